@@ -1,0 +1,47 @@
+"""The only place that tries an import of something that may not be installed."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from calibrant.errors import MissingDependency
+
+__all__ = ["require"]
+
+_EXTRA_OF = {
+    "matplotlib": "plot",
+    "pyarrow": "io",
+    "typer": "cli",
+    "rich": "cli",
+    "altair": "report",
+    "vl_convert": "report",
+    "jinja2": "report",
+    "sklearn": "sklearn",
+    "torch": "torch",
+    "torchmetrics": "torch",
+    "pyspark": "spark",
+    "dask": "dask",
+    "ray": "ray",
+}
+
+
+def require(module: str, *, caller: str) -> ModuleType:
+    """Import `module`, or say who needs it and how to install it.
+
+    Parameters
+    ----------
+    module : str
+        Dotted name, such as ``"matplotlib.pyplot"``.
+    caller : str
+        What the user called, such as ``"ReliabilityDiagram.plot"``.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        top = module.split(".")[0]
+        if error.name is None or error.name.split(".")[0] != top:
+            raise
+        extra = _EXTRA_OF.get(top)
+        cure = f'pip install "calibrant[{extra}]"' if extra else f"pip install {top}"
+        raise MissingDependency(f"{caller} needs {top}, which is not installed: {cure}") from error

@@ -1,0 +1,1 @@
+"""Curves out of a sketch, as data that can draw itself."""

@@ -1,0 +1,1 @@
+"""Plain arrays to pictures; knows nothing of calibration."""

@@ -1,0 +1,21 @@
+"""The errors that calibrant raises, each one a kind of trouble that a caller can act on."""
+
+from __future__ import annotations
+
+__all__ = ["CalibrationError", "InputError", "MergeError", "MissingDependency"]
+
+
+class CalibrationError(Exception):
+    """The root of everything that calibrant raises on purpose."""
+
+
+class InputError(CalibrationError, ValueError):
+    """A value that the caller gave breaks a rule; the message says which, where, and the cure."""
+
+
+class MergeError(CalibrationError, ValueError):
+    """Two sketches cannot be added because they do not describe the same grid."""
+
+
+class MissingDependency(CalibrationError, ImportError):
+    """An optional package is needed and is not installed; the message names the command."""

@@ -1,0 +1,1 @@
+"""How sure: intervals, noise floor, tests, comparisons."""

@@ -1,0 +1,1 @@
+"""Foreign values in, checked pairs out."""

@@ -1,0 +1,1 @@
+"""Numbers out of a sketch or its atoms."""

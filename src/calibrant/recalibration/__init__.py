@@ -1,0 +1,1 @@
+"""Maps from a probability to a better one."""

@@ -1,0 +1,1 @@
+"""The one data structure: a small table of sums that merges by addition."""

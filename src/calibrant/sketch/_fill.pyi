@@ -1,0 +1,27 @@
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+def fill_counts(
+    p: NDArray[np.floating],
+    y: NDArray[np.generic],
+    log2_cells: int,
+    counts: Integers,
+    offsets: Integers,
+) -> int: ...
+def fill_weights(
+    p: Floats,
+    y: Floats,
+    w: Floats,
+    log2_cells: int,
+    counts: Integers,
+    offsets: Integers,
+    weights: Floats,
+    squared_weights: Floats,
+    weighted_offsets: Floats,
+) -> int: ...
+def spread_residuals(
+    p: NDArray[np.floating], y: NDArray[np.generic], w: Floats, nodes: Floats
+) -> float: ...

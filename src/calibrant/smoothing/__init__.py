@@ -1,0 +1,1 @@
+"""Smooth functions out of a sketch, at any bandwidth."""

@@ -1,0 +1,1 @@
+"""Sketches out of what is not an array: frames, files, SQL."""
