@@ -1,1 +1,34 @@
 """Can I trust these probabilities? Measure, show and repair calibration."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "CalibrationError": "errors",
+    "InputError": "errors",
+    "MergeError": "errors",
+    "MissingDependency": "errors",
+    "Sketch": "sketch.table",
+    "Sketches": "sketch.groups",
+    "smooth_ece": "measures.smooth_ece",
+    "smooth_ece_result": "measures.smooth_ece",
+}
+
+__all__ = ["__version__", *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first asked for."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"calibrant.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

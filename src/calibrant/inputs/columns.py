@@ -1,0 +1,126 @@
+"""Arrays of any library as one-dimensional NumPy arrays, without importing what the user did not."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+
+__all__ = ["as_array", "as_column", "is_missing"]
+
+
+def as_array(values: Any, name: str) -> NDArray[Any]:
+    """The values as a NumPy array of the shape they have.
+
+    Missing values become NaN in numeric columns and None in columns of text. Half precision and
+    bfloat16 are widened; nothing else is changed and nothing is copied that need not be.
+    """
+    array: NDArray[Any] = values if isinstance(values, np.ndarray) else _from_foreign(values, name)
+    if isinstance(array, np.ma.MaskedArray):
+        array = np.ma.filled(array.astype(np.float64), np.nan)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype.kind not in "biufOUST":
+        array = _from_extension_dtype(array, name)
+    if array.dtype.kind == "O":
+        array = _from_objects(array)
+    if array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8):
+        array = array.astype(np.float64)
+    return array
+
+
+def as_column(values: Any, name: str) -> NDArray[Any]:
+    """As `as_array`, for what must be one-dimensional and not empty."""
+    column = as_array(values, name)
+    if column.ndim == 2 and 1 in column.shape:
+        raise InputError(
+            f"`{name}` must be one-dimensional; its shape is {column.shape}. "
+            f"Pass `numpy.ravel({name})`."
+        )
+    if column.ndim != 1:
+        raise InputError(
+            f"`{name}` must be one-dimensional; its shape is {column.shape}. For class "
+            "probabilities use `calibrant.confidence`, `calibrant.top_label` or "
+            "`calibrant.classwise`."
+        )
+    if column.size == 0:
+        raise InputError(f"`{name}` must not be empty; it has no rows.")
+    return column
+
+
+def is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where the column holds NaN, None or a null of its library."""
+    if column.dtype.kind == "f":
+        return np.asarray(np.isnan(column))
+    if column.dtype.kind == "O":
+        return np.fromiter((_is_null(value) for value in column), dtype=np.bool_, count=column.size)
+    return np.zeros(column.shape, dtype=np.bool_)
+
+
+def _from_foreign(values: Any, name: str) -> NDArray[Any]:
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(values, torch.Tensor):
+        values = values.detach().cpu()
+        if values.dtype in (torch.float16, torch.bfloat16):
+            values = values.float()
+        return np.asarray(values.numpy())
+    if isinstance(values, list | tuple):
+        return _from_sequence(values, name)
+    if np.isscalar(values) or values is None:
+        raise InputError(f"`{name}` must be an array; got {values!r}.")
+    import narwhals as nw
+
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        if series.null_count() and series.dtype.is_numeric():
+            series = series.cast(nw.Float64)
+        return np.asarray(series.to_numpy())
+    try:
+        return np.asarray(values)
+    except Exception as error:
+        raise InputError(f"`{name}` must be an array; got {type(values).__name__}.") from error
+
+
+def _from_sequence(values: list[Any] | tuple[Any, ...], name: str) -> NDArray[Any]:
+    mixed_text = any(isinstance(value, str) for value in values[:1000])
+    try:
+        # NumPy would turn a list of numbers and text into text alone, and hide which row was wrong.
+        return np.asarray(values, dtype=object) if mixed_text else np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"`{name}` must be one-dimensional; its rows differ in length.") from error
+
+
+def _from_extension_dtype(values: NDArray[Any], name: str) -> NDArray[Any]:
+    if values.dtype.names is None:
+        try:
+            return values.astype(np.float32)  # bfloat16 and the 8-bit floats of ml_dtypes
+        except (TypeError, ValueError):
+            pass
+    raise InputError(f"`{name}` must hold numbers or labels; its type is {values.dtype}.")
+
+
+def _from_objects(values: NDArray[Any]) -> NDArray[Any]:
+    """Objects as floats where all of them are numbers or missing; otherwise as they are."""
+    flat = values.ravel()
+    numeric = np.empty(flat.shape, dtype=np.float64)
+    for row, value in enumerate(flat):
+        if _is_null(value):
+            numeric[row] = np.nan
+        elif isinstance(value, str | bytes):
+            return values
+        else:
+            try:
+                numeric[row] = float(value)
+            except (TypeError, ValueError):
+                return values
+    return numeric.reshape(values.shape)
+
+
+def _is_null(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float) and value != value

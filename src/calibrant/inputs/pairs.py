@@ -1,0 +1,331 @@
+"""Predictions and outcomes, checked. Every rule on a value lives here.
+
+Values are converted and checked block by block, so that a large input is never copied whole. The
+compiled loops check while they read; when one of them stops at a row, `Pairs.refuse` explains it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Literal, NoReturn, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.inputs.columns import as_column, is_missing
+from calibrant.inputs.refusals import refusal
+
+__all__ = ["REASONS", "InputOptions", "Pairs", "as_pairs"]
+
+Floats = NDArray[np.float64]
+Form = Literal["probability", "logit", "percent"]
+
+REASONS = (
+    "missing prediction",
+    "prediction out of range",
+    "missing label",
+    "invalid label",
+    "missing weight",
+    "invalid weight",
+)
+"""Why a row can be refused; a row that breaks several rules counts under the first."""
+
+BLOCK_ROWS = 1 << 18
+LARGEST_WEIGHT = 1e300
+_NATIVE_LABELS = ("bool", "uint8", "int32", "int64", "float32", "float64")
+
+
+class InputOptions(TypedDict, total=False):
+    """The keywords by which every function that takes `y_true` and `y_prob` reads them.
+
+    Attributes
+    ----------
+    sample_weight : array
+        Importance of each row: weight 2 equals duplication for the value, not for n.
+    pos_label : scalar
+        The label of the event. Needed when labels are not 0/1 or booleans.
+    from_logits : bool
+        The predictions are log-odds.
+    percent : bool
+        The predictions run from 0 to 100.
+    labels : {"binary", "soft"}
+        Soft outcomes are probabilities or shares in [0, 1].
+    on_invalid : {"raise", "drop"}
+        What happens to a row that breaks a rule. Dropped rows are counted by reason in the result.
+    """
+
+    sample_weight: Any
+    pos_label: Any
+    from_logits: bool
+    percent: bool
+    labels: Literal["binary", "soft"]
+    on_invalid: Literal["raise", "drop"]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Predictions, outcomes and weights of equal length, as the user gave them.
+
+    Build one with `as_pairs`. `p`, `y` and `weight` convert and check everything at once; `blocks`
+    converts a piece at a time and leaves checking to the loop that reads it.
+    """
+
+    raw_prob: NDArray[Any]
+    raw_label: NDArray[Any]
+    raw_weight: NDArray[Any] | None = None
+    form: Form = "probability"
+    pos_label: Any = None
+    soft: bool = False
+    dropped: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.raw_prob.size)
+
+    @property
+    def fractional(self) -> bool:
+        """Whether rows can count for other than one whole outcome (weights or soft labels)."""
+        return self.soft or self.raw_weight is not None
+
+    @property
+    def needs_no_conversion(self) -> bool:
+        """Whether the compiled loops can read the columns as they are."""
+        columns = (self.raw_prob, self.raw_label, self.raw_weight)
+        return (
+            self.form == "probability"
+            and self.pos_label is None
+            and self.raw_prob.dtype in (np.float32, np.float64)
+            and self.raw_label.dtype.name in _NATIVE_LABELS
+            and all(column is None or column.flags.c_contiguous for column in columns)
+            and (self.raw_weight is None or self.raw_weight.dtype == np.float64)
+        )
+
+    @cached_property
+    def p(self) -> Floats:
+        """Predicted probabilities, checked."""
+        self._check()
+        return self._probabilities(slice(None)).astype(np.float64, copy=False)
+
+    @cached_property
+    def y(self) -> Floats:
+        """Outcomes in [0, 1], checked."""
+        self._check()
+        return self._outcomes(slice(None)).astype(np.float64, copy=False)
+
+    @cached_property
+    def weight(self) -> Floats | None:
+        """Weights, checked, or None where every row counts the same."""
+        self._check()
+        return None if self.raw_weight is None else self._weights(slice(None))
+
+    def blocks(
+        self, rows: range | None = None
+    ) -> Iterator[tuple[int, NDArray[Any], NDArray[Any], Floats | None]]:
+        """Contiguous (first row, p, y, weight) of these rows, converted but not yet checked.
+
+        Columns that need no conversion come whole, as views; a weight of None means 1 for every row.
+        """
+        rows = range(self.n) if rows is None else rows
+        size = max(len(rows), 1) if self.needs_no_conversion else BLOCK_ROWS
+        for start in rows[::size]:
+            piece = slice(start, min(start + size, rows.stop))
+            weight = None if self.raw_weight is None else self._weights(piece)
+            yield start, self._probabilities(piece), self._outcomes(piece), weight
+
+    def select(self, kept: NDArray[Any]) -> Pairs:
+        """The rows at these indices, or where this mask is true."""
+        return replace(
+            self,
+            raw_prob=self.raw_prob[kept],
+            raw_label=self.raw_label[kept],
+            raw_weight=None if self.raw_weight is None else self.raw_weight[kept],
+        )
+
+    def refuse(self, row: int) -> NoReturn:
+        """Raise the InputError that says which rule this row breaks, and the cure."""
+        reason = REASONS[int(self.reason_codes(slice(row, row + 1))[0])]
+        raise InputError(refusal(self, row, reason))
+
+    def reason_codes(self, rows: slice) -> NDArray[np.int8]:
+        """Index into REASONS of the first rule that each row breaks, or -1."""
+        prob, label = self.raw_prob[rows], self.raw_label[rows]
+        with np.errstate(invalid="ignore"):
+            p, y = self._probabilities(rows), self._outcomes(rows)
+            broken = [
+                is_missing(prob),
+                ~((p >= 0) & (p <= 1)),
+                is_missing(label),
+                ~((y >= 0) & (y <= 1)) if self.soft else ~((y == 0) | (y == 1)),
+            ]
+            if self.raw_weight is not None:
+                weight = self._weights(rows)
+                broken += [np.isnan(weight), ~((weight >= 0) & (weight <= LARGEST_WEIGHT))]
+        codes = np.full(prob.shape, -1, dtype=np.int8)
+        for code in reversed(range(len(broken))):
+            codes[broken[code]] = code
+        return codes
+
+    def without_invalid(self) -> Pairs:
+        """The rows that break no rule; the others are counted in `dropped`."""
+        pieces = [
+            self.reason_codes(slice(start, start + BLOCK_ROWS))
+            for start in range(0, self.n, BLOCK_ROWS)
+        ]
+        codes = np.concatenate(pieces)
+        tally = np.bincount(codes[codes >= 0], minlength=len(REASONS))
+        dropped = {reason: int(k) for reason, k in zip(REASONS, tally, strict=True) if k}
+        if sum(dropped.values()) == self.n:
+            raise InputError(f"no valid rows are left: all {self.n} were dropped ({dropped}).")
+        kept = self.select(codes < 0) if dropped else self
+        return replace(kept, dropped=MappingProxyType(dropped))
+
+    def _check(self) -> None:
+        if self.__dict__.get("_checked"):
+            return
+        for start in range(0, self.n, BLOCK_ROWS):
+            invalid = np.flatnonzero(self.reason_codes(slice(start, start + BLOCK_ROWS)) >= 0)
+            if invalid.size:
+                self.refuse(start + int(invalid[0]))
+        if self.raw_weight is not None and not np.any(self.raw_weight):
+            self.refuse_zero_weights()
+        self.__dict__["_checked"] = True
+
+    def refuse_zero_weights(self) -> NoReturn:
+        """Raise the InputError for weights that leave nothing to measure."""
+        raise InputError(
+            f"`sample_weight` must not be zero everywhere; all {self.n} weights are 0. "
+            "Leave it out to give every row weight 1."
+        )
+
+    def _probabilities(self, rows: slice) -> NDArray[Any]:
+        prob = self.raw_prob[rows]
+        if self.form == "probability" and prob.dtype in (np.float32, np.float64):
+            return np.ascontiguousarray(prob)
+        prob = _as_floats(prob)
+        if self.form == "percent":
+            return prob / 100.0
+        if self.form == "logit":
+            from scipy.special import expit
+
+            return np.asarray(expit(prob), dtype=np.float64)
+        return prob
+
+    def _outcomes(self, rows: slice) -> NDArray[Any]:
+        label = self.raw_label[rows]
+        if self.pos_label is not None:
+            codes = np.full(label.shape, 255, dtype=np.uint8)
+            codes[label == self.pos_label] = 1
+            if self._other_label is not None:
+                codes[label == self._other_label] = 0
+            return codes
+        if label.dtype.name in _NATIVE_LABELS:
+            label = np.ascontiguousarray(label)
+            return label.view(np.uint8) if label.dtype == np.bool_ else label
+        return _as_floats(label)
+
+    def _weights(self, rows: slice) -> Floats:
+        assert self.raw_weight is not None
+        return _as_floats(self.raw_weight[rows])
+
+    @cached_property
+    def _other_label(self) -> Any:
+        """The one label that is not `pos_label`: the first one seen."""
+        other = np.flatnonzero((self.raw_label != self.pos_label) & ~is_missing(self.raw_label))
+        return self.raw_label[other[0]] if other.size else None
+
+
+def _as_floats(values: NDArray[Any]) -> Floats:
+    """Numbers as contiguous float64; what is not a number becomes NaN."""
+    if values.dtype.kind in "biuf":
+        return np.ascontiguousarray(values, dtype=np.float64)
+    return np.full(values.shape, np.nan)
+
+
+def as_pairs(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    from_logits: bool = False,
+    percent: bool = False,
+    labels: Literal["binary", "soft"] = "binary",
+    on_invalid: Literal["raise", "drop"] = "raise",
+) -> Pairs:
+    """Predictions and outcomes from arrays of any library, in scikit-learn's order.
+
+    See `InputOptions` for the keywords. Nothing is guessed: logits, percentages, labels in {-1, 1},
+    soft labels and sentinels are errors that name the keyword that reads them.
+
+    Examples
+    --------
+    >>> pairs = as_pairs(["no", "yes", "no"], [0.1, 0.8, None], pos_label="yes", on_invalid="drop")
+    >>> pairs.p, pairs.y, dict(pairs.dropped)
+    (array([0.1, 0.8]), array([0., 1.]), {'missing prediction': 1})
+    """
+    _require_choice("labels", labels, ("binary", "soft"))
+    _require_choice("on_invalid", on_invalid, ("raise", "drop"))
+    if from_logits and percent:
+        raise InputError("`from_logits` and `percent` exclude each other; both are True.")
+    if labels == "soft" and pos_label is not None:
+        raise InputError(
+            '`pos_label` names one of two classes, and `labels="soft"` says that there are none; '
+            "pass one or the other."
+        )
+    label, prob = as_column(y_true, "y_true"), as_column(y_prob, "y_prob")
+    weight = None if sample_weight is None else as_column(sample_weight, "sample_weight")
+    _require_same_length(label, prob, weight)
+    for name, column in (("y_prob", prob), ("sample_weight", weight)):
+        if column is not None and column.dtype.kind not in "biuf":
+            _refuse_text(name, column)
+    form: Form = "logit" if from_logits else "percent" if percent else "probability"
+    pairs = Pairs(prob, label, weight, form, pos_label, labels == "soft")
+    if pos_label is not None and not np.any(label == pos_label):
+        _require_known_class(pairs)
+    return pairs.without_invalid() if on_invalid == "drop" else pairs
+
+
+def _require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        wanted = " or ".join(f'"{choice}"' for choice in choices)
+        raise InputError(f"`{name}` must be {wanted}; got {value!r}.")
+
+
+def _require_same_length(
+    label: NDArray[Any], prob: NDArray[Any], weight: NDArray[Any] | None
+) -> None:
+    if label.size != prob.size:
+        raise InputError(
+            f"`y_true` and `y_prob` must have one entry per row; they have {label.size} and "
+            f"{prob.size}."
+        )
+    if weight is not None and weight.size != prob.size:
+        raise InputError(
+            f"`sample_weight` must have one entry per row; it has {weight.size} for {prob.size} "
+            "rows."
+        )
+
+
+def _refuse_text(name: str, column: NDArray[Any]) -> NoReturn:
+    row = 0
+    if column.dtype.kind == "O":
+        row = next(i for i, value in enumerate(column) if not isinstance(value, int | float))
+    raise InputError(
+        f"`{name}` must hold numbers; row {row} has {column[row]!r}. Convert the column first, for "
+        f"example with `numpy.asarray({name}, dtype=float)`."
+    )
+
+
+def _require_known_class(pairs: Pairs) -> None:
+    """A class that never occurs is allowed only where all rows are of one other class."""
+    classes = np.unique(pairs.raw_label[~is_missing(pairs.raw_label)].astype(str))
+    if classes.size > 1:
+        raise InputError(
+            f"`pos_label` must be one of the labels; {pairs.pos_label!r} is not among "
+            f"{', '.join(map(repr, classes[:5].tolist()))}."
+        )

@@ -1,0 +1,127 @@
+"""What to say of a row that breaks a rule: the rule, the value, the row, and a cure that exists."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inputs.columns import is_missing
+
+if TYPE_CHECKING:
+    from calibrant.inputs.pairs import Pairs
+
+__all__ = ["refusal"]
+
+_DROP = 'pass `on_invalid="drop"` to leave such rows out and count them'
+
+
+def refusal(pairs: Pairs, row: int, reason: str) -> str:
+    """The message for the row that breaks the rule `reason`."""
+    name = {"prediction": "y_prob", "label": "y_true", "weight": "sample_weight"}
+    for word, column in name.items():
+        if reason == f"missing {word}":
+            return (
+                f"`{column}` must not hold missing values; row {row} is missing. To go on, {_DROP}."
+            )
+    if reason == "prediction out of range":
+        return _prediction_out_of_range(pairs, row)
+    if reason == "invalid label":
+        return _invalid_label(pairs, row)
+    assert pairs.raw_weight is not None
+    return (
+        f"`sample_weight` must be finite and not negative; row {row} has "
+        f"{pairs.raw_weight[row]}. To go on, {_DROP}."
+    )
+
+
+def _prediction_out_of_range(pairs: Pairs, row: int) -> str:
+    seen = _show(pairs.raw_prob[row])
+    if pairs.form == "percent":
+        return (
+            f"`y_prob` must lie in [0, 100] with `percent=True`; row {row} has {seen}. "
+            f"If that stands for a missing forecast, {_DROP}."
+        )
+    rule = f"`y_prob` must lie in [0, 1]; row {row} has {seen}."
+    values = pairs.raw_prob[np.isfinite(pairs.raw_prob)]
+    outside = values[(values < 0) | (values > 1)]
+    if outside.size == 0:
+        return f"{rule} If that stands for a missing forecast, {_DROP}."
+    if _look_like_percentages(values):
+        return f"{rule} If these are percentages, pass `percent=True`."
+    if _look_like_sentinels(outside):
+        return f"{rule} If {seen} stands for a missing forecast, {_DROP}."
+    if np.ptp(outside) <= 1 and np.all((outside > -0.05) & (outside < 1.05)):
+        return (
+            f"{rule} If this is rounding, clip the column with `numpy.clip(y_prob, 0, 1)`; "
+            f"otherwise {_DROP}."
+        )
+    return f"{rule} If these are logits, pass `from_logits=True`; otherwise {_DROP}."
+
+
+def _look_like_percentages(values: NDArray[Any]) -> bool:
+    return bool(values.min() >= 0 and values.max() <= 100 and np.mean(values > 1) > 0.2)
+
+
+def _look_like_sentinels(outside: NDArray[Any]) -> bool:
+    """A few repeated round numbers far outside, such as -999 or 9999."""
+    distinct = np.unique(outside[:10_000])
+    return distinct.size <= 3 and bool(np.all(distinct == np.round(distinct)) and outside.size)
+
+
+def _invalid_label(pairs: Pairs, row: int) -> str:
+    seen = _show(pairs.raw_label[row])
+    if pairs.soft:
+        return (
+            f'`y_true` must lie in [0, 1] with `labels="soft"`; row {row} has {seen}. '
+            f"To go on, {_DROP}."
+        )
+    if pairs.pos_label is not None:
+        first, third = pairs._other_label, pairs.raw_label[row]
+        return (
+            f"`y_true` must hold two classes; besides `pos_label`={_show(pairs.pos_label)} it has "
+            f"{_show(first)} and, in row {row}, {_show(third)}. For more than two classes use "
+            f"`calibrant.confidence`, or compare with the event first: `y_true == {pairs.pos_label!r}`."
+        )
+    rule = f"`y_true` must hold 0 and 1; row {row} has {seen}."
+    label = pairs.raw_label[~is_missing(pairs.raw_label)]
+    if _is_swapped(pairs):
+        return (
+            f"{rule} `y_prob` holds nothing but 0 and 1: the arguments look swapped. The order is "
+            "(y_true, y_prob)."
+        )
+    if label.dtype.kind not in "biuf":
+        classes = sorted({str(value) for value in label[:10_000].tolist()})
+        listed = ", ".join(map(repr, classes[:5])) + (", ..." if len(classes) > 5 else "")
+        return f"{rule} Its classes are {listed}: name the event with `pos_label=`."
+    distinct = np.unique(label)
+    if distinct.size <= 2:
+        return (
+            f"{rule} Its values are {', '.join(_show(v) for v in distinct)}: name the event with "
+            "`pos_label=`."
+        )
+    if distinct[0] >= 0 and distinct[-1] <= 1:
+        return (
+            f'{rule} If it is a share or a probability, pass `labels="soft"`; if it is a tie to '
+            f"leave out, {_DROP}."
+        )
+    if distinct[0] == 0 and np.all(distinct == np.round(distinct)) and distinct.size < 10_000:
+        return (
+            f"{rule} For class indices use `calibrant.confidence` with the class probabilities; "
+            f"for a sentinel, {_DROP}."
+        )
+    return f"{rule} If that stands for a missing outcome, {_DROP}."
+
+
+def _is_swapped(pairs: Pairs) -> bool:
+    prob, label = pairs.raw_prob, pairs.raw_label
+    if label.dtype.kind != "f":
+        return False
+    return bool(np.all((prob == 0) | (prob == 1)) and np.all((label >= 0) & (label <= 1)))
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, np.generic):
+        value = value.item()
+    return f"{value:.10g}" if isinstance(value, float) else repr(value)

@@ -1,0 +1,105 @@
+"""Sorted distinct predictions, for measures that need an order rather than a grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
+from calibrant.sketch.columns import FRACTION_BITS
+from calibrant.sketch.table import Sketch, as_sketch
+
+__all__ = ["Atoms", "as_atoms"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """Distinct predictions in increasing order, with the weight of each outcome at each.
+
+    Attributes
+    ----------
+    p : float64[m]
+        Strictly increasing.
+    mass : float64[m, 2]
+        Weight (or number) of rows without and with the event at each prediction.
+    n : int
+        Number of rows.
+    position_error : float
+        No row lies further than this from its atom: 0 from arrays, the width of a cell from a sketch.
+
+    Examples
+    --------
+    >>> atoms = as_atoms([0, 1, 1], [0.7, 0.2, 0.7])
+    >>> atoms.p
+    array([0.2, 0.7])
+    >>> atoms.mass
+    array([[0., 1.],
+           [1., 1.]])
+    """
+
+    p: Floats
+    mass: Floats
+    n: int
+    position_error: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.p.flags.writeable = False
+        self.mass.flags.writeable = False
+
+    @cached_property
+    def total(self) -> float:
+        """Weight of all rows."""
+        return float(self.mass.sum())
+
+    @cached_property
+    def residuals(self) -> Floats:
+        """Sum of p - y over the rows of each atom, divided by the weight of all rows."""
+        negative, positive = self.mass.T
+        residuals: Floats = (self.p * negative + (self.p - 1.0) * positive) / self.total
+        return residuals
+
+    @classmethod
+    def from_pairs(cls, pairs: Pairs) -> Atoms:
+        """Exact atoms: one sort."""
+        p, y = pairs.p, pairs.y
+        order = np.argsort(p, kind="stable")
+        p, y = p[order], y[order]
+        first = np.flatnonzero(np.diff(p, prepend=-1.0))
+        weight = np.ones(p.size) if pairs.weight is None else pairs.weight[order]
+        positive = np.add.reduceat(weight * y, first)
+        negative = np.add.reduceat(weight * (1.0 - y), first)
+        return cls(p[first], np.column_stack([negative, positive]), pairs.n)
+
+    @classmethod
+    def from_sketch(cls, sketch: Sketch) -> Atoms:
+        """One atom per non-empty cell, at the mean of its rows."""
+        mass = sketch.weights
+        per_cell = mass.sum(axis=1)
+        used = per_cell > 0
+        unit = 2.0**-FRACTION_BITS
+        width = unit * 2.0**sketch.offset_bits
+        offset = sketch.weighted_offsets.sum(axis=1)[used] / per_cell[used]
+        position = sketch.cells[used] * width + offset * unit
+        error = float(np.minimum(width, 1.0)) if np.any(sketch.counts.sum(axis=1) > 1) else unit
+        return cls(np.array(sketch.scale.prediction(position)), mass[used], sketch.n, error)
+
+
+def as_atoms(first: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -> Atoms:
+    """Exact atoms of `(y_true, y_prob)`, or the atoms of a Sketch with their position error."""
+    if isinstance(first, Atoms):
+        return first
+    if isinstance(first, Sketch):
+        return Atoms.from_sketch(as_sketch(first, y_prob, **options))
+    if y_prob is None:
+        raise InputError(
+            f"`y_prob` is missing: pass (y_true, y_prob), or a Sketch alone; got "
+            f"{type(first).__name__}."
+        )
+    return Atoms.from_pairs(as_pairs(first, y_prob, **options))

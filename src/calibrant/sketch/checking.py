@@ -1,0 +1,96 @@
+"""Checks on a table of sums that comes from outside: a file, a query, another program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.inputs.columns import as_array
+from calibrant.sketch.columns import FRACTION_BITS, require_room
+
+__all__ = ["checked_long_table"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def checked_long_table(
+    *,
+    nodes: int,
+    cells: Any,
+    labels: Any,
+    counts: Any,
+    offsets: Any,
+    weights: Any = None,
+    squared_weights: Any = None,
+    weighted_offsets: Any = None,
+) -> tuple[NDArray[Any], ...]:
+    """The columns as int64 and float64, or an InputError that names the column and the row."""
+    integers = {
+        "cell": _integers(cells, "cell"),
+        "label": _integers(labels, "label"),
+        "count": _integers(counts, "count"),
+        "offset": _integers(offsets, "offset"),
+    }
+    given = {
+        "weight": weights,
+        "squared_weight": squared_weights,
+        "weighted_offset": weighted_offsets,
+    }
+    missing = [name for name, values in given.items() if values is None]
+    if 0 < len(missing) < len(given):
+        raise InputError(f"a weighted table needs {', '.join(given)}; {missing[0]} is missing.")
+    floats = {name: _floats(values, name) for name, values in given.items() if values is not None}
+    columns: dict[str, NDArray[Any]] = {**integers, **floats}
+    lengths = {name: values.size for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"the columns must have equal lengths; they have {lengths}.")
+    _check_integers(nodes, **integers)
+    return tuple(columns.values())
+
+
+def _check_integers(
+    nodes: int, cell: Integers, label: Integers, count: Integers, offset: Integers
+) -> None:
+    bits = FRACTION_BITS - (nodes.bit_length() - 1)
+    _refuse("cell", cell, (cell < 0) | (cell > nodes), f"lie between 0 and {nodes}")
+    _refuse("label", label, (label != 0) & (label != 1), "be 0 or 1")
+    _refuse("count", count, count < 0, "not be negative")
+    if count.size:
+        require_room(int(count.sum(dtype=object)), bits)
+    # Rows with p = 1 have a cell of their own, in which the only offset is 0.
+    largest = count * np.where(cell == nodes, 0, (1 << bits) - 1)
+    _refuse("offset", offset, (offset < 0) | (offset > largest), "fit into its cell")
+
+
+def _integers(values: Any, name: str) -> Integers:
+    column = as_array(values, name)
+    if column.ndim == 1 and column.size == 0:
+        return np.empty(0, np.int64)
+    if column.ndim != 1 or column.dtype.kind not in "biuf":
+        raise InputError(f"column {name!r} must hold whole numbers; its type is {column.dtype}.")
+    if column.dtype.kind == "f":
+        broken = ~(np.abs(column) < 2.0**53) | (column != np.round(column))
+        _refuse(name, column, broken, "hold whole numbers")
+    if column.dtype == np.uint64:
+        _refuse(name, column, column >= 1 << 63, "fit into 64 bits with a sign")
+    return column.astype(np.int64)
+
+
+def _floats(values: Any, name: str) -> Floats:
+    column = as_array(values, name)
+    if column.ndim != 1 or column.dtype.kind not in "biuf":
+        raise InputError(f"column {name!r} must hold numbers; its type is {column.dtype}.")
+    column = column.astype(np.float64)
+    _refuse(name, column, ~((column >= 0) & np.isfinite(column)), "be finite and not negative")
+    return column
+
+
+def _refuse(name: str, column: NDArray[Any], broken: NDArray[np.bool_], rule: str) -> None:
+    rows = np.flatnonzero(broken)
+    if rows.size:
+        row = int(rows[0])
+        raise InputError(f"column {name!r} must {rule}; row {row} has {column[row]}.")

@@ -1,0 +1,161 @@
+"""The arithmetic of a sketch: sorted, sparse columns of sums per (cell, label)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import MergeError
+
+__all__ = ["FRACTION_BITS", "Columns"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+FRACTION_BITS = 36
+"""A position in [0, 1] is written in fixed point with this many bits: exact on every engine."""
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Sums per non-empty cell; the second axis is the label, 0 or 1.
+
+    Attributes
+    ----------
+    cells : int64[m]
+        Strictly increasing.
+    counts : int64[m, 2]
+        Rows.
+    offsets : int64[m, 2]
+        Sum of the rows' distances from the left end of their cell, in units of 2**-36.
+    weights, squared_weights, weighted_offsets : float64[m, 2] or None
+        The same sums with each row's weight; None where every weight is 1.
+    """
+
+    cells: Integers
+    counts: Integers
+    offsets: Integers
+    weights: Floats | None = None
+    squared_weights: Floats | None = None
+    weighted_offsets: Floats | None = None
+
+    def __post_init__(self) -> None:
+        for column in fields(self):
+            values = getattr(self, column.name)
+            if values is not None:
+                values.flags.writeable = False
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.weights is not None
+
+    @classmethod
+    def empty(cls) -> Columns:
+        """No rows."""
+        return cls(np.empty(0, np.int64), np.empty((0, 2), np.int64), np.empty((0, 2), np.int64))
+
+    @classmethod
+    def from_dense(cls, *tables: NDArray[Any]) -> Columns:
+        """Tables with one row per cell of the grid; `tables` in the order of the attributes."""
+        cells = np.flatnonzero(tables[0][:, 0] | tables[0][:, 1])
+        return cls(cells, *(table[cells] for table in tables))
+
+    @classmethod
+    def from_long(cls, cells: Integers, labels: Integers, *sums: NDArray[Any]) -> Columns:
+        """One row per (cell, label), in any order, repeated rows summed."""
+        distinct, place = np.unique(cells, return_inverse=True)
+        slot = 2 * place.ravel() + labels
+        columns = []
+        for values in sums:
+            column = np.zeros(2 * distinct.size, dtype=values.dtype)
+            np.add.at(column, slot, values)
+            columns.append(column.reshape(-1, 2))
+        return cls(distinct.astype(np.int64), *columns)
+
+    @classmethod
+    def total(cls, parts: Iterable[Columns], *, offset_bits: int) -> Columns:
+        """The sum of several tables, refused where an integer could overflow."""
+        kept = [part for part in parts if part.cells.size]
+        if not kept:
+            return cls.empty()
+        if len(kept) == 1:
+            return kept[0]
+        require_room(sum(int(part.counts.max()) for part in kept), offset_bits)
+        if any(part.weighted for part in kept):
+            kept = [part.with_weights() for part in kept]
+        cells = np.concatenate([part.cells for part in kept])
+        order = np.argsort(cells, kind="stable")
+        first = np.flatnonzero(np.diff(cells[order], prepend=-1))
+        summed = (
+            np.add.reduceat(np.concatenate([part.column(name) for part in kept])[order], first)
+            for name in kept[0].sum_names()
+        )
+        return cls(cells[order][first], *summed)
+
+    def sum_names(self) -> list[str]:
+        """Names of the columns of sums that this table has."""
+        names = [column.name for column in fields(self) if column.name != "cells"]
+        return names if self.weighted else names[:2]
+
+    def column(self, name: str) -> NDArray[Any]:
+        """The column of that name."""
+        values: NDArray[Any] = getattr(self, name)
+        return values
+
+    def with_weights(self, factor: tuple[float, float] = (1.0, 1.0)) -> Columns:
+        """The same rows with their weights multiplied by a factor for each label."""
+        by_label = np.asarray(factor)
+        if self.weights is None:
+            weights, offsets = self.counts.astype(np.float64), self.offsets.astype(np.float64)
+            squared = weights
+        else:
+            assert self.squared_weights is not None
+            assert self.weighted_offsets is not None
+            weights, squared = self.weights, self.squared_weights
+            offsets = self.weighted_offsets
+        return Columns(
+            self.cells,
+            self.counts,
+            self.offsets,
+            weights * by_label,
+            squared * by_label**2,
+            offsets * by_label,
+        )
+
+    def coarsened(self, shift: int, offset_bits: int) -> Columns:
+        """The same rows in cells that are 2**shift times wider; exact for integers."""
+        require_room(int(self.counts.max(initial=0)) << shift, offset_bits)
+        moved = (self.cells & ((1 << shift) - 1)) << offset_bits
+        cells = self.cells >> shift
+        first = np.flatnonzero(np.diff(cells, prepend=-1))
+        sums: list[NDArray[Any]] = []
+        for name in self.sum_names():
+            values = self.column(name)
+            if name == "offsets":
+                values = values + self.counts * moved[:, None]
+            elif name == "weighted_offsets":
+                values = values + self.column("weights") * moved[:, None]
+            sums.append(np.add.reduceat(values, first) if first.size else values)
+        return Columns(cells[first], *sums)
+
+    def equals(self, other: Columns) -> bool:
+        """Whether both hold the same bits."""
+        return self.weighted == other.weighted and all(
+            np.array_equal(self.column(name), other.column(name))
+            for name in ["cells", *self.sum_names()]
+        )
+
+
+def require_room(rows_in_a_cell: int, offset_bits: int) -> None:
+    """Refuse sums of offsets that 64-bit integers could not hold."""
+    most = (1 << (63 - offset_bits)) - 1
+    if rows_in_a_cell > most:
+        raise MergeError(
+            f"a cell of this grid holds at most {most} rows; this would put up to "
+            f"{rows_in_a_cell} into one. Keep the sketches apart, or use more nodes."
+        )

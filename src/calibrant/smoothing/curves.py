@@ -1,0 +1,89 @@
+"""The smooth functions that a reliability diagram shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.sketch.table import Sketch
+from calibrant.smoothing.nodes import fold, masses_of
+from calibrant.smoothing.spectrum import (
+    cosine_coefficients,
+    cosine_series,
+    damped_coefficients,
+)
+
+__all__ = ["SmoothCurves", "smooth_curves", "smoothed_series"]
+
+Floats = NDArray[np.float64]
+
+NEGLIGIBLE_DENSITY = 1e-9
+
+
+@dataclass(frozen=True)
+class SmoothCurves:
+    """Smoothed densities on a mesh of positions of the grid.
+
+    Attributes
+    ----------
+    position : float64[m]
+        Where, in [0, 1] on the scale's grid; on the probability scale, the prediction t itself.
+    density : float64[m]
+        δ̂ = E[K(f, t)], which integrates to 1.
+    events : float64[m]
+        E[K(f, t) y].
+    predictions : float64[m]
+        E[K(f, t) f].
+    """
+
+    position: Floats
+    density: Floats
+    events: Floats
+    predictions: Floats
+
+    @property
+    def regression(self) -> Floats:
+        """μ̂ = E[K y] / E[K], NaN where there is no data to speak of."""
+        return self._ratio(self.events)
+
+    @property
+    def smoothed_predictions(self) -> Floats:
+        """f̂ = E[K f] / E[K]: what μ̂ would be if the predictions were calibrated."""
+        return self._ratio(self.predictions)
+
+    def _ratio(self, numerator: Floats) -> Floats:
+        known = self.density > NEGLIGIBLE_DENSITY * self.density.max()
+        return np.divide(numerator, self.density, out=np.full_like(numerator, np.nan), where=known)
+
+
+def smooth_curves(sketch: Sketch, bandwidth: float, *, points: int = 512) -> SmoothCurves:
+    """Density, events and predictions of a sketch, smoothed, at `points` + 1 positions.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        The rows.
+    bandwidth : float
+        In units of the scale.
+    points : int
+        Number of equal steps from one end of the grid to the other; a power of two.
+    """
+    masses = masses_of(sketch)
+    everything = masses.negative + masses.positive
+    layers = [everything, masses.positive, masses.prediction * everything]
+    coefficients = cosine_coefficients(np.stack([fold(layer) for layer in layers]))
+    density, events, predictions = smoothed_series(
+        coefficients, bandwidth / sketch.scale.length, points
+    )
+    return SmoothCurves(np.arange(points + 1) / points, density, events, predictions)
+
+
+def smoothed_series(coefficients: Floats, bandwidth: float, points: int) -> Floats:
+    """Damp coefficients at a bandwidth in units of the grid and sum the series at `points` + 1."""
+    damped = damped_coefficients(coefficients, bandwidth)
+    mesh = points
+    while mesh < damped.shape[-1]:
+        mesh *= 2
+    return cosine_series(damped, mesh)[..., :: mesh // points]
