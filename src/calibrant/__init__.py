@@ -14,6 +14,8 @@ _HOME = {
     "MissingDependency": "errors",
     "Sketch": "sketch.table",
     "Sketches": "sketch.groups",
+    "load": "sketch.wire",
+    "save": "sketch.wire",
     "smooth_ece": "measures.smooth_ece",
     "smooth_ece_result": "measures.smooth_ece",
 }
