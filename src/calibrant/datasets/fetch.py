@@ -1,0 +1,114 @@
+"""Bring an original file here, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPException
+from pathlib import Path
+from typing import TextIO
+
+from calibrant.errors import CalibrationError
+
+__all__ = ["DownloadError", "cache_folder", "download", "replaced_when_whole"]
+
+_BLOCK = 1 << 16
+_LARGEST = 1 << 30
+_PATIENCE_SECONDS = 60.0
+
+
+class DownloadError(CalibrationError, OSError):
+    """A file could not be brought here whole; nothing of it was kept."""
+
+
+def cache_folder() -> Path:
+    """Where converted data sets are kept: `CALIBRANT_CACHE`, or the system's place for caches."""
+    named = os.environ.get("CALIBRANT_CACHE")
+    if named:
+        return Path(named)
+    if sys.platform == "win32":
+        root = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    elif sys.platform == "darwin":
+        root = Path.home() / "Library" / "Caches"
+    else:
+        root = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    return root / "calibrant"
+
+
+@contextmanager
+def replaced_when_whole(target: Path) -> Iterator[Path]:
+    """A path to write to that takes the name `target` only if the block ends without an error."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=".partial-", suffix=target.suffix, dir=target.parent)
+    os.close(handle)
+    partial = Path(name)
+    try:
+        yield partial
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+class _Progress:
+    """A bar on a terminal, nothing elsewhere."""
+
+    def __init__(self, label: str, size: int | None, stream: TextIO) -> None:
+        self._label, self._size, self._stream = label, size, stream
+        self._shown = stream.isatty()
+
+    def show(self, done: int) -> None:
+        if not self._shown:
+            return
+        text = f"{done / 1e6:.1f} MB"
+        if self._size:
+            filled = round(24 * done / self._size)
+            text = f"[{'#' * filled}{'.' * (24 - filled)}] {text} of {self._size / 1e6:.1f} MB"
+        self._stream.write(f"\r{self._label} {text}")
+        self._stream.flush()
+
+    def end(self) -> None:
+        if self._shown:
+            self._stream.write("\n")
+
+
+def download(address: str, target: Path, *, stream: TextIO | None = None) -> None:
+    """Fetch `address` into `target`, from the first byte to the last.
+
+    A transfer that stops early is an error and leaves nothing behind: it is never resumed, because
+    a partial file of unknown origin cannot be told from a whole one.
+    """
+    request = urllib.request.Request(address, headers={"User-Agent": "calibrant"})
+    label = address.rsplit("/", 1)[-1]
+    try:
+        with (
+            urllib.request.urlopen(request, timeout=_PATIENCE_SECONDS) as answer,
+            replaced_when_whole(target) as partial,
+            partial.open("wb") as out,
+        ):
+            announced = answer.headers.get("Content-Length")
+            size = int(announced) if announced is not None else None
+            progress = _Progress(label, size, stream or sys.stderr)
+            done = 0
+            while block := answer.read(_BLOCK):
+                out.write(block)
+                done += len(block)
+                if done > _LARGEST:
+                    raise DownloadError(f"{address} is larger than {_LARGEST:,} bytes; stopped")
+                progress.show(done)
+            progress.end()
+            if size is not None and done != size:
+                raise DownloadError(
+                    f"{address} ended after {done:,} of {size:,} bytes; nothing was kept, try again"
+                )
+    except DownloadError:
+        raise
+    except (urllib.error.URLError, HTTPException, OSError) as error:
+        raise DownloadError(
+            f"{address} could not be fetched ({error}); nothing was kept. Without a network, put "
+            "the converted file in the folder that CALIBRANT_DATA names"
+        ) from error

@@ -1,0 +1,187 @@
+"""Each original layout, written out here from converted rows, is read back to the same rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import pickle
+
+import numpy as np
+import pytest
+
+from calibrant import datasets
+from calibrant.datasets.convert import CONVERTERS, fingerprint
+from calibrant.errors import InputError
+
+
+def comma_separated(columns):
+    out = io.StringIO()
+    writer = csv.writer(out, quoting=csv.QUOTE_MINIMAL)
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return out.getvalue().encode()
+
+
+def text(values):
+    return ["NA" if value != value else repr(float(value)) for value in values]
+
+
+def flares(rows, event):
+    of_event = rows["event"] == event
+    models = dict.fromkeys(rows["model"])
+    pick = {m: of_event & (rows["model"] == m) for m in models}
+    first = pick[next(iter(models))]
+    return comma_separated(
+        {
+            "VALID_DATE": rows["date"][first],
+            **{m: text(rows["p"][pick[m]]) for m in models},
+            f"rlz.{event}": rows["y"][first],
+        }
+    )
+
+
+def originals(name):
+    """Path suffix -> bytes in the layout of the original."""
+    rows = datasets.load(name).columns
+    if name.startswith(("imagenet", "nncal")):
+        return {
+            "csv": comma_separated(
+                {
+                    "true_label": rows["true_label"],
+                    "pred_label": rows["pred_label"],
+                    "confidence": text(rows["p"]),
+                }
+            )
+        }
+    if name.startswith("solar"):
+        every = datasets.load("solar_flares_all_models_with_nan").columns
+        return {f"{event}.csv": flares(every, event) for event in ("C1", "M1")}
+    if name == "recidivism_broward":
+        pick = {m: rows["model"] == m for m in dict.fromkeys(rows["model"])}
+        names = {"logit": "logitpredprobs", "gbm": "gbmpredprobs", "mturk": "mturkpredprobs"}
+        names["compas"] = "compaspredprobs.linear"
+        first = pick["logit"]
+        shared = {key: rows[key][first] for key in ("race", "sex", "age")}
+        shared["two_year_recid"] = rows["y"][first]
+        return {
+            "csv": comma_separated({**{names[m]: text(rows["p"][pick[m]]) for m in pick}, **shared})
+        }
+    if name == "fivethirtyeight_mlb_games":
+        return {
+            "csv": comma_separated(
+                {
+                    "season": rows["season"].astype(int),
+                    "date": rows["date"],
+                    "prob1": text(rows["p"]),
+                    "prob1_outcome": rows["y"],
+                    "prob2": text(1 - rows["p"]),
+                    "prob2_outcome": 1 - rows["y"],
+                    "probwin": [""] * len(rows["y"]),
+                    "probwin_outcome": rows["y"] * 0,
+                }
+            )
+        }
+    if name == "nfl_elo_1920_with_ties":
+        kept = {key: rows[key] for key in ("date", "season", "neutral", "playoff")}
+        kept |= {"elo_prob1": text(rows["p"]), "result1": text(rows["y"])}
+        return {"csv": comma_separated(kept)}
+    if name == "fmi_rain_raw_sentinels":
+        lines = ["yyyy mm dd   obs(mm) p24_cat0 p48_cat0"]
+        for mm, dry, later in zip(rows["obs_mm"], rows["p24_cat0"], rows["p48_cat0"], strict=True):
+            lines.append(f"2003  1  1  {float(mm)!r}  {float(dry)!r}  {float(later)!r}")
+        return {"txt": "\n".join(lines).encode()}
+    if name == "cifar100_wideresnet_16_4_probs":
+        out = io.BytesIO()
+        np.savez(out, predictions=rows["probs"], ground_truth=rows["labels"][:, None])
+        return {"npz": out.getvalue()}
+    parts = [(rows[f"logits_{s}"], rows[f"labels_{s}"][:, None]) for s in ("val", "test")]
+    return {"p": pickle.dumps(tuple(parts), protocol=2)}
+
+
+R_SETS = ("fmi_rain_tampere_2003", "verification_prob_frcs", "precip_niamey_2016")
+WRITTEN_BACK = [
+    name
+    for name in datasets.names()
+    if name != "fivethirtyeight_all" and not name.startswith(("verification", *R_SETS))
+]
+
+
+@pytest.mark.parametrize("name", WRITTEN_BACK)
+def test_the_original_layout_is_served_fetched_and_converted(
+    name, converted, mirror, monkeypatch, tmp_path
+):
+    files = originals(name)
+    source = datasets.describe(name)
+    monkeypatch.delenv("CALIBRANT_DATA")
+    monkeypatch.setenv("CALIBRANT_CACHE", str(tmp_path))
+    for address in source.addresses(mirror.address):
+        path = address.removeprefix(mirror.address)
+        mirror.files[path] = next(body for end, body in files.items() if path.endswith(end))
+    loaded = datasets.load(name, mirror=mirror.address)
+    assert fingerprint(dict(loaded.columns)) == source.fingerprint
+    assert (tmp_path / f"{name}.npz").exists()
+
+
+def test_several_projects_are_joined_and_unknown_outcomes_left_out(tmp_path):
+    (tmp_path / "games.csv").write_text(
+        "season,date,prob1,prob1_outcome\n2020,2020-01-02,0.25,1\n2020,2020-01-03,0.5,0.5\n"
+    )
+    (tmp_path / "votes.csv").write_text("probwin,probwin_outcome,other\n0.75,0,7\n,1,7\n")
+    columns = CONVERTERS["checked_forecasts"]([tmp_path / "games.csv", tmp_path / "votes.csv"])
+    assert columns["p"].tolist() == [0.25, 0.75]
+    assert columns["y"].tolist() == [1, 0]
+    assert columns["project"].tolist() == ["games", "votes"]
+    assert columns["date"].tolist() == ["2020-01-02", ""]
+
+
+@pytest.fixture
+def r_file(tmp_path):
+    rdata = pytest.importorskip("rdata")
+    pandas = pytest.importorskip("pandas")
+
+    def write(name, columns):
+        path = tmp_path / "frame.rda"
+        rdata.write_rda(str(path), {name: pandas.DataFrame(columns)})
+        return [path]
+
+    return write
+
+
+def test_rain_is_read_from_an_r_file(r_file):
+    path = r_file("pop", {"obs": [0.0, 0.3, np.nan, 0.2], "p24_cat0": [0.9, 0.2, 0.5, 0.8]})
+    columns = CONVERTERS["rain"](path)
+    assert columns["p"] == pytest.approx([0.1, 0.8, 0.2])
+    assert columns["y"].tolist() == [0, 1, 0]
+
+
+def test_icing_is_read_from_an_r_file_with_and_without_percent(r_file):
+    path = r_file("prob.frcs.dat", {"frcst": [2.0, 98.0], "obs": [0.0, 1.0]})
+    assert CONVERTERS["icing_as_published"](path)["p"].tolist() == [2.0, 98.0]
+    assert CONVERTERS["icing"](path)["p"].tolist() == [0.02, 0.98]
+    assert CONVERTERS["icing"](path)["y"].tolist() == [0, 1]
+
+
+def test_niamey_stacks_its_four_forecasts(r_file):
+    forecasts = {m: [0.1, 0.2] for m in ("Logistic", "EMOS", "ENS", "EPC")}
+    path = r_file("precip_Niamey_2016", {"date": [16983.0, 16984.0], "obs": [0, 1], **forecasts})
+    columns = CONVERTERS["niamey"](path)
+    assert columns["y"].tolist() == [0, 1] * 4
+    assert columns["date"].tolist()[:2] == ["2016-07-01", "2016-07-02"]
+    assert columns["model"].tolist()[::2] == ["Logistic", "EMOS", "ENS", "EPC"]
+
+
+def test_a_pickle_that_names_anything_but_arrays_is_refused(tmp_path):
+    path = tmp_path / "hostile.p"
+    path.write_bytes(b"cos\nsystem\n(S'echo hostile'\ntR.")
+    with pytest.raises(InputError, match=r"os\.system"):
+        CONVERTERS["pickled_logits"]([path])
+
+
+def test_the_fingerprint_ignores_order_and_last_bits_but_no_row():
+    p, y = np.array([0.3, 0.1, np.nan]), np.array([1, 0, 1])
+    same = fingerprint({"p": p, "y": y})
+    assert fingerprint({"p": p[::-1], "y": y[::-1]}) == same
+    assert fingerprint({"p": np.nextafter(p, 1), "y": y}) == same
+    assert fingerprint({"p": p + 1e-8, "y": y}) != same
+    assert fingerprint({"p": p, "y": 1 - y}) != same
+    assert fingerprint({"p": p[:2], "y": y[:2]}) != same
