@@ -1,0 +1,335 @@
+"""Panels as interactive Altair charts: hover, a slider through alternatives, a legend that toggles.
+
+Data is written into the chart as plain rows of five significant digits, and every parameter is
+named after the data, so the same panel gives the same JSON and two charts can stand side by side.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from calibrant._optional import require
+from calibrant.drawing.axes import Axis
+from calibrant.drawing.layout import empty_corner
+from calibrant.drawing.marks import (
+    Band,
+    Bundle,
+    Hill,
+    Line,
+    Mark,
+    Panel,
+    Points,
+    Steps,
+    Ticks,
+    Trail,
+)
+from calibrant.drawing.rows import Rows, rounded, rows_of
+from calibrant.drawing.themes import LIGHT, Theme, as_theme, color_of, series_colors
+from calibrant.errors import InputError
+
+__all__ = ["Slider", "chart"]
+
+_DASHES = {"solid": [1, 0], "dashed": [5, 3], "dotted": [1, 3]}
+
+
+@dataclass(frozen=True)
+class Slider:
+    """How one moves between the panels: what the slider is called, and where it starts."""
+
+    label: str
+    start: int
+
+
+def chart(
+    panels: Sequence[Panel],
+    *,
+    slider: Slider | None = None,
+    theme: str | Theme = LIGHT,
+    width: int = 340,
+    height: int = 340,
+) -> Any:
+    """Draw panels of one shape as one chart; the slider chooses which of them is shown.
+
+    Parameters
+    ----------
+    panels : sequence of Panel
+        With the same axes and series; several need a slider.
+    slider : Slider, optional
+        Its positions are numbered from the start, which is 0.
+    theme : str or Theme
+        Colours; a dark theme also sets the background.
+    width, height : int
+        Of the panel, in pixels.
+
+    Returns
+    -------
+    altair.LayerChart
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> line = Line(key="curve", series="a", x=np.array([0.0, 1.0]), y=np.array([0.0, 1.0]))
+    >>> type(chart([Panel((line,), Axis("x", 0, 1), Axis("y", 0, 1))])).__name__
+    'LayerChart'
+    """
+    if not panels or (len(panels) > 1 and slider is None):
+        raise InputError(f"one panel, or several and a slider; got {len(panels)} panels.")
+    alt = require("altair", caller="chart")
+    canvas = _Canvas(alt, panels, slider, as_theme(theme), width, height)
+    layers = [layer for key in canvas.mark_keys() for layer in canvas.layers(key)]
+    drawn = alt.layer(*layers, *canvas.words(), *canvas.hover())
+    drawn = drawn.add_params(*canvas.parameters()).properties(
+        width=width, height=height, view=alt.ViewBackground(stroke=None)
+    )
+    if canvas.theme.name == "dark":
+        drawn = drawn.properties(background=canvas.theme.paper)
+    return drawn.properties(title=panels[0].title) if panels[0].title else drawn
+
+
+class _Canvas:
+    """Rows and encodings of one chart."""
+
+    def __init__(
+        self,
+        alt: Any,
+        panels: Sequence[Panel],
+        slider: Slider | None,
+        theme: Theme,
+        width: int,
+        height: int,
+    ) -> None:
+        self.alt, self.panels, self.slider, self.theme = alt, panels, slider, theme
+        self.width, self.height = width, height
+        self.panel = panels[slider.start if slider else 0]
+        self.colors = series_colors(self.panel, theme)
+        self.rows = {key: list(self._rows_of(key)) for key in self.mark_keys()}
+        text = json.dumps([self.rows, width, height, theme.name])
+        self.id = hashlib.sha256(text.encode()).hexdigest()[:10]
+        self.frame = alt.param(name=f"frame_{self.id}", value=0, bind=self._binding())
+        self.shown = alt.selection_point(
+            name=f"shown_{self.id}",
+            fields=["series"],
+            bind="legend",
+            toggle="true",
+            value=[{"series": name} for name in self.panel.series()],
+            empty=False,
+        )
+        self.near = alt.selection_point(
+            name=f"near_{self.id}",
+            on="pointerover",
+            clear="pointerout",
+            nearest=True,
+            fields=["series", "x", "y"],
+            empty=False,
+        )
+
+    def _binding(self) -> Any:
+        if self.slider is None:
+            return self.alt.Undefined
+        start, last = self.slider.start, len(self.panels) - 1
+        return self.alt.binding_range(
+            min=-start, max=last - start, step=1, name=f"{self.slider.label} "
+        )
+
+    def mark_keys(self) -> list[str]:
+        return list(dict.fromkeys(mark.key for mark in self.panel.marks))
+
+    def _rows_of(self, key: str) -> Iterable[dict[str, Any]]:
+        start = self.slider.start if self.slider else 0
+        for index, panel in enumerate(self.panels):
+            for mark in (m for m in panel.marks if m.key == key):
+                for row in rows_of(mark, panel):
+                    yield {"series": mark.series, "frame": index - start, **row}
+
+    def source(self, values: Rows) -> Any:
+        chart = self.alt.Chart(self.alt.Data(values=values))
+        if self.slider is None:
+            return chart
+        return chart.transform_filter(f"datum.frame === {self.frame.name}")
+
+    def layers(self, key: str) -> list[Any]:
+        mark = next(m for m in self.panel.marks if m.key == key)
+        return _layers(mark, self, self.source(self.rows[key])) if self.rows[key] else []
+
+    def x(self, field: str = "x") -> Any:
+        return self.alt.X(f"{field}:Q", **self._axis(self.panel.x))
+
+    def y(self, field: str = "y") -> Any:
+        return self.alt.Y(f"{field}:Q", **self._axis(self.panel.y))
+
+    def _axis(self, axis: Axis) -> dict[str, Any]:
+        alt, (low, high) = self.alt, axis.limits()
+        places = axis.forward(np.array([value for value, _ in axis.ticks()]))
+        label = "format(1/(1+exp(-datum.value)), '~g')" if axis.scale == "logit" else alt.Undefined
+        return {
+            "title": axis.label,
+            "scale": alt.Scale(domain=[rounded(low), rounded(high)], nice=False, zero=False),
+            "axis": alt.Axis(
+                values=[rounded(v) for v in places],
+                labelExpr=label,
+                grid=False,
+                labelColor=self.theme.ink,
+                titleColor=self.theme.ink,
+                domainColor=self.theme.neutral,
+                tickColor=self.theme.neutral,
+                titleFontWeight="normal",
+            ),
+        }
+
+    def color(self, mark: Mark) -> Any:
+        alt = self.alt
+        if mark.ink != "series":
+            return alt.value(color_of(mark, self.colors, self.theme))
+        names = list(self.panel.series())
+        legend = None
+        if self.panel.legend:
+            texts = {name: self.panel.legend.get(name, name) for name in names}
+            legend = alt.Legend(
+                title=None,
+                labelExpr=f"{json.dumps(texts)}[datum.label]",
+                labelLimit=400,
+                labelColor=self.theme.ink,
+                orient="bottom",
+                direction="vertical",
+                symbolType="stroke",
+                symbolStrokeWidth=4,
+            )
+        scale = alt.Scale(domain=names, range=[self.colors[name] for name in names])
+        return alt.Color("series:N", scale=scale, legend=legend)
+
+    def opacity(self, mark: Mark, value: float) -> Any:
+        alt = self.alt
+        if not mark.series or not self.panel.legend:
+            return alt.value(value)
+        return alt.condition(self.shown, alt.value(value), alt.value(0))
+
+    def parameters(self) -> list[Any]:
+        out = [self.frame] if self.slider else []
+        return [*out, self.shown] if self.panel.legend else out
+
+    def words(self) -> list[Any]:
+        """The notes of each panel, in the corner that the first one leaves empty."""
+        start = self.slider.start if self.slider else 0
+        values = [
+            {"series": "", "frame": k - start, "text": "\n".join(panel.notes)}
+            for k, panel in enumerate(self.panels)
+            if panel.notes
+        ]
+        if not values:
+            return []
+        lines = self.panel.notes
+        share = min(max(map(len, lines)) * 6.2 / self.width, 0.9)
+        side, offset = empty_corner(self.panel, share, len(lines) * 15 / self.height)
+        top = side == "top"
+        text = self.source(values).mark_text(
+            align="left" if top else "right",
+            baseline="top" if top else "bottom",
+            lineBreak="\n",
+            fontSize=12,
+            color=self.theme.ink,
+        )
+        x, y = (0.03, offset + 0.01) if top else (0.97, 1 - offset - 0.01)
+        return [
+            text.encode(
+                x=self.alt.value(x * self.width),
+                y=self.alt.value(y * self.height),
+                text="text:N",
+            )
+        ]
+
+    def hover(self) -> list[Any]:
+        """Invisible targets along the curves; the nearest one is marked and read out."""
+        keys = {m.key: m for m in self.panel.marks if isinstance(m, Trail | Points) and m.details}
+        return [layer for key, mark in keys.items() for layer in self._targets(key, mark.details)]
+
+    def _targets(self, key: str, details: Mapping[str, Any]) -> list[Any]:
+        alt, source = self.alt, self.source(self.rows[key])
+        columns = [alt.Tooltip(f"{name}:Q", format=".4~g") for name in details]
+        if self.panel.legend:
+            columns.insert(0, alt.Tooltip("series:N", title="series"))
+        place = {"x": self.x(), "y": self.y()}
+        seen = alt.condition(self.near, alt.value(1), alt.value(0))
+        rule = source.mark_rule(color=self.theme.faint).encode(x=self.x(), opacity=seen)
+        dot = source.mark_point(
+            filled=True, size=70, color=self.theme.ink, stroke=self.theme.paper
+        ).encode(**place, opacity=seen)
+        target = source.mark_point(size=300, opacity=0).encode(**place, tooltip=columns)
+        return [rule, dot, target.add_params(self.near)]
+
+
+@singledispatch
+def _layers(mark: Mark, canvas: _Canvas, source: Any) -> list[Any]:
+    raise TypeError(f"no chart for {type(mark).__name__}")
+
+
+@_layers.register
+def _(mark: Line, canvas: _Canvas, source: Any) -> list[Any]:
+    width = 1.0 if mark.ink in ("faint", "neutral") else 1.8
+    drawn = source.mark_line(strokeWidth=width, strokeDash=_DASHES[mark.dash])
+    return [_encode(drawn, mark, canvas, 1.0)]
+
+
+@_layers.register
+def _(mark: Trail, canvas: _Canvas, source: Any) -> list[Any]:
+    alt = canvas.alt
+    size = alt.Size("weight:Q", scale=alt.Scale(domain=[0, 1], range=[1.4, 7]), legend=None)
+    return [_encode(source.mark_trail(), mark, canvas, 1.0).encode(size=size)]
+
+
+@_layers.register
+def _(mark: Bundle, canvas: _Canvas, source: Any) -> list[Any]:
+    return [_encode(source.mark_line(strokeWidth=0.5), mark, canvas, 0.2)]
+
+
+@_layers.register
+def _(mark: Band, canvas: _Canvas, source: Any) -> list[Any]:
+    own = mark.ink in ("series", "accent")
+    value = canvas.theme.band_opacity if own else canvas.theme.neutral_opacity
+    return [_encode(source.mark_area(), mark, canvas, value).encode(y2="y2:Q")]
+
+
+@_layers.register
+def _(mark: Hill, canvas: _Canvas, source: Any) -> list[Any]:
+    return [_encode(source.mark_area(), mark, canvas, 0.18).encode(y2="y2:Q")]
+
+
+@_layers.register
+def _(mark: Ticks, canvas: _Canvas, source: Any) -> list[Any]:
+    drawn = source.mark_rule(strokeWidth=0.6)
+    return [_encode(drawn, mark, canvas, 0.4, connected=False).encode(y2="y2:Q")]
+
+
+@_layers.register
+def _(mark: Points, canvas: _Canvas, source: Any) -> list[Any]:
+    alt = canvas.alt
+    size = alt.Size("weight:Q", scale=alt.Scale(domain=[0, 1], range=[30, 150]), legend=None)
+    dots = _encode(source.mark_point(filled=True), mark, canvas, 1.0, connected=False)
+    whiskers = _encode(source.mark_rule(), mark, canvas, 0.7, connected=False)
+    return [whiskers.encode(y=canvas.y("low_end"), y2="high_end:Q"), dots.encode(size=size)]
+
+
+@_layers.register
+def _(mark: Steps, canvas: _Canvas, source: Any) -> list[Any]:
+    drawn = source.mark_rule(strokeWidth=1.5)
+    return [_encode(drawn, mark, canvas, 0.8, connected=False).encode(x2="x2:Q")]
+
+
+def _encode(
+    drawn: Any, mark: Mark, canvas: _Canvas, opacity: float, *, connected: bool = True
+) -> Any:
+    channels: dict[str, Any] = {
+        "x": canvas.x(),
+        "y": canvas.y(),
+        "color": canvas.color(mark),
+        "opacity": canvas.opacity(mark, opacity),
+    }
+    if connected:
+        channels["detail"] = ["run:N", "series:N"]
+    return drawn.encode(**channels)

@@ -1,0 +1,93 @@
+"""An axis: limits, ticks, and where a value falls between them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+
+__all__ = ["Axis", "AxisScale"]
+
+AxisScale: TypeAlias = Literal["linear", "logit"]
+
+_DECADES = tuple(10.0**-k for k in range(9, 0, -1))
+_LOGIT_TICKS = (*_DECADES, 0.5, *(1 - tick for tick in reversed(_DECADES)))
+_LOGIT_FINER = tuple(sorted((0.002, 0.005, 0.02, 0.05, 0.2, 0.3, 0.7, 0.8, 0.95, 0.98, 0.995)))
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Limits and scale of one axis.
+
+    Examples
+    --------
+    >>> Axis("prediction", 0.0, 1.0).ticks()
+    ((0.0, '0'), (0.2, '0.2'), (0.4, '0.4'), (0.6, '0.6'), (0.8, '0.8'), (1.0, '1'))
+    >>> Axis("prediction", 0.001, 0.5, "logit").ticks()
+    ((0.001, '0.001'), (0.01, '0.01'), (0.1, '0.1'), (0.5, '0.5'))
+    """
+
+    label: str
+    low: float
+    high: float
+    scale: AxisScale = "linear"
+
+    def __post_init__(self) -> None:
+        if self.scale not in ("linear", "logit"):
+            raise InputError(f'an axis must be "linear" or "logit"; got {self.scale!r}.')
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise InputError(
+                f"axis limits must be finite and increasing; got {self.low} and {self.high}."
+            )
+        if self.scale == "logit" and not 0 < self.low < self.high < 1:
+            raise InputError(
+                "limits of a logit axis must lie strictly between 0 and 1; "
+                f"got {self.low} and {self.high}."
+            )
+
+    def forward(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Coordinates along the axis; NaN for what a logit axis cannot show."""
+        values = np.asarray(values, dtype=np.float64)
+        if self.scale == "linear":
+            return values
+        inside = np.where((values > 0) & (values < 1), values, np.nan)
+        return np.asarray(np.log(inside) - np.log1p(-inside))
+
+    def limits(self) -> tuple[float, float]:
+        """The limits in the coordinates of `forward`."""
+        low, high = self.forward(np.array([self.low, self.high]))
+        return float(low), float(high)
+
+    def fraction(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Position between the limits: 0 at the low end and 1 at the high end."""
+        low, high = self.limits()
+        return np.asarray((self.forward(values) - low) / (high - low))
+
+    def ticks(self) -> tuple[tuple[float, str], ...]:
+        """Round values inside the limits, with their labels."""
+        if self.scale == "linear":
+            return _linear_ticks(self.low, self.high)
+        slack = 1e-9
+        ticks = [t for t in _LOGIT_TICKS if self.low - slack * self.low <= t <= self.high + slack]
+        if len(ticks) < 4:
+            ticks = sorted({*ticks, *(t for t in _LOGIT_FINER if self.low <= t <= self.high)})
+        return tuple((t, _decimal(t)) for t in ticks)
+
+
+def _linear_ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
+    raw = (high - low) / 5
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = min((m * power for m in (1, 2, 5, 10)), key=lambda s: abs(math.log(s / raw)))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    values = [k * step for k in range(first, last + 1)]
+    return tuple((round(v, 12), _decimal(round(v, 12))) for v in values)
+
+
+def _decimal(value: float) -> str:
+    text = f"{value:.10f}".rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "") else text

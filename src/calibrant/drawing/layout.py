@@ -1,0 +1,87 @@
+"""Where things go inside a panel, in fractions of its height; shared by the three renderers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.drawing.marks import Band, Hill, Line, Mark, Panel, Points, Side, Steps, Trail
+
+__all__ = ["MARKERS", "empty_corner", "hill_span", "runs", "tick_span"]
+
+# Strokes along an edge take the outer 3%; a density starts beyond them and rises by up to 17%.
+_TICK = 0.030
+_HILL_BASE = 0.045
+_HILL_HEIGHT = 0.17
+
+# One for each series in turn, so that series differ by shape as well as by colour.
+MARKERS = ("o", "s", "^", "D", "v", "P")
+
+
+def tick_span(side: Side) -> tuple[float, float]:
+    """The strip of strokes along an edge."""
+    return (0.0, _TICK) if side == "bottom" else (1.0 - _TICK, 1.0)
+
+
+def hill_span(hill: Hill) -> tuple[float, NDArray[np.float64]]:
+    """Base of a density and its outline."""
+    rise = _HILL_HEIGHT * np.clip(hill.height, 0.0, 1.0)
+    if hill.side == "bottom":
+        return _HILL_BASE, _HILL_BASE + rise
+    return 1.0 - _HILL_BASE, 1.0 - _HILL_BASE - rise
+
+
+def runs(*arrays: NDArray[np.float64]) -> list[slice]:
+    """Stretches in which every array is finite."""
+    finite = np.all([np.isfinite(a) for a in arrays], axis=0)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], finite.astype(np.int8), [0]])))
+    return [slice(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def empty_corner(panel: Panel, width: float, height: float) -> tuple[Side, float]:
+    """The corner for text: top left or bottom right, whichever the marks leave emptier.
+
+    Returns
+    -------
+    side : {"top", "bottom"}
+        The top left or the bottom right.
+    offset : float
+        Distance from that edge, clear of the strokes and the densities there.
+    """
+    taken = {"top": 0, "bottom": 0}
+    for mark in panel.marks:
+        for x, y in _outline(mark):
+            across, up = panel.x.fraction(x), panel.y.fraction(y)
+            taken["top"] += int(np.sum((across < width) & (up > 1 - height - 0.06)))
+            taken["bottom"] += int(np.sum((across > 1 - width) & (up < height + 0.06)))
+    side: Side = "bottom" if taken["bottom"] < taken["top"] else "top"
+    return side, _clearance(panel, side, width)
+
+
+def _clearance(panel: Panel, side: Side, width: float) -> float:
+    clear = 0.03
+    for mark in panel.marks:
+        if isinstance(mark, Hill) and mark.side == side and mark.ink != "faint":
+            across = panel.x.fraction(mark.x)
+            near = across < width if side == "top" else across > 1 - width
+            rise = float(
+                np.max(mark.height[near], initial=0.0, where=np.isfinite(mark.height[near]))
+            )
+            clear = max(clear, _HILL_BASE + _HILL_HEIGHT * min(rise, 1.0) + 0.015)
+        elif getattr(mark, "side", None) == side:
+            clear = max(clear, _HILL_BASE)
+    return clear
+
+
+def _outline(mark: Mark) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    if mark.ink == "faint":
+        return []
+    if isinstance(mark, Line | Trail):
+        return [(mark.x, mark.y)]
+    if isinstance(mark, Band):
+        return [(mark.x, mark.low), (mark.x, mark.high)]
+    if isinstance(mark, Points):
+        return [(mark.x, mark.y), (mark.x, mark.low), (mark.x, mark.high)]
+    if isinstance(mark, Steps):
+        return [(mark.left, mark.y), (mark.right, mark.y)]
+    return []

@@ -1,0 +1,357 @@
+"""Panels as matplotlib artists.
+
+Every property is set on the artist itself: no style sheet, no `rcParams`, no `plt.show`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from calibrant._optional import require
+from calibrant.drawing.layout import MARKERS, empty_corner, hill_span, runs, tick_span
+from calibrant.drawing.marks import (
+    Band,
+    Bundle,
+    Hill,
+    Line,
+    Mark,
+    Panel,
+    Points,
+    Steps,
+    Ticks,
+    Trail,
+)
+from calibrant.drawing.themes import DARK, LIGHT, Theme, as_theme, color_of, series_colors
+from calibrant.errors import InputError
+
+__all__ = ["draw"]
+
+_DASHES = {"solid": "-", "dashed": (0, (4, 2.2)), "dotted": (0, (1, 1.6))}
+
+
+class _Pen:
+    """What a mark needs to know to draw itself: where, in which colour, how large."""
+
+    def __init__(self, ax: Any, panel: Panel, theme: Theme) -> None:
+        box = ax.get_position()
+        inches = ax.figure.get_size_inches() if hasattr(ax.figure, "get_size_inches") else (5, 5)
+        side = min(box.width * float(inches[0]), box.height * float(inches[1]))
+        self.ax = ax
+        self.panel = panel
+        self.theme = theme
+        self.colors = series_colors(panel, theme)
+        self.scale = float(np.clip(side / 3.2, 0.45, 2.4))
+
+    def color(self, mark: Mark) -> str:
+        return color_of(mark, self.colors, self.theme)
+
+    def across(self) -> Any:
+        """Data along x, fractions of the panel along y."""
+        return self.ax.get_xaxis_transform()
+
+
+def draw(panel: Panel, ax: Any, *, theme: str | Theme | None = None) -> dict[str, list[Any]]:
+    """Draw a panel on `ax`, and return the artists by the keys of their marks.
+
+    Parameters
+    ----------
+    panel : Panel
+        Its marks are drawn in order, the first at the bottom.
+    ax : matplotlib.axes.Axes
+        Rectangular axes; a polar or three-dimensional one is refused.
+    theme : str or Theme, optional
+        By default dark where the axes' background is dark, and light elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from calibrant.drawing.axes import Axis
+    >>> from calibrant.drawing.marks import Line, Panel
+    >>> ax = Figure().subplots()
+    >>> line = Line(key="curve", series="a", x=np.array([0.0, 1.0]), y=np.array([0.0, 1.0]))
+    >>> artists = draw(Panel((line,), Axis("x", 0, 1), Axis("y", 0, 1)), ax)
+    >>> artists["curve"][0].get_xydata().tolist()
+    [[0.0, 0.0], [1.0, 1.0]]
+    """
+    _check_axes(ax)
+    chosen = _theme_of(ax) if theme is None else as_theme(theme)
+    _set_axes(panel, ax)
+    pen = _Pen(ax, panel, chosen)
+    artists: dict[str, list[Any]] = {}
+    for depth, mark in enumerate(panel.marks):
+        drawn = _draw(mark, pen)
+        for artist in drawn:
+            artist.set_zorder(2 + depth / 100)
+        artists.setdefault(mark.key, []).extend(drawn)
+    if panel.notes:
+        artists["note"] = [_write_notes(pen)]
+    if panel.legend:
+        artists["legend"] = [_write_legend(pen, artists)]
+    return artists
+
+
+def _check_axes(ax: Any) -> None:
+    axes = require("matplotlib.axes", caller="plot")
+    if not isinstance(ax, axes.Axes):
+        hint = " Take one of them, such as ax[0]." if isinstance(ax, np.ndarray | list) else ""
+        raise InputError(f"ax must be a matplotlib Axes; got {type(ax).__name__}.{hint}")
+    if ax.name != "rectilinear":
+        raise InputError(
+            f"ax must have rectangular axes; got a {ax.name} projection. "
+            "Make one with plt.subplots()."
+        )
+
+
+def _theme_of(ax: Any) -> Theme:
+    colors = require("matplotlib.colors", caller="plot")
+    red, green, blue, alpha = colors.to_rgba(ax.get_facecolor())
+    if alpha == 0:
+        red, green, blue, alpha = colors.to_rgba(ax.figure.get_facecolor())
+    dark = alpha > 0 and 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.4
+    return DARK if dark else LIGHT
+
+
+def _set_axes(panel: Panel, ax: Any) -> None:
+    for name, axis in (("x", panel.x), ("y", panel.y)):
+        if axis.scale == "logit":
+            getattr(ax, f"set_{name}scale")("logit", nonpositive="mask")
+            values, labels = zip(*axis.ticks(), strict=True)
+            getattr(ax, f"set_{name}ticks")(values, labels=labels)
+            getattr(ax, f"set_{name}ticks")([], minor=True)
+        getattr(ax, f"set_{name}lim")(axis.low, axis.high)
+        getattr(ax, f"set_{name}label")(axis.label)
+    if panel.title:
+        ax.set_title(panel.title)
+
+
+@singledispatch
+def _draw(mark: Mark, pen: _Pen) -> list[Any]:
+    raise TypeError(f"no drawing for {type(mark).__name__}")
+
+
+@_draw.register
+def _(mark: Line, pen: _Pen) -> list[Any]:
+    width = {"faint": 0.9, "neutral": 1.1}.get(mark.ink, 1.6) * pen.scale
+    (line,) = pen.ax.plot(
+        mark.x,
+        mark.y,
+        color=pen.color(mark),
+        linewidth=width,
+        linestyle=_DASHES[mark.dash],
+        marker="",
+        solid_capstyle="round",
+    )
+    return [line]
+
+
+@_draw.register
+def _(mark: Trail, pen: _Pen) -> list[Any]:
+    collections = require("matplotlib.collections", caller="plot")
+    names = pen.panel.series()
+    several = len(names) > 1
+    (core,) = pen.ax.plot(
+        mark.x,
+        mark.y,
+        color=pen.color(mark),
+        linewidth=1.0 * pen.scale,
+        linestyle="-",
+        solid_capstyle="round",
+        marker=MARKERS[names.index(mark.series) % 6] if several else "",
+        markersize=4.2 * pen.scale,
+        markeredgewidth=0,
+        markevery=_marker_places(mark, names),
+    )
+    points = np.column_stack([mark.x, mark.y])
+    segments = np.stack([points[:-1], points[1:]], axis=1)
+    weight = (mark.weight[:-1] + mark.weight[1:]) / 2
+    whole = np.isfinite(segments).all(axis=(1, 2)) & np.isfinite(weight)
+    trail = collections.LineCollection(
+        segments[whole],
+        colors=pen.color(mark),
+        capstyle="round",
+        linewidths=(1.0 + 4.6 * np.clip(weight[whole], 0, 1)) * pen.scale,
+    )
+    pen.ax.add_collection(trail, autolim=False)
+    return [core, trail]
+
+
+def _marker_places(mark: Trail, names: Sequence[str]) -> list[int]:
+    """A few markers along the curve, at other places for every series."""
+    shown = np.flatnonzero(np.isfinite(mark.y))
+    if len(names) < 2 or len(shown) == 0:
+        return []
+    start = (names.index(mark.series) + 0.5) / len(names) * 0.2
+    places = (np.arange(start, 1, 0.2) * (len(shown) - 1)).round().astype(int)
+    return [int(shown[k]) for k in places]
+
+
+@_draw.register
+def _(mark: Bundle, pen: _Pen) -> list[Any]:
+    collections = require("matplotlib.collections", caller="plot")
+    lines = [np.column_stack([mark.x[run], y[run]]) for y in mark.ys for run in runs(mark.x, y)]
+    bundle = collections.LineCollection(
+        lines,
+        colors=pen.color(mark),
+        linewidths=0.45 * pen.scale,
+        alpha=float(np.clip(6 / max(len(mark.ys), 1), 0.06, 0.4)),
+    )
+    pen.ax.add_collection(bundle, autolim=False)
+    return [bundle]
+
+
+@_draw.register
+def _(mark: Band, pen: _Pen) -> list[Any]:
+    own = mark.ink in ("series", "accent")
+    band = pen.ax.fill_between(
+        mark.x,
+        mark.low,
+        mark.high,
+        color=pen.color(mark),
+        linewidth=0,
+        alpha=pen.theme.band_opacity if own else pen.theme.neutral_opacity,
+    )
+    return [band]
+
+
+@_draw.register
+def _(mark: Hill, pen: _Pen) -> list[Any]:
+    base, outline = hill_span(mark)
+    hill = pen.ax.fill_between(
+        mark.x,
+        base,
+        outline,
+        color=pen.color(mark),
+        linewidth=0,
+        alpha=0.16,
+        transform=pen.across(),
+    )
+    (crest,) = pen.ax.plot(
+        mark.x,
+        outline,
+        color=pen.color(mark),
+        linewidth=0.6 * pen.scale,
+        linestyle="-",
+        marker="",
+        alpha=0.55,
+        transform=pen.across(),
+    )
+    return [hill, crest]
+
+
+@_draw.register
+def _(mark: Ticks, pen: _Pen) -> list[Any]:
+    collections = require("matplotlib.collections", caller="plot")
+    low, high = tick_span(mark.side)
+    strokes = collections.LineCollection(
+        [[(x, low), (x, high)] for x in mark.x.tolist()],
+        colors=pen.color(mark),
+        linewidths=0.5 * pen.scale,
+        alpha=float(np.clip(90 / max(len(mark.x), 1), 0.25, 0.8)),
+        transform=pen.across(),
+    )
+    pen.ax.add_collection(strokes, autolim=False)
+    return [strokes]
+
+
+@_draw.register
+def _(mark: Points, pen: _Pen) -> list[Any]:
+    collections = require("matplotlib.collections", caller="plot")
+    color = pen.color(mark)
+    ends = zip(mark.x.tolist(), mark.low.tolist(), mark.high.tolist(), strict=True)
+    whiskers = collections.LineCollection(
+        [[(x, a), (x, b)] for x, a, b in ends if a < b],
+        colors=color,
+        alpha=0.75,
+        linewidths=1.1 * pen.scale,
+        capstyle="round",
+    )
+    pen.ax.add_collection(whiskers, autolim=False)
+    dots = pen.ax.scatter(
+        mark.x,
+        mark.y,
+        s=(12 + 55 * np.clip(mark.weight, 0, 1)) * pen.scale**2,
+        color=color,
+        edgecolors=pen.theme.paper,
+        linewidths=0.8 * pen.scale,
+        marker="o",
+    )
+    return [dots, whiskers]
+
+
+@_draw.register
+def _(mark: Steps, pen: _Pen) -> list[Any]:
+    ends = np.stack(
+        [np.column_stack([mark.left, mark.y]), np.column_stack([mark.right, mark.y])], axis=1
+    )
+    collections = require("matplotlib.collections", caller="plot")
+    steps = collections.LineCollection(
+        ends[np.isfinite(ends).all(axis=(1, 2))],
+        colors=pen.color(mark),
+        capstyle="butt",
+        linewidths=1.3 * pen.scale,
+        alpha=0.8,
+    )
+    pen.ax.add_collection(steps, autolim=False)
+    return [steps]
+
+
+def _text_size(pen: _Pen) -> float:
+    return 8.6 * float(np.clip(pen.scale, 0.75, 2.0))
+
+
+def _write_notes(pen: _Pen) -> Any:
+    size = _text_size(pen)
+    longest = max(len(line) for note in pen.panel.notes for line in note.split("\n"))
+    inches = 3.2 * pen.scale
+    width = min(longest * 0.55 * size / 72 / inches + 0.05, 0.9)
+    height = len(pen.panel.notes) * 1.5 * size / 72 / inches
+    side, offset = empty_corner(pen.panel, width, height)
+    left = side == "top"
+    return pen.ax.text(
+        0.04 if left else 0.96,
+        1 - offset - 0.015 if left else offset + 0.015,
+        "\n".join(pen.panel.notes),
+        transform=pen.ax.transAxes,
+        color=pen.theme.ink,
+        fontsize=size,
+        ha="left" if left else "right",
+        va="top" if left else "bottom",
+        zorder=6,
+        linespacing=1.35,
+    )
+
+
+def _write_legend(pen: _Pen, artists: Mapping[str, list[Any]]) -> Any:
+    lines = require("matplotlib.lines", caller="plot")
+    names = pen.panel.series()
+    handles = [
+        lines.Line2D(
+            [],
+            [],
+            color=pen.colors[name],
+            linewidth=2.4 * pen.scale,
+            label=text,
+            marker=MARKERS[names.index(name) % 6],
+            markersize=5 * pen.scale,
+            markeredgewidth=0,
+        )
+        for name, text in pen.panel.legend.items()
+        if name in pen.colors
+    ]
+    side, offset = empty_corner(pen.panel, 0.6, 0.08 * len(handles))
+    legend = pen.ax.legend(
+        handles=handles,
+        frameon=False,
+        fontsize=_text_size(pen) * 0.95,
+        labelcolor=pen.theme.ink,
+        loc="upper left" if side == "top" else "lower right",
+        borderaxespad=0.2,
+        bbox_to_anchor=(0.02, 1 - offset) if side == "top" else (0.98, offset),
+    )
+    legend.set_zorder(6)
+    return legend
