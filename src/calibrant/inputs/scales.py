@@ -1,54 +1,245 @@
-"""The scales on which predictions can be smoothed, each with the fixed grid that sketches share."""
+"""The scales on which predictions can be smoothed, each with the fixed grid that sketches share.
+
+The paper's general metrics (section 4.2) measure the distance of two predictions as |h(u) - h(v)|
+for an increasing h. On such a scale the smoothing is that of the plain Gaussian on the real line;
+on the probability scale it is that of the Gaussian reflected at 0 and 1.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 
-__all__ = ["PROBABILITY", "Scale", "as_scale"]
+__all__ = ["PROBABILITY", "Scale", "as_scale", "loss_scale", "relative_scale"]
 
 Floats = NDArray[np.float64]
+Map = Callable[[Floats], Floats]
+
+LOGIT_LIMIT = 30.0
+"""Logits are clipped there, infinities too: the error is at most 2 exp(-(30 - 9 bandwidth))."""
+EXTREME = 1e-13
+WIDTHS_OF_MARGIN = 9.0
+"""A Gaussian leaves 2e-19 of its mass beyond 9 bandwidths."""
+LONGEST_GRID = 1000.0
+_CHECKPOINTS = np.concatenate(
+    [[1e-12, 1e-9, 1e-6], np.linspace(0, 1, 257)[1:-1], [1 - 1e-6, 1 - 1e-9]]
+)
+
+
+def _identity(p: Floats) -> Floats:
+    return p
+
+
+@dataclass(frozen=True)
+class _Logit:
+    """p -> factor · log(p / (1 - p)), infinite at the ends."""
+
+    factor: float = 1.0
+
+    def __call__(self, p: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            z: Floats = self.factor * (np.log(p) - np.log1p(-p))
+        return z
+
+
+@dataclass(frozen=True)
+class _Logistic:
+    """The inverse of `_Logit`, without overflow."""
+
+    factor: float = 1.0
+
+    def __call__(self, z: Floats) -> Floats:
+        from scipy.special import expit
+
+        p: Floats = expit(z / self.factor)
+        return p
+
+
+def _boosting(p: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        z: Floats = (2.0 * p - 1.0) / np.sqrt(p * (1.0 - p))
+    return z
+
+
+def _inverse_boosting(z: Floats) -> Floats:
+    """½ (1 + z / √(z² + 4)), written so that small probabilities keep their digits."""
+    small: Floats = 2.0 / (z * z + 4.0 + np.abs(z) * np.sqrt(z * z + 4.0))
+    return np.where(z > 0, 1.0 - small, small)
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The plain probability scale: z = p on [0, 1], with the reflected Gaussian kernel.
+    """An increasing map h of predictions: z = h(p) is where distances are measured.
 
-    A scale maps a prediction to z = h(p), where the smoothing happens, and z to a position in [0, 1] on
-    a grid that is the same for all data, or sketches could not be added.
+    A position on the grid is z, clipped to fixed limits, between 0 and 1. The limits are the same
+    for all data, or sketches could not be added.
+
+    Parameters
+    ----------
+    forward, inverse : callable
+        h and its inverse, on float64 arrays; h must increase strictly and may be infinite at 0 and
+        1.
+    name : str
+        How results name it. A scale of your own cannot be read back from a file by its name.
+    widest : float
+        The widest bandwidth for which the grid leaves room. Beyond it, the mass that the ends
+        reflect is part of the certificate.
 
     Attributes
     ----------
-    name : str
-        How the user asked for it, and how results and files name it.
-    length : float
-        The range of z that the grid covers: a bandwidth in units of z is `length` times wider than in
-        units of the grid.
     steepness : float
-        The most that the prediction changes per unit of z; part of the certificate.
+        The most that the prediction changes per unit of z; part of the certificate. For a scale of
+        your own it is found by sampling.
     curvature : float
-        The most that this slope changes per unit of z; part of the certificate.
+        The most that this slope changes per unit of z; likewise.
+
+    Examples
+    --------
+    >>> probit = Scale(lambda p: p**3, lambda z: np.cbrt(z), name="cube")
+    >>> probit
+    Scale('cube')
+    >>> as_scale("logit").z(np.array([0.5, 1.0]))
+    array([ 0., inf])
     """
 
-    name: str = "probability"
-    length: float = 1.0
-    steepness: float = 1.0
-    curvature: float = 0.0
+    forward: Map = field(repr=False)
+    inverse: Map = field(repr=False)
+    name: str = field(default="custom", kw_only=True)
+    widest: float = field(default=1.0, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        z = np.asarray(self.forward(_CHECKPOINTS), dtype=np.float64)
+        if z.shape != _CHECKPOINTS.shape or not np.all(np.diff(z) > 0):
+            at = int(np.argmin(np.diff(z))) if z.shape == _CHECKPOINTS.shape else 0
+            raise InputError(
+                f"A scale must increase strictly; {self.name!r} does not between p = "
+                f"{_CHECKPOINTS[at]:.6g} and {_CHECKPOINTS[at + 1]:.6g}. Pass an increasing "
+                f"`forward` "
+                "that maps an array to an array of the same shape."
+            )
+        gap = np.abs(np.asarray(self.inverse(z)) - _CHECKPOINTS)
+        if not np.all(gap < 1e-6):
+            at = int(np.argmax(~(gap < 1e-6)))
+            raise InputError(
+                f"`inverse` must undo `forward`; for {self.name!r} it maps p = "
+                f"{_CHECKPOINTS[at]:.6g} "
+                f"to {np.asarray(self.inverse(z))[at]:.6g}."
+            )
+
+    def __repr__(self) -> str:
+        return f"Scale({self.name!r})"
+
+    @property
+    def reflected(self) -> bool:
+        """Whether the kernel is reflected at 0 and 1: the probability scale alone."""
+        return self.name == "probability"
+
+    @property
+    def logits_per_unit(self) -> float | None:
+        """1 / factor where z = factor · logit: logits then need not pass through p."""
+        return 1.0 / self.forward.factor if isinstance(self.forward, _Logit) else None
+
+    @cached_property
+    def limits(self) -> tuple[float, float]:
+        """Where z is clipped."""
+        if isinstance(self.forward, _Logit):
+            return -LOGIT_LIMIT * self.forward.factor, LOGIT_LIMIT * self.forward.factor
+        with np.errstate(all="ignore"):
+            ends = np.asarray(self.forward(np.array([0.0, 1.0])), dtype=np.float64)
+        inner = np.asarray(self.forward(np.array([EXTREME, 1.0 - EXTREME])), dtype=np.float64)
+        low, high = np.where(np.isfinite(ends), ends, inner)
+        return float(low), float(high)
+
+    @cached_property
+    def margin(self) -> float:
+        """Room that the grid leaves on either side, in units of z."""
+        return 0.0 if self.reflected else WIDTHS_OF_MARGIN * self.widest
+
+    @cached_property
+    def length(self) -> float:
+        """The range of z that the grid covers."""
+        return self.limits[1] - self.limits[0] + 2.0 * self.margin
+
+    @property
+    def has_grid(self) -> bool:
+        """Whether a grid of fixed length can serve; where not, measures take arrays only."""
+        return self.length <= LONGEST_GRID
+
+    @cached_property
+    def steepness(self) -> float:
+        if self.forward is _identity:
+            return 1.0
+        if isinstance(self.forward, _Logit):
+            return 0.25 / self.forward.factor
+        p, step = self._sampled()
+        return float(np.max(np.diff(p))) / step
+
+    @cached_property
+    def curvature(self) -> float:
+        if self.forward is _identity:
+            return 0.0
+        if isinstance(self.forward, _Logit):
+            return float(np.sqrt(3.0) / 18.0 / self.forward.factor**2)
+        p, step = self._sampled()
+        return float(np.max(np.abs(np.diff(p, 2)))) / step**2
+
+    def _sampled(self) -> tuple[Floats, float]:
+        z, step = np.linspace(*self.limits, 1 << 16, retstep=True)
+        return np.asarray(self.inverse(z), dtype=np.float64), float(step)
+
+    def z(self, p: Floats) -> Floats:
+        """Where the predictions lie on the scale; infinite where the scale is."""
+        return p if self.forward is _identity else np.asarray(self.forward(p), dtype=np.float64)
 
     def locate(self, p: Floats) -> Floats:
-        """Positions in [0, 1] on the grid of the predictions `p`."""
-        return p
+        """Positions in [0, 1] on the grid of the predictions `p`; NaN stays NaN."""
+        return p if self.reflected else self._position(self._z_or_nan(p))
+
+    def locate_logits(self, logits: Floats) -> Floats:
+        """Positions on the grid of predictions given as log-odds."""
+        from scipy.special import expit
+
+        if self.logits_per_unit is None:
+            return self.locate(expit(logits))
+        return self._position(logits / self.logits_per_unit)
 
     def prediction(self, position: Floats) -> Floats:
         """Predictions that stand at these positions of the grid (the inverse of `locate`)."""
+        if self.reflected:
+            return position
+        z = np.clip(self.limits[0] - self.margin + position * self.length, *self.limits)
+        return np.asarray(self.inverse(z), dtype=np.float64)
+
+    def _z_or_nan(self, p: Floats) -> Floats:
+        # What lies outside [0, 1] must reach the loop that refuses it, not a warning about
+        # logarithms.
+        return self.z(np.where((p >= 0.0) & (p <= 1.0), p, np.nan))
+
+    def _position(self, z: Floats) -> Floats:
+        if not self.has_grid:
+            raise InputError(
+                f"The scale {self.name!r} is too steep for a grid (it spans {self.length:.3g}), "
+                f"so it "
+                "has no sketch; pass `y_true` and `y_prob` as arrays."
+            )
+        position: Floats = (np.clip(z, *self.limits) - self.limits[0] + self.margin) / self.length
         return position
 
 
-PROBABILITY = Scale()
+PROBABILITY = Scale(_identity, _identity, name="probability")
+_NAMED = {
+    "unreflected": lambda: Scale(_identity, _identity, name="unreflected"),
+    "logit": lambda: Scale(_Logit(), _Logistic(), name="logit"),
+    "logit/4": lambda: Scale(_Logit(0.25), _Logistic(0.25), name="logit/4"),
+    "boosting": lambda: Scale(_boosting, _inverse_boosting, name="boosting"),
+}
 
 
 def as_scale(scale: str | Scale) -> Scale:
@@ -58,9 +249,90 @@ def as_scale(scale: str | Scale) -> Scale:
     --------
     >>> as_scale("probability").length
     1.0
+    >>> as_scale("relative:0.002")
+    Scale('relative:0.002')
     """
     if isinstance(scale, Scale):
         return scale
-    if scale == PROBABILITY.name:
+    if isinstance(scale, str):
+        return _named(scale)
+    raise InputError(f"`scale` must be a name or a Scale; got {type(scale).__name__}.")
+
+
+@cache
+def _named(name: str) -> Scale:
+    if name == PROBABILITY.name:
         return PROBABILITY
-    raise InputError(f'`scale` must be "probability" or a Scale; got {scale!r}.')
+    if name in _NAMED:
+        return _NAMED[name]()
+    kind, _, rate = name.partition(":")
+    if kind == "relative" and rate:
+        try:
+            return relative_scale(float(rate))
+        except ValueError as error:
+            raise InputError(
+                f'`scale="relative:RATE"` needs a base rate between 0 and 1; got {name!r}.'
+            ) from error
+    if kind == "relative":
+        raise InputError(
+            '`scale="relative"` needs the base rate: pass arrays, `relative_scale(base_rate)`, '
+            "or the "
+            'rate in the name, as in "relative:0.002".'
+        )
+    raise InputError(
+        f"`scale` must be one of probability, {', '.join(_NAMED)}, relative:RATE, or a "
+        f"Scale(forward, "
+        f"inverse); got {name!r}."
+    )
+
+
+def relative_scale(base_rate: float) -> Scale:
+    """π(1-π) · logit with π the base rate: a scale whose errors read as those of a rare event.
+
+    Near the base rate one unit of it is one unit of probability, so that an error of 0.001 means
+    the same as on the probability scale where events of rate 0.002 live, and far less near ½.
+
+    Examples
+    --------
+    >>> relative_scale(0.002).length < 2
+    True
+    """
+    rate = float(base_rate)
+    if not 0.0 < rate < 1.0:
+        raise InputError(f"`base_rate` must lie strictly between 0 and 1; got {base_rate!r}.")
+    factor = rate * (1.0 - rate)
+    return Scale(
+        _Logit(factor),
+        _Logistic(factor),
+        name=f"relative:{rate!r}",
+        widest=min(1.0, 40.0 * factor),
+    )
+
+
+def loss_scale(
+    loss: Literal["squared", "log", "exponential"] | Map, inverse: Map | None = None
+) -> Scale:
+    """The scale of a proper loss: h = φ', the slope of its convex potential φ.
+
+    Parameters
+    ----------
+    loss : {"squared", "log", "exponential"} or callable
+        A loss by name, or φ' itself.
+    inverse : callable
+        The inverse of φ', where that was given.
+
+    Examples
+    --------
+    >>> loss_scale("log")
+    Scale('logit')
+    """
+    if callable(loss):
+        if inverse is None:
+            raise InputError(
+                "`inverse` is missing: a loss given by φ' needs the inverse of φ' too."
+            )
+        return Scale(loss, inverse, name="loss")
+    names = {"squared": "unreflected", "log": "logit", "exponential": "boosting"}
+    if loss not in names:
+        raise InputError(f"`loss` must be one of {', '.join(names)}, or φ' itself; got {loss!r}.")
+    return as_scale(names[loss])

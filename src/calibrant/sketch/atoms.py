@@ -9,7 +9,9 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.errors import InputError
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
+from calibrant.inputs.scales import PROBABILITY, Scale
 from calibrant.sketch.columns import FRACTION_BITS
 from calibrant.sketch.table import Sketch, as_sketch
 
@@ -31,7 +33,12 @@ class Atoms:
     n : int
         Number of rows.
     position_error : float
-        No row lies further than this from its atom: 0 from arrays, the width of a cell from a sketch.
+        No row lies further than this from its atom, in units of `scale`: 0 from arrays, the width of
+        a cell from a sketch.
+    squared : float64[m] or None
+        Sum of squared weights at each prediction; None where every row counts for one.
+    scale : Scale
+        The scale of the sketch that the atoms come from.
 
     Examples
     --------
@@ -47,10 +54,13 @@ class Atoms:
     mass: Floats
     n: int
     position_error: float = 0.0
+    squared: Floats | None = None
+    scale: Scale = PROBABILITY
 
     def __post_init__(self) -> None:
-        self.p.flags.writeable = False
-        self.mass.flags.writeable = False
+        for array in (self.p, self.mass, self.squared):
+            if array is not None:
+                array.flags.writeable = False
 
     @cached_property
     def total(self) -> float:
@@ -67,14 +77,35 @@ class Atoms:
     @classmethod
     def from_pairs(cls, pairs: Pairs) -> Atoms:
         """Exact atoms: one sort."""
-        p, y = pairs.p, pairs.y
-        order = np.argsort(p, kind="stable")
-        p, y = p[order], y[order]
+        if not pairs.fractional:
+            return cls._from_labels(pairs)
+        order = np.argsort(pairs.p, kind="stable")
+        p, y = pairs.p[order], pairs.y[order]
         first = np.flatnonzero(np.diff(p, prepend=-1.0))
         weight = np.ones(p.size) if pairs.weight is None else pairs.weight[order]
         positive = np.add.reduceat(weight * y, first)
         negative = np.add.reduceat(weight * (1.0 - y), first)
-        return cls(p[first], np.column_stack([negative, positive]), pairs.n)
+        squared = np.add.reduceat(weight * weight, first)
+        return cls(p[first], np.column_stack([negative, positive]), pairs.n, squared=squared)
+
+    @classmethod
+    def _from_labels(cls, pairs: Pairs) -> Atoms:
+        """Sort predictions and labels as one integer: the bits of a float in [0, 1] are in order,
+        and leave the two highest free. Half the time of sorting indices.
+        """
+        keys = (pairs.p + 0.0).view(np.uint64)  # without negative zeros
+        keys <<= np.uint64(1)
+        keys |= pairs.y.astype(np.uint64)
+        keys.sort()
+        positive = (keys & np.uint64(1)).astype(np.float64)
+        keys >>= np.uint64(1)
+        first = np.flatnonzero(np.diff(keys, prepend=keys[0] ^ np.uint64(1)))
+        p = keys.view(np.float64)
+        if first.size == p.size:
+            return cls(p, np.column_stack([1.0 - positive, positive]), pairs.n)
+        rows = np.diff(first, append=p.size)
+        events = np.add.reduceat(positive, first)
+        return cls(p[first], np.column_stack([rows - events, events]), pairs.n)
 
     @classmethod
     def from_sketch(cls, sketch: Sketch) -> Atoms:
@@ -87,7 +118,14 @@ class Atoms:
         offset = sketch.weighted_offsets.sum(axis=1)[used] / per_cell[used]
         position = sketch.cells[used] * width + offset * unit
         error = float(np.minimum(width, 1.0)) if np.any(sketch.counts.sum(axis=1) > 1) else unit
-        return cls(np.array(sketch.scale.prediction(position)), mass[used], sketch.n, error)
+        return cls(
+            np.array(sketch.scale.prediction(position)),
+            mass[used],
+            sketch.n,
+            error * sketch.scale.length,
+            sketch.squared_weights.sum(axis=1)[used] if sketch.weighted else None,
+            sketch.scale,
+        )
 
 
 def as_atoms(first: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -> Atoms:
@@ -96,4 +134,9 @@ def as_atoms(first: Any, y_prob: Any = None, **options: Unpack[InputOptions]) ->
         return first
     if isinstance(first, Sketch):
         return Atoms.from_sketch(as_sketch(first, y_prob, **options))
+    if y_prob is None:
+        raise InputError(
+            f"`y_prob` is missing: pass (y_true, y_prob), or a Sketch alone; got "
+            f"{type(first).__name__}."
+        )
     return Atoms.from_pairs(as_pairs(first, y_prob, **options))

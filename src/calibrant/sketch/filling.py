@@ -22,10 +22,11 @@ RESIDUAL_PIECES = 4
 
 def fill(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
     """One pass over the rows; the first row that breaks a rule is refused."""
-    filling = _fill_weights if pairs.fractional else _fill_counts
-    columns = filling(pairs, nodes, scale)
-    pairs.mark_valid()
-    return columns
+    return (
+        _fill_weights(pairs, nodes, scale)
+        if pairs.fractional
+        else _fill_counts(pairs, nodes, scale)
+    )
 
 
 def _fill_counts(pairs: Pairs, nodes: int, scale: Scale) -> Columns:

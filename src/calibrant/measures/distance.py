@@ -1,0 +1,271 @@
+"""The distance from calibration: how far the nearest calibrated distribution lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import CalibrationError, InputError
+from calibrant.inputs.pairs import InputOptions
+from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
+from calibrant.measures.record import Record
+from calibrant.measures.weak import cell_reach
+from calibrant.sketch.atoms import Atoms, as_atoms
+
+__all__ = ["Distance", "distance_to_calibration", "distance_to_calibration_result"]
+
+Floats = NDArray[np.float64]
+Flips = Literal["forbidden", "allowed"]
+
+FARTHEST = 2.0
+"""Distances on a scale are cut there: d(u, v) = min(|h(u) - h(v)|, 2)."""
+ACCURACY = 1e-10
+
+
+@dataclass(frozen=True, repr=False)
+class Distance(Record):
+    """A distance to calibration, the interval that provably holds it, and what lies there.
+
+    Attributes
+    ----------
+    value : float
+        The optimum on the nodes.
+    low, high : float
+        dCE lies between them: the nodes can only make the optimum larger, by what a calibrated mass
+        between two nodes costs to split; and the data were moved to nodes where they are not any.
+    p : float64[m]
+        Support of the nearest calibrated distribution that was found.
+    mass : float64[m, 2]
+        Its mass without and with the event at each p; mass[:, 1] / mass.sum(axis=1) equals p.
+    flips, scale : str
+        Which definition, in which metric.
+    n : int
+        Rows.
+    """
+
+    value: float
+    low: float
+    high: float
+    p: Floats = field(compare=False)
+    mass: Floats = field(compare=False)
+    flips: str
+    scale: str
+    n: int
+
+    def __repr__(self) -> str:
+        return (
+            f"Distance({self.value:.6f} in [{self.low:.6f}, {self.high:.6f}], flips {self.flips}, "
+            f"n={self.n}, {self.scale})"
+        )
+
+
+def distance_to_calibration(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    flips: Flips = "forbidden",
+    scale: str | Scale = PROBABILITY,
+    nodes: int = 1000,
+    time_limit: float = 60.0,
+    **options: Unpack[InputOptions],
+) -> float:
+    """How far predictions and outcomes are from the nearest calibrated distribution.
+
+    Parameters
+    ----------
+    y_true : array, Sketch or Atoms
+        Outcomes, 0 or 1; or a Sketch or Atoms, and no `y_prob`.
+    y_prob : array
+        Predicted probabilities of outcome 1.
+    flips : {"forbidden", "allowed"}
+        Whether the nearest distribution must keep every outcome, or may change one at a cost of 1.
+        On the probability scale the two are equal; on others they differ, and the theorems that
+        compare with wCE and SmoothECE are about "allowed".
+    scale : str or Scale
+        The metric: min(|h(u) - h(v)|, 2).
+    nodes : int
+        Where the calibrated distribution may have mass: half of the nodes are evenly spaced on the
+        scale, half are quantiles of the predictions, or all of these.
+    time_limit : float
+        Seconds for the linear program.
+    **options
+        How to read the arrays (see `InputOptions`).
+
+    Returns
+    -------
+    float
+        `distance_to_calibration_result` has its error bounds.
+
+    References
+    ----------
+    Błasiok and Nakkiran, *Smooth ECE*, Definition 4 and section 4.2; the paper prints max for min in
+    the metric. Błasiok, Gopalan, Hu and Nakkiran, *A unifying theory of distance from calibration*.
+
+    Examples
+    --------
+    >>> round(distance_to_calibration([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5]), 6)
+    0.25
+    """
+    return distance_to_calibration_result(
+        y_true,
+        y_prob,
+        flips=flips,
+        scale=scale,
+        nodes=nodes,
+        time_limit=time_limit,
+        **options,
+    ).value
+
+
+def distance_to_calibration_result(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    flips: Flips = "forbidden",
+    scale: str | Scale = PROBABILITY,
+    nodes: int = 1000,
+    time_limit: float = 60.0,
+    **options: Unpack[InputOptions],
+) -> Distance:
+    """As `distance_to_calibration`, with its bounds and the nearest calibrated distribution.
+
+    Examples
+    --------
+    >>> distance_to_calibration_result([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5], nodes=200)
+    Distance(0.250000 in [0.244949, 0.250000], flips forbidden, n=4, probability)
+    """
+    if flips not in ("forbidden", "allowed"):
+        raise InputError(f'`flips` must be "forbidden" or "allowed"; got {flips!r}.')
+    if not isinstance(nodes, int | np.integer) or nodes < 10:
+        raise InputError(f"`nodes` must be a whole number of at least 10; got {nodes!r}.")
+    scale = as_scale(scale)
+    atoms = as_atoms(y_true, y_prob, **options)
+    at = _nodes(atoms, scale, int(nodes))
+    mass, moved = _on_nodes(atoms, scale, at)
+    value, calibrated = _solve(at, scale.z(at), mass, flips == "allowed", time_limit)
+    if atoms.position_error:
+        moved += float(cell_reach(atoms, scale) @ atoms.mass.sum(axis=1)) / atoms.total
+    used = calibrated > 0.0
+    support, weight = at[used], calibrated[used]
+    return Distance(
+        value=value,
+        low=max(0.0, value - moved - _splitting_cost(at, scale)),
+        high=value + moved,
+        p=support,
+        mass=np.column_stack([(1.0 - support) * weight, support * weight]),
+        flips=flips,
+        scale=scale.name,
+        n=atoms.n,
+    )
+
+
+def _nodes(atoms: Atoms, scale: Scale, nodes: int) -> Floats:
+    """Even steps of z, up to 2 beyond the data, beside predictions that occur, and 0 and 1.
+
+    Nothing is lost farther out: all of that is 2 away from the data, and so are 0 and 1, where a
+    mass without and one with the event are calibrated.
+    """
+    z = scale.z(atoms.p)
+    known = z[np.isfinite(z)]
+    low, high = (known[0], known[-1]) if known.size else (0.0, 0.0)
+    limits = scale.z(np.array([0.0, 1.0]))
+    steps = np.linspace(max(low - FARTHEST, limits[0]), min(high + FARTHEST, limits[1]), nodes // 2)
+    if atoms.p.size <= nodes // 2:
+        data = atoms.p
+    else:
+        share = np.cumsum(atoms.mass.sum(axis=1)) / atoms.total
+        data = atoms.p[np.searchsorted(share, (np.arange(nodes // 2) + 0.5) / (nodes // 2))]
+    even = np.clip(np.asarray(scale.inverse(steps), dtype=np.float64), 0.0, 1.0)
+    return np.unique(np.concatenate([[0.0], even, data, [1.0]]))
+
+
+def _on_nodes(atoms: Atoms, scale: Scale, at: Floats) -> tuple[Floats, float]:
+    """Shares of the mass at the nearest nodes, and the mean distance that they were moved."""
+    right = np.clip(np.searchsorted(at, atoms.p), 1, at.size - 1)
+    nearest = np.where(at[right] - atoms.p < atoms.p - at[right - 1], right, right - 1)
+    shares = np.zeros((at.size, 2))
+    np.add.at(shares, nearest, atoms.mass / atoms.total)
+    away = at[nearest] != atoms.p
+    step = np.abs(scale.z(at[nearest][away]) - scale.z(atoms.p[away]))
+    moved = np.minimum(step, FARTHEST) @ atoms.mass[away].sum(axis=1) / atoms.total
+    return shares, float(moved)
+
+
+def _splitting_cost(at: Floats, scale: Scale) -> float:
+    """The most that it costs to split a calibrated mass between two nodes so that both are.
+
+    A mass at v between a and b goes to b with probability (v - a) / (b - a), apart by outcome so
+    that each is calibrated: on the probability scale it moves 2 (v - a) (b - v) / (b - a) at most.
+    """
+    if scale.reflected or scale.name == "unreflected":
+        return float(np.diff(at).max()) / 2.0
+    gaps = np.diff(scale.z(at))
+    return float(gaps[gaps <= FARTHEST].max(initial=0.0))
+
+
+def _solve(
+    at: Floats, z: Floats, mass: Floats, flips: bool, time_limit: float
+) -> tuple[float, Floats]:
+    """The least cost of moving mass to where (1 - t) : t are its shares, and how much lies where."""
+    from scipy.optimize import linprog
+
+    balance, price = _network(at, z, flips)
+    supply = np.zeros(balance.shape[0])
+    supply[: mass.size] = mass.T.ravel()
+    solution = linprog(
+        price,
+        A_eq=balance,
+        b_eq=supply,
+        method="highs-ipm",
+        options={
+            "time_limit": float(time_limit),
+            "primal_feasibility_tolerance": ACCURACY,
+            "dual_feasibility_tolerance": ACCURACY,
+        },
+    )
+    if solution.x is None or solution.status != 0:
+        raise CalibrationError(
+            f"The linear program of the distance to calibration was not solved ({at.size} nodes, "
+            f"limit {time_limit:g} s): {str(solution.message).strip()} Raise `time_limit`, or ask "
+            "for fewer `nodes`."
+        )
+    return max(0.0, float(solution.fun)), np.maximum(solution.x[: at.size], 0.0)
+
+
+def _network(at: Floats, z: Floats, flips: bool) -> tuple[Any, Floats]:
+    """Balance of each (outcome, node), and the price of each variable.
+
+    The variables are the calibrated mass at each node; flows between neighbours, apart by outcome;
+    where the metric is cut, flows through a hub one unit from every node; and flips at a node.
+    """
+    import scipy.sparse as sp
+
+    m = at.size
+    edges = np.flatnonzero(np.diff(z) < FARTHEST)
+    along = np.arange(edges.size)
+    step = sp.csc_array((np.ones(edges.size), (edges, along)), (m, edges.size))
+    step = step - sp.csc_array((np.ones(edges.size), (edges + 1, along)), (m, edges.size))
+    eye = sp.eye_array(m, format="csc")
+    ways, prices = [step, -step], [np.diff(z)[edges]] * 2
+    hubs = sp.csc_array((0, 2 * edges.size))
+    if z[-1] - z[0] > FARTHEST:
+        ways, prices = [*ways, eye, -eye], [*prices, np.ones(m), np.ones(m)]
+        through = np.concatenate([np.zeros(2 * edges.size), -np.ones(m), np.ones(m)])
+        hubs = sp.csc_array(through[None])
+    one = sp.hstack(ways)
+    columns = [
+        sp.vstack([sp.diags_array(1.0 - at), sp.diags_array(at)]),
+        sp.block_diag([one, one]),
+    ]
+    price = [np.zeros(m), *prices, *prices]
+    if flips:
+        columns.append(sp.vstack([sp.hstack([eye, -eye]), sp.hstack([-eye, eye])]))
+        price.append(np.ones(2 * m))
+    balance = sp.hstack(columns)
+    at_hubs = sp.block_diag([hubs, hubs])
+    before = sp.csc_array((at_hubs.shape[0], m))
+    after = sp.csc_array((at_hubs.shape[0], balance.shape[1] - m - at_hubs.shape[1]))
+    return sp.vstack([balance, sp.hstack([before, at_hubs, after])]).tocsc(), np.concatenate(price)

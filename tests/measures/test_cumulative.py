@@ -1,0 +1,111 @@
+"""Cumulative measures against loops over rows, simulation and SciPy's splines."""
+
+import numpy as np
+import pytest
+
+from calibrant import InputError, Sketch
+from calibrant.measures.cumulative import (
+    cumulative_differences,
+    ecce_mad,
+    ecce_mad_of_atoms,
+    ecce_range,
+    ecce_range_of_atoms,
+    spline_ks_error,
+    spline_ks_of_atoms,
+    truthful_atb,
+    truthful_atb_of_atoms,
+)
+from calibrant.sketch.atoms import as_atoms
+
+
+def sample(n=2000, power=1.2, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.choice(rng.random(n), n)
+    return (rng.random(n) < p**power).astype(int), p
+
+
+def cumulative(y, p, w=None):
+    w = np.ones(p.size) if w is None else w
+    at = [np.sum((w * (p - y))[p <= t]) / w.sum() for t in np.unique(p)]
+    return np.array([0.0, *at])
+
+
+def test_equals_the_extremes_of_the_cumulative_residual():
+    y, p = sample(500)
+    at = cumulative(y, p)
+    assert ecce_mad(y, p) == pytest.approx(np.abs(at).max(), abs=1e-14)
+    assert ecce_range(y, p) == pytest.approx(at.max() - at.min(), abs=1e-14)
+
+
+def test_p_values_are_uniform_for_calibrated_predictions():
+    rng = np.random.default_rng(0)
+    mad, spread = [], []
+    for _ in range(400):
+        p = rng.random(2000)
+        w = rng.choice([1.0, 3.0], 2000)
+        both = cumulative_differences((rng.random(2000) < p).astype(int), p, sample_weight=w)
+        mad.append(both.mad_p_value)
+        spread.append(both.range_p_value)
+    for values in (mad, spread):
+        for level in (0.05, 0.25, 0.5, 0.75):
+            assert np.mean(np.array(values) < level) == pytest.approx(level, abs=0.07)
+
+
+def test_p_values_are_small_where_predictions_are_off():
+    both = cumulative_differences(*sample(power=1.5))
+    assert max(both.mad_p_value, both.range_p_value) < 1e-4
+    assert cumulative_differences([1], [0.0]).mad_p_value == 0.0
+    assert cumulative_differences([0], [0.0]).mad_p_value == 1.0
+
+
+def test_atb_is_the_mean_over_random_cuts():
+    y, p = sample(300)
+    cuts = (np.arange(200_000) + 0.5) / 200_000
+    order = np.sort(p)
+    sums = np.concatenate([[0.0], np.cumsum((p - y)[np.argsort(p, kind="stable")])]) / p.size
+    below = sums[np.searchsorted(order, cuts, side="right")]
+    expected = np.mean(below**2 + (sums[-1] - below) ** 2)
+    assert truthful_atb(y, p) == pytest.approx(expected, abs=1e-6)
+
+
+def test_atb_is_truthful_in_expectation():
+    rng = np.random.default_rng(4)
+    truth = rng.random(30)
+    ys = (rng.random((4000, 30)) < truth).astype(int)
+    honest = np.mean([truthful_atb(y, truth) for y in ys])
+    hedged = np.mean([truthful_atb(y, 0.8 * truth + 0.1) for y in ys])
+    assert honest < hedged
+
+
+def test_spline_equals_scipys_natural_least_squares():
+    from scipy.interpolate import CubicSpline
+    from scipy.optimize import lsq_linear
+
+    y, p = sample(400)
+    at = cumulative(y, p)[1:]
+    values, counts = np.unique(p, return_counts=True)
+    share, knots = np.cumsum(counts) / p.size, np.linspace(0, 1, 6)
+    basis = [CubicSpline(knots, unit, bc_type="natural") for unit in np.eye(6)]
+    design = np.stack([b(share) for b in basis], axis=1) * np.sqrt(counts)[:, None]
+    heights = lsq_linear(design, at * np.sqrt(counts)).x
+    fine = np.linspace(0, 1, 513)
+    expected = np.abs(CubicSpline(knots, heights, bc_type="natural")(fine)).max()
+    assert spline_ks_error(y, p) == pytest.approx(expected, abs=1e-8)
+    assert values.size == at.size
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [ecce_mad_of_atoms, ecce_range_of_atoms, truthful_atb_of_atoms, spline_ks_of_atoms],
+)
+def test_a_sketch_gives_it_within_its_bound(measure):
+    y, p = sample(5000)
+    exact = measure(as_atoms(y, p))
+    rough = measure(as_atoms(Sketch.from_arrays(y, p, nodes=128)))
+    assert exact.error == 0.0
+    assert abs(rough.value - exact.value) <= rough.error
+
+
+def test_refuses_too_few_knots():
+    with pytest.raises(InputError, match="knots"):
+        spline_ks_error([0, 1], [0.1, 0.9], knots=2)
