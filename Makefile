@@ -7,12 +7,14 @@ STAMP  := $(VENV)/.installed
 # The build looks for meson and ninja on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test lint typecheck docs-test clean
+.PHONY: help demo test lint typecheck docs docs-test clean
 
 help:
 	@echo "make demo    measure and draw the calibration of two real classifiers"
 	@echo "make test    run the tests (under five minutes)"
 	@echo "make lint    ruff, mypy --strict, import-linter"
+	@echo "make docs    build the documentation site in site/"
+	@echo "make docs-test    run every example of the documentation, the README and the docstrings"
 
 $(STAMP): pyproject.toml meson.build
 	$(PYTHON) -m venv $(VENV)
@@ -31,6 +33,16 @@ lint: $(STAMP)
 	# -S: past the editable install's import hook, which hides the tree from static analysis.
 	PYTHONPATH=src:$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
 		$(BIN)/python -S $(BIN)/lint-imports
+
+$(VENV)/.docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[docs]"
+	touch $@
+
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+docs-test: $(STAMP)
+	PYTHONPATH=docs $(BIN)/python -m pytest -q docs
 
 clean:
 	rm -rf $(VENV) build dist site demo

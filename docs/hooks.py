@@ -1,0 +1,66 @@
+"""What MkDocs does beyond Markdown: figures drawn by the pages' own code, and formulas as MathML.
+
+Both keep the built site free of requests to other hosts.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from latex2mathml.converter import convert
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from examples import run_page
+
+FORMULA = re.compile(
+    r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<tex>.*?)\\[)\]]</(?P=tag)>', re.S
+)
+SHIM = re.compile(r'<script src="https://unpkg\.com/iframe-worker/shim"></script>')
+FRAME_WORKER = (Path(__file__).parent / "frame-worker.js").read_text(encoding="utf-8")
+TAG = re.compile(r"\\tag\{(?P<name>\w+)\}")
+FIGURE = re.compile(r"!\[[^\]]*\]\((?P<path>figures/[^)]+)\)")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Run the pages that show figures, and add what they drew to the site."""
+    for page in list(files.documentation_pages()):
+        wanted = sorted(set(FIGURE.findall(page.content_string)))
+        if not wanted:
+            continue
+        folder = Path(tempfile.mkdtemp(prefix="calibrant-docs-"))
+        (folder / "figures").mkdir()
+        run_page(Path(str(page.abs_src_path)), folder)
+        for path in wanted:
+            drawn = (folder / path).read_bytes()
+            files.append(File.generated(config, path, content=drawn))
+    return files
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    """Replace the TeX that the Markdown extension marks by MathML, which browsers show themselves."""
+    return FORMULA.sub(_as_mathml, content)
+
+
+def _as_mathml(found: re.Match[str]) -> str:
+    tex = html.unescape(found["tex"]).strip()
+    if found["tag"] == "span":
+        return str(convert(tex))
+    number = TAG.search(tex)
+    formula = str(convert(TAG.sub("", tex), display="block"))
+    if not number:
+        return formula
+    name = number["name"]
+    return f'<div class="equation" id="{name}">{formula}<span>({name})</span></div>'
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Give the search its worker from our own file instead of another host's."""
+    return SHIM.sub(lambda _: f"<script>{FRAME_WORKER}</script>", output)

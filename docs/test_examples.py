@@ -1,0 +1,48 @@
+"""Every example of the documentation, the README and the docstrings runs: `make docs-test`."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import importlib.util
+import pkgutil
+from pathlib import Path
+
+import pytest
+from examples import LENIENT, needs_of, run_page
+
+import calibrant
+
+DOCS = Path(__file__).parent
+PAGES = sorted([DOCS.parent / "README.md", *DOCS.rglob("*.md")])
+MODULES = sorted(
+    module.name for module in pkgutil.walk_packages(calibrant.__path__, prefix="calibrant.")
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS.parent)))
+def test_page(page: Path, tmp_path: Path) -> None:
+    missing = [name for name in needs_of(page.read_text("utf-8")) if not _is_installed(name)]
+    if missing:
+        pytest.skip(f"{page.name} needs {', '.join(missing)}")
+    run_page(page, tmp_path)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    if name.endswith("__main__"):
+        pytest.skip("runs the program")
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        pytest.skip(f"{name} needs {error.name}")
+    said: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=LENIENT, verbose=False)
+    for test in doctest.DocTestFinder(exclude_empty=True).find(module, name):
+        runner.run(test, out=said.append)
+    assert runner.failures == 0, "".join(said)
+
+
+def _is_installed(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
