@@ -16,6 +16,8 @@ _HOME = {
     "Sketches": "sketch.groups",
     "load": "sketch.wire",
     "save": "sketch.wire",
+    "top_label": "sketch.multiclass",
+    "scan": "sources.scan",
     "smooth_ece": "measures.smooth_ece",
     "smooth_ece_result": "measures.smooth_ece",
 }

@@ -1,0 +1,64 @@
+"""Columns that are NumPy arrays, or become such at no cost: eager frames, dicts of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.inputs.columns import as_array
+from calibrant.sources.request import LABEL, PROB, WEIGHT, Request, require_columns
+from calibrant.sources.sums import DenseSums, GroupedSums, Key, sums_by_group
+
+__all__ = ["sums_of_arrays", "sums_of_dict"]
+
+_LOOP_LABELS = ("uint8", "int32", "int64", "float32", "float64")
+
+
+def sums_of_dict(batch: Mapping[str, Any], request: Request) -> DenseSums | GroupedSums:
+    """The sums of a dict of arrays, as training loops and data loaders yield it."""
+    request.require_names()
+    require_columns(request.names(), batch, "the batch")
+    arrays = {alias: as_array(batch[name], name) for alias, name in request.selection.items()}
+    sizes = {str(request.selection[alias]): array.shape for alias, array in arrays.items()}
+    if len(set(sizes.values())) > 1 or arrays[PROB].ndim != 1:
+        raise InputError(f"the columns of a batch must be vectors of equal length; got {sizes}.")
+    return sums_of_arrays(arrays, request)
+
+
+def sums_of_arrays(arrays: Mapping[str, NDArray[Any]], request: Request) -> DenseSums | GroupedSums:
+    """The sums of arrays under the names of the request; missing values are NaN or None."""
+    for alias in request.columns:
+        kind = arrays[alias].dtype
+        if kind.kind not in "biuf" and arrays[alias].size:
+            raise InputError(
+                f"column {str(request.columns[alias])!r} must hold numbers; its type is {kind}."
+            )
+    p, y = arrays[PROB], _outcomes(arrays[LABEL])
+    p = np.ascontiguousarray(p, dtype=p.dtype if p.dtype == np.float32 else np.float64)
+    w = arrays[WEIGHT].astype(np.float64) if request.weighted else None
+    if request.groups and p.size:
+        keys, group = _groups([arrays[alias] for alias in request.group_aliases])
+        return sums_by_group(request, keys, group, p, y, w)
+    total = DenseSums(request)
+    if p.size:
+        total.add_rows(p, y, w)
+    return total
+
+
+def _outcomes(y: NDArray[Any]) -> NDArray[Any]:
+    """Labels of a type that the compiled loop reads."""
+    y = np.ascontiguousarray(y)
+    if y.dtype == np.bool_:
+        return y.view(np.uint8)
+    return y if y.dtype.name in _LOOP_LABELS else y.astype(np.float64)
+
+
+def _groups(columns: Sequence[NDArray[Any]]) -> tuple[list[Key], NDArray[np.int64]]:
+    index: dict[Key, int] = {}
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    group = [index.setdefault(key, len(index)) for key in rows]
+    return list(index), np.array(group, dtype=np.int64)

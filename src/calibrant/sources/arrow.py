@@ -1,0 +1,162 @@
+"""Batches of Arrow columns into sums: what files, datasets, readers and Ray hand over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._optional import require
+from calibrant.errors import InputError
+from calibrant.sources.request import LABEL, PROB, WEIGHT, Request, require_columns
+from calibrant.sources.sums import DenseSums, GroupedSums, Key, sums_by_group
+
+__all__ = ["batches_of", "require_types", "sums_of_batch", "sums_of_batches"]
+
+_LOOP_LABELS = ("uint8", "int32", "int64", "float32", "float64")
+
+
+def batches_of(source: Any, request: Request) -> Iterable[Mapping[str, Any]]:
+    """Batches, under the names of the request, of a table, a dataset, a scanner or a stream."""
+    pyarrow = require("pyarrow", caller="scan")
+    dataset = require("pyarrow.dataset", caller="scan")
+    if isinstance(source, pyarrow.Table | pyarrow.RecordBatch):
+        source = dataset.dataset(source)
+    if isinstance(source, dataset.Dataset):
+        require_columns(request.names(), source.schema.names, "the dataset")
+        source = source.scanner(columns=_expressions(request))
+    if isinstance(source, dataset.Scanner):
+        source = source.to_reader()
+    if not isinstance(source, pyarrow.RecordBatchReader):
+        source = pyarrow.RecordBatchReader.from_stream(source)
+    if set(source.schema.names) >= set(request.selection):
+        names = {alias: alias for alias in request.selection}
+    else:
+        request.require_names()
+        require_columns(request.names(), source.schema.names, "the stream")
+        names = dict(request.selection)
+    require_types(source.schema, names, "the stream", request)
+    for batch in source:
+        yield {alias: batch.column(name) for alias, name in names.items()}
+
+
+def _expressions(request: Request) -> dict[str, Any]:
+    compute = require("pyarrow.compute", caller="scan")
+    return {
+        alias: compute.field(column) if isinstance(column, str) else column
+        for alias, column in request.selection.items()
+    }
+
+
+def require_types(schema: Any, names: Mapping[str, str], where: str, request: Request) -> None:
+    """Refuse text where numbers are meant."""
+    types = require("pyarrow.types", caller="scan")
+    for alias in (PROB, LABEL, WEIGHT):
+        if alias not in names:
+            continue
+        kind = schema.field(names[alias]).type
+        if types.is_dictionary(kind):
+            kind = kind.value_type
+        numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
+        if not (any(test(kind) for test in numeric) or types.is_null(kind)):
+            cure = "Turn it into 0 and 1 first." if alias == LABEL else "Convert it first."
+            raise InputError(
+                f"column {str(request.columns[alias])!r} of {where} must hold numbers; its type is "
+                f"{kind}. {cure}"
+            )
+
+
+def sums_of_batches(
+    batches: Iterable[Mapping[str, Any]],
+    request: Request,
+    add: Callable[[DenseSums | GroupedSums], None],
+) -> None:
+    """Hand the sums of each batch to `add`, in order; without groups, those of all batches at once."""
+    dense = None if request.groups else DenseSums(request)
+    for batch in batches:
+        part = sums_of_batch(batch, request, dense)
+        if part is not None:
+            add(part)
+    if dense is not None:
+        add(dense)
+
+
+def sums_of_batch(
+    batch: Mapping[str, Any], request: Request, dense: DenseSums | None
+) -> GroupedSums | None:
+    """Add a batch to `dense`, or give its sums by group."""
+    p = _predictions(batch[PROB])
+    y = _labels(batch[LABEL])
+    w = _floats(batch[WEIGHT]) if request.weighted else None
+    if dense is not None:
+        dense.add_rows(p, y, w)
+        return None
+    if not p.size:
+        return None
+    columns = [batch[alias] for alias in request.group_aliases]
+    if all(not hasattr(column, "dictionary_encode") for column in columns):
+        dense = DenseSums(request)  # one group for the whole batch: the values stand in the path
+        dense.add_rows(p, y, w)
+        return dense.grouped(tuple(columns))
+    keys, group = _groups(columns, p.size)
+    return sums_by_group(request, keys, group, p, y, w)
+
+
+def _groups(columns: list[Any], rows: int) -> tuple[list[Key], NDArray[np.int64]]:
+    """The groups of a batch, and each row's place among them. Constants are given as scalars."""
+    code = np.zeros(rows, dtype=np.int64)
+    values: list[list[Any]] = []
+    for column in columns:
+        if not hasattr(column, "dictionary_encode"):
+            values.append([column])
+            continue
+        encoded = _whole(column).dictionary_encode()
+        entries = [*encoded.dictionary.to_pylist(), None]
+        indices = encoded.indices.fill_null(len(entries) - 1).to_numpy(zero_copy_only=False)
+        code = code * len(entries) + indices
+        values.append(entries)
+    distinct, group = np.unique(code, return_inverse=True)
+    keys = []
+    for number in distinct.tolist():
+        key = []
+        for entries in reversed(values):
+            number, place = divmod(number, len(entries))
+            key.append(entries[place])
+        keys.append(tuple(reversed(key)))
+    return keys, group
+
+
+def _whole(column: Any) -> Any:
+    """One array, not chunks, of plain values."""
+    column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
+
+
+def _predictions(column: Any) -> NDArray[Any]:
+    column = _whole(column)
+    return _floats(column, keep=("float", "double"))
+
+
+def _labels(column: Any) -> NDArray[Any]:
+    column = _whole(column)
+    if column.null_count == 0:
+        if str(column.type) == "bool":
+            column = column.cast("uint8")
+        values = column.to_numpy(zero_copy_only=False)
+        if values.dtype.name in _LOOP_LABELS:
+            return np.ascontiguousarray(values)
+    return _floats(column)
+
+
+def _floats(column: Any, keep: tuple[str, ...] = ("double",)) -> NDArray[Any]:
+    """Contiguous floats, with NaN where a value is missing."""
+    column = _whole(column)
+    if str(column.type) in ("bool", "halffloat"):
+        column = column.cast("uint8" if str(column.type) == "bool" else "float")
+    if str(column.type) not in keep:
+        column = column.cast("double", safe=False)
+    if column.null_count:
+        column = column.fill_null(float("nan"))
+    return np.ascontiguousarray(column.to_numpy(zero_copy_only=False))

@@ -1,0 +1,128 @@
+"""Where a long scan stands: written atomically now and then, read back after a crash.
+
+A checkpoint is the sum of the first jobs of a scan, and how many they were. Jobs are added up in a fixed
+order, so going on from a checkpoint gives the bits that an undisturbed scan gives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant._optional import require
+from calibrant.errors import CalibrationError, InputError
+from calibrant.sources.request import Request
+from calibrant.sources.store import DataFile
+from calibrant.sources.sums import DenseSums, GroupedSums
+from calibrant.sources.totals import GroupTotal
+
+__all__ = ["Checkpoint"]
+
+VERSION = 1
+_SUMS = ("count", "offset", "weight", "squared_weight", "weighted_offset")
+
+
+class Checkpoint:
+    """The file in which a scan of these files notes how far it is."""
+
+    def __init__(
+        self, path: str | os.PathLike[str], request: Request, files: Sequence[DataFile]
+    ) -> None:
+        self.path = Path(path)
+        self.request = request
+        self.fingerprint = _fingerprint(request, files)
+
+    def save(self, done: int, total: DenseSums | GroupTotal) -> None:
+        """Write the sums of the first `done` jobs; what was there before stays until this is whole."""
+        pyarrow = require("pyarrow", caller="scan with a checkpoint")
+        keys, places, sums = _long(total)
+        note = {"version": VERSION, "fingerprint": self.fingerprint, "done": done}
+        by = zip(*keys, strict=True) if keys else [() for _ in self.request.by]
+        groups = pyarrow.table({f"group_{i}": list(column) for i, column in enumerate(by)})
+        columns = {"place": places, **dict(zip(_SUMS, sums, strict=False))}
+        table = pyarrow.table(columns).replace_schema_metadata({"calibrant": json.dumps(note)})
+        partial = self.path.with_name(f"{self.path.name}.{os.getpid()}.partial")
+        try:
+            with open(partial, "wb") as sink:
+                for piece in (table, groups):
+                    with pyarrow.ipc.new_stream(sink, piece.schema) as writer:
+                        writer.write_table(piece)
+                sink.flush()
+                os.fsync(sink.fileno())
+            os.replace(partial, self.path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                partial.unlink()
+            before = f"; the one before is intact in {self.path}" if self.path.exists() else ""
+            raise CalibrationError(
+                f"the checkpoint {self.path} could not be written: {error}{before}. Free some space "
+                "or name another place, and run the scan again: it goes on from there."
+            ) from error
+
+    def load(self, total: DenseSums | GroupTotal) -> int:
+        """Add what a stopped scan had summed to `total`; the number of jobs that are done."""
+        if not self.path.exists():
+            return 0
+        pyarrow = require("pyarrow", caller="scan with a checkpoint")
+        try:
+            with open(self.path, "rb") as source:
+                table = pyarrow.ipc.open_stream(source).read_all()
+                groups = pyarrow.ipc.open_stream(source).read_all()
+            note = json.loads(table.schema.metadata[b"calibrant"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{self.path} must be a checkpoint of a scan; it cannot be read: {error}. Name another "
+                "file, or remove it."
+            ) from error
+        if note["version"] != VERSION or note["fingerprint"] != self.fingerprint:
+            raise InputError(
+                f"{self.path} is the checkpoint of another scan: its files, columns, groups or grid "
+                "differ, or the files have changed since. Name another file, or remove it."
+            )
+        columns = [column.to_numpy() for column in table.columns]
+        _restore(total, _keys(groups), columns[0], tuple(columns[1:]))
+        return int(note["done"])
+
+    def remove(self) -> None:
+        """Forget the scan, once it is finished."""
+        self.path.unlink(missing_ok=True)
+
+
+def _fingerprint(request: Request, files: Sequence[DataFile]) -> str:
+    described = [
+        dict(request.selection),
+        request.nodes,
+        request.scale.name,
+        [file.identity for file in files],
+    ]
+    return hashlib.sha256(json.dumps(described, default=str).encode()).hexdigest()
+
+
+def _long(total: DenseSums | GroupTotal) -> tuple[list[Any], Any, tuple[Any, ...]]:
+    if isinstance(total, DenseSums):
+        part = total.grouped(())
+        return [], part.places, part.sums
+    places, sums = total.merge()
+    return list(total.index), places, sums
+
+
+def _keys(groups: Any) -> list[tuple[Any, ...]]:
+    columns = [column.to_pylist() for column in groups.columns]
+    return list(zip(*columns, strict=True))
+
+
+def _restore(
+    total: DenseSums | GroupTotal, keys: list[Any], places: Any, sums: tuple[Any, ...]
+) -> None:
+    if isinstance(total, DenseSums):
+        for column, values in zip(total.columns, sums, strict=True):
+            column[places] = values
+    else:
+        total.add(GroupedSums(keys, np.array(places), sums))

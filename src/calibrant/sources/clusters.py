@@ -1,0 +1,160 @@
+"""Clusters: Dask, Ray and Spark sum where the rows are; only sums reach the driver."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InputError
+from calibrant.sources.arrow import batches_of, sums_of_batches
+from calibrant.sources.frames import attach, select, sums_of_frame
+from calibrant.sources.request import Request, require_columns
+from calibrant.sources.sums import DenseSums, GroupedSums
+from calibrant.sources.totals import GroupTotal
+
+__all__ = ["sums_of"]
+
+_SUMS = ("count", "offset", "weight", "squared_weight", "weighted_offset")
+
+
+def sums_of(engine: str, source: Any, request: Request) -> Iterable[GroupedSums]:
+    """The sums of a distributed frame of Dask, Ray or Spark."""
+    if engine == "dask":
+        return [_dask(source, request)]
+    return _ray(source, request) if engine == "ray" else _spark(source, request)
+
+
+def merged(parts: Iterable[DenseSums | GroupedSums], request: Request) -> GroupedSums:
+    """Several sums as one."""
+    total = GroupTotal(request)
+    for part in parts:
+        total.add(part.grouped(()) if isinstance(part, DenseSums) else part)
+    places, sums = total.merge()
+    return GroupedSums(list(total.index), places, sums)
+
+
+# -- Dask ------------------------------------------------------------------------------------------
+
+
+def _dask(source: Any, request: Request) -> GroupedSums:
+    """One kernel for each partition, then a tree of sums: nothing is shuffled."""
+    dask = sys.modules["dask"]
+    if not hasattr(source, "to_delayed") or not hasattr(source, "columns"):
+        raise InputError(
+            f"of Dask, `source` must be a DataFrame; got {type(source).__name__}. Turn it into one "
+            "with `.to_dataframe()`."
+        )
+    expressions = {a: c for a, c in request.selection.items() if not isinstance(c, str)}
+    source = attach(source, expressions) if expressions else source
+    require_columns(request.names(), source.columns, "the frame")
+    names = {a: a if a in expressions else column for a, column in request.selection.items()}
+    by_name = Request(
+        {alias: names[alias] for alias in request.columns},
+        {name: names[a] for name, a in zip(request.by, request.group_aliases, strict=True)},
+        request.nodes,
+        request.scale,
+        request.on_invalid,
+    )
+    source = source[sorted(set(names.values()))]
+    parts = [dask.delayed(_partition)(part, by_name) for part in source.to_delayed()]
+    while len(parts) > 1:
+        parts = [dask.delayed(merged)(parts[i : i + 8], by_name) for i in range(0, len(parts), 8)]
+    result: GroupedSums = parts[0].compute()
+    return result
+
+
+def _partition(frame: Any, request: Request) -> GroupedSums:
+    if request.on_probability_scale:
+        return merged([sums_of_frame(frame, request)], request)
+    return merged(_arrow_sums(frame, request), request)
+
+
+def _arrow_sums(source: Any, request: Request) -> list[DenseSums | GroupedSums]:
+    import narwhals as nw
+
+    parts: list[DenseSums | GroupedSums] = []
+    stream = nw.to_native(select(source, request))
+    sums_of_batches(batches_of(stream, request), request, parts.append)
+    return parts
+
+
+# -- Ray -------------------------------------------------------------------------------------------
+
+
+def _ray(source: Any, request: Request) -> Iterator[GroupedSums]:
+    """One kernel for each block; what comes back are tables of sums."""
+    request.require_names()
+    require_columns(request.names(), source.columns() or [], "the dataset")
+    tables = source.map_batches(
+        _ray_block, batch_format="pyarrow", batch_size=None, fn_kwargs={"request": request}
+    )
+    for table in tables.iter_batches(batch_format="pyarrow", batch_size=None):
+        yield _from_table(table, request)
+
+
+def _ray_block(block: Any, request: Request) -> Any:
+    parts: list[DenseSums | GroupedSums] = []
+    sums_of_batches(batches_of(block, request), request, parts.append)
+    return _as_table(merged(parts, request), request)
+
+
+# -- Spark, for scales that its SQL has no words for ---------------------------------------------------
+
+
+def _spark(source: Any, request: Request) -> Iterator[GroupedSums]:
+    """One kernel for each partition, in the executors' Python; they need calibrant installed."""
+    import narwhals as nw
+
+    frame = nw.to_native(select(source, request))
+
+    def kernel(batches: Iterator[Any]) -> Iterator[Any]:
+        parts: list[DenseSums | GroupedSums] = []
+        for batch in batches:
+            sums_of_batches(batches_of(batch, request), request, parts.append)
+        for batch in _as_table(merged(parts, request), request).to_batches():
+            yield batch
+
+    kinds = frame.schema
+    groups = [
+        f"`{alias}` {kinds[alias].dataType.simpleString()}" for alias in request.group_aliases
+    ]
+    sums = [
+        f"{name} {'bigint' if i < 2 else 'double'}" for i, name in enumerate(_sum_names(request))
+    ]
+    found = frame.mapInArrow(kernel, ", ".join([*groups, "slot bigint", *sums])).toArrow()
+    yield _from_table(found, request)
+
+
+# -- sums as tables ----------------------------------------------------------------------------------
+
+
+def _sum_names(request: Request) -> tuple[str, ...]:
+    return _SUMS if request.weighted else _SUMS[:2]
+
+
+def _as_table(part: GroupedSums, request: Request) -> Any:
+    import pyarrow
+
+    group, slot = np.divmod(part.places, request.slots)
+    columns: dict[str, Any] = {}
+    for place, alias in enumerate(request.group_aliases):
+        values = pyarrow.array([key[place] for key in part.keys])
+        columns[alias] = values.take(pyarrow.array(group))
+    columns["slot"] = slot
+    sums = part.sums or tuple(np.empty(0, np.int64) for _ in _sum_names(request))
+    return pyarrow.table(columns | dict(zip(_sum_names(request), sums, strict=True)))
+
+
+def _from_table(table: Any, request: Request) -> GroupedSums:
+    keys = list(zip(*(table[alias].to_pylist() for alias in request.group_aliases), strict=True))
+    index: dict[Any, int] = {}
+    if request.groups:
+        group = np.array([index.setdefault(key, len(index)) for key in keys], dtype=np.int64)
+    else:
+        index, group = {(): 0}, np.zeros(table.num_rows, dtype=np.int64)
+    places = group * request.slots + table["slot"].to_numpy()
+    sums = tuple(table[name].to_numpy() for name in _sum_names(request))
+    return GroupedSums(list(index), places, sums)

@@ -1,0 +1,132 @@
+"""Files out of core: jobs read by threads, summed in a fixed order, in bounded memory."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InputError
+from calibrant.sources.arrow import sums_of_batches
+from calibrant.sources.checkpoint import Checkpoint
+from calibrant.sources.formats import Job, jobs_of
+from calibrant.sources.progress import Progress
+from calibrant.sources.request import Request
+from calibrant.sources.store import DataFile, find_files, reader_of
+from calibrant.sources.sums import DenseSums, GroupedSums
+from calibrant.sources.totals import GroupTotal
+
+__all__ = ["sums_of_files"]
+
+CHECKPOINT_SECONDS = 15.0
+Part = DenseSums | GroupedSums
+
+
+def sums_of_files(
+    source: Any,
+    request: Request,
+    *,
+    checkpoint: str | os.PathLike[str] | None,
+    threads: int | None,
+    progress: bool | None,
+) -> DenseSums | GroupTotal:
+    """The total over all files of a path, a glob, a folder or a list of these."""
+    if threads is not None and threads < 1:
+        raise InputError(f"`threads` must be at least 1; got {threads}.")
+    files = find_files(source)
+    work = jobs_of(files, request)
+    total: DenseSums | GroupTotal = GroupTotal(request) if request.groups else DenseSums(request)
+    note = None if checkpoint is None else Checkpoint(checkpoint, request, files)
+    done = note.load(total) if note else 0
+    bar = Progress(work.total, show=progress)
+    saved = time.monotonic()
+    try:
+        parts = _in_order(work.jobs, done, _reader(request), threads or os.cpu_count() or 1, bar)
+        for found in parts:
+            for part in found:
+                _add(total, part)
+            done += 1
+            if note and time.monotonic() - saved >= CHECKPOINT_SECONDS:
+                note.save(done, total)
+                saved = time.monotonic()
+    except KeyboardInterrupt:
+        if note:
+            note.save(done, total)
+        raise
+    finally:
+        bar.close()
+    if isinstance(total, GroupTotal):
+        _read_numbers(total, files[0])
+    if note:
+        note.remove()
+    return total
+
+
+def _reader(request: Request) -> Callable[[Job], list[Part]]:
+    def read(job: Job) -> list[Part]:
+        parts: list[Part] = []
+        sums_of_batches(job.read(), request, parts.append)
+        return parts
+
+    return read
+
+
+def _in_order(
+    jobs: Iterator[Job], skip: int, read: Callable[[Job], list[Part]], threads: int, bar: Progress
+) -> Iterator[list[Part]]:
+    """The results of the jobs, one after the other; only a few are under way at any time."""
+    waiting: deque[tuple[Job, Future[list[Part]]]] = deque()
+
+    def finish() -> list[Part]:
+        job, future = waiting.popleft()
+        parts = future.result()
+        bar.advance(job.size, sum(int(_counts(part).sum()) for part in parts))
+        return parts
+
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        try:
+            for number, job in enumerate(jobs):
+                if number < skip:
+                    bar.advance(job.size, 0)
+                    continue
+                waiting.append((job, pool.submit(read, job)))
+                if len(waiting) > threads + 1:
+                    yield finish()
+            while waiting:
+                yield finish()
+        finally:
+            for _, future in waiting:
+                future.cancel()
+
+
+def _counts(part: Part) -> np.ndarray[Any, Any]:
+    return part.counts if isinstance(part, DenseSums) else part.sums[0]
+
+
+def _add(total: DenseSums | GroupTotal, part: Part) -> None:
+    if isinstance(total, DenseSums):
+        assert isinstance(part, DenseSums)
+        total += part
+    else:
+        assert isinstance(part, GroupedSums)
+        total.add(part)
+
+
+def _read_numbers(total: GroupTotal, file: DataFile) -> None:
+    """Groups of a CSV are text so far; a column that holds nothing but integers is read as such."""
+    if file.format != "csv":
+        return
+    columns = list(zip(*total.index, strict=True))
+    readers = [
+        reader_of(values) if all(v is None or isinstance(v, str) for v in values) else lambda v: v
+        for values in columns
+    ]
+    total.index = {
+        tuple(read(value) for read, value in zip(readers, key, strict=True)): place
+        for key, place in total.index.items()
+    }

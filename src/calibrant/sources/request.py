@@ -1,0 +1,152 @@
+"""What to read from a source, and onto which grid: the one description that every engine is given."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from calibrant.errors import InputError
+from calibrant.inputs.pairs import REASONS
+from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
+from calibrant.sketch.columns import FRACTION_BITS
+from calibrant.sketch.table import require_nodes
+
+__all__ = ["LABEL", "PROB", "WEIGHT", "Request", "make_request"]
+
+PROB, LABEL, WEIGHT = "__calibrant_prob", "__calibrant_label", "__calibrant_weight"
+"""What the columns are called once they have been selected, whatever they were called before."""
+
+OnInvalid = Literal["raise", "drop"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """Columns of the source, and the grid of the sketch.
+
+    Attributes
+    ----------
+    columns : mapping
+        PROB, LABEL and perhaps WEIGHT, each to a name in the source or to an expression.
+    groups : mapping
+        Names of the grouping columns, each to a name in the source or to an expression; a cluster
+        column comes last.
+    """
+
+    columns: Mapping[str, Any]
+    groups: Mapping[str, Any]
+    nodes: int
+    scale: Scale
+    on_invalid: OnInvalid
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return WEIGHT in self.columns
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """Names of the grouping columns."""
+        return tuple(self.groups)
+
+    @property
+    def group_aliases(self) -> tuple[str, ...]:
+        """What the grouping columns are called once they have been selected."""
+        return tuple(f"__calibrant_group_{place}" for place in range(len(self.groups)))
+
+    @property
+    def selection(self) -> dict[str, Any]:
+        """All that is read, by the name that it gets."""
+        return {**self.columns, **dict(zip(self.group_aliases, self.groups.values(), strict=True))}
+
+    @property
+    def offset_bits(self) -> int:
+        """Bits of a fixed-point position that lie inside a cell."""
+        return FRACTION_BITS - self.log2_nodes
+
+    @property
+    def log2_nodes(self) -> int:
+        """Bits of a fixed-point position that name its cell."""
+        return self.nodes.bit_length() - 1
+
+    @property
+    def cell_slots(self) -> int:
+        """Slots for rows: cell c and label y stand at 2 c + y."""
+        return 2 * (self.nodes + 1)
+
+    @property
+    def slots(self) -> int:
+        """All slots of a group: after those for rows, one for each reason to refuse a row."""
+        return self.cell_slots + len(REASONS)
+
+    @property
+    def on_probability_scale(self) -> bool:
+        """Whether cells are plain multiples of the prediction, as any engine can compute them."""
+        return self.scale == PROBABILITY
+
+    def names(self) -> list[str]:
+        """Columns of the source that are read by name."""
+        return [value for value in self.selection.values() if isinstance(value, str)]
+
+    def require_names(self) -> None:
+        """Refuse expressions, for sources that have none."""
+        for value in self.selection.values():
+            if not isinstance(value, str):
+                raise InputError(
+                    f"columns of this source are given by name; got {type(value).__name__}. Compute "
+                    "the column first, or read the source with an engine that has expressions."
+                )
+
+
+def make_request(
+    *,
+    y_true: Any,
+    y_prob: Any,
+    sample_weight: Any,
+    by: Any,
+    cluster: Any,
+    nodes: int,
+    scale: str | Scale,
+    on_invalid: OnInvalid,
+) -> Request:
+    """The request for these arguments of `scan`, checked."""
+    if on_invalid not in ("raise", "drop"):
+        raise InputError(f'`on_invalid` must be "raise" or "drop"; got {on_invalid!r}.')
+    columns = {PROB: y_prob, LABEL: y_true}
+    if sample_weight is not None:
+        columns[WEIGHT] = sample_weight
+    for name, column in (("y_true", y_true), ("y_prob", y_prob)):
+        if column is None:
+            raise InputError(f"`{name}` must name a column; got None.")
+    groups = _as_groups(by, "by") | _as_groups(cluster, "cluster")
+    return Request(columns, groups, require_nodes(nodes), as_scale(scale), on_invalid)
+
+
+def _as_groups(by: Any, name: str) -> dict[str, Any]:
+    if by is None:
+        return {}
+    if isinstance(by, str):
+        return {by: by}
+    if isinstance(by, Mapping):
+        return dict(by)
+    if isinstance(by, Sequence) and by and all(isinstance(item, str) for item in by):
+        return {item: item for item in by}
+    raise InputError(
+        f"`{name}` must be a column's name, a list of names, or a dict from new names to "
+        f"expressions; got {by!r}."
+    )
+
+
+def require_columns(wanted: Iterable[str], present: Iterable[str], where: str) -> None:
+    """Refuse names that are not among the columns, with the nearest that are."""
+    present = [str(name) for name in present]
+    for name in wanted:
+        if name in present:
+            continue
+        near = difflib.get_close_matches(name, present, n=1, cutoff=0.5)
+        cure = f"Did you mean {near[0]!r}?" if near else ""
+        listed = ", ".join(map(repr, present[:10])) + (", ..." if len(present) > 10 else "")
+        raise InputError(
+            f"{where} must have a column {name!r}; it has {listed or 'none'}. {cure}".rstrip()
+        )

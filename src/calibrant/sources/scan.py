@@ -1,0 +1,180 @@
+"""`scan`: one pass over data wherever it lies, into a sketch, or sketches by group."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from calibrant.errors import InputError
+from calibrant.inputs.scales import PROBABILITY, Scale
+from calibrant.sketch.groups import Sketches
+from calibrant.sketch.table import DEFAULT_NODES, Sketch
+from calibrant.sources.arrays import sums_of_dict
+from calibrant.sources.frames import is_frame, select, sums_of_frame
+from calibrant.sources.request import Request, make_request
+from calibrant.sources.sums import DenseSums, GroupedSums
+from calibrant.sources.totals import GroupTotal, as_result
+
+__all__ = ["scan"]
+
+
+def scan(
+    source: Any,
+    *,
+    y_true: Any,
+    y_prob: Any,
+    sample_weight: Any = None,
+    by: Any = None,
+    cluster: Any = None,
+    nodes: int = DEFAULT_NODES,
+    scale: str | Scale = PROBABILITY,
+    on_invalid: Literal["raise", "drop"] = "raise",
+    checkpoint: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> Sketch | Sketches:
+    """Read predictions and outcomes once, where they lie, and keep only their sketch.
+
+    Parameters
+    ----------
+    source
+        A frame: pandas, polars (eager or lazy), an Arrow table, dataset, reader or anything that
+        exports an Arrow stream, a DuckDB relation, Ibis, Modin, Dask, PySpark (classic or Connect),
+        Ray Data. Or files: a path, a glob, a folder, or a list of these, of Parquet, CSV, JSON lines
+        or Arrow, on this machine or at an fsspec address. Or an iterator over batches: frames, record
+        batches or dicts of arrays.
+    y_true, y_prob, sample_weight
+        Columns, by name or as an expression of the engine (or of narwhals, for any frame).
+    by : str, list of str, or dict, optional
+        Groups, by name, or as a dict from new names to expressions. Hive partitions of a folder are
+        columns too.
+    cluster : str, optional
+        A column that says which rows belong together (several forecasts of one event). Each cluster
+        is one more group, so that intervals can resample clusters whole; `Sketches.roll_up` or
+        `total` adds them up.
+    nodes : int
+        Cells of the grid, a power of two.
+    scale : str or Scale
+        The scale of the grid.
+    on_invalid : {"raise", "drop"}
+        What happens when rows break a rule. Dropped rows are counted by reason in the sketch.
+    checkpoint : path, optional
+        For files: note now and then how far the scan is. A scan that was stopped goes on from there
+        when called again, and gives the same bits; the note is removed at the end.
+    threads : int, optional
+        For files: how many read at a time; all cores unless told.
+    progress : bool, optional
+        For files: draw a bar; on a terminal unless told.
+
+    Returns
+    -------
+    Sketch or Sketches
+        Sketches where `by` or `cluster` is given, sorted by group.
+
+    Notes
+    -----
+    Without weights and on the probability scale, every engine gives the same bits as NumPy. A group
+    whose rows were all dropped keeps its count of them and has no rows.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"y": [0, 1, 1], "p": [0.2, 0.6, 0.9], "model": ["a", "a", "b"]})
+    >>> scan(frame, y_true="y", y_prob="p")
+    <Sketch of 3 rows, 2 events, in 3 of 65536 cells, scale probability>
+    >>> scan(frame, y_true="y", y_prob=pl.col("p") / 2, by="model")["a"].n
+    2
+    """
+    request = make_request(
+        y_true=y_true,
+        y_prob=y_prob,
+        sample_weight=sample_weight,
+        by=by,
+        cluster=cluster,
+        nodes=nodes,
+        scale=scale,
+        on_invalid=on_invalid,
+    )
+    if _is_path(source):
+        from calibrant.sources.files import sums_of_files
+
+        found = sums_of_files(
+            source, request, checkpoint=checkpoint, threads=threads, progress=progress
+        )
+        return as_result(request, found)
+    if checkpoint is not None:
+        raise InputError("`checkpoint` is for files; an engine keeps its own account of its work.")
+    return as_result(request, _total(source, request))
+
+
+def _is_path(source: Any) -> bool:
+    if isinstance(source, list | tuple):
+        return bool(source) and all(isinstance(item, str | os.PathLike) for item in source)
+    return isinstance(source, str | os.PathLike)
+
+
+def _total(source: Any, request: Request) -> DenseSums | GroupTotal:
+    total: DenseSums | GroupTotal = GroupTotal(request) if request.groups else DenseSums(request)
+    for part in _parts(source, request):
+        total = _added(total, part)
+    return total
+
+
+def _added(total: DenseSums | GroupTotal, part: DenseSums | GroupedSums) -> DenseSums | GroupTotal:
+    if isinstance(total, DenseSums) and isinstance(part, DenseSums):
+        total += part
+    elif isinstance(total, DenseSums):
+        assert isinstance(part, GroupedSums)
+        for column, values in zip(total.columns, part.sums, strict=True):
+            np.add.at(column, part.places, values)
+    else:
+        total.add(part.grouped(()) if isinstance(part, DenseSums) else part)
+    return total
+
+
+def _parts(source: Any, request: Request) -> Iterable[DenseSums | GroupedSums]:
+    engine = type(source).__module__.split(".")[0]
+    if engine in ("dask", "ray") or (engine == "pyspark" and not request.on_probability_scale):
+        from calibrant.sources import clusters
+
+        yield from clusters.sums_of(engine, source, request)
+    elif isinstance(source, Mapping):
+        yield sums_of_dict(source, request)
+    elif is_frame(source) and request.on_probability_scale:
+        yield sums_of_frame(source, request)
+    elif is_frame(source):
+        yield from _arrow_parts(_arrow_stream(select(source, request)), request)
+    elif hasattr(source, "__arrow_c_stream__") or engine == "pyarrow":
+        yield from _arrow_parts(source, request)
+    elif isinstance(source, Iterable) and not isinstance(source, np.ndarray):
+        for batch in source:
+            yield from _parts(batch, request)
+    else:
+        raise InputError(
+            f"`source` must be a frame, files, or an iterator over batches; got "
+            f"{type(source).__name__}. For arrays use `Sketch.from_arrays(y_true, y_prob)`."
+        )
+
+
+def _arrow_stream(frame: Any) -> Any:
+    """The selected columns of any frame, as something that Arrow can read batch by batch."""
+    import narwhals as nw
+
+    native = nw.to_native(frame)
+    if isinstance(frame, nw.LazyFrame) and not hasattr(native, "__arrow_c_stream__"):
+        streaming: dict[str, Any] = (
+            {"engine": "streaming"} if frame.implementation.is_polars() else {}
+        )
+        native = nw.to_native(frame.collect(**streaming))
+    return native
+
+
+def _arrow_parts(source: Any, request: Request) -> list[DenseSums | GroupedSums]:
+    from calibrant.sources.arrow import batches_of, sums_of_batches
+
+    parts: list[DenseSums | GroupedSums] = []
+    sums_of_batches(batches_of(source, request), request, parts.append)
+    return parts

@@ -1,0 +1,143 @@
+"""One suite, every engine: the sketch that an engine gives is the sketch that NumPy gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import calibrant as cal
+
+EDGES = [0.0, -0.0, 1.0, 5e-324, 1e-300, 0.5, 1 - 2**-53, 1 - 2**-36, 2**-36, 2**-37, 1 / 3]
+BAD_PREDICTIONS = [None, float("nan"), float("inf"), float("-inf"), 1 + 2**-52, -5e-324, -999.0]
+BAD_LABELS = [None, float("nan"), 2.0, -1.0, 0.5, float("inf")]
+BAD_WEIGHTS = [None, float("nan"), -1.0, float("inf"), -5e-324]
+
+
+def dirty_columns(n=4000, seed=0):
+    """Columns with every kind of edge and of trouble, alone and together."""
+    rng = np.random.default_rng(seed)
+    p = rng.beta(0.4, 0.4, n).tolist()
+    y = (rng.random(n) < 0.5).astype(float).tolist()
+    w = rng.exponential(size=n).tolist()
+    for column, share, values in (
+        (p, 0.3, EDGES),
+        (p, 0.1, BAD_PREDICTIONS),
+        (y, 0.1, BAD_LABELS),
+        (w, 0.1, BAD_WEIGHTS),
+    ):
+        for row in np.flatnonzero(rng.random(n) < share):
+            column[row] = values[rng.integers(len(values))]
+    g = [["a", "b", None, "ü \"'`;"][k] for k in rng.integers(0, 4, n)]
+    h = rng.integers(0, 3, n).tolist()
+    return {"p": p, "y": y, "w": w, "g": g, "h": h}
+
+
+def numpy_sketch(columns, rows=None, **options):
+    rows = range(len(columns["p"])) if rows is None else rows
+    p, y = ([columns[name][row] for row in rows] for name in "py")
+    if options.pop("weighted", False):
+        options["sample_weight"] = [columns["w"][row] for row in rows]
+    return cal.Sketch.from_arrays(y, p, on_invalid="drop", **options)
+
+
+def assert_same(found, expected, *, exact=True):
+    assert found.nodes == expected.nodes
+    assert found.dropped == expected.dropped
+    assert np.array_equal(found.cells, expected.cells)
+    assert np.array_equal(found.counts, expected.counts)
+    assert np.array_equal(found.offsets, expected.offsets)
+    if exact:
+        assert found == expected
+    for name in ("weights", "squared_weights", "weighted_offsets"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12)
+
+
+def test_unweighted_rows_give_the_same_bits(engine):
+    columns = dirty_columns()
+    found = cal.scan(engine(columns), y_true="y", y_prob="p", on_invalid="drop")
+    assert_same(found, numpy_sketch(columns))
+
+
+def test_groups_give_the_same_bits_and_count_their_own_refusals(engine):
+    columns = dirty_columns()
+    found = cal.scan(engine(columns), y_true="y", y_prob="p", by=["g", "h"], on_invalid="drop")
+    keys = list(zip(columns["g"], columns["h"], strict=True))
+    assert set(found) == set(keys)
+    for key in set(keys):
+        rows = [row for row, other in enumerate(keys) if other == key]
+        assert_same(found[key], numpy_sketch(columns, rows))
+
+
+def test_weights_agree_to_rounding(engine):
+    columns = dirty_columns()
+    found = cal.scan(
+        engine(columns), y_true="y", y_prob="p", sample_weight="w", by="h", on_invalid="drop"
+    )
+    for key in range(3):
+        rows = [row for row, other in enumerate(columns["h"]) if other == key]
+        assert_same(found[key], numpy_sketch(columns, rows, weighted=True), exact=False)
+
+
+def test_a_coarser_grid_gives_the_same_bits(engine):
+    columns = dirty_columns(500)
+    found = cal.scan(engine(columns), y_true="y", y_prob="p", nodes=256, on_invalid="drop")
+    assert_same(found, numpy_sketch(columns, nodes=256))
+
+
+@pytest.mark.parametrize("kind", [int, bool])
+def test_labels_may_be_integers_and_booleans(engine, kind):
+    rng = np.random.default_rng(1)
+    columns = {"p": rng.random(300).tolist(), "y": [kind(v) for v in rng.integers(0, 2, 300)]}
+    found = cal.scan(engine(columns), y_true="y", y_prob="p")
+    assert_same(found, numpy_sketch(columns))
+
+
+def test_refused_rows_raise_with_the_same_words(engine):
+    columns = dirty_columns(300)
+    with pytest.raises(cal.InputError) as caught:
+        cal.scan(engine(columns), y_true="y", y_prob="p")
+    dropped = numpy_sketch(columns).dropped
+    assert all(f"{reason}: {count}" in str(caught.value) for reason, count in dropped.items())
+    assert 'on_invalid="drop"' in str(caught.value)
+
+
+def test_a_missing_column_is_named_with_its_neighbour(engine):
+    columns = {"p": [0.5], "outcome": [1.0]}
+    with pytest.raises(cal.InputError, match=r"'outcom'.*Did you mean 'outcome'"):
+        cal.scan(engine(columns), y_true="outcom", y_prob="p")
+
+
+def test_text_where_numbers_are_meant_is_refused(engine):
+    columns = {"p": ["high", "low"], "y": [1.0, 0.0]}
+    with pytest.raises(cal.InputError, match=r"'p'.*must hold (numbers|float64)"):
+        cal.scan(engine(columns), y_true="y", y_prob="p")
+
+
+number = st.floats(allow_nan=True, allow_infinity=True) | st.sampled_from(EDGES + BAD_PREDICTIONS)
+
+
+@settings(
+    max_examples=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(
+    rows=st.lists(
+        st.tuples(
+            number | st.floats(0, 1),
+            st.sampled_from([0.0, 1.0, *BAD_LABELS]) | number,
+            st.integers(0, 2),
+        ),
+        min_size=1,
+        max_size=60,
+    )
+)
+def test_fuzzed_rows(quick_engine, rows):
+    p, y, h = zip(*[*rows, (0.5, 1.0, 1)], strict=True)
+    columns = {"p": list(p), "y": list(y), "h": list(h)}
+    whole = cal.scan(quick_engine(columns), y_true="y", y_prob="p", on_invalid="drop")
+    assert_same(whole, numpy_sketch(columns))
+    groups = cal.scan(quick_engine(columns), y_true="y", y_prob="p", by="h", on_invalid="drop")
+    assert_same(groups.total(), whole)
