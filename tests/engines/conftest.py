@@ -193,7 +193,7 @@ def _spark(request, tmp_path_factory):
 
 
 def _spark_connect(request, tmp_path_factory):
-    from pyspark.sql.connect.session import SparkSession
+    from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = SparkSession.builder.remote("local[2]").getOrCreate()
@@ -210,6 +210,7 @@ def _dask(request, tmp_path_factory):
 def _ray(request, tmp_path_factory):
     import ray
 
+    ray.data.DataContext.get_current().enable_progress_bars = False
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     request.addfinalizer(ray.shutdown)
     return lambda columns: ray.data.from_arrow(
@@ -221,8 +222,14 @@ def _ibis(request, tmp_path_factory):
     import ibis
 
     connection = ibis.duckdb.connect()
-    names = iter(f"table_{number}" for number in range(10_000))
-    return lambda columns: connection.create_table(next(names), arrow_table(columns))
+
+    def make(columns):
+        rows = arrow_table(columns)
+        connection.con.register("rows", rows)
+        connection.con.execute("CREATE OR REPLACE TABLE source AS SELECT * FROM rows")
+        return connection.table("source")
+
+    return make
 
 
 def _modin(request, tmp_path_factory):

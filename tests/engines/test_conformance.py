@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 
+# Engines warn about themselves: deprecations inside, operations that they do not accelerate.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+
 EDGES = [0.0, -0.0, 1.0, 5e-324, 1e-300, 0.5, 1 - 2**-53, 1 - 2**-36, 2**-36, 2**-37, 1 / 3]
 BAD_PREDICTIONS = [None, float("nan"), float("inf"), float("-inf"), 1 + 2**-52, -5e-324, -999.0]
 BAD_LABELS = [None, float("nan"), 2.0, -1.0, 0.5, float("inf")]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InputError
-from calibrant.sources.arrow import batches_of, sums_of_batches
+from calibrant.sources.arrow import batches_of, require_types, sums_of_batches
 from calibrant.sources.frames import attach, select, sums_of_frame
 from calibrant.sources.request import Request, require_columns
 from calibrant.sources.sums import DenseSums, GroupedSums
@@ -87,7 +87,9 @@ def _arrow_sums(source: Any, request: Request) -> list[DenseSums | GroupedSums]:
 def _ray(source: Any, request: Request) -> Iterator[GroupedSums]:
     """One kernel for each block; what comes back are tables of sums."""
     request.require_names()
-    require_columns(request.names(), source.columns() or [], "the dataset")
+    schema = source.schema()
+    require_columns(request.names(), schema.names if schema else [], "the dataset")
+    require_types(schema.base_schema, dict(request.selection), "the dataset", request)
     tables = source.map_batches(
         _ray_block, batch_format="pyarrow", batch_size=None, fn_kwargs={"request": request}
     )
