@@ -14,6 +14,8 @@ _HOME = {
     "MissingDependency": "errors",
     "Sketch": "sketch.table",
     "Sketches": "sketch.groups",
+    "classwise": "sketch.multiclass",
+    "confidence": "inputs.multiclass",
     "load": "sketch.wire",
     "save": "sketch.wire",
     "top_label": "sketch.multiclass",

@@ -6,6 +6,7 @@ compiled loops check while they read; when one of them stops at a row, `Pairs.re
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -106,22 +107,39 @@ class Pairs:
         )
 
     @cached_property
+    def total_weight(self) -> float:
+        """Sum of the weights; the number of rows where there are none."""
+        return float(self.n) if self.weight is None else float(self.weight.sum())
+
+    @cached_property
     def p(self) -> Floats:
         """Predicted probabilities, checked."""
-        self._check()
+        self.require_valid()
         return self._probabilities(slice(None)).astype(np.float64, copy=False)
 
     @cached_property
     def y(self) -> Floats:
         """Outcomes in [0, 1], checked."""
-        self._check()
+        self.require_valid()
         return self._outcomes(slice(None)).astype(np.float64, copy=False)
 
     @cached_property
     def weight(self) -> Floats | None:
         """Weights, checked, or None where every row counts the same."""
-        self._check()
+        self.require_valid()
         return None if self.raw_weight is None else self._weights(slice(None))
+
+    def __iter__(self) -> Iterator[Floats]:
+        """Unpacks into y_true, y_prob."""
+        return iter((self.y, self.p))
+
+    def __repr__(self) -> str:
+        dropped = sum(self.dropped.values())
+        return (
+            f"<Pairs of {self.n} rows"
+            + (" with weights" if self.raw_weight is not None else "")
+            + (f", {dropped} rows dropped>" if dropped else ">")
+        )
 
     def blocks(
         self, rows: range | None = None
@@ -178,13 +196,15 @@ class Pairs:
         ]
         codes = np.concatenate(pieces)
         tally = np.bincount(codes[codes >= 0], minlength=len(REASONS))
-        dropped = {reason: int(k) for reason, k in zip(REASONS, tally, strict=True) if k}
-        if sum(dropped.values()) == self.n:
-            raise InputError(f"no valid rows are left: all {self.n} were dropped ({dropped}).")
-        kept = self.select(codes < 0) if dropped else self
+        here = {reason: int(k) for reason, k in zip(REASONS, tally, strict=True) if k}
+        if sum(here.values()) == self.n:
+            raise InputError(f"no valid rows are left: all {self.n} were dropped ({here}).")
+        kept = self.select(codes < 0) if here else self
+        dropped = dict(Counter(self.dropped) + Counter(here))
         return replace(kept, dropped=MappingProxyType(dropped))
 
-    def _check(self) -> None:
+    def require_valid(self) -> None:
+        """Raise the InputError of the first row that breaks a rule, if there is one."""
         if self.__dict__.get("_checked"):
             return
         for start in range(0, self.n, BLOCK_ROWS):
@@ -193,6 +213,10 @@ class Pairs:
                 self.refuse(start + int(invalid[0]))
         if self.raw_weight is not None and not np.any(self.raw_weight):
             self.refuse_zero_weights()
+        self.mark_valid()
+
+    def mark_valid(self) -> None:
+        """Remember that a loop has checked every row, so that none is checked twice."""
         self.__dict__["_checked"] = True
 
     def refuse_zero_weights(self) -> NoReturn:
@@ -248,7 +272,7 @@ def _as_floats(values: NDArray[Any]) -> Floats:
 
 def as_pairs(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     sample_weight: Any = None,
     pos_label: Any = None,
@@ -268,6 +292,13 @@ def as_pairs(
     >>> pairs.p, pairs.y, dict(pairs.dropped)
     (array([0.1, 0.8]), array([0., 1.]), {'missing prediction': 1})
     """
+    if isinstance(y_true, Pairs):
+        return _already_paired(y_true, y_prob, sample_weight)
+    if y_prob is None:
+        raise InputError(
+            "`y_prob` is missing: pass (y_true, y_prob); got one argument of type "
+            f"{type(y_true).__name__}."
+        )
     _require_choice("labels", labels, ("binary", "soft"))
     _require_choice("on_invalid", on_invalid, ("raise", "drop"))
     if from_logits and percent:
@@ -288,6 +319,15 @@ def as_pairs(
     if pos_label is not None and not np.any(label == pos_label):
         _require_known_class(pairs)
     return pairs.without_invalid() if on_invalid == "drop" else pairs
+
+
+def _already_paired(pairs: Pairs, y_prob: Any, sample_weight: Any) -> Pairs:
+    if y_prob is not None or sample_weight is not None:
+        raise InputError(
+            "Pairs already hold predictions, outcomes and weights; leave out "
+            f"{'`y_prob`' if y_prob is not None else '`sample_weight`'}."
+        )
+    return pairs
 
 
 def _require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -12,7 +12,7 @@ from calibrant.inputs.columns import is_missing
 if TYPE_CHECKING:
     from calibrant.inputs.pairs import Pairs
 
-__all__ = ["refusal"]
+__all__ = ["refusal", "show_value"]
 
 _DROP = 'pass `on_invalid="drop"` to leave such rows out and count them'
 
@@ -37,7 +37,7 @@ def refusal(pairs: Pairs, row: int, reason: str) -> str:
 
 
 def _prediction_out_of_range(pairs: Pairs, row: int) -> str:
-    seen = _show(pairs.raw_prob[row])
+    seen = show_value(pairs.raw_prob[row])
     if pairs.form == "percent":
         return (
             f"`y_prob` must lie in [0, 100] with `percent=True`; row {row} has {seen}. "
@@ -71,7 +71,7 @@ def _look_like_sentinels(outside: NDArray[Any]) -> bool:
 
 
 def _invalid_label(pairs: Pairs, row: int) -> str:
-    seen = _show(pairs.raw_label[row])
+    seen = show_value(pairs.raw_label[row])
     if pairs.soft:
         return (
             f'`y_true` must lie in [0, 1] with `labels="soft"`; row {row} has {seen}. '
@@ -80,8 +80,8 @@ def _invalid_label(pairs: Pairs, row: int) -> str:
     if pairs.pos_label is not None:
         first, third = pairs._other_label, pairs.raw_label[row]
         return (
-            f"`y_true` must hold two classes; besides `pos_label`={_show(pairs.pos_label)} it has "
-            f"{_show(first)} and, in row {row}, {_show(third)}. For more than two classes use "
+            f"`y_true` must hold two classes; besides `pos_label`={show_value(pairs.pos_label)} it has "
+            f"{show_value(first)} and, in row {row}, {show_value(third)}. For more than two classes use "
             f"`calibrant.confidence`, or compare with the event first: `y_true == {pairs.pos_label!r}`."
         )
     rule = f"`y_true` must hold 0 and 1; row {row} has {seen}."
@@ -98,7 +98,7 @@ def _invalid_label(pairs: Pairs, row: int) -> str:
     distinct = np.unique(label)
     if distinct.size <= 2:
         return (
-            f"{rule} Its values are {', '.join(_show(v) for v in distinct)}: name the event with "
+            f"{rule} Its values are {', '.join(show_value(v) for v in distinct)}: name the event with "
             "`pos_label=`."
         )
     if distinct[0] >= 0 and distinct[-1] <= 1:
@@ -121,7 +121,8 @@ def _is_swapped(pairs: Pairs) -> bool:
     return bool(np.all((prob == 0) | (prob == 1)) and np.all((label >= 0) & (label <= 1)))
 
 
-def _show(value: Any) -> str:
+def show_value(value: Any) -> str:
+    """A value as a person would write it."""
     if isinstance(value, np.generic):
         value = value.item()
     return f"{value:.10g}" if isinstance(value, float) else repr(value)

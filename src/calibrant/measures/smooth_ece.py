@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.errors import InputError
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
-from calibrant.inputs.scales import PROBABILITY, Scale
+from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
 from calibrant.sketch.table import Sketch, as_sketch
 from calibrant.smoothing.fixed_point import solve
 from calibrant.smoothing.nodes import masses_of, residuals_of_rows
@@ -18,8 +18,9 @@ from calibrant.smoothing.spectrum import Evaluation, Spectrum
 
 __all__ = ["Certificate", "SmoothECE", "smooth_ece", "smooth_ece_result", "spectrum_of"]
 
-TOLERANCE = 1e-6
-FINER_GRIDS = (1 << 16, 1 << 18, 1 << 20)
+TOLERANCE = 1e-7
+ROWS_WORTH_A_SKETCH = 1 << 16
+GRIDS = (1 << 13, 1 << 16, 1 << 18, 1 << 20)
 
 
 @dataclass(frozen=True)
@@ -145,9 +146,9 @@ def smooth_ece(
 
     Examples
     --------
-    >>> smooth_ece([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9])
-    0.25
-    >>> round(smooth_ece([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9], bandwidth=0.05), 6)
+    >>> round(smooth_ece([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9]), 9)
+    0.149130477
+    >>> round(smooth_ece([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9], bandwidth=0.01), 9)
     0.25
     """
     return smooth_ece_result(
@@ -169,25 +170,39 @@ def smooth_ece_result(
     Examples
     --------
     >>> smooth_ece_result([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.9])
-    SmoothECE(0.089... ± ..., bandwidth=0.089..., n=4)
+    SmoothECE(0.092650129 ± ..., bandwidth=0.0926501, n=4)
     """
     _require_positive("bandwidth", bandwidth)
     _require_positive("tolerance", tolerance)
     if isinstance(y_true, Sketch):
         sketch = as_sketch(y_true, y_prob, scale=scale, **options)
         return _measured(spectrum_of(sketch), sketch, bandwidth, tolerance)
-    if y_prob is None:
-        as_sketch(y_true)  # says what is missing
     pairs = as_pairs(y_true, y_prob, **options)
-    sketch = Sketch.from_pairs(pairs, scale=PROBABILITY if scale is None else scale)
-    result = _measured(spectrum_of(sketch), sketch, bandwidth, tolerance)
-    if sketch.scale == PROBABILITY:
-        for nodes in FINER_GRIDS:
-            if result.certificate.total <= tolerance:
-                break
-            result = _measured(
-                _spectrum_of_rows(pairs, sketch, nodes), sketch, bandwidth, tolerance
-            )
+    if scale is not None and as_scale(scale) != PROBABILITY:
+        sketch = Sketch.from_pairs(pairs, scale=scale)
+        return _measured(spectrum_of(sketch), sketch, bandwidth, tolerance)
+    return _measured_from_rows(pairs, bandwidth, tolerance)
+
+
+def _measured_from_rows(pairs: Pairs, bandwidth: float | None, tolerance: float) -> SmoothECE:
+    """The cheapest grid first, a finer one while the certificate exceeds the tolerance.
+
+    Many rows go through a sketch first: it reads them with every check at twice the speed of laying
+    each row onto four nodes, and is usually enough.
+    """
+    grids: tuple[int, ...] = GRIDS
+    if pairs.n > ROWS_WORTH_A_SKETCH:
+        sketch = Sketch.from_pairs(pairs)
+        result = _measured(spectrum_of(sketch), sketch, bandwidth, tolerance)
+        if result.certificate.total <= tolerance:
+            return result
+        grids = GRIDS[1:]
+    pairs.require_valid()
+    for nodes in grids:
+        spectrum = Spectrum.of_residuals(*residuals_of_rows(pairs, nodes))
+        result = _measured(spectrum, pairs, bandwidth, tolerance)
+        if result.certificate.total <= tolerance:
+            break
     return result
 
 
@@ -197,12 +212,8 @@ def spectrum_of(sketch: Sketch) -> Spectrum:
     return Spectrum.of_residuals(masses.residual(), masses.error, sketch.scale.length)
 
 
-def _spectrum_of_rows(pairs: Pairs, sketch: Sketch, nodes: int) -> Spectrum:
-    return Spectrum.of_residuals(*residuals_of_rows(pairs, nodes, sketch.total_weight))
-
-
 def _measured(
-    spectrum: Spectrum, sketch: Sketch, bandwidth: float | None, tolerance: float
+    spectrum: Spectrum, data: Sketch | Pairs, bandwidth: float | None, tolerance: float
 ) -> SmoothECE:
     seen: Evaluation
     if bandwidth is None:
@@ -223,9 +234,9 @@ def _measured(
         bandwidth=width,
         certificate=Certificate(total, seen.binning, seen.quadrature, seen.rounding, solver),
         evaluations=evaluations,
-        n=sketch.n,
-        dropped=sketch.dropped,
-        scale=sketch.scale.name,
+        n=data.n,
+        dropped=data.dropped,
+        scale=data.scale.name if isinstance(data, Sketch) else PROBABILITY.name,
     )
 
 

@@ -25,3 +25,10 @@ def fill_weights(
 def spread_residuals(
     p: NDArray[np.floating], y: NDArray[np.generic], w: Floats, nodes: Floats
 ) -> float: ...
+def fill_classes(
+    probs: NDArray[np.floating],
+    labels: Integers,
+    log2_cells: int,
+    counts: Integers,
+    offsets: Integers,
+) -> None: ...

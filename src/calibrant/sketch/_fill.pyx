@@ -142,3 +142,28 @@ def spread_residuals(const probability[::1] p, const label[::1] y, const double[
             at[j + 3] -= residual * v * (1.0 + u) / 6.0
             total += fabs(residual)
     return total
+
+
+def fill_classes(const probability[:, ::1] probs, const int64_t[::1] labels, int log2_cells,
+                 int64_t[:, :, ::1] counts, int64_t[:, :, ::1] offsets):
+    """One row of class probabilities is a row for every class: `counts[class, cell, label]`.
+
+    The caller has checked the rows; entries a rounding error above 1 count as 1.
+    """
+    cdef:
+        int offset_bits = FRACTION_BITS - log2_cells
+        uint64_t offset_mask = ((<uint64_t>1) << offset_bits) - 1
+        uint64_t fixed
+        Py_ssize_t n = probs.shape[0], classes = probs.shape[1], i, k, slot
+        Py_ssize_t slots = 2 * counts.shape[1]
+        int64_t *count_of = &counts[0, 0, 0]
+        int64_t *offset_of = &offsets[0, 0, 0]
+        double value
+    with nogil:
+        for k in range(classes):  # outside, so that one class's table is at hand for many rows
+            for i in range(n):
+                value = probs[i, k]
+                fixed = <uint64_t><int64_t>((value if value < 1.0 else 1.0) * ONE)
+                slot = k * slots + 2 * (fixed >> offset_bits) + (labels[i] == k)
+                count_of[slot] += 1
+                offset_of[slot] += <int64_t>(fixed & offset_mask)

@@ -9,7 +9,6 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import InputError
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
 from calibrant.inputs.scales import PROBABILITY, Scale
 from calibrant.sketch.columns import FRACTION_BITS
@@ -134,9 +133,4 @@ def as_atoms(first: Any, y_prob: Any = None, **options: Unpack[InputOptions]) ->
         return first
     if isinstance(first, Sketch):
         return Atoms.from_sketch(as_sketch(first, y_prob, **options))
-    if y_prob is None:
-        raise InputError(
-            f"`y_prob` is missing: pass (y_true, y_prob), or a Sketch alone; got "
-            f"{type(first).__name__}."
-        )
     return Atoms.from_pairs(as_pairs(first, y_prob, **options))

@@ -22,11 +22,10 @@ RESIDUAL_PIECES = 4
 
 def fill(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
     """One pass over the rows; the first row that breaks a rule is refused."""
-    return (
-        _fill_weights(pairs, nodes, scale)
-        if pairs.fractional
-        else _fill_counts(pairs, nodes, scale)
-    )
+    filling = _fill_weights if pairs.fractional else _fill_counts
+    columns = filling(pairs, nodes, scale)
+    pairs.mark_valid()
+    return columns
 
 
 def _fill_counts(pairs: Pairs, nodes: int, scale: Scale) -> Columns:

@@ -354,11 +354,6 @@ def as_sketch(
     been settled when the sketch was made.
     """
     if not isinstance(first, Sketch):
-        if y_prob is None:
-            raise InputError(
-                "`y_prob` is missing: pass (y_true, y_prob), or a Sketch alone; got "
-                f"{type(first).__name__}."
-            )
         chosen = PROBABILITY if scale is None else scale
         return Sketch.from_arrays(first, y_prob, nodes=nodes, scale=chosen, **options)
     given = [name for name, value in options.items() if value is not None]

@@ -41,37 +41,35 @@ def solve(spectrum: Spectrum, *, tolerance: float) -> FixedPoint:
     floor = max(SMALLEST_BANDWIDTH, 1.0 / spectrum.error.cells) * spectrum.length
     low, high = max(floor, abs(spectrum.bias)), np.inf
     sigma = max(START, low)
-    proofs: list[Evaluation] = []
-    for _ in range(MOST_STEPS):
-        seen = spectrum.evaluate(sigma)
-        proofs.append(seen)
-        if abs(seen.value - sigma) <= CONVERGED + 1e-12 * sigma:
+    tried = 0
+    while tried < MOST_STEPS:
+        tried += 1
+        value, slope = spectrum.value_and_slope(sigma)
+        if abs(value - sigma) <= CONVERGED + 1e-12 * sigma:
             break
-        if seen.value > sigma:
-            low, high = max(low, sigma), min(high, seen.value)
-        elif sigma <= floor or (seen.slope == 0.0 and sigma <= low):
+        if value > sigma:
+            low, high = max(low, sigma), min(high, value)
+        elif sigma <= floor or (slope == 0.0 and sigma <= low):
             break
         else:
-            low, high = max(low, seen.value), min(high, sigma)
-        sigma = _next(seen, low, high)
-    refined = spectrum.evaluate(sigma, tolerance=tolerance / 8)
-    return _certified(spectrum, [*proofs, refined], tolerance)
+            low, high = max(low, value), min(high, sigma)
+        sigma = _next(sigma, value, slope, low, high)
+    return _certified(spectrum, spectrum.evaluate(sigma, tolerance=tolerance / 8), tolerance, tried)
 
 
-def _next(seen: Evaluation, low: float, high: float) -> float:
+def _next(sigma: float, value: float, slope: float, low: float, high: float) -> float:
     """The Newton step, or an end or the middle of the bracket where it would leave it."""
-    if seen.value <= 0.0:
+    if value <= 0.0:
         return low
-    relative_slope = seen.slope * seen.bandwidth / seen.value
-    step = np.log(seen.value / seen.bandwidth) / (1.0 - relative_slope)
-    sigma = seen.bandwidth * float(np.exp(step))
-    if sigma <= low:
+    step = np.log(value / sigma) / (1.0 - slope * sigma / value)
+    following = sigma * float(np.exp(step))
+    if following <= low:
         return low
-    return sigma if sigma < high else float(np.sqrt(low * high))
+    return following if following < high else float(np.sqrt(low * high))
 
 
-def _certified(spectrum: Spectrum, proofs: list[Evaluation], tolerance: float) -> FixedPoint:
-    last = proofs[-1]
+def _certified(spectrum: Spectrum, last: Evaluation, tolerance: float, tried: int) -> FixedPoint:
+    proofs = [last]
     low, high = _common_interval(spectrum, proofs)
     # Far below the width of a cell an evaluation proves little; a wider bandwidth may prove more.
     wider = last.bandwidth
@@ -82,7 +80,7 @@ def _certified(spectrum: Spectrum, proofs: list[Evaluation], tolerance: float) -
     value = float(np.clip(last.value, low, high))
     if last.value < last.bandwidth * (1 - 1e-9):  # stopped at the floor
         value = 0.5 * (low + high)
-    return FixedPoint(value, low, high, last, len(proofs))
+    return FixedPoint(value, low, high, last, tried + len(proofs))
 
 
 def _common_interval(spectrum: Spectrum, proofs: list[Evaluation]) -> tuple[float, float]:

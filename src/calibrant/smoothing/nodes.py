@@ -124,14 +124,14 @@ def masses_of(sketch: Sketch) -> NodeMasses:
     return NodeMasses(negative, positive, prediction, error)
 
 
-def residuals_of_rows(pairs: Pairs, cells: int, total_weight: float) -> tuple[Floats, BinningError]:
+def residuals_of_rows(pairs: Pairs, cells: int) -> tuple[Floats, BinningError]:
     """Residuals of rows whose positions are known exactly: the interpolation is the only error.
 
     For the probability scale. The residual itself is carried, so nothing of it varies in a cell.
     """
     spread, absolute = residuals_on_nodes(pairs, cells)
-    ghosted = np.append(spread, 0.0) / total_weight
-    error = BinningError(cells, absolute / total_weight, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    ghosted = np.append(spread, 0.0) / pairs.total_weight
+    error = BinningError(cells, absolute / pairs.total_weight, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     return fold(ghosted), error
 
 

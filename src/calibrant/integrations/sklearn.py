@@ -1,0 +1,46 @@
+"""SmoothECE where scikit-learn expects a scorer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InputError
+from calibrant.inputs.multiclass import confidence
+from calibrant.measures.smooth_ece import smooth_ece
+
+__all__ = ["neg_smooth_ece"]
+
+
+def neg_smooth_ece(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """A scorer: minus the SmoothECE of a classifier's predicted probabilities; larger is better.
+
+    Pass it as `scoring=` to `cross_val_score`, `cross_validate` or `GridSearchCV`. With two classes it
+    looks at the probability of `estimator.classes_[1]`; with more, at the confidence of the predicted
+    class.
+
+    Notes
+    -----
+    Calibration alone can be had by predicting the event rate for everybody: choose models by a proper
+    score, such as the log loss, and look at this one beside it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> cross_val_score(GaussianNB(), X, y, cv=3, scoring=neg_smooth_ece).round(3)
+    array([-0.078, -0.049, -0.047])
+    """
+    if not hasattr(estimator, "predict_proba"):
+        raise InputError(
+            f"`neg_smooth_ece` needs an estimator with `predict_proba`; {type(estimator).__name__} "
+            "has none. Wrap it in `sklearn.calibration.CalibratedClassifierCV`."
+        )
+    classes = np.asarray(estimator.classes_)
+    probs = np.asarray(estimator.predict_proba(X))
+    if classes.size == 2:
+        return -smooth_ece(np.asarray(y) == classes[1], probs[:, 1], sample_weight=sample_weight)
+    return -smooth_ece(confidence(y, probs, classes=classes.tolist(), sample_weight=sample_weight))

@@ -1,0 +1,7 @@
+"""Settings that every test shares."""
+
+from hypothesis import settings
+
+settings.register_profile("quick", max_examples=50, deadline=None, derandomize=True)
+settings.register_profile("thorough", max_examples=1000, deadline=None)
+settings.load_profile("quick")

@@ -1,0 +1,70 @@
+"""The scorer works where scikit-learn takes one, and gives the measure's own number."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import LinearSVC
+
+import calibrant as cal
+from calibrant.integrations.sklearn import neg_smooth_ece
+
+
+@pytest.fixture(scope="module")
+def tumours():
+    return load_breast_cancer(return_X_y=True)
+
+
+def test_two_classes_give_the_measure_of_the_second(tumours):
+    X, y = tumours
+    model = GaussianNB().fit(X, y)
+    expected = -cal.smooth_ece(y, model.predict_proba(X)[:, 1])
+    assert neg_smooth_ece(model, X, y) == expected
+
+
+def test_text_labels_give_the_same_number(tumours):
+    X, y = tumours
+    names = np.array(["benign", "malignant"])[y]
+    model, named = GaussianNB().fit(X, y), GaussianNB().fit(X, names)
+    assert neg_smooth_ece(named, X, names) == neg_smooth_ece(model, X, y)
+
+
+def test_more_classes_give_the_confidence():
+    X, y = load_iris(return_X_y=True)
+    model = GaussianNB().fit(X, y)
+    expected = -cal.smooth_ece(cal.confidence(y, model.predict_proba(X)))
+    assert neg_smooth_ece(model, X, y) == expected
+
+
+def test_weights_reach_the_measure(tumours):
+    X, y = tumours
+    model, weight = GaussianNB().fit(X, y), np.linspace(1, 3, len(y))
+    expected = -cal.smooth_ece(y, model.predict_proba(X)[:, 1], sample_weight=weight)
+    assert neg_smooth_ece(model, X, y, sample_weight=weight) == expected
+
+
+def test_cross_validation_and_grid_search_take_it(tumours):
+    X, y = tumours
+    scores = cross_val_score(GaussianNB(), X, y, cv=3, scoring=neg_smooth_ece)
+    assert scores.shape == (3,)
+    assert np.all(scores < 0)
+    search = GridSearchCV(
+        GaussianNB(), {"var_smoothing": [1e-9, 1e-1]}, cv=3, scoring=neg_smooth_ece
+    ).fit(X, y)
+    assert search.best_score_ == max(search.cv_results_["mean_test_score"])
+
+
+def test_an_estimator_without_probabilities_is_refused_with_a_cure(tumours):
+    X, y = tumours
+    with pytest.raises(cal.InputError, match=r"LinearSVC has none.*CalibratedClassifierCV"):
+        neg_smooth_ece(LinearSVC().fit(X[:50], y[:50]), X, y)
+
+
+def test_a_calibrated_model_scores_better_than_naive_bayes(tumours):
+    X, y = tumours
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    naive = cross_val_score(GaussianNB(), X, y, cv=5, scoring=neg_smooth_ece).mean()
+    logistic = cross_val_score(LogisticRegression(), X, y, cv=5, scoring=neg_smooth_ece).mean()
+    assert logistic > naive
