@@ -26,9 +26,6 @@ $(STAMP): pyproject.toml meson.build
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto -m "not heavy"
 
-docs-test: $(STAMP)
-	$(BIN)/python -m pytest -q -p no:xdist --doctest-modules src/calibrant
-
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -10,6 +10,7 @@ the k-th coefficient by exp(-k²π²σ²/2). So with c_k = E[(f - y) cos(πk f)]
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -126,9 +127,7 @@ def _mesh(s: float) -> int:
 
 def _tail(first: int, s: float) -> float:
     """Bound on the sum of exp(-k²π²s²/2) over k ≥ first."""
-    from scipy.special import erfc
-
-    return float(erfc(np.pi * s * (first - 1) / np.sqrt(2.0)) / (s * np.sqrt(2.0 * np.pi)))
+    return math.erfc(math.pi * s * (first - 1) / math.sqrt(2.0)) / (s * math.sqrt(2.0 * math.pi))
 
 
 def _absolute_integral(
@@ -189,31 +188,19 @@ def _variation(a: Floats, b: Floats, c: Floats) -> tuple[float, float]:
 
 def cosine_coefficients(on_nodes: Floats) -> Floats:
     """Σ_j x_j cos(πkj/M) for k = 0 ... M; the last axis is the grid."""
-    from scipy.fft import dct
-
-    halved = 0.5 * on_nodes
-    halved[..., 0] = on_nodes[..., 0]
-    halved[..., -1] = on_nodes[..., -1]
-    coefficients: Floats = dct(halved, type=1, axis=-1, overwrite_x=True)
-    return coefficients
+    cells = on_nodes.shape[-1] - 1
+    return np.fft.rfft(on_nodes, n=2 * cells, axis=-1).real
 
 
 def cosine_series(coefficients: Floats, mesh: int) -> Floats:
-    """c_0 + 2 Σ_k c_k cos(πkj/mesh) for j = 0 ... mesh; the last axis is k."""
-    from scipy.fft import dct
-
-    padded = np.zeros((*coefficients.shape[:-1], mesh + 1))
-    padded[..., : coefficients.shape[-1]] = coefficients
-    series: Floats = dct(padded, type=1, axis=-1, overwrite_x=True)
-    return series
+    """c_0 + 2 Σ_k c_k cos(πkj/mesh) for j = 0 ... mesh; the last axis is k < mesh."""
+    series: Floats = np.fft.irfft(coefficients, n=2 * mesh, axis=-1, norm="forward")
+    return series[..., : mesh + 1]
 
 
 def sine_series(coefficients: Floats, mesh: int) -> Floats:
-    """2 Σ_k b_k sin(πkj/mesh) for j = 0 ... mesh, with b_1 first; the last axis is k."""
-    from scipy.fft import dst
-
-    padded = np.zeros((*coefficients.shape[:-1], mesh - 1))
-    padded[..., : coefficients.shape[-1]] = coefficients
-    series = np.zeros((*coefficients.shape[:-1], mesh + 1))
-    series[..., 1:-1] = dst(padded, type=1, axis=-1, overwrite_x=True)
-    return series
+    """2 Σ_k b_k sin(πkj/mesh) for j = 0 ... mesh, with b_1 first; the last axis is k < mesh."""
+    rotated = np.zeros((*coefficients.shape[:-1], coefficients.shape[-1] + 1), dtype=np.complex128)
+    rotated.imag[..., 1:] = -coefficients
+    series: Floats = np.fft.irfft(rotated, n=2 * mesh, axis=-1, norm="forward")
+    return series[..., : mesh + 1]
