@@ -214,8 +214,19 @@ class Scale:
         """Predictions that stand at these positions of the grid (the inverse of `locate`)."""
         if self.reflected:
             return position
-        z = np.clip(self.limits[0] - self.margin + position * self.length, *self.limits)
-        return np.asarray(self.inverse(z), dtype=np.float64)
+        z = self.limits[0] - self.margin + position * self.length
+        if self.forward is _identity:
+            return z
+        if isinstance(self.inverse, _Logistic):
+            return self.inverse(z)
+        # Straight on beyond the limits: mass near one is shared with nodes there, and a kink would
+        # break the bound on the curvature.
+        inside = np.clip(z, *self.limits)
+        step = 1e-6 * (self.limits[1] - self.limits[0])
+        ends = np.array(self.limits)
+        slopes = np.abs(self.inverse(ends) - self.inverse(ends + np.array([step, -step]))) / step
+        beyond = (z - inside) * np.where(z < self.limits[0], *slopes)
+        return np.asarray(self.inverse(inside), dtype=np.float64) + beyond
 
     def _z_or_nan(self, p: Floats) -> Floats:
         # What lies outside [0, 1] must reach the loop that refuses it, not a warning about
@@ -242,20 +253,21 @@ _NAMED = {
 }
 
 
-def as_scale(scale: str | Scale) -> Scale:
-    """The scale of that name, or the scale itself.
+def as_scale(scale: str | Scale, *, base_rate: float | None = None) -> Scale:
+    """The scale of that name, or the scale itself; "relative" is made for this base rate.
 
     Examples
     --------
     >>> as_scale("probability").length
     1.0
-    >>> as_scale("relative:0.002")
+    >>> as_scale("relative", base_rate=0.002)
     Scale('relative:0.002')
     """
     if isinstance(scale, Scale):
         return scale
     if isinstance(scale, str):
-        return _named(scale)
+        relative = scale == "relative" and base_rate is not None
+        return relative_scale(base_rate) if relative else _named(scale)  # type: ignore[arg-type]
     raise InputError(f"`scale` must be a name or a Scale; got {type(scale).__name__}.")
 
 

@@ -141,8 +141,8 @@ def distance_to_calibration_result(
         raise InputError(f'`flips` must be "forbidden" or "allowed"; got {flips!r}.')
     if not isinstance(nodes, int | np.integer) or nodes < 10:
         raise InputError(f"`nodes` must be a whole number of at least 10; got {nodes!r}.")
-    scale = as_scale(scale)
     atoms = as_atoms(y_true, y_prob, **options)
+    scale = as_scale(scale, base_rate=atoms.base_rate)
     at = _nodes(atoms, scale, int(nodes))
     mass, moved = _on_nodes(atoms, scale, at)
     value, calibrated = _solve(at, scale.z(at), mass, flips == "allowed", time_limit)

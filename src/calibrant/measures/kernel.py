@@ -116,7 +116,8 @@ def squared_kernel_calibration_error(
     if not 0.0 < bandwidth < np.inf:
         raise InputError(f"`bandwidth` must be a positive number; got {bandwidth!r}.")
     atoms = as_atoms(y_true, y_prob, **options)
-    r, z = atoms.residuals, as_scale(scale).z(atoms.p)
+    r = atoms.residuals
+    z = as_scale(scale, base_rate=atoms.base_rate).z(atoms.p)
     total = laplace_sum(z, r, bandwidth) if kernel == "laplace" else _rbf_sum(z, r, bandwidth)
     if not unbiased:
         return float(total)

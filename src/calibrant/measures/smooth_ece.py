@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -12,7 +12,8 @@ from calibrant.errors import InputError
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
 from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
 from calibrant.sketch.table import Sketch, as_sketch
-from calibrant.smoothing.fixed_point import solve
+from calibrant.smoothing.fixed_point import START, solve
+from calibrant.smoothing.line import Line
 from calibrant.smoothing.nodes import masses_of, residuals_of_rows
 from calibrant.smoothing.spectrum import Evaluation, Spectrum
 
@@ -178,9 +179,8 @@ def smooth_ece_result(
         sketch = as_sketch(y_true, y_prob, scale=scale, **options)
         return _measured(spectrum_of(sketch), sketch, bandwidth, tolerance)
     pairs = as_pairs(y_true, y_prob, **options)
-    if scale is not None and as_scale(scale) != PROBABILITY:
-        sketch = Sketch.from_pairs(pairs, scale=scale)
-        return _measured(spectrum_of(sketch), sketch, bandwidth, tolerance)
+    if scale is not None and scale not in (PROBABILITY, PROBABILITY.name):
+        return _measured_on_line(pairs, scale, bandwidth, tolerance)
     return _measured_from_rows(pairs, bandwidth, tolerance)
 
 
@@ -204,6 +204,24 @@ def _measured_from_rows(pairs: Pairs, bandwidth: float | None, tolerance: float)
         if result.certificate.total <= tolerance:
             break
     return result
+
+
+def _measured_on_line(
+    pairs: Pairs, scale: str | Scale, bandwidth: float | None, tolerance: float
+) -> SmoothECE:
+    """On a scale with the plain Gaussian, the grid fits the data; a finer one where needed."""
+    pairs.require_valid()
+    weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight
+    chosen = as_scale(scale, base_rate=float(weight @ pairs.y / weight.sum()))
+    if chosen == PROBABILITY:
+        return _measured_from_rows(pairs, bandwidth, tolerance)
+    mean_residual = float(weight @ np.abs(pairs.p - pairs.y) / weight.sum())
+    line = Line(pairs, chosen, max(START, mean_residual) if bandwidth is None else bandwidth)
+    for nodes in GRIDS:
+        result = _measured(line.spectrum(nodes), pairs, bandwidth, tolerance)
+        if result.certificate.total <= tolerance:
+            break
+    return replace(result, scale=chosen.name)
 
 
 def spectrum_of(sketch: Sketch) -> Spectrum:

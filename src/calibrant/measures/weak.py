@@ -91,7 +91,7 @@ def weak_calibration_error(
     0.06
     """
     atoms = as_atoms(y_true, y_prob, **options)
-    cumulative, gaps = _chain(atoms, as_scale(scale))
+    cumulative, gaps = _chain(atoms, as_scale(scale, base_rate=atoms.base_rate))
     return minimise(cumulative, gaps, np.empty_like(cumulative))
 
 
@@ -110,8 +110,8 @@ def weak_calibration_result(
     >>> result.witness
     array([-0.1,  0.1])
     """
-    scale = as_scale(scale)
     atoms = as_atoms(y_true, y_prob, **options)
+    scale = as_scale(scale, base_rate=atoms.base_rate)
     cumulative, gaps = _chain(atoms, scale)
     flow, w = np.empty_like(cumulative), np.empty_like(cumulative)
     value = minimise(cumulative, gaps, flow)

@@ -66,6 +66,11 @@ class Atoms:
         """Weight of all rows."""
         return float(self.mass.sum())
 
+    @property
+    def base_rate(self) -> float:
+        """Share of the weight that has the event."""
+        return float(self.mass[:, 1].sum()) / self.total
+
     @cached_property
     def residuals(self) -> Floats:
         """Sum of p - y over the rows of each atom, divided by the weight of all rows."""

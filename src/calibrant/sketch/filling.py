@@ -35,7 +35,7 @@ def _fill_counts(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
     def fill_range(rows: range) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
         counts, offsets = np.zeros((2, nodes + 1, 2), dtype=np.int64)
         for start, p, y, _ in pairs.blocks(rows):
-            invalid = fill_counts(_located(p, scale), y, log2_nodes, counts, offsets)
+            invalid = fill_counts(_located(pairs, start, p, scale), y, log2_nodes, counts, offsets)
             if invalid >= 0:
                 return counts, offsets, start + invalid
         return counts, offsets, -1
@@ -58,7 +58,7 @@ def _fill_weights(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
     for start, p, y, weight in pairs.blocks():
         outcome = y.astype(np.float64, copy=False)
         invalid = fill_weights(
-            _located(p, scale).astype(np.float64, copy=False),
+            _located(pairs, start, p, scale).astype(np.float64, copy=False),
             outcome if pairs.soft else _binary_or_nan(outcome),
             np.ones(p.size) if weight is None else weight,
             nodes.bit_length() - 1,
@@ -103,8 +103,14 @@ def _map_ranges(work: Any, n: int, parts: int) -> list[Any]:
         return list(pool.map(work, ranges))
 
 
-def _located(p: NDArray[Any], scale: Scale) -> NDArray[Any]:
-    return p if scale == PROBABILITY else scale.locate(p.astype(np.float64, copy=False))
+def _located(pairs: Pairs, start: int, p: NDArray[Any], scale: Scale) -> NDArray[Any]:
+    """Places on the grid; log-odds that came as such do not pass through probabilities."""
+    if scale == PROBABILITY:
+        return p
+    if pairs.form == "logit":
+        logits = pairs.raw_prob[start : start + p.size]
+        return scale.locate_logits(np.asarray(logits, dtype=np.float64))
+    return scale.locate(p.astype(np.float64, copy=False))
 
 
 def _binary_or_nan(outcome: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import erfc, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,7 @@ class BinningError:
     steepness: float  # of the prediction, per unit of the grid
     curvature: float
     position: float  # rounding of positions to fixed point
+    margin: float = np.inf  # room at the ends, where the kernel should not be reflected but is
 
     def at(self, bandwidth: float) -> float:
         """The bound at a bandwidth in units of the grid."""
@@ -56,6 +58,8 @@ class BinningError:
         third = self.skew * d3 / s**3 + self.skew_mass * 3 * (a * d2 / s**2 + b * d1 / s)
         fourth = self.total_residual * d4 / s**4 + 4 * a * d3 / s**3 + 6 * b * d2 / s**2
         moved = self.position * (a + self.total_residual * d1 / s)
+        if np.isfinite(self.margin):
+            moved += 2.0 * self.total_residual * erfc(self.margin / (s * sqrt(2.0)))
         return h**2 / 2 * second + h**3 / 6 * third + 3 * h**4 / 128 * fourth + moved
 
 
@@ -120,6 +124,7 @@ def masses_of(sketch: Sketch) -> NodeMasses:
         steepness=sketch.scale.steepness * sketch.scale.length,
         curvature=sketch.scale.curvature * sketch.scale.length**2,
         position=2.0**-FRACTION_BITS,
+        margin=np.inf if sketch.scale.reflected else sketch.scale.margin / sketch.scale.length,
     )
     return NodeMasses(negative, positive, prediction, error)
 

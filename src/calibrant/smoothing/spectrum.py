@@ -95,9 +95,11 @@ class Spectrum:
         s = bandwidth / self.length
         damped = self.smoothed(bandwidth)
         mesh = _mesh(s)
+        binning = self.error.at(s)
+        enough = max(tolerance, 0.1 * binning)  # a finer mesh would not make the sum much smaller
         while True:
             value, _, quadrature = _absolute_integral(damped, mesh)
-            if quadrature <= tolerance or mesh >= 1 << 23:
+            if quadrature <= enough or mesh >= 1 << 23:
                 break
             mesh *= 2
         size = self.error.total_residual
@@ -106,7 +108,7 @@ class Spectrum:
         return Evaluation(
             bandwidth=bandwidth,
             value=value,
-            binning=self.error.at(s),
+            binning=binning,
             quadrature=quadrature,
             rounding=rounding,
         )
