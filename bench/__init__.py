@@ -1,0 +1,1 @@
+"""Speed, memory, accuracy and coverage, each measured by one command."""

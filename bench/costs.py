@@ -1,0 +1,125 @@
+"""Time and memory of each package on the same rows, asked by turns with the plain sum."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.peers.adapters import PEERS
+from bench.peers.asking import NoAnswer, ask
+from calibrant import datasets
+
+Costs = dict[str, dict[int, dict[str, Any]]]
+
+
+def measure(
+    peers: Iterable[str], sizes: Sequence[int], *, repeat: int = 40, budget: float = 10.0
+) -> Costs:
+    """Cost by peer and by n; a peer whose last time says it would need over a minute is not asked."""
+    costs: Costs = {peer: {} for peer in peers}
+    with tempfile.TemporaryDirectory() as folder:
+        for n in sizes:
+            p, y = str(Path(folder, "p.npy")), str(Path(folder, "y.npy"))
+            drawn = datasets.generate("overconfident", n)
+            np.save(p, drawn.p)
+            np.save(y, drawn.y.astype(np.int64))
+            for peer, found in costs.items():
+                print(f"cost of {peer} at n = {n:,}", file=sys.stderr, flush=True)
+                found[n] = _one(peer, n, found, p=p, y=y, repeat=repeat, budget=budget)
+    return costs
+
+
+def _one(peer: str, n: int, found: dict[int, dict[str, Any]], **question: Any) -> dict[str, Any]:
+    answered = [m for m in found if "seconds" in found[m]]
+    if found and not answered:
+        return {"none": found[min(found)]["none"]}
+    if answered:
+        largest = max(answered)
+        expected = found[largest]["seconds"] * n / largest
+        if largest >= 100_000 and expected > 60.0:
+            return {"none": f"about {expected:,.0f} s, by its time at n = {largest:,}"}
+    small = n <= 10_000
+    if small:
+        question["repeat"] = 200
+    try:
+        return ask(peer, "cost", limit=300.0, **question)
+    except NoAnswer as error:
+        return {"none": str(error)}
+
+
+def versions(costs: Costs) -> dict[str, str]:
+    found = {}
+    for peer, by_n in costs.items():
+        for cost in by_n.values():
+            if "version" in cost:
+                found[peer] = cost["version"]
+    return found
+
+
+def header(sizes: Sequence[int]) -> list[str]:
+    columns = ["package", "asked for"]
+    for n in sizes:
+        columns += [f"n = {n:,}", "× calibrant", "× plain sum", "MB beyond the inputs"]
+    return columns
+
+
+def rows(costs: Costs, sizes: Sequence[int]) -> list[list[str]]:
+    """One row a package; seconds, how many times calibrant's and the sum's, memory."""
+    table = []
+    for peer, by_n in costs.items():
+        row = [peer, f"`{PEERS[peer].asked}`"]
+        for n in sizes:
+            row += _cells(by_n[n], costs["calibrant"][n])
+        table.append(row)
+    plain = [cost["sum"] for by_n in costs.values() for n, cost in by_n.items() if "sum" in cost]
+    if plain:
+        row = ["(physical limit)", "sum of both arrays"]
+        for n in sizes:
+            fastest = min(by_n[n]["sum"] for by_n in costs.values() if "sum" in by_n[n])
+            row += [seconds(fastest), "", "1", ""]
+        table.append(row)
+    return table
+
+
+def better(costs: Costs, sizes: Sequence[int]) -> list[str]:
+    """Where a peer is faster or leaner than calibrant, in words."""
+    found = []
+    for n in sizes:
+        own = costs["calibrant"][n]
+        others = {peer: by_n[n] for peer, by_n in costs.items() if "seconds" in by_n[n]}
+        faster = [peer for peer, cost in others.items() if cost["seconds"] < own["seconds"]]
+        leaner = [peer for peer, cost in others.items() if cost["megabytes"] < own["megabytes"]]
+        for what, names in (("Faster", faster), ("Leaner", leaner)):
+            who = ", ".join(names) if names else "none"
+            found.append(f"{what} than calibrant at n = {n:,}: {who}.")
+    return found
+
+
+def _cells(cost: dict[str, Any], own: dict[str, Any]) -> list[str]:
+    if "none" in cost:
+        return [cost["none"], "", "", ""]
+    ratio = ratio_to_sum(cost) / ratio_to_sum(own) if cost["sum"] > 1e-4 else None
+    if ratio is None:
+        ratio = cost["seconds"] / own["seconds"]
+    return [
+        seconds(cost["seconds"]),
+        f"{ratio:,.2g}" if ratio < 10 else f"{ratio:,.0f}",
+        f"{ratio_to_sum(cost):,.1f}" if ratio_to_sum(cost) < 100 else f"{ratio_to_sum(cost):,.0f}",
+        f"{cost['megabytes']:,.1f}",
+    ]
+
+
+def ratio_to_sum(cost: dict[str, Any]) -> float:
+    return float(cost["seconds"] / cost["sum"])
+
+
+def seconds(value: float) -> str:
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if value * factor >= 1.0:
+            return f"{value * factor:.3g} {unit}"
+    return f"{value * 1e9:.3g} ns"

@@ -1,0 +1,170 @@
+"""Tables and figures as dated pages of the docs' Evidence section: Markdown and HTML."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "bench" / "results"
+EVIDENCE = ROOT / "docs" / "evidence"
+
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem}"
+    "table{border-collapse:collapse;margin:1rem 0}td,th{border:1px solid #ccc;padding:.3rem .6rem;"
+    "text-align:right}td:first-child,th:first-child{text-align:left}img{max-width:100%}"
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under a header, with what a reader must know to read them."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.header):
+                raise ValueError(f"{self.title}: {len(self.header)} columns, a row of {len(row)}")
+
+    def markdown(self) -> str:
+        def line(cells: Sequence[str]) -> str:
+            return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+        rule = "|---|" + "---:|" * (len(self.header) - 1)
+        body = "\n".join([line(self.header), rule, *map(line, self.rows)])
+        notes = "".join(f"\n- {note}" for note in self.notes)
+        return f"## {self.title}\n\n{body}\n" + (f"{notes}\n" if notes else "")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture beside the page, by file name."""
+
+    title: str
+    file: str
+    notes: Sequence[str] = ()
+
+    def markdown(self) -> str:
+        notes = "".join(f"\n- {note}" for note in self.notes)
+        return f"## {self.title}\n\n![{self.title}]({self.file})\n" + (
+            f"{notes}\n" if notes else ""
+        )
+
+
+@dataclass(frozen=True)
+class Text:
+    """A section of prose that a command worked out."""
+
+    title: str
+    body: str
+
+    def markdown(self) -> str:
+        return f"## {self.title}\n\n{self.body}\n"
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page: what was run, when, on what, and what came out."""
+
+    name: str
+    title: str
+    command: str
+    lead: str
+    sections: Sequence[Table | Figure | Text]
+    versions: dict[str, str] = field(default_factory=dict)
+
+    def markdown(self) -> str:
+        made = datetime.now(UTC).strftime("%Y-%m-%d")
+        versions = ", ".join(f"{name} {number}" for name, number in self.versions.items())
+        head = (
+            f"# {self.title}\n\n{self.lead}\n\n"
+            f"Made by `{self.command}` on {made} ({machine()}). "
+            "Nothing on this page is typed by hand.\n"
+        )
+        if versions:
+            head += f"\nVersions: {versions}.\n"
+        return head + "\n" + "\n".join(section.markdown() for section in self.sections)
+
+    def write(self, folder: Path = EVIDENCE) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.name}.md"
+        text = self.markdown()
+        path.write_text(text, encoding="utf-8")
+        path.with_suffix(".html").write_text(as_html(self.title, text), encoding="utf-8")
+        return path
+
+
+def machine() -> str:
+    """Processor, cores and Python, without names of hosts."""
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        named = re.search(r"model name\s*:\s*(.+)", info.read_text())
+        model = named.group(1).strip() if named else model
+    return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def save(name: str, results: Any) -> None:
+    """Raw results, for whoever wants to look behind the table."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps(results, indent=1))
+
+
+def revision() -> str:
+    """The commit that was measured."""
+    done = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip() or "unknown"
+
+
+def _inline(text: str) -> str:
+    text = html.escape(text, quote=False)
+    text = re.sub(r"!\[([^\]]*)\]\(([^)]+)\)", r'<img src="\2" alt="\1">', text)
+    text = re.sub(r"\[([^\]]*)\]\(([^)]+)\)", r'<a href="\2">\1</a>', text)
+    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
+    return re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", text)
+
+
+def _html_block(block: str) -> str:
+    lines = block.split("\n")
+    if lines[0].startswith("#"):
+        level = len(lines[0]) - len(lines[0].lstrip("#"))
+        return f"<h{level}>{_inline(lines[0].lstrip('# '))}</h{level}>"
+    if lines[0].startswith("|"):
+        cells = [re.split(r"(?<!\\)\|", line)[1:-1] for line in lines if not line.startswith("|--")]
+        rows = [
+            "".join(f"<{tag}>{_inline(c.strip().replace(chr(92), ''))}</{tag}>" for c in row)
+            for tag, row in zip(["th"] + ["td"] * len(cells), cells, strict=False)
+        ]
+        return "<table>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>"
+    if lines[0].startswith("- "):
+        return "<ul>" + "".join(f"<li>{_inline(line[2:])}</li>" for line in lines) + "</ul>"
+    return f"<p>{_inline(' '.join(lines))}</p>"
+
+
+def as_html(title: str, markdown: str) -> str:
+    """The few constructs that these pages use, as one self-contained page."""
+    blocks = [block.strip("\n") for block in re.split(r"\n{2,}", markdown) if block.strip()]
+    body = "\n".join(map(_html_block, blocks))
+    return (
+        f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{html.escape(title)}</title>"
+        f"<style>{_STYLE}</style><body>\n{body}\n</body></html>\n"
+    )

@@ -1,0 +1,97 @@
+"""How often a nominal 95% interval holds the population value of what it is an interval for."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench import pages
+from bench.exact import exact_binned_ece, exact_smooth_ece
+from bench.peers.adapters import BINS, PEERS
+from bench.peers.asking import NoAnswer, ask
+from calibrant import datasets
+
+SHAPES = ("calibrated", "overconfident", "sine")
+ROWS = 500
+
+
+def population(target: str, shape: str) -> float:
+    """The value on infinitely many rows: predictions on a fine lattice, outcomes by the truth."""
+    if shape == "calibrated":
+        return 0.0
+    truth = datasets.generate(shape, 1).truth
+    p = (np.arange(30_000) + 0.5) / 30_000
+    if target == "smooth":
+        return exact_smooth_ece(truth(p), p)
+    return exact_binned_ece(truth(p), p, BINS)[0]
+
+
+def study(samples: int) -> dict[str, Any]:
+    asked = [name for name, peer in PEERS.items() if peer.interval is not None]
+    found: dict[str, Any] = {name: {} for name in asked}
+    with tempfile.TemporaryDirectory() as folder:
+        p, y = Path(folder, "p.npy"), Path(folder, "y.npy")
+        for shape in SHAPES:
+            drawn = [datasets.generate(shape, ROWS, seed=seed) for seed in range(samples)]
+            np.save(p, np.stack([one.p for one in drawn]))
+            np.save(y, np.stack([one.y.astype(np.int64) for one in drawn]))
+            for name in asked:
+                print(f"intervals of {name} on {shape}", file=sys.stderr, flush=True)
+                truth = population(PEERS[name].target, shape)
+                found[name][shape] = _covered(name, truth, str(p), str(y))
+    return found
+
+
+def _covered(name: str, truth: float, p: str, y: str) -> dict[str, Any]:
+    try:
+        answer = ask(name, "intervals", p=p, y=y, limit=1800.0)
+    except NoAnswer as error:
+        return {"none": str(error)}
+    low, high = np.array(answer["intervals"]).T
+    return {
+        "truth": truth,
+        "coverage": float(((low <= truth) & (truth <= high)).mean()),
+        "width": float((high - np.maximum(low, 0.0)).mean()),
+        "seconds": answer["seconds"],
+        "samples": len(low),
+    }
+
+
+def tables(found: dict[str, Any]) -> list[pages.Table]:
+    rows = []
+    for name, by_shape in found.items():
+        for shape, one in by_shape.items():
+            if "none" in one:
+                rows.append([name, PEERS[name].target, shape, one["none"], "", "", ""])
+                continue
+            spread = np.sqrt(max(one["coverage"] * (1 - one["coverage"]), 0.02) / one["samples"])
+            rows.append(
+                [
+                    name,
+                    PEERS[name].target,
+                    shape,
+                    f"{one['truth']:.4f}",
+                    f"{one['coverage']:.2f} ± {2 * spread:.2f}",
+                    f"{one['width']:.3f}",
+                    f"{one['seconds']:.3g} s",
+                ]
+            )
+    samples = max(one.get("samples", 0) for by in found.values() for one in by.values())
+    return [
+        pages.Table(
+            "Coverage of nominal 95% intervals",
+            ["package", "interval of", "truth", "population value", "coverage", "width", "time"],
+            rows,
+            [
+                f"{samples} samples of {ROWS} rows with uniform predictions for each truth; each "
+                "package's interval is compared with the population value of its own measure.",
+                "The width counts what lies above 0. ± is two standard errors of the study.",
+                "relplot: the basic bootstrap of its diagram; uncertainty-calibration and probcal: "
+                "their bootstraps.",
+            ],
+        )
+    ]
