@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 # The build looks for meson and ninja on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test lint typecheck docs docs-test clean
+.PHONY: help demo test lint typecheck docs docs-test evidence evidence-quick clean
 
 help:
 	@echo "make demo    measure and draw the calibration of two real classifiers"
@@ -43,6 +43,16 @@ docs: $(VENV)/.docs
 
 docs-test: $(STAMP)
 	PYTHONPATH=docs $(BIN)/python -m pytest -q docs
+
+# Everything under docs/evidence, made anew: an hour or two. `make evidence-quick` is the reduced form for CI.
+evidence: $(STAMP)
+	$(BIN)/python -m bench.environments
+	$(BIN)/python -m bench.speed
+	$(BIN)/python -m bench.peers
+
+evidence-quick: $(STAMP)
+	$(BIN)/python -m bench.speed --reduced
+	$(BIN)/python -m bench.peers --reduced
 
 clean:
 	rm -rf $(VENV) build dist site demo

@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 _SMALLEST = 1e-3
 _VANISHING = 8.7
 _MESH_PER_BANDWIDTH = 40
-_NOISE = 1e-14
+_NOISE = 1e-13
 _RUN = 64
 _BLOCK = 1 << 16
 
@@ -60,7 +60,7 @@ class Exact:
         mesh = np.linspace(0.0, 1.0, int(_MESH_PER_BANDWIDTH / bandwidth) + 1)
         value = np.concatenate([r(part) for part in np.array_split(mesh, mesh.size // 256 + 1)])
         # Far from every prediction r is rounding noise: its signs there mean nothing.
-        value[np.abs(value) < _NOISE] = 0.0
+        value[np.abs(value) < _NOISE * np.abs(c).sum()] = 0.0
         change = np.flatnonzero(np.sign(value[1:]) * np.sign(value[:-1]) < 0)
         zeros = [brentq(r, mesh[i], mesh[i + 1], xtol=1e-15) for i in change]
         cuts = np.concatenate([[0.0], zeros, [1.0]])

@@ -1,4 +1,4 @@
-"""Tables and figures as dated pages of the docs' Evidence section: Markdown and HTML."""
+"""Tables and figures as dated pages: Markdown for the docs' Evidence section, HTML beside the results."""
 
 from __future__ import annotations
 
@@ -98,13 +98,20 @@ class Page:
             head += f"\nVersions: {versions}.\n"
         return head + "\n" + "\n".join(section.markdown() for section in self.sections)
 
-    def write(self, folder: Path = EVIDENCE) -> Path:
+    def write(self, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.name}.md"
         text = self.markdown()
         path.write_text(text, encoding="utf-8")
-        path.with_suffix(".html").write_text(as_html(self.title, text), encoding="utf-8")
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        page = as_html(self.title, text)
+        (RESULTS / f"{self.name}.html").write_text(page, encoding="utf-8")
         return path
+
+
+def place(reduced: bool) -> Path:
+    """Where a page goes: a reduced run is a rehearsal and never replaces the evidence."""
+    return RESULTS if reduced else EVIDENCE
 
 
 def machine() -> str:

@@ -47,7 +47,7 @@ def main() -> None:
         ],
         costs.versions(measured),
     )
-    print(page.write().read_text(encoding="utf-8"))
+    print(page.write(pages.place(reduced)).read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":
