@@ -22,6 +22,7 @@ __all__ = [
     "cell_predictions",
     "coarse_sketch",
     "consistency_events",
+    "effective_rows",
     "smoothed_weights",
 ]
 
@@ -30,6 +31,7 @@ Floats = NDArray[np.float64]
 # A grid of this many cells to a bandwidth widens the kernel by less than half a per cent.
 _CELLS_PER_BANDWIDTH = 6
 _FEWEST_CELLS = 64
+_NORMAL_VARIANCE = 25.0
 _DRAWS_AT_ONCE = 1 << 21
 
 
@@ -77,13 +79,27 @@ def consistency_events(sketch: Sketch, resamples: int, *, seed: int) -> Iterator
     """
     rng = np.random.default_rng([seed, 2])
     weights = sketch.weights.sum(axis=1)
-    squared = sketch.squared_weights.sum(axis=1)
-    trials = np.maximum(np.rint(weights**2 / np.where(squared > 0, squared, 1.0)), 1.0)
+    trials = np.maximum(np.rint(effective_rows(sketch)), 1.0)
     unit = weights / trials
     predictions = np.clip(cell_predictions(sketch), 0.0, 1.0)
     for size in _block_sizes(resamples, weights.size):
-        draws = rng.binomial(trials.astype(np.int64), predictions, size=(size, weights.size))
-        yield np.asarray(draws * unit)[..., None]
+        yield np.asarray(_binomial(rng, trials, predictions, size) * unit)[..., None]
+
+
+def _binomial(rng: np.random.Generator, trials: Floats, chance: Floats, size: int) -> Floats:
+    """Binomial draws [size, m]; normal ones, rounded, where their variance is above 25.
+
+    Smoothing adds up several cells, so the normal's error vanishes in what is made of the draws; it
+    is five times faster to draw.
+    """
+    variance = trials * chance * (1.0 - chance)
+    draws = np.empty((size, trials.size))
+    wide = variance > _NORMAL_VARIANCE
+    noise = rng.standard_normal((size, int(wide.sum()))) * np.sqrt(variance[wide])
+    draws[:, wide] = np.clip(np.rint(trials[wide] * chance[wide] + noise), 0.0, trials[wide])
+    few = trials[~wide].astype(np.int64)
+    draws[:, ~wide] = rng.binomial(few, chance[~wide], size=(size, few.size))
+    return draws
 
 
 def smoothed_weights(sketch: Sketch, weights: Floats, bandwidth: float, points: int) -> Floats:
@@ -102,6 +118,18 @@ def smoothed_weights(sketch: Sketch, weights: Floats, bandwidth: float, points: 
     nodes[..., sketch.cells + 1] += np.swapaxes(right, -1, -2)
     coefficients = cosine_coefficients(nodes[..., :-1])
     return smoothed_series(coefficients, bandwidth / sketch.scale.length, points)
+
+
+def effective_rows(sketch: Sketch) -> Floats:
+    """(Σw)² / Σw² in each non-empty cell: the number of equal rows with the same variance.
+
+    A soft outcome is split over both labels, which makes Σw² too small; there are never more than the
+    rows themselves.
+    """
+    weights = sketch.weights.sum(axis=1)
+    squared = sketch.squared_weights.sum(axis=1)
+    rows = np.divide(weights**2, squared, out=np.zeros_like(weights), where=squared > 0)
+    return np.asarray(np.minimum(rows, sketch.counts.sum(axis=1)))
 
 
 def cell_predictions(sketch: Sketch) -> Floats:

@@ -1,0 +1,189 @@
+"""Residuals of a sketch, and of its resamples, on a grid; smECE of many of them at once.
+
+smECE depends on the data through one function of the grid alone, the sum of f - y on each node. A
+resample is another such function, so a test or a noise floor is one batch of cosine transforms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inference.resampling import cell_predictions, coarse_sketch, consistency_events
+from calibrant.sketch.table import Sketch
+from calibrant.smoothing.curves import smoothed_series
+from calibrant.smoothing.spectrum import DECAY, cosine_coefficients, cosine_series
+
+__all__ = ["ResidualGrid"]
+
+Floats = NDArray[np.float64]
+
+_MESH_PER_BANDWIDTH = 8
+_MARGIN = 8.0
+_VALUES_AT_ONCE = 1 << 21
+_MOST_STEPS = 12
+_CONVERGED = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualGrid:
+    """The part of a coarse grid where there are rows, with room to smooth around them.
+
+    Where all predictions are small, say, the rest of [0, 1] need not be transformed: at eight
+    bandwidths from the nearest row the kernel has vanished, and reflecting there changes nothing.
+
+    Attributes
+    ----------
+    sketch : Sketch
+        The rows on a grid just fine enough for the bandwidth.
+    first : int
+        The node of the sketch's grid at which this part begins.
+    cells : int
+        Number of cells of this part, a power of two.
+    length : float
+        What they cover, in units of the scale.
+    """
+
+    sketch: Sketch
+    first: int
+    cells: int
+    length: float
+
+    @classmethod
+    def of(cls, sketch: Sketch, bandwidth: float) -> ResidualGrid:
+        """The grid for smoothing at `bandwidth`, in units of the scale, or at wider ones."""
+        coarse = coarse_sketch(sketch, bandwidth)
+        margin = int(np.ceil(_MARGIN * bandwidth / sketch.scale.length * coarse.nodes))
+        low = max(0, int(coarse.cells[0]) - margin)
+        high = min(coarse.nodes, int(coarse.cells[-1]) + 1 + margin)
+        cells = 1 << max(6, int(np.ceil(np.log2(max(high - low, 1)))))
+        cells = min(cells, coarse.nodes)
+        first = min(low, coarse.nodes - cells)
+        return cls(coarse, first, cells, sketch.scale.length * cells / coarse.nodes)
+
+    @cached_property
+    def predictions(self) -> Floats:
+        """Mean prediction of the rows in each non-empty cell."""
+        return cell_predictions(self.sketch)
+
+    @cached_property
+    def right_share(self) -> Floats:
+        """The share of each non-empty cell's rows that goes to the node on its right."""
+        mass, moment = self.sketch.weights.sum(axis=1), self.sketch.weighted_offsets.sum(axis=1)
+        offset = np.divide(moment, mass, out=np.zeros_like(mass), where=mass > 0)
+        share: Floats = offset * 2.0**-self.sketch.offset_bits
+        return share
+
+    def on_nodes(self, per_cell: Floats) -> Floats:
+        """Sums per non-empty cell [..., m] split over the two nodes next to the cell's rows."""
+        nodes = np.zeros((*per_cell.shape[:-1], self.cells + 2))
+        at = self.sketch.cells - self.first
+        nodes[..., at] += per_cell * (1.0 - self.right_share)
+        nodes[..., at + 1] += per_cell * self.right_share
+        return nodes[..., :-1]
+
+    def at_cells(self, on_nodes: Floats) -> Floats:
+        """A function on the nodes, read at the mean position of the rows of each non-empty cell."""
+        at = self.sketch.cells - self.first
+        after = np.minimum(at + 1, self.cells)
+        between: Floats = (
+            on_nodes[..., at] * (1.0 - self.right_share) + on_nodes[..., after] * self.right_share
+        )
+        return between
+
+    def residuals(self, events: Floats) -> Floats:
+        """Mean of f - y on the nodes, from the weight of events [..., m] in each cell."""
+        mass = self.sketch.weights.sum(axis=1)
+        return self.on_nodes((mass * self.predictions - events) / mass.sum())
+
+    @cached_property
+    def observed(self) -> Floats:
+        """Mean of f - y on the nodes; its sum is E[f - y]."""
+        return self.residuals(self.sketch.weights[:, 1])
+
+    def consistency(self, resamples: int, *, seed: int) -> Iterator[Floats]:
+        """Residuals with outcomes y ~ Bernoulli(f), in blocks [some resamples, cells + 1]."""
+        some = max(1, _VALUES_AT_ONCE // (self.cells + 1))
+        for events in consistency_events(self.sketch, resamples, seed=seed):
+            for start in range(0, len(events), some):
+                yield self.residuals(events[start : start + some, :, 0])
+
+    def errors(self, residuals: Floats, bandwidth: float) -> Floats:
+        """smECE at one bandwidth of residuals [..., cells + 1]."""
+        coefficients = cosine_coefficients(residuals)
+        return _errors(coefficients, np.full(residuals.shape[:-1], bandwidth / self.length))
+
+    def fixed_points(self, residuals: Floats, *, start: float) -> Floats:
+        """σ* = smECE_σ* of each of the residuals [b, cells + 1].
+
+        Between two evaluations log smECE is taken to be linear in log σ; every evaluation brackets
+        the fixed point, since smECE_σ falls with σ. Less than a quarter of a cell is not resolved.
+        """
+        coefficients = cosine_coefficients(residuals)
+        low = np.maximum(np.abs(coefficients[..., 0]), 0.25 * self.length / self.cells)
+        high = np.full(low.shape, np.inf)
+        sigma = np.maximum(start, low)
+        steepness = np.full(low.shape, 0.25)
+        before = None
+        for _ in range(_MOST_STEPS):
+            value = np.maximum(_errors(coefficients, sigma / self.length), 1e-300)
+            low = np.maximum(low, np.minimum(value, sigma))
+            high = np.minimum(high, np.maximum(value, sigma))
+            gap = np.log(value / sigma)
+            if np.all((np.abs(gap) <= _CONVERGED) | (high <= low * (1 + _CONVERGED))):
+                break
+            if before is not None:
+                steepness = _steepness(before, (sigma, value), steepness)
+            before = (sigma, value)
+            sigma = np.clip(sigma * np.exp(gap / (1.0 + steepness)), low, high)
+        return np.clip(sigma, low, high)
+
+    def witness(self, bandwidth: float) -> Floats:
+        """g = K_σ ∗ sign(r̂_σ) at each non-empty cell: the function whose mean with f - y is smECE_σ.
+
+        smECE_σ is the largest E[(f - y) g(f)] over all g = K_σ ∗ s with |s| ≤ 1, so the influence of
+        a row on smECE_σ is (f - y) g(f) - smECE_σ.
+        """
+        width = bandwidth / self.length
+        smooth = smoothed_series(cosine_coefficients(self.observed), width, self.cells)
+        # The mean of the sign over the cell around each node, with r taken to be linear there.
+        slope = np.abs(np.gradient(smooth))
+        sign = np.sign(smooth)
+        np.divide(smooth, 0.5 * slope, out=sign, where=0.5 * slope > np.abs(smooth))
+        sign[[0, -1]] *= 0.5
+        return self.at_cells(
+            smoothed_series(cosine_coefficients(sign / self.cells), width, self.cells)
+        )
+
+    def steepness(self, bandwidth: float) -> float:
+        """-d smECE_σ / dσ, which is never negative, from two bandwidths close by."""
+        wide, narrow = 1.05 * bandwidth, 0.95 * bandwidth
+        fall = self.errors(self.observed, narrow) - self.errors(self.observed, wide)
+        return max(float(fall) / (wide - narrow), 0.0)
+
+
+def _steepness(
+    before: tuple[Floats, Floats], now: tuple[Floats, Floats], otherwise: Floats
+) -> Floats:
+    """-d log smECE / d log σ between two evaluations, where they are apart."""
+    moved = np.log(now[0] / before[0])
+    apart = np.abs(moved) > 1e-9
+    fall = np.log(before[1] / now[1])
+    slope = np.divide(fall, moved, out=otherwise.copy(), where=apart)
+    return np.clip(slope, 0.0, 4.0)
+
+
+def _errors(coefficients: Floats, bandwidths: Floats) -> Floats:
+    """smECE at one bandwidth, in units of the grid, for each row of coefficients [..., K]."""
+    narrowest = float(bandwidths.min())
+    last = min(coefficients.shape[-1] - 1, int(np.ceil(DECAY / narrowest)))
+    decay = np.exp(-0.5 * (np.pi * bandwidths[..., None] * np.arange(last + 1)) ** 2)
+    mesh = 1 << max(6, int(np.ceil(np.log2(max(last, _MESH_PER_BANDWIDTH / narrowest)))))
+    smooth = np.abs(cosine_series(coefficients[..., : last + 1] * decay, mesh))
+    ends = 0.5 * (smooth[..., 0] + smooth[..., -1])
+    errors: Floats = (smooth[..., 1:-1].sum(axis=-1) + ends) / mesh
+    return errors

@@ -1,0 +1,139 @@
+"""The interval, the noise floor and the test must hold what they promise on simulated data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from calibrant.errors import InputError
+from calibrant.inference.hypothesis import calibration_p_value
+from calibrant.inference.interval import interval, row_spread
+from calibrant.inference.noise_floor import noise_floor
+from calibrant.inference.residuals import ResidualGrid
+from calibrant.measures.smooth_ece import smooth_ece
+from calibrant.sketch.table import Sketch
+
+
+def _calibrated(n: int, seed: int, *, lattice: int = 0) -> Sketch:
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    if lattice:
+        p = np.round(p * lattice) / lattice
+    return Sketch.from_arrays((rng.random(n) < p).astype(int), p)
+
+
+@pytest.mark.parametrize(("n", "lattice"), [(300, 0), (3000, 0), (300, 10), (3000, 10)])
+def test_noise_floor_is_the_mean_of_calibrated_samples(n: int, lattice: int) -> None:
+    values = [smooth_ece(_calibrated(n, seed, lattice=lattice)) for seed in range(120)]
+    standard_error = np.std(values) / np.sqrt(len(values))
+    floor = noise_floor(_calibrated(n, 999, lattice=lattice))
+    assert abs(floor.value - np.mean(values)) < 3 * standard_error + 0.03 * floor.value
+    assert floor.method == ("simulated" if lattice else "closed form")
+
+
+def test_noise_floor_of_certain_predictions_is_zero() -> None:
+    assert noise_floor(Sketch.from_arrays([0, 1, 1], [0.0, 1.0, 1.0])).value == 0.0
+
+
+def test_noise_floor_of_weighted_rows_is_that_of_fewer() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(4000)
+    y = (rng.random(4000) < p).astype(int)
+    weight = np.where(np.arange(4000) < 1000, 1.0, 1e-9)
+    heavy = noise_floor(Sketch.from_arrays(y, p, sample_weight=weight)).value
+    assert heavy == pytest.approx(
+        noise_floor(Sketch.from_arrays(y[:1000], p[:1000])).value, rel=0.02
+    )
+
+
+def test_batched_fixed_points_equal_the_solver() -> None:
+    for seed, n in enumerate((50, 500, 5000)):
+        sketch = _calibrated(n, seed)
+        value = smooth_ece(sketch)
+        grid = ResidualGrid.of(sketch, 0.5 * value)
+        (found,) = grid.fixed_points(grid.observed[None], start=0.1)
+        assert found == pytest.approx(value, rel=5e-3)
+
+
+def test_a_part_of_the_grid_equals_the_whole() -> None:
+    rng = np.random.default_rng(4)
+    p = 0.4 + 0.02 * rng.random(2000)
+    sketch = Sketch.from_arrays((rng.random(2000) < p).astype(int), p)
+    grid = ResidualGrid.of(sketch, 0.004)
+    whole = ResidualGrid(grid.sketch, 0, grid.sketch.nodes, 1.0)
+    assert grid.cells < whole.cells
+    value = float(whole.errors(whole.observed, 0.004))
+    assert float(grid.errors(grid.observed, 0.004)) == pytest.approx(value, rel=1e-5)
+
+
+def test_the_witness_attains_the_error_and_its_steepness_is_the_derivative() -> None:
+    rng = np.random.default_rng(5)
+    p = rng.random(3000)
+    sketch = Sketch.from_arrays((rng.random(3000) < 0.2 + 0.6 * p).astype(int), p)
+    value = smooth_ece(sketch)
+    grid = ResidualGrid.of(sketch, value)
+    counts = grid.sketch.counts
+    residual = counts.sum(axis=1) * grid.predictions - counts[:, 1]
+    assert (residual * grid.witness(value)).sum() / 3000 == pytest.approx(value, rel=5e-3)
+    up, down = (smooth_ece(sketch, bandwidth=value * k) for k in (1.01, 0.99))
+    assert grid.steepness(value) == pytest.approx((down - up) / (0.02 * value), rel=0.1)
+
+
+def test_standard_error_is_the_spread_over_samples() -> None:
+    def draw(seed: int) -> Sketch:
+        rng = np.random.default_rng(seed)
+        p = rng.random(1000)
+        return Sketch.from_arrays((rng.random(1000) < 0.2 + 0.6 * p).astype(int), p)
+
+    values = [smooth_ece(draw(seed)) for seed in range(150)]
+    spread = row_spread(ResidualGrid.of(draw(999), values[0]), values[0])
+    found = spread.standard_error / (1 + spread.steepness)
+    assert found == pytest.approx(np.std(values), rel=0.25)
+
+
+@pytest.mark.parametrize(("n", "slope"), [(200, 1.0), (200, 0.6), (2000, 1.0), (2000, 0.6)])
+def test_interval_covers(n: int, slope: float) -> None:
+    grid = (np.arange(1 << 16) + 0.5) / (1 << 16)
+    truth = smooth_ece(0.5 + slope * (grid - 0.5), grid, labels="soft", tolerance=1e-3)
+    truth = 0.0 if slope == 1.0 else truth
+    rng = np.random.default_rng(n)
+    covered = 0
+    for seed in range(60):
+        p = rng.random(n)
+        y = (rng.random(n) < 0.5 + slope * (p - 0.5)).astype(int)
+        sketch = Sketch.from_arrays(y, p, nodes=1 << 12)
+        covered += truth in interval(sketch, smooth_ece(sketch), seed=seed)
+    assert covered >= 54  # 60 at 95% fall below with probability .008
+
+
+def test_no_event_seen_is_not_certainty() -> None:
+    p = np.full(100, 0.002)
+    sketch = Sketch.from_arrays(np.zeros(100, int), p)
+    found = interval(sketch, smooth_ece(sketch))
+    assert found.low == 0.0
+    assert 0.02 < found.high < 0.06  # Clopper and Pearson: 0.036
+
+
+def test_size_of_the_test() -> None:
+    rejected = [
+        calibration_p_value(sketch, smooth_ece(sketch), resamples=199, seed=seed) <= 0.05
+        for seed in range(200)
+        for sketch in [_calibrated(200, seed)]
+    ]
+    assert 2 <= sum(rejected) <= 22
+
+
+def test_the_test_is_deterministic_and_sees_errors() -> None:
+    sketch = _calibrated(500, 1)
+    value = smooth_ece(sketch)
+    assert calibration_p_value(sketch, value, seed=3) == calibration_p_value(sketch, value, seed=3)
+    rng = np.random.default_rng(0)
+    p = rng.random(2000)
+    wrong = Sketch.from_arrays((rng.random(2000) < p**2).astype(int), p)
+    assert calibration_p_value(wrong, smooth_ece(wrong)) == 1 / 2000
+
+
+@pytest.mark.parametrize("confidence", [0, 1, 95, -0.1, float("nan"), "0.95", True])
+def test_confidence_must_be_a_share(confidence: float) -> None:
+    with pytest.raises(InputError, match="`confidence` must lie between 0 and 1"):
+        interval(_calibrated(100, 0), 0.05, confidence=confidence)
