@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 # The build looks for meson and ninja on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test lint typecheck docs docs-test evidence evidence-quick clean
+.PHONY: help demo test lint typecheck docs docs-test guard evidence evidence-quick clean
 
 help:
 	@echo "make demo    measure and draw the calibration of two real classifiers"
@@ -43,6 +43,10 @@ docs: $(VENV)/.docs
 
 docs-test: $(STAMP)
 	PYTHONPATH=docs $(BIN)/python -m pytest -q docs
+
+# Instruction counts of the compiled loops and evaluations of the solver, against bench/guard.json.
+guard: $(STAMP)
+	$(BIN)/python -m bench.guard
 
 # Everything under docs/evidence, made anew: an hour or two. `make evidence-quick` is the reduced form for CI.
 evidence: $(STAMP)

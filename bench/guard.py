@@ -1,0 +1,173 @@
+"""Instructions, not seconds: a guard against slower loops that a noisy machine cannot disturb.
+
+python -m bench.guard             # compare with bench/guard.json, exit 1 where a loop got slower
+python -m bench.guard --update    # accept today's counts
+
+valgrind counts the instructions that each compiled loop spends on a row, and the solver's
+evaluations are counted on shapes of every kind. Both are the same on every run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from bench import pages
+
+BUDGETS = Path(__file__).with_suffix(".json")
+ALLOWANCE = 0.25
+"""Another compiler may need a few more instructions; a slower algorithm needs many."""
+ROWS = 100_000
+CLASSES = 100
+
+
+def _rows() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    p = rng.random(ROWS)
+    return p, (rng.random(ROWS) < p).astype(np.int64)
+
+
+def _tables(count: int, kind: type) -> list[np.ndarray]:
+    return [np.zeros(((1 << 16) + 1, 2), dtype=kind) for _ in range(count)]
+
+
+def _fill_float64() -> None:
+    from calibrant.sketch._fill import fill_counts
+
+    p, y = _rows()
+    fill_counts(p, y, 16, *_tables(2, np.int64))
+
+
+def _fill_float32() -> None:
+    from calibrant.sketch._fill import fill_counts
+
+    p, y = _rows()
+    fill_counts(p.astype(np.float32), y.astype(np.uint8), 16, *_tables(2, np.int64))
+
+
+def _fill_weights() -> None:
+    from calibrant.sketch._fill import fill_weights
+
+    p, y = _rows()
+    tables = [*_tables(2, np.int64), *_tables(3, np.float64)]
+    fill_weights(p, y.astype(np.float64), np.ones(ROWS), 16, *tables)
+
+
+def _spread() -> None:
+    from calibrant.sketch._fill import spread_residuals
+
+    p, y = _rows()
+    spread_residuals(p, y, np.ones(ROWS), np.zeros((1 << 16) + 3))
+
+
+def _fill_classes() -> None:
+    from calibrant.sketch._fill import fill_classes
+
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.full(CLASSES, 0.1), ROWS // CLASSES).astype(np.float32)
+    labels = rng.integers(0, CLASSES, ROWS // CLASSES)
+    tables = [np.zeros((CLASSES, (1 << 10) + 1, 2), dtype=np.int64) for _ in range(2)]
+    fill_classes(probs, labels, 10, *tables)
+
+
+def _weak_calibration() -> None:
+    from calibrant.measures.weak import weak_calibration_error
+
+    p, y = _rows()
+    weak_calibration_error(y, p)
+
+
+def _laplace() -> None:
+    from calibrant.measures.kernel import kernel_calibration_error
+
+    p, y = _rows()
+    kernel_calibration_error(y, p)
+
+
+LOOPS: dict[str, tuple[str, Callable[[], None]]] = {
+    "fill, float64 and int64": ("_fill", _fill_float64),
+    "fill, float32 and uint8": ("_fill", _fill_float32),
+    "fill, weighted": ("_fill", _fill_weights),
+    "residuals on a finer grid": ("_fill", _spread),
+    "fill, one class": ("_fill", _fill_classes),
+    "weak calibration error": ("_lipschitz", _weak_calibration),
+    "Laplace kernel error": ("_laplace", _laplace),
+}
+
+
+def instructions_per_row(loop: str) -> float:
+    """What valgrind counts inside the loop's own compiled module."""
+    module, _ = LOOPS[loop]
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "counts")
+        counted = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}"]
+        run = [sys.executable, "-m", "bench.guard", "--run", loop]
+        subprocess.run([*counted, *run], check=True, capture_output=True, cwd=pages.ROOT)
+        annotate = ["callgrind_annotate", "--threshold=100", str(out)]
+        listed = subprocess.run(annotate, check=True, capture_output=True, text=True).stdout
+    costs = re.findall(rf"^\s*([\d,]+) \(.*/{module}\.[^/]*\]$", listed, flags=re.MULTILINE)
+    return sum(int(cost.replace(",", "")) for cost in costs) / ROWS
+
+
+def evaluations(shape: str) -> int:
+    """How many bandwidths the solver tries."""
+    from calibrant import datasets, smooth_ece_result
+
+    drawn = datasets.generate(shape, 20_000)
+    return smooth_ece_result(drawn.y, drawn.p).evaluations
+
+
+def counts() -> dict[str, float]:
+    from calibrant import datasets
+
+    found: dict[str, float] = {}
+    if shutil.which("valgrind"):
+        for loop in LOOPS:
+            found[f"instructions a row: {loop}"] = round(instructions_per_row(loop), 1)
+    else:
+        print("valgrind is not installed: only the solver's evaluations are counted")
+    for shape in datasets.SHAPES:
+        found[f"evaluations: {shape}"] = evaluations(shape)
+    return found
+
+
+def verdicts(found: dict[str, float], budgets: dict[str, float]) -> list[list[str]]:
+    """One row a count; the last cell is empty where it is within its budget."""
+    rows = []
+    for what, count in found.items():
+        budget = budgets.get(what)
+        # A quarter of the solver's few evaluations is less than one of them.
+        ok = budget is not None and count <= max(budget * (1 + ALLOWANCE), budget + 1)
+        rows.append([what, f"{count:g}", "none" if budget is None else f"{budget:g}"])
+        rows[-1].append("" if ok else "**over**")
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--update", action="store_true", help="accept today's counts")
+    parser.add_argument("--run", choices=LOOPS, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.run:
+        LOOPS[options.run][1]()
+        return
+    found = counts()
+    if options.update:
+        BUDGETS.write_text(json.dumps(found, indent=2) + "\n")
+    rows = verdicts(found, json.loads(BUDGETS.read_text()))
+    print(pages.Table("Counts", ["what", "now", "budget", ""], rows).markdown())
+    if any(row[-1] for row in rows):
+        sys.exit("a count is over its budget: make it cheaper, or say why with --update")
+
+
+if __name__ == "__main__":
+    main()
