@@ -7,7 +7,7 @@ from types import ModuleType
 
 from calibrant.errors import MissingDependency
 
-__all__ = ["require"]
+__all__ = ["find", "require"]
 
 _EXTRA_OF = {
     "matplotlib": "plot",
@@ -45,3 +45,11 @@ def require(module: str, *, caller: str) -> ModuleType:
         extra = _EXTRA_OF.get(top)
         cure = f'pip install "calibrant[{extra}]"' if extra else f"pip install {top}"
         raise MissingDependency(f"{caller} needs {top}, which is not installed: {cure}") from error
+
+
+def find(module: str) -> ModuleType | None:
+    """The module if it is installed; for what only makes things nicer."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError:
+        return None

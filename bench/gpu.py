@@ -1,0 +1,250 @@
+"""The torch metrics on a real GPU: what `update` costs, against torch.bincount and torchmetrics.
+
+Run on a machine with a CUDA device, torch and torchmetrics, from the repository's root:
+
+    PYTHONPATH=src python3 bench/gpu.py
+
+Nothing of calibrant needs to be built for it. It prints a table and exits with 1 when a limit of the
+project is not kept. On a machine without a GPU, `--cpu` runs the checks (not the limits) on small data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+
+import torch
+
+from calibrant.integrations.torch import tables
+from calibrant.integrations.torch.metrics import BinarySmoothECE, MulticlassSmoothECE
+
+FAILURES: list[str] = []
+
+
+def check(ok: bool, what: str) -> None:
+    print(("ok    " if ok else "FAIL  ") + what, flush=True)
+    if not ok:
+        FAILURES.append(what)
+
+
+def seconds(work, device: str, repeats: int = 15) -> float:
+    """Median time of a call, from events on the device."""
+    for _ in range(3):
+        work()
+    times = []
+    for _ in range(repeats):
+        if device == "cpu":
+            import time
+
+            start = time.perf_counter()
+            work()
+            times.append(time.perf_counter() - start)
+            continue
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        work()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(begin.elapsed_time(end) / 1e3)
+    return statistics.median(times)
+
+
+def data(n: int, device: str, shape: str) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator(device=device).manual_seed(0)
+    p = torch.rand(n, device=device, generator=generator)
+    if shape == "half at 1":
+        p = torch.where(torch.rand(n, device=device, generator=generator) < 0.5, 1.0, p)
+    if shape == "lattice":
+        p = torch.round(p * 10) / 10
+    y = (torch.rand(n, device=device, generator=generator) < p).to(torch.uint8)
+    return p, y
+
+
+def reference(p: torch.Tensor, y: torch.Tensor, nodes: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Counts and offsets by the simplest tensor operations, on the CPU, in float64."""
+    fixed = torch.floor(p.double().cpu() * 2.0**36).to(torch.int64)
+    bits = 36 - (nodes.bit_length() - 1)
+    slot = 2 * (fixed >> bits) + y.cpu().to(torch.int64)
+    size = 2 * (nodes + 1)
+    counts = torch.bincount(slot, minlength=size)
+    offsets = torch.zeros(size, dtype=torch.int64)
+    return counts, offsets.index_add_(0, slot, fixed & ((1 << bits) - 1))
+
+
+def check_bits(device: str, n: int) -> None:
+    for shape in ("uniform", "half at 1", "lattice"):
+        for dtype in (torch.float32, torch.float64, torch.bfloat16):
+            p, y = data(n, device, shape)
+            p = p.to(dtype)
+            metric = BinarySmoothECE().to(device)
+            metric.update(p, y)
+            counts, offsets = reference(p, y, metric.nodes)
+            same = torch.equal(metric.counts[0].cpu(), counts)
+            same &= torch.equal(metric.offsets[0].cpu(), offsets)
+            same &= int(metric.refused.sum()) == 0
+            check(same, f"same bits as plain sums: {n} rows, {shape}, {dtype}")
+
+
+def check_refusals(device: str) -> None:
+    nan, inf = float("nan"), float("inf")
+    p = torch.tensor([0.5, nan, inf, -0.1, 0.5, 0.5, 0.5, -0.0], device=device)
+    for y, expected in (
+        ([1, 1, 1, 1, 2, 9, -1, 0], [1, 2, 0, 2, 0, 0, 1]),
+        ([1.0, 1, 1, 1, nan, 9, 0.5, 0], [1, 2, 1, 1, 0, 0, 1]),
+    ):
+        metric = BinarySmoothECE(ignore_index=9).to(device)
+        metric.update(p, torch.tensor(y, device=device))
+        check(metric.refused.tolist() == expected, f"refusals {metric.refused.tolist()}")
+        check(int(metric.counts.sum()) == 2, "the others are counted")
+
+
+def check_classes(device: str) -> None:
+    generator = torch.Generator(device=device).manual_seed(1)
+    logits = torch.randn(5000, 100, device=device, generator=generator) * 4
+    logits[:50, 0] = 200.0  # probabilities of exactly 1 and 0
+    labels = torch.randint(0, 100, (5000,), device=device, generator=generator)
+    for kind in ("confidence", "top_label", "classwise"):
+        metric = MulticlassSmoothECE(100, kind, from_logits=True, ignore_index=7).to(device)
+        metric.update(logits, labels)
+        plain = MulticlassSmoothECE(100, kind, from_logits=True, ignore_index=7).to(device)
+        fast, tables.add_rows = tables.add_rows, tables._add
+        import calibrant.integrations.torch.metrics as metrics
+
+        metrics.add_rows = tables._add
+        plain.update(logits, labels)
+        tables.add_rows = metrics.add_rows = fast
+        same = torch.equal(metric.counts, plain.counts) and torch.equal(
+            metric.offsets, plain.offsets
+        )
+        same &= torch.equal(metric.refused, plain.refused)
+        check(same, f"{kind}: the fused kernel gives the bits of plain tensor operations")
+
+
+def check_no_synchronisation(device: str) -> None:
+    """Torch itself reports every wait for the device."""
+    p, y = data(100_000, device, "uniform")
+    metrics = [BinarySmoothECE(ignore_index=9).to(device)]
+    metrics += [
+        MulticlassSmoothECE(4, kind).to(device) for kind in ("confidence", "top_label", "classwise")
+    ]
+    probs = torch.softmax(torch.randn(25_000, 4, device=device), 1)
+    labels = torch.randint(0, 4, (25_000,), device=device)
+    for mode in ("warn up", "error"):
+        torch.cuda.set_sync_debug_mode("error" if mode == "error" else "default")
+        try:
+            metrics[0].update(p, y)
+            for metric in metrics[1:]:
+                metric.update(probs, labels)
+        except RuntimeError as error:
+            check(False, f"`update` waits for the device: {error}")
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+    check(True, "`update` never waits for the device")
+
+
+def time_updates(device: str, sizes: list[int]) -> list[dict[str, object]]:
+    rows = []
+    for n in sizes:
+        for shape in ("uniform", "half at 1", "lattice"):
+            p, y = data(n, device, shape)
+            metric = BinarySmoothECE().to(device)
+            slots = (p.double() * 65536).to(torch.int64) * 2 + y
+            bins = metric.counts.numel()
+            update = seconds(lambda m=metric, p=p, y=y: m.update(p, y), device)
+            plain = seconds(
+                lambda m=metric, p=p, y=y: tables._add(
+                    m.counts, m.offsets, m.refused, tables.Rows(p, y), m.nodes
+                ),
+                device,
+            )
+            bincount = seconds(lambda s=slots, b=bins: torch.bincount(s, minlength=b), device)
+            total = seconds(lambda p=p, y=y: (p.sum(), y.sum()), device)
+            rows.append(
+                {
+                    "rows": n,
+                    "shape": shape,
+                    "update_ps": update / n * 1e12,
+                    "plain_tensor_operations_ps": plain / n * 1e12,
+                    "bincount_ps": bincount / n * 1e12,
+                    "sum_ps": total / n * 1e12,
+                    "update_over_bincount": update / bincount,
+                }
+            )
+            print(
+                f"{n:>11,} rows  {shape:<10} update {update / n * 1e12:6.1f} ps/row   "
+                f"plain {plain / n * 1e12:6.1f}   bincount {bincount / n * 1e12:6.1f}   "
+                f"sum {total / n * 1e12:5.1f}   update/bincount {update / bincount:5.2f}",
+                flush=True,
+            )
+    return rows
+
+
+def time_against_torchmetrics(device: str, n: int) -> float:
+    from torchmetrics.classification import BinaryCalibrationError
+
+    p, y = data(n, device, "uniform")
+    ours = BinarySmoothECE().to(device)
+    theirs = BinaryCalibrationError(n_bins=15, norm="l1", validate_args=False).to(device)
+
+    def run_theirs() -> None:
+        theirs.reset()
+        theirs.update(p, y)
+        theirs.compute()
+
+    ratio = seconds(run_theirs, device) / seconds(lambda: ours.update(p, y), device)
+    print(f"torchmetrics BinaryCalibrationError (update and compute) / our update: {ratio:.1f}")
+    return ratio
+
+
+def megabytes(metric: torch.nn.Module) -> float:
+    states = (metric.counts, metric.offsets, metric.refused)
+    return sum(state.numel() * state.element_size() for state in states) / 1e6
+
+
+def time_classwise(device: str) -> None:
+    probs = torch.softmax(torch.randn(20_000, 1000, device=device) * 3, 1)
+    labels = torch.randint(0, 1000, (20_000,), device=device)
+    for kind in ("confidence", "top_label", "classwise"):
+        metric = MulticlassSmoothECE(1000, kind).to(device)
+        update = seconds(lambda m=metric: m.update(probs, labels), device)
+        print(f"1000 classes, 20,000 rows, {kind:<10} {update * 1e3:7.2f} ms", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cpu", action="store_true", help="run the checks on small data")
+    parser.add_argument("--out", help="write the numbers as JSON to this file")
+    options = parser.parse_args()
+    device = "cpu" if options.cpu else "cuda"
+    print("torch", torch.__version__, torch.cuda.get_device_name() if device == "cuda" else "CPU")
+    check("calibrant.sketch._fill" not in sys.modules, "no compiled part of calibrant is loaded")
+    check_bits(device, 100_003 if device == "cpu" else 10_000_019)
+    check_refusals(device)
+    check_classes(device)
+    check(megabytes(BinarySmoothECE()) < 20, f"binary state {megabytes(BinarySmoothECE()):.1f} MB")
+    classwise = megabytes(MulticlassSmoothECE(1000, "classwise"))
+    check(classwise < 200, f"state of 1,000 classes {classwise:.0f} MB")
+    results: dict[str, object] = {"device": device}
+    if device == "cuda":
+        check_no_synchronisation(device)
+        rows = time_updates(device, [1_000_000, 10_000_000, 100_000_000])
+        results["updates"] = rows
+        for row in rows:
+            if row["rows"] >= 10_000_000:
+                what = f"{row['rows']:,} rows, {row['shape']}: update within 3 times of bincount"
+                check(row["update_over_bincount"] <= 3, what)
+        ratio = time_against_torchmetrics(device, 10_000_000)
+        results["torchmetrics_over_update"] = ratio
+        check(ratio >= 8, f"at least 8 times faster than torchmetrics at 10^7 rows: {ratio:.1f}")
+        time_classwise(device)
+    if options.out:
+        with open(options.out, "w") as sink:
+            json.dump(results, sink, indent=1)
+    print(f"{len(FAILURES)} failures")
+    return 1 if FAILURES else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

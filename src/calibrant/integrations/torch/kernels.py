@@ -1,0 +1,121 @@
+"""The Triton kernels of `calibrant.integrations.torch.fused`; importing this needs Triton."""
+
+# mypy: ignore-errors
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(
+    p_ptr,
+    y_ptr,
+    group_ptr,
+    counts_ptr,
+    offsets_ptr,
+    scratch_ptr,
+    refused_ptr,
+    start,
+    stop,
+    ignored,
+    classes,
+    SLOTS: tl.constexpr,
+    OFFSET_BITS: tl.constexpr,
+    COUNT_SHIFT: tl.constexpr,
+    MODE: tl.constexpr,
+    PACKED: tl.constexpr,
+    IGNORES: tl.constexpr,
+    FLOAT_LABELS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Add rows start..stop: valid ones to the tables, the others to `refused`."""
+    index = start + tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    live = index < stop
+    p = tl.load(p_ptr + index, mask=live, other=0.5)
+    if MODE == 2:
+        row = index // classes
+        group = index - row * classes
+        y = tl.load(y_ptr + row, mask=live, other=0)
+        label_ok = (y >= 0) & (y < classes)
+        positive = y == group
+    else:
+        y = tl.load(y_ptr + index, mask=live, other=0)
+        positive = y == 1
+        label_ok = positive | (y == 0)
+        group = index * 0
+        if MODE == 1:
+            group = tl.load(group_ptr + index, mask=live, other=0)
+    if IGNORES:
+        padding = live & (y == ignored)
+        live = live & (y != ignored)
+    valid = live & (p >= 0) & (p <= 1) & label_ok
+
+    fixed = (tl.where(valid, p, 0.0) * 68719476736.0).to(tl.int64)  # 2**36: exact, a shift
+    slot = group * SLOTS + 2 * (fixed >> OFFSET_BITS) + positive.to(tl.int64)
+    offset = fixed & ((1 << OFFSET_BITS) - 1)
+
+    if MODE == 0:
+        # Many rows of real models stand at exactly 0 or 1: one atomic per block and label for each.
+        at_one = valid & (p == 1)
+        at_zero = valid & (p == 0)
+        ones = tl.sum(((at_one & positive).to(tl.int32) << 16) + at_one.to(tl.int32))
+        zeros = tl.sum(((at_zero & positive).to(tl.int32) << 16) + at_zero.to(tl.int32))
+        if ones > 0:
+            events = ones >> 16
+            tl.atomic_add(counts_ptr + SLOTS - 1, events.to(tl.int64), sem="relaxed")
+            tl.atomic_add(
+                counts_ptr + SLOTS - 2, ((ones & 65535) - events).to(tl.int64), sem="relaxed"
+            )
+        if zeros > 0:
+            events = zeros >> 16
+            tl.atomic_add(counts_ptr + 1, events.to(tl.int64), sem="relaxed")
+            tl.atomic_add(counts_ptr, ((zeros & 65535) - events).to(tl.int64), sem="relaxed")
+        scattered = valid & (p != 1) & (p != 0)
+    else:
+        scattered = valid
+
+    if PACKED:
+        word = offset + (tl.full([BLOCK], 1, tl.int64) << COUNT_SHIFT)
+        tl.atomic_add(scratch_ptr + slot, word, mask=scattered, sem="relaxed")
+    else:
+        one = tl.full([BLOCK], 1, tl.int64)
+        tl.atomic_add(counts_ptr + slot, one, mask=scattered, sem="relaxed")
+        tl.atomic_add(offsets_ptr + slot, offset, mask=scattered & (offset > 0), sem="relaxed")
+
+    broken = live & (valid == 0)
+    if tl.sum(broken.to(tl.int32)) > 0:
+        missing = broken & (p != p)
+        outside = broken & (p == p) & ((p < 0) | (p > 1))
+        rest = broken & (p >= 0) & (p <= 1)
+        if FLOAT_LABELS:  # noqa: SIM108 - decided when the kernel is compiled
+            unlabelled = rest & (y != y)
+        else:
+            unlabelled = rest & (rest == 0)
+        wrong = rest & (unlabelled == 0)
+        tl.atomic_add(refused_ptr, tl.sum(missing.to(tl.int64)), sem="relaxed")
+        tl.atomic_add(refused_ptr + 1, tl.sum(outside.to(tl.int64)), sem="relaxed")
+        tl.atomic_add(refused_ptr + 2, tl.sum(unlabelled.to(tl.int64)), sem="relaxed")
+        tl.atomic_add(refused_ptr + 3, tl.sum(wrong.to(tl.int64)), sem="relaxed")
+    if IGNORES:
+        skipped = tl.sum(padding.to(tl.int64))
+        if skipped > 0:
+            tl.atomic_add(refused_ptr + 6, skipped, sem="relaxed")
+
+
+@triton.jit
+def unpack_kernel(
+    scratch_ptr, counts_ptr, offsets_ptr, total, COUNT_SHIFT: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Move what the scratch table holds into counts and offsets, and clear it."""
+    index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    live = index < total
+    word = tl.load(scratch_ptr + index, mask=live, other=0)
+    full = live & (word != 0)
+    # The count may reach the sign bit: shift as unsigned.
+    count = (word.to(tl.uint64) >> COUNT_SHIFT).to(tl.int64)
+    offset = word & ((1 << COUNT_SHIFT) - 1)
+    tl.store(counts_ptr + index, tl.load(counts_ptr + index, mask=full, other=0) + count, mask=full)
+    tl.store(
+        offsets_ptr + index, tl.load(offsets_ptr + index, mask=full, other=0) + offset, mask=full
+    )
+    tl.store(scratch_ptr + index, tl.zeros([BLOCK], tl.int64), mask=full)

@@ -1,0 +1,366 @@
+"""Calibration as torch metrics: integer tables of constant size that add up over batches and GPUs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+
+from calibrant._optional import find
+from calibrant.errors import InputError
+from calibrant.inputs.pairs import REASONS
+from calibrant.integrations.torch.accumulator import Accumulator
+from calibrant.integrations.torch.tables import NOT_COUNTED, Rows, add_rows
+
+if TYPE_CHECKING:
+    from calibrant.sketch.groups import Sketches
+    from calibrant.sketch.table import Sketch
+
+__all__ = ["BinarySmoothECE", "MulticlassSmoothECE", "ReliabilityDiagram"]
+
+DEFAULT_NODES = 1 << 16
+CLASSWISE_NODES = 1 << 12
+SUM_TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 1e-2}
+_torchmetrics = find("torchmetrics")
+Metric: Any = Accumulator if _torchmetrics is None else _torchmetrics.Metric
+Kind = Literal["confidence", "top_label", "classwise"]
+
+
+class SketchMetric(Metric):  # type: ignore[misc]
+    """What the metrics share: the tables, how they are read, and refused rows.
+
+    Rows that break a rule are counted on the device by `update`, which never waits for it, and raised
+    by `compute`.
+    """
+
+    is_differentiable = False
+    higher_is_better = False
+    full_state_update = False
+    plot_lower_bound = 0.0
+
+    counts: torch.Tensor
+    offsets: torch.Tensor
+    refused: torch.Tensor
+
+    def __init__(
+        self,
+        *,
+        tables: int,
+        nodes: int,
+        from_logits: bool,
+        ignore_index: int | None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        if nodes < 2 or nodes & (nodes - 1):
+            raise InputError(f"`nodes` must be a power of two; got {nodes!r}.")
+        self.nodes = nodes
+        self.from_logits = from_logits
+        self.ignore_index = ignore_index
+        for name in ("counts", "offsets"):
+            table = torch.zeros((tables, 2 * (nodes + 1)), dtype=torch.int64)
+            self.add_state(name, table, dist_reduce_fx="sum")
+        refused = torch.zeros(len(REASONS) + 1, dtype=torch.int64)
+        self.add_state("refused", refused, dist_reduce_fx="sum")
+
+    def set_dtype(self, dst_type: torch.dtype | str) -> SketchMetric:
+        """Counts stay integers, whatever the model's precision."""
+        return self
+
+    def sketches(self) -> list[Sketch]:
+        """A sketch for each table, over everything that was added (and every process, in `compute`)."""
+        from calibrant.sketch.columns import Columns
+        from calibrant.sketch.table import Sketch
+
+        states = self._states()
+        refused = states["refused"].tolist()
+        broken = {reason: n for reason, n in zip(REASONS, refused, strict=False) if n}
+        if broken:
+            listed = ", ".join(f"{reason}: {n}" for reason, n in broken.items())
+            cure = (
+                ""
+                if self.from_logits
+                else " If the predictions are logits, construct the metric with `from_logits=True`."
+            )
+            raise InputError(
+                "predictions must lie in [0, 1], sum to 1 over classes, and labels be classes; "
+                f"{sum(broken.values())} entries broke this ({listed}).{cure} For padding there is "
+                "`ignore_index`."
+            )
+        counts, offsets = (states[name].numpy() for name in ("counts", "offsets"))
+        tables = [
+            Columns.from_dense(c.reshape(-1, 2), o.reshape(-1, 2))
+            for c, o in zip(counts, offsets, strict=True)
+        ]
+        if not sum(table.cells.size for table in tables):
+            ignored = f" ({refused[NOT_COUNTED]} were ignored)" if refused[NOT_COUNTED] else ""
+            raise InputError(f"`compute` needs rows; `update` was given none{ignored}.")
+        return [Sketch(table, nodes=self.nodes) for table in tables]
+
+    def _states(self) -> dict[str, torch.Tensor]:
+        if isinstance(self, Accumulator):
+            states = self.summed_over_processes()
+        else:  # torchmetrics has summed them already
+            states = {name: getattr(self, name) for name in ("counts", "offsets", "refused")}
+        return {name: state.cpu() for name, state in states.items()}
+
+    def _add(self, rows: Rows) -> None:
+        add_rows(self.counts, self.offsets, self.refused, rows, self.nodes)
+
+    def _value(self, value: float) -> torch.Tensor:
+        precise = torch.float32 if self.counts.device.type == "mps" else torch.float64
+        return torch.tensor(value, dtype=precise, device=self.counts.device)
+
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Draw the value, or the values of several steps, as torchmetrics does."""
+        if _torchmetrics is None:
+            raise InputError("`plot` of a single value is torchmetrics' own; install torchmetrics.")
+        return self._plot(val, ax)
+
+
+class BinarySmoothECE(SketchMetric):
+    """SmoothECE of probabilities of an event.
+
+    Parameters
+    ----------
+    nodes : int
+        Cells of the grid; the state takes 32 bytes for each, 2 MB unless told.
+    from_logits : bool
+        The predictions are log-odds. Nothing is guessed.
+    ignore_index : int, optional
+        The target of entries that are padding.
+    **options
+        Of `torchmetrics.Metric`, where that is installed.
+
+    Examples
+    --------
+    >>> import torch
+    >>> metric = BinarySmoothECE()
+    >>> metric.update(torch.tensor([0.2, 0.9, 0.6]), torch.tensor([0, 1, 1]))
+    >>> round(metric.compute().item(), 3)
+    0.183
+    """
+
+    plot_upper_bound = 1.0
+
+    def __init__(
+        self,
+        nodes: int = DEFAULT_NODES,
+        *,
+        from_logits: bool = False,
+        ignore_index: int | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            tables=1, nodes=nodes, from_logits=from_logits, ignore_index=ignore_index, **options
+        )
+
+    def update(self, preds: torch.Tensor, target: torch.Tensor) -> None:
+        """Add a batch: predictions and targets of one shape."""
+        self._add(binary_rows(preds, target, self.from_logits, self.ignore_index))
+
+    def compute(self) -> torch.Tensor:
+        """The SmoothECE of everything that was added."""
+        from calibrant.measures.smooth_ece import smooth_ece
+
+        return self._value(smooth_ece(self.sketch()))
+
+    def sketch(self) -> Sketch:
+        """The sketch of everything that was added, for any other measure."""
+        return self.sketches()[0]
+
+
+class MulticlassSmoothECE(SketchMetric):
+    """SmoothECE of class probabilities.
+
+    Parameters
+    ----------
+    num_classes : int
+        Columns of the predictions.
+    kind : {"confidence", "top_label", "classwise"}
+        The largest probability against "was it right?", over all rows or apart by predicted class; or
+        every class against the rest.
+    average : {"mean", "none"}
+        Of `top_label`, the mean weighted by rows; of `classwise`, the plain mean; or one value for each
+        class, NaN for those without rows.
+    nodes : int, optional
+        Cells of the grid: 65536 for one table, 4096 where there is one for each class (131 kB each).
+    from_logits, ignore_index, **options
+        As for `BinarySmoothECE`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> metric = MulticlassSmoothECE(num_classes=3)
+    >>> probs = torch.tensor([[0.7, 0.2, 0.1], [0.2, 0.5, 0.3]])
+    >>> metric.update(probs, torch.tensor([0, 2]))
+    >>> metric.sketches()[0].n
+    2
+    """
+
+    plot_upper_bound = 1.0
+
+    def __init__(
+        self,
+        num_classes: int,
+        kind: Kind = "confidence",
+        *,
+        average: Literal["mean", "none"] = "mean",
+        nodes: int | None = None,
+        from_logits: bool = False,
+        ignore_index: int | None = None,
+        **options: Any,
+    ) -> None:
+        if kind not in ("confidence", "top_label", "classwise"):
+            raise InputError(
+                f'`kind` must be "confidence", "top_label" or "classwise"; got {kind!r}.'
+            )
+        if average not in ("mean", "none"):
+            raise InputError(f'`average` must be "mean" or "none"; got {average!r}.')
+        if num_classes < 2:
+            raise InputError(f"`num_classes` must be at least 2; got {num_classes!r}.")
+        single = kind == "confidence"
+        super().__init__(
+            tables=1 if single else num_classes,
+            nodes=nodes or (DEFAULT_NODES if single else CLASSWISE_NODES),
+            from_logits=from_logits,
+            ignore_index=ignore_index,
+            **options,
+        )
+        self.num_classes = num_classes
+        self.kind = kind
+        self.average = average
+
+    def update(self, preds: torch.Tensor, target: torch.Tensor) -> None:
+        """Add a batch: predictions [n, classes, ...] and class indices [n, ...]."""
+        probs, labels = class_rows(preds, target, self.num_classes, self.from_logits)
+        if self.kind == "classwise":
+            self._add(Rows(probs.reshape(-1), labels, None, self.num_classes, self.ignore_index))
+            return
+        top, predicted = probs.max(dim=1)
+        known = (labels >= 0) & (labels < self.num_classes)
+        correct = torch.where(known, (predicted == labels).to(torch.int64), -1)
+        if self.ignore_index is not None:
+            correct = torch.where(labels == self.ignore_index, -2, correct)
+        group = predicted if self.kind == "top_label" else None
+        ignored = None if self.ignore_index is None else -2
+        self._add(Rows(top, correct, group, 1, ignored))
+
+    def compute(self) -> torch.Tensor:
+        """The SmoothECE of everything that was added."""
+        from calibrant.measures.smooth_ece import smooth_ece
+
+        sketches = self.sketches()
+        if self.kind == "confidence":
+            return self._value(smooth_ece(sketches[0]))
+        values = torch.tensor(
+            [smooth_ece(s) if s.n else float("nan") for s in sketches], dtype=torch.float64
+        )
+        if self.average == "none":
+            return values.to(self._value(0.0))
+        rows = torch.tensor([s.n for s in sketches], dtype=torch.float64)
+        return self._value(float((values.nan_to_num() * rows).sum() / rows.sum()))
+
+    def sketches_by_class(self) -> Sketches:
+        """The sketches of the classes that have rows, keyed by class."""
+        from calibrant.sketch.groups import Sketches
+
+        found = {place: sketch for place, sketch in enumerate(self.sketches()) if sketch.n}
+        return Sketches(found, by="class")
+
+
+class ReliabilityDiagram(BinarySmoothECE):
+    """The smooth reliability diagram of probabilities of an event, gathered over a run.
+
+    `compute` gives the curves as tensors, `diagram` the object of `calibrant.reliability_diagram`, and
+    `plot` draws it. The parameters are those of `BinarySmoothECE`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> metric = ReliabilityDiagram()
+    >>> metric.update(torch.tensor([0.2, 0.9, 0.6]), torch.tensor([0, 1, 1]))
+    >>> sorted(metric.compute())
+    ['density', 'event_rate', 'position', 'prediction', 'smooth_ece']
+    """
+
+    def compute(self) -> dict[str, torch.Tensor]:
+        """Event rate and mean prediction, both smoothed, along the predictions, and the density there.
+
+        The SmoothECE is the area between the first two, weighted by the third.
+        """
+        from calibrant.measures.smooth_ece import smooth_ece_result
+        from calibrant.smoothing.curves import smooth_curves
+
+        sketch = self.sketch()
+        result = smooth_ece_result(sketch)
+        curves = smooth_curves(sketch, result.bandwidth)
+        found = {
+            "position": curves.position,
+            "density": curves.density,
+            "event_rate": curves.regression,
+            "prediction": curves.smoothed_predictions,
+        }
+        tensors = {
+            name: torch.tensor(values).to(self._value(0.0)) for name, values in found.items()
+        }
+        return tensors | {"smooth_ece": self._value(result.value)}
+
+    def diagram(self) -> Any:
+        """The diagram, as `calibrant.reliability_diagram` gives it."""
+        import calibrant
+
+        return calibrant.reliability_diagram(self.sketch())
+
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Draw the diagram with matplotlib."""
+        return self.diagram().plot(ax=ax)
+
+
+def binary_rows(
+    preds: torch.Tensor, target: torch.Tensor, from_logits: bool, ignored: int | None
+) -> Rows:
+    """Predictions and targets of one shape as rows."""
+    if preds.shape != target.shape:
+        raise InputError(
+            f"`preds` and `target` must have one shape; they have {tuple(preds.shape)} and "
+            f"{tuple(target.shape)}."
+        )
+    preds = _as_floats(preds)
+    if from_logits:
+        preds = preds.sigmoid()
+    return Rows(preds.reshape(-1), target.detach().reshape(-1), None, 1, ignored)
+
+
+def class_rows(
+    preds: torch.Tensor, target: torch.Tensor, classes: int, from_logits: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Probabilities [rows, classes] and labels [rows]; a row that does not sum to 1 is made invalid."""
+    if (
+        preds.ndim < 2
+        or preds.shape[1] != classes
+        or preds.shape[:1] + preds.shape[2:] != target.shape
+    ):
+        raise InputError(
+            f"`preds` must have the shape [n, {classes}, ...] and `target` [n, ...]; they have "
+            f"{tuple(preds.shape)} and {tuple(target.shape)}."
+        )
+    tolerance = SUM_TOLERANCE.get(preds.dtype, 1e-4)
+    probs = _as_floats(preds).movedim(1, -1).reshape(-1, classes)
+    if from_logits:
+        probs = probs.softmax(dim=1)
+    # A probability of 2 is out of range, and NaN stays NaN, so that each is counted for what it is.
+    whole = ((probs.sum(dim=1) - 1).abs() <= tolerance) & (probs.amin(dim=1) >= 0)
+    missing = probs.isnan().any(dim=1)
+    wrong = (~whole & ~missing).unsqueeze(1)
+    probs = torch.where(
+        wrong, 2.0, torch.where(missing.unsqueeze(1), torch.nan, probs.clamp(max=1))
+    )
+    return probs, target.detach().reshape(-1)
+
+
+def _as_floats(preds: torch.Tensor) -> torch.Tensor:
+    if not preds.is_floating_point():
+        raise InputError(f"`preds` must be floating-point; its type is {preds.dtype}.")
+    preds = preds.detach()
+    return preds if preds.dtype in (torch.float32, torch.float64) else preds.float()

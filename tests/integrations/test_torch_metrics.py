@@ -1,0 +1,258 @@
+"""The torch metrics: the bits of NumPy, torchmetrics' manners, nothing compiled, two processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+
+pytestmark = [
+    pytest.mark.heavy,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning"),
+]
+torch = pytest.importorskip("torch", reason="torch could not be started: it is not installed")
+
+from calibrant.integrations import torch as metrics  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
+
+
+def rows(n=5000, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.beta(0.3, 0.3, n)
+    p[: n // 10] = 1.0
+    p[n // 10 : n // 5] = 0.0
+    p[-1] = -0.0
+    return p, (rng.random(n) < p).astype(np.int64)
+
+
+def probabilities(n=3000, classes=5, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    logits = 3 * torch.randn(n, classes, generator=generator, dtype=torch.float64)
+    logits[:30, 2] = 1000.0
+    labels = torch.randint(0, classes, (n,), generator=generator)
+    return logits.softmax(1), labels
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("labels", ["int64", "uint8", "bool", "float32"])
+def test_binary_tables_hold_the_bits_of_numpy(dtype, labels):
+    p, y = rows()
+    preds = torch.tensor(p).to(getattr(torch, dtype))
+    metric = metrics.BinarySmoothECE()
+    for piece in range(0, p.size, 999):
+        stop = piece + 999
+        metric.update(preds[piece:stop], torch.tensor(y[piece:stop]).to(getattr(torch, labels)))
+    expected = cal.Sketch.from_arrays(y, preds.double().numpy())
+    assert metric.sketch() == expected
+    assert metric.compute().item() == cal.smooth_ece(expected)
+
+
+def test_multiclass_tables_hold_the_bits_of_numpy():
+    probs, labels = probabilities()
+    confidence = metrics.MulticlassSmoothECE(5)
+    confidence.update(probs, labels)
+    expected = cal.Sketch.from_pairs(cal.confidence(labels.numpy(), probs.numpy()))
+    assert confidence.sketches()[0] == expected
+    for kind, reference in (("classwise", cal.classwise), ("top_label", cal.top_label)):
+        metric = metrics.MulticlassSmoothECE(5, kind, nodes=1024)
+        metric.update(probs, labels)
+        expected = reference(labels.numpy(), probs.numpy(), nodes=1024)
+        assert dict(metric.sketches_by_class()) == dict(expected)
+        alone = metrics.MulticlassSmoothECE(5, kind, nodes=1024, average="none")
+        alone.update(probs, labels)
+        values = alone.compute()
+        assert values.shape == (5,)
+        weight = torch.tensor([float(s.n) for s in alone.sketches()], dtype=torch.float64)
+        assert metric.compute().item() == pytest.approx(
+            float((values * weight).sum() / weight.sum())
+        )
+
+
+def test_images_of_classes_and_their_padding():
+    probs, labels = probabilities(n=4 * 6 * 7)
+    image = probs.reshape(4, 6, 7, 5).movedim(-1, 1)
+    target = labels.reshape(4, 6, 7).clone()
+    target[0] = 255
+    metric = metrics.MulticlassSmoothECE(5, ignore_index=255)
+    metric.update(image, target)
+    kept = (target != 255).reshape(-1)
+    expected = cal.Sketch.from_pairs(cal.confidence(labels[kept].numpy(), probs[kept].numpy()))
+    assert metric.sketches()[0] == expected
+
+
+def test_logits_are_declared_not_guessed():
+    logits = torch.linspace(-4, 4, 101, dtype=torch.float64)
+    target = (torch.arange(101) % 3 == 0).long()
+    declared = metrics.BinarySmoothECE(from_logits=True)
+    declared.update(logits, target)
+    assert declared.sketch() == cal.Sketch.from_arrays(target, logits.sigmoid())
+    guessed = metrics.BinarySmoothECE()
+    guessed.update(logits, target)
+    with pytest.raises(cal.InputError, match=r"prediction out of range: \d+.*from_logits=True"):
+        guessed.compute()
+
+
+def test_bad_rows_are_counted_in_update_and_raise_in_compute():
+    nan = float("nan")
+    metric = metrics.BinarySmoothECE(ignore_index=-100)
+    metric.update(
+        torch.tensor([0.5, nan, 1.5, 0.5, 0.5, 0.5]), torch.tensor([1.0, 1, 1, nan, 3, -100])
+    )
+    message = (
+        "missing prediction: 1, prediction out of range: 1, missing label: 1, invalid label: 1"
+    )
+    with pytest.raises(cal.InputError, match=message):
+        metric.compute()
+    classes = metrics.MulticlassSmoothECE(2, "classwise")
+    classes.update(torch.tensor([[0.5, 0.5], [0.9, 0.9], [nan, 0.5]]), torch.tensor([5, 0, 0]))
+    with pytest.raises(cal.InputError, match=r"missing prediction: 2.*out of range: 2.*label: 2"):
+        classes.compute()
+    empty = metrics.BinarySmoothECE()
+    with pytest.raises(cal.InputError, match="`compute` needs rows"):
+        empty.compute()
+
+
+def test_wrong_shapes_and_types_are_refused_at_once():
+    metric = metrics.BinarySmoothECE()
+    with pytest.raises(cal.InputError, match="one shape"):
+        metric.update(torch.rand(3), torch.zeros(4))
+    with pytest.raises(cal.InputError, match="floating-point"):
+        metric.update(torch.ones(3, dtype=torch.long), torch.zeros(3))
+    with pytest.raises(cal.InputError, match="power of two"):
+        metrics.BinarySmoothECE(nodes=1000)
+    with pytest.raises(cal.InputError, match=r"\[n, 3, ...\]"):
+        metrics.MulticlassSmoothECE(3).update(torch.rand(4, 2), torch.zeros(4))
+
+
+def test_torchmetrics_manners(tmp_path):
+    torchmetrics = pytest.importorskip("torchmetrics")
+    p, y = (torch.tensor(column) for column in rows())
+    whole = metrics.BinarySmoothECE()
+    whole.update(p, y)
+    collection = torchmetrics.MetricCollection(
+        {"ece": metrics.BinarySmoothECE(), "curve": metrics.ReliabilityDiagram()}
+    )
+    batches = [(p[:2000], y[:2000]), (p[2000:], y[2000:])]
+    for preds, target in batches:
+        alone = cal.smooth_ece(cal.Sketch.from_arrays(target, preds))
+        assert collection(preds, target)["ece"].item() == alone
+    result = collection.compute()
+    assert result["ece"] == result["smooth_ece"] == whole.compute()
+    left, right = metrics.BinarySmoothECE(), metrics.BinarySmoothECE()
+    left.update(*batches[0])
+    right.update(*batches[1])
+    left.merge_state(right)
+    assert left.sketch() == whole.sketch()
+    half = metrics.BinarySmoothECE().set_dtype(torch.float16).half()
+    half.update(p, y)
+    assert half.sketch() == whole.sketch()
+    assert half.counts.dtype == torch.int64
+    whole.persistent(True)
+    copied = metrics.BinarySmoothECE()
+    copied.persistent(True)
+    copied.load_state_dict(whole.state_dict())
+    assert torch.equal(copied.counts, whole.counts)
+    whole.reset()
+    assert int(whole.counts.sum()) == 0
+
+
+def test_metrics_draw_themselves():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    pytest.importorskip("torchmetrics")
+    p, y = (torch.tensor(column) for column in rows(400))
+    metric = metrics.BinarySmoothECE()
+    metric.update(p, y)
+    figure, _ = metric.plot()
+    assert figure is not None
+    diagram = metrics.ReliabilityDiagram()
+    diagram.update(p, y)
+    curves = diagram.compute()
+    gap = (curves["event_rate"] - curves["prediction"]).abs() * curves["density"]
+    area = torch.trapezoid(gap.nan_to_num(), curves["position"])
+    assert area.item() == pytest.approx(curves["smooth_ece"].item(), rel=1e-3)
+
+
+BARE = """
+import sys, importlib.abc
+class Refuse(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {refused} or name.endswith(("._fill", "._lipschitz", "._laplace")):
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Refuse())
+sys.path.insert(0, {source!r})
+import torch
+from calibrant.integrations.torch import BinarySmoothECE, MulticlassSmoothECE
+metric = BinarySmoothECE()
+metric.update(torch.tensor([0.5, 0.25]), torch.tensor([1, 0]))
+more = MulticlassSmoothECE(2, "classwise")
+more.update(torch.tensor([[0.5, 0.5]]), torch.tensor([1]))
+batch = BinarySmoothECE()
+batch.update(torch.tensor([0.75]), torch.tensor([1]))
+metric.merge_state(batch)
+print(int(metric.counts.sum()), int(more.counts.sum()), type(metric).__mro__[2].__name__)
+"""
+
+
+@pytest.mark.parametrize(("refused", "base"), [((), "Metric"), (("torchmetrics",), "Accumulator")])
+def test_updating_needs_nothing_compiled_and_no_torchmetrics(refused, base):
+    code = BARE.format(refused=refused, source=str(ROOT / "src"))
+    run = [sys.executable, "-S", "-W", "ignore", "-c", "import site; " + "site.main()\n" + code]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["3", "2", base]
+
+
+DISTRIBUTED = """
+import sys, torch, numpy as np
+from calibrant.integrations.torch import BinarySmoothECE, MulticlassSmoothECE
+torch.distributed.init_process_group("gloo")
+rank = torch.distributed.get_rank()
+data = np.load(sys.argv[1])
+p, y = torch.tensor(data["p"])[rank::2], torch.tensor(data["y"])[rank::2]
+metric = BinarySmoothECE()
+metric.update(p, y)
+probs = torch.stack([1 - p, p], 1)
+classes = MulticlassSmoothECE(2, "classwise", nodes=256)
+classes.update(probs, y)
+values = metric.compute().item(), classes.compute().item()
+if type(metric).__mro__[2].__name__ == "Metric":
+    metric.sync()
+counts = metric._states()["counts"].numpy()
+if rank == 0:
+    np.savez(sys.argv[2], counts=counts, values=values)
+torch.distributed.destroy_process_group()
+"""
+
+
+def test_two_processes_give_the_bits_of_one(tmp_path):
+    p, y = rows()
+    np.savez(tmp_path / "data.npz", p=p, y=y)
+    script = tmp_path / "two.py"
+    script.write_text(DISTRIBUTED)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    command += [str(script), str(tmp_path / "data.npz"), str(tmp_path / "out.npz")]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = np.load(tmp_path / "out.npz")
+    alone = metrics.BinarySmoothECE()
+    alone.update(torch.tensor(p), torch.tensor(y))
+    assert np.array_equal(found["counts"], alone.counts.numpy())
+    assert found["values"][0] == alone.compute().item() == cal.smooth_ece(alone.sketch())
+
+
+def test_the_training_example_runs():
+    script = ROOT / "docs" / "examples" / "torch_training.py"
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.count("smooth ECE") == 3
