@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import MergeError
 
-__all__ = ["FRACTION_BITS", "Columns"]
+__all__ = ["FRACTION_BITS", "Columns", "as_slice", "require_room"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -63,7 +63,8 @@ class Columns:
     def from_dense(cls, *tables: NDArray[Any]) -> Columns:
         """Tables with one row per cell of the grid; `tables` in the order of the attributes."""
         cells = np.flatnonzero(tables[0][:, 0] | tables[0][:, 1])
-        return cls(cells, *(table[cells] for table in tables))
+        rows = as_slice(cells)
+        return cls(cells, *(table[rows] for table in tables))
 
     @classmethod
     def from_long(cls, cells: Integers, labels: Integers, *sums: NDArray[Any]) -> Columns:
@@ -149,6 +150,13 @@ class Columns:
             np.array_equal(self.column(name), other.column(name))
             for name in ["cells", *self.sum_names()]
         )
+
+
+def as_slice(places: Integers) -> slice | Integers:
+    """Increasing places as a slice where there is no gap, which is far quicker to index with."""
+    if places.size and int(places[-1]) - int(places[0]) + 1 == places.size:
+        return slice(int(places[0]), int(places[-1]) + 1)
+    return places
 
 
 def require_room(rows_in_a_cell: int, offset_bits: int) -> None:

@@ -12,7 +12,8 @@ __all__ = ["FixedPoint", "solve"]
 
 START = 0.1
 SMALLEST_BANDWIDTH = 1e-5
-CONVERGED = 1e-13
+ONE_STEP_AWAY = 1e-6
+"""A Newton step squares the relative distance: from here it leads to the last digit."""
 MOST_STEPS = 60
 
 
@@ -45,7 +46,8 @@ def solve(spectrum: Spectrum, *, tolerance: float) -> FixedPoint:
     while tried < MOST_STEPS:
         tried += 1
         value, slope = spectrum.value_and_slope(sigma)
-        if abs(value - sigma) <= CONVERGED + 1e-12 * sigma:
+        if abs(value - sigma) <= ONE_STEP_AWAY * sigma:
+            sigma = max(floor, sigma + (value - sigma) / (1.0 - slope))
             break
         if value > sigma:
             low, high = max(low, sigma), min(high, value)

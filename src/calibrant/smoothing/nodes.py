@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inputs.pairs import Pairs
-from calibrant.sketch.columns import FRACTION_BITS
+from calibrant.sketch.columns import FRACTION_BITS, as_slice
 from calibrant.sketch.filling import residuals_on_nodes
 from calibrant.sketch.table import Sketch
 
@@ -84,43 +84,39 @@ class NodeMasses:
 
 def masses_of(sketch: Sketch) -> NodeMasses:
     """Lay the rows of a sketch onto nodes, keeping number and mean position of every cell exactly."""
-    cells, total = sketch.nodes, sketch.total_weight
-    nodes = np.zeros((2, cells + 4))
-    spread, skew = np.zeros(2), np.zeros(2)
-    unit = 2.0**-sketch.offset_bits
-    at = sketch.cells + 1
-    position = np.arange(-1, cells + 3) / cells
-    prediction = sketch.scale.prediction(position)
+    cells, weight = sketch.nodes, sketch.weights
+    share = weight / weight.sum()
+    u = (
+        np.divide(sketch.weighted_offsets, weight, out=np.zeros_like(weight), where=weight > 0)
+        * 2.0**-sketch.offset_bits
+    )
+    counts = sketch.counts
+    if sketch.weighted:  # a soft row is counted once, but lies under both labels
+        counts = counts.sum(axis=1, keepdims=True)
+    certain = counts == 1
+    v = u * (1.0 - u) * np.where(certain, 1.0, 0.5)
+    outer, inner = share * v / 6.0, share * (1.0 + 0.5 * v)
+    nodes = np.zeros((cells + 4, 2))
+    for step, part in enumerate(
+        (outer * (u - 2.0), inner * (1.0 - u), inner * u, -outer * (1.0 + u))
+    ):
+        nodes[as_slice(sketch.cells + step)] += part
+    prediction = sketch.scale.prediction(np.arange(-1, cells + 3) / cells)
     reach = 2 * sketch.scale.steepness * sketch.scale.length / cells
-    for label in range(2):
-        share = sketch.weights[:, label] / total
-        used = np.where(share > 0, share, 1.0)
-        u = sketch.weighted_offsets[:, label] * unit / (used * total)
-        several = sketch.counts[:, label] != 1
-        if sketch.weighted:  # a soft row is counted once, but lies under both labels
-            several = sketch.counts.sum(axis=1) != 1
-        v = u * (1.0 - u)
-        v[several] *= 0.5
-        nodes[label, at - 1] -= share * v * (2.0 - u) / 6.0
-        nodes[label, at] += share * ((1.0 - u) + 0.5 * v * (1.0 - u))
-        nodes[label, at + 1] += share * (u + 0.5 * v * u)
-        nodes[label, at + 2] -= share * v * (1.0 + u) / 6.0
-        residual = np.abs(prediction[at] - label) + reach
-        unknown = np.where(several, share * v, 0.0)
-        spread += unknown.sum(), (unknown * residual).sum()
-        skewed = np.where(several & (u > 0), share / 16.0, 0.0)
-        skew += skewed.sum(), (skewed * residual).sum()
-    negative, positive = nodes
+    residual = np.abs(prediction[as_slice(sketch.cells + 1), None] - (0.0, 1.0)) + reach
+    unknown = np.where(certain, 0.0, 6.0 * outer)
+    skewed = np.where(unknown > 0.0, share / 16.0, 0.0)
+    negative, positive = nodes.T
     mean_residual = float(
         (np.abs(fold(prediction * negative)) + np.abs(fold((1 - prediction) * positive))).sum()
     )
     error = BinningError(
         cells=cells,
         total_residual=min(1.0, mean_residual + reach),
-        spread=float(spread[1]),
-        spread_mass=float(spread[0]),
-        skew=float(skew[1]),
-        skew_mass=float(skew[0]),
+        spread=float(np.vdot(unknown, residual)),
+        spread_mass=float(unknown.sum()),
+        skew=float(np.vdot(skewed, residual)),
+        skew_mass=float(skewed.sum()),
         steepness=sketch.scale.steepness * sketch.scale.length,
         curvature=sketch.scale.curvature * sketch.scale.length**2,
         position=2.0**-FRACTION_BITS,

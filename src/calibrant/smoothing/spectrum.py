@@ -146,22 +146,17 @@ def _absolute_integral(
     k: Floats = np.pi * np.arange(1.0, damped.size)
     r = cosine_series(damped, mesh)
     step = np.diff(sine_series(damped[1:] / k, mesh)) + damped[0] * h
-    left, right, mean = r[:-1], r[1:], step / h
-    # H' on a cell is left + b u + c u².
-    b = 6.0 * mean - 4.0 * left - 2.0 * right
-    c = 3.0 * (left + right) - 6.0 * mean
+    left, right = r[:-1], r[1:]
+    # H' on a cell is left + b u + c u², which lies within |c| / 4 of the line from left to right.
+    c = 3.0 * (left + right) - (6.0 / h) * step
     gap = _hermite_gap(damped[1:], k, mesh) if proved else np.zeros(mesh)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        vertex = np.where(c != 0.0, -b / (2.0 * c), -1.0)
-    inside = (vertex > 0.0) & (vertex < 1.0)
-    extreme = np.where(inside, left + 0.5 * b * vertex, left)
-    low = np.minimum(np.minimum(left, right), extreme)
-    high = np.maximum(np.maximum(left, right), extreme)
-    doubtful = (low <= gap) & (high >= -gap)
-    total = float(np.sum(np.abs(step)[~doubtful]))
-    at = np.flatnonzero(doubtful)
-    variation, slopes = _variation(left[at], b[at], c[at])
-    return total + h * variation, slopes / h, float(h * np.sum(gap[at]))
+    size = np.abs(r)
+    near = np.minimum(size[:-1], size[1:]) <= 0.25 * np.abs(c) + gap
+    at = np.flatnonzero(near | (left * right <= 0.0))
+    variation, slopes = _variation(left[at], right[at] - left[at] - c[at], c[at])
+    monotone = np.abs(step)
+    monotone[at] = 0.0
+    return float(monotone.sum()) + h * variation, slopes / h, h * float(gap[at].sum())
 
 
 def _hermite_gap(damped: Floats, k: Floats, mesh: int) -> Floats:
@@ -175,17 +170,18 @@ def _hermite_gap(damped: Floats, k: Floats, mesh: int) -> Floats:
 
 def _variation(a: Floats, b: Floats, c: Floats) -> tuple[float, float]:
     """∫₀¹ |a + b u + c u²| du, and |b + 2 c u| at the roots in (0, 1), summed over the cells."""
-    root = np.sqrt(np.maximum(b * b - 4.0 * a * c, 0.0))
-    real = b * b - 4.0 * a * c >= 0.0
-    stable = -0.5 * (b + np.where(b >= 0.0, root, -root))
+    square = b * b - 4.0 * a * c
+    stable = -0.5 * (b + np.copysign(np.sqrt(np.maximum(square, 0.0)), b))
     with np.errstate(divide="ignore", invalid="ignore"):
         roots = np.stack([stable / c, a / stable])
-    crossing = real & (roots > 0.0) & (roots < 1.0)
-    roots = np.sort(np.where(crossing, roots, 1.0), axis=0)
-    cuts = np.concatenate([np.zeros((1, a.size)), roots, np.ones((1, a.size))])
+    roots[~((square >= 0.0) & (roots > 0.0) & (roots < 1.0))] = 1.0
+    roots.sort(axis=0)
+    cuts = np.zeros((4, a.size))
+    cuts[1:3], cuts[3] = roots, 1.0
     antiderivative = cuts * (a + cuts * (b / 2.0 + cuts * c / 3.0))
-    slopes = np.where(roots < 1.0, np.abs(b + 2.0 * c * roots), 0.0)
-    return float(np.sum(np.abs(np.diff(antiderivative, axis=0)))), float(np.sum(slopes))
+    variation = np.abs(antiderivative[1:] - antiderivative[:-1]).sum()
+    slopes = np.abs(b + 2.0 * c * roots)[roots < 1.0].sum()
+    return float(variation), float(slopes)
 
 
 def cosine_coefficients(on_nodes: Floats) -> Floats:
