@@ -98,7 +98,10 @@ class CsvParser:
     def _label_kind(self, name: str, block: bytes) -> str:
         options = self.csv.ConvertOptions(include_columns=[name])
         end = _last_line_end(block[: 1 << 20], b'"') or len(block)
-        inferred = str(self._table(block[:end], True, options)[name].type)
+        try:
+            inferred = str(self._table(block[:end], True, options)[name].type)
+        except ValueError:
+            return "float64"  # a broken line is reported with its number when the block is read
         if inferred == "string":
             raise InputError(
                 f"column {name!r} of {self.file.path} must hold numbers; it holds text. Turn it into "

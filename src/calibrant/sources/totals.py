@@ -95,6 +95,8 @@ def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketc
         alone.add(total.grouped(()))
         total = alone
     places, sums = total.merge()
+    if not places.size:
+        raise InputError(_nothing_left(places, sums))
     _refuse_invalid(request, places, sums)
     sketches = _split(request, list(total.index), places, sums)
     if not any(sketch.n for sketch in sketches.values()):

@@ -1,0 +1,78 @@
+"""Logs of language model evaluations on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calibrant.cli.columns import require_column
+from calibrant.cli.converting import split
+from calibrant.cli.options import Grouping, Measuring, Reading
+from calibrant.cli.parts import FILE, Given, Part, spoken
+from calibrant.cli.text import count, note, printable
+from calibrant.errors import InputError
+from calibrant.integrations.llm import read_answers
+
+__all__ = ["given_answers"]
+
+
+def given_answers(
+    paths: Sequence[str], reading: Reading, grouping: Grouping, measuring: Measuring
+) -> Given:
+    """The parts of such logs; answers to one question are a cluster."""
+    if reading.prob is not None and len(reading.prob) > 1:
+        raise InputError("a log has one probability for each answer; give `--prob` once.")
+    if measuring.cluster is not None or reading.converts - (reading.labels == "soft"):
+        raise InputError(
+            "a log says itself how its values are written, and its questions are the clusters; leave "
+            "out `--cluster`, `--percent`, `--from-logits`, `--pos-label` and `--multiclass`."
+        )
+    with spoken({"probability=": None}):
+        logs = [
+            read_answers(
+                path,
+                format=reading.log,
+                probability=reading.prob[0] if reading.prob else None,
+                correct=reading.label,
+            )
+            for path in paths
+        ]
+    parts: list[Part] = []
+    for path, log in zip(paths, logs, strict=True):
+        note(
+            f"{printable(path, 200)}: {count(log.n, 'answer')} to {count(log.questions, 'question')}, "
+            f"{count(log.abstained, 'abstention')}. Probability: {log.probability}."
+        )
+    columns: dict[str, Any] = {
+        name: np.concatenate([log.groups[name] for log in logs])
+        for name in logs[0].groups
+        if all(name in log.groups for log in logs)
+    }
+    columns[FILE] = np.concatenate(
+        [np.full(log.n, path) for path, log in zip(paths, logs, strict=True)]
+    )
+    by = ([FILE] if grouping.per_file else []) + grouping.columns
+    for name in by:
+        require_column(name, list(columns), paths[0])
+    y_true = np.concatenate([log.y_true for log in logs])
+    y_prob = np.concatenate([log.y_prob for log in logs])
+    cluster = np.concatenate([log.cluster for log in logs])
+    options = {"labels": reading.labels, "on_invalid": reading.on_invalid}
+    for group, rows in split([columns[name] for name in by], y_true.size):
+        chosen = slice(None) if rows is None else rows
+        parts.append(
+            Part(
+                dict(zip(by, group, strict=True)),
+                (y_true[chosen], y_prob[chosen]),
+                {**options, "cluster": cluster[chosen]},
+                int(y_true[chosen].size),
+            )
+        )
+    about = {
+        "probability": [log.probability for log in logs],
+        "abstained": sum(log.abstained for log in logs),
+        "questions": sum(log.questions for log in logs),
+    }
+    return Given(parts, list(paths), log=about)

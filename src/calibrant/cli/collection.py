@@ -1,0 +1,81 @@
+"""`calibrant datasets`: the collection of real predictions."""
+
+from __future__ import annotations
+
+import json as json_format
+from pathlib import Path
+from typing import Any
+
+from calibrant import datasets
+from calibrant._optional import require
+from calibrant.cli.table import Column, show_table
+from calibrant.cli.text import note, printable
+from calibrant.errors import InputError
+from calibrant.sketch.wire import write_atomically
+
+__all__ = ["run_datasets"]
+
+
+def run_datasets(name: str | None, output: str | None, json: bool) -> None:
+    """List the collection, describe one of it, or fetch one."""
+    if output is not None:
+        if name is None:
+            raise InputError(
+                "`--output` writes one data set; name it: `calibrant datasets NAME -o FILE`."
+            )
+        _write(name, Path(output))
+        return
+    sources = [datasets.describe(each) for each in ([name] if name else datasets.names())]
+    described = [
+        {
+            "name": source.name,
+            "title": source.title,
+            "rows": source.rows,
+            "licence": source.licence,
+            "citation": source.citation,
+            "addresses": list(source.addresses()),
+        }
+        for source in sources
+    ]
+    if json:
+        print(
+            json_format.dumps({"schema": "calibrant.datasets/1", "datasets": described}, indent=2)
+        )
+    elif name is not None:
+        _describe(described[0])
+    else:
+        show_table(
+            [
+                Column("name", [source.name for source in sources], is_name=True),
+                Column("rows", [f"{source.rows:,}" for source in sources]),
+                Column("what it is", [source.title for source in sources], is_name=True),
+            ]
+        )
+        note("`calibrant datasets NAME` tells more; `-o FILE` fetches it.")
+
+
+def _describe(source: dict[str, Any]) -> None:
+    for key, value in source.items():
+        for line in value if isinstance(value, list) else [value]:
+            print(f"{key:10} {line:,}" if isinstance(line, int) else f"{key:10} {line}")
+
+
+def _write(name: str, target: Path) -> None:
+    writers = {".parquet": "pyarrow.parquet", ".csv": "pyarrow.csv"}
+    if target.suffix not in writers:
+        raise InputError(
+            f"a data set is written as .parquet or .csv; got {printable(target, 200)!r}."
+        )
+    pyarrow = require("pyarrow", caller="calibrant datasets")
+    module = require(writers[target.suffix], caller="calibrant datasets")
+    found = datasets.load(name)
+    flat = {column: values for column, values in found.columns.items() if values.ndim == 1}
+    if len({values.size for values in flat.values()}) != 1 or len(flat) < len(found.columns):
+        raise InputError(
+            f"{name} holds a matrix of class scores, which is no table; load it in Python with "
+            f"`calibrant.datasets.load({name!r})`."
+        )
+    table = pyarrow.table(flat)
+    write = module.write_table if target.suffix == ".parquet" else module.write_csv
+    write_atomically(target, lambda path: write(table, path))
+    note(f"Wrote {printable(target, 200)}: {found.n:,} rows, columns {', '.join(flat)}.")

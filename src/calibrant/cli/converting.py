@@ -1,0 +1,148 @@
+"""Rows that must be converted before they are summed: other forms, classes, clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.cli.columns import Chosen
+from calibrant.cli.options import Grouping, Reading
+from calibrant.cli.parts import FILE, Part, groups_of
+from calibrant.cli.rows import read_rows
+from calibrant.errors import InputError
+from calibrant.sources.store import DataFile
+
+__all__ = ["converted_parts", "split"]
+
+Rows = Mapping[str, NDArray[Any]]
+
+
+def converted_parts(
+    files: Sequence[DataFile], chosen: Chosen, reading: Reading, grouping: Grouping
+) -> list[Part]:
+    """One part per group (and per column of predictions, or per class)."""
+    wanted = [*chosen.prob, chosen.label, *chosen.by]
+    wanted += [name for name in (chosen.weight, chosen.cluster) if name is not None]
+    numbers = [*(() if reading.multiclass else chosen.prob), *filter(None, [chosen.weight])]
+    parts: list[Part] = []
+    for some in [[file] for file in files] if grouping.per_file else [files]:
+        rows = read_rows(some, wanted, numbers=numbers)
+        extra = {FILE: some[0].path.rsplit("/", 1)[-1]} if grouping.per_file else {}
+        for group, members in split([rows[name] for name in chosen.by], rows[chosen.label].size):
+            named = extra | dict(zip(chosen.by, group, strict=True))
+            piece = rows if members is None else {name: rows[name][members] for name in wanted}
+            parts += _class_parts(named, piece, chosen, reading) if reading.multiclass else [
+                _part(named, piece, prob, chosen, reading) for prob in chosen.prob
+            ]  # fmt: skip
+    return parts
+
+
+def split(
+    columns: Sequence[NDArray[Any]], n: int
+) -> Iterator[tuple[tuple[Any, ...], NDArray[np.int64] | None]]:
+    """Each combination of values with the rows that have it; None stands for all rows."""
+    if not columns:
+        yield (), None
+        return
+    index: dict[tuple[Any, ...], int] = {}
+    keys = zip(*(column.tolist() for column in columns), strict=True)
+    place = np.fromiter((index.setdefault(key, len(index)) for key in keys), np.int64, count=n)
+    order = np.argsort(place, kind="stable")
+    bounds = np.searchsorted(place[order], np.arange(len(index) + 1))
+    for key, k in sorted(index.items(), key=lambda item: tuple(map(str, item[0]))):
+        yield key, order[bounds[k] : bounds[k + 1]]
+
+
+def _part(group: dict[str, Any], rows: Rows, prob: str, chosen: Chosen, reading: Reading) -> Part:
+    label = rows[chosen.label]
+    options: dict[str, Any] = {"on_invalid": reading.on_invalid, "labels": reading.labels}
+    options |= {"from_logits": reading.from_logits, "percent": reading.percent}
+    if reading.pos_label is not None:
+        options["pos_label"] = _as_label(reading.pos_label, label)
+    if chosen.weight is not None:
+        options["sample_weight"] = rows[chosen.weight]
+    if chosen.cluster is not None:
+        options["cluster"] = rows[chosen.cluster]
+    if len(chosen.prob) > 1:
+        group = {"model": prob, **group}
+    return Part(group, (label, rows[prob]), options, int(label.size))
+
+
+def _class_parts(group: dict[str, Any], rows: Rows, chosen: Chosen, reading: Reading) -> list[Part]:
+    from calibrant.inputs.multiclass import confidence
+    from calibrant.sketch.multiclass import classwise, top_label
+
+    if reading.percent or reading.pos_label is not None or reading.labels == "soft":
+        raise InputError(
+            "`--multiclass` reads probabilities or logits of classes; leave out `--percent`, "
+            "`--pos-label` and `--labels soft`."
+        )
+    matrix, classes = _matrix(rows, chosen.prob, rows[chosen.label])
+    shared: dict[str, Any] = {"from_logits": reading.from_logits, "on_invalid": reading.on_invalid}
+    if reading.multiclass == "confidence":
+        weight = rows[chosen.weight] if chosen.weight is not None else None
+        pairs = confidence(
+            rows[chosen.label], matrix, sample_weight=weight, classes=classes, **shared
+        )
+        options = {} if chosen.cluster is None else {"cluster": rows[chosen.cluster]}
+        if options and pairs.dropped:
+            raise InputError("`--cluster` with `--multiclass` needs valid rows; some were dropped.")
+        return [Part(group, (pairs,), options, pairs.n)]
+    if chosen.weight is not None or chosen.cluster is not None:
+        raise InputError(f"`--multiclass {reading.multiclass}` knows no weights and no clusters.")
+    by_class = top_label if reading.multiclass == "top-label" else classwise
+    sketches = by_class(rows[chosen.label], matrix, classes=classes, **shared)
+    return [
+        Part(group | dict(key), (sketch,), {}, sketch.n)
+        for key, sketch in groups_of(sketches).items()
+        if sketch.n
+    ]
+
+
+def _matrix(
+    rows: Rows, prob: Sequence[str], label: NDArray[Any]
+) -> tuple[NDArray[Any], list[str] | None]:
+    """Class probabilities as a matrix, and the names of the classes where labels are names."""
+    if len(prob) == 1:
+        lists = rows[prob[0]]
+        if lists.dtype != object:
+            raise InputError(
+                f"`--multiclass` needs one column per class, as in --prob 'p_*', or a column of lists; "
+                f"{prob[0]!r} holds single numbers."
+            )
+        return np.stack([np.asarray(row, dtype=np.float64) for row in lists]), None
+    matrix = np.column_stack([rows[name] for name in prob])
+    if label.dtype.kind in "biuf":
+        return matrix, None
+    start = len(_common_start(prob))
+    return matrix, [name[start:] for name in prob]
+
+
+def _common_start(names: Sequence[str]) -> str:
+    first, last = min(names), max(names)
+    same = 0
+    while same < min(len(first), len(last)) and first[same] == last[same]:
+        same += 1
+    return first[:same]
+
+
+def _as_label(text: str, label: NDArray[Any]) -> Any:
+    """The label that was typed, as a value of the column's own kind."""
+    if label.dtype.kind == "b":
+        words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+        if text.lower() in words:
+            return words[text.lower()]
+    elif label.dtype.kind in "iuf":
+        try:
+            return float(text)
+        except ValueError:
+            pass
+    else:
+        return text
+    raise InputError(
+        f"`--pos-label` must be one of the labels; the column holds {label.dtype.name} values, and "
+        f"{text!r} is none."
+    )

@@ -1,0 +1,242 @@
+"""Files and options in, one part per model or group out, each ready for a function of the library."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from calibrant.cli.columns import Chosen, choose
+from calibrant.cli.opening import kind_of, opened
+from calibrant.cli.options import Grouping, Measuring, Reading
+from calibrant.cli.text import count, in_command_words, note, printable
+from calibrant.errors import InputError
+from calibrant.sketch.groups import Sketches
+from calibrant.sketch.table import Sketch, as_sketch
+
+if TYPE_CHECKING:
+    from calibrant.sources.store import DataFile
+
+__all__ = ["Given", "Part", "given", "limited", "spoken"]
+
+Group = Mapping[str, Any]
+Key = tuple[tuple[str, Any], ...]
+FILE = "file"
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows of one group: a Sketch, Pairs or two arrays, and the keywords that read them."""
+
+    group: Group
+    arguments: tuple[Any, ...]
+    options: Mapping[str, Any]
+    n: int
+
+    @property
+    def name(self) -> str:
+        """The group's values, for people."""
+        return ", ".join(printable(value) for value in self.group.values()) or "all rows"
+
+    def sketch(self, scale: str) -> Sketch:
+        """The rows as a sketch."""
+        options = {name: value for name, value in self.options.items() if name != "cluster"}
+        return as_sketch(*self.arguments, scale=scale, **options)
+
+
+@dataclass(frozen=True)
+class Given:
+    """All parts, what was read, and how many groups the last part sums up."""
+
+    parts: list[Part]
+    files: list[str]
+    columns: Chosen | None = None
+    log: Mapping[str, Any] | None = None
+    summed_up: int = 0
+
+    @property
+    def by(self) -> list[str]:
+        """Names of what tells the parts apart."""
+        return list(self.parts[0].group)
+
+
+def given(
+    files: Sequence[str],
+    reading: Reading,
+    grouping: Grouping,
+    measuring: Measuring,
+    *,
+    checkpoint: str | None = None,
+) -> Given:
+    """Read what the command names, every group of it."""
+    paths = opened(files)
+    kinds = {kind_of(path, log=reading.log) for path in paths}
+    if len(kinds) > 1:
+        raise InputError(
+            f"files of one command must be of one kind; these are {' and '.join(sorted(kinds))}. Turn "
+            "rows into sketches first, with `calibrant scan`."
+        )
+    kind = kinds.pop()
+    if kind == "sketch":
+        return _from_sketches(paths, reading, grouping, measuring)
+    if kind == "log":
+        from calibrant.cli.answers import given_answers
+
+        return given_answers(paths, reading, grouping, measuring)
+    return _from_rows(paths, reading, grouping, measuring, checkpoint)
+
+
+@contextmanager
+def spoken(columns: Mapping[str, str | None]) -> Iterator[None]:
+    """Errors of the library in the words of the command line."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(in_command_words(str(error), columns)) from error
+
+
+def groups_of(sketches: Sketch | Sketches) -> dict[Key, Sketch]:
+    """Sketches by (name, value) pairs of their group."""
+    if isinstance(sketches, Sketch):
+        return {(): sketches}
+    return {
+        tuple(zip(sketches.by, key if len(sketches.by) > 1 else (key,), strict=True)): sketch
+        for key, sketch in sketches.items()
+    }
+
+
+def _from_sketches(
+    paths: list[str], reading: Reading, grouping: Grouping, measuring: Measuring
+) -> Given:
+    from calibrant.sketch.wire import load
+
+    if reading != Reading() or measuring.cluster is not None:
+        raise InputError(
+            "a sketch already holds predictions, outcomes and weights; leave out the options that "
+            "say how to read rows."
+        )
+    found: dict[Key, Sketch] = {}
+    for path in paths:
+        sketches = load(path)
+        if grouping.columns:
+            if not isinstance(sketches, Sketches):
+                raise InputError(
+                    f"{printable(path, 200)} holds one sketch without groups; leave out `--by`."
+                )
+            sketches = sketches.roll_up(*grouping.columns)
+        for group, sketch in groups_of(sketches).items():
+            key = ((FILE, _short(path)), *group) if grouping.per_file else group
+            found[key] = found[key] + sketch if key in found else sketch
+    return Given(_sketch_parts(found), [_short(path) for path in paths])
+
+
+def _from_rows(
+    paths: list[str],
+    reading: Reading,
+    grouping: Grouping,
+    measuring: Measuring,
+    checkpoint: str | None,
+) -> Given:
+    from calibrant.cli.rows import columns_of
+    from calibrant.sources.store import find_files
+
+    files = find_files(paths)
+    where = _short(files[0].path)
+    chosen = choose(columns_of(files[0]), where, reading, grouping, measuring)
+    short = [_short(path) for path in paths]
+    once = len(chosen.prob) == 1 and not grouping.per_file
+    by_rows = reading.converts or chosen.cluster is not None
+    if checkpoint is not None and (by_rows or not once):
+        raise InputError("`--checkpoint` goes with one plain pass over the files.")
+    if by_rows:
+        from calibrant.cli.converting import converted_parts
+
+        with spoken(chosen.spoken):
+            parts = converted_parts(files, chosen, reading, grouping)
+        return Given(parts, short, chosen)
+    from calibrant.sources.scan import scan
+
+    found: dict[Key, Sketch] = {}
+    for prob in chosen.prob:
+        for piece in [[file.path] for file in files] if grouping.per_file else [paths]:
+            with spoken({**chosen.spoken, "y_prob": prob}), _explained(files, chosen, prob):
+                sketches = scan(
+                    piece,
+                    y_true=chosen.label,
+                    y_prob=prob,
+                    sample_weight=chosen.weight,
+                    by=list(chosen.by) or None,
+                    scale=measuring.scale,
+                    on_invalid=reading.on_invalid,
+                    checkpoint=checkpoint,
+                )
+            extra: Key = (("model", prob),) if len(chosen.prob) > 1 else ()
+            extra += ((FILE, _short(piece[0])),) if grouping.per_file else ()
+            found |= {(*extra, *group): sketch for group, sketch in groups_of(sketches).items()}
+    return Given(_sketch_parts(found), short, chosen)
+
+
+@contextmanager
+def _explained(files: Sequence[DataFile], chosen: Chosen, prob: str) -> Iterator[None]:
+    """Where a scan counts rows that break a rule, name the first of them, and its cure."""
+    try:
+        yield
+    except InputError as error:
+        counted = "rows break this" in str(error)
+        if not counted and f"column {chosen.label!r} of" not in str(error):
+            raise
+        from calibrant.cli.rows import read_rows
+        from calibrant.inputs.pairs import as_pairs
+
+        weight = [chosen.weight] if chosen.weight is not None else []
+        for file in files:
+            rows = read_rows([file], [prob, chosen.label, *weight], numbers=[prob, *weight])
+            sample_weight = rows[chosen.weight] if chosen.weight is not None else None
+            try:
+                Sketch.from_pairs(
+                    as_pairs(rows[chosen.label], rows[prob], sample_weight=sample_weight)
+                )
+            except InputError as first:
+                broken = str(error).partition("; ")[2].partition(". ")[0]
+                raise InputError(f"{first} In all, {broken}." if counted else str(first)) from first
+        raise
+
+
+def _sketch_parts(found: Mapping[Any, Sketch]) -> list[Part]:
+    empty = sum(sketch.n == 0 for sketch in found.values())
+    if empty == len(found):
+        raise InputError("no valid rows are left: all of them were dropped.")
+    if empty:
+        note(f"Left out {count(empty, 'group')} without a valid row.")
+    return [Part(dict(group), (s,), {}, s.n) for group, s in found.items() if s.n]
+
+
+def limited(found: Given, limit: int, scale: str) -> Given:
+    """The largest groups, and the others summed up in one more part."""
+    if len(found.parts) <= limit + 1:
+        return found
+    ranked = sorted(found.parts, key=lambda part: -part.n)
+    others = ranked[limit:]
+    names = found.by
+    group = {names[0]: f"({len(others):,} others)"} | dict.fromkeys(names[1:], "")
+    total = _tree_sum([part.sketch(scale) for part in others])
+    note(
+        f"There are {len(found.parts):,} groups; the {limit} largest are shown and the others summed "
+        "up. `--max-groups` shows more."
+    )
+    parts = [*ranked[:limit], Part(group, (total,), {}, total.n)]
+    return Given(parts, found.files, found.columns, found.log, len(others))
+
+
+def _tree_sum(sketches: list[Sketch]) -> Sketch:
+    """The sum in pairs of equal size: many small sketches would make a running sum quadratic."""
+    while len(sketches) > 1:
+        pairs = zip(sketches[::2], sketches[1::2], strict=False)
+        sketches = [a + b for a, b in pairs] + sketches[len(sketches) // 2 * 2 :]
+    return sketches[0]
+
+
+def _short(path: str) -> str:
+    return os.path.basename(path.rstrip("/")) or path

@@ -1,0 +1,133 @@
+"""Files opened for the command line: which columns they have, and their rows as arrays."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._optional import require
+from calibrant.errors import InputError
+from calibrant.inputs.columns import as_array
+from calibrant.sources.store import DataFile
+
+__all__ = ["columns_of", "read_rows"]
+
+PEEK_BYTES = 1 << 20
+PEEK_LINES = 200
+CALLER = "the calibrant command"
+
+
+def columns_of(file: DataFile) -> list[str]:
+    """Names of the columns, partitions in the path included."""
+    try:
+        names = _names(file)
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"{file.path} is not a {file.format} file that can be read: {error}"
+        ) from error
+    return [*names, *(name for name in file.partitions if name not in names)]
+
+
+def read_rows(
+    files: Sequence[DataFile], wanted: Sequence[str], *, numbers: Sequence[str] = ()
+) -> dict[str, NDArray[Any]]:
+    """The wanted columns of all files, one after the other; `numbers` are read as float64."""
+    names = list(dict.fromkeys(wanted))
+    parts = [_read(file, names, set(numbers)) for file in files]
+    return {name: _joined([part[name] for part in parts]) for name in names}
+
+
+def _names(file: DataFile) -> list[str]:
+    if file.format == "parquet":
+        parquet = require("pyarrow.parquet", caller=CALLER)
+        return list(parquet.read_schema(file.open()).names)
+    if file.format == "arrow":
+        ipc = require("pyarrow.ipc", caller=CALLER)
+        return list(ipc.open_file(file.open()).schema.names)
+    with file.stream() as stream:
+        head = stream.read(PEEK_BYTES).decode("utf-8-sig", errors="replace")
+    if not head.strip():
+        raise InputError(f"{file.path} must not be empty; it has no lines.")
+    if file.format == "csv":
+        return next(csv.reader(io.StringIO(head, newline=""), delimiter=_delimiter(file)))
+    return list(dict.fromkeys(name for row in _peeked(file, head) for name in row))
+
+
+def _peeked(file: DataFile, head: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(head.splitlines()[:PEEK_LINES], start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            if rows:
+                break  # the last line of the piece that was read; the rows before it are enough
+            raise InputError(f"{file.path}, line {number} is not JSON: {error}") from error
+        if not isinstance(row, dict):
+            raise InputError(f"{file.path}, line {number} must be an object; it is {line[:60]!r}.")
+        rows.append(row)
+    return rows
+
+
+def _delimiter(file: DataFile) -> str:
+    return "\t" if ".tsv" in file.path.lower() else ","
+
+
+def _read(file: DataFile, names: list[str], numbers: set[str]) -> Mapping[str, NDArray[Any]]:
+    stored = [name for name in names if name not in file.partitions]
+    try:
+        table = _table(file, stored, numbers)
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{file.path} cannot be read: {error}") from error
+    rows = {name: as_array(table[name], name) for name in stored}
+    for name in names:
+        if name in file.partitions:
+            rows[name] = np.full(table.num_rows, file.partitions[name], dtype=object)
+    return rows
+
+
+def _table(file: DataFile, names: list[str], numbers: set[str]) -> Any:
+    if file.format == "parquet":
+        return require("pyarrow.parquet", caller=CALLER).read_table(file.open(), columns=names)
+    pyarrow = require("pyarrow", caller=CALLER)
+    if file.format == "arrow":
+        return require("pyarrow.ipc", caller=CALLER).open_file(file.open()).read_all().select(names)
+    kinds = {name: pyarrow.float64() for name in names if name in numbers}
+    if file.format == "csv":
+        reader = require("pyarrow.csv", caller=CALLER)
+        with file.stream() as stream:
+            return reader.read_csv(
+                stream,
+                parse_options=reader.ParseOptions(
+                    delimiter=_delimiter(file), newlines_in_values=True
+                ),
+                convert_options=reader.ConvertOptions(
+                    include_columns=names, column_types=kinds, strings_can_be_null=True
+                ),
+            )
+    reader = require("pyarrow.json", caller=CALLER)
+    with file.stream() as stream:
+        table = reader.read_json(
+            stream,
+            parse_options=reader.ParseOptions(
+                explicit_schema=pyarrow.schema(list(kinds.items())) if kinds else None
+            ),
+        )
+    return table.select(names)
+
+
+def _joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:
+    if len(pieces) == 1:
+        return pieces[0]
+    if len({piece.dtype.kind in "biuf" for piece in pieces}) > 1:
+        pieces = [piece.astype(object) for piece in pieces]
+    return np.concatenate(pieces)

@@ -1,0 +1,74 @@
+"""`calibrant scan` and `calibrant merge`: rows into sketches, sketches into one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from calibrant.cli.opening import kind_of
+from calibrant.cli.options import Grouping, Measuring, Reading
+from calibrant.cli.parts import Given, given
+from calibrant.cli.text import count, note, printable
+from calibrant.errors import InputError
+from calibrant.sketch.groups import Sketches
+from calibrant.sketch.table import Sketch
+
+__all__ = ["run_merge", "run_scan"]
+
+
+def run_scan(
+    files: Sequence[str],
+    reading: Reading,
+    grouping: Grouping,
+    scale: str,
+    output: str,
+    checkpoint: str | None,
+) -> None:
+    """Read rows and write their sketch."""
+    _require_target(output)
+    measuring = Measuring(scale=scale)
+    _write(given(files, reading, grouping, measuring, checkpoint=checkpoint), scale, output)
+
+
+def run_merge(files: Sequence[str], by: list[str] | None, output: str) -> None:
+    """Read sketches and write their sum."""
+    _require_target(output)
+    for path in files:
+        if path != "-" and os.path.isfile(path) and kind_of(path, log=None) != "sketch":
+            raise InputError(
+                f"`calibrant merge` adds sketches, and {printable(path, 200)} is none. Make one with "
+                "`calibrant scan`."
+            )
+    found = given(files, Reading(), Grouping(by=by), Measuring())
+    _write(found, found.parts[0].arguments[0].scale.name, output)
+
+
+def _require_target(output: str) -> None:
+    if output != "-" and not output.endswith((".parquet", ".json")):
+        raise InputError(
+            f"a sketch is written to a file that ends in .parquet or .json, or to -; got "
+            f"{printable(output, 200)!r}."
+        )
+
+
+def _write(found: Given, scale: str, output: str) -> None:
+    from calibrant.sketch.wire import save, to_json
+
+    sketches = [part.sketch(scale) for part in found.parts]
+    result: Sketch | Sketches = sketches[0]
+    if found.by:
+        keys = [tuple(part.group.values()) for part in found.parts]
+        named = zip(keys if len(found.by) > 1 else [key[0] for key in keys], sketches, strict=True)
+        result = Sketches(dict(named), by=found.by)
+    rows = sum(sketch.n for sketch in sketches)
+    dropped = sum(sum(sketch.dropped.values()) for sketch in sketches)
+    if output == "-":
+        sys.stdout.write(to_json(result) + "\n")
+    else:
+        save(result, output)
+    groups = f" in {count(len(sketches), 'group')}" if found.by else ""
+    left_out = f", {count(dropped, 'row')} dropped" if dropped else ""
+    size = f" ({os.path.getsize(output):,} bytes)" if output != "-" else ""
+    where = printable(output, 200) if output != "-" else "standard output"
+    note(f"Wrote {where}{size}: {count(rows, 'row')}{groups}{left_out}.")

@@ -1,0 +1,91 @@
+"""Tables for a terminal of 80 columns, or for a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from calibrant._optional import require
+from calibrant.cli.text import printable
+
+__all__ = ["Column", "decimal", "p_text", "show_table"]
+
+PIPE_WIDTH = 1000
+NARROWEST_NAME = 8
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading and the cells under it; names give way when the terminal is narrow."""
+
+    heading: str
+    cells: Sequence[str]
+    is_name: bool = False
+    styles: Sequence[str] | None = None
+
+
+def show_table(columns: Sequence[Column], *, caption: str = "") -> None:
+    """Print the columns side by side on standard output."""
+    console = require("rich.console", caller="the calibrant command").Console(
+        highlight=False,
+        markup=False,
+        emoji=False,
+        width=None if sys.stdout.isatty() else PIPE_WIDTH,
+    )
+    text = require("rich.text", caller="the calibrant command").Text
+    table = require("rich.table", caller="the calibrant command").Table(
+        box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold"
+    )
+    names = [column for column in columns if column.is_name]
+    used = sum(_width(column) + 2 for column in columns if not column.is_name)
+    room = max((console.width - used) // max(len(names), 1) - 2, NARROWEST_NAME)
+    cells = []
+    for column in columns:
+        table.add_column(
+            text(printable(column.heading, room) if column.is_name else column.heading),
+            justify="left" if column.is_name or column is columns[-1] else "right",
+            no_wrap=True,
+        )
+        shown = [printable(c, room) for c in column.cells] if column.is_name else column.cells
+        styles = column.styles or [""] * len(shown)
+        cells.append([text(cell, style=style) for cell, style in zip(shown, styles, strict=True)])
+    for row in zip(*cells, strict=True):
+        table.add_row(*row)
+    console.print(table)
+    if caption and sys.stdout.isatty():
+        console.print(text(caption, style="dim"))
+
+
+def decimal(value: float) -> str:
+    """Three decimals, or more where they would be zeros.
+
+    Examples
+    --------
+    >>> decimal(0.07787), decimal(0.0047), decimal(0.0)
+    ('0.078', '0.0047', '0')
+    """
+    if value == 0:
+        return "0"
+    return (
+        f"{value:.3f}"
+        if abs(value) >= 0.01
+        else f"{value:.2g}"
+        if abs(value) < 0.001
+        else f"{value:.4f}"
+    )
+
+
+def p_text(p: float) -> str:
+    """A p-value for people.
+
+    Examples
+    --------
+    >>> p_text(0.0004), p_text(0.034), p_text(0.4)
+    ('<0.001', '0.034', '0.40')
+    """
+    return "<0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def _width(column: Column) -> int:
+    return max(map(len, (column.heading, *column.cells)))

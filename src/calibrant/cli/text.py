@@ -1,0 +1,88 @@
+"""Text for a terminal: what comes from data can neither move the cursor nor fill the screen."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Mapping
+
+__all__ = ["count", "in_command_words", "note", "printable", "wrapped"]
+
+LONGEST_MESSAGE = 4_000
+_OPTION = re.compile(
+    r"`(from_logits|percent|pos_label|labels|on_invalid|scale|sample_weight|cluster|by|confidence"
+    r'|margin|seed|nodes)(?:=(?:True|"?([^"`]*)"?))?`'
+)
+_OPTION_NAME = {"sample_weight": "--weight"}
+
+
+def printable(value: object, limit: int = 60) -> str:
+    r"""The value as text without control characters, cut at `limit`.
+
+    Escape sequences, line breaks, and marks that reorder or hide text are spelled out, so that a name
+    in a file cannot paint over the table that shows it.
+
+    Examples
+    --------
+    >>> printable("\x1b[31mred")
+    '\\x1b[31mred'
+    >>> printable("a" * 100, limit=5)
+    'aaaa…'
+    """
+    text = str(value)
+    cut = len(text) > limit
+    text = text[:limit]
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+        cut = cut or len(text) > limit
+    return text[: limit - 1] + "…" if cut else text
+
+
+def in_command_words(message: str, columns: Mapping[str, str | None]) -> str:
+    """A message of the library in the words of the command line: its options, the file's columns.
+
+    Examples
+    --------
+    >>> in_command_words("`y_prob` is wrong: pass `percent=True`.", {"y_prob": "p"})
+    "column 'p' is wrong: pass `--percent`."
+    """
+
+    def spoken(match: re.Match[str]) -> str:
+        name = _OPTION_NAME.get(match[1], "--" + match[1].replace("_", "-"))
+        return f"`{name} {match[2]}`" if match[2] else f"`{name}`"
+
+    for argument, column in columns.items():
+        if column is not None:
+            message = message.replace(f"`{argument}`", f"column {printable(column)!r}")
+    return _OPTION.sub(spoken, message)
+
+
+def wrapped(message: str, width: int | None = None) -> str:
+    """The message without control characters, its lines broken between words on a terminal."""
+    lines = [printable(line, LONGEST_MESSAGE) for line in message.splitlines()[:40]]
+    if width is None and sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+    if width is None:
+        return "\n".join(lines)
+    return "\n".join(
+        textwrap.fill(line, max(width, 20), break_on_hyphens=False, subsequent_indent="  ")
+        for line in lines
+    )
+
+
+def note(message: str) -> None:
+    """Say something on standard error, beside the result and never in it."""
+    print(wrapped(message), file=sys.stderr, flush=True)
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> count(1, "row"), count(12345, "row")
+    ('1 row', '12,345 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,67 @@
+"""Whatever goes wrong, as one readable message and an exit code; the traceback only on request."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from calibrant.cli.text import note
+from calibrant.errors import CalibrationError
+
+__all__ = [
+    "FAULT",
+    "INTERRUPTED",
+    "INVALID",
+    "LIMIT_EXCEEDED",
+    "LIMIT_NOT_SHOWN",
+    "Interrupted",
+    "presented",
+]
+
+FAULT = 1
+INVALID = 2
+LIMIT_EXCEEDED = 3
+LIMIT_NOT_SHOWN = 4
+INTERRUPTED = 130
+
+
+class Interrupted(Exception):
+    """Ctrl-C inside a verb, in a form that typer passes on."""
+
+
+@contextmanager
+def presented(*, debug: bool) -> Iterator[None]:
+    """Turn exceptions into a message on standard error and an exit code."""
+    try:
+        yield
+    except (KeyboardInterrupt, Interrupted):
+        _say("Interrupted; nothing was left half-written.", debug=debug)
+        sys.exit(INTERRUPTED)
+    except (CalibrationError, OSError, MemoryError) as error:
+        _say(f"Error: {_sentence(error)}", debug=debug)
+        sys.exit(INVALID)
+    except Exception as error:
+        _say(
+            f"Error: calibrant failed unexpectedly ({type(error).__name__}: {error}). This is a fault "
+            "in calibrant, not in the file; `--debug` shows where.",
+            debug=debug,
+        )
+        sys.exit(FAULT)
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, OSError) and not isinstance(error, CalibrationError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror}."
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this file."
+    return str(error)
+
+
+def _say(message: str, *, debug: bool) -> None:
+    if debug:
+        import traceback
+
+        traceback.print_exc()
+    note(message)

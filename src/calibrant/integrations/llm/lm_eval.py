@@ -1,0 +1,161 @@
+"""Sample logs of lm-evaluation-harness (`--log_samples`)."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+from calibrant.errors import InputError
+from calibrant.integrations.llm.answers import Answer, Answers, collected
+from calibrant.integrations.llm.confidence import as_credit, is_refusal, stated_confidence
+from calibrant.integrations.llm.reading import Lines
+
+__all__ = ["lm_eval_answers"]
+
+WORDS = {
+    "choices": "share of the chosen answer in the likelihoods of all choices",
+    "normalised": "share of the chosen answer in the likelihoods per character of all choices",
+    "stated": "confidence stated in the text",
+}
+METRICS = {
+    "choices": ("acc",),
+    "normalised": ("acc_norm",),
+    "stated": ("exact_match", "acc", "pass@1", "correct"),
+}
+Row = dict[str, Any]
+
+
+def lm_eval_answers(
+    path: Path, lines: Lines, *, probability: str | None, metric: str | None, filter: str | None
+) -> Answers:
+    """The answers of such a log, from the likelihoods of the choices or from the text."""
+    rows = _of_one_filter(path, list(lines), filter)
+    if not rows:
+        raise InputError(f"{path} must hold samples; it has none.")
+    if probability is None:
+        probability = "choices" if _likelihoods(rows[0][1]) else "stated"
+    if probability not in WORDS:
+        raise InputError(
+            f"`probability` of an lm-eval log must be one of {', '.join(WORDS)}; got {probability!r}."
+        )
+    scored = _metric(path, rows[0][1], probability, metric)
+    task = _task(path)
+
+    def answer(number: int, row: Row) -> Answer:
+        where = f"{path}, line {number}"
+        if "doc_id" not in row or scored not in row:
+            raise InputError(f"{where} must have 'doc_id' and {scored!r}, as the other samples do.")
+        text = _text(row)
+        return Answer(
+            question=f"{task}/{row['doc_id']}",
+            probability=(
+                stated_confidence(text)
+                if probability == "stated"
+                else _share(row, where, per_character=probability == "normalised")
+            ),
+            correct=as_credit(row[scored], where),
+            abstained=probability == "stated" and is_refusal(text),
+            groups={"task": task},
+        )
+
+    return collected(
+        [answer(number, row) for number, row in rows],
+        probability=f"{WORDS[probability]}; right by {scored!r}",
+        where=str(path),
+    )
+
+
+def _of_one_filter(
+    path: Path, rows: list[tuple[int, Row]], filter: str | None
+) -> list[tuple[int, Row]]:
+    filters = list(dict.fromkeys(str(row.get("filter", "none")) for _, row in rows))
+    if filter is None and len(filters) > 1:
+        raise InputError(
+            f"{path} scores each answer by {len(filters)} filters: {', '.join(map(repr, filters))}. "
+            "Choose one with `filter=`."
+        )
+    if filter is not None and filter not in filters:
+        raise InputError(f"{path} has the filters {', '.join(map(repr, filters))}; got {filter!r}.")
+    wanted = filter or (filters[0] if filters else None)
+    return [(number, row) for number, row in rows if str(row.get("filter", "none")) == wanted]
+
+
+def _metric(path: Path, row: Row, probability: str, metric: str | None) -> str:
+    known = (metric,) if metric is not None else METRICS[probability]
+    for name in known:
+        if name in row:
+            return name
+    metrics = row.get("metrics")
+    present = metrics if isinstance(metrics, list) else _numeric_fields(row)
+    raise InputError(
+        f"{path} must score its samples by {' or '.join(map(repr, known))}; it has "
+        f"{', '.join(map(repr, present)) or 'no metric'}. Name one with `correct=`."
+    )
+
+
+def _numeric_fields(row: Row) -> list[str]:
+    return [name for name, value in row.items() if isinstance(value, bool | int | float)]
+
+
+def _likelihoods(row: Row) -> list[float]:
+    """Log-likelihoods of the choices; empty where the task generates text.
+
+    The harness writes a pair (log-likelihood, is greedy) for each choice, as numbers or as text.
+    """
+    found = []
+    responses = row.get("filtered_resps")
+    for pair in responses if isinstance(responses, list) else []:
+        if not isinstance(pair, list) or len(pair) != 2 or str(pair[1]) not in _GREEDY:
+            return []
+        try:
+            found.append(float(pair[0]))
+        except (TypeError, ValueError):
+            return []
+    return found
+
+
+_GREEDY = {"True", "False", "0", "1", "0.0", "1.0"}
+
+
+def _share(row: Row, where: str, *, per_character: bool) -> float:
+    scores = _likelihoods(row)
+    if len(scores) < 2 or not all(math.isfinite(score) for score in scores):
+        raise InputError(
+            f"{where} must have the finite log-likelihoods of at least two choices in "
+            f"'filtered_resps'; it has {len(scores)}. A probability of one given text says nothing "
+            "of the answer that the model would have chosen."
+        )
+    if per_character:
+        lengths = _choice_lengths(row)
+        if len(lengths) != len(scores):
+            raise InputError(f"{where} must give the text of each choice in 'arguments'.")
+        scores = [score / length for score, length in zip(scores, lengths, strict=True)]
+    best = max(scores)
+    return 1.0 / sum(math.exp(score - best) for score in scores)
+
+
+def _choice_lengths(row: Row) -> list[int]:
+    arguments = row.get("arguments")
+    pairs = list(arguments.values()) if isinstance(arguments, dict) else arguments
+    lengths = []
+    for pair in pairs if isinstance(pairs, list) else []:
+        choice = pair.get("arg_1") if isinstance(pair, dict) else pair[1] if len(pair) > 1 else None
+        if isinstance(choice, str) and choice.strip():
+            lengths.append(len(choice.strip()))
+    return lengths
+
+
+def _text(row: Row) -> str:
+    responses = row.get("resps")
+    while isinstance(responses, list) and responses:
+        responses = responses[0]
+    return responses if isinstance(responses, str) else ""
+
+
+def _task(path: Path) -> str:
+    """The task in `samples_<task>_<time>.jsonl`."""
+    stem = path.name.split(".jsonl")[0]
+    match = re.fullmatch(r"samples_(.+?)(?:_\d{4}-\d\d-\d\dT.*)?", stem)
+    return match[1] if match else stem

@@ -1,0 +1,68 @@
+"""Running the command in this process, on files made here."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from calibrant.cli import main
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Finished]
+
+
+@pytest.fixture
+def calibrant(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run `calibrant` with these words, perhaps with bytes on standard input."""
+
+    def run(*words: str | Path, stdin: bytes | None = None) -> Finished:
+        if stdin is not None:
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main([str(word) for word in words])
+        printed = capsys.readouterr()
+        code = ended.value.code
+        return Finished(code if isinstance(code, int) else 0, printed.out, printed.err)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def rows() -> dict[str, np.ndarray]:
+    """Two models on 400 rows: one calibrated, one that halves every probability."""
+    draw = np.random.default_rng(7)
+    truth = draw.uniform(0.05, 0.95, 400)
+    y = (draw.uniform(size=400) < truth).astype(np.int64)
+    model = np.array(["good", "halved"])[np.arange(400) % 2]
+    return {
+        "p": np.where(model == "good", truth, truth / 2),
+        "y": y,
+        "model": model,
+        "day": np.arange(400) // 100,
+        "w": draw.uniform(0.5, 2.0, 400),
+    }
+
+
+@pytest.fixture
+def parquet(tmp_path: Path, rows: dict[str, np.ndarray]) -> Path:
+    path = tmp_path / "preds.parquet"
+    pyarrow.parquet.write_table(pyarrow.table(rows), path)
+    return path

@@ -1,0 +1,256 @@
+"""What the command reads, how it finds columns, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+import calibrant as cal
+from calibrant.cli.text import in_command_words, printable
+
+CSV = b"p,y\n0.2,0\n0.7,1\n0.9,1\n"
+
+
+def scanned(calibrant, path, *words, **more):
+    """The sketch that `calibrant scan` prints."""
+    done = calibrant("scan", path, "-o", "-", *words, **more)
+    assert done.code == 0, done.err
+    return cal.sketch.wire.from_json(done.out)
+
+
+def test_every_format_gives_the_same_sketch(calibrant, tmp_path, rows) -> None:
+    table = pyarrow.table({"p": rows["p"], "y": rows["y"]})
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    pyarrow.csv.write_csv(table, tmp_path / "a.csv")
+    pyarrow.feather.write_feather(table, tmp_path / "a.arrow", compression="uncompressed")
+    lines = "".join(json.dumps(row) + "\n" for row in table.to_pylist())
+    (tmp_path / "a.jsonl").write_text(lines)
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    (tmp_path / "a.tsv").write_text((tmp_path / "a.csv").read_text().replace(",", "\t"))
+    expected = cal.Sketch.from_arrays(rows["y"], rows["p"])
+    for name in ("a.parquet", "a.csv", "a.arrow", "a.jsonl", "a.jsonl.gz", "a.tsv"):
+        assert scanned(calibrant, tmp_path / name) == expected, name
+    for name in ("a.parquet", "a.csv", "a.arrow", "a.jsonl", "a.tsv"):
+        stdin = (tmp_path / name).read_bytes()
+        assert scanned(calibrant, "-", stdin=stdin) == expected, name
+
+
+def test_it_says_which_columns_it_chose(calibrant, parquet) -> None:
+    done = calibrant("scan", parquet, "-o", "-")
+    assert "predictions from column 'p' and outcomes from 'y'" in done.err
+    assert calibrant("scan", parquet, "-o", "-", "--prob", "p", "--label", "y").err.startswith(
+        "Wrote"
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (
+            "a,b",
+            "which column of x.csv holds the predictions? No name says so: 'a', 'b'. .*--prob NAME",
+        ),
+        ("p,score,y", "Several could hold them: 'p', 'score'"),
+        ("p,b", "holds the outcomes? No name says so: 'p', 'b'. .*--label NAME"),
+    ],
+)
+def test_columns_that_are_not_obvious_are_listed(calibrant, tmp_path, header, message) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(header + "\n" + ",".join("1" * len(header.split(","))) + "\n")
+    done = calibrant("scan", path, "-o", "-")
+    assert done.code == 2
+    assert done.err.startswith("Error: which column")
+    for piece in message.split(" .*"):
+        assert piece in done.err
+
+
+def test_a_column_that_does_not_exist(calibrant, parquet) -> None:
+    done = calibrant("scan", parquet, "-o", "-", "--by", "modell")
+    assert done.code == 2
+    assert "must have a column 'modell'" in done.err
+    assert "Did you mean 'model'?" in done.err
+
+
+def test_values_that_need_an_option(calibrant, tmp_path) -> None:
+    path = tmp_path / "x.csv"
+
+    def refused(text: str, cure: str) -> None:
+        path.write_text(text)
+        done = calibrant("scan", path, "-o", "-")
+        assert (done.code, done.out) == (2, "")
+        assert done.err.count("Error") == 1
+        assert cure in done.err
+        assert "Traceback" not in done.err
+
+    refused("p,y\n40,0\n70,1\n", "`--percent`")
+    refused("p,y\n-3.2,0\n2.5,1\n0.1,0\n", "`--from-logits`")
+    refused("p,y\n0.5,no\n0.7,yes\n", "`--pos-label`")
+    refused("p,y\n0.5,-1\n0.7,1\n", "`--pos-label`")
+    refused("p,y\n0.5,0.5\n0.7,1\n0.7,0\n", "`--labels soft`")
+    refused("p,y\n,0\n0.7,1\n", "`--on-invalid drop`")
+    refused("p,y\n0.5,0\nhigh,1\n", "line 3")
+    refused("p,y\n0.5,0\n0.7,1,1\n", "line 3")
+    refused("p,y\n", "the source has none")
+    refused("", "empty")
+
+
+def test_options_that_read_values(calibrant, tmp_path) -> None:
+    path = tmp_path / "x.csv"
+    expected = cal.Sketch.from_arrays([0, 1], [0.25, 0.75])
+    for text, words in [
+        ("p,y\n25,0\n75,1\n", ["--percent"]),
+        ("p,y\n0.25,no\n0.75,yes\n", ["--pos-label", "yes"]),
+        ("p,y\n0.25,-1\n0.75,1\n", ["--pos-label", "1"]),
+        ("p,y\n0.25,false\n0.75,true\n", ["--pos-label", "true"]),
+    ]:
+        path.write_text(text)
+        assert scanned(calibrant, path, *words) == expected, words
+    path.write_text("p,y\n0,0\n1.0986122886681098,1\n")
+    assert scanned(calibrant, path, "--from-logits").n == 2
+    path.write_text("p,y\n0.5,0.5\n0.7,1\n")
+    assert scanned(calibrant, path, "--labels", "soft").weighted
+    path.write_text("p,y\n0.25,0\n,1\n0.75,1\n7,1\n")
+    sketch = scanned(calibrant, path, "--on-invalid", "drop")
+    assert dict(sketch.dropped) == {"missing prediction": 1, "prediction out of range": 1}
+    assert "2 rows dropped" in calibrant("scan", path, "-o", "-", "--on-invalid", "drop").err
+
+
+def test_a_label_that_does_not_occur(calibrant, tmp_path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(CSV)
+    done = calibrant("scan", path, "-o", "-", "--pos-label", "yes")
+    assert done.code == 2
+    assert "`--pos-label` must be one of the labels" in done.err
+
+
+def test_classes(calibrant, tmp_path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("p_cat,p_dog,p_owl,label\n.7,.2,.1,cat\n.2,.5,.3,owl\n")
+    words = ["--prob", "p_*", "--multiclass"]
+    assert scanned(calibrant, path, *words, "confidence").n == 2
+    assert list(scanned(calibrant, path, *words, "classwise")) == ["cat", "dog", "owl"]
+    assert list(scanned(calibrant, path, *words, "top-label")) == ["cat", "dog"]
+    lines = tmp_path / "x.jsonl"
+    lines.write_text(
+        '{"probs": [0.7, 0.2, 0.1], "label": 0}\n{"probs": [0.2, 0.5, 0.3], "label": 2}\n'
+    )
+    assert scanned(calibrant, lines, "--multiclass", "confidence").n == 2
+    done = calibrant("scan", path, "-o", "-", "--prob", "p_cat", "--multiclass", "confidence")
+    assert "one column per class" in done.err
+    done = calibrant("scan", path, "-o", "-", *words, "confidence", "--percent")
+    assert "leave out `--percent`" in done.err
+
+
+def test_groups_weights_and_several_models(calibrant, parquet, rows) -> None:
+    sketches = scanned(calibrant, parquet, "--by", "model,day")
+    assert sketches.by == ("model", "day")
+    assert len(sketches) == 8
+    assert scanned(calibrant, parquet, "--weight", "w").weighted
+    path = parquet.with_name("wide.parquet")
+    pyarrow.parquet.write_table(
+        pyarrow.table({"y": rows["y"], "a": rows["p"], "b": rows["p"] / 2}), path
+    )
+    wide = scanned(calibrant, path, "--prob", "a", "--prob", "b")
+    assert list(wide) == ["a", "b"]
+    assert wide["b"] == cal.Sketch.from_arrays(rows["y"], rows["p"] / 2)
+
+
+def test_files_apart_or_together(calibrant, tmp_path) -> None:
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_bytes(CSV)
+    assert scanned(calibrant, tmp_path / "*.csv").n == 6
+    assert list(scanned(calibrant, tmp_path, "--per-file")) == ["a.csv", "b.csv"]
+
+
+def test_sketches_merge(calibrant, tmp_path, parquet, rows) -> None:
+    one, two = tmp_path / "1.parquet", tmp_path / "2.json"
+    assert calibrant("scan", parquet, "--by", "model", "-o", one).code == 0
+    assert calibrant("scan", parquet, "--by", "model", "-o", two).code == 0
+    done = calibrant("merge", one, two, "-o", "-")
+    both = cal.sketch.wire.from_json(done.out)
+    assert both["good"].n == 400
+    assert "800 rows in 2 groups" in done.err
+    done = calibrant("merge", one, parquet, "-o", "-")
+    assert (done.code, "is none" in done.err) == (2, True)
+    done = calibrant("merge", one, "-o", tmp_path / "x.txt")
+    assert (done.code, ".parquet or .json" in done.err) == (2, True)
+    done = calibrant("scan", one, "-o", "-", "--percent")
+    assert (done.code, "already holds" in done.err) == (2, True)
+    assert list(scanned(calibrant, one, "--by", "model")) == ["good", "halved"]
+    done = calibrant("scan", one, parquet, "-o", "-")
+    assert (done.code, "of one kind" in done.err) == (2, True)
+
+
+def test_what_is_not_there_or_not_readable(calibrant, tmp_path, parquet) -> None:
+    done = calibrant("scan", tmp_path / "nothing.csv", "-o", "-")
+    assert (done.code, "exist" in done.err) == (2, True)
+    cut = tmp_path / "cut.parquet"
+    cut.write_bytes(parquet.read_bytes()[:500])
+    done = calibrant("scan", cut, "-o", "-")
+    assert (done.code, "cut.parquet" in done.err) == (2, True)
+    done = calibrant("scan", "-", "-o", "-", stdin=b"")
+    assert (done.code, "must not be empty" in done.err) == (2, True)
+    done = calibrant("scan", "-", "-", "-o", "-", stdin=CSV)
+    assert (done.code, "read once" in done.err) == (2, True)
+    done = calibrant("scan", "-", "-o", "-", stdin=gzip.compress(CSV))
+    assert (done.code, "compressed" in done.err) == (2, True)
+    done = calibrant("scan", parquet, "-o", tmp_path / "no" / "such" / "folder.json")
+    assert (done.code, "No such file or directory" in done.err) == (2, True)
+
+
+def test_debug_shows_the_traceback_and_keeps_the_message(calibrant, tmp_path) -> None:
+    for words in (["--debug", "scan"], ["scan", "--debug"]):
+        done = calibrant(*words, tmp_path / "nothing.csv", "-o", "-")
+        assert done.code == 2
+        assert "Traceback" in done.err
+        assert done.err.splitlines()[-1].startswith("Error: ")
+
+
+def test_wrong_options_are_refused(calibrant, parquet) -> None:
+    for words in (["scan", parquet], ["scam"], ["scan", parquet, "-o", "-", "--on-invalid", "x"]):
+        done = calibrant(*words)
+        assert done.code == 2
+        assert "Traceback" not in done.err
+    assert calibrant("--version").out.startswith("calibrant 0.")
+    assert "Exit codes" in calibrant("--help").out
+
+
+@pytest.mark.parametrize(
+    "name", ["\x1b]0;owned\x07", "\x1b[2Jgone", "a\rb", "\u202egnp", "x" * 10_000_000]
+)
+def test_names_cannot_touch_the_terminal(calibrant, tmp_path, name) -> None:
+    path = tmp_path / "x.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({name: [0.5], "y": np.array([1]), "g": [name]}), path)
+    done = calibrant("scan", path, "-o", "-")
+    assert done.code == 2
+    assert len(done.err) < 6000
+    assert all(c.isprintable() or c == "\n" for c in done.err)
+
+
+def test_text_for_terminals() -> None:
+    assert printable("\x9b31m") == "\\x9b31m"
+    assert printable("naïve 模型") == "naïve 模型"
+    assert in_command_words('`y_true` and `labels="soft"` or `scale=`', {"y_true": None}) == (
+        "`y_true` and `--labels soft` or `--scale`"
+    )
+
+
+def test_datasets(calibrant, tmp_path: Path, monkeypatch) -> None:
+    listed = calibrant("datasets", "--json")
+    assert "imagenet_resnet34" in [each["name"] for each in json.loads(listed.out)["datasets"]]
+    assert "solar_flares_daffs_c1" in calibrant("datasets").out
+    assert "licence" in calibrant("datasets", "solar_flares_daffs_c1").out
+    done = calibrant("datasets", "solar_flare")
+    assert (done.code, "did you mean" in done.err) == (2, True)
+    done = calibrant("datasets", "-o", tmp_path / "x.csv")
+    assert (done.code, "name it" in done.err) == (2, True)
+    done = calibrant("datasets", "solar_flares_daffs_c1", "-o", tmp_path / "x.xlsx")
+    assert (done.code, ".parquet or .csv" in done.err) == (2, True)
