@@ -1,0 +1,130 @@
+"""Cost against rows, groups and resamples, and a trillion rows worked out on paper.
+
+python -m bench.scale              # to a billion rows
+python -m bench.scale --reduced    # to ten million, for CI
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+
+import matplotlib
+
+from bench import costs, pages
+from bench.scale import growth
+from calibrant.sketch.table import DEFAULT_NODES, FRACTION_BITS
+
+matplotlib.use("Agg")
+
+
+def picture(grown: growth.Growth, folder: Path) -> str:
+    """Seconds against size, both logarithmic, with the line of the physical limit."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+    axes.loglog(grown.sizes, grown.seconds, "o-", color="#0b6e99", label="calibrant")
+    axes.loglog(grown.sizes, grown.limit, "--", color="#999999", label=grown.limit_is)
+    axes.set_xlabel(grown.what)
+    axes.set_ylabel("seconds")
+    axes.legend(frameon=False)
+    axes.grid(alpha=0.3)
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"scale-{grown.what}.svg"
+    figure.savefig(folder / name, metadata={"Date": None})
+    plt.close(figure)
+    return name
+
+
+def table(grown: growth.Growth) -> pages.Table:
+    rows = [
+        [
+            f"{size:,}",
+            costs.seconds(own),
+            f"{own / size * 1e9:,.3g} ns",
+            costs.seconds(least),
+            f"{own / least:,.1f}",
+        ]
+        for size, own, least in zip(grown.sizes, grown.seconds, grown.limit, strict=True)
+    ]
+    return pages.Table(
+        f"Cost against {grown.what}",
+        [grown.what, "calibrant", "each", "physical limit", "times the limit"],
+        rows,
+        [f"Physical limit: {grown.limit_is}."],
+    )
+
+
+def trillion(measured: growth.Constants) -> list[pages.Table | pages.Text]:
+    """10¹² rows in 10⁴ partitions, one sketch each, merged as a tree."""
+    total, partitions = 10**12, 10**4
+    depth = math.ceil(math.log2(partitions))
+    moved = partitions * measured.sketch_bytes
+    capacity = 2**63 / (2**FRACTION_BITS / DEFAULT_NODES)
+    rows = []
+    for cores in (64, 1_000, 10_000):
+        fill = total * measured.fill_ns * 1e-9 / cores
+        merging = depth * measured.merge_s + partitions / cores * measured.merge_s
+        read = 5 * total / cores / 1e9
+        rows.append(
+            [
+                f"{cores:,}",
+                costs.seconds(fill),
+                costs.seconds(merging),
+                costs.seconds(measured.solve_s),
+                costs.seconds(fill + merging + measured.solve_s),
+                f"{read:,.2f} GB",
+            ]
+        )
+    body = (
+        f"Measured here: a row costs {measured.fill_ns:.2f} ns of one core with every check; adding two full "
+        f"sketches {costs.seconds(measured.merge_s)}; the answer from a sketch "
+        f"{costs.seconds(measured.solve_s)}; a full sketch on the wire "
+        f"{measured.sketch_bytes / 1e6:.2f} MB. A trillion rows of float32 and uint8 are 5 TB. In "
+        f"{partitions:,} partitions they leave {partitions:,} sketches, {moved / 1e9:.1f} GB in all, "
+        f"and a tree of {depth} levels adds them up: integers, so that the result is the same to the "
+        f"bit whatever the tree. One cell holds {capacity:.1e} rows before int64 would overflow (which "
+        "is refused), so a trillion rows fit even if every prediction is the same. The times leave "
+        "out reading: the last column is what each core has to read."
+    )
+    return [
+        pages.Text("A trillion rows, on paper", body),
+        pages.Table(
+            "What it takes",
+            ["cores", "fill", "merge", "answer", "in all", "read by each core"],
+            rows,
+        ),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--reduced", action="store_true", help="to ten million rows, for CI")
+    reduced = parser.parse_args().reduced
+    folder = pages.place(reduced)
+    grown = [
+        growth.rows([10**k for k in range(3, 8 if reduced else 10)]),
+        growth.groups(
+            [10**k for k in range(4 if reduced else 6)], 300_000 if reduced else 3_000_000
+        ),
+        growth.resamples([10**k for k in range(1, 3 if reduced else 5)]),
+    ]
+    measured = growth.constants(grown[0])
+    pages.save("scale", {"growth": [vars(one) for one in grown], "constants": vars(measured)})
+    sections: list[pages.Table | pages.Figure | pages.Text] = []
+    for one in grown:
+        sections.append(table(one))
+        sections.append(pages.Figure(f"Seconds against {one.what}", picture(one, folder)))
+    page = pages.Page(
+        "scale",
+        "From a thousand rows to a trillion",
+        "python -m bench.scale" + (" --reduced" if reduced else ""),
+        "Rows are drawn in blocks and never all in memory; after the pass nothing depends on them.",
+        [*sections, *trillion(measured)],
+    )
+    print(page.write(folder).read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()
