@@ -53,10 +53,12 @@ evidence: $(STAMP)
 	$(BIN)/python -m bench.environments
 	$(BIN)/python -m bench.speed
 	$(BIN)/python -m bench.peers
+	$(BIN)/python -m bench.scale
 
 evidence-quick: $(STAMP)
 	$(BIN)/python -m bench.speed --reduced
 	$(BIN)/python -m bench.peers --reduced
+	$(BIN)/python -m bench.scale --reduced
 
 clean:
 	rm -rf $(VENV) build dist site demo

@@ -46,6 +46,15 @@ def _calibrant(y: Any, p: Any) -> float:
     return calibrant.smooth_ece(y, p)
 
 
+def _calibrant_interval(y: Any, p: Any) -> tuple[float, float]:
+    from calibrant import Sketch, smooth_ece
+    from calibrant.inference.interval import interval
+
+    sketch = Sketch.from_arrays(y, p)
+    found = interval(sketch, smooth_ece(sketch))
+    return found.low, found.high
+
+
 def _relplot(y: Any, p: Any) -> float:
     import relplot
 
@@ -173,7 +182,10 @@ def _model_diagnostics(y: Any, p: Any) -> float:
 PEERS = {
     peer.name: peer
     for peer in (
-        Peer("calibrant", "calibrant", "calibrant", "smooth_ece", "smooth", _calibrant),
+        Peer(
+            "calibrant", "calibrant", "calibrant", "smooth_ece", "smooth", _calibrant,
+            interval=_calibrant_interval,
+        ),
         Peer(
             "relplot", "relplot", "relplot", "smECE", "smooth", _relplot,
             interval=_relplot_interval,

@@ -50,9 +50,18 @@ def test_calibrant_refuses_every_input_that_cannot_be_right():
     assert len(said.rows) == len(answers)
 
 
+def test_intervals_come_back_one_a_sample(tmp_path):
+    drawn = [datasets.generate("overconfident", 500, seed=seed) for seed in range(2)]
+    np.save(tmp_path / "p.npy", np.stack([one.p for one in drawn]))
+    np.save(tmp_path / "y.npy", np.stack([one.y for one in drawn]))
+    answer = ask("calibrant", "intervals", p=str(tmp_path / "p.npy"), y=str(tmp_path / "y.npy"))
+    for low, high in answer["intervals"]:
+        assert 0 <= low < high < 1
+
+
 def test_a_failure_is_told_and_not_swallowed(rows):
-    with pytest.raises(NoAnswer, match="gives no interval"):
-        ask("calibrant", "intervals", p=rows[1], y=rows[2])
+    with pytest.raises(NoAnswer, match="FileNotFoundError"):
+        ask("calibrant", "values", files={"drawn": [rows[1], "nowhere.npy"]})
 
 
 def test_every_peer_has_an_environment_with_its_pinned_version():
