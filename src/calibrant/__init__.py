@@ -12,16 +12,22 @@ _HOME = {
     "InputError": "errors",
     "MergeError": "errors",
     "MissingDependency": "errors",
+    "RandomizedRecalibrator": "recalibration.randomized",
+    "Scale": "inputs.scales",
     "Sketch": "sketch.table",
     "Sketches": "sketch.groups",
+    "SmoothRecalibrator": "recalibration.smooth",
     "classwise": "sketch.multiclass",
     "confidence": "inputs.multiclass",
+    "distance_to_calibration": "measures.distance",
     "load": "sketch.wire",
+    "load_recalibrator": "recalibration.interface",
     "save": "sketch.wire",
-    "top_label": "sketch.multiclass",
     "scan": "sources.scan",
     "smooth_ece": "measures.smooth_ece",
     "smooth_ece_result": "measures.smooth_ece",
+    "top_label": "sketch.multiclass",
+    "weak_calibration_error": "measures.weak",
 }
 
 __all__ = ["__version__", *_HOME]

@@ -1,0 +1,249 @@
+"""What every recalibrator is: a map from p to p', learned from data, kept in a file that is no pickle."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import CalibrationError, InputError
+from calibrant.inputs.pairs import Pairs, as_pairs
+from calibrant.inputs.scales import Scale, as_scale
+from calibrant.sketch.atoms import Atoms
+from calibrant.sketch.table import Sketch, as_sketch
+
+__all__ = ["FitOptions", "Recalibrator", "Training", "load_recalibrator"]
+
+Floats = NDArray[np.float64]
+State = dict[str, Any]
+
+FORMAT = "calibrant.recalibrator"
+VERSION = 1
+
+
+class FitOptions(TypedDict, total=False):
+    """How `fit` reads outcomes and rows that break a rule; see `InputOptions`."""
+
+    pos_label: Any
+    labels: Literal["binary", "soft"]
+    on_invalid: Literal["raise", "drop"]
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """The rows that a recalibrator learns from: arrays, or a sketch of them."""
+
+    rows: Pairs | Sketch
+
+    @classmethod
+    def of(cls, y_prob: Any, y_true: Any, sample_weight: Any, options: FitOptions) -> Training:
+        """Check `(y_prob, y_true)`, or take a Sketch alone."""
+        if isinstance(y_prob, Sketch):
+            return cls(as_sketch(y_prob, y_true, sample_weight=sample_weight, **options))
+        if y_true is None:
+            raise InputError("`y_true` is missing: call fit(y_prob, y_true), or fit(sketch).")
+        return cls(as_pairs(y_true, y_prob, sample_weight=sample_weight, **options))
+
+    @cached_property
+    def atoms(self) -> Atoms:
+        """Distinct predictions with the weight of each outcome."""
+        if isinstance(self.rows, Sketch):
+            return Atoms.from_sketch(self.rows)
+        return Atoms.from_pairs(self.rows)
+
+    def sketch(self, scale: str | Scale) -> Sketch:
+        """The rows on the grid of a scale; a sketch must have been made on it."""
+        if isinstance(self.rows, Sketch):
+            return as_sketch(self.rows, scale=as_scale(scale))
+        return Sketch.from_pairs(self.rows, scale=as_scale(scale, base_rate=self.atoms.base_rate))
+
+    def require_both_outcomes(self, name: str) -> None:
+        """Refuse rows with one outcome only: nothing can be learned from them."""
+        seen = self.atoms.mass.sum(axis=0) > 0
+        if not seen.all():
+            raise InputError(
+                f"{name} needs rows with the event and rows without it; all {self.atoms.n} rows "
+                f"have outcome {int(seen[1])}."
+            )
+
+
+class Recalibrator(ABC):
+    """A map from predictions to better calibrated predictions.
+
+    Subclasses are dataclasses whose fields are the settings; what they learn is plain numbers.
+    """
+
+    kind: ClassVar[str]
+    _kinds: ClassVar[dict[str, type[Recalibrator]]] = {}
+    _state: State | None = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "kind" in cls.__dict__:
+            Recalibrator._kinds[cls.kind] = cls
+
+    def fit(
+        self,
+        y_prob: Any,
+        y_true: Any = None,
+        sample_weight: Any = None,
+        **options: Unpack[FitOptions],
+    ) -> Self:
+        """Learn the map from predictions and outcomes, or from a Sketch alone.
+
+        Parameters
+        ----------
+        y_prob : array or Sketch
+            Predictions first, as in scikit-learn's `fit(X, y)`.
+        y_true : array
+            Outcomes, 0 or 1.
+        sample_weight : array
+            Importance of each row.
+        **options
+            How to read the arrays (see `FitOptions`).
+        """
+        training = Training.of(y_prob, y_true, sample_weight, options)
+        training.require_both_outcomes(type(self).__name__)
+        self._state = self._learn(training)
+        return self
+
+    def transform(self, y_prob: Any) -> Floats:
+        """Recalibrated predictions, in the order of `y_prob`."""
+        state = self.state
+        given = np.asarray(y_prob)
+        return self._apply(as_pairs(np.zeros(given.shape[:1]), given).p, state)
+
+    def fit_transform(self, y_prob: Any, y_true: Any, sample_weight: Any = None) -> Floats:
+        """Fit, then transform the same predictions: for a look, not for a fair estimate."""
+        return self.fit(y_prob, y_true, sample_weight).transform(y_prob)
+
+    @property
+    def state(self) -> State:
+        """What was learned; an error before `fit`."""
+        if self._state is None:
+            raise CalibrationError(
+                f"this {type(self).__name__} has not been fitted; call fit(y_prob, y_true) first."
+            )
+        return self._state
+
+    @property
+    def settings(self) -> State:
+        """The constructor's arguments."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write settings and what was learned as JSON; `load_recalibrator` reads it."""
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"format": FORMAT, "version": VERSION, **self.to_dict()}, file)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a recalibrator of this kind from a file."""
+        loaded = load_recalibrator(path)
+        if not isinstance(loaded, cls):
+            raise InputError(
+                f"{os.fspath(path)} holds a {type(loaded).__name__}, not a {cls.__name__}; use "
+                f"{type(loaded).__name__}.load or load_recalibrator."
+            )
+        return loaded
+
+    def to_dict(self) -> State:
+        """Kind, settings and what was learned, as plain values."""
+        settings = {name: _plain(value) for name, value in self.settings.items()}
+        learned = {name: _plain(value) for name, value in self.state.items()}
+        return {"kind": self.kind, "settings": settings, "state": learned}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Recalibrator:
+        """The inverse of `to_dict`."""
+        for module in ("parametric", "randomized", "smooth"):  # each registers its kinds
+            importlib.import_module(f"calibrant.recalibration.{module}")
+        kind = document.get("kind")
+        if not isinstance(kind, str) or kind not in Recalibrator._kinds:
+            raise InputError(
+                f"a recalibrator's kind must be one of {', '.join(sorted(Recalibrator._kinds))}; "
+                f"the file has {kind!r}."
+            )
+        try:
+            made = Recalibrator._kinds[kind]._made_from(document["settings"])
+            made._state = {name: _array(value) for name, value in document["state"].items()}
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"the {kind!r} recalibrator in the file is damaged: {error}."
+            ) from error
+        return made
+
+    @classmethod
+    def _made_from(cls, settings: Mapping[str, Any]) -> Recalibrator:
+        return cls(**settings)
+
+    @abstractmethod
+    def _learn(self, training: Training) -> State:
+        """Plain numbers and arrays from rows."""
+
+    @abstractmethod
+    def _apply(self, p: Floats, state: State) -> Floats:
+        """The map itself, on checked predictions."""
+
+
+def load_recalibrator(path: str | os.PathLike[str]) -> Recalibrator:
+    """Read a recalibrator of any kind from a file that `save` wrote.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from calibrant.recalibration.parametric import PlattRecalibrator
+    >>> platt = PlattRecalibrator().fit([0.2, 0.3, 0.8, 0.9], [0, 1, 0, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     platt.save(folder + "/platt.json")
+    ...     again = load_recalibrator(folder + "/platt.json")
+    >>> bool(again.transform([0.5]) == platt.transform([0.5]))
+    True
+    """
+    with open(path, encoding="utf-8") as file:
+        try:
+            document = json.load(file)
+        except ValueError as error:
+            raise InputError(f"{os.fspath(path)} is not JSON: {error}.") from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise InputError(
+            f"{os.fspath(path)} is not a file that a recalibrator's `save` wrote: its format is not "
+            f"{FORMAT!r}."
+        )
+    if document.get("version") != VERSION:
+        raise InputError(
+            f"{os.fspath(path)} has version {document.get('version')!r} of the format; this "
+            f"calibrant reads version {VERSION}. Upgrade calibrant, or save the file again with the "
+            "version that you have."
+        )
+    return Recalibrator.from_dict(document)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist()}
+    if isinstance(value, Scale):
+        return value.name
+    if isinstance(value, Recalibrator):
+        return {"recalibrator": value.to_dict()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _array(value: Any) -> Any:
+    if isinstance(value, dict) and "array" in value:
+        return np.asarray(value["array"], dtype=np.float64)
+    if isinstance(value, dict) and "recalibrator" in value:
+        return Recalibrator.from_dict(value["recalibrator"])
+    if isinstance(value, list):
+        return [_array(item) for item in value]
+    return value

@@ -1,0 +1,251 @@
+"""Recalibration maps with few parameters, and isotonic regression: SciPy behind one interface."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import CalibrationError, InputError
+from calibrant.inputs.pairs import as_pairs
+from calibrant.recalibration.interface import FitOptions, Recalibrator, State, Training
+from calibrant.sketch.atoms import Atoms
+from calibrant.sketch.table import Sketch
+
+__all__ = [
+    "BetaRecalibrator",
+    "IsotonicRecalibrator",
+    "OffsetRecalibrator",
+    "PlattRecalibrator",
+    "TemperatureRecalibrator",
+]
+
+Floats = NDArray[np.float64]
+
+NEAREST_TO_THE_ENDS = 2.0**-24
+"""Logarithms see predictions of exactly 0 and 1 as this far away: half of float32's spacing at 1."""
+
+
+@dataclass
+class PlattRecalibrator(Recalibrator):
+    """logit p' = slope · logit p + intercept, by maximum likelihood with Platt's targets.
+
+    Notes
+    -----
+    The targets (n₁ + 1)/(n₁ + 2) and 1/(n₀ + 2) in place of 1 and 0 keep the slope finite where the
+    outcomes are separated.
+
+    References
+    ----------
+    Platt, *Probabilistic outputs for support vector machines*, 1999.
+
+    Examples
+    --------
+    >>> platt = PlattRecalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    >>> platt.transform([0.1, 0.9]).round(3)
+    array([0.303, 0.697])
+    """
+
+    kind: ClassVar[str] = "platt"
+
+    def _learn(self, training: Training) -> State:
+        atoms = training.atoms
+        x = _logit(atoms.p)
+        slope, intercept = _fit_logistic(np.stack([x, np.ones_like(x)], axis=1), atoms)
+        return {"slope": slope, "intercept": intercept}
+
+    def _apply(self, p: Floats, state: State) -> Floats:
+        return _expit(state["slope"] * _logit(p) + state["intercept"])
+
+
+@dataclass
+class TemperatureRecalibrator(Recalibrator):
+    """logit p' = logit p / temperature: confidence changes, ½ stays.
+
+    References
+    ----------
+    Guo, Pleiss, Sun and Weinberger, *On calibration of modern neural networks*, 2017.
+
+    Examples
+    --------
+    >>> cooler = TemperatureRecalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    >>> float(cooler.transform([0.5])[0])
+    0.5
+    """
+
+    kind: ClassVar[str] = "temperature"
+
+    def _learn(self, training: Training) -> State:
+        x = _logit(training.atoms.p)[:, None]
+        (slope,) = _fit_logistic(x, training.atoms, bounds=[(1e-6, None)])
+        return {"temperature": 1.0 / slope}
+
+    def _apply(self, p: Floats, state: State) -> Floats:
+        return _expit(_logit(p) / state["temperature"])
+
+
+@dataclass
+class BetaRecalibrator(Recalibrator):
+    """logit p' = a · log p - b · log(1 - p) + c with a, b ≥ 0: Platt with a slope for each end.
+
+    References
+    ----------
+    Kull, Silva Filho and Flach, *Beta calibration*, 2017.
+
+    Examples
+    --------
+    >>> beta = BetaRecalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    >>> sorted(beta.state)
+    ['a', 'b', 'c']
+    """
+
+    kind: ClassVar[str] = "beta"
+
+    def _learn(self, training: Training) -> State:
+        low, high = _logarithms(training.atoms.p)
+        features = np.stack([low, -high, np.ones_like(low)], axis=1)
+        bounds = [(0.0, None), (0.0, None), (None, None)]
+        a, b, c = _fit_logistic(features, training.atoms, bounds=bounds)
+        return {"a": a, "b": b, "c": c}
+
+    def _apply(self, p: Floats, state: State) -> Floats:
+        low, high = _logarithms(p)
+        return _expit(state["a"] * low - state["b"] * high + state["c"])
+
+
+@dataclass
+class OffsetRecalibrator(Recalibrator):
+    """logit p' = logit p + offset, so that the mean prediction is right and the order stays.
+
+    Parameters
+    ----------
+    target_mean : float, optional
+        The event rate to reach, known from elsewhere; `fit` then needs no outcomes. By default the
+        rate of events in the rows.
+
+    Examples
+    --------
+    >>> moved = OffsetRecalibrator(target_mean=0.1).fit([0.2, 0.4, 0.6]).transform([0.2, 0.4, 0.6])
+    >>> round(float(moved.mean()), 9)
+    0.1
+    """
+
+    target_mean: float | None = None
+    kind: ClassVar[str] = "offset"
+
+    def fit(
+        self,
+        y_prob: Any,
+        y_true: Any = None,
+        sample_weight: Any = None,
+        **options: Unpack[FitOptions],
+    ) -> Self:
+        """Learn the offset; without `y_true` where `target_mean` was given."""
+        if self.target_mean is None or isinstance(y_prob, Sketch):
+            return super().fit(y_prob, y_true, sample_weight, **options)
+        if not 0.0 < self.target_mean < 1.0:
+            raise InputError(f"`target_mean` must lie between 0 and 1; got {self.target_mean!r}.")
+        labels = np.zeros(np.asarray(y_prob).shape[:1]) if y_true is None else y_true
+        pairs = as_pairs(labels, y_prob, sample_weight=sample_weight, **options)
+        self._state = self._learn(Training(pairs))
+        return self
+
+    def _learn(self, training: Training) -> State:
+        from scipy.optimize import brentq
+
+        atoms = training.atoms
+        target = atoms.base_rate if self.target_mean is None else self.target_mean
+        weight, x = atoms.mass.sum(axis=1) / atoms.total, _logit(atoms.p)
+
+        def excess(offset: float) -> float:
+            return float(weight @ _expit(x + offset)) - target
+
+        return {"offset": float(brentq(excess, -60.0, 60.0, xtol=1e-13))}
+
+    def _apply(self, p: Floats, state: State) -> Floats:
+        return _expit(_logit(p) + state["offset"])
+
+
+@dataclass
+class IsotonicRecalibrator(Recalibrator):
+    """The increasing map that fits the outcomes best; straight between the steps it finds.
+
+    Notes
+    -----
+    It predicts exactly 0 or 1 where the lowest or highest rows had one outcome: the log loss of a
+    surprise there is infinite.
+
+    Examples
+    --------
+    >>> steps = IsotonicRecalibrator().fit([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])
+    >>> steps.transform([0.1, 0.25, 0.4])
+    array([0. , 0.5, 1. ])
+    """
+
+    kind: ClassVar[str] = "isotonic"
+
+    def _learn(self, training: Training) -> State:
+        from scipy.optimize import isotonic_regression
+
+        atoms = training.atoms
+        weight = atoms.mass.sum(axis=1)
+        fitted = isotonic_regression(atoms.mass[:, 1] / weight, weights=weight)
+        first, last = fitted.blocks[:-1], fitted.blocks[1:] - 1
+        ends = np.unique(np.concatenate([first, last]))
+        return {"p": np.array(atoms.p[ends]), "values": np.array(fitted.x[ends])}
+
+    def _apply(self, p: Floats, state: State) -> Floats:
+        return np.interp(p, state["p"], state["values"])
+
+
+def _fit_logistic(features: Floats, atoms: Atoms, bounds: Any = None) -> list[float]:
+    """Maximum likelihood of logit P(y) = features · coefficients, with Platt's targets."""
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
+    negative, positive = atoms.mass.sum(axis=0)
+    low, high = 1.0 / (negative + 2.0), (positive + 1.0) / (positive + 2.0)
+    weight = atoms.mass.sum(axis=1) / atoms.total
+    events = (atoms.mass @ np.array([low, high])) / atoms.total
+
+    def loss(coefficients: Floats) -> tuple[float, Floats]:
+        s = features @ coefficients
+        value = float(weight @ np.logaddexp(0.0, s) - events @ s)
+        return value, features.T @ (weight * expit(s) - events)
+
+    def curvature(coefficients: Floats) -> Floats:
+        q = expit(features @ coefficients)
+        return np.asarray(features.T @ ((weight * q * (1.0 - q))[:, None] * features))
+
+    start = np.zeros(features.shape[1])
+    start[0] = 1.0
+    if bounds is None:
+        found = minimize(
+            loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-9}
+        )
+    else:
+        found = minimize(
+            loss, start, jac=True, bounds=bounds, options={"ftol": 1e-15, "gtol": 1e-9}
+        )
+    gradient = np.abs(found.jac)
+    if not np.all(np.isfinite(found.x)) or (not found.success and gradient.max() > 1e-4):
+        raise CalibrationError(f"the likelihood could not be maximised: {found.message}")
+    return [float(value) for value in found.x]
+
+
+def _logit(p: Floats) -> Floats:
+    low, high = _logarithms(p)
+    return low - high
+
+
+def _logarithms(p: Floats) -> tuple[Floats, Floats]:
+    inside = np.clip(p, NEAREST_TO_THE_ENDS, 1.0 - NEAREST_TO_THE_ENDS)
+    return np.log(inside), np.log1p(-inside)
+
+
+def _expit(z: Floats) -> Floats:
+    from scipy.special import expit
+
+    return np.asarray(expit(z), dtype=np.float64)

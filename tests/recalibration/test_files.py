@@ -1,0 +1,84 @@
+"""Saving and loading: plain JSON, versioned, with clear refusals."""
+
+import json
+
+import numpy as np
+import pytest
+
+from calibrant import CalibrationError, InputError
+from calibrant.recalibration.interface import load_recalibrator
+from calibrant.recalibration.parametric import (
+    BetaRecalibrator,
+    IsotonicRecalibrator,
+    OffsetRecalibrator,
+    PlattRecalibrator,
+    TemperatureRecalibrator,
+)
+from calibrant.recalibration.randomized import RandomizedRecalibrator
+from calibrant.recalibration.smooth import SmoothRecalibrator
+
+RNG = np.random.default_rng(0)
+P = RNG.random(400)
+Y = (RNG.random(400) < P**2).astype(int)
+ALL = [
+    SmoothRecalibrator(),
+    SmoothRecalibrator(monotone=True, scale="logit/4"),
+    SmoothRecalibrator(scale="relative"),
+    RandomizedRecalibrator(seed=7),
+    PlattRecalibrator(),
+    TemperatureRecalibrator(),
+    BetaRecalibrator(),
+    OffsetRecalibrator(),
+    IsotonicRecalibrator(),
+]
+
+
+@pytest.mark.parametrize("recalibrator", ALL, ids=lambda r: r.kind)
+def test_a_saved_map_is_the_same_map(recalibrator, tmp_path):
+    recalibrator.fit(P, Y)
+    recalibrator.save(tmp_path / "map.json")
+    again = load_recalibrator(tmp_path / "map.json")
+    assert type(again) is type(recalibrator)
+    assert np.array_equal(again.transform(P), recalibrator.transform(P))
+    assert type(recalibrator).load(tmp_path / "map.json").settings == again.settings
+
+
+@pytest.mark.parametrize("recalibrator", ALL, ids=lambda r: r.kind)
+def test_before_fit_there_is_nothing_to_transform_or_save(recalibrator, tmp_path):
+    fresh = type(recalibrator)()
+    with pytest.raises(CalibrationError, match="has not been fitted"):
+        fresh.transform(P)
+    with pytest.raises(CalibrationError, match="has not been fitted"):
+        fresh.save(tmp_path / "map.json")
+
+
+def test_refuses_files_of_another_version_kind_or_origin(tmp_path):
+    path = tmp_path / "map.json"
+    PlattRecalibrator().fit(P, Y).save(path)
+    with pytest.raises(InputError, match="holds a PlattRecalibrator"):
+        BetaRecalibrator.load(path)
+    document = json.loads(path.read_text())
+    for change, message in [
+        ({"version": 2}, "version 2"),
+        ({"format": "other"}, "format"),
+        ({"kind": "magic"}, "kind must be one of"),
+        ({"settings": {"colour": 1}}, "damaged"),
+        ({"state": None}, "damaged"),
+    ]:
+        path.write_text(json.dumps({**document, **change}))
+        with pytest.raises(InputError, match=message):
+            load_recalibrator(path)
+    path.write_text("not json")
+    with pytest.raises(InputError, match="not JSON"):
+        load_recalibrator(path)
+
+
+def test_transform_checks_what_it_is_given():
+    platt = PlattRecalibrator().fit(P, Y)
+    with pytest.raises(InputError, match=r"1\.5"):
+        platt.transform([0.2, 1.5])
+
+
+def test_swapped_arguments_are_noticed():
+    with pytest.raises(InputError):
+        PlattRecalibrator().fit(Y, P)

@@ -1,0 +1,93 @@
+"""The smooth map against the formula, summed over rows and reflections."""
+
+import numpy as np
+import pytest
+
+from calibrant import InputError, Sketch, smooth_ece
+from calibrant.recalibration.smooth import SmoothRecalibrator
+
+
+def sample(n=3000, power=1.8, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return p, (rng.random(n) < p**power).astype(int)
+
+
+def by_formula(at, p, y, sigma):
+    """Nadaraya-Watson with the reflected Gaussian, in the logarithmic domain."""
+    values = []
+    for t in at:
+        images = np.concatenate([p, -p, 2 - p])
+        log_weight = -0.5 * ((t - images) / sigma) ** 2
+        weight = np.exp(log_weight - log_weight.max())
+        values.append(weight @ np.tile(y, 3) / weight.sum())
+    return np.array(values)
+
+
+@pytest.mark.parametrize("sigma", [0.02, 0.1])
+def test_equals_the_formula(sigma):
+    p, y = sample(800)
+    at = np.linspace(0, 1, 57)
+    got = SmoothRecalibrator(bandwidth=sigma).fit(p, y).transform(at)
+    assert got == pytest.approx(by_formula(at, p, y, sigma), abs=2e-4)
+
+
+def test_far_from_all_rows_it_is_the_value_of_the_nearest():
+    p = np.array([0.1, 0.11, 0.9, 0.9])
+    y = np.array([0, 1, 1, 1])
+    at = np.array([0.0, 0.3, 0.45, 0.7, 1.0])
+    got = SmoothRecalibrator(bandwidth=0.01).fit(p, y).transform(at)
+    assert got == pytest.approx(by_formula(at, p, y, 0.01), abs=2e-3)
+    assert not np.isnan(got).any()
+
+
+def test_repairs_held_out_rows_from_arrays_and_from_a_sketch():
+    p, y = sample(8000)
+    train, test = slice(0, 4000), slice(4000, None)
+    before = smooth_ece(y[test], p[test])
+    for fitted in (
+        SmoothRecalibrator().fit(p[train], y[train]),
+        SmoothRecalibrator(monotone=True).fit(p[train], y[train]),
+        SmoothRecalibrator().fit(Sketch.from_arrays(y[train], p[train])),
+        SmoothRecalibrator(scale="logit").fit(p[train], y[train]),
+    ):
+        assert smooth_ece(y[test], fitted.transform(p[test])) < 0.4 * before
+
+
+def test_a_sketch_gives_the_map_of_its_rows():
+    p, y = sample()
+    at = np.linspace(0, 1, 201)
+    rows = SmoothRecalibrator(bandwidth=0.05).fit(p, y).transform(at)
+    table = SmoothRecalibrator(bandwidth=0.05).fit(Sketch.from_arrays(y, p, nodes=1 << 12))
+    assert table.transform(at) == pytest.approx(rows, abs=1e-4)
+
+
+def test_monotone_maps_increase_and_others_need_not():
+    rng = np.random.default_rng(0)
+    p = rng.random(500)
+    y = (rng.random(500) < 0.5 + 0.3 * np.sin(12 * p)).astype(int)
+    at = np.linspace(0, 1, 999)
+    free = SmoothRecalibrator(bandwidth=0.03).fit(p, y).transform(at)
+    tied = SmoothRecalibrator(bandwidth=0.03, monotone=True).fit(p, y).transform(at)
+    assert np.any(np.diff(free) < 0)
+    assert np.all(np.diff(tied) >= -1e-12)
+
+
+def test_weights_count_as_duplicates():
+    p, y = sample(300)
+    w = np.random.default_rng(0).integers(1, 4, p.size)
+    at = np.linspace(0, 1, 50)
+    weighted = SmoothRecalibrator(bandwidth=0.1).fit(p, y, w).transform(at)
+    repeated = SmoothRecalibrator(bandwidth=0.1).fit(np.repeat(p, w), np.repeat(y, w)).transform(at)
+    assert weighted == pytest.approx(repeated, abs=1e-6)
+
+
+def test_refuses_one_outcome_and_bad_bandwidths():
+    with pytest.raises(InputError, match="outcome 1"):
+        SmoothRecalibrator().fit([0.2, 0.4], [1, 1])
+    with pytest.raises(InputError, match="bandwidth"):
+        SmoothRecalibrator(bandwidth=-1.0).fit([0.2, 0.4], [0, 1])
+    with pytest.raises(InputError, match="y_true"):
+        SmoothRecalibrator().fit([0.2, 0.4])
+    with pytest.raises(InputError, match="made on the scale"):
+        SmoothRecalibrator(scale="logit").fit(Sketch.from_arrays([0, 1], [0.2, 0.4]))
