@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inputs.pairs import Pairs
-from calibrant.sketch.columns import FRACTION_BITS, as_slice
+from calibrant.sketch.columns import FRACTION_BITS
 from calibrant.sketch.filling import residuals_on_nodes
 from calibrant.sketch.table import Sketch
+from calibrant.smoothing._nodes import lay_cells
 
 __all__ = ["BinningError", "NodeMasses", "fold", "masses_of", "residuals_of_rows"]
 
@@ -84,39 +85,32 @@ class NodeMasses:
 
 def masses_of(sketch: Sketch) -> NodeMasses:
     """Lay the rows of a sketch onto nodes, keeping number and mean position of every cell exactly."""
-    cells, weight = sketch.nodes, sketch.weights
-    share = weight / weight.sum()
-    u = (
-        np.divide(sketch.weighted_offsets, weight, out=np.zeros_like(weight), where=weight > 0)
-        * 2.0**-sketch.offset_bits
-    )
-    counts = sketch.counts
-    if sketch.weighted:  # a soft row is counted once, but lies under both labels
-        counts = counts.sum(axis=1, keepdims=True)
-    certain = counts == 1
-    v = u * (1.0 - u) * np.where(certain, 1.0, 0.5)
-    outer, inner = share * v / 6.0, share * (1.0 + 0.5 * v)
-    nodes = np.zeros((cells + 4, 2))
-    for step, part in enumerate(
-        (outer * (u - 2.0), inner * (1.0 - u), inner * u, -outer * (1.0 + u))
-    ):
-        nodes[as_slice(sketch.cells + step)] += part
+    cells, weights = sketch.nodes, sketch.weights
     prediction = sketch.scale.prediction(np.arange(-1, cells + 3) / cells)
     reach = 2 * sketch.scale.steepness * sketch.scale.length / cells
-    residual = np.abs(prediction[as_slice(sketch.cells + 1), None] - (0.0, 1.0)) + reach
-    unknown = np.where(certain, 0.0, 6.0 * outer)
-    skewed = np.where(unknown > 0.0, share / 16.0, 0.0)
-    negative, positive = nodes.T
+    negative, positive = nodes = np.zeros((2, cells + 4))
+    spread, spread_mass, skew, skew_mass = lay_cells(
+        sketch.cells,
+        sketch.counts,
+        weights,
+        sketch.weighted_offsets,
+        float(weights.sum()),
+        2.0**sketch.offset_bits,
+        sketch.weighted,  # a soft row is counted once, but lies under both labels
+        prediction,
+        reach,
+        nodes,
+    )
     mean_residual = float(
         (np.abs(fold(prediction * negative)) + np.abs(fold((1 - prediction) * positive))).sum()
     )
     error = BinningError(
         cells=cells,
         total_residual=min(1.0, mean_residual + reach),
-        spread=float(np.vdot(unknown, residual)),
-        spread_mass=float(unknown.sum()),
-        skew=float(np.vdot(skewed, residual)),
-        skew_mass=float(skewed.sum()),
+        spread=spread,
+        spread_mass=spread_mass,
+        skew=skew,
+        skew_mass=skew_mass,
         steepness=sketch.scale.steepness * sketch.scale.length,
         curvature=sketch.scale.curvature * sketch.scale.length**2,
         position=2.0**-FRACTION_BITS,
