@@ -1,0 +1,298 @@
+"""Calibration errors over bins, and the ways proposed to choose the bins or remove their bias."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.inputs.pairs import InputOptions
+from calibrant.measures.record import Bounded
+from calibrant.sketch.atoms import Atoms, as_atoms
+
+__all__ = [
+    "Bins",
+    "binned_ece",
+    "binned_ece_of_atoms",
+    "bins_of",
+    "cross_validated_ece",
+    "cross_validated_ece_of_atoms",
+    "debiased_ece",
+    "debiased_ece_of_atoms",
+    "sweep_ece",
+    "sweep_ece_of_atoms",
+]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Binning = Literal["width", "mass"]
+Norm = Literal["l1", "l2", "max"]
+
+DEFAULT_BINS = 15
+MOST_BINS = 1 << 12
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Sums over the non-empty bins of a partition of [0, 1] into intervals closed on the right.
+
+    Attributes
+    ----------
+    weight : float64[k]
+        Share of the rows in each.
+    prediction, outcome : float64[k]
+        Mean prediction and mean outcome in each.
+    doubtful : float64[k]
+        Share of rows in each that, for all a sketch knows, may belong to a neighbour.
+    """
+
+    weight: Floats
+    prediction: Floats
+    outcome: Floats
+    doubtful: Floats
+
+    @property
+    def gap(self) -> Floats:
+        """Mean prediction less mean outcome."""
+        return self.prediction - self.outcome
+
+
+def bins_of(atoms: Atoms, bins: int, binning: Binning) -> Bins:
+    """Bins of equal width, or of equal mass with rows of one prediction kept together.
+
+    With equal mass, an atom belongs to the bin in which the middle of its mass lies.
+    """
+    if not isinstance(bins, int | np.integer) or bins < 1:
+        raise InputError(f"`bins` must be a positive whole number; got {bins!r}.")
+    mass = atoms.mass.sum(axis=1)
+    above = np.cumsum(mass)
+    if binning == "width":
+        edges = np.linspace(0.0, 1.0, int(bins) + 1)[1:-1]
+        index = np.searchsorted(edges, atoms.p)
+        spread = atoms.position_error * atoms.scale.steepness
+        near = np.searchsorted(edges, atoms.p + spread, side="right")
+        doubt = near != np.searchsorted(edges, atoms.p - spread)
+    elif binning == "mass":
+        index = np.minimum((above - 0.5 * mass) / atoms.total * bins, bins - 1).astype(np.int64)
+        first, last = (above - mass) / atoms.total * bins, above / atoms.total * bins
+        doubt = np.floor(first + 1e-9) != np.floor(last - 1e-9)
+    else:
+        raise InputError(f'`binning` must be "width" or "mass"; got {binning!r}.')
+    if atoms.position_error == 0.0:
+        doubt = np.zeros(atoms.p.shape, dtype=bool)
+    used, index = np.unique(index, return_inverse=True)
+    k = used.size
+    weight = np.bincount(index, mass, k)
+    return Bins(
+        weight / atoms.total,
+        np.bincount(index, mass * atoms.p, k) / weight,
+        np.bincount(index, atoms.mass[:, 1], k) / weight,
+        np.bincount(index, mass * doubt, k) / atoms.total,
+    )
+
+
+def binned_ece(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    bins: int = DEFAULT_BINS,
+    binning: Binning = "width",
+    norm: Norm = "l1",
+    **options: Unpack[InputOptions],
+) -> float:
+    """The gap between mean prediction and mean outcome over bins: "ECE" as most people mean it.
+
+    Parameters
+    ----------
+    y_true : array, Sketch or Atoms
+        Outcomes, 0 or 1; or a Sketch or Atoms, and no `y_prob`.
+    y_prob : array
+        Predicted probabilities of outcome 1.
+    bins : int
+        How many.
+    binning : {"width", "mass"}
+        Equal widths, intervals (a, b] with 0 in the first; or equal numbers of rows.
+    norm : {"l1", "l2", "max"}
+        Weighted mean of |gap|; root of the weighted mean of gap²; or the largest |gap|.
+    **options
+        How to read the arrays (see `InputOptions`).
+
+    Notes
+    -----
+    Neither continuous in the predictions nor consistent: an arbitrarily small change of a prediction
+    at an edge moves it by up to 1, and more bins give more error, from noise alone.
+
+    References
+    ----------
+    Naeini, Cooper and Hauskrecht, 2015; Guo, Pleiss, Sun and Weinberger, 2017. Błasiok and Nakkiran,
+    section 2.
+
+    Examples
+    --------
+    >>> round(binned_ece([0, 1, 1, 1], [0.3, 0.3, 0.8, 0.9]), 3)
+    0.175
+    """
+    atoms = as_atoms(y_true, y_prob, **options)
+    return binned_ece_of_atoms(atoms, bins=bins, binning=binning, norm=norm).value
+
+
+def binned_ece_of_atoms(
+    atoms: Atoms, *, bins: int = DEFAULT_BINS, binning: Binning = "width", norm: Norm = "l1"
+) -> Bounded:
+    """Binned ECE, and what rows near an edge can change if a sketch does not know their side.
+
+    A share m that changes bins changes the sum of |weight · gap| by 2m, the sum of weight · gap² by
+    6m, and a bin's gap by 2m / (weight - m) at most.
+    """
+    table = bins_of(atoms, bins, binning)
+    m = table.doubtful
+    if norm == "l1":
+        return Bounded(float(table.weight @ np.abs(table.gap)), 2.0 * float(m.sum()))
+    if norm == "l2":
+        value = float(np.sqrt(table.weight @ table.gap**2))
+        return Bounded(value, _root_error(value, 6.0 * float(m.sum())))
+    if norm == "max":
+        with np.errstate(divide="ignore"):
+            error = np.where(m > 0, 2.0 * m / np.maximum(table.weight - m, 0.0), 0.0)
+        return Bounded(float(np.abs(table.gap).max()), float(min(error.max(), 1.0)))
+    raise InputError(f'`norm` must be "l1", "l2" or "max"; got {norm!r}.')
+
+
+def debiased_ece(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    bins: int = DEFAULT_BINS,
+    binning: Binning = "mass",
+    **options: Unpack[InputOptions],
+) -> float:
+    """The ℓ2 error over bins without the bias of the bins' own noise.
+
+    √max(0, Σ weight · (gap² - ȳ(1-ȳ)/(n_b - 1))) over bins with two rows or more.
+
+    Parameters
+    ----------
+    y_true, y_prob, bins, binning, **options
+        As for `binned_ece`; for rows without weights.
+
+    References
+    ----------
+    Kumar, Liang and Ma, *Verified uncertainty calibration*, 2019; Bröcker, 2012; Ferro and Fricker,
+    2012.
+
+    Examples
+    --------
+    >>> debiased_ece([0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5], bins=1)
+    0.0
+    """
+    atoms = as_atoms(y_true, y_prob, **options)
+    return debiased_ece_of_atoms(atoms, bins=bins, binning=binning).value
+
+
+def debiased_ece_of_atoms(
+    atoms: Atoms, *, bins: int = DEFAULT_BINS, binning: Binning = "mass"
+) -> Bounded:
+    """Debiased ECE; the correction changes with the bins by as little as they do."""
+    if atoms.squared is not None:
+        raise InputError(
+            "`debiased_ece` counts rows, so it takes no `sample_weight` or soft labels."
+        )
+    table = bins_of(atoms, bins, binning)
+    rows = table.weight * atoms.n
+    variance = table.outcome * (1.0 - table.outcome)
+    noise = np.where(rows > 1.5, variance / np.maximum(rows - 1.0, 0.5), 0.0)
+    value = float(np.sqrt(max(0.0, float(table.weight @ (table.gap**2 - noise)))))
+    return Bounded(value, _root_error(value, 8.0 * float(table.doubtful.sum())))
+
+
+def sweep_ece(
+    y_true: Any, y_prob: Any = None, *, norm: Norm = "l1", **options: Unpack[InputOptions]
+) -> float:
+    """ECE over as many bins of equal mass as leave the mean outcomes in increasing order.
+
+    The number of bins grows from 1 until the first one that breaks the order; the one before counts.
+
+    Parameters
+    ----------
+    y_true, y_prob, norm, **options
+        As for `binned_ece`.
+
+    References
+    ----------
+    Roelofs, Cain, Shlens and Mozer, *Mitigating bias in calibration error estimation*, 2022.
+
+    Examples
+    --------
+    >>> round(sweep_ece([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9]), 3)
+    0.25
+    """
+    return sweep_ece_of_atoms(as_atoms(y_true, y_prob, **options), norm=norm).value
+
+
+def sweep_ece_of_atoms(atoms: Atoms, *, norm: Norm = "l1") -> Bounded:
+    """ECE-sweep; the bound is for the number of bins that was found."""
+    best = 1
+    for bins in range(2, min(int(atoms.n), atoms.p.size, MOST_BINS) + 1):
+        if np.any(np.diff(bins_of(atoms, bins, "mass").outcome) < 0.0):
+            break
+        best = bins
+    return binned_ece_of_atoms(atoms, bins=best, binning="mass", norm=norm)
+
+
+def cross_validated_ece(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    binning: Binning = "mass",
+    norm: Norm = "l1",
+    **options: Unpack[InputOptions],
+) -> float:
+    """ECE over the number of bins whose means predict left-out outcomes best.
+
+    The numbers 1, 2, 3, 4, 6, 8, 12, ... are compared by the squared error of each outcome against
+    the mean of the other outcomes in its bin, which has a closed form: no folds, no seed.
+
+    Parameters
+    ----------
+    y_true, y_prob, binning, norm, **options
+        As for `binned_ece`; for rows without weights.
+
+    Examples
+    --------
+    >>> round(cross_validated_ece([0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5]), 3)
+    0.0
+    """
+    atoms = as_atoms(y_true, y_prob, **options)
+    return cross_validated_ece_of_atoms(atoms, binning=binning, norm=norm).value
+
+
+def cross_validated_ece_of_atoms(
+    atoms: Atoms, *, binning: Binning = "mass", norm: Norm = "l1"
+) -> Bounded:
+    """Cross-validated ECE; the bound is for the number of bins that was found."""
+    if atoms.squared is not None:
+        raise InputError(
+            "`cross_validated_ece` leaves out rows one by one, so it takes no `sample_weight` or soft "
+            "labels."
+        )
+    candidates = sorted({1} | {base << k for k in range(11) for base in (2, 3)})
+    allowed = [b for b in candidates if b <= max(1, atoms.n // 2)]
+    best = min(allowed, key=lambda bins: _left_out_error(bins_of(atoms, bins, binning), atoms.n))
+    return binned_ece_of_atoms(atoms, bins=best, binning=binning, norm=norm)
+
+
+def _left_out_error(table: Bins, n: int) -> float:
+    """Sum of (y - mean of the others in the bin)²; a row alone in its bin is predicted as ½."""
+    rows, events = table.weight * n, table.weight * n * table.outcome
+    others = np.maximum(rows - 1.0, 1.0)
+    squared = events * ((rows - events) / others) ** 2 + (rows - events) * (events / others) ** 2
+    return float(np.sum(np.where(rows > 1.5, squared, 0.25)))
+
+
+def _root_error(value: float, squared_error: float) -> float:
+    """The error of a root, from that of its square."""
+    direct = squared_error / value if value > 0.0 else np.inf
+    return float(min(np.sqrt(squared_error), direct))

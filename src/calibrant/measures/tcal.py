@@ -1,0 +1,157 @@
+"""T-Cal: an unbiased estimate of the squared calibration error over bins, as a test statistic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.inputs.pairs import InputOptions
+from calibrant.measures.record import Bounded, Record
+from calibrant.sketch.atoms import Atoms, as_atoms
+
+__all__ = ["TCal", "t_cal", "t_cal_of_atoms"]
+
+Floats = NDArray[np.float64]
+
+DRAWS = 499
+FINEST = 1 << 12
+
+
+@dataclass(frozen=True, repr=False)
+class TCal(Record):
+    """T-Cal's statistic where it is most significant, and a p-value that allows for the choice.
+
+    Attributes
+    ----------
+    statistic : float
+        Unbiased estimate of the sum of weight · gap² over the bins; may be negative.
+    p_value : float
+        Share of calibrated outcomes whose best p-value over the numbers of bins is as small.
+    bins : int
+        Number of bins of equal width at which the statistic stands out most.
+    n : int
+        Rows.
+    """
+
+    statistic: float
+    p_value: float
+    bins: int
+    n: int
+
+    def __repr__(self) -> str:
+        return (
+            f"TCal(statistic={self.statistic:.6g}, p={self.p_value:.3g}, bins={self.bins}, "
+            f"n={self.n})"
+        )
+
+
+def t_cal(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    bins: int | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+    **options: Unpack[InputOptions],
+) -> TCal:
+    """Test of calibration by the debiased ℓ2 error, adaptive over the number of bins.
+
+    T_m = (1/n) Σ_bins ((Σr)² - Σr²) / n_bin with r = y - f. Under calibration its mean is 0.
+
+    Parameters
+    ----------
+    y_true : array, Sketch or Atoms
+        Outcomes, 0 or 1; or a Sketch or Atoms, and no `y_prob`. Rows without weights.
+    y_prob : array
+        Predicted probabilities of outcome 1.
+    bins : int, optional
+        One number of bins. By default 2, 4, 8, ... up to n^(2/5) · 2, and the one that stands out
+        most, with a p-value that accounts for having looked at all.
+    draws : int
+        How often outcomes are drawn from the predictions.
+    seed : int
+        Of the draws.
+    **options
+        How to read the arrays (see `InputOptions`).
+
+    References
+    ----------
+    Lee, Huang, Hassani and Dobriban, *T-Cal: an optimal test for the calibration of predictive
+    models*, 2023.
+
+    Examples
+    --------
+    >>> p = np.linspace(0.0005, 0.9995, 1000)
+    >>> t_cal(p > 0.5, p).p_value
+    0.002
+    """
+    atoms = as_atoms(y_true, y_prob, **options)
+    _require_rows(atoms)
+    if bins is not None and bins < 1:
+        raise InputError(f"`bins` must be a positive whole number; got {bins!r}.")
+    most = max(2, int(2 * atoms.n**0.4))
+    tried = [int(bins)] if bins is not None else [1 << k for k in range(1, most.bit_length())]
+    grouped = _grouped(atoms)
+    rows = grouped.mass.sum(axis=1).astype(np.int64)
+    drawn = np.random.default_rng(seed).binomial(rows, grouped.p, size=(draws, rows.size))
+    values = np.stack(
+        [
+            np.append(_statistic(atoms, atoms.mass[None, :, 1], m), _statistic(grouped, drawn, m))
+            for m in tried
+        ],
+        axis=1,
+    )
+    ranks = np.stack([_upper_rank(column) for column in values.T], axis=1)
+    smallest = ranks.min(axis=1)
+    at = int(np.argmin(ranks[0]))
+    p_value = float(np.mean(smallest <= smallest[0] + 1e-12))
+    return TCal(float(values[0, at]), p_value, tried[at], atoms.n)
+
+
+def t_cal_of_atoms(atoms: Atoms, *, bins: int = 16) -> Bounded:
+    """The statistic alone; a sketch knows the bins exactly, and r² up to the width of a cell."""
+    _require_rows(atoms)
+    value = float(_statistic(atoms, atoms.mass[None, :, 1], bins)[0])
+    return Bounded(value, 4.0 * atoms.position_error * atoms.scale.steepness)
+
+
+def _grouped(atoms: Atoms) -> Atoms:
+    """Atoms merged into a grid that every number of bins tried divides, at their mean prediction.
+
+    For the draws alone: a Bernoulli sum in so narrow a cell is binomial for all that matters.
+    """
+    if atoms.p.size <= FINEST:
+        return atoms
+    cell = np.minimum((atoms.p * FINEST).astype(np.int64), FINEST - 1)
+    first = np.flatnonzero(np.diff(cell, prepend=-1))
+    mass = np.add.reduceat(atoms.mass, first, axis=0)
+    mean = np.add.reduceat(atoms.p * atoms.mass.sum(axis=1), first) / mass.sum(axis=1)
+    return Atoms(mean, mass, atoms.n)
+
+
+def _statistic(atoms: Atoms, events: NDArray[Any], bins: int) -> Floats:
+    """T_m for each row of events."""
+    rows = atoms.mass.sum(axis=1)
+    index = np.minimum((atoms.p * bins).astype(np.int64), bins - 1)
+    first = np.flatnonzero(np.diff(index, prepend=-1))
+    sums = np.add.reduceat(events - rows * atoms.p, first, axis=1)
+    squares = np.add.reduceat(
+        events * (1.0 - atoms.p) ** 2 + (rows - events) * atoms.p**2, first, axis=1
+    )
+    counts = np.add.reduceat(rows, first)
+    return np.asarray(((sums**2 - squares) / counts).sum(axis=1) / atoms.n)
+
+
+def _upper_rank(values: Floats) -> Floats:
+    """Share of the values that are at least as large, for each."""
+    order = np.sort(values)
+    return 1.0 - np.searchsorted(order, values - 1e-15, side="left") / values.size
+
+
+def _require_rows(atoms: Atoms) -> None:
+    if atoms.squared is not None:
+        raise InputError("`t_cal` counts rows, so it takes no `sample_weight` or soft labels.")

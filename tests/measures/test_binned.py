@@ -1,0 +1,154 @@
+"""Binned errors against scikit-learn's bins, loops over rows, and the bounds of sketches."""
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.calibration import calibration_curve
+
+from calibrant import InputError, Sketch
+from calibrant.measures.binned import (
+    binned_ece,
+    binned_ece_of_atoms,
+    bins_of,
+    cross_validated_ece,
+    cross_validated_ece_of_atoms,
+    debiased_ece,
+    debiased_ece_of_atoms,
+    sweep_ece,
+    sweep_ece_of_atoms,
+)
+from calibrant.sketch.atoms import as_atoms
+
+
+def sample(n=3000, power=1.4, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return (rng.random(n) < p**power).astype(int), p
+
+
+@pytest.mark.parametrize(("binning", "strategy"), [("width", "uniform"), ("mass", "quantile")])
+def test_equals_the_curve_of_scikit_learn(binning, strategy):
+    y, p = sample()
+    table = bins_of(as_atoms(y, p), 10, binning)
+    outcome, prediction = calibration_curve(y, p, n_bins=10, strategy=strategy)
+    assert table.prediction == pytest.approx(prediction, abs=2e-3 if binning == "mass" else 1e-12)
+    if binning == "width":
+        assert table.outcome == pytest.approx(outcome, abs=1e-12)
+
+
+def test_norms_equal_loops_over_bins_closed_on_the_right():
+    y, p = sample()
+    p = np.round(p, 2)
+    edges = np.linspace(0, 1, 16)
+    gaps, weights = [], []
+    for low, high in itertools.pairwise(edges):
+        inside = (p > low) & (p <= high) if low > 0 else p <= high
+        gaps.append(np.mean(p[inside]) - np.mean(y[inside]))
+        weights.append(np.mean(inside))
+    gaps, weights = np.abs(gaps), np.array(weights)
+    assert binned_ece(y, p) == pytest.approx(weights @ gaps)
+    assert binned_ece(y, p, norm="l2") == pytest.approx(np.sqrt(weights @ gaps**2))
+    assert binned_ece(y, p, norm="max") == pytest.approx(gaps.max())
+
+
+def test_tenths_fall_into_the_bins_they_name():
+    p = np.array([0.1, 0.2, 1 - 0.8, 0.3, 0.7, 1.0, 0.0])
+    table = bins_of(as_atoms(np.zeros(7), p), 10, "width")
+    assert table.weight == pytest.approx(np.array([2, 2, 1, 1, 1]) / 7)
+
+
+def test_bins_of_equal_mass_hold_equally_many_rows():
+    y, p = sample(1500)
+    assert bins_of(as_atoms(y, p), 15, "mass").weight == pytest.approx(1 / 15)
+
+
+def test_weights_count_as_duplicates():
+    y, p = sample(300)
+    w = np.random.default_rng(0).integers(1, 4, 300)
+    for binning in ("width", "mass"):
+        weighted = binned_ece(y, p, sample_weight=w, binning=binning)
+        repeated = binned_ece(np.repeat(y, w), np.repeat(p, w), binning=binning)
+        assert weighted == pytest.approx(repeated)
+
+
+def test_debiased_equals_its_formula_and_is_unbiased():
+    y, p = sample(1500)
+    total = 0.0
+    order = np.argsort(p)
+    for part in np.array_split(order, 15):
+        gap = np.mean(p[part]) - np.mean(y[part])
+        mean = np.mean(y[part])
+        total += (gap**2 - mean * (1 - mean) / (part.size - 1)) / 15
+    assert debiased_ece(y, p) == pytest.approx(np.sqrt(max(0, total)))
+    rng = np.random.default_rng(0)
+    plain, corrected = [], []
+    for _ in range(50):
+        p = rng.random(600)
+        y = (rng.random(600) < p).astype(int)
+        plain.append(binned_ece(y, p, norm="l2", binning="mass"))
+        corrected.append(debiased_ece(y, p))
+    assert np.mean(corrected) < 0.6 * np.mean(plain)
+
+
+def test_sweep_stops_before_the_first_disorder():
+    y, p = sample(1200)
+    order = np.argsort(p)
+    best = 1
+    for bins in range(2, 200):
+        index = ((np.arange(1200) + 0.5) / 1200 * bins).astype(int)
+        means = [y[order][index == b].mean() for b in range(bins)]
+        if np.any(np.diff(means) < 0):
+            break
+        best = bins
+    assert sweep_ece(y, p) == pytest.approx(binned_ece(y, p, bins=best, binning="mass"))
+
+
+def test_cross_validation_leaves_out_each_row():
+    y, p = sample(200)
+    order = np.argsort(p)
+    errors = {}
+    for bins in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96):
+        index = ((np.arange(200) + 0.5) / 200 * bins).astype(int)
+        error = 0.0
+        for b in range(bins):
+            rows = y[order][index == b].astype(float)
+            for i, row in enumerate(rows):
+                others = np.delete(rows, i)
+                error += (row - others.mean()) ** 2 if others.size else 0.25
+        errors[bins] = error
+    best = min(errors, key=errors.get)
+    expected = binned_ece(y, p, bins=best, binning="mass")
+    assert cross_validated_ece(y, p) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("binning", ["width", "mass"])
+@pytest.mark.parametrize("norm", ["l1", "l2", "max"])
+def test_a_sketch_gives_it_within_its_bound(binning, norm):
+    y, p = sample(20_000)
+    exact = binned_ece_of_atoms(as_atoms(y, p), binning=binning, norm=norm)
+    rough = binned_ece_of_atoms(
+        as_atoms(Sketch.from_arrays(y, p, nodes=1 << 12)), binning=binning, norm=norm
+    )
+    assert exact.error == 0.0
+    assert 0 < rough.error < 0.3
+    assert abs(rough.value - exact.value) <= rough.error
+
+
+@pytest.mark.parametrize(
+    "measure", [debiased_ece_of_atoms, sweep_ece_of_atoms, cross_validated_ece_of_atoms]
+)
+def test_other_choices_of_bins_agree_from_a_sketch(measure):
+    y, p = sample(20_000)
+    exact = measure(as_atoms(y, p))
+    rough = measure(as_atoms(Sketch.from_arrays(y, p)))
+    assert abs(rough.value - exact.value) <= rough.error + 1e-3
+
+
+def test_refuses_other_words_and_weights_where_rows_are_counted():
+    for wrong in ({"bins": 0}, {"binning": "log"}, {"norm": "l3"}):
+        with pytest.raises(InputError, match=next(iter(wrong))):
+            binned_ece([0, 1], [0.1, 0.9], **wrong)
+    for measure in (debiased_ece, cross_validated_ece):
+        with pytest.raises(InputError, match="sample_weight"):
+            measure([0, 1], [0.1, 0.9], sample_weight=[1.0, 2.0])

@@ -1,0 +1,94 @@
+"""KDE-ECE, T-Cal and interval calibration error against direct sums."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from calibrant import InputError, Sketch
+from calibrant.measures.density import kde_ece, kde_ece_of_atoms
+from calibrant.measures.interval import interval_calibration_error, interval_of_atoms
+from calibrant.measures.tcal import t_cal, t_cal_of_atoms
+from calibrant.sketch.atoms import as_atoms
+
+
+def sample(n=2000, power=1.4, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return (rng.random(n) < p**power).astype(int), p
+
+
+@pytest.mark.parametrize("bandwidth", [0.05, 0.3, 1.4])
+def test_kde_equals_the_integral_over_all_reflections(bandwidth):
+    y, p = sample(60)
+    p[:2] = [0.0, 1.0]
+    images = np.concatenate([s * p + 2 * k for k in (-2, -1, 0, 1, 2) for s in (1, -1)])
+    labels = np.tile(y, 10)
+
+    def gap(t):
+        u = (t - images) / bandwidth
+        weight = 35 / 32 * np.where(np.abs(u) < 1, (1 - u * u) ** 3, 0) / bandwidth / p.size
+        return abs(weight @ (t - labels))
+
+    expected = quad(gap, 0, 1, limit=2000, epsabs=1e-7)[0]
+    assert kde_ece(y, p, bandwidth=bandwidth) == pytest.approx(expected, abs=2e-6)
+
+
+def test_kde_chooses_the_reference_bandwidth():
+    y, p = sample()
+    chosen = 1.06 * p.std() * p.size**-0.2
+    assert kde_ece(y, p) == pytest.approx(kde_ece(y, p, bandwidth=chosen), abs=1e-9)
+    assert kde_ece([0, 1], [0.5, 0.5]) == pytest.approx(0.0, abs=1e-4)
+    with pytest.raises(InputError, match="bandwidth"):
+        kde_ece(y, p, bandwidth=0.0)
+
+
+def test_t_cal_equals_its_formula():
+    y, p = sample(500)
+    for bins in (2, 8, 32):
+        total = 0.0
+        for b in range(bins):
+            r = (y - p)[(p >= b / bins) & (p < (b + 1) / bins)]
+            if r.size:
+                total += (r.sum() ** 2 - (r**2).sum()) / r.size / 500
+        assert t_cal(y, p, bins=bins, draws=9).statistic == pytest.approx(total, abs=1e-12)
+
+
+def test_t_cal_keeps_its_size_and_has_power():
+    rng = np.random.default_rng(0)
+    small = 0
+    for seed in range(150):
+        p = rng.random(400)
+        small += t_cal((rng.random(400) < p).astype(int), p, draws=99, seed=seed).p_value <= 0.05
+    assert small <= 16
+    assert t_cal(*sample(power=1.6)).p_value < 0.01
+    with pytest.raises(InputError, match="sample_weight"):
+        t_cal([0, 1], [0.1, 0.9], sample_weight=[1, 2])
+    with pytest.raises(InputError, match="bins"):
+        t_cal([0, 1], [0.1, 0.9], bins=0)
+
+
+def test_interval_error_is_the_best_of_all_partitions():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        p = np.sort(rng.choice(np.linspace(0, 1, 21), 9))
+        y = rng.integers(0, 2, 9)
+        at = np.unique(p)
+        best = np.inf
+        for cuts in itertools.product([0, 1], repeat=at.size - 1):
+            group = np.concatenate([[0], np.cumsum(cuts)])[np.searchsorted(at, p)]
+            cost = sum(
+                abs(np.sum((p - y)[group == g])) / 9 + np.mean(group == g) * np.ptp(p[group == g])
+                for g in np.unique(group)
+            )
+            best = min(best, cost)
+        assert interval_calibration_error(y, p) == pytest.approx(best, abs=1e-12)
+
+
+@pytest.mark.parametrize("measure", [kde_ece_of_atoms, t_cal_of_atoms, interval_of_atoms])
+def test_a_sketch_gives_it_within_its_bound(measure):
+    y, p = sample(6000)
+    exact = measure(as_atoms(y, p))
+    rough = measure(as_atoms(Sketch.from_arrays(y, p, nodes=1 << 8)))
+    assert abs(rough.value - exact.value) <= rough.error + exact.error
