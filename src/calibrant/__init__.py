@@ -24,6 +24,7 @@ _HOME = {
     "load_recalibrator": "recalibration.interface",
     "save": "sketch.wire",
     "scan": "sources.scan",
+    "assess": "inference.assess",
     "smooth_ece": "measures.smooth_ece",
     "smooth_ece_result": "measures.smooth_ece",
     "top_label": "sketch.multiclass",

@@ -13,7 +13,15 @@ from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.sketch.table import Sketch
 
-__all__ = ["Interval", "Spread", "bounds", "interval", "require_confidence", "row_spread"]
+__all__ = [
+    "Interval",
+    "Spread",
+    "bounds",
+    "interval",
+    "normal_quantile",
+    "require_confidence",
+    "row_spread",
+]
 
 Floats = NDArray[np.float64]
 
@@ -104,7 +112,7 @@ def bounds(
     Coverage is simulated in `bench/coverage` and printed in the documentation. The interval is
     conservative where the truth is not far above the noise floor.
     """
-    z = _quantile(0.5 + 0.5 * confidence, spread.degrees)
+    z = normal_quantile(0.5 + 0.5 * confidence, spread.degrees)
     s, shrink, m = spread.standard_error, 1.0 + spread.steepness, spread.units
     high = value + (z**2 / (2 * m) + z * np.sqrt(s**2 + (z / (2 * m)) ** 2 * z**2)) / shrink
     below = max(value - z * s / shrink, 0.0)
@@ -122,7 +130,7 @@ def row_spread(grid: ResidualGrid, value: float) -> Spread:
     """
     sketch, weights = grid.sketch, grid.sketch.weights
     residual = np.stack([grid.predictions, grid.predictions - 1.0], axis=1)
-    influence = residual * grid.witness(value)[:, None]
+    influence = residual * grid.at_cells(grid.witness(grid.observed, value))[:, None]
     total = weights.sum()
     influence -= (weights * influence).sum() / total
     squared = sketch.squared_weights
@@ -139,7 +147,8 @@ def require_confidence(confidence: float) -> None:
         raise InputError(f"`confidence` must lie between 0 and 1; got {confidence!r}.{cure}")
 
 
-def _quantile(level: float, degrees: float) -> float:
+def normal_quantile(level: float, degrees: float = np.inf) -> float:
+    """Quantile of the normal, or of Student's t with these degrees of freedom."""
     from scipy.special import ndtri, stdtrit
 
     return float(ndtri(level) if np.isinf(degrees) else stdtrit(degrees, level))

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 _MESH_PER_BANDWIDTH = 8
 _MARGIN = 8.0
-_VALUES_AT_ONCE = 1 << 21
+_VALUES_AT_ONCE = 1 << 19
 _MOST_STEPS = 12
 _CONVERGED = 1e-4
 
@@ -82,7 +82,7 @@ class ResidualGrid:
         """Sums per non-empty cell [..., m] split over the two nodes next to the cell's rows."""
         nodes = np.zeros((*per_cell.shape[:-1], self.cells + 2))
         at = self.sketch.cells - self.first
-        nodes[..., at] += per_cell * (1.0 - self.right_share)
+        nodes[..., at] = per_cell * (1.0 - self.right_share)
         nodes[..., at + 1] += per_cell * self.right_share
         return nodes[..., :-1]
 
@@ -111,6 +111,11 @@ class ResidualGrid:
         for events in consistency_events(self.sketch, resamples, seed=seed):
             for start in range(0, len(events), some):
                 yield self.residuals(events[start : start + some, :, 0])
+
+    def smoothed(self, on_nodes: Floats, bandwidth: float) -> Floats:
+        """What lies on the nodes, smoothed, as a density on the same nodes."""
+        coefficients = cosine_coefficients(on_nodes)
+        return smoothed_series(coefficients, bandwidth / self.length, self.cells)
 
     def errors(self, residuals: Floats, bandwidth: float) -> Floats:
         """smECE at one bandwidth of residuals [..., cells + 1]."""
@@ -142,22 +147,19 @@ class ResidualGrid:
             sigma = np.clip(sigma * np.exp(gap / (1.0 + steepness)), low, high)
         return np.clip(sigma, low, high)
 
-    def witness(self, bandwidth: float) -> Floats:
-        """g = K_σ ∗ sign(r̂_σ) at each non-empty cell: the function whose mean with f - y is smECE_σ.
+    def witness(self, residuals: Floats, bandwidth: float) -> Floats:
+        """g = K_σ ∗ sign(r_σ) on the nodes: the function whose mean with f - y is smECE_σ.
 
         smECE_σ is the largest E[(f - y) g(f)] over all g = K_σ ∗ s with |s| ≤ 1, so the influence of
         a row on smECE_σ is (f - y) g(f) - smECE_σ.
         """
-        width = bandwidth / self.length
-        smooth = smoothed_series(cosine_coefficients(self.observed), width, self.cells)
+        smooth = self.smoothed(residuals, bandwidth)
         # The mean of the sign over the cell around each node, with r taken to be linear there.
         slope = np.abs(np.gradient(smooth))
         sign = np.sign(smooth)
         np.divide(smooth, 0.5 * slope, out=sign, where=0.5 * slope > np.abs(smooth))
         sign[[0, -1]] *= 0.5
-        return self.at_cells(
-            smoothed_series(cosine_coefficients(sign / self.cells), width, self.cells)
-        )
+        return self.smoothed(sign / self.cells, bandwidth)
 
     def steepness(self, bandwidth: float) -> float:
         """-d smECE_σ / dσ, which is never negative, from two bandwidths close by."""

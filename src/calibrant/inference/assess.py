@@ -1,0 +1,219 @@
+"""`assess`: everything that one sample says about calibration, in one object."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+import numpy as np
+
+from calibrant.errors import InputError
+from calibrant.inference.assessment import Assessment, Ratio
+from calibrant.inference.clusters import (
+    ClusterResiduals,
+    cluster_codes,
+    warn_of_repeated_rows,
+)
+from calibrant.inference.direction import direction_of
+from calibrant.inference.hypothesis import calibration_p_value, honest_lower_bound
+from calibrant.inference.interval import (
+    Spread,
+    bounds,
+    normal_quantile,
+    require_confidence,
+    row_spread,
+)
+from calibrant.inference.noise_floor import noise_floor
+from calibrant.inference.residuals import ResidualGrid
+from calibrant.inference.scores import brier_score, log_loss
+from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
+from calibrant.inputs.scales import PROBABILITY, Scale
+from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
+from calibrant.sketch.table import Sketch, as_sketch
+
+__all__ = ["assess", "read_clustered"]
+
+Codes = tuple[np.ndarray, int]
+SMALLEST_BANDWIDTH = 1e-5
+
+
+def assess(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    cluster: Any = None,
+    margin: float | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+    scale: str | Scale | None = None,
+    **options: Unpack[InputOptions],
+) -> Assessment:
+    """How well calibrated the predictions are, and how sure that is.
+
+    Parameters
+    ----------
+    y_true : array or Sketch
+        Outcomes, 0 or 1; or a Sketch, and no `y_prob`.
+    y_prob : array
+        Predicted probabilities of outcome 1.
+    cluster : array, optional
+        What rows have in common that makes them dependent: the question, patient, match or day that
+        they forecast. Interval, noise floor and test are then those of clusters.
+    margin : float, optional
+        The largest SmoothECE that is acceptable: the result's `decision` says whether the interval is
+        within it, beyond it, or neither.
+    confidence : float
+        Of the interval; the test's level is 1 - `confidence`.
+    seed : int
+        Of every draw. The same input and seed give the same numbers.
+    scale : str or Scale, default "probability"
+        Where the smoothing happens.
+    **options
+        How to read the arrays: `sample_weight`, `pos_label`, `from_logits`, `percent`, `labels`,
+        `on_invalid` (see `InputOptions`).
+
+    Returns
+    -------
+    Assessment
+        Print it for a table; `.verdict` is one line; `.to_dict()` is for JSON.
+
+    Notes
+    -----
+    The interval is for the population from which the rows were drawn. Rows are taken to be
+    independent unless `cluster` says otherwise; where they are not, the interval is too narrow and
+    the p-value too small. Weights are importance: they change the value as duplication would, but a
+    row of weight 2 is still one observation.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> y = rng.random(2000) < 0.5 + 0.7 * (p - 0.5)
+    >>> found = assess(y, p)
+    >>> print(found.verdict)
+    miscalibrated: 0.0..., noise floor 0.024, p < 0.001; over-confident
+    >>> found.interval.low < 0.0735 < found.interval.high
+    True
+    """
+    require_confidence(confidence)
+    require_margin(margin)
+    if isinstance(y_true, Sketch):
+        if cluster is not None:
+            raise InputError(
+                "`cluster` needs rows, and a Sketch holds none: pass (y_true, y_prob, cluster=...)."
+            )
+        sketch = as_sketch(y_true, y_prob, scale=scale, **options)
+        pairs, codes = None, None
+        found = smooth_ece_result(sketch)
+    else:
+        if y_prob is None:
+            as_sketch(y_true)  # says what is missing
+        pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
+        sketch = Sketch.from_pairs(pairs, scale=PROBABILITY if scale is None else scale)
+        found = smooth_ece_result(sketch)
+        if codes is None:
+            warn_of_repeated_rows(pairs, stacklevel=3)
+    if sketch.n < 2:
+        raise InputError(f"an assessment needs at least two rows; there is {sketch.n}.")
+    return assessment_of(
+        sketch, found, pairs, codes, margin=margin, confidence=confidence, seed=seed
+    )
+
+
+def assessment_of(
+    sketch: Sketch,
+    found: SmoothECE,
+    pairs: Pairs | None = None,
+    codes: Codes | None = None,
+    *,
+    margin: float | None,
+    confidence: float,
+    seed: int,
+) -> Assessment:
+    """The assessment of a sketch whose SmoothECE is known; with clusters, of its rows too."""
+    value = max(found.value, SMALLEST_BANDWIDTH * sketch.scale.length)
+    grid = ResidualGrid.of(sketch, value)
+    independent = row_spread(grid, value)
+    if pairs is None or codes is None:
+        spread = independent
+        floor = noise_floor(sketch, seed=seed)
+        p_value = calibration_p_value(sketch, value, seed=seed)
+        lower = honest_lower_bound(sketch, value, confidence=confidence, seed=seed)
+    else:
+        clusters = ClusterResiduals.of(grid, pairs, *codes, seed=seed)
+        spread = clusters.spread(value)
+        floor = clusters.noise_floor(value, seed=seed)
+        p_value = clusters.p_value(value, seed=seed)
+        lower = None
+    inflation = spread.standard_error / max(independent.standard_error, 1e-300)
+    weights, total = sketch.weights, sketch.total_weight
+    rate = float(weights[:, 1].sum() / total)
+    bias = float(grid.observed.sum())
+    return Assessment(
+        smooth_ece=found.value,
+        debiased=float(np.sqrt(max(found.value**2 - floor.value**2, 0.0))),
+        interval=bounds(found.value, spread, floor.value, p_value, confidence=confidence),
+        lower_bound=lower,
+        noise_floor=floor,
+        p_value=p_value,
+        observed_expected=_observed_expected(rate, rate + bias, spread, inflation, confidence),
+        relative=found.value / rate if rate > 0 else float("inf"),
+        direction=direction_of(
+            grid, value, normal_quantile(0.5 + 0.5 * confidence), max(inflation, 1.0)
+        ),
+        mean_prediction=rate + bias,
+        event_rate=rate,
+        brier=brier_score(sketch),
+        log_loss=log_loss(sketch),
+        n=sketch.n,
+        dropped=sketch.dropped,
+        clusters=None if codes is None else codes[1],
+        bandwidth=found.bandwidth,
+        certificate=found.certificate,
+        scale=found.scale,
+        confidence=confidence,
+        seed=seed,
+        margin=margin,
+    )
+
+
+def read_clustered(
+    y_true: Any, y_prob: Any, cluster: Any, **options: Unpack[InputOptions]
+) -> tuple[Pairs, Codes | None]:
+    """Pairs, and the cluster of each row that is kept."""
+    if cluster is None:
+        return as_pairs(y_true, y_prob, **options), None
+    drop = options.get("on_invalid", "raise") == "drop"
+    pairs = as_pairs(y_true, y_prob, **options)
+    if not pairs.dropped:
+        return pairs, cluster_codes(cluster, pairs.n)
+    assert drop
+    options["on_invalid"] = "raise"
+    everything = as_pairs(y_true, y_prob, **options)
+    kept = np.flatnonzero(everything.reason_codes(slice(None)) < 0)
+    codes, _ = cluster_codes(cluster, everything.n)
+    return pairs, cluster_codes(codes[kept], pairs.n)
+
+
+def require_margin(margin: float | None) -> None:
+    """Refuse a margin that no SmoothECE could be compared with."""
+    valid = isinstance(margin, int | float | np.number) and not isinstance(margin, bool)
+    if margin is not None and (not valid or not 0.0 < margin < np.inf):
+        raise InputError(f"`margin` must be a positive number; got {margin!r}.")
+
+
+def _observed_expected(
+    rate: float, expected: float, spread: Spread, inflation: float, confidence: float
+) -> Ratio:
+    """Clopper and Pearson's interval for the event rate, over the mean prediction.
+
+    It is exact for independent rows. With weights or clusters the number of rows is the effective one.
+    """
+    from scipy.special import betaincinv
+
+    trials = spread.units if np.isinf(spread.degrees) else spread.units / max(inflation, 1.0) ** 2
+    events, tail = rate * trials, 0.5 * (1.0 - confidence)
+    low = 0.0 if events <= 0 else float(betaincinv(events, trials - events + 1.0, tail))
+    high = 1.0 if events >= trials else float(betaincinv(events + 1.0, trials - events, 1.0 - tail))
+    if expected <= 0:
+        return Ratio(float("nan") if rate == 0 else float("inf"), 0.0, float("inf"))
+    return Ratio(rate / expected, low / expected, high / expected)

@@ -1,0 +1,198 @@
+"""What an assessment found, and how it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from html import escape
+from typing import Any, Literal
+
+from calibrant.inference.direction import Direction
+from calibrant.inference.interval import Interval
+from calibrant.inference.noise_floor import NoiseFloor
+from calibrant.inference.scores import Score
+from calibrant.measures.smooth_ece import Certificate
+
+__all__ = ["Assessment", "Ratio", "format_p_value"]
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Observed events over expected ones, with an exact interval for the event rate."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """How well calibrated predictions are, and how sure that is.
+
+    Attributes
+    ----------
+    smooth_ece : float
+        SmoothECE of the sample: the plug-in, which is above 0 also for calibrated predictions.
+    debiased : float
+        √(smooth_ece² - noise_floor²), or 0: the better guess at the population's value.
+    interval : Interval
+        For the population's SmoothECE.
+    lower_bound : float or None
+        Cross-fitted one-sided bound at the same confidence; None for weights and clusters.
+    noise_floor : NoiseFloor
+        Mean SmoothECE of calibrated predictions like these.
+    p_value : float
+        Of "the predictions are calibrated".
+    observed_expected : Ratio
+        Events seen over events predicted.
+    relative : float
+        SmoothECE over the event rate; infinite where no event was seen.
+    direction : Direction
+        Which way, and where.
+    mean_prediction, event_rate : float
+        Their difference is the bias.
+    brier, log_loss : Score
+        With skill, calibration and refinement parts.
+    n, dropped, clusters : int, mapping, int or None
+        Rows, rows left out by reason, and clusters if rows are dependent.
+    bandwidth, certificate, scale : float, Certificate, str
+        How SmoothECE was computed, and what is proved of its numerical error.
+    confidence, seed, margin : float, int, float or None
+        As they were asked for.
+    """
+
+    smooth_ece: float
+    debiased: float
+    interval: Interval
+    lower_bound: float | None
+    noise_floor: NoiseFloor
+    p_value: float
+    observed_expected: Ratio
+    relative: float
+    direction: Direction
+    mean_prediction: float
+    event_rate: float
+    brier: Score
+    log_loss: Score
+    n: int
+    dropped: Mapping[str, int]
+    clusters: int | None
+    bandwidth: float
+    certificate: Certificate
+    scale: str
+    confidence: float
+    seed: int
+    margin: float | None = None
+
+    @property
+    def miscalibrated(self) -> bool:
+        """Whether calibration is rejected at the level 1 - confidence."""
+        return self.p_value <= 1.0 - self.confidence + 1e-12
+
+    @property
+    def decision(self) -> Literal["within", "beyond", "inconclusive"] | None:
+        """Where the interval lies with respect to the margin; None without one."""
+        if self.margin is None:
+            return None
+        if self.interval.high <= self.margin:
+            return "within"
+        return "beyond" if self.interval.low > self.margin else "inconclusive"
+
+    @property
+    def verdict(self) -> str:
+        """The finding in one line."""
+        found = "miscalibrated" if self.miscalibrated else "no evidence of miscalibration"
+        line = (
+            f"{found}: {self.smooth_ece:.3g}, noise floor {self.noise_floor.value:.2g}, "
+            f"{format_p_value(self.p_value)}"
+        )
+        if self.miscalibrated and str(self.direction) != "no clear direction":
+            line += f"; {self.direction}"
+        if self.decision is not None:
+            place = {"within": "within", "beyond": "beyond", "inconclusive": "inconclusive about"}
+            line += f"; {place[self.decision]} the margin {self.margin:g}"
+        return line
+
+    def rows(self) -> list[tuple[str, str]]:
+        """What the text table and the HTML table show, line by line."""
+        share, ratio = f"{100 * self.confidence:g}%", self.observed_expected
+        rows = [
+            ("SmoothECE", f"{self.smooth_ece:.4f}"),
+            ("  debiased", f"{self.debiased:.4f}"),
+            (f"  {share} interval", f"{self.interval.low:.4f} to {self.interval.high:.4f}"),
+            ("  noise floor", f"{self.noise_floor.value:.4f} ({self.noise_floor.method})"),
+            ("  calibrated?", format_p_value(self.p_value)),
+        ]
+        if self.lower_bound is not None:
+            rows.append(("  cross-fitted bound", f"at least {self.lower_bound:.4f}"))
+        rows += [
+            ("  relative to event rate", f"{self.relative:.3g}"),
+            ("observed / expected", f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"),
+            ("mean prediction", f"{self.mean_prediction:.4f}"),
+            ("event rate", f"{self.event_rate:.4f}"),
+            ("direction", str(self.direction)),
+        ]
+        if self.miscalibrated:
+            rows += [("  at predictions", str(region)) for region in self.direction.regions]
+        for name, score in (("Brier score", self.brier), ("log loss", self.log_loss)):
+            rows.append(
+                (
+                    name,
+                    f"{score.value:.4f} = {score.calibration:.4f} calibration + "
+                    f"{score.refinement:.4f} refinement; skill {score.skill:.3f}",
+                )
+            )
+        size = f"{self.n:,}"
+        if self.clusters is not None:
+            size += f" in {self.clusters:,} clusters"
+        rows.append(("rows", size))
+        rows += [(f"  dropped: {reason}", f"{k:,}") for reason, k in self.dropped.items()]
+        rows.append(
+            (
+                "bandwidth",
+                f"{self.bandwidth:.4g} ± {self.certificate.total:.1g}, {self.scale} scale",
+            )
+        )
+        return rows
+
+    def __str__(self) -> str:
+        width = max(len(name) for name, _ in self.rows())
+        lines = [f"{name:<{width}}  {text}" for name, text in self.rows()]
+        return "\n".join([self.verdict, "", *lines])
+
+    def __repr__(self) -> str:
+        low, high = self.interval.low, self.interval.high
+        return (
+            f"Assessment({self.smooth_ece:.4f}, {low:.4f} to {high:.4f}, noise floor "
+            f"{self.noise_floor.value:.4f}, {format_p_value(self.p_value)}, n={self.n})"
+        )
+
+    def _repr_html_(self) -> str:
+        body = "".join(
+            f"<tr><th style='text-align:left'>{escape(name.strip())}</th><td>{escape(text)}</td></tr>"
+            for name, text in self.rows()
+        )
+        return f"<p><b>{escape(self.verdict)}</b></p><table>{body}</table>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings, for JSON; infinities and NaN stay floats."""
+        return {
+            "schema": SCHEMA_VERSION,
+            "verdict": self.verdict,
+            "miscalibrated": self.miscalibrated,
+            "decision": self.decision,
+            **{item.name: _plain(getattr(self, item.name)) for item in fields(self)},
+        }
+
+
+def format_p_value(p: float) -> str:
+    """As it is printed: "p = 0.032", "p < 0.001"."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}" if p < 0.1 else f"p = {p:.2f}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value

@@ -1,0 +1,181 @@
+"""Dependent rows: several forecasts of one event, one patient, one match, one day.
+
+Rows of one cluster come and go together. Every cluster leaves its own residual function on the grid;
+these are independent, and what resampling or flipping signs does to rows it does to them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.inference.hypothesis import RESAMPLES, resampled_p_value
+from calibrant.inference.interval import Spread
+from calibrant.inference.noise_floor import NoiseFloor
+from calibrant.inference.residuals import ResidualGrid
+from calibrant.inputs.columns import as_column, is_missing
+from calibrant.inputs.pairs import Pairs
+
+__all__ = [
+    "ClusterResiduals",
+    "DependenceWarning",
+    "cluster_codes",
+    "random_blocks",
+    "warn_of_repeated_rows",
+]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MOST_BLOCKS = 1024
+FLOOR_DRAWS = 200
+DRAWS_AT_ONCE = 200
+ROWS_LOOKED_AT = 1 << 14
+FEWEST_VALUES = 50
+REPEATS = 1.5
+
+
+class DependenceWarning(UserWarning):
+    """The rows look dependent, and the interval and the test take them to be independent."""
+
+
+def cluster_codes(cluster: Any, rows: int) -> tuple[Integers, int]:
+    """The cluster of each row as 0, 1, ..., and how many there are."""
+    column = as_column(cluster, "cluster")
+    if column.size != rows:
+        raise InputError(
+            f"`cluster` must have one entry per row; it has {column.size} for {rows} rows."
+        )
+    missing = np.flatnonzero(is_missing(column))
+    if missing.size:
+        raise InputError(
+            f"`cluster` must not hold missing values; row {int(missing[0])} is missing. Give such "
+            "rows a cluster of their own, or leave them out."
+        )
+    if column.dtype.kind == "O":
+        column = column.astype(str)
+    names, codes = np.unique(column, return_inverse=True)
+    if names.size < 2:
+        raise InputError(
+            f"`cluster` must name at least two clusters; all {rows} rows are in "
+            f"{names[0].item()!r}. With one cluster nothing can be said of the error."
+        )
+    return codes.ravel().astype(np.int64), int(names.size)
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterResiduals:
+    """The residual function of each cluster, on one grid.
+
+    Attributes
+    ----------
+    grid : ResidualGrid
+        The grid; the rows of all clusters together.
+    residuals : float64[blocks, cells + 1]
+        Their sum is the mean of f - y on the nodes. Beyond 1,024 clusters, random sets of clusters
+        are summed into blocks, which are independent as well.
+    shares : float64[blocks]
+        Weight of each block, of 1 in all.
+    clusters : int
+        Number of clusters.
+    units : float
+        Their effective number, (Σ weight)² / Σ weight².
+    """
+
+    grid: ResidualGrid
+    residuals: Floats
+    shares: Floats
+    clusters: int
+    units: float
+
+    @classmethod
+    def of(
+        cls, grid: ResidualGrid, pairs: Pairs, codes: Integers, clusters: int, *, seed: int
+    ) -> ClusterResiduals:
+        """Lay the rows of each cluster onto the grid."""
+        weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight
+        weight = weight / weight.sum()
+        per_cluster = np.bincount(codes, weights=weight, minlength=clusters)
+        block, blocks = random_blocks(codes, clusters, seed=seed)
+        residuals = rows_on_nodes(grid, pairs.p, weight * (pairs.p - pairs.y), block, blocks)
+        shares = np.bincount(block, weights=weight, minlength=blocks).astype(np.float64)
+        return cls(grid, residuals, shares, clusters, float(1.0 / (per_cluster**2).sum()))
+
+    def spread(self, value: float) -> Spread:
+        """The spread of smECE over clusters, by the influence of each."""
+        grid = self.grid
+        influence = self.residuals @ grid.witness(grid.observed, value) - self.shares * value
+        blocks = influence.size
+        variance = float((influence**2).sum()) * blocks / (blocks - 1)
+        return Spread(float(np.sqrt(variance)), grid.steepness(value), self.units, blocks - 1.0)
+
+    def null_residuals(self, resamples: int, *, seed: int) -> Iterator[Floats]:
+        """Residuals with the sign of each cluster's drawn at random, in blocks of draws.
+
+        Were the predictions calibrated, the mean of a cluster's residual function would be 0, and a
+        sum with random signs would have the variance of the sum.
+        """
+        rng = np.random.default_rng([seed, 5])
+        for start in range(0, resamples, DRAWS_AT_ONCE):
+            size = (min(DRAWS_AT_ONCE, resamples - start), len(self.residuals))
+            yield (2.0 * rng.integers(0, 2, size) - 1.0) @ self.residuals
+
+    def p_value(self, value: float, *, seed: int, resamples: int = RESAMPLES) -> float:
+        """P-value of "calibrated", by random signs of the clusters."""
+        observed = float(self.grid.errors(self.grid.observed, value))
+        blocks = (
+            self.grid.errors(drawn, value) for drawn in self.null_residuals(resamples, seed=seed)
+        )
+        return resampled_p_value(observed, blocks, resamples, seed=seed)
+
+    def noise_floor(self, value: float, *, seed: int) -> NoiseFloor:
+        """The mean SmoothECE of residuals with random signs."""
+        drawn = [
+            self.grid.fixed_points(block, start=value)
+            for block in self.null_residuals(FLOOR_DRAWS, seed=seed + 1)
+        ]
+        return NoiseFloor(float(np.concatenate(drawn).mean()), "simulated by clusters")
+
+
+def random_blocks(codes: Integers, clusters: int, *, seed: int) -> tuple[Integers, int]:
+    """At most MOST_BLOCKS sets of whole clusters, of nearly equal numbers, drawn at random."""
+    if clusters <= MOST_BLOCKS:
+        return codes, clusters
+    order = np.random.default_rng([seed, 6]).permutation(clusters)
+    return order[codes] % MOST_BLOCKS, MOST_BLOCKS
+
+
+def rows_on_nodes(
+    grid: ResidualGrid, p: Floats, values: Floats, block: Integers, blocks: int
+) -> Floats:
+    """Sums of the rows' values on the nodes of the grid, apart by block: [blocks, cells + 1]."""
+    place = grid.sketch.scale.locate(p) * grid.sketch.nodes - grid.first
+    node = np.minimum(place.astype(np.int64), grid.cells - 1)
+    right = place - node
+    at = block * (grid.cells + 1) + node
+    size = blocks * (grid.cells + 1)
+    sums = np.bincount(at, weights=values * (1.0 - right), minlength=size)
+    sums += np.bincount(at + 1, weights=values * right, minlength=size)
+    return sums.astype(np.float64, copy=False).reshape(blocks, grid.cells + 1)
+
+
+def warn_of_repeated_rows(pairs: Pairs, *, stacklevel: int) -> None:
+    """Warn where predictions with many digits come back again and again."""
+    p = pairs.select(np.arange(min(pairs.n, ROWS_LOOKED_AT))).p
+    p = p[(p > 0.001) & (p < 0.999)]  # beyond, single precision makes ties
+    p = p[p != np.round(p, 4)]  # rounded predictions repeat by nature
+    distinct = np.unique(p).size
+    if distinct >= FEWEST_VALUES and p.size >= REPEATS * distinct:
+        warnings.warn(
+            f"each prediction occurs {p.size / distinct:.1f} times on average, to the last digit: "
+            "rows may repeat one event. The interval and the test take rows to be independent; pass "
+            "`cluster=` with what identifies the event (question, patient, match, day).",
+            DependenceWarning,
+            stacklevel=stacklevel,
+        )

@@ -1,0 +1,132 @@
+"""In which direction predictions err, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inference.residuals import ResidualGrid
+
+__all__ = ["Direction", "Region", "direction_of"]
+
+Floats = NDArray[np.float64]
+
+SMALLEST_SHARE = 0.1
+MOST_REGIONS = 3
+RARE = 0.01
+
+
+@dataclass(frozen=True)
+class Region:
+    """A range of predictions that err to one side.
+
+    Attributes
+    ----------
+    low, high : float
+        The range, between two zeros of the smoothed residual.
+    gap : float
+        Smoothed prediction minus smoothed outcome there, on average: positive is over-forecasting.
+    share : float
+        Of the SmoothECE that comes from this range.
+    """
+
+    low: float
+    high: float
+    gap: float
+    share: float
+
+    def __str__(self) -> str:
+        side = "over" if self.gap > 0 else "under"
+        return f"{self.low:.2g} to {self.high:.2g}: {side} by {abs(self.gap):.2g}"
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Which way the predictions err: each word only where the data say so.
+
+    Attributes
+    ----------
+    forecasting : str
+        "over-forecasting" (predictions too high on average), "under-forecasting" or "".
+    confidence : str
+        "over-confident" (predictions further from ½ than outcomes justify), "under-confident" or "".
+        Not named for rare events: where hardly a prediction is above ½, it would say nothing new.
+    bias : float
+        Mean of f - y.
+    confidence_gap : float
+        Mean of max(f, 1 - f) minus how often the likelier outcome came.
+    regions : tuple of Region
+        The ranges that contribute most, largest first.
+    """
+
+    forecasting: str
+    confidence: str
+    bias: float
+    confidence_gap: float
+    regions: tuple[Region, ...]
+
+    def __str__(self) -> str:
+        words = " and ".join(word for word in (self.confidence, self.forecasting) if word)
+        return words or "no clear direction"
+
+
+def direction_of(grid: ResidualGrid, value: float, z: float, inflation: float = 1.0) -> Direction:
+    """The direction of the errors of the rows on a grid.
+
+    Parameters
+    ----------
+    grid : ResidualGrid
+        The rows.
+    value : float
+        Their SmoothECE.
+    z : float
+        How many standard errors from 0 a mean must lie to be named.
+    inflation : float
+        Factor by which clusters make the standard errors larger than for independent rows.
+    """
+    weights, squared = grid.sketch.weights, grid.sketch.squared_weights
+    total, f = weights.sum(), grid.predictions
+    residual = np.stack([f, f - 1.0], axis=1)
+    bias = float((weights * residual).sum() / total)
+    towards = np.sign(f - 0.5)[:, None]
+    gap = float((weights * residual * towards).sum() / total)
+
+    def is_clear(values: Floats, mean: float) -> bool:
+        error = float(np.sqrt((squared * (values - mean) ** 2).sum()) / total)
+        return abs(mean) > z * error * inflation
+
+    two_sided = float(weights[f > 0.5].sum() / total) > RARE
+    biased = is_clear(residual, bias)
+    confident = two_sided and is_clear(residual * towards, gap)
+    return Direction(
+        forecasting=("over" if bias > 0 else "under") + "-forecasting" if biased else "",
+        confidence=("over" if gap > 0 else "under") + "-confident" if confident else "",
+        bias=bias,
+        confidence_gap=gap,
+        regions=_regions(grid, value),
+    )
+
+
+def _regions(grid: ResidualGrid, value: float) -> tuple[Region, ...]:
+    """Ranges between the zeros of the smoothed residual, by their part of the error."""
+    residual = grid.smoothed(grid.observed, value)
+    mass = grid.smoothed(
+        grid.on_nodes(grid.sketch.weights.sum(axis=1) / grid.sketch.total_weight), value
+    )
+    edges = np.flatnonzero(np.diff(np.sign(residual))) + 1
+    ends = [0, *edges.tolist(), residual.size]
+    place = grid.sketch.scale.prediction(
+        (grid.first + np.arange(residual.size)) / grid.sketch.nodes
+    )
+    whole = float(np.abs(residual).sum())
+    found = []
+    for start, stop in pairwise(ends):
+        inside = slice(start, stop)
+        rows, error = float(mass[inside].sum()), float(residual[inside].sum())
+        if rows > 0 and whole > 0 and abs(error) >= SMALLEST_SHARE * whole:
+            low, high = float(place[start]), float(place[min(stop, residual.size - 1)])
+            found.append(Region(low, high, error / rows, abs(error) / whole))
+    return tuple(sorted(found, key=lambda region: -region.share)[:MOST_REGIONS])
