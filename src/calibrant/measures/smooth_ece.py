@@ -11,8 +11,9 @@ import numpy as np
 from calibrant.errors import InputError
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
 from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
+from calibrant.sketch.atoms import Atoms
 from calibrant.sketch.table import Sketch, as_sketch
-from calibrant.smoothing.fixed_point import START, solve
+from calibrant.smoothing.fixed_point import SMALLEST_BANDWIDTH, START, solve
 from calibrant.smoothing.line import Line
 from calibrant.smoothing.nodes import masses_of, residuals_of_rows
 from calibrant.smoothing.spectrum import Evaluation, Spectrum
@@ -20,6 +21,7 @@ from calibrant.smoothing.spectrum import Evaluation, Spectrum
 __all__ = ["Certificate", "SmoothECE", "smooth_ece", "smooth_ece_result", "spectrum_of"]
 
 TOLERANCE = 1e-7
+LARGEST_BANDWIDTH = 1e6
 ROWS_WORTH_A_SKETCH = 1 << 16
 GRIDS = (1 << 13, 1 << 16, 1 << 18, 1 << 20)
 
@@ -175,6 +177,11 @@ def smooth_ece_result(
     """
     _require_positive("bandwidth", bandwidth)
     _require_positive("tolerance", tolerance)
+    if bandwidth is not None and not SMALLEST_BANDWIDTH <= bandwidth <= LARGEST_BANDWIDTH:
+        raise InputError(
+            f"`bandwidth` must lie between {SMALLEST_BANDWIDTH:g} and {LARGEST_BANDWIDTH:g}; got "
+            f"{bandwidth!r}. Leave it out to measure at the bandwidth that equals the error."
+        )
     if isinstance(y_true, Sketch):
         sketch = as_sketch(y_true, y_prob, scale=scale, **options)
         return _measured(spectrum_of(sketch), sketch, bandwidth, tolerance)
@@ -203,7 +210,27 @@ def _measured_from_rows(pairs: Pairs, bandwidth: float | None, tolerance: float)
         result = _measured(spectrum, pairs, bandwidth, tolerance)
         if result.certificate.total <= tolerance:
             break
+        if bandwidth is None and result.value < SMALLEST_BANDWIDTH + result.certificate.total:
+            between = _calibrated(pairs, result)
+            if between is not None:
+                return between
     return result
+
+
+def _calibrated(pairs: Pairs, result: SmoothECE) -> SmoothECE | None:
+    """The value for rows whose residuals cancel wherever they meet, below what a grid resolves.
+
+    It lies between the absolute mean of the residuals and the sum of their absolute sums, prediction
+    by prediction: no kernel makes the former smaller or the latter larger.
+    """
+    residuals = Atoms.from_pairs(pairs).residuals
+    low, high = abs(float(residuals.sum())), float(np.abs(residuals).sum())
+    if high > SMALLEST_BANDWIDTH:
+        return None
+    value, half = 0.5 * (low + high), 0.5 * (high - low)
+    rounding = float(np.finfo(float).eps) * (4.0 + pairs.n)
+    proved = Certificate(half + rounding, 0.0, 0.0, rounding, half)
+    return replace(result, value=value, bandwidth=value, certificate=proved)
 
 
 def _measured_on_line(

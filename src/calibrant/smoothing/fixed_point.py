@@ -86,7 +86,7 @@ def _certified(spectrum: Spectrum, last: Evaluation, tolerance: float, tried: in
 
 
 def _common_interval(spectrum: Spectrum, proofs: list[Evaluation]) -> tuple[float, float]:
-    slack = spectrum.error.position + 1e-15
+    slack = spectrum.bias_error
     lows = [min(seen.bandwidth, seen.value - seen.error) for seen in proofs]
     highs = [max(seen.bandwidth, seen.value + seen.error) for seen in proofs]
     return float(max(abs(spectrum.bias) - slack, *lows, 0.0)), float(min(highs))

@@ -66,7 +66,18 @@ class Line:
         for shift, share in enumerate(shares):
             nodes += np.bincount(at + shift, share * r, minlength=cells + 4)
         rounding = 8.0 * float(np.finfo(float).eps)
-        error = BinningError(cells, self.absolute, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, rounding)
+        error = BinningError(
+            cells,
+            self.absolute,
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+            rounding,
+            summands=self.residual.size,
+        )
         return Spectrum.of_residuals(fold(nodes), error, self.length)
 
 

@@ -18,9 +18,9 @@ __all__ = ["BinningError", "NodeMasses", "fold", "masses_of", "residuals_of_rows
 
 Floats = NDArray[np.float64]
 
-# L1 norms of the derivatives of the Gaussian density of unit bandwidth, orders 1 to 4. Reflection is a
-# contraction, so they bound the reflected kernel too.
-SLOPE_NORMS = (0.7978845608, 0.9678828981, 1.5100132, 2.8005960)
+# L1 norms of the derivatives of the Gaussian density of unit bandwidth, orders 1 to 4, rounded up.
+# Reflection is a contraction, so they bound the reflected kernel too.
+SLOPE_NORMS = (0.7978845609, 0.9678828981, 1.5100132, 2.8006004)
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class BinningError:
     steepness: float  # of the prediction, per unit of the grid
     curvature: float
     position: float  # rounding of positions to fixed point
+    summands: int = 0  # the most rows whose floats were added up on one node
     margin: float = np.inf  # room at the ends, where the kernel should not be reflected but is
 
     def at(self, bandwidth: float) -> float:
@@ -62,6 +63,12 @@ class BinningError:
         if np.isfinite(self.margin):
             moved += 2.0 * self.total_residual * erfc(self.margin / (s * sqrt(2.0)))
         return h**2 / 2 * second + h**3 / 6 * third + 3 * h**4 / 128 * fourth + moved
+
+    def of_mean(self) -> float:
+        """The bound on the mean residual, which no bandwidth changes."""
+        return (
+            self.spread_mass * self.curvature / (2 * self.cells**2) + self.position * self.steepness
+        )
 
 
 @dataclass(frozen=True)
@@ -106,7 +113,7 @@ def masses_of(sketch: Sketch) -> NodeMasses:
     )
     error = BinningError(
         cells=cells,
-        total_residual=min(1.0, mean_residual + reach),
+        total_residual=mean_residual + reach,
         spread=spread,
         spread_mass=spread_mass,
         skew=skew,
@@ -114,6 +121,7 @@ def masses_of(sketch: Sketch) -> NodeMasses:
         steepness=sketch.scale.steepness * sketch.scale.length,
         curvature=sketch.scale.curvature * sketch.scale.length**2,
         position=2.0**-FRACTION_BITS,
+        summands=int(sketch.counts.sum(axis=1).max()) if sketch.weighted else 0,
         margin=np.inf if sketch.scale.reflected else sketch.scale.margin / sketch.scale.length,
     )
     return NodeMasses(negative, positive, prediction, error)
@@ -126,7 +134,8 @@ def residuals_of_rows(pairs: Pairs, cells: int) -> tuple[Floats, BinningError]:
     """
     spread, absolute = residuals_on_nodes(pairs, cells)
     ghosted = np.append(spread, 0.0) / pairs.total_weight
-    error = BinningError(cells, absolute / pairs.total_weight, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    size = absolute / pairs.total_weight
+    error = BinningError(cells, size, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, summands=pairs.n)
     return fold(ghosted), error
 
 
