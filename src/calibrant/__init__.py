@@ -22,6 +22,7 @@ _HOME = {
     "distance_to_calibration": "measures.distance",
     "load": "sketch.wire",
     "load_recalibrator": "recalibration.interface",
+    "measure_all": "measures.catalogue",
     "save": "sketch.wire",
     "scan": "sources.scan",
     "assess": "inference.assess",

@@ -1,0 +1,243 @@
+"""All measures in one table, each with its cost and what it misses."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Literal, Unpack
+
+from calibrant.errors import InputError
+from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
+from calibrant.measures.binned import (
+    binned_ece_of_atoms,
+    cross_validated_ece_of_atoms,
+    debiased_ece_of_atoms,
+    sweep_ece_of_atoms,
+)
+from calibrant.measures.cumulative import (
+    ecce_mad_of_atoms,
+    ecce_range_of_atoms,
+    spline_ks_of_atoms,
+    truthful_atb_of_atoms,
+)
+from calibrant.measures.density import kde_ece_of_atoms
+from calibrant.measures.distance import distance_to_calibration_result
+from calibrant.measures.interval import interval_of_atoms
+from calibrant.measures.isotonic import miscalibration_of_atoms
+from calibrant.measures.kernel import MMCE_BANDWIDTH, kernel_of_atoms
+from calibrant.measures.record import Bounded, Record
+from calibrant.measures.smooth_ece import smooth_ece_result
+from calibrant.measures.tcal import t_cal_of_atoms
+from calibrant.measures.weak import weak_calibration_result
+from calibrant.sketch.atoms import Atoms, as_atoms
+from calibrant.sketch.table import Sketch, as_sketch
+
+__all__ = ["MEASURES", "RECOMMENDED", "Measured", "Measures", "measure_all"]
+
+
+@dataclass(frozen=True, repr=False)
+class Measured(Record):
+    """One line of the table.
+
+    Attributes
+    ----------
+    name : str
+        Of the measure.
+    value, error : float
+        What it is, and how far the exact value can lie from it (not a sampling error). NaN where the
+        measure does not apply; `misses` then says why.
+    seconds : float
+        What it cost, after the sort that most of them share.
+    misses : str
+        What it does not see, or where it misleads.
+    """
+
+    name: str
+    value: float
+    error: float
+    seconds: float
+    misses: str
+
+    def __repr__(self) -> str:
+        return f"Measured({self.name} = {self.value:.6g} ± {self.error:.1e}, {self.seconds:.2g} s)"
+
+
+@dataclass(frozen=True, repr=False)
+class Measures(Record):
+    """Measures of one set of predictions, in the order asked for.
+
+    Index it by name; iterate over its lines; `str()` is a table.
+    """
+
+    lines: tuple[Measured, ...]
+    n: int
+
+    def __getitem__(self, name: str) -> Measured:
+        for line in self.lines:
+            if line.name == name:
+                return line
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[Measured]:
+        return iter(self.lines)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"n": self.n, "measures": [line.to_dict() for line in self.lines]}
+
+    def __repr__(self) -> str:
+        return f"<{len(self.lines)} measures of {self.n} rows>"
+
+    def __str__(self) -> str:
+        rows = [
+            f"{m.name:<26} {m.value:>11.6g} ± {m.error:<8.1e} {1e3 * m.seconds:>8.2f} ms  {m.misses}"
+            for m in self.lines
+        ]
+        return "\n".join(rows)
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><td>{escape(m.name)}</td><td>{m.value:.6g}</td><td>{m.error:.1e}</td>"
+            f"<td>{1e3 * m.seconds:.2f} ms</td><td>{escape(m.misses)}</td></tr>"
+            for m in self.lines
+        )
+        head = "<tr><th>measure</th><th>value</th><th>error</th><th>cost</th><th>misses</th></tr>"
+        return f"<table>{head}{cells}</table>"
+
+
+@dataclass(frozen=True)
+class _Entry:
+    measure: Callable[[Any], Bounded]
+    misses: str
+    on: Literal["rows", "atoms"] = "atoms"
+
+
+def _smooth_ece(rows: Pairs | Sketch) -> Bounded:
+    found = smooth_ece_result(rows)
+    return Bounded(found.value, found.certificate.total)
+
+
+def _weak(atoms: Atoms) -> Bounded:
+    found = weak_calibration_result(atoms)
+    return Bounded(found.value, found.error)
+
+
+def _distance(atoms: Atoms) -> Bounded:
+    found = distance_to_calibration_result(atoms, nodes=500)
+    return Bounded(found.value, max(found.high - found.value, found.value - found.low))
+
+
+MEASURES: dict[str, _Entry] = {
+    "smooth_ece": _Entry(_smooth_ece, "errors finer than its own bandwidth", on="rows"),
+    "weak_calibration_error": _Entry(_weak, "has no diagram; fast wiggles weigh little"),
+    "debiased_ece": _Entry(
+        debiased_ece_of_atoms, "jumps at bin edges; what cancels inside a bin is lost"
+    ),
+    "kernel_calibration_error": _Entry(
+        kernel_of_atoms, "square-root scale; above 0 from noise alone"
+    ),
+    "ecce_range": _Entry(
+        ecce_range_of_atoms, "weighs by rank, so sparse regions hardly count; has a p-value"
+    ),
+    "miscalibration": _Entry(
+        miscalibration_of_atoms, "in units of the Brier score; maps that decrease are not seen"
+    ),
+    "distance_to_calibration": _Entry(_distance, "a linear program; only bounds on a grid"),
+    "binned_ece": _Entry(binned_ece_of_atoms, "grows with the number of bins; jumps at edges"),
+    "binned_ece_mass": _Entry(
+        lambda atoms: binned_ece_of_atoms(atoms, binning="mass"), "grows with the number of bins"
+    ),
+    "binned_rms": _Entry(
+        lambda atoms: binned_ece_of_atoms(atoms, norm="l2"), "as binned_ece; large gaps dominate"
+    ),
+    "binned_max": _Entry(
+        lambda atoms: binned_ece_of_atoms(atoms, norm="max"), "the emptiest bin decides"
+    ),
+    "sweep_ece": _Entry(sweep_ece_of_atoms, "one disorder by chance stops the sweep"),
+    "cross_validated_ece": _Entry(cross_validated_ece_of_atoms, "as binned_ece, with chosen bins"),
+    "mmce": _Entry(
+        lambda atoms: kernel_of_atoms(atoms, bandwidth=MMCE_BANDWIDTH), "above 0 from noise alone"
+    ),
+    "kernel_rbf": _Entry(
+        lambda atoms: kernel_of_atoms(atoms, kernel="rbf", bandwidth=MMCE_BANDWIDTH),
+        "not consistent: fast wiggles vanish exponentially",
+    ),
+    "interval_calibration_error": _Entry(
+        interval_of_atoms, "an upper bound of the distance, up to twice its root"
+    ),
+    "ecce_mad": _Entry(ecce_mad_of_atoms, "weighs by rank; opposite errors far apart cancel"),
+    "truthful_atb": _Entry(truthful_atb_of_atoms, "squared units; opposite errors may cancel"),
+    "kde_ece": _Entry(kde_ece_of_atoms, "about the bandwidth even for calibrated predictions"),
+    "spline_ks_error": _Entry(spline_ks_of_atoms, "six knots: local errors are smoothed away"),
+    "t_cal": _Entry(t_cal_of_atoms, "squared units, may be negative; a test, not a distance"),
+}
+RECOMMENDED = tuple(MEASURES)[:6]
+
+
+def measure_all(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    which: Literal["recommended", "all"] | Sequence[str] = "recommended",
+    **options: Unpack[InputOptions],
+) -> Measures:
+    """Many measures of the same predictions in one table.
+
+    Parameters
+    ----------
+    y_true : array or Sketch
+        Outcomes, 0 or 1; or a Sketch, and no `y_prob`.
+    y_prob : array
+        Predicted probabilities of outcome 1.
+    which : {"recommended", "all"} or list of str
+        Six, all, or those named.
+    **options
+        How to read the arrays (see `InputOptions`).
+
+    Examples
+    --------
+    >>> table = measure_all([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9])
+    >>> [line.name for line in table][:2]
+    ['smooth_ece', 'weak_calibration_error']
+    >>> round(table["smooth_ece"].value, 4)
+    0.1491
+    """
+    names = _chosen(which)
+    rows: Pairs | Sketch
+    if isinstance(y_true, Sketch):
+        rows = as_sketch(y_true, y_prob, **options)
+    else:
+        rows = as_pairs(y_true, y_prob, **options)
+    atoms = as_atoms(rows)
+    return Measures(tuple(_line(name, rows, atoms) for name in names), atoms.n)
+
+
+def _chosen(which: str | Sequence[str]) -> Sequence[str]:
+    if which == "recommended":
+        return RECOMMENDED
+    if which == "all":
+        return tuple(MEASURES)
+    names = [which] if isinstance(which, str) else list(which)
+    unknown = [name for name in names if name not in MEASURES]
+    if unknown:
+        raise InputError(
+            f'`which` must be "recommended", "all" or names of measures; {unknown[0]!r} is not one '
+            f"of {', '.join(MEASURES)}."
+        )
+    return names
+
+
+def _line(name: str, rows: Pairs | Sketch, atoms: Atoms) -> Measured:
+    entry = MEASURES[name]
+    start = time.perf_counter()
+    try:
+        value, error = entry.measure(rows if entry.on == "rows" else atoms)
+        misses = entry.misses
+    except InputError as refusal:  # a measure that counts rows, given weights
+        value, error, misses = float("nan"), float("nan"), str(refusal)
+    return Measured(name, value, error, time.perf_counter() - start, misses)

@@ -1,0 +1,91 @@
+"""One table of all measures, from arrays and from a sketch."""
+
+import json
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant import InputError, Sketch, measure_all
+from calibrant.measures.catalogue import MEASURES, RECOMMENDED
+from calibrant.measures.multiclass import multiclass_error
+
+
+def sample(n=4000):
+    rng = np.random.default_rng(0)
+    p = rng.random(n)
+    return (rng.random(n) < p**1.5).astype(int), p
+
+
+def test_six_by_default_all_on_request_or_by_name():
+    y, p = sample()
+    assert [line.name for line in measure_all(y, p)] == list(RECOMMENDED)
+    assert len(RECOMMENDED) == 6
+    assert len(measure_all(y, p, which="all")) == len(MEASURES)
+    assert measure_all(y, p, which=["mmce"])["mmce"].value > 0
+    with pytest.raises(InputError, match="brier"):
+        measure_all(y, p, which=["brier"])
+    with pytest.raises(KeyError):
+        measure_all(y, p)["mmce"]
+
+
+def test_every_line_has_value_cost_and_what_it_misses():
+    y, p = sample()
+    table = measure_all(y, p, which="all")
+    for line in table:
+        assert np.isfinite(line.value)
+        assert line.seconds >= 0
+        assert 10 < len(line.misses) < 80
+    assert json.loads(json.dumps(table.to_dict()))["n"] == 4000
+    assert "smooth_ece" in str(table)
+    assert "<table>" in table._repr_html_()
+
+
+def test_a_sketch_agrees_with_the_rows_within_every_bound():
+    y, p = sample()
+    rows = measure_all(y, p, which="all")
+    table = measure_all(Sketch.from_arrays(y, p), which="all")
+    for exact, rough in zip(rows, table, strict=True):
+        assert abs(exact.value - rough.value) <= exact.error + rough.error + 1e-12, exact.name
+
+
+def test_measures_that_count_rows_say_so_when_weights_are_given():
+    y, p = sample(200)
+    table = measure_all(y, p, which="all", sample_weight=np.full(200, 2.0))
+    refused = [line.name for line in table if np.isnan(line.value)]
+    assert refused == ["debiased_ece", "cross_validated_ece", "t_cal"]
+    assert "sample_weight" in table["t_cal"].misses
+
+
+def test_public_names_are_there():
+    import calibrant.measures as measures
+
+    for name in measures.__all__:
+        assert callable(getattr(measures, name))
+    with pytest.raises(AttributeError):
+        _ = measures.nonsense
+
+
+def test_class_probabilities_by_every_view():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(4), 3000)
+    y = np.array([rng.choice(4, p=q) for q in probs])
+    sharp = probs**2 / (probs**2).sum(axis=1, keepdims=True)
+    for view in ("confidence", "top_label", "classwise_mean", "classwise_max"):
+        good, bad = (multiclass_error(y, q, view=view) for q in (probs, sharp))
+        assert good < bad
+    top = sharp.argmax(axis=1)
+    by_hand = np.sum(
+        [
+            np.mean(top == k) * cal.smooth_ece((y == k)[top == k], sharp[top == k, k])
+            for k in range(4)
+        ]
+    )
+    assert multiclass_error(y, sharp, view="top_label") == pytest.approx(by_hand, abs=1e-4)
+    each = [cal.smooth_ece(y == k, sharp[:, k]) for k in range(4)]
+    assert multiclass_error(y, sharp, view="classwise_mean") == pytest.approx(
+        np.mean(each), abs=1e-4
+    )
+    assert multiclass_error(y, sharp, view="classwise_max") == pytest.approx(max(each), abs=1e-4)
+    with pytest.raises(InputError, match="view"):
+        multiclass_error(y, probs, view="joint")
