@@ -60,9 +60,9 @@ class Exact:
         mesh = np.linspace(0.0, 1.0, int(_MESH_PER_BANDWIDTH / bandwidth) + 1)
         value = np.concatenate([r(part) for part in np.array_split(mesh, mesh.size // 256 + 1)])
         # Far from every prediction r is rounding noise: its signs there mean nothing.
-        value[np.abs(value) < _NOISE * np.abs(c).sum()] = 0.0
-        change = np.flatnonzero(np.sign(value[1:]) * np.sign(value[:-1]) < 0)
-        zeros = [brentq(r, mesh[i], mesh[i + 1], xtol=1e-15) for i in change]
+        known = np.flatnonzero(np.abs(value) >= _NOISE * np.abs(c).sum())
+        change = np.flatnonzero(np.sign(value[known[1:]]) != np.sign(value[known[:-1]]))
+        zeros = [brentq(r, mesh[known[i]], mesh[known[i + 1]], xtol=1e-15) for i in change]
         cuts = np.concatenate([[0.0], zeros, [1.0]])
         return float(np.abs(np.diff(integral(cuts))).sum())
 

@@ -18,14 +18,14 @@ def main() -> None:
     parser.add_argument("--reduced", action="store_true", help="less data, for CI")
     reduced = parser.parse_args().reduced
     sizes = [1_000, 100_000] if reduced else [1_000, 100_000, 10_000_000]
-    exactness = accuracy.study(60_000 if reduced else 2_000_000)
+    exactness = accuracy.study(20_000 if reduced else 2_000_000)
+    pages.save("peers-accuracy", exactness)
     measured = costs.measure(PEERS, sizes, repeat=5 if reduced else 20)
+    pages.save("peers-costs", measured)
     refused = robustness.study()
-    covered = coverage.study(3 if reduced else 50)
-    pages.save(
-        "peers",
-        {"accuracy": exactness, "costs": measured, "bad input": refused, "coverage": covered},
-    )
+    pages.save("peers-bad-input", refused)
+    covered = coverage.study(2 if reduced else 50)
+    pages.save("peers-coverage", covered)
     shown = [sizes[0], sizes[-1]]
     page = pages.Page(
         "peers",
