@@ -23,6 +23,8 @@ _HOME = {
     "load": "sketch.wire",
     "load_recalibrator": "recalibration.interface",
     "measure_all": "measures.catalogue",
+    "reliability_diagram": "diagrams.smooth",
+    "reliability_diagrams": "diagrams.group",
     "save": "sketch.wire",
     "scan": "sources.scan",
     "assess": "inference.assess",

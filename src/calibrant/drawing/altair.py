@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from calibrant.errors import InputError
 
 __all__ = ["Slider", "chart"]
 
+Kind: TypeAlias = tuple[type, str, str]
 _DASHES = {"solid": [1, 0], "dashed": [5, 3], "dotted": [1, 3]}
 
 
@@ -83,9 +84,11 @@ def chart(
         raise InputError(f"one panel, or several and a slider; got {len(panels)} panels.")
     alt = require("altair", caller="chart")
     canvas = _Canvas(alt, panels, slider, as_theme(theme), width, height)
-    layers = [layer for key in canvas.mark_keys() for layer in canvas.layers(key)]
-    drawn = alt.layer(*layers, *canvas.words(), *canvas.hover())
-    drawn = drawn.add_params(*canvas.parameters()).properties(
+    layers = [layer for kind in canvas.kinds() for layer in canvas.layers(kind)]
+    layers += [*canvas.words(), *canvas.hover()]
+    # All parameters on one layer: Altair mixes them up between layers when charts are composed.
+    layers[-1] = layers[-1].add_params(*canvas.parameters())
+    drawn = alt.layer(*layers).properties(
         width=width, height=height, view=alt.ViewBackground(stroke=None)
     )
     if canvas.theme.name == "dark":
@@ -109,8 +112,9 @@ class _Canvas:
         self.width, self.height = width, height
         self.panel = panels[slider.start if slider else 0]
         self.colors = series_colors(self.panel, theme)
-        self.rows = {key: list(self._rows_of(key)) for key in self.mark_keys()}
-        text = json.dumps([self.rows, width, height, theme.name])
+        self.fixed: set[Kind] = set()
+        self.rows = {kind: self._rows_of(kind) for kind in self.kinds()}
+        text = json.dumps([list(self.rows.values()), width, height, theme.name])
         self.id = hashlib.sha256(text.encode()).hexdigest()[:10]
         self.frame = alt.param(name=f"frame_{self.id}", value=0, bind=self._binding())
         self.shown = alt.selection_point(
@@ -121,6 +125,7 @@ class _Canvas:
             value=[{"series": name} for name in self.panel.series()],
             empty=False,
         )
+
         self.near = alt.selection_point(
             name=f"near_{self.id}",
             on="pointerover",
@@ -138,25 +143,37 @@ class _Canvas:
             min=-start, max=last - start, step=1, name=f"{self.slider.label} "
         )
 
-    def mark_keys(self) -> list[str]:
-        return list(dict.fromkeys(mark.key for mark in self.panel.marks))
+    def kinds(self) -> list[Kind]:
+        """Marks of one kind become one layer, whatever their series."""
+        return list(dict.fromkeys(_kind(mark) for mark in self.panel.marks))
 
-    def _rows_of(self, key: str) -> Iterable[dict[str, Any]]:
-        start = self.slider.start if self.slider else 0
-        for index, panel in enumerate(self.panels):
-            for mark in (m for m in panel.marks if m.key == key):
-                for row in rows_of(mark, panel):
-                    yield {"series": mark.series, "frame": index - start, **row}
+    def _rows_of(self, kind: Kind) -> Rows:
+        """Rows of all marks of that kind; only once if they are the same in every panel."""
+        frames = [
+            [
+                {"series": m.series, **row}
+                for m in panel.marks
+                if _kind(m) == kind
+                for row in rows_of(m, panel)
+            ]
+            for panel in self.panels
+        ]
+        if self.slider is None or all(rows == frames[0] for rows in frames):
+            self.fixed.add(kind)
+            return frames[0]
+        start = self.slider.start
+        return [{"frame": k - start, **row} for k, rows in enumerate(frames) for row in rows]
 
-    def source(self, values: Rows) -> Any:
-        chart = self.alt.Chart(self.alt.Data(values=values))
-        if self.slider is None:
-            return chart
-        return chart.transform_filter(f"datum.frame === {self.frame.name}")
+    def source(self, values: Rows, *, fixed: bool) -> Any:
+        chart = self.alt.Chart(self.alt.InlineData(values=values))
+        here = f"!isValid(datum.frame) || datum.frame === {self.frame.name}"
+        return chart if fixed else chart.transform_filter(here)
 
-    def layers(self, key: str) -> list[Any]:
-        mark = next(m for m in self.panel.marks if m.key == key)
-        return _layers(mark, self, self.source(self.rows[key])) if self.rows[key] else []
+    def layers(self, kind: Kind) -> list[Any]:
+        mark = next(m for m in self.panel.marks if _kind(m) == kind)
+        if not self.rows[kind]:
+            return []
+        return _layers(mark, self, self.source(self.rows[kind], fixed=kind in self.fixed))
 
     def x(self, field: str = "x") -> Any:
         return self.alt.X(f"{field}:Q", **self._axis(self.panel.x))
@@ -185,22 +202,21 @@ class _Canvas:
 
     def color(self, mark: Mark) -> Any:
         alt = self.alt
-        if mark.ink != "series":
+        if mark.ink != "series" or not self.panel.legend:
             return alt.value(color_of(mark, self.colors, self.theme))
         names = list(self.panel.series())
-        legend = None
-        if self.panel.legend:
-            texts = {name: self.panel.legend.get(name, name) for name in names}
-            legend = alt.Legend(
-                title=None,
-                labelExpr=f"{json.dumps(texts)}[datum.label]",
-                labelLimit=400,
-                labelColor=self.theme.ink,
-                orient="bottom",
-                direction="vertical",
-                symbolType="stroke",
-                symbolStrokeWidth=4,
-            )
+        texts = {name: self.panel.legend.get(name, name) for name in names}
+        legend = alt.Legend(
+            title=None,
+            labelExpr=f"{json.dumps(texts)}[datum.label]",
+            labelLimit=400,
+            labelColor=self.theme.ink,
+            orient="bottom",
+            direction="vertical",
+            symbolType="stroke",
+            symbolStrokeWidth=4,
+            symbolOpacity=1,
+        )
         scale = alt.Scale(domain=names, range=[self.colors[name] for name in names])
         return alt.Color("series:N", scale=scale, legend=legend)
 
@@ -211,8 +227,12 @@ class _Canvas:
         return alt.condition(self.shown, alt.value(value), alt.value(0))
 
     def parameters(self) -> list[Any]:
-        out = [self.frame] if self.slider else []
-        return [*out, self.shown] if self.panel.legend else out
+        wanted = (
+            (self.frame, self.slider is not None),
+            (self.shown, bool(self.panel.legend)),
+            (self.near, any(mark.details for mark in self.panel.marks)),
+        )
+        return [parameter for parameter, needed in wanted if needed]
 
     def words(self) -> list[Any]:
         """The notes of each panel, in the corner that the first one leaves empty."""
@@ -228,7 +248,7 @@ class _Canvas:
         share = min(max(map(len, lines)) * 6.2 / self.width, 0.9)
         side, offset = empty_corner(self.panel, share, len(lines) * 15 / self.height)
         top = side == "top"
-        text = self.source(values).mark_text(
+        text = self.source(values, fixed=self.slider is None).mark_text(
             align="left" if top else "right",
             baseline="top" if top else "bottom",
             lineBreak="\n",
@@ -246,14 +266,15 @@ class _Canvas:
 
     def hover(self) -> list[Any]:
         """Invisible targets along the curves; the nearest one is marked and read out."""
-        keys = {m.key: m for m in self.panel.marks if isinstance(m, Trail | Points) and m.details}
-        return [layer for key, mark in keys.items() for layer in self._targets(key, mark.details)]
-
-    def _targets(self, key: str, details: Mapping[str, Any]) -> list[Any]:
-        alt, source = self.alt, self.source(self.rows[key])
-        columns = [alt.Tooltip(f"{name}:Q", format=".4~g") for name in details]
+        targets = [mark for mark in self.panel.marks if mark.details]
+        if not targets:
+            return []
+        alt, kinds = self.alt, dict.fromkeys(_kind(mark) for mark in targets)
+        columns = [alt.Tooltip(f"{name}:Q", format=".4~g") for name in targets[0].details]
         if self.panel.legend:
             columns.insert(0, alt.Tooltip("series:N", title="series"))
+        rows = [row for kind in kinds for row in self.rows[kind]]
+        source = self.source(rows, fixed=all(kind in self.fixed for kind in kinds))
         place = {"x": self.x(), "y": self.y()}
         seen = alt.condition(self.near, alt.value(1), alt.value(0))
         rule = source.mark_rule(color=self.theme.faint).encode(x=self.x(), opacity=seen)
@@ -261,7 +282,13 @@ class _Canvas:
             filled=True, size=70, color=self.theme.ink, stroke=self.theme.paper
         ).encode(**place, opacity=seen)
         target = source.mark_point(size=300, opacity=0).encode(**place, tooltip=columns)
-        return [rule, dot, target.add_params(self.near)]
+        if self.panel.legend:  # a legend toggles a parameter of a layer that it describes
+            target = target.encode(color=self.color(targets[0]))
+        return [rule, dot, target]
+
+
+def _kind(mark: Mark) -> Kind:
+    return type(mark), mark.key, mark.ink
 
 
 @singledispatch
@@ -279,7 +306,7 @@ def _(mark: Line, canvas: _Canvas, source: Any) -> list[Any]:
 @_layers.register
 def _(mark: Trail, canvas: _Canvas, source: Any) -> list[Any]:
     alt = canvas.alt
-    size = alt.Size("weight:Q", scale=alt.Scale(domain=[0, 1], range=[1.4, 7]), legend=None)
+    size = alt.Size("size:Q", scale=None, legend=None)  # a scale would be shared between layers
     return [_encode(source.mark_trail(), mark, canvas, 1.0).encode(size=size)]
 
 
@@ -309,7 +336,7 @@ def _(mark: Ticks, canvas: _Canvas, source: Any) -> list[Any]:
 @_layers.register
 def _(mark: Points, canvas: _Canvas, source: Any) -> list[Any]:
     alt = canvas.alt
-    size = alt.Size("weight:Q", scale=alt.Scale(domain=[0, 1], range=[30, 150]), legend=None)
+    size = alt.Size("size:Q", scale=None, legend=None)
     dots = _encode(source.mark_point(filled=True), mark, canvas, 1.0, connected=False)
     whiskers = _encode(source.mark_rule(), mark, canvas, 0.7, connected=False)
     return [whiskers.encode(y=canvas.y("low_end"), y2="high_end:Q"), dots.encode(size=size)]

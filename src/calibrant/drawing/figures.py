@@ -18,11 +18,14 @@ __all__ = ["new_axes", "new_figure", "save"]
 _FORMATS = ("svg", "pdf", "png")
 
 
-def new_axes(rows: int = 1, columns: int = 1, *, caller: str) -> Any:
-    """Axes in a new pyplot figure, so that notebooks and scripts show it as any other."""
+def new_axes(rows: int = 1, columns: int = 1, *, caller: str, theme: Theme | None = None) -> Any:
+    """Axes in a new pyplot figure, so that notebooks and scripts show it as any other.
+
+    Without a theme they look as the user's own settings have it.
+    """
     pyplot = require("matplotlib.pyplot", caller=caller)
     size = (1.0 + 3.4 * columns, 0.9 + 3.4 * rows)
-    _, axes = pyplot.subplots(
+    figure, axes = pyplot.subplots(
         rows,
         columns,
         figsize=size,
@@ -33,6 +36,10 @@ def new_axes(rows: int = 1, columns: int = 1, *, caller: str) -> Any:
     )
     for ax in axes.flat:
         ax.set_box_aspect(1)
+        if theme is not None:
+            _dress(ax, theme, 10.0)
+    if theme is not None:
+        figure.set_facecolor(theme.paper)
     return axes
 
 

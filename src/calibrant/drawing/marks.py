@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ __all__ = [
     "Steps",
     "Ticks",
     "Trail",
+    "thinned",
 ]
 
 Array: TypeAlias = NDArray[np.float64]
@@ -44,11 +45,14 @@ class Mark:
         Marks of one series share a colour and a legend entry; "" belongs to no series.
     ink : {"series", "neutral", "faint", "accent"}
         The series' own colour, or one of the theme's greys and its accent.
+    details : mapping of str to array
+        Named columns, as long as the mark, that an interactive picture shows on hover.
     """
 
     key: str
     series: str = ""
     ink: Ink = "series"
+    details: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,15 +66,11 @@ class Line(Mark):
 
 @dataclass(frozen=True, kw_only=True)
 class Trail(Mark):
-    """A line whose width is data: `weight` runs from 0 (hairline) to 1 (full width).
-
-    `details` are named columns that an interactive picture shows on hover.
-    """
+    """A line whose width is data: `weight` runs from 0 (hairline) to 1 (full width)."""
 
     x: Array
     y: Array
     weight: Array
-    details: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,6 @@ class Points(Mark):
     low: Array
     high: Array
     weight: Array
-    details: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,3 +155,25 @@ class Panel:
     def series(self) -> tuple[str, ...]:
         """Names of the series, in the order in which they first appear."""
         return tuple(dict.fromkeys(mark.series for mark in self.marks if mark.series))
+
+    def thinned(self, most: int) -> Panel:
+        """The panel with at most about `most` points to a curve."""
+        return replace(self, marks=tuple(thinned(mark, most) for mark in self.marks))
+
+
+def thinned(mark: Mark, most: int) -> Mark:
+    """A curve or an area with every so many of its points, both ends included."""
+    if not isinstance(mark, Line | Trail | Bundle | Band | Hill):
+        return mark
+    step = -(-(mark.x.size - 1) // most)
+    if step <= 1:
+        return mark
+    keep = np.unique(np.append(np.arange(0, mark.x.size, step), mark.x.size - 1))
+    changes: dict[str, Any] = {}
+    for item in fields(mark):
+        value = getattr(mark, item.name)
+        if isinstance(value, np.ndarray):
+            changes[item.name] = value[..., keep]
+        elif item.name == "details":
+            changes[item.name] = {name: column[keep] for name, column in value.items()}
+    return replace(mark, **changes)

@@ -59,12 +59,14 @@ def rows_of(mark: Mark, panel: Panel) -> Rows:
 
 @rows_of.register
 def _(mark: Line, panel: Panel) -> Rows:
-    return _stretches({"x": panel.x.forward(mark.x), "y": panel.y.forward(mark.y)}, "xy")
+    place = {"x": panel.x.forward(mark.x), "y": panel.y.forward(mark.y)}
+    return _stretches({**place, **mark.details}, list(place))
 
 
 @rows_of.register
 def _(mark: Trail, panel: Panel) -> Rows:
-    place = {"x": panel.x.forward(mark.x), "y": panel.y.forward(mark.y), "weight": mark.weight}
+    place = {"x": panel.x.forward(mark.x), "y": panel.y.forward(mark.y)}
+    place["size"] = 1.4 + 5.6 * np.clip(mark.weight, 0, 1)
     return _stretches({**place, **mark.details}, list(place))
 
 
@@ -98,7 +100,8 @@ def _(mark: Ticks, panel: Panel) -> Rows:
 
 @rows_of.register
 def _(mark: Points, panel: Panel) -> Rows:
-    place = {"x": panel.x.forward(mark.x), "y": panel.y.forward(mark.y), "weight": mark.weight}
+    place = {"x": panel.x.forward(mark.x), "y": panel.y.forward(mark.y)}
+    place["size"] = 30 + 120 * np.clip(mark.weight, 0, 1)
     ends = {"low_end": panel.y.forward(mark.low), "high_end": panel.y.forward(mark.high)}
     return _stretches({**place, **ends, **mark.details}, [*place, *ends])
 

@@ -15,9 +15,8 @@ __all__ = ["DARK", "LIGHT", "PRINT", "Theme", "as_theme", "color_of", "series_co
 class Theme:
     """The colours of a picture.
 
-    The series colours keep apart for the common kinds of colour blindness (they are spread in
-    lightness as well as in hue), and no meaning rests on hue alone: several series also differ by
-    marker.
+    The series colours keep apart for every common kind of colour blindness (chosen by search over
+    simulated vision), and no meaning rests on hue alone: several series also differ by marker.
     """
 
     name: str
@@ -38,7 +37,7 @@ LIGHT = Theme(
     neutral="#6b7280",
     faint="#b6bcc6",
     accent="#b3400e",
-    series=("#0b62a8", "#d55e00", "#008a63", "#a34d86", "#7a5c00", "#3aa0d8"),
+    series=("#0b62a8", "#d55e00", "#00b58a", "#882255", "#1a1a1a", "#332288"),
 )
 DARK = Theme(
     name="dark",
@@ -47,7 +46,7 @@ DARK = Theme(
     neutral="#9aa3b2",
     faint="#565f6e",
     accent="#ffb27d",
-    series=("#62b4ff", "#ff9d4d", "#3ed6a3", "#e39bcb", "#f2d04b", "#b9c7ff"),
+    series=("#62b4ff", "#d17a22", "#a8e05f", "#e39bcb", "#ffffff", "#8f8f8f"),
     band_opacity=0.28,
     neutral_opacity=0.30,
 )

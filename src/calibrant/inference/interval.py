@@ -103,7 +103,7 @@ def bounds(
     quantile and m the number of units,
 
         low  = √((θ̂ - z s / (1 + D))₊² - b0²)₊,   and 0 unless calibration is rejected at (1-confidence)/2
-        high = θ̂ + (z² / 2m + z √(s² + z² / 4m²)) / (1 + D)
+        high = θ̂ + (z² / 2m + z √(s² + z² / 4m²)) / (1 + D),  and at most 1
 
     The plug-in θ̂ is biased upwards, by as much as b0 where the truth is 0, so the lower end is where
     the bias must be removed: noise and signal add up like squares. The upper end is Wilson's: with few
@@ -119,7 +119,7 @@ def bounds(
     low = float(np.sqrt(max(below**2 - floor**2, 0.0)))
     if p_value > 0.5 * (1.0 - confidence):
         low = 0.0
-    return Interval(low, float(high), confidence)
+    return Interval(low, float(min(high, 1.0)), confidence)
 
 
 def row_spread(grid: ResidualGrid, value: float) -> Spread:

@@ -94,7 +94,8 @@ class SmoothECE:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, for JSON."""
-        return {**asdict(self), "dropped": dict(self.dropped)}
+        out = {**vars(self), "dropped": dict(self.dropped)}
+        return {**out, "certificate": asdict(self.certificate)}
 
     def _repr_html_(self) -> str:
         return (

@@ -1,0 +1,286 @@
+"""The binned reliability diagram, with the number of bins chosen by cross-validation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.diagrams.bands import Bounds
+from calibrant.diagrams.drawable import (
+    Diagram,
+    plain,
+    probability_axes,
+    require_choice,
+)
+from calibrant.diagrams.values import rate_interval
+from calibrant.drawing.marks import Band, Line, Mark, Panel, Points, Steps
+from calibrant.errors import InputError
+from calibrant.inference.interval import require_confidence
+from calibrant.inputs.pairs import InputOptions
+from calibrant.sketch.atoms import Atoms, as_atoms
+
+__all__ = ["BinnedDiagram", "binned_diagram"]
+
+Floats = NDArray[np.float64]
+
+_MOST_BINS = 100
+# A prediction this close under an edge is that edge, written with float residue (1 - 0.8 and 0.2).
+_RESIDUE = 1e-12
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BinnedDiagram(Diagram):
+    """Observed rates in bins of predictions; empty bins are NaN.
+
+    Attributes
+    ----------
+    edges : float64[b + 1]
+        Bin k holds edges[k] ≤ p < edges[k + 1]; the last one holds p = 1 too.
+    prediction, rate : float64[b]
+        Mean prediction and share of events.
+    rows : float64[b]
+        Rows in the bin (their weight, where rows have weights).
+    band : Bounds
+        Interval for the true rate in each bin (Jeffreys).
+    consistency : Bounds
+        Rates that a calibrated model would show there.
+    ece : float
+        Σ (weight of the bin) · |rate - prediction|.
+    losses : mapping of int to float
+        Cross-validated squared loss for each number of bins that was tried.
+    """
+
+    edges: Floats
+    prediction: Floats
+    rate: Floats
+    rows: Floats
+    band: Bounds
+    consistency: Bounds
+    ece: float
+    strategy: str
+    losses: dict[int, float]
+    confidence: float
+    n: int
+
+    @property
+    def label(self) -> str:
+        """The number as the picture writes it."""
+        return f"ECE {self.ece:.3f}"
+
+    def __repr__(self) -> str:
+        chosen = ", chosen by cross-validation" if self.losses else ""
+        return f"BinnedDiagram({self.label}, {self.rows.size} bins{chosen}, n={self.n})"
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The bins, by name."""
+        return {
+            "left": self.edges[:-1],
+            "right": self.edges[1:],
+            "prediction": self.prediction,
+            "rate": self.rate,
+            "rows": self.rows,
+            "low": self.band.low,
+            "high": self.band.high,
+            "consistency_low": self.consistency.low,
+            "consistency_high": self.consistency.high,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings and lists, for JSON; NaN becomes None."""
+        out: dict[str, Any] = plain(
+            {
+                "kind": "binned",
+                "ece": self.ece,
+                "strategy": self.strategy,
+                "confidence": self.confidence,
+                "n": self.n,
+                "losses": self.losses,
+                "bins": self.columns(),
+            }
+        )
+        return out
+
+    def panel(
+        self,
+        *,
+        name: str = "",
+        color: str | None = None,
+        reference: str = "consistency",
+        axes: str = "probability",
+    ) -> Panel:
+        """The marks of the picture.
+
+        Parameters
+        ----------
+        name : str
+            Of the model.
+        color : str, optional
+            Of the points.
+        reference : {"consistency", "diagonal"}
+            Whether the rates that a calibrated model would show are drawn beside the diagonal.
+        axes : {"probability", "logit"}
+            Logit axes are for rare events.
+        """
+        require_choice("reference", reference, ("consistency", "diagonal", "smoothed"))
+        series, used = name or "model", self.rows > 0
+        ends = np.linspace(0.0, 1.0, 257)
+        marks: list[Mark] = [Line(key="diagonal", ink="faint", x=ends, y=ends)]
+        if reference == "consistency":
+            bounds = self.consistency
+            x = np.repeat(self.edges, 2)[1:-1]
+            low, high = np.repeat(bounds.low, 2), np.repeat(bounds.high, 2)
+            marks.append(Band(key="consistency", ink="neutral", x=x, low=low, high=high))
+        marks += [
+            Steps(
+                key="steps", series=series, left=self.edges[:-1], right=self.edges[1:], y=self.rate
+            ),
+            Points(
+                key="values",
+                series=series,
+                x=self.prediction[used],
+                y=self.rate[used],
+                low=self.band.low[used],
+                high=self.band.high[used],
+                weight=self.rows[used] / self.rows.max(),
+                details={
+                    "prediction": self.prediction[used],
+                    "observed": self.rate[used],
+                    "low": self.band.low[used],
+                    "high": self.band.high[used],
+                    "rows": self.rows[used],
+                },
+            ),
+        ]
+        x_axis, y_axis = probability_axes(
+            np.concatenate([self.prediction[used], self.rate[used]]), axes
+        )
+        bins = f"{self.rows.size} bins" + (", cross-validated" if self.losses else "")
+        notes = (*([name] if name else []), self.label, bins)
+        return Panel(
+            tuple(marks), x_axis, y_axis, notes, colors={} if color is None else {series: color}
+        )
+
+
+def binned_diagram(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    bins: int | str = "cv",
+    strategy: str = "width",
+    confidence: float = 0.95,
+    **options: Unpack[InputOptions],
+) -> BinnedDiagram:
+    """Binned reliability diagram.
+
+    Parameters
+    ----------
+    y_true : array, Sketch or Atoms
+        Outcomes, 0 or 1; or a Sketch or Atoms, and no `y_prob`.
+    y_prob : array
+        Predicted probabilities of outcome 1.
+    bins : int or "cv"
+        How many. "cv" takes the number whose rates predict left-out outcomes best in squared loss,
+        as the paper's figures do: leave-one-out, which has a closed form and needs no seed.
+    strategy : {"width", "mass"}
+        Bins of equal width, or with an equal number of rows as far as ties allow.
+    confidence : float
+        Of the whiskers and of the consistency band.
+    **options
+        How to read the arrays (see `InputOptions`).
+
+    Examples
+    --------
+    >>> binned_diagram([0, 0, 1, 1, 0, 1], [0.1, 0.3, 0.35, 0.8, 0.6, 1.0], bins=2)
+    BinnedDiagram(ECE 0.108, 2 bins, n=6)
+    """
+    require_choice("strategy", strategy, ("width", "mass"))
+    require_confidence(confidence)
+    atoms = as_atoms(y_true, y_prob, **options)
+    losses: dict[int, float] = {}
+    if bins == "cv":
+        most = int(min(_MOST_BINS, max(2, atoms.n // 2)))
+        losses = {b: _left_out_loss(atoms, _edges(atoms, b, strategy)) for b in range(1, most + 1)}
+        count = min(losses, key=lambda b: losses[b])
+    else:
+        count = _require_bins(bins)
+    edges = _edges(atoms, count, strategy)
+    return _filled(atoms, edges, strategy, losses, confidence)
+
+
+def _require_bins(bins: int | str) -> int:
+    if not isinstance(bins, int | np.integer) or isinstance(bins, bool) or bins < 1:
+        raise InputError(f'`bins` must be "cv" or a whole number, 1 or more; got {bins!r}.')
+    return int(bins)
+
+
+def _edges(atoms: Atoms, bins: int, strategy: str) -> Floats:
+    if strategy == "width":
+        return np.arange(bins + 1) / bins
+    reached = np.cumsum(atoms.mass.sum(axis=1)) / atoms.total
+    cuts = np.searchsorted(reached, np.arange(1, bins) / bins - 1e-12)
+    cuts = np.unique(cuts[cuts < atoms.p.size - 1])
+    return np.concatenate([[0.0], (atoms.p[cuts] + atoms.p[cuts + 1]) / 2, [1.0]])
+
+
+def _sums(atoms: Atoms, edges: Floats) -> NDArray[np.float64]:
+    """Weight, events and predictions per bin."""
+    place = np.searchsorted(edges[1:-1], atoms.p + _RESIDUE, side="right")
+    weight = atoms.mass.sum(axis=1)
+    layers = (weight, atoms.mass[:, 1], weight * atoms.p)
+    return np.stack([np.bincount(place, layer, minlength=edges.size - 1) for layer in layers])
+
+
+def _left_out_loss(atoms: Atoms, edges: Floats) -> float:
+    """Mean squared loss when each row is predicted by the rate of the other rows of its bin.
+
+    A row alone in its bin is predicted by the rate of all.
+    """
+    weight, events, _ = _sums(atoms, edges)
+    unit = atoms.total / atoms.n
+    rest = weight - unit
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inside = events * (weight - events) * weight / rest**2
+    base = atoms.mass[:, 1].sum() / atoms.total
+    alone = events * (1 - base) ** 2 + (weight - events) * base**2
+    return float(np.sum(np.where(rest > 0.5 * unit, inside, alone)) / atoms.total)
+
+
+def _filled(
+    atoms: Atoms, edges: Floats, strategy: str, losses: dict[int, float], confidence: float
+) -> BinnedDiagram:
+    weight, events, predictions = _sums(atoms, edges)
+    used = weight > 0
+    safe = np.where(used, weight, 1.0)
+    rate = np.where(used, events / safe, np.nan)
+    mean = np.where(used, predictions / safe, np.nan)
+    trials = weight * atoms.n / atoms.total
+    return BinnedDiagram(
+        edges=edges,
+        prediction=mean,
+        rate=rate,
+        rows=trials,
+        band=Bounds(*rate_interval(rate, trials, confidence)),
+        consistency=_consistency(mean, trials, confidence),
+        ece=float(np.sum(np.abs(events - predictions)) / atoms.total),
+        strategy=strategy,
+        losses=losses,
+        confidence=confidence,
+        n=atoms.n,
+    )
+
+
+def _consistency(prediction: Floats, trials: Floats, confidence: float) -> Bounds:
+    """Central rates of a binomial with the mean prediction as its chance."""
+    from scipy.special import bdtrik
+
+    tail = (1 - confidence) / 2
+    inside = (prediction > 0) & (prediction < 1) & (trials > 0)
+    chance, number = np.where(inside, prediction, 0.5), np.maximum(trials, 1.0)
+    ends = []
+    for q in (tail, 1 - tail):
+        least = np.ceil(np.nan_to_num(bdtrik(q, number, chance), nan=0.0))
+        ends.append(np.where(inside, np.clip(least, 0, number) / number, prediction))
+    return Bounds(*ends)

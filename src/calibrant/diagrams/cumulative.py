@@ -1,0 +1,185 @@
+"""The cumulative diagram: miscalibration as slope, without bins or bandwidth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.diagrams.bands import Bounds
+from calibrant.diagrams.drawable import Diagram, plain
+from calibrant.drawing.axes import Axis
+from calibrant.drawing.marks import Band, Line, Mark, Panel, Trail
+from calibrant.inference.interval import require_confidence
+from calibrant.inputs.pairs import InputOptions
+from calibrant.sketch.atoms import Atoms, as_atoms
+
+__all__ = ["CumulativeDiagram", "cumulative_diagram"]
+
+Floats = NDArray[np.float64]
+
+_DRAWN_POINTS = 1500
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CumulativeDiagram(Diagram):
+    """Sum of outcome minus prediction over the rows up to each one, in order of prediction.
+
+    Attributes
+    ----------
+    fraction : float64[m + 1]
+        Share of the rows (or of their weight) so far, from 0 to 1.
+    difference : float64[m + 1]
+        Mean over all rows of (y - f) for the rows so far. The slope between two points is the mean
+        miscalibration of the rows between them: positive where events are more frequent than
+        predicted.
+    prediction : float64[m + 1]
+        The prediction reached.
+    consistency : Bounds
+        Where a calibrated model would stay, at each point.
+    largest : float
+        ECCE-MAD, the largest |difference|.
+    range : float
+        ECCE-R, the largest difference less the smallest.
+    """
+
+    fraction: Floats
+    difference: Floats
+    prediction: Floats
+    consistency: Bounds
+    largest: float
+    range: float
+    confidence: float
+    n: int
+
+    @property
+    def label(self) -> str:
+        """The number as the picture writes it."""
+        return f"ECCE-R {self.range:.4f}"
+
+    def __repr__(self) -> str:
+        return f"CumulativeDiagram({self.label}, ECCE-MAD {self.largest:.4f}, n={self.n})"
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The curve, by name."""
+        return {
+            "fraction": self.fraction,
+            "difference": self.difference,
+            "prediction": self.prediction,
+            "consistency_low": self.consistency.low,
+            "consistency_high": self.consistency.high,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings and lists, for JSON."""
+        out: dict[str, Any] = plain(
+            {
+                "kind": "cumulative",
+                "ecce_mad": self.largest,
+                "ecce_range": self.range,
+                "confidence": self.confidence,
+                "n": self.n,
+                "curve": self.columns(),
+            }
+        )
+        return out
+
+    def panel(self, *, name: str = "", color: str | None = None) -> Panel:
+        """The marks of the picture: the curve, level where the model is calibrated."""
+        series = name or "model"
+        keep = self._drawn()
+        x, y = self.fraction[keep], self.difference[keep]
+        low, high = self.consistency.low[keep], self.consistency.high[keep]
+        level = Line(key="diagonal", ink="faint", x=np.array([0.0, 1.0]), y=np.zeros(2))
+        curve = Trail(
+            key="curve",
+            series=series,
+            x=x,
+            y=y,
+            weight=np.full(x.size, 0.2),
+            details={"prediction": self.prediction[keep], "share of rows": x, "cumulative": y},
+        )
+        marks: tuple[Mark, ...] = (
+            level,
+            Band(key="consistency", ink="neutral", x=x, low=low, high=high),
+            curve,
+        )
+        reach = 1.15 * max(float(np.max(np.abs([y, low, high]))), 1e-6)
+        notes = (*([name] if name else []), self.label, f"n = {self.n:,}")
+        return Panel(
+            marks,
+            Axis("share of rows, by prediction", -0.02, 1.02),
+            Axis("cumulative outcome minus prediction", -reach, reach),
+            notes,
+            colors={} if color is None else {series: color},
+        )
+
+    def _drawn(self) -> NDArray[np.int64]:
+        """Points to draw: evenly many, and both extremes."""
+        even = np.linspace(0, self.fraction.size - 1, min(self.fraction.size, _DRAWN_POINTS))
+        extremes = [np.argmax(self.difference), np.argmin(self.difference)]
+        kept: NDArray[np.int64] = np.unique(np.append(even.astype(np.int64), extremes))
+        return kept
+
+
+def cumulative_diagram(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    confidence: float = 0.95,
+    **options: Unpack[InputOptions],
+) -> CumulativeDiagram:
+    """Cumulative differences between outcome and prediction.
+
+    Parameters
+    ----------
+    y_true : array, Sketch or Atoms
+        Outcomes, 0 or 1; or a Sketch or Atoms, and no `y_prob`.
+    y_prob : array
+        Predicted probabilities of outcome 1.
+    confidence : float
+        Of the band in which a calibrated model stays at each single point.
+    **options
+        How to read the arrays (see `InputOptions`).
+
+    References
+    ----------
+    Arrieta-Ibarra, Gujral, Tannen, Tygert and Xu, *Metrics of calibration for probabilistic
+    predictions*, 2022.
+
+    Examples
+    --------
+    >>> cumulative_diagram([0, 0, 1, 1, 0, 1], [0.1, 0.3, 0.35, 0.8, 0.6, 0.9])
+    CumulativeDiagram(ECCE-R 0.1083, ECCE-MAD 0.0667, n=6)
+    """
+    from scipy.special import ndtri
+
+    require_confidence(confidence)
+    atoms = as_atoms(y_true, y_prob, **options)
+    weight = atoms.mass.sum(axis=1)
+    reached, difference = _from_zero(weight), _from_zero(-atoms.residuals)
+    spread = np.sqrt(_from_zero(_variances(atoms, weight))) / atoms.total
+    reach = float(ndtri((1 + confidence) / 2)) * spread
+    return CumulativeDiagram(
+        fraction=reached / reached[-1],
+        difference=difference,
+        prediction=np.append(0.0, atoms.p),
+        consistency=Bounds(-reach, reach),
+        largest=float(np.abs(difference).max()),
+        range=float(difference.max() - difference.min()),
+        confidence=confidence,
+        n=atoms.n,
+    )
+
+
+def _from_zero(steps: Floats) -> Floats:
+    return np.append(0.0, np.cumsum(steps))
+
+
+def _variances(atoms: Atoms, weight: Floats) -> Floats:
+    """Variance of the outcomes at each atom, were they drawn from the predictions."""
+    unit = atoms.total / atoms.n
+    variances: Floats = unit * weight * atoms.p * (1 - atoms.p)
+    return variances

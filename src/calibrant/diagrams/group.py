@@ -1,0 +1,279 @@
+"""Several diagrams in one picture: overlaid on one axis, or side by side on shared axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant.diagrams.drawable import CHART_POINTS, Diagram, Drawn, require_choice
+from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
+from calibrant.drawing.marks import Mark, Panel
+from calibrant.drawing.themes import Theme, as_theme
+from calibrant.errors import InputError
+
+__all__ = ["Diagrams", "reliability_diagrams"]
+
+
+class Diagrams(Mapping[str, Diagram]):
+    """Diagrams by name: of models, of groups, or of several constructions for one model.
+
+    Examples
+    --------
+    >>> from calibrant.diagrams.binned import binned_diagram
+    >>> y, p = [0, 0, 1, 1, 0, 1], [0.1, 0.3, 0.35, 0.8, 0.6, 0.9]
+    >>> both = Diagrams({"binned": binned_diagram(y, p), "smooth": reliability_diagram(y, p)})
+    >>> [drawn.ax.get_title() for drawn in both.plot_grid().values()]
+    ['binned', 'smooth']
+    """
+
+    def __init__(self, diagrams: Mapping[Any, Diagram]) -> None:
+        if not diagrams:
+            raise InputError("there must be at least one diagram; got none.")
+        for name, diagram in diagrams.items():
+            if not isinstance(diagram, Diagram):
+                raise InputError(f"diagram {name!r} is a {type(diagram).__name__}, not a diagram.")
+        self._diagrams = {_text(name): diagram for name, diagram in diagrams.items()}
+
+    def __getitem__(self, name: str) -> Diagram:
+        return self._diagrams[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._diagrams)
+
+    def __len__(self) -> int:
+        return len(self._diagrams)
+
+    def __repr__(self) -> str:
+        return f"<Diagrams: {', '.join(self)}>"
+
+    def _repr_html_(self) -> str:
+        from calibrant.drawing.svg import render
+
+        panels = self._panels({})
+        return f"<div>{''.join(render(panel.thinned(300), width=300, height=300) for panel in panels)}</div>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Each diagram's data, by name."""
+        return {name: diagram.to_dict() for name, diagram in self.items()}
+
+    def panel(self, *, reference: str = "diagonal", **look: Any) -> Panel:
+        """All diagrams on one axis, told apart by colour and marker.
+
+        Parameters
+        ----------
+        reference : {"diagonal", "smoothed"}
+            "smoothed" draws every model's own f̂.
+        **look
+            As in each diagram's `panel`.
+        """
+        require_choice("reference", reference, ("diagonal", "smoothed"))
+        return _overlaid(self._diagrams, reference, look)
+
+    def plot(self, ax: Any = None, *, theme: str | Theme | None = None, **look: Any) -> Drawn:
+        """Draw all diagrams on one axis with matplotlib; see `panel` for the looks."""
+        from calibrant.drawing.figures import new_axes
+        from calibrant.drawing.matplotlib import draw
+
+        picture = self.panel(**look)
+        if ax is None:
+            chosen = None if theme is None else as_theme(theme)
+            ax = new_axes(caller="Diagrams.plot", theme=chosen)[0, 0]
+        return Drawn(ax, ax.figure, draw(picture, ax, theme=theme))
+
+    def plot_grid(
+        self, *, columns: int | None = None, theme: str | Theme | None = None, **look: Any
+    ) -> dict[str, Drawn]:
+        """Draw the diagrams side by side on shared axes, in a new figure.
+
+        Parameters
+        ----------
+        columns : int, optional
+            Panels in a row; by default as many as make the grid nearly square, and at most three.
+        theme : {"light", "dark", "print"}, optional
+            By default whichever fits the background.
+        **look
+            As in each diagram's `panel`.
+        """
+        from calibrant.drawing.figures import new_axes
+
+        chosen = None if theme is None else as_theme(theme)
+        across, down = self._shape(columns)
+        axes = new_axes(down, across, caller="Diagrams.plot_grid", theme=chosen)
+        return self._draw_grid(axes, chosen, look)
+
+    def save(
+        self,
+        path: str | Path,
+        *,
+        layout: str = "overlay",
+        columns: int | None = None,
+        width: float | None = None,
+        theme: str | Theme = "light",
+        dpi: int = 200,
+        **look: Any,
+    ) -> Path:
+        """Write one picture as SVG, PDF or PNG; `layout` is "overlay" or "grid"."""
+        from calibrant.drawing.figures import new_figure, save
+        from calibrant.drawing.matplotlib import draw
+
+        require_choice("layout", layout, ("overlay", "grid"))
+        colors = as_theme(theme)
+        across, down = self._shape(columns) if layout == "grid" else (1, 1)
+        inches = 4.2 * across**0.75 if width is None else width
+        figure, axes = new_figure(down, across, theme=colors, width=inches, caller="Diagrams.save")
+        if layout == "grid":
+            self._draw_grid(axes, colors, look)
+        else:
+            draw(self.panel(**look), axes[0, 0], theme=colors)
+        return save(figure, path, dpi=dpi)
+
+    def chart(
+        self,
+        *,
+        slider: bool = True,
+        theme: str | Theme = "light",
+        width: int = 340,
+        height: int = 340,
+        **look: Any,
+    ) -> Any:
+        """Draw all diagrams with Altair; click in the legend to hide or show one.
+
+        With smooth diagrams alone, a slider moves all of them through bandwidths around their own.
+        """
+        from calibrant.drawing.altair import Slider, chart
+
+        smooth = [d for d in self.values() if isinstance(d, ReliabilityDiagram)]
+        if not slider or len(smooth) < len(self):
+            panel = self._chart_panel(self._diagrams, look)
+            return chart([panel], theme=theme, width=width, height=height)
+        sets = zip(*(diagram.around() for diagram in smooth), strict=True)
+        panels = [
+            _with_bandwidth(
+                self._chart_panel(dict(zip(self, each, strict=True)), look), each, smooth
+            )
+            for each in sets
+        ]
+        chosen = Slider("bandwidth, by powers of √2 (0 is the diagram's own)", len(panels) // 2)
+        return chart(panels, slider=chosen, theme=theme, width=width, height=height)
+
+    def _chart_panel(self, diagrams: Mapping[str, Diagram], look: dict[str, Any]) -> Panel:
+        if len(diagrams) > 1:
+            return _overlaid(diagrams, look.get("reference", "diagonal"), look).thinned(
+                CHART_POINTS
+            )
+        ((name, diagram),) = diagrams.items()
+        return diagram.panel(**{"name": name, **look}).thinned(CHART_POINTS)
+
+    def _panels(self, look: Mapping[str, Any]) -> list[Panel]:
+        panels = [diagram.panel(**look) for diagram in self.values()]
+        return [replace(panel, title=name) for name, panel in zip(self, panels, strict=True)]
+
+    def _shape(self, columns: int | None) -> tuple[int, int]:
+        if columns is None:
+            columns = min(3, int(np.ceil(np.sqrt(len(self)))) if len(self) > 3 else len(self))
+        if not isinstance(columns, int | np.integer) or columns < 1:
+            raise InputError(f"`columns` must be a whole number, 1 or more; got {columns!r}.")
+        across = min(int(columns), len(self))
+        return across, -(-len(self) // across)
+
+    def _draw_grid(
+        self, axes: Any, theme: Theme | None, look: Mapping[str, Any]
+    ) -> dict[str, Drawn]:
+        from calibrant.drawing.matplotlib import draw
+
+        drawn = {}
+        flat = list(axes.flat)
+        for ax, name, panel in zip(flat, self, self._panels(look), strict=False):
+            drawn[name] = Drawn(ax, ax.figure, draw(panel, ax, theme=theme))
+            ax.label_outer()
+        for ax in flat[len(self) :]:
+            ax.set_visible(False)
+        return drawn
+
+
+def _overlaid(diagrams: Mapping[str, Diagram], reference: str, look: Mapping[str, Any]) -> Panel:
+    """One panel: each diagram's bands and curve, and one diagonal beneath them."""
+    plainer = {"ticks": False, "density": None, **look, "reference": reference}
+    panels = {}
+    for name, diagram in diagrams.items():
+        wanted = plainer if isinstance(diagram, ReliabilityDiagram) else dict(look)
+        panels[name] = diagram.panel(**{**wanted, "name": name})
+    first = next(iter(panels.values()))
+    beneath: dict[str, Mark] = {}
+    above: list[Mark] = []
+    for name, panel in panels.items():
+        for mark in panel.marks:
+            if mark.key == "diagonal":
+                beneath.setdefault("diagonal", mark)
+            elif mark.key == "reference":
+                above.append(replace(mark, series=name, ink="series"))
+            elif mark.key != "consistency":
+                above.append(mark)
+    order = ("band", "resampled", "steps", "reference", "curve", "values")
+    above.sort(key=lambda mark: order.index(mark.key) if mark.key in order else len(order))
+    names = {name: " · ".join(panel.notes[:2]) for name, panel in panels.items()}
+    colors = {k: v for panel in panels.values() for k, v in panel.colors.items()}
+    low_x, high_x = min(p.x.low for p in panels.values()), max(p.x.high for p in panels.values())
+    low_y, high_y = min(p.y.low for p in panels.values()), max(p.y.high for p in panels.values())
+    return Panel(
+        (*beneath.values(), *above),
+        replace(first.x, low=low_x, high=high_x),
+        replace(first.y, low=low_y, high=high_y),
+        legend=names,
+        colors=colors,
+    )
+
+
+def _with_bandwidth(
+    panel: Panel, here: Sequence[ReliabilityDiagram], own: Sequence[ReliabilityDiagram]
+) -> Panel:
+    """Say at which bandwidth this position of the slider is, and where the diagram's own is."""
+    factor = here[0].bandwidth / own[0].bandwidth
+    each = "" if len(own) == 1 else "each "
+    sigma = "σ*" if all(diagram.at_fixed_point for diagram in own) else "own"
+    note = (
+        f"bandwidth: {each}{sigma}" if factor == 1 else f"bandwidth: {each}{sigma} × {factor:.2g}"
+    )
+    if len(own) == 1:
+        note += f" = {here[0].bandwidth:.3g}"
+    return replace(panel, notes=(*panel.notes, note))
+
+
+def _text(name: Any) -> str:
+    return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+
+
+def reliability_diagrams(data: Mapping[Any, Any], **options: Any) -> Diagrams:
+    """Smooth reliability diagrams of several models or groups.
+
+    Parameters
+    ----------
+    data : mapping
+        Name to a Sketch, or to a pair `(y_true, y_prob)`; `Sketches` by group will do.
+    **options
+        As in `reliability_diagram`.
+
+    Examples
+    --------
+    >>> y = [0, 0, 1, 1, 0, 1]
+    >>> models = reliability_diagrams({"a": (y, [0.1, 0.3, 0.4, 0.8, 0.6, 0.9]),
+    ...                                "b": (y, [0.4, 0.4, 0.5, 0.6, 0.5, 0.6])})
+    >>> models["b"].label
+    'smECE 0.140 [0.000, 0.659]'
+    """
+    if not isinstance(data, Mapping):
+        raise InputError(
+            f"`data` must map names to sketches or (y_true, y_prob); got {type(data).__name__}."
+        )
+    diagrams: dict[Any, Diagram] = {}
+    for name, rows in data.items():
+        try:
+            each = rows if isinstance(rows, tuple) else (rows,)
+            diagrams[name] = reliability_diagram(*each, **options)
+        except InputError as error:
+            raise InputError(f"in group {name!r}: {error}") from error
+    return Diagrams(diagrams)

@@ -1,0 +1,251 @@
+"""The isotonic (CORP) reliability diagram: monotone, without bins or bandwidth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.diagrams.bands import Bounds, ResampledCurves
+from calibrant.diagrams.drawable import (
+    Diagram,
+    plain,
+    probability_axes,
+    require_choice,
+    require_count,
+)
+from calibrant.drawing.marks import Band, Line, Mark, Panel, Ticks, Trail
+from calibrant.inference.interval import require_confidence
+from calibrant.inference.resampling import cell_predictions, consistency_events
+from calibrant.inputs.pairs import InputOptions
+from calibrant.sketch.atoms import as_atoms
+from calibrant.sketch.table import Sketch, as_sketch
+
+__all__ = ["IsotonicDiagram", "isotonic_diagram"]
+
+Floats = NDArray[np.float64]
+
+# Resampled outcomes are fitted on this grid; the fit itself keeps the sketch's own.
+_BAND_CELLS = 512
+_TICKS = 200
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IsotonicDiagram(Diagram):
+    """The monotone regression of the outcome on the prediction.
+
+    Attributes
+    ----------
+    prediction : float64[m]
+        Distinct predictions, in increasing order.
+    regression : float64[m]
+        Isotonic regression of the outcome: the recalibrated prediction.
+    rows : float64[m]
+        Weight of the rows at each.
+    consistency_at : float64[k]
+        Predictions at which the consistency band is given.
+    consistency : Bounds
+        What a calibrated model with these predictions would show.
+    miscalibration, discrimination, uncertainty : float
+        The parts of the Brier score: score = miscalibration - discrimination + uncertainty.
+    """
+
+    prediction: Floats
+    regression: Floats
+    rows: Floats
+    consistency_at: Floats
+    consistency: Bounds
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
+    confidence: float
+    resamples: int
+    seed: int
+    n: int
+
+    @property
+    def label(self) -> str:
+        """The number as the picture writes it."""
+        return f"MCB {self.miscalibration:.4f}"
+
+    def __repr__(self) -> str:
+        return f"IsotonicDiagram({self.label}, DSC {self.discrimination:.4f}, n={self.n})"
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The fit, by name."""
+        return {"prediction": self.prediction, "regression": self.regression, "rows": self.rows}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings and lists, for JSON."""
+        out: dict[str, Any] = plain(
+            {
+                "kind": "isotonic",
+                "miscalibration": self.miscalibration,
+                "discrimination": self.discrimination,
+                "uncertainty": self.uncertainty,
+                "confidence": self.confidence,
+                "resamples": self.resamples,
+                "seed": self.seed,
+                "n": self.n,
+                "curve": self.columns(),
+                "consistency": {
+                    "prediction": self.consistency_at,
+                    "low": self.consistency.low,
+                    "high": self.consistency.high,
+                },
+            }
+        )
+        return out
+
+    def panel(
+        self,
+        *,
+        name: str = "",
+        color: str | None = None,
+        reference: str = "consistency",
+        axes: str = "probability",
+    ) -> Panel:
+        """The marks of the picture.
+
+        Parameters
+        ----------
+        name : str
+            Of the model.
+        color : str, optional
+            Of the curve.
+        reference : {"consistency", "diagonal"}
+            Whether the band of a calibrated model is drawn around the diagonal.
+        axes : {"probability", "logit"}
+            Logit axes are for rare events.
+        """
+        require_choice("reference", reference, ("consistency", "diagonal", "smoothed"))
+        series = name or "model"
+        ends = np.linspace(0.0, 1.0, 257)
+        marks: list[Mark] = [Line(key="diagonal", ink="faint", x=ends, y=ends)]
+        if reference == "consistency":
+            bounds = self.consistency
+            marks.append(
+                Band(
+                    key="consistency",
+                    ink="neutral",
+                    x=self.consistency_at,
+                    low=bounds.low,
+                    high=bounds.high,
+                )
+            )
+        x, y, rows = self._corners()
+        marks.append(
+            Trail(
+                key="curve",
+                series=series,
+                x=x,
+                y=y,
+                weight=np.full(x.size, 0.25),
+                details={"prediction": x, "observed": y, "rows at this level": rows},
+            )
+        )
+        pick = np.unique(np.linspace(0, self.n - 1, min(self.n, _TICKS)).astype(int))
+        place = np.searchsorted(np.cumsum(self.rows) * self.n / self.rows.sum(), pick, "right")
+        raw = self.prediction[np.minimum(place, self.prediction.size - 1)]
+        marks.append(Ticks(key="predictions", ink="neutral", x=raw))
+        x_axis, y_axis = probability_axes(np.concatenate([x, y]), axes)
+        notes = (*([name] if name else []), self.label, f"n = {self.n:,}")
+        return Panel(
+            tuple(marks), x_axis, y_axis, notes, colors={} if color is None else {series: color}
+        )
+
+    def _corners(self) -> tuple[Floats, Floats, Floats]:
+        """First and last prediction of each level: the fit is a line between neighbours."""
+        first = np.flatnonzero(np.diff(self.regression, prepend=-1.0) > 0)
+        last = np.append(first[1:], self.regression.size) - 1
+        at = np.unique(np.concatenate([first, last]))
+        level = np.searchsorted(first, at, side="right") - 1
+        rows = np.add.reduceat(self.rows, first)[level]
+        return self.prediction[at], self.regression[at], rows
+
+
+def isotonic_diagram(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
+    **options: Unpack[InputOptions],
+) -> IsotonicDiagram:
+    """Isotonic (CORP) reliability diagram, with its consistency band.
+
+    Parameters
+    ----------
+    y_true : array or Sketch
+        Outcomes, 0 or 1; or a Sketch, and no `y_prob`.
+    y_prob : array
+        Predicted probabilities of outcome 1.
+    confidence : float
+        Of the band.
+    resamples : int
+        How many sets of outcomes are drawn for the band.
+    seed : int
+        The same input and seed give the same bytes.
+    **options
+        How to read the arrays (see `InputOptions`).
+
+    References
+    ----------
+    Dimitriadis, Gneiting and Jordan, *Stable reliability diagrams for probabilistic classifiers*.
+
+    Examples
+    --------
+    >>> isotonic_diagram([0, 0, 1, 1, 0, 1], [0.1, 0.3, 0.35, 0.8, 0.6, 0.9])
+    IsotonicDiagram(MCB 0.0721, DSC 0.1667, n=6)
+    """
+    require_confidence(confidence)
+    require_count("resamples", resamples, least=1)
+    sketch = as_sketch(y_true, y_prob, **options)
+    atoms = as_atoms(y_true, y_prob, **options)
+    weight = atoms.mass.sum(axis=1)
+    rate = atoms.mass[:, 1] / weight
+    fitted = _isotonic(rate, weight)
+    overall = float(atoms.mass[:, 1].sum() / atoms.total)
+    noise = rate * (1 - rate)  # within an atom, the same in all three scores
+    score = float(np.sum(weight * ((atoms.p - rate) ** 2 + noise)) / atoms.total)
+    recalibrated = float(np.sum(weight * ((fitted - rate) ** 2 + noise)) / atoms.total)
+    constant = overall * (1 - overall)
+    at, band = _consistency(sketch, confidence, resamples, seed)
+    return IsotonicDiagram(
+        prediction=atoms.p,
+        regression=fitted,
+        rows=weight,
+        consistency_at=at,
+        consistency=band,
+        miscalibration=score - recalibrated,
+        discrimination=constant - recalibrated,
+        uncertainty=constant,
+        confidence=confidence,
+        resamples=resamples,
+        seed=seed,
+        n=sketch.n,
+    )
+
+
+def _isotonic(rate: Floats, weight: Floats) -> Floats:
+    from scipy.optimize import isotonic_regression
+
+    fitted: Floats = isotonic_regression(rate, weights=weight).x
+    return np.clip(fitted, 0.0, 1.0)
+
+
+def _consistency(
+    sketch: Sketch, confidence: float, resamples: int, seed: int
+) -> tuple[Floats, Bounds]:
+    coarse = sketch.rebin(min(_BAND_CELLS, sketch.nodes))
+    weight = coarse.weights.sum(axis=1)
+    at = cell_predictions(coarse)
+    curves = [
+        _isotonic(events[:, 0] / weight, weight)
+        for block in consistency_events(coarse, resamples, seed=seed)
+        for events in block
+    ]
+    return at, ResampledCurves(at, np.array(curves)).pointwise(confidence)

@@ -1,0 +1,439 @@
+"""The smooth reliability diagram: a curve whose area is the SmoothECE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.diagrams.bands import Bounds, resampled_calibrated, resampled_regression
+from calibrant.diagrams.curve import (
+    Region,
+    absolute_integral,
+    fine_curves,
+    grid_steps,
+    regions_of,
+    rows_nearby,
+    sampled,
+)
+from calibrant.diagrams.drawable import Diagram, plain, require_count
+from calibrant.diagrams.smooth_panel import Truth, smooth_panel
+from calibrant.diagrams.values import DistinctValues, RawSample, distinct_values, raw_sample
+from calibrant.drawing.marks import Panel
+from calibrant.errors import InputError
+from calibrant.inference.interval import Interval, interval, require_confidence
+from calibrant.inputs.pairs import InputOptions
+from calibrant.inputs.scales import Scale
+from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
+from calibrant.sketch.table import Sketch, as_sketch
+
+__all__ = ["ReliabilityDiagram", "reliability_diagram"]
+
+Floats = NDArray[np.float64]
+
+# A picture of less than this share of the axis to a bandwidth would be a forest of needles.
+_SMALLEST_BANDWIDTH = 1 / 2048
+# The curve is shown where so many rows lie within a bandwidth (a tenth of all, when there are few).
+_LEAST_ROWS = 5
+_TICKS = 200
+# The slider of a chart: bandwidths at these powers of √2 around the diagram's own.
+_SLIDER = range(-4, 5)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReliabilityDiagram(Diagram):
+    """Data of a smooth reliability diagram; `plot`, `chart` and `save` draw it.
+
+    Attributes
+    ----------
+    grid : float64[m]
+        Predictions t at which the curves are given.
+    regression : float64[m]
+        μ̂(t) = E[K(f, t) y] / E[K(f, t)], the Nadaraya-Watson regression of the outcome with the
+        reflected kernel. NaN where there is no data to speak of.
+    smoothed_predictions : float64[m]
+        f̂(t) = E[K(f, t) f] / E[K(f, t)]: what μ̂ would be if the predictions were calibrated.
+    density, density_negative, density_positive : float64[m]
+        δ̂(t) = E[K(f, t)], and its parts with outcome 0 and 1.
+    rows : int64[m]
+        Rows within one bandwidth of t.
+    shown : bool[m]
+        Where there are enough rows for the curve to be drawn.
+    band, simultaneous : Bounds
+        Of μ̂ over bootstrap resamples: at each point, and for whole curves.
+    consistency : Bounds
+        What a calibrated model with these predictions would show, around f̂.
+    resampled : float64[k, m]
+        Individual resampled curves, as many as were asked for.
+    smooth_ece : SmoothECE
+        The number: ∫|μ̂ - f̂| δ̂, with its proved error.
+    interval : Interval or None
+        For the population's SmoothECE; None at a bandwidth that was asked for.
+    ece : float
+        The diagram's own calibration error against the diagonal, ∫|μ̂ - t| δ̂ (the paper's smECE~).
+    ece_guarantee : float
+        The two differ by at most this: √(2/π) times the bandwidth.
+    bandwidth : float
+        The one that the picture is drawn with.
+    regions : tuple of Region
+        The stretches of predictions that contribute most to SmoothECE.
+    raw : RawSample
+        Some of the rows, for the ticks.
+    values : DistinctValues or None
+        Observed rates at each prediction, when the predictor only emits a few values: then the curve
+        between them is interpolation, and the points are the data.
+
+    Notes
+    -----
+    The bands show how sensitive the curve is to the sample. They are not intervals for the true
+    E[y | f]: the curve is an estimate at one bandwidth, and the band knows nothing of its bias.
+    """
+
+    grid: Floats
+    regression: Floats
+    smoothed_predictions: Floats
+    density: Floats
+    density_negative: Floats
+    density_positive: Floats
+    rows: NDArray[np.int64]
+    shown: NDArray[np.bool_]
+    band: Bounds
+    simultaneous: Bounds
+    consistency: Bounds
+    resampled: Floats
+    smooth_ece: SmoothECE
+    interval: Interval | None
+    ece: float
+    ece_guarantee: float
+    bandwidth: float
+    regions: tuple[Region, ...]
+    raw: RawSample
+    values: DistinctValues | None
+    confidence: float
+    resamples: int
+    seed: int
+    sketch: Sketch = field(repr=False)
+
+    def __post_init__(self) -> None:
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.smooth_ece.n
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """Rows that were left out, by reason."""
+        return self.smooth_ece.dropped
+
+    @property
+    def label(self) -> str:
+        """The number as the picture writes it."""
+        text = f"smECE {self.smooth_ece.value:.3f}"
+        if self.interval is None:
+            return f"{text} at bandwidth {self.bandwidth:.3g}"
+        return f"{text} [{self.interval.low:.3f}, {self.interval.high:.3f}]"
+
+    @property
+    def at_fixed_point(self) -> bool:
+        """Whether the bandwidth is σ*, the one that equals its own error."""
+        return self.interval is not None
+
+    def __repr__(self) -> str:
+        few = f", {self.values.rows.size} distinct predictions" if self.values else ""
+        return (
+            f"ReliabilityDiagram(smECE {self.smooth_ece.value:.3f}, "
+            f"bandwidth={self.bandwidth:.4g}, n={self.n}{few})"
+        )
+
+    def at(self, bandwidth: float, *, resamples: int | None = None) -> ReliabilityDiagram:
+        """The diagram of the same rows at another bandwidth."""
+        return _diagram(
+            self.sketch,
+            bandwidth=bandwidth,
+            confidence=self.confidence,
+            resamples=self.resamples if resamples is None else resamples,
+            curves=len(self.resampled),
+            seed=self.seed,
+        )
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The curves, by name."""
+        return {
+            "prediction": self.grid,
+            "regression": self.regression,
+            "smoothed_prediction": self.smoothed_predictions,
+            "density": self.density,
+            "density_negative": self.density_negative,
+            "density_positive": self.density_positive,
+            "rows": self.rows,
+            "shown": self.shown,
+            "low": self.band.low,
+            "high": self.band.high,
+            "simultaneous_low": self.simultaneous.low,
+            "simultaneous_high": self.simultaneous.high,
+            "consistency_low": self.consistency.low,
+            "consistency_high": self.consistency.high,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings and lists, for JSON; NaN becomes None."""
+        out = {
+            "kind": "smooth",
+            "smooth_ece": self.smooth_ece.to_dict(),
+            "interval": None if self.interval is None else asdict(self.interval),
+            "ece": self.ece,
+            "ece_guarantee": self.ece_guarantee,
+            "bandwidth": self.bandwidth,
+            "confidence": self.confidence,
+            "resamples": self.resamples,
+            "seed": self.seed,
+            "n": self.n,
+            "dropped": self.dropped,
+            "regions": [asdict(region) for region in self.regions],
+            "values": None if self.values is None else asdict(self.values),
+            "curves": self.columns(),
+        }
+        plainly: dict[str, Any] = plain(out)
+        return plainly
+
+    def panel(
+        self,
+        *,
+        name: str = "",
+        color: str | None = None,
+        reference: str = "smoothed",
+        curve: str = "trail",
+        band: str | None = "pointwise",
+        density: str | None = "one",
+        ticks: bool = True,
+        axes: str = "probability",
+        truth: Truth | None = None,
+    ) -> Panel:
+        """The marks of the picture.
+
+        Parameters
+        ----------
+        name : str
+            Of the model, written above its number.
+        color : str, optional
+            Of the curve.
+        reference : {"smoothed", "diagonal"}
+            Against f̂ with its consistency band, beside a faint diagonal: then the area is the
+            number. Or against the diagonal alone.
+        curve : {"trail", "line"}
+            A line whose width is the density of predictions, or a plain one.
+        band : {"pointwise", "simultaneous", None}
+            Bootstrap band around the curve.
+        density : {"one", "split", None}
+            Density of all predictions, or apart by outcome.
+        ticks : bool
+            A sample of the rows: with the event along the top, without along the bottom.
+        axes : {"probability", "logit"}
+            Logit axes are for rare events.
+        truth : callable or pair of arrays, optional
+            A true curve E[y | f] to draw beside the estimate.
+        """
+        return smooth_panel(
+            self,
+            name=name,
+            color=color,
+            reference=reference,
+            curve=curve,
+            band=band,
+            density=density,
+            ticks=ticks,
+            axes=axes,
+            truth=truth,
+        )
+
+    def around(self) -> list[ReliabilityDiagram]:
+        """The diagram among those at smaller and larger bandwidths, for the slider of a chart."""
+        fewer = min(self.resamples, 200)
+        return [
+            self if power == 0 else self.at(self.bandwidth * 2.0 ** (power / 2), resamples=fewer)
+            for power in _SLIDER
+        ]
+
+    def chart(self, *, slider: bool = True, **options: Any) -> Any:
+        """Draw with Altair: hover to read the curve, slide to see other bandwidths.
+
+        Parameters
+        ----------
+        slider : bool
+            Add a slider through bandwidths from a quarter of the diagram's own (marked 0) to four
+            times that.
+        **options
+            `theme`, `width` and `height`, and looks as in `panel`.
+        """
+        if not slider:
+            return super().chart(**options)
+        from calibrant.diagrams.group import Diagrams
+
+        return Diagrams({options.pop("name", "") or "model": self}).chart(**options)
+
+
+def reliability_diagram(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    bandwidth: float | None = None,
+    scale: str | Scale | None = None,
+    confidence: float = 0.95,
+    resamples: int = 1000,
+    curves: int = 0,
+    seed: int = 0,
+    **options: Unpack[InputOptions],
+) -> ReliabilityDiagram:
+    """Smooth reliability diagram, as data that draws itself.
+
+    Parameters
+    ----------
+    y_true : array or Sketch
+        Outcomes, 0 or 1; or a Sketch, and no `y_prob`.
+    y_prob : array
+        Predicted probabilities of outcome 1.
+    bandwidth : float, optional
+        By default the one that equals its own error, σ* = smECE_σ*.
+    scale : str or Scale, default "probability"
+        Where the smoothing happens.
+    confidence : float
+        Of the bands.
+    resamples : int
+        How many; 0 leaves the bands out. They are drawn on the sketch, so their cost does not depend
+        on the number of rows.
+    curves : int
+        How many of the resampled curves to keep and draw.
+    seed : int
+        The same input and seed give the same bytes.
+    **options
+        How to read the arrays: `sample_weight`, `pos_label`, `from_logits`, `percent`, `labels`,
+        `on_invalid` (see `InputOptions`).
+
+    Returns
+    -------
+    ReliabilityDiagram
+
+    Notes
+    -----
+    The bands are not intervals for the true curve; they show how sensitive the estimate is to the
+    sample.
+
+    References
+    ----------
+    Błasiok and Nakkiran, *Smooth ECE: Principled Reliability Diagrams via Kernel Smoothing*, ICLR
+    2024.
+
+    Examples
+    --------
+    >>> diagram = reliability_diagram([0, 0, 1, 1, 0, 1], [0.1, 0.3, 0.35, 0.8, 0.6, 0.9])
+    >>> diagram
+    ReliabilityDiagram(smECE 0.118, bandwidth=0.1178, n=6)
+    >>> list(diagram.plot().artists)
+    ['density', 'outcomes', 'diagonal', 'consistency', 'reference', 'band', 'curve', 'note']
+    """
+    sketch = as_sketch(y_true, y_prob, scale=scale, **options)
+    return _diagram(
+        sketch,
+        bandwidth=bandwidth,
+        confidence=confidence,
+        resamples=resamples,
+        curves=curves,
+        seed=seed,
+    )
+
+
+def _diagram(
+    sketch: Sketch,
+    *,
+    bandwidth: float | None,
+    confidence: float,
+    resamples: int,
+    curves: int,
+    seed: int,
+) -> ReliabilityDiagram:
+    _require_settings(confidence, resamples, curves)
+    result = smooth_ece_result(sketch, bandwidth=bandwidth)
+    length = sketch.scale.length
+    width = max(result.bandwidth, _SMALLEST_BANDWIDTH * length)
+    fine = fine_curves(sketch, width)
+    steps = grid_steps(width, length)
+    seen = sampled(fine, steps)
+    rows = rows_nearby(sketch, seen.position, width / length)
+    shown = rows >= np.clip(sketch.n // 10, 1, _LEAST_ROWS)
+    prediction = sketch.scale.prediction(fine.position)
+    bands = _bands(sketch, seen.regression, seen.smoothed_predictions, shown, width, confidence,
+                   resamples, curves, seed)  # fmt: skip
+    return ReliabilityDiagram(
+        grid=np.array(sketch.scale.prediction(seen.position)),
+        regression=seen.regression,
+        smoothed_predictions=seen.smoothed_predictions,
+        density=seen.density,
+        density_negative=seen.density - seen.events,
+        density_positive=seen.events,
+        rows=rows,
+        shown=shown,
+        **bands,
+        smooth_ece=result,
+        interval=interval(sketch, result.value, confidence=confidence, seed=seed)
+        if bandwidth is None
+        else None,
+        ece=absolute_integral(fine.events - prediction * fine.density),
+        ece_guarantee=float(np.sqrt(2 / np.pi) * width * sketch.scale.steepness),
+        bandwidth=width,
+        regions=regions_of(fine, prediction),
+        raw=raw_sample(sketch, _TICKS, seed=seed),
+        values=distinct_values(sketch, confidence),
+        confidence=confidence,
+        resamples=resamples,
+        seed=seed,
+        sketch=sketch,
+    )
+
+
+def _bands(
+    sketch: Sketch,
+    regression: Floats,
+    smoothed: Floats,
+    shown: NDArray[np.bool_],
+    bandwidth: float,
+    confidence: float,
+    resamples: int,
+    curves: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Bands of the shown part of the curve, and the first few resampled curves."""
+    if resamples == 0:
+        nothing = Bounds(np.full(shown.size, np.nan), np.full(shown.size, np.nan))
+        kept = np.empty((0, shown.size))
+        return {
+            "band": nothing,
+            "simultaneous": nothing,
+            "consistency": nothing,
+            "resampled": kept,
+        }
+    center, reference = np.where(shown, regression, np.nan), np.where(shown, smoothed, np.nan)
+    drawn = resampled_regression(sketch, center, bandwidth, resamples, seed=seed)
+    calibrated = resampled_calibrated(sketch, reference, bandwidth, resamples, seed=seed)
+    return {
+        "band": drawn.pointwise(confidence),
+        "simultaneous": drawn.simultaneous(confidence),
+        "consistency": calibrated.pointwise(confidence),
+        "resampled": np.clip(drawn.curves[:curves], 0.0, 1.0),
+    }
+
+
+def _require_settings(confidence: float, resamples: int, curves: int) -> None:
+    require_confidence(confidence)
+    require_count("resamples", resamples)
+    require_count("curves", curves)
+    if curves > resamples:
+        raise InputError(
+            f"`curves` are kept from the resamples, so there are at most {resamples}; got {curves}."
+        )

@@ -1,0 +1,102 @@
+"""Predictors that emit only a few values, and the rows behind the ticks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inference.resampling import cell_predictions
+from calibrant.sketch.columns import FRACTION_BITS
+from calibrant.sketch.table import Sketch
+
+__all__ = ["DistinctValues", "RawSample", "distinct_values", "rate_interval", "raw_sample"]
+
+Floats = NDArray[np.float64]
+
+# A predictor is said to emit few values when there are at most so many, with so many rows each.
+_FEW = 32
+_ROWS_EACH = 4
+# Values closer than this are one value written with float residue (1 - 0.8 and 0.2).
+_SAME = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctValues:
+    """Observed rates at the few values that a predictor emits.
+
+    Attributes
+    ----------
+    prediction : float64[k]
+        The values.
+    rate : float64[k]
+        Share of events among the rows with that prediction.
+    low, high : float64[k]
+        Interval for the true rate (Jeffreys).
+    rows : int64[k]
+        Rows with that prediction.
+    """
+
+    prediction: Floats
+    rate: Floats
+    low: Floats
+    high: Floats
+    rows: NDArray[np.int64]
+
+
+def distinct_values(sketch: Sketch, confidence: float) -> DistinctValues | None:
+    """The values with their rates, or None when the predictor emits many."""
+    p, counts = cell_predictions(sketch), sketch.counts.sum(axis=1)
+    first = np.flatnonzero(np.diff(p, prepend=-1.0) > _SAME)
+    if first.size > _FEW or (first.size > 1 and sketch.n < _ROWS_EACH * first.size):
+        return None
+    rows = np.add.reduceat(counts, first)
+    weights = np.add.reduceat(sketch.weights, first)
+    squared = np.add.reduceat(sketch.squared_weights, first).sum(axis=1)
+    total = weights.sum(axis=1)
+    rate = weights[:, 1] / total
+    low, high = rate_interval(rate, total**2 / squared, confidence)
+    mean = np.add.reduceat(p * sketch.weights.sum(axis=1), first) / total
+    return DistinctValues(mean, rate, low, high, rows)
+
+
+def rate_interval(rate: Floats, trials: Floats, confidence: float) -> tuple[Floats, Floats]:
+    """Jeffreys interval for a rate seen in so many trials; ends at 0 and 1 stay there."""
+    from scipy.special import betaincinv
+
+    tail = (1 - confidence) / 2
+    events = rate * trials
+    low = betaincinv(events + 0.5, trials - events + 0.5, tail)
+    high = betaincinv(events + 0.5, trials - events + 0.5, 1 - tail)
+    return np.where(rate <= 0, 0.0, low), np.where(rate >= 1, 1.0, high)
+
+
+@dataclass(frozen=True, eq=False)
+class RawSample:
+    """Some of the rows, drawn without replacement, to the resolution of the sketch.
+
+    Attributes
+    ----------
+    prediction : float64[k]
+        In increasing order.
+    outcome : int8[k]
+        0 or 1.
+    """
+
+    prediction: Floats
+    outcome: NDArray[np.int8]
+
+
+def raw_sample(sketch: Sketch, size: int, *, seed: int) -> RawSample:
+    """At most `size` rows of the sketch; all of them when there are no more."""
+    rng = np.random.default_rng([seed, 3])
+    few = sketch.n <= size
+    rows = np.arange(sketch.n) if few else rng.choice(sketch.n, size, replace=False, shuffle=False)
+    ends = np.cumsum(sketch.counts.ravel())
+    slot = np.searchsorted(ends, np.sort(rows), side="right")
+    cell, label = slot // 2, slot % 2
+    offset = sketch.offsets[cell, label] / sketch.counts[cell, label] * 2.0**-FRACTION_BITS
+    position = sketch.cells[cell] / sketch.nodes + offset
+    prediction = np.array(sketch.scale.prediction(position))
+    return RawSample(prediction, label.astype(np.int8))

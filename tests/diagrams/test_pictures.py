@@ -1,0 +1,255 @@
+"""Pictures of diagrams: looks, overlays, grids, charts, files, and what is refused."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from calibrant.diagrams.binned import binned_diagram
+from calibrant.diagrams.cumulative import cumulative_diagram
+from calibrant.diagrams.group import Diagrams, reliability_diagrams
+from calibrant.diagrams.isotonic import isotonic_diagram
+from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
+from calibrant.errors import InputError
+from calibrant.sketch.groups import Sketches
+from calibrant.sketch.table import Sketch
+
+
+def _rows(n: int = 1500, seed: int = 0, slope: float = 0.7) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    p = rng.beta(1.5, 0.8, n)
+    return (rng.random(n) < 0.1 + slope * p).astype(int), p
+
+
+@pytest.fixture(scope="module")
+def diagram() -> ReliabilityDiagram:
+    return reliability_diagram(*_rows(), resamples=100, curves=10)
+
+
+@pytest.fixture(autouse=True)
+def _no_open_figures():
+    yield
+    plt.close("all")
+
+
+def test_width_of_the_curve_is_the_density(diagram) -> None:
+    core, trail = diagram.plot(ax=Figure().subplots()).artists["curve"]
+    assert isinstance(trail, LineCollection)
+    widths = np.asarray(trail.get_linewidths())
+    middle = (diagram.density[:-1] + diagram.density[1:]) / 2
+    shown = diagram.shown[:-1] & diagram.shown[1:]
+    assert np.corrcoef(widths, middle[shown])[0, 1] > 0.999
+    assert np.array_equal(
+        core.get_ydata(), np.where(diagram.shown, diagram.regression, np.nan), equal_nan=True
+    )
+
+
+def test_looks_change_the_artists_and_no_number(diagram) -> None:
+    before = diagram.to_dict()
+    plain = diagram.plot(
+        ax=Figure().subplots(),
+        curve="line",
+        reference="diagonal",
+        band=None,
+        density=None,
+        ticks=False,
+    )
+    assert set(plain.artists) == {"diagonal", "resampled", "curve", "note"}
+    split = diagram.plot(ax=Figure().subplots(), density="split", band="simultaneous")
+    assert len(split.artists["density"]) == 4
+    true = diagram.plot(ax=Figure().subplots(), truth=lambda t: 0.1 + 0.7 * t, color="#ff0000")
+    assert np.allclose(true.artists["truth"][0].get_ydata(), 0.1 + 0.7 * diagram.grid)
+    assert true.artists["curve"][0].get_color() == "#ff0000"
+    assert diagram.to_dict() == before
+
+
+def test_label_is_written_with_the_name(diagram) -> None:
+    drawn = diagram.plot(ax=Figure().subplots(), name="ResNet")
+    text = drawn.artists["note"][0].get_text()
+    assert text.startswith("ResNet\nsmECE 0.105")
+
+
+def test_plot_makes_its_own_figure_or_respects_ax(diagram) -> None:
+    drawn = diagram.plot()
+    assert drawn.figure is plt.gcf()
+    _, (left, right) = plt.subplots(1, 2)
+    assert diagram.plot(ax=right).ax is right
+    assert not left.has_data()
+    assert len(plt.get_fignums()) == 2
+
+
+def test_settings_and_random_state_of_others_stay(diagram) -> None:
+    with mpl.rc_context({"font.size": 17, "axes.grid": True}):
+        before = dict(mpl.rcParams)
+        state = np.random.get_state()[1].copy()  # noqa: NPY002
+        diagram.plot()
+        diagram.to_svg()
+        assert dict(mpl.rcParams) == before
+        assert (np.random.get_state()[1] == state).all()  # noqa: NPY002
+
+
+def test_logit_axes_for_rare_events(tmp_path) -> None:
+    rng = np.random.default_rng(1)
+    p = np.exp(rng.normal(-6, 1, 20_000)).clip(0, 0.5)
+    diagram = reliability_diagram(rng.random(p.size) < p, p, resamples=50)
+    drawn = diagram.plot(ax=Figure().subplots(), axes="logit")
+    assert drawn.ax.get_xscale() == "logit"
+    assert drawn.ax.get_xlim()[0] > 0
+    diagram.save(tmp_path / "rare.svg", axes="logit")
+    diagram.chart(axes="logit", slider=False)
+    assert "nan" not in diagram.to_svg(axes="logit")
+
+
+def test_same_input_and_seed_give_the_same_bytes(tmp_path) -> None:
+    files, charts = [], []
+    for name in ("one", "two"):
+        again = reliability_diagram(*_rows(), resamples=60)
+        files.append(
+            [again.save(tmp_path / f"{name}.{kind}").read_bytes() for kind in ("svg", "pdf")]
+        )
+        charts.append(again.chart().to_json())
+    assert files[0] == files[1]
+    assert charts[0] == charts[1]
+    assert b"smECE 0.1" in files[0][0]
+
+
+def test_chart_has_a_slider_with_its_own_bandwidth_marked(diagram) -> None:
+    spec = diagram.chart().to_dict()
+    (slider,) = [p for p in spec["params"] if p["name"].startswith("frame")]
+    assert (slider["bind"]["min"], slider["bind"]["max"], slider["value"]) == (-4, 4, 0)
+    notes = next(rows for rows in spec["datasets"].values() if "text" in rows[0])
+    texts = {row["frame"]: row["text"] for row in notes}
+    assert "bandwidth: σ* = " in texts[0]
+    assert "σ* × 4 = " in texts[4]
+    tips = [c["field"] for c in spec["layer"][-1]["encoding"]["tooltip"]]
+    assert tips == ["prediction", "observed", "low", "high", "if calibrated", "rows"]
+
+
+def test_overlay_shows_every_model_with_its_number() -> None:
+    models = reliability_diagrams(
+        {"good": _rows(slope=0.85), "bad": Sketch.from_arrays(*_rows(slope=0.5))}, resamples=40
+    )
+    drawn = models.plot(ax=Figure().subplots())
+    texts = [text.get_text() for text in drawn.artists["legend"][0].get_texts()]
+    assert [text.split(" · ")[0] for text in texts] == ["good", "bad"]
+    assert all("smECE" in text for text in texts)
+    assert len(drawn.artists["curve"]) == 4
+    cores = drawn.artists["curve"][::2]
+    assert len({core.get_color() for core in cores}) == 2
+    assert len({core.get_marker() for core in cores}) == 2
+    assert len(drawn.artists["diagonal"]) == 1
+    assert "reference" in models.plot(ax=Figure().subplots(), reference="smoothed").artists
+    spec = models.chart().to_dict()
+    assert any(p.get("bind") == "legend" for p in spec["params"])
+    assert models._repr_html_().count("<svg") == 2
+
+
+def test_small_multiples_share_their_axes(diagram) -> None:
+    y, p = _rows()
+    every = Diagrams(
+        {
+            "binned": binned_diagram(y, p),
+            "smooth": diagram,
+            "isotonic": isotonic_diagram(y, p, resamples=50),
+            ("a", 4): diagram,
+        }
+    )
+    drawn = every.plot_grid()
+    axes = [each.ax for each in drawn.values()]
+    assert len({ax.get_xlim() for ax in axes}) == 1
+    assert axes[3].get_title() == "a, 4"
+    assert axes[0].get_ylabel()
+    assert not axes[1].get_ylabel()
+    three = Diagrams(dict.fromkeys(("a", "b", "c"), diagram)).plot_grid(columns=2)
+    hidden = [ax for ax in three["a"].figure.axes if not ax.get_visible()]
+    assert len(hidden) == 1
+
+
+def test_groups_of_sketches(tmp_path) -> None:
+    groups = Sketches(
+        {
+            ("x", 1): Sketch.from_arrays(*_rows(300)),
+            ("y", 2): Sketch.from_arrays(*_rows(300, seed=1)),
+        },
+        by=["model", "day"],
+    )
+    diagrams = reliability_diagrams(groups, resamples=20)
+    assert list(diagrams) == ["x, 1", "y, 2"]
+    for layout in ("overlay", "grid"):
+        assert diagrams.save(tmp_path / f"{layout}.svg", layout=layout).stat().st_size > 1000
+    assert set(diagrams.to_dict()) == {"x, 1", "y, 2"}
+
+
+def test_polar_axes_are_refused(diagram) -> None:
+    ax = Figure().add_subplot(projection="polar")
+    for each in (diagram, Diagrams({"a": diagram}), cumulative_diagram(*_rows(50))):
+        with pytest.raises(InputError, match="rectangular"):
+            each.plot(ax=ax)
+
+
+@pytest.mark.parametrize("bandwidth", [0, -0.1, np.nan, np.inf, "wide"])
+def test_impossible_bandwidths_are_refused(bandwidth) -> None:
+    with pytest.raises(InputError, match="`bandwidth` must be a positive number"):
+        reliability_diagram([0, 1], [0.2, 0.7], bandwidth=bandwidth)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confidence": 1.0}, "`confidence` must lie"),
+        ({"confidence": np.nan}, "`confidence` must lie"),
+        ({"resamples": -1}, "`resamples` must be"),
+        ({"resamples": 2.5}, "`resamples` must be"),
+        ({"curves": 3, "resamples": 2}, "at most 2"),
+    ],
+)
+def test_impossible_settings_are_refused(options, message) -> None:
+    with pytest.raises(InputError, match=message):
+        reliability_diagram([0, 1], [0.2, 0.7], **options)
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        {"reference": "up"},
+        {"curve": "dots"},
+        {"band": "wide"},
+        {"density": True},
+        {"axes": "log"},
+        {"truth": ([0, 1], [0])},
+    ],
+)
+def test_unknown_looks_are_refused(diagram, look) -> None:
+    with pytest.raises(InputError):
+        diagram.plot(ax=Figure().subplots(), **look)
+    with pytest.raises(TypeError, match="colour"):
+        diagram.plot(ax=Figure().subplots(), colour="red")
+
+
+def test_empty_groups_are_named() -> None:
+    with pytest.raises(InputError, match=r"in group 'b'.*empty"):
+        reliability_diagrams({"a": Sketch.from_arrays([0, 1], [0.1, 0.9]), "b": Sketch.empty()})
+    with pytest.raises(InputError, match="at least one"):
+        reliability_diagrams({})
+    with pytest.raises(InputError, match="map names"):
+        reliability_diagrams([Sketch.empty()])
+    with pytest.raises(InputError, match="not a diagram"):
+        Diagrams({"a": 3})
+
+
+@pytest.mark.parametrize("bins", [0, -3, 2.5, "many", True])
+def test_impossible_bins_are_refused(bins) -> None:
+    with pytest.raises(InputError, match="`bins` must be"):
+        binned_diagram([0, 1], [0.2, 0.7], bins=bins)
+
+
+def test_one_class_only_is_a_picture(tmp_path) -> None:
+    p = np.linspace(0.1, 0.9, 40)
+    for outcome in (0, 1):
+        diagram = reliability_diagram(np.full(40, outcome), p, resamples=30)
+        diagram.save(tmp_path / "one.svg", density="split")
+        assert np.allclose(diagram.regression, outcome)

@@ -1,0 +1,211 @@
+"""The smooth diagram against a direct sum over the rows, and the picture against the number."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from scipy.interpolate import CubicSpline
+
+from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
+from calibrant.sketch.table import Sketch
+
+Rows = tuple[np.ndarray, np.ndarray]
+
+
+def _rows(shape: str, n: int = 600) -> Rows:
+    rng = np.random.default_rng(11)
+    p = {
+        "uniform": rng.random(n),
+        "ends": np.where(rng.random(n) < 0.5, np.round(rng.random(n)), rng.beta(0.4, 0.4, n)),
+        "lattice": rng.integers(0, 11, n) / 10,
+        "rare": rng.beta(1.0, 60.0, n),
+    }[shape]
+    return (rng.random(n) < 0.1 + 0.7 * p).astype(int), p
+
+
+def _direct(y: np.ndarray, p: np.ndarray, t: np.ndarray, sigma: float) -> np.ndarray:
+    """Density, events and predictions at t: every row, every reflection that could matter."""
+    kernel = np.zeros((t.size, p.size))
+    for shift in range(-12, 13):
+        for image in (p + 2 * shift, -p + 2 * shift):
+            kernel += np.exp(-0.5 * ((t[:, None] - image) / sigma) ** 2)
+    kernel /= sigma * np.sqrt(2 * np.pi)
+    return np.stack([kernel.mean(1), (kernel * y).mean(1), (kernel * p).mean(1)])
+
+
+@pytest.mark.parametrize("shape", ["uniform", "ends", "lattice", "rare"])
+@pytest.mark.parametrize("sigma", [0.4, 0.1, 0.03])
+def test_curves_equal_the_direct_sum(shape: str, sigma: float) -> None:
+    y, p = _rows(shape)
+    diagram = reliability_diagram(y, p, bandwidth=sigma, resamples=0)
+    density, events, predictions = _direct(y, p, diagram.grid, sigma)
+    assert np.abs(diagram.density - density).max() < 1e-8 * density.max() / min(sigma, 0.1) ** 2
+    known = density > 1e-9 * density.max() * (1 + 1e-6)
+    dense = density >= 1e-6 * density.max()
+    loose = 0.05 / (sigma**3 * 65536**2)
+    for found, exact in ((diagram.regression, events), (diagram.smoothed_predictions, predictions)):
+        error = np.abs(found[known] - (exact / density)[known])
+        assert np.isfinite(error).all()
+        allowed = np.where(dense, 1e-8 if sigma >= 0.1 else loose, np.inf)[known]
+        assert (error <= allowed).all()
+        # Below, the error is in units of the density.
+        assert (error * density[known] <= max(loose, 1e-8) * density.max()).all()
+
+
+@pytest.mark.parametrize("shape", ["uniform", "ends", "lattice", "rare"])
+@pytest.mark.parametrize("sigma", [0.25, 0.1])
+def test_ece_against_the_diagonal_equals_the_direct_sum(shape: str, sigma: float) -> None:
+    y, p = _rows(shape, 200)
+    t = np.linspace(0, 1, 4097)
+    density, events, _ = _direct(y, p, t, sigma)
+    gap = CubicSpline(t, events - t * density)
+    cuts = np.concatenate([[0], gap.roots(extrapolate=False), [1]])
+    exact = np.abs(np.diff(gap.antiderivative()(cuts))).sum()
+    assert abs(reliability_diagram(y, p, bandwidth=sigma, resamples=0).ece - exact) < 1e-8
+
+
+@pytest.mark.parametrize("shape", ["uniform", "ends", "lattice", "rare"])
+def test_the_picture_is_the_number(shape: str) -> None:
+    diagram = reliability_diagram(*_rows(shape, 3000), resamples=0)
+    gap = (diagram.regression - diagram.smoothed_predictions) * diagram.density
+    area = CubicSpline(np.linspace(0, 1, gap.size), np.nan_to_num(gap))
+    cuts = np.concatenate([[0], area.roots(extrapolate=False), [1]])
+    found = np.abs(np.diff(area.antiderivative()(cuts))).sum()
+    allowed = diagram.smooth_ece.certificate.total + 2e-6 * diagram.smooth_ece.value
+    assert abs(found - diagram.smooth_ece.value) <= allowed
+    assert abs(diagram.ece - diagram.smooth_ece.value) <= diagram.ece_guarantee
+    assert sum(region.contribution for region in diagram.regions) <= found * 1.001
+
+
+def test_regions_name_where_the_model_errs() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(40_000)
+    y = rng.random(p.size) < np.where(p < 0.5, p + 0.1, p - 0.2)
+    first, second = reliability_diagram(y, p, bandwidth=0.02, resamples=0).regions[:2]
+    assert first.gap == pytest.approx(-0.2, abs=0.03)
+    assert first.low == pytest.approx(0.5, abs=0.1)
+    assert second.gap == pytest.approx(0.1, abs=0.03)
+    assert "too high" in str(first)
+    assert first.share + second.share == pytest.approx(1.0, abs=0.01)
+
+
+def test_bands_hold_the_curve_and_the_calibrated_model() -> None:
+    rng = np.random.default_rng(1)
+    p = rng.random(4000)
+    y = rng.random(p.size) < p
+    diagram = reliability_diagram(y, p, bandwidth=0.05, resamples=400)
+    inside = (diagram.regression >= diagram.consistency.low) & (
+        diagram.regression <= diagram.consistency.high
+    )
+    assert inside.mean() > 0.7
+    for band in (diagram.band, diagram.simultaneous):
+        assert ((band.low <= diagram.regression) & (diagram.regression <= band.high)).all()
+    assert (diagram.simultaneous.low <= diagram.band.low + 0.005).all()
+    # Var of a Nadaraya-Watson curve: μ(1-μ) / (2 √π n σ δ̂).
+    middle = diagram.grid.size // 2
+    spread = np.sqrt(0.25 / (2 * np.sqrt(np.pi) * p.size * 0.05))
+    assert diagram.band.high[middle] - diagram.band.low[middle] == pytest.approx(
+        2 * 1.96 * spread, rel=0.15
+    )
+    assert diagram.consistency.high[middle] - diagram.smoothed_predictions[middle] == pytest.approx(
+        1.96 * spread, rel=0.15
+    )
+
+
+def test_a_calibrated_model_looks_calibrated_at_the_ends() -> None:
+    rng = np.random.default_rng(2)
+    p = rng.random(20_000)
+    diagram = reliability_diagram(rng.random(p.size) < p, p, bandwidth=0.04, resamples=200)
+    assert diagram.regression[0] > 0.025  # against the diagonal, it would look wrong
+    assert diagram.consistency.low[0] <= diagram.regression[0] <= diagram.consistency.high[0]
+
+
+def test_no_curve_where_there_is_no_data() -> None:
+    p = np.concatenate([np.full(50, 0.1), np.full(50, 0.9)])
+    y = np.concatenate([np.arange(50) < 5, np.arange(50) < 45])
+    diagram = reliability_diagram(y, p, bandwidth=0.02, resamples=50)
+    gap = (diagram.grid > 0.2) & (diagram.grid < 0.8)
+    assert not diagram.shown[gap].any()
+    assert np.isnan(diagram.regression[np.abs(diagram.grid - 0.5) < 0.1]).all()
+    assert np.isnan(diagram.band.low[gap]).all()
+    assert diagram.shown[np.abs(diagram.grid - 0.1) < 0.01].all()
+
+
+def test_few_values_are_named_and_shown_as_points() -> None:
+    y, p = _rows("lattice")
+    diagram = reliability_diagram(y, p, resamples=20)
+    assert diagram.values is not None
+    assert np.allclose(diagram.values.prediction, np.arange(11) / 10, atol=1e-9)
+    assert np.allclose(diagram.values.rate[3], y[p == 0.3].mean())
+    assert "11 distinct predictions" in repr(diagram)
+    assert any("11 distinct" in note for note in diagram.panel().notes)
+    assert reliability_diagram(*_rows("uniform"), resamples=0).values is None
+
+
+def test_float_residue_does_not_split_a_value() -> None:
+    p = np.tile([0.2, 1 - 0.8, 0.5, np.nextafter(0.5, 0)], 20)
+    diagram = reliability_diagram(np.arange(80) % 2, p, resamples=0)
+    assert diagram.values is not None
+    assert diagram.values.rows.tolist() == [40, 40]
+
+
+def test_sketch_and_arrays_give_the_same_bytes() -> None:
+    y, p = _rows("ends")
+    one = reliability_diagram(y, p, resamples=50, curves=3)
+    two = reliability_diagram(Sketch.from_arrays(y, p), resamples=50, curves=3)
+    assert json.dumps(one.to_dict()) == json.dumps(two.to_dict())
+    assert one.resampled.tobytes() == two.resampled.tobytes()
+    assert one.raw.prediction.tobytes() == two.raw.prediction.tobytes()
+    other = reliability_diagram(y, p, resamples=50, seed=1)
+    assert not np.array_equal(one.band.low, other.band.low, equal_nan=True)
+
+
+def test_weights_count_as_rows_for_the_curve() -> None:
+    y, p = _rows("uniform")
+    weight = np.random.default_rng(3).integers(1, 4, y.size)
+    weighted = reliability_diagram(y, p, sample_weight=weight, bandwidth=0.1, resamples=40)
+    repeated = reliability_diagram(np.repeat(y, weight), np.repeat(p, weight), bandwidth=0.1)
+    assert np.allclose(weighted.regression, repeated.regression, atol=1e-7)
+    assert weighted.n == y.size
+
+
+def test_ticks_are_a_sample_of_the_rows() -> None:
+    y, p = _rows("uniform", 5000)
+    raw = reliability_diagram(y, p, resamples=0).raw
+    assert raw.prediction.size == 200
+    nearest = np.abs(raw.prediction[:, None] - p).argmin(axis=1)
+    assert (y[nearest] == raw.outcome).all()
+    few = reliability_diagram(y[:7], p[:7], resamples=0).raw
+    assert np.allclose(few.prediction, np.sort(p[:7]), atol=2e-5)
+
+
+def test_other_bandwidth_of_the_same_rows() -> None:
+    diagram = reliability_diagram(*_rows("uniform"), resamples=20)
+    wide = diagram.at(0.3)
+    assert wide.bandwidth == 0.3
+    assert wide.label.endswith("at bandwidth 0.3")
+    assert diagram.at_fixed_point
+    assert len(diagram.around()) == 9
+
+
+def test_frames_and_dictionaries() -> None:
+    diagram = reliability_diagram(*_rows("uniform"), resamples=20)
+    frame = diagram.to_frame()
+    assert list(frame.columns)[:3] == ["prediction", "regression", "smoothed_prediction"]
+    assert diagram.to_frame("polars").height == diagram.grid.size
+    json.dumps(diagram.to_dict(), allow_nan=False)
+    with pytest.raises(ValueError, match="read-only"):
+        diagram.regression[0] = 0.0
+    assert diagram._repr_html_().count("<svg") == 1
+
+
+def test_smallest_inputs_give_a_picture() -> None:
+    for y, p in (([1], [0.3]), ([1, 1], [1.0, 1.0]), ([0] * 9, [0.25] * 9)):
+        diagram = reliability_diagram(y, p, resamples=30)
+        assert isinstance(diagram, ReliabilityDiagram)
+        assert diagram.shown.any()
+        diagram.plot(ax=Figure().subplots())
+        assert "<svg" in diagram._repr_html_()

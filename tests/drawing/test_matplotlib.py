@@ -1,0 +1,162 @@
+"""Matplotlib drawings, checked by their artists."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from calibrant.drawing.axes import Axis
+from calibrant.drawing.figures import new_figure, save
+from calibrant.drawing.marks import Line, Panel, Points, Trail
+from calibrant.drawing.matplotlib import draw
+from calibrant.drawing.themes import DARK, LIGHT, PRINT
+from calibrant.errors import InputError
+
+
+def test_every_mark_comes_back_under_its_key(panel: Panel) -> None:
+    ax = Figure().subplots()
+    artists = draw(panel, ax)
+    assert set(artists) == {mark.key for mark in panel.marks} | {"note"}
+    drawn = [artist for group in artists.values() for artist in group]
+    assert all(artist.axes is ax for artist in drawn)
+    assert ax.get_xlabel() == "x axis"
+    assert ax.get_ylim() == (-0.08, 1.08)
+
+
+def test_trail_width_is_the_weight(panel: Panel) -> None:
+    core, trail = draw(panel, Figure().subplots())["trail"]
+    assert isinstance(core, Line2D)
+    assert isinstance(trail, LineCollection)
+    widths = np.asarray(trail.get_linewidths())
+    assert (np.diff(widths) > 0).all()
+    assert widths[-1] / widths[0] > 3
+    # The missing point takes away the two segments that it belongs to.
+    assert len(trail.get_segments()) == 8
+    trail_mark = next(mark for mark in panel.marks if isinstance(mark, Trail))
+    assert np.array_equal(core.get_ydata(), trail_mark.y, equal_nan=True)
+
+
+def test_points_have_whiskers_and_bands_their_bounds(panel: Panel) -> None:
+    artists = draw(panel, Figure().subplots())
+    dots, whiskers = artists["points"]
+    assert np.allclose(dots.get_offsets(), [[0.25, 0.2]])
+    assert np.allclose(whiskers.get_segments()[0], [[0.25, 0.1], [0.25, 0.3]])
+    (band,) = artists["band"]
+    assert len(band.get_paths()) == 2  # broken at the missing point
+    (steps,) = artists["steps"]
+    assert np.allclose(steps.get_segments(), [[[0.0, 0.2], [0.5, 0.2]]])
+
+
+def test_strokes_and_hills_keep_to_their_edge(panel: Panel) -> None:
+    artists = draw(panel, Figure().subplots())
+    (strokes,) = artists["ticks"]
+    assert min(point[1] for segment in strokes.get_segments() for point in segment) > 0.9
+    fill, _, hanging, _ = artists["hill"]
+    assert fill.get_paths()[0].vertices[:, 1].max() < 0.25
+    assert hanging.get_paths()[0].vertices[:, 1].min() > 0.75
+
+
+def test_later_marks_lie_above(panel: Panel) -> None:
+    artists = draw(panel, Figure().subplots())
+    assert artists["trail"][0].get_zorder() > artists["band"][0].get_zorder()
+
+
+def test_nothing_global_changes(panel: Panel) -> None:
+    before = dict(mpl.rcParams)
+    draw(panel, Figure().subplots())
+    _, axes = new_figure(theme=DARK, width=3.3, caller="test")
+    draw(panel, axes[0, 0])
+    assert dict(mpl.rcParams) == before
+
+
+def test_theme_follows_the_background(panel: Panel) -> None:
+    ax = Figure().subplots()
+    ax.set_facecolor("#101010")
+    assert draw(panel, ax)["trail"][0].get_color() == DARK.series[0]
+    assert draw(panel, Figure().subplots())["trail"][0].get_color() == LIGHT.series[0]
+    assert (
+        draw(panel, Figure().subplots(), theme="print")["trail"][0].get_color() == (PRINT.series[0])
+    )
+    coloured = replace(panel, colors={"a": "#123456"})
+    assert draw(coloured, Figure().subplots())["trail"][0].get_color() == "#123456"
+
+
+def test_widths_follow_the_size_of_the_axes(panel: Panel) -> None:
+    widths = []
+    for inches in (2.5, 10.0):
+        _, axes = new_figure(theme=LIGHT, width=inches, caller="test")
+        widths.append(draw(panel, axes[0, 0])["line"][0].get_linewidth())
+    assert widths[1] > 2 * widths[0]
+
+
+def test_several_series_differ_by_marker(panel: Panel) -> None:
+    (core, _) = draw(replace(panel, legend={"a": "A", "b": "B"}), Figure().subplots())["trail"]
+    assert core.get_marker() == "o"
+    assert core.get_markevery()
+
+
+def test_legend_and_notes_are_text(panel: Panel) -> None:
+    artists = draw(replace(panel, legend={"a": "model A", "b": "model B"}), Figure().subplots())
+    assert [text.get_text() for text in artists["legend"][0].get_texts()] == ["model A", "model B"]
+    assert artists["note"][0].get_text() == "a note"
+
+
+def test_note_goes_to_the_emptier_corner() -> None:
+    x = np.linspace(0, 1, 50)
+    above = Line(key="curve", series="a", x=x, y=0.9 + 0.1 * x)
+    axes = Axis("x", 0, 1), Axis("y", 0, 1)
+    (note,) = draw(Panel((above,), *axes, ("some words",)), Figure().subplots())["note"]
+    assert note.get_position()[0] > 0.5
+    below = replace(above, y=0.3 * x)
+    (note,) = draw(Panel((below,), *axes, ("some words",)), Figure().subplots())["note"]
+    assert note.get_position()[0] < 0.5
+
+
+def test_logit_axes_have_plain_labels() -> None:
+    x = np.array([0.0, 0.002, 0.01, 0.1, 1.0])
+    line = Line(key="curve", series="a", x=x, y=x)
+    dot = Points(key="dots", series="a", x=x[1:2], y=x[1:2], low=x[1:2], high=x[2:3], weight=x[1:2])
+    ax = Figure().subplots()
+    axis = Axis("x", 0.001, 0.5, "logit")
+    draw(Panel((line, dot), axis, axis), ax)
+    ax.figure.draw_without_rendering()
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["0.001", "0.01", "0.1", "0.5"]
+
+
+@pytest.mark.parametrize("projection", ["polar", "3d"])
+def test_other_projections_are_refused(panel: Panel, projection: str) -> None:
+    ax = Figure().add_subplot(projection=projection)
+    with pytest.raises(InputError, match=r"rectangular axes.*subplots"):
+        draw(panel, ax)
+
+
+def test_what_is_no_axes_is_refused(panel: Panel) -> None:
+    with pytest.raises(InputError, match="Axes; got Figure"):
+        draw(panel, Figure())
+    with pytest.raises(InputError, match=r"ax\[0\]"):
+        draw(panel, Figure().subplots(1, 2))
+
+
+def test_unknown_theme_and_ending_are_refused(panel: Panel, tmp_path) -> None:
+    with pytest.raises(InputError, match="'light', 'dark', 'print'"):
+        draw(panel, Figure().subplots(), theme="neon")
+    with pytest.raises(InputError, match=r"\.svg, \.pdf or \.png"):
+        save(Figure(), tmp_path / "picture.tiff")
+
+
+@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
+def test_saved_bytes_repeat_and_text_stays_text(panel: Panel, tmp_path, kind: str) -> None:
+    written = []
+    for name in ("one", "two"):
+        figure, axes = new_figure(theme=LIGHT, width=3.3, caller="test")
+        draw(panel, axes[0, 0])
+        written.append(save(figure, tmp_path / f"{name}.{kind}").read_bytes())
+    assert written[0] == written[1]
+    if kind == "svg":
+        assert b">a note</text>" in written[0]
