@@ -13,9 +13,9 @@ from calibrant.inputs.columns import as_array
 from calibrant.sources.request import LABEL, PROB, WEIGHT, Request, require_columns
 from calibrant.sources.sums import DenseSums, GroupedSums, Key, sums_by_group
 
-__all__ = ["sums_of_arrays", "sums_of_dict"]
+__all__ = ["LOOP_LABELS", "as_outcomes", "sums_of_arrays", "sums_of_dict"]
 
-_LOOP_LABELS = ("uint8", "int32", "int64", "float32", "float64")
+LOOP_LABELS = ("uint8", "int32", "int64", "float32", "float64")
 
 
 def sums_of_dict(batch: Mapping[str, Any], request: Request) -> DenseSums | GroupedSums:
@@ -37,7 +37,7 @@ def sums_of_arrays(arrays: Mapping[str, NDArray[Any]], request: Request) -> Dens
             raise InputError(
                 f"column {str(request.columns[alias])!r} must hold numbers; its type is {kind}."
             )
-    p, y = arrays[PROB], _outcomes(arrays[LABEL])
+    p, y = arrays[PROB], as_outcomes(arrays[LABEL])
     p = np.ascontiguousarray(p, dtype=p.dtype if p.dtype == np.float32 else np.float64)
     w = arrays[WEIGHT].astype(np.float64) if request.weighted else None
     if request.groups and p.size:
@@ -49,12 +49,12 @@ def sums_of_arrays(arrays: Mapping[str, NDArray[Any]], request: Request) -> Dens
     return total
 
 
-def _outcomes(y: NDArray[Any]) -> NDArray[Any]:
+def as_outcomes(y: NDArray[Any]) -> NDArray[Any]:
     """Labels of a type that the compiled loop reads."""
     y = np.ascontiguousarray(y)
-    if y.dtype == np.bool_:
+    if y.dtype in (np.bool_, np.int8):  # a negative label becomes a large one: both are refused
         return y.view(np.uint8)
-    return y if y.dtype.name in _LOOP_LABELS else y.astype(np.float64)
+    return y if y.dtype.name in LOOP_LABELS else y.astype(np.float64)
 
 
 def _groups(columns: Sequence[NDArray[Any]]) -> tuple[list[Key], NDArray[np.int64]]:

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from calibrant._optional import require
 from calibrant.errors import InputError
+from calibrant.sources.arrays import LOOP_LABELS, as_outcomes
 from calibrant.sources.request import LABEL, PROB, WEIGHT, Request, require_columns
 from calibrant.sources.sums import DenseSums, GroupedSums, Key, sums_by_group
 
 __all__ = ["batches_of", "require_types", "sums_of_batch", "sums_of_batches"]
-
-_LOOP_LABELS = ("uint8", "int32", "int64", "float32", "float64")
 
 
 def batches_of(source: Any, request: Request) -> Iterable[Mapping[str, Any]]:
@@ -118,14 +117,11 @@ def _groups(columns: list[Any], rows: int) -> tuple[list[Key], NDArray[np.int64]
         code = code * len(entries) + indices
         values.append(entries)
     distinct, group = np.unique(code, return_inverse=True)
-    keys = []
-    for number in distinct.tolist():
-        key = []
-        for entries in reversed(values):
-            number, place = divmod(number, len(entries))
-            key.append(entries[place])
-        keys.append(tuple(reversed(key)))
-    return keys, group
+    columns = []
+    for entries in reversed(values):
+        distinct, place = np.divmod(distinct, len(entries))
+        columns.append([entries[k] for k in place.tolist()])
+    return list(zip(*reversed(columns), strict=True)), group
 
 
 def _whole(column: Any) -> Any:
@@ -145,8 +141,8 @@ def _labels(column: Any) -> NDArray[Any]:
         if str(column.type) == "bool":
             column = column.cast("uint8")
         values = column.to_numpy(zero_copy_only=False)
-        if values.dtype.name in _LOOP_LABELS:
-            return np.ascontiguousarray(values)
+        if values.dtype == np.int8 or values.dtype.name in LOOP_LABELS:
+            return as_outcomes(values)
     return _floats(column)
 
 

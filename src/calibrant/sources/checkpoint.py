@@ -18,6 +18,7 @@ import numpy as np
 
 from calibrant._optional import require
 from calibrant.errors import CalibrationError, InputError
+from calibrant.sources import formats, text
 from calibrant.sources.request import Request
 from calibrant.sources.store import DataFile
 from calibrant.sources.sums import DenseSums, GroupedSums
@@ -101,6 +102,7 @@ def _fingerprint(request: Request, files: Sequence[DataFile]) -> str:
         request.nodes,
         request.scale.name,
         [file.identity for file in files],
+        [formats.JOB_ROWS, text.BLOCK_BYTES],  # how the work is cut
     ]
     return hashlib.sha256(json.dumps(described, default=str).encode()).hexdigest()
 

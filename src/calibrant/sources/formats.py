@@ -15,8 +15,8 @@ from calibrant.sources.text import layout, text_jobs
 
 __all__ = ["Job", "Jobs", "jobs_of"]
 
-JOB_ROWS = 1 << 20
-BATCH_ROWS = 1 << 19
+JOB_ROWS = 1 << 22
+BATCH_ROWS = 1 << 20
 Batches = Iterator[Mapping[str, Any]]
 
 

@@ -40,16 +40,17 @@ class GroupTotal:
         """Add the sums of one batch."""
         if not part.places.size:
             return
-        keys = [_normal_key(key) for key in part.keys]
-        ids = np.array(
-            [self.index.setdefault(key, len(self.index)) for key in keys], dtype=np.int64
-        )
+        ids = np.array([self._id(key) for key in part.keys], dtype=np.int64)
         group, slot = np.divmod(part.places, self.request.slots)
         self._places.append(ids[group] * self.request.slots + slot)
         self._sums.append(part.sums)
         waiting = sum(places.size for places in self._places) - self._merged
         if waiting > max(COMPACT_AT, self._merged):
             self.merge()
+
+    def _id(self, key: Key) -> int:
+        known = self.index.get(key)
+        return self.index.setdefault(_normal_key(key), len(self.index)) if known is None else known
 
     def merge(self) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]:
         """All sums, sorted by group (in order of appearance) and slot."""
@@ -96,11 +97,11 @@ def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketc
         total = alone
     places, sums = total.merge()
     if not places.size:
-        raise InputError(_nothing_left(places, sums))
+        raise InputError("`scan` must find rows; the source has none.")
     _refuse_invalid(request, places, sums)
     sketches = _split(request, list(total.index), places, sums)
     if not any(sketch.n for sketch in sketches.values()):
-        raise InputError(_nothing_left(places, sums))
+        raise InputError(f"`scan` must find valid rows; all {sums[0].sum()} rows were dropped.")
     if not request.groups:
         return sketches[()]
     single = len(request.groups) == 1
@@ -161,7 +162,7 @@ def refused_rows(
 def _refuse_invalid(
     request: Request, places: NDArray[np.int64], sums: tuple[NDArray[Any], ...]
 ) -> None:
-    refused = refused_rows(request, places, sums[0]) if places.size else {}
+    refused = refused_rows(request, places, sums[0])
     if refused and request.on_invalid == "raise":
         raise InputError(invalid_rows(refused, int(sums[0].sum())))
 
@@ -174,13 +175,6 @@ def invalid_rows(refused: Mapping[str, int], rows: int) -> str:
         f"nothing be missing; {sum(refused.values())} of {rows} rows break this ({listed}). Pass "
         '`on_invalid="drop"` to leave such rows out and count them.'
     )
-
-
-def _nothing_left(places: NDArray[np.int64], sums: tuple[NDArray[Any], ...]) -> str:
-    rows = int(sums[0].sum()) if places.size else 0
-    if rows:
-        return f"`scan` must find valid rows; all {rows} rows were dropped."
-    return "`scan` must find rows; the source has none."
 
 
 def _sortable(key: Key) -> tuple[Any, ...]:

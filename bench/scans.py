@@ -1,0 +1,196 @@
+"""Scans of files: time against decoding alone, resident memory, CSV against polars, many groups.
+
+    python bench/scans.py --rows 200000000 --folder /tmp/calibrant-scans
+
+writes the files into the folder if they are not there, measures each case in a process of its own, prints a
+table, and exits with 1 when a limit of the project is not kept. `--remove` deletes the folder at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+CHUNK = 1 << 20
+CASES = ("parquet", "csv", "csv in polars", "groups")
+
+
+def write_parquet(path: Path, rows: int) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(0)
+    schema = pa.schema([("p", pa.float64()), ("y", pa.int8())])
+    partial = path.with_suffix(".partial")
+    with pq.ParquetWriter(partial, schema, use_dictionary=["y"]) as writer:
+        for start in range(0, rows, CHUNK):
+            p = rng.random(min(CHUNK, rows - start))
+            y = (rng.random(p.size) < p).astype(np.int8)
+            writer.write_table(pa.table({"p": p, "y": y}, schema=schema), row_group_size=CHUNK)
+    partial.rename(path)
+
+
+def write_csv(path: Path, rows: int) -> None:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    rng = np.random.default_rng(1)
+    partial = path.with_suffix(".partial")
+    schema = pa.schema([("model", pa.string()), ("p", pa.float64()), ("y", pa.int64())])
+    with csv.CSVWriter(partial, schema) as writer:
+        for start in range(0, rows, CHUNK):
+            p = rng.random(min(CHUNK, rows - start))
+            y = (rng.random(p.size) < p).astype(np.int64)
+            names = pa.array(["resnet"]).take(pa.array(np.zeros(p.size, dtype=np.int64)))
+            writer.write_table(pa.table({"model": names, "p": p, "y": y}, schema=schema))
+    partial.rename(path)
+
+
+def write_groups(path: Path, rows: int, groups: int) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(2)
+    partial = path.with_suffix(".partial")
+    schema = pa.schema([("g", pa.string()), ("p", pa.float64()), ("y", pa.int8())])
+    names = pa.array([f"customer-{number:06}" for number in range(groups)])
+    with pq.ParquetWriter(partial, schema) as writer:
+        for start in range(0, rows, CHUNK):
+            p = rng.random(min(CHUNK, rows - start))
+            table = {"g": names.take(pa.array(rng.integers(0, groups, p.size))), "p": p}
+            table["y"] = (rng.random(p.size) < p).astype(np.int8)
+            writer.write_table(pa.table(table, schema=schema), row_group_size=CHUNK)
+    partial.rename(path)
+
+
+def decode(path: str) -> None:
+    """Read what a scan reads, with the same reader and threads, and drop it."""
+    from calibrant.sources.formats import jobs_of
+    from calibrant.sources.request import make_request
+    from calibrant.sources.store import find_files
+
+    request = make_request(
+        y_true="y",
+        y_prob="p",
+        sample_weight=None,
+        by=None,
+        cluster=None,
+        nodes=1 << 16,
+        scale="probability",
+        on_invalid="raise",
+    )
+
+    def read(job):
+        for _ in job.read():
+            pass
+
+    threads = os.cpu_count() or 1
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque = deque()
+        for job in jobs_of(find_files(path), request).jobs:
+            waiting.append(pool.submit(read, job))
+            if len(waiting) > threads + 1:
+                waiting.popleft().result()
+        for future in waiting:
+            future.result()
+
+
+def polars_group_by(path: str) -> int:
+    """Polars' own group-by of the same file into the same cells."""
+    import polars as pl
+
+    cell = (pl.col("p") * 65536).floor().cast(pl.Int64)
+    offset = (pl.col("p") * 2.0**36).floor().cast(pl.Int64) - cell * 2**20
+    frame = pl.scan_csv(path).select(cell=cell, offset=offset, y=pl.col("y"))
+    found = frame.group_by("cell", "y").agg(pl.len(), pl.col("offset").sum())
+    return found.collect(engine="streaming").height
+
+
+def timed(work) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def measure(case: str, folder: Path, repeats: int) -> dict[str, float]:
+    import calibrant as cal
+
+    if case == "parquet":
+        path = str(folder / "rows.parquet")
+        pairs = []
+        for _ in range(repeats):
+            scan = timed(lambda: cal.scan(path, y_true="y", y_prob="p", progress=False))
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            pairs.append((scan, timed(lambda: decode(path)), peak))
+        scan, alone = min(p[0] for p in pairs), min(p[1] for p in pairs)
+        return {"seconds": scan, "decoding": alone, "ratio": scan / alone, "MB": pairs[0][2]}
+    if case == "groups":
+        path = str(folder / "groups.parquet")
+        seconds = timed(lambda: cal.scan(path, y_true="y", y_prob="p", by="g", progress=False))
+        return {"seconds": seconds, "MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    path = str(folder / "rows.csv")
+    if case == "csv":
+        work = lambda: cal.scan(path, y_true="y", y_prob="p", progress=False)  # noqa: E731
+    else:
+        work = lambda: polars_group_by(path)  # noqa: E731
+    seconds = min(timed(work) for _ in range(repeats))
+    return {"seconds": seconds, "MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=200_000_000)
+    parser.add_argument("--csv-rows", type=int, default=20_000_000)
+    parser.add_argument("--groups", type=int, default=100_000)
+    parser.add_argument("--group-rows", type=int, default=10_000_000)
+    parser.add_argument("--folder", type=Path, default=Path("/tmp/calibrant-scans"))
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--remove", action="store_true")
+    parser.add_argument("--only", choices=CASES, help="measure one case, print it as JSON")
+    options = parser.parse_args()
+    if options.only:
+        print(json.dumps(measure(options.only, options.folder, options.repeats)))
+        return 0
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for name, write in (
+        ("rows.parquet", lambda path: write_parquet(path, options.rows)),
+        ("rows.csv", lambda path: write_csv(path, options.csv_rows)),
+        ("groups.parquet", lambda path: write_groups(path, options.group_rows, options.groups)),
+    ):
+        if not (options.folder / name).exists():
+            print(f"writing {name}", flush=True)
+            write(options.folder / name)
+    found = {}
+    for case in CASES:
+        command = [sys.executable, __file__, "--only", case, "--folder", str(options.folder)]
+        command += ["--repeats", str(options.repeats)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        found[case] = json.loads(done.stdout)
+        print(f"{case:<14}", {k: round(v, 2) for k, v in found[case].items()}, flush=True)
+    limits = {
+        "Parquet: at most 1.6 times decoding": found["parquet"]["ratio"] <= 1.6,
+        "Parquet: under 300 MB resident": found["parquet"]["MB"] < 300,
+        "CSV: at most 1.3 times polars": found["csv"]["seconds"]
+        <= 1.3 * found["csv in polars"]["seconds"],
+        f"{options.groups:,} groups: under 2 GB": found["groups"]["MB"] < 2000,
+    }
+    for what, kept in limits.items():
+        print("ok   " if kept else "FAIL ", what)
+    if options.remove:
+        shutil.rmtree(options.folder)
+    return 0 if all(limits.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

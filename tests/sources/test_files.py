@@ -1,0 +1,366 @@
+"""Files: formats, folders, partitions, what cannot be read, and scans that are stopped."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import calibrant as cal
+from calibrant.sources import checkpoint, files, formats, text
+from calibrant.sources.progress import Progress
+
+
+def table(n=1000, seed=0, **extra):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return pa.table({"p": p, "y": (rng.random(n) < p).astype(np.int64), **extra})
+
+
+def sketch_of(rows):
+    return cal.Sketch.from_arrays(rows["y"].to_numpy(), rows["p"].to_numpy())
+
+
+def scan(source, **options):
+    return cal.scan(source, y_true="y", y_prob="p", **options)
+
+
+@pytest.fixture
+def small_jobs(monkeypatch):
+    """Many small jobs, as a large file has many large ones."""
+    monkeypatch.setattr(formats, "JOB_ROWS", 50)
+    monkeypatch.setattr(text, "BLOCK_BYTES", 400)
+
+
+def test_hive_partitions_are_columns(tmp_path):
+    for day in (1, 2):
+        for model in ("a b", "c"):
+            folder = tmp_path / f"day={day}" / f"model={model.replace(' ', '%20')}"
+            folder.mkdir(parents=True)
+            pq.write_table(table(seed=day + len(model)), folder / "part.parquet")
+    (tmp_path / "day=1" / "_SUCCESS").write_text("")
+    found = scan(tmp_path, by=["model", "day"])
+    assert list(found) == [("a b", 1), ("a b", 2), ("c", 1), ("c", 2)]
+    assert found["c", 2] == sketch_of(table(seed=3))
+    assert list(scan(tmp_path, by="day")) == [1, 2]
+    assert scan(str(tmp_path / "day=1" / "**" / "*.parquet"), by="model").total().n == 2000
+
+
+def test_partition_and_column_group_together(tmp_path):
+    (tmp_path / "day=1").mkdir()
+    rows = table(4, g=["x", "y", "x", "y"])
+    pq.write_table(rows, tmp_path / "day=1" / "part.parquet")
+    assert {key: s.n for key, s in scan(tmp_path, by=["day", "g"]).items()} == {
+        (1, "x"): 2,
+        (1, "y"): 2,
+    }
+
+
+def test_expressions_of_frames_and_groups_by_expression():
+    pl = pytest.importorskip("polars")
+    import narwhals as nw
+
+    frame = pl.DataFrame({"score": [10.0, 60.0], "hit": ["no", "yes"]})
+    expected = cal.Sketch.from_arrays([0, 1], [0.1, 0.6])
+    ours = cal.scan(frame, y_true=pl.col("hit") == "yes", y_prob=pl.col("score") / 100)
+    theirs = cal.scan(frame, y_true=nw.col("hit") == "yes", y_prob=nw.col("score") / 100)
+    assert ours == theirs == expected
+    groups = cal.scan(
+        frame.lazy(),
+        y_true=pl.col("hit") == "yes",
+        y_prob=pl.col("score") / 100,
+        by={"high": pl.col("score") > 50},
+    )
+    assert list(groups) == [False, True]
+
+
+def test_clusters_are_one_more_group(tmp_path):
+    pq.write_table(table(6, game=[1, 1, 2, 2, 3, 3], m=list("ababab")), tmp_path / "a.parquet")
+    found = scan(tmp_path / "a.parquet", by="m", cluster="game")
+    assert found.by == ("m", "game")
+    assert found.roll_up("m")["a"].n == 3
+
+
+def test_fsspec_addresses(tmp_path):
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    sink = io.BytesIO()
+    pq.write_table(table(), sink)
+    for part in ("a", "b"):
+        memory.pipe(f"/lake/model={part}/part.parquet", sink.getvalue())
+    assert scan("memory://lake/**/*.parquet").n == 2000
+    assert list(scan("memory://lake", by="model")) == ["a", "b"]
+    with pytest.raises(cal.InputError, match="nothing matches"):
+        scan("memory://lake/none.parquet")
+
+
+def test_csv_with_quoted_line_breaks_and_gzip(tmp_path, small_jobs):
+    rows = table(200)
+    lines = ["note,p,y\r\n"]
+    for p, y in zip(rows["p"].to_pylist(), rows["y"].to_pylist(), strict=True):
+        lines.append(f'"a ""quoted""\nnote, with breaks",{p!r},{y}\r\n')
+    path = tmp_path / "notes.csv"
+    path.write_text("\ufeff" + "".join(lines), newline="")
+    assert scan(path) == sketch_of(rows)
+    (tmp_path / "notes.csv.gz").write_bytes(gzip.compress(path.read_bytes()))
+    assert scan(tmp_path / "notes.csv.gz") == sketch_of(rows)
+
+
+def test_groups_of_text_files(tmp_path, small_jobs):
+    (tmp_path / "a.csv").write_text("p,y,year,code\n0.5,1,2020,01\n0.25,0,2021,02\n0.5,1,,02\n")
+    assert list(scan(tmp_path / "a.csv", by=["year", "code"])) == [
+        (2020, "01"),
+        (2021, "02"),
+        (None, "02"),
+    ]
+    (tmp_path / "a.tsv").write_text("p\ty\n0.5\ttrue\n0.25\tfalse\n")
+    assert scan(tmp_path / "a.tsv") == cal.Sketch.from_arrays([1, 0], [0.5, 0.25])
+    (tmp_path / "a.jsonl").write_text('{"p": 1, "y": true, "n": 3}\n\n{"p": 0.5, "y": false}\n')
+    assert list(scan(tmp_path / "a.jsonl", by="n")) == [3, None]
+
+
+def test_batches_of_an_iterator_may_differ_in_kind():
+    pl = pytest.importorskip("polars")
+    rows = table(30)
+    parts = [
+        rows.slice(0, 10),
+        pl.from_arrow(rows.slice(10, 10)),
+        {"p": rows["p"][20:].to_numpy(), "y": rows["y"][20:].to_pylist()},
+    ]
+    assert scan(iter(parts)) == sketch_of(rows)
+    with pytest.raises(cal.InputError, match=r"For arrays use `Sketch.from_arrays"):
+        scan(np.zeros((3, 2)))
+
+
+# -- what cannot be read ---------------------------------------------------------------------------------
+
+
+def test_a_missing_file_and_an_unknown_ending(tmp_path):
+    with pytest.raises(cal.InputError, match="nothing matches"):
+        scan(tmp_path / "none.parquet")
+    (tmp_path / "a.xlsx").write_text("")
+    with pytest.raises(cal.InputError, match=r"must say its format.*a\.xlsx"):
+        scan(tmp_path / "a.xlsx")
+    with pytest.raises(cal.InputError, match="must find rows"):
+        scan([])
+
+
+def test_a_folder_of_mixed_schemas_names_the_file_that_differs(tmp_path):
+    pq.write_table(table(), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"prob": [0.5], "y": [1]}), tmp_path / "b.parquet")
+    with pytest.raises(cal.InputError, match=r"b\.parquet must have a column 'p'.*'prob'"):
+        scan(tmp_path)
+    pq.write_table(pa.table({"p": ["0.5"], "y": [1]}), tmp_path / "b.parquet")
+    with pytest.raises(cal.InputError, match=r"'p' of .*b\.parquet must hold numbers.*string"):
+        scan(tmp_path)
+    (tmp_path / "b.parquet").rename(tmp_path / "b.csv")
+    with pytest.raises(cal.InputError, match=r"one format.*csv, parquet"):
+        scan(tmp_path)
+
+
+def test_a_truncated_parquet_file_is_named(tmp_path):
+    pq.write_table(table(10_000), tmp_path / "a.parquet")
+    whole = (tmp_path / "a.parquet").read_bytes()
+    (tmp_path / "b.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(cal.InputError, match=r"b\.parquet is not a complete parquet file"):
+        scan(tmp_path)
+    (tmp_path / "b.parquet").write_bytes(whole[:4] + bytes(100) + whole[104:])
+    with pytest.raises(cal.InputError, match=r"b\.parquet cannot be read"):
+        scan(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("0.5,1,extra", "must have 2 fields; it has 3"),
+        ("high,1", "column 'p' must hold numbers; it has 'high'"),
+        ("0.5,maybe", "column 'y' must hold numbers; it has 'maybe'"),
+    ],
+)
+def test_an_unreadable_row_of_a_csv_is_named_by_file_and_line(tmp_path, small_jobs, line, message):
+    good = [f"0.{k:03},1" for k in range(1, 300)]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["p,y", *good[:200], line, *good[200:]]) + "\n")
+    with pytest.raises(cal.InputError, match=rf"a\.csv, line 202.*{message}"):
+        scan(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"p": 0.5', "must hold a JSON object"),
+        ("[1, 2]", "must hold a JSON object; it has list"),
+        ('{"p": "high", "y": 1}', "column 'p' must hold float64; it has 'high'"),
+    ],
+)
+def test_an_unreadable_line_of_jsonl_is_named_by_file_and_line(tmp_path, small_jobs, line, message):
+    good = ['{"p": 0.25, "y": 1}'] * 300
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join([*good[:200], line, *good[200:]]) + "\n")
+    with pytest.raises(cal.InputError, match=rf"a\.jsonl, line 201.*{message}"):
+        scan(path)
+
+
+def test_an_empty_result_is_an_error(tmp_path):
+    pq.write_table(table(0), tmp_path / "a.parquet")
+    with pytest.raises(cal.InputError, match="must find rows; the source has none"):
+        scan(tmp_path / "a.parquet")
+    (tmp_path / "a.csv").write_text("p,y\n,1\n,0\n")
+    with pytest.raises(cal.InputError, match="all 2 rows were dropped"):
+        scan(tmp_path / "a.csv", on_invalid="drop")
+    (tmp_path / "b.csv").write_text("")
+    with pytest.raises(cal.InputError, match=r"b\.csv must not be empty"):
+        scan(tmp_path / "b.csv")
+
+
+# -- scans that are stopped --------------------------------------------------------------------------------
+
+
+def weighted_parts(folder: Path, parts=12):
+    rng = np.random.default_rng(5)
+    for part in range(parts):
+        rows = table(300, seed=part, w=rng.exponential(size=300), g=rng.integers(0, 40, 300))
+        pq.write_table(rows, folder / f"{part:02}.parquet")
+
+
+OPTIONS = [{}, {"sample_weight": "w"}, {"by": "g"}, {"by": "g", "sample_weight": "w"}]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_a_stopped_scan_goes_on_to_the_same_bits(tmp_path, small_jobs, monkeypatch, options):
+    weighted_parts(tmp_path)
+    whole = scan(tmp_path, threads=1, **options)
+    note = tmp_path / "scan.checkpoint"
+    monkeypatch.setattr(files, "CHECKPOINT_SECONDS", 0.0)
+    original = files._add
+    added = []
+
+    def stop_after_seven(total, part):
+        if len(added) == 7:
+            raise RuntimeError("the power went out")
+        added.append(part)
+        original(total, part)
+
+    monkeypatch.setattr(files, "_add", stop_after_seven)
+    with pytest.raises(RuntimeError, match="power"):
+        scan(tmp_path, checkpoint=note, **options)
+    assert note.exists()
+    monkeypatch.setattr(
+        files, "_add", lambda total, part: (added.append(part), original(total, part))
+    )
+    added.clear()
+    resumed = scan(tmp_path, checkpoint=note, **options)
+    assert resumed == whole
+    assert 0 < len(added) < 12
+    assert not note.exists()
+
+
+def test_threads_do_not_change_weighted_bits(tmp_path, small_jobs):
+    weighted_parts(tmp_path)
+    one, four = (scan(tmp_path, sample_weight="w", by="g", threads=k) for k in (1, 4))
+    assert one == four
+
+
+KILLED = """
+import sys, time
+import calibrant as cal
+from calibrant.sources import files, formats, text
+formats.JOB_ROWS, text.BLOCK_BYTES = 50, 400
+files.CHECKPOINT_SECONDS = 0.0
+original = files._add
+def slow(total, part):
+    original(total, part)
+    print("added", flush=True)
+    time.sleep(0.2)
+files._add = slow
+cal.scan(sys.argv[1], y_true="y", y_prob="p", by="g", sample_weight="w", checkpoint=sys.argv[2])
+"""
+
+
+def test_a_scan_killed_with_9_is_resumed_to_the_same_bits(tmp_path, small_jobs):
+    weighted_parts(tmp_path)
+    note = tmp_path / "scan.checkpoint"
+    run = [sys.executable, "-c", KILLED, str(tmp_path), str(note)]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as process:
+        for _ in range(4):
+            assert process.stdout.readline() == "added\n"
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=30)
+    assert process.returncode == -signal.SIGKILL
+    assert note.exists()
+    options = {"by": "g", "sample_weight": "w"}
+    assert scan(tmp_path, checkpoint=note, **options) == scan(tmp_path, **options)
+
+
+def test_a_full_disk_keeps_the_checkpoint_before(tmp_path, small_jobs, monkeypatch):
+    weighted_parts(tmp_path)
+    note = tmp_path / "scan.checkpoint"
+    monkeypatch.setattr(files, "CHECKPOINT_SECONDS", 0.0)
+    synced = []
+
+    def fill_up(descriptor):
+        synced.append(descriptor)
+        if len(synced) > 3:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint.os, "fsync", fill_up)
+    message = "could not be written: .*No space left.*the one before is intact"
+    with pytest.raises(cal.CalibrationError, match=message):
+        scan(tmp_path, checkpoint=note)
+    assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []
+    monkeypatch.setattr(checkpoint.os, "fsync", lambda descriptor: None)
+    assert scan(tmp_path, checkpoint=note) == scan(tmp_path)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_disk_that_is_full_from_the_start(tmp_path, small_jobs, monkeypatch):
+    weighted_parts(tmp_path)
+    monkeypatch.setattr(files, "CHECKPOINT_SECONDS", 0.0)
+    real_open = open
+
+    def full(path, mode="r", *args, **kwargs):
+        return real_open("/dev/full" if "partial" in str(path) else path, mode, *args, **kwargs)
+
+    monkeypatch.setattr(checkpoint, "open", full, raising=False)
+    with pytest.raises(cal.CalibrationError, match="No space left"):
+        scan(tmp_path, checkpoint=tmp_path / "note")
+
+
+def test_a_checkpoint_of_another_scan_is_refused(tmp_path, small_jobs, monkeypatch):
+    weighted_parts(tmp_path)
+    note = tmp_path / "scan.checkpoint"
+    note.write_bytes(b"not a checkpoint")
+    with pytest.raises(cal.InputError, match="must be a checkpoint"):
+        scan(tmp_path, checkpoint=note)
+    note.unlink()
+    monkeypatch.setattr(files, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint.Checkpoint, "remove", lambda self: None)
+    scan(tmp_path, checkpoint=note)
+    with pytest.raises(cal.InputError, match="of another scan"):
+        scan(tmp_path, checkpoint=note, by="g")
+    with pytest.raises(cal.InputError, match="`checkpoint` is for files"):
+        scan(table(), checkpoint=note)
+
+
+def test_the_bar_is_drawn_only_where_it_is_wanted(tmp_path, capsys):
+    pq.write_table(table(), tmp_path / "a.parquet")
+    scan(tmp_path)
+    assert capsys.readouterr().err == ""
+    scan(tmp_path, progress=True)
+    drawn = capsys.readouterr().err
+    assert "100%  1.0k rows" in drawn
+    assert drawn.endswith("rows/s\n")
+    bar = Progress(10, show=True)
+    time.sleep(0.01)
+    bar.advance(3, 7)
+    assert "30%  7 rows" in capsys.readouterr().err
