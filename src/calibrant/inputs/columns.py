@@ -21,7 +21,8 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     """
     array: NDArray[Any] = values if isinstance(values, np.ndarray) else _from_foreign(values, name)
     if isinstance(array, np.ma.MaskedArray):
-        array = np.ma.filled(array.astype(np.float64), np.nan)
+        masked, array = np.ma.getmaskarray(array), array.data.astype(object)
+        array[masked] = None
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.kind not in "biufOUST":
@@ -41,6 +42,8 @@ def as_column(values: Any, name: str) -> NDArray[Any]:
             f"`{name}` must be one-dimensional; its shape is {column.shape}. "
             f"Pass `numpy.ravel({name})`."
         )
+    if column.ndim == 0:
+        raise InputError(f"`{name}` must be an array or a list; got {type(values).__name__}.")
     if column.ndim != 1:
         raise InputError(
             f"`{name}` must be one-dimensional; its shape is {column.shape}. For class "
@@ -86,16 +89,16 @@ def _from_foreign(values: Any, name: str) -> NDArray[Any]:
 
 
 def _from_sequence(values: list[Any] | tuple[Any, ...], name: str) -> NDArray[Any]:
-    mixed_text = any(isinstance(value, str) for value in values[:1000])
     try:
-        # NumPy would turn a list of numbers and text into text alone, and hide which row was wrong.
-        return np.asarray(values, dtype=object) if mixed_text else np.asarray(values)
+        array = np.asarray(values)
+        # NumPy turns a list of numbers and text into text alone, and hides which row was wrong.
+        return np.asarray(values, dtype=object) if array.dtype.kind in "US" else array
     except ValueError as error:
         raise InputError(f"`{name}` must be one-dimensional; its rows differ in length.") from error
 
 
 def _from_extension_dtype(values: NDArray[Any], name: str) -> NDArray[Any]:
-    if values.dtype.names is None:
+    if values.dtype.names is None and values.dtype.kind not in "cMm":
         try:
             return values.astype(np.float32)  # bfloat16 and the 8-bit floats of ml_dtypes
         except (TypeError, ValueError):
@@ -104,20 +107,28 @@ def _from_extension_dtype(values: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def _from_objects(values: NDArray[Any]) -> NDArray[Any]:
-    """Objects as floats where all of them are numbers or missing; otherwise as they are."""
+    """Objects as floats where all of them are numbers or missing; otherwise with None for missing."""
     flat = values.ravel()
     numeric = np.empty(flat.shape, dtype=np.float64)
     for row, value in enumerate(flat):
         if _is_null(value):
             numeric[row] = np.nan
         elif isinstance(value, str | bytes):
-            return values
+            return _with_none(values)
         else:
             try:
                 numeric[row] = float(value)
-            except (TypeError, ValueError):
-                return values
+            except (TypeError, ValueError, OverflowError):
+                return _with_none(values)
     return numeric.reshape(values.shape)
+
+
+def _with_none(values: NDArray[Any]) -> NDArray[Any]:
+    """pandas' NA compares to nothing, not even to itself; None does."""
+    flat = [None if _is_null(value) else value for value in values.ravel()]
+    plain = np.empty(len(flat), dtype=object)
+    plain[:] = flat
+    return plain.reshape(values.shape)
 
 
 def _is_null(value: Any) -> bool:

@@ -36,7 +36,9 @@ REASONS = (
 """Why a row can be refused; a row that breaks several rules counts under the first."""
 
 BLOCK_ROWS = 1 << 18
-LARGEST_WEIGHT = 1e300
+LARGEST_WEIGHT = 1e100
+LEAST_TOTAL_WEIGHT = 1e-100
+"""Between these, no sum of weights, of their squares or of weighted offsets leaves the floats."""
 _NATIVE_LABELS = ("bool", "uint8", "int32", "int64", "float32", "float64")
 
 
@@ -195,6 +197,7 @@ class Pairs:
             for start in range(0, self.n, BLOCK_ROWS)
         ]
         codes = np.concatenate(pieces)
+        self._require_two_classes()
         tally = np.bincount(codes[codes >= 0], minlength=len(REASONS))
         here = {reason: int(k) for reason, k in zip(REASONS, tally, strict=True) if k}
         if sum(here.values()) == self.n:
@@ -202,6 +205,14 @@ class Pairs:
         kept = self.select(codes < 0) if here else self
         dropped = dict(Counter(self.dropped) + Counter(here))
         return replace(kept, dropped=MappingProxyType(dropped))
+
+    def _require_two_classes(self) -> None:
+        """Which of three classes is the other one would depend on the order of the rows."""
+        if self.pos_label is None:
+            return
+        third = (self._outcomes(slice(None)) > 1) & ~is_missing(self.raw_label)
+        if third.any():
+            raise InputError(refusal(self, int(np.argmax(third)), "invalid label"))
 
     def require_valid(self) -> None:
         """Raise the InputError of the first row that breaks a rule, if there is one."""
@@ -211,7 +222,7 @@ class Pairs:
             invalid = np.flatnonzero(self.reason_codes(slice(start, start + BLOCK_ROWS)) >= 0)
             if invalid.size:
                 self.refuse(start + int(invalid[0]))
-        if self.raw_weight is not None and not np.any(self.raw_weight):
+        if self.raw_weight is not None and self.raw_weight.sum() < LEAST_TOTAL_WEIGHT:
             self.refuse_zero_weights()
         self.mark_valid()
 
@@ -222,7 +233,8 @@ class Pairs:
     def refuse_zero_weights(self) -> NoReturn:
         """Raise the InputError for weights that leave nothing to measure."""
         raise InputError(
-            f"`sample_weight` must not be zero everywhere; all {self.n} weights are 0. "
+            "`sample_weight` must not be zero everywhere; the "
+            f"{self.n} weights add up to {float(self._weights(slice(None)).sum()):g}. "
             "Leave it out to give every row weight 1."
         )
 
@@ -267,7 +279,8 @@ def _as_floats(values: NDArray[Any]) -> Floats:
     """Numbers as contiguous float64; what is not a number becomes NaN."""
     if values.dtype.kind in "biuf":
         return np.ascontiguousarray(values, dtype=np.float64)
-    return np.full(values.shape, np.nan)
+    numbers = (v if isinstance(v, int | float) and abs(v) < 1e300 else np.nan for v in values)
+    return np.fromiter(numbers, dtype=np.float64, count=values.size)
 
 
 def as_pairs(
@@ -354,7 +367,7 @@ def _require_same_length(
 def _refuse_text(name: str, column: NDArray[Any]) -> NoReturn:
     row = 0
     if column.dtype.kind == "O":
-        row = next(i for i, value in enumerate(column) if not isinstance(value, int | float))
+        row = next((i for i, v in enumerate(column) if not isinstance(v, int | float)), 0)
     raise InputError(
         f"`{name}` must hold numbers; row {row} has {column[row]!r}. Convert the column first, for "
         f"example with `numpy.asarray({name}, dtype=float)`."

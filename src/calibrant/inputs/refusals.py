@@ -31,8 +31,8 @@ def refusal(pairs: Pairs, row: int, reason: str) -> str:
         return _invalid_label(pairs, row)
     assert pairs.raw_weight is not None
     return (
-        f"`sample_weight` must be finite and not negative; row {row} has "
-        f"{pairs.raw_weight[row]}. To go on, {_DROP}."
+        f"`sample_weight` must lie between 0 and 1e+100; row {row} has "
+        f"{show_value(pairs.raw_weight[row])}. To go on, {_DROP}."
     )
 
 
@@ -61,7 +61,7 @@ def _prediction_out_of_range(pairs: Pairs, row: int) -> str:
 
 
 def _look_like_percentages(values: NDArray[Any]) -> bool:
-    return bool(values.min() >= 0 and values.max() <= 100 and np.mean(values > 1) > 0.2)
+    return bool(values.min() >= 0 and 2 < values.max() <= 100 and np.mean(values > 1) > 0.2)
 
 
 def _look_like_sentinels(outside: NDArray[Any]) -> bool:

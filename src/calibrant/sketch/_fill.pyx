@@ -95,7 +95,7 @@ def fill_weights(const double[::1] p, const double[::1] y, const double[::1] w, 
             outcome = y[i]
             weight = w[i]
             if (not (value >= 0.0 and value <= 1.0) or not (outcome >= 0.0 and outcome <= 1.0)
-                    or not (weight >= 0.0 and weight <= 1e300)):
+                    or not (weight >= 0.0 and weight <= 1e100)):
                 invalid = i
                 break
             fixed = <uint64_t><int64_t>(value * ONE)

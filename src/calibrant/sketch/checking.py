@@ -13,6 +13,9 @@ from calibrant.sketch.columns import FRACTION_BITS, require_room
 
 __all__ = ["checked_long_table"]
 
+LARGEST_SUM = 1e250
+"""Far above any sum of weights or of their squares, far below what sums of floats can hold."""
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -49,6 +52,8 @@ def checked_long_table(
     if len(set(lengths.values())) > 1:
         raise InputError(f"the columns must have equal lengths; they have {lengths}.")
     _check_integers(nodes, **integers)
+    if floats:
+        _check_weights(nodes, cell=integers["cell"], **floats)
     return tuple(columns.values())
 
 
@@ -64,6 +69,18 @@ def _check_integers(
     # Rows with p = 1 have a cell of their own, in which the only offset is 0.
     largest = count * np.where(cell == nodes, 0, (1 << bits) - 1)
     _refuse("offset", offset, (offset < 0) | (offset > largest), "fit into its cell")
+
+
+def _check_weights(
+    nodes: int, cell: Integers, weight: Floats, squared_weight: Floats, weighted_offset: Floats
+) -> None:
+    widest = np.where(cell == nodes, 0.0, 2.0 ** (FRACTION_BITS - (nodes.bit_length() - 1)))
+    # Sums of floats are rounded, so a mean offset may come out a little wider than the cell.
+    broken = weighted_offset > 1.000001 * weight * widest
+    _refuse("weighted_offset", weighted_offset, broken, "fit into its cell")
+    _refuse(
+        "squared_weight", squared_weight, (squared_weight > 0) & (weight == 0), "go with a weight"
+    )
 
 
 def _integers(values: Any, name: str) -> Integers:
@@ -85,7 +102,8 @@ def _floats(values: Any, name: str) -> Floats:
     if column.ndim != 1 or column.dtype.kind not in "biuf":
         raise InputError(f"column {name!r} must hold numbers; its type is {column.dtype}.")
     column = column.astype(np.float64)
-    _refuse(name, column, ~((column >= 0) & np.isfinite(column)), "be finite and not negative")
+    broken = ~((column >= 0) & (column <= LARGEST_SUM))
+    _refuse(name, column, broken, f"lie between 0 and {LARGEST_SUM:g}")
     return column
 
 

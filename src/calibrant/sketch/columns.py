@@ -49,6 +49,10 @@ class Columns:
             if values is not None:
                 values.flags.writeable = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Through the constructor, which makes the arrays read-only again."""
+        return Columns, tuple(getattr(self, column.name) for column in fields(self))
+
     @property
     def weighted(self) -> bool:
         """Whether rows have weights."""
@@ -76,7 +80,8 @@ class Columns:
             column = np.zeros(2 * distinct.size, dtype=values.dtype)
             np.add.at(column, slot, values)
             columns.append(column.reshape(-1, 2))
-        return cls(distinct.astype(np.int64), *columns)
+        used = np.any([column.any(axis=1) for column in columns], axis=0)
+        return cls(distinct[used].astype(np.int64), *(column[used] for column in columns))
 
     @classmethod
     def total(cls, parts: Iterable[Columns], *, offset_bits: int) -> Columns:
@@ -130,10 +135,12 @@ class Columns:
 
     def coarsened(self, shift: int, offset_bits: int) -> Columns:
         """The same rows in cells that are 2**shift times wider; exact for integers."""
-        require_room(int(self.counts.max(initial=0)) << shift, offset_bits)
         moved = (self.cells & ((1 << shift) - 1)) << offset_bits
         cells = self.cells >> shift
         first = np.flatnonzero(np.diff(cells, prepend=-1))
+        if first.size:
+            fullest = int(np.add.reduceat(self.counts, first).max())
+            require_room(fullest, offset_bits + shift)
         sums: list[NDArray[Any]] = []
         for name in self.sum_names():
             values = self.column(name)

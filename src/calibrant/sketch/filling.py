@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.pairs import BLOCK_ROWS, Pairs
+from calibrant.inputs.pairs import BLOCK_ROWS, LEAST_TOTAL_WEIGHT, Pairs
 from calibrant.inputs.scales import PROBABILITY, Scale
 from calibrant.sketch._fill import fill_counts, fill_weights, spread_residuals
-from calibrant.sketch.columns import Columns
+from calibrant.sketch.columns import FRACTION_BITS, Columns, require_room
 
 __all__ = ["fill", "residuals_on_nodes"]
 
@@ -24,6 +24,8 @@ def fill(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
     """One pass over the rows; the first row that breaks a rule is refused."""
     filling = _fill_weights if pairs.fractional else _fill_counts
     columns = filling(pairs, nodes, scale)
+    offset_bits = FRACTION_BITS - (nodes.bit_length() - 1)
+    require_room(int(columns.counts.max(initial=0)), offset_bits)
     pairs.mark_valid()
     return columns
 
@@ -68,7 +70,7 @@ def _fill_weights(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
         )
         if invalid >= 0:
             pairs.refuse(start + invalid)
-    if not sums[0].any():
+    if not sums[0].sum() >= LEAST_TOTAL_WEIGHT:
         pairs.refuse_zero_weights()
     return Columns.from_dense(counts, offsets, *sums)
 

@@ -22,6 +22,7 @@ __all__ = ["DEFAULT_NODES", "Sketch", "as_sketch"]
 
 DEFAULT_NODES = 1 << 16
 MOST_NODES = 1 << 24
+LARGEST_COUNT = 1 << 53
 
 
 class Sketch:
@@ -112,10 +113,10 @@ class Sketch:
         """
         scale = as_scale(scale)
         trials, successes = _as_integers(n, "n"), _as_integers(events, "events")
-        pairs = as_pairs(np.zeros(len(trials)), p)
-        if not trials.size == successes.size == pairs.n:
+        predictions = _as_probabilities(p, "p")
+        if not trials.size == successes.size == predictions.size:
             raise InputError(
-                f"`p`, `n` and `events` must have equal lengths; they have {pairs.n}, "
+                f"`p`, `n` and `events` must have equal lengths; they have {predictions.size}, "
                 f"{trials.size} and {successes.size}."
             )
         wrong = np.flatnonzero((successes < 0) | (successes > trials))
@@ -126,8 +127,8 @@ class Sketch:
                 f"{trials[row]}."
             )
         bits = FRACTION_BITS - (require_nodes(nodes).bit_length() - 1)
-        require_room(int(trials.sum()), bits)
-        fixed = np.floor(scale.locate(pairs.p) * 2.0**FRACTION_BITS).astype(np.int64)
+        require_room(int(trials.sum(dtype=object)), bits)
+        fixed = np.floor(scale.locate(predictions) * 2.0**FRACTION_BITS).astype(np.int64)
         counts = np.concatenate([trials - successes, successes])
         offsets = counts * np.tile(fixed & ((1 << bits) - 1), 2)
         labels = np.repeat(np.array([0, 1]), trials.size)
@@ -284,8 +285,8 @@ class Sketch:
         101.0
         """
         for name, factor in (("negative", negative), ("positive", positive)):
-            if not 0 < factor < np.inf:
-                raise InputError(f"`{name}` must be a positive number; got {factor!r}.")
+            if not 1e-30 <= factor <= 1e30:
+                raise InputError(f"`{name}` must lie between 1e-30 and 1e+30; got {factor!r}.")
         columns = self.columns.with_weights((negative, positive))
         return Sketch(columns, nodes=self.nodes, scale=self.scale, dropped=self.dropped)
 
@@ -367,20 +368,37 @@ def as_sketch(
             f"this sketch was made on the scale {first.scale.name!r}; it cannot be read on "
             f"{as_scale(scale).name!r}. Build it again with `scale=`."
         )
-    if first.n == 0:
-        raise InputError("the sketch must not be empty; it has no rows.")
+    if first.n == 0 or not first.total_weight > 0.0:
+        raise InputError(f"the sketch must not be empty; it has {first.n} rows with weight 0.")
     return first
 
 
 def _as_integers(values: Any, name: str) -> NDArray[np.int64]:
     column = as_column(values, name)
-    if column.dtype.kind == "f":
-        wrong = np.flatnonzero(~(np.isfinite(column) & (column == np.round(column))))
-    elif column.dtype.kind in "biu":
-        wrong = np.flatnonzero(column < 0)
+    if column.dtype.kind in "biuf":
+        whole = (column == np.round(column)) & (column >= 0) & (column <= LARGEST_COUNT)
+        wrong = np.flatnonzero(~whole)
     else:
         wrong = np.array([0])
     if wrong.size:
         row = int(wrong[0])
-        raise InputError(f"`{name}` must hold whole numbers; row {row} has {column[row]}.")
+        raise InputError(
+            f"`{name}` must hold whole numbers between 0 and {LARGEST_COUNT}; row {row} has "
+            f"{column[row]}."
+        )
     return column.astype(np.int64)
+
+
+def _as_probabilities(values: Any, name: str) -> NDArray[np.float64]:
+    column = as_column(values, name)
+    if column.dtype.kind not in "biuf":
+        raise InputError(f"`{name}` must hold numbers; row 0 has {column[0]!r}.")
+    column = column.astype(np.float64)
+    wrong = np.flatnonzero(~((column >= 0) & (column <= 1)))
+    if wrong.size:
+        row = int(wrong[0])
+        raise InputError(
+            f"`{name}` must lie in [0, 1]; row {row} has {column[row]:.10g}. Divide percentages by "
+            "100, and leave out what is missing."
+        )
+    return column
