@@ -51,11 +51,15 @@ guard: $(STAMP)
 # Everything under docs/evidence, made anew: an hour or two. `make evidence-quick` is the reduced form for CI.
 evidence: $(STAMP)
 	$(BIN)/python -m bench.environments
+	$(BIN)/python -m bench.data
+	$(BIN)/python -m bench.paper
 	$(BIN)/python -m bench.speed
 	$(BIN)/python -m bench.peers
 	$(BIN)/python -m bench.scale
+	$(BIN)/python -m bench.index
 
 evidence-quick: $(STAMP)
+	$(BIN)/python -m bench.paper --reduced
 	$(BIN)/python -m bench.speed --reduced
 	$(BIN)/python -m bench.peers --reduced
 	$(BIN)/python -m bench.scale --reduced

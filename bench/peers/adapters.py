@@ -47,11 +47,9 @@ def _calibrant(y: Any, p: Any) -> float:
 
 
 def _calibrant_interval(y: Any, p: Any) -> tuple[float, float]:
-    from calibrant import Sketch, smooth_ece
-    from calibrant.inference.interval import interval
+    import calibrant
 
-    sketch = Sketch.from_arrays(y, p)
-    found = interval(sketch, smooth_ece(sketch))
+    found = calibrant.assess(y, p).interval
     return found.low, found.high
 
 

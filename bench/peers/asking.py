@@ -20,7 +20,10 @@ class NoAnswer(Exception):
 
 def ask(peer: str, task: str, *, limit: float = 600.0, **question: Any) -> dict[str, Any]:
     """The peer's answer; one process a question, so that its memory is its own."""
-    python = make(PEERS[peer].environment)
+    try:
+        python = make(PEERS[peer].environment)
+    except (subprocess.CalledProcessError, OSError):
+        raise NoAnswer("its environment could not be made") from None
     try:
         done = subprocess.run(
             [str(python), str(WORKER)],
