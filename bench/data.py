@@ -43,7 +43,7 @@ def main() -> None:
         ],
         ["`calibrant.datasets.generate(shape, n, seed=0)` returns p, y and the true curve."],
     )
-    cited = sorted({datasets.describe(name).citation for name in names})
+    cited = sorted({one for name in names for one in datasets.describe(name).citations})
     credits = pages.Text("Whom to cite", "\n".join(f"- {one}" for one in cited))
     page = pages.Page(
         "data",

@@ -7,20 +7,19 @@ from pathlib import Path
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
-from calibrant.diagrams.binned import binned_diagram
-from calibrant.diagrams.smooth import reliability_diagram
 
 import calibrant
 from bench.paper.experiments import Experiment
+from calibrant.diagrams.binned import binned_diagram
+from calibrant.diagrams.smooth import reliability_diagram
 
 matplotlib.use("Agg")
 
 
 def _saved(figure: plt.Figure, name: str, folder: Path) -> str:
     folder.mkdir(parents=True, exist_ok=True)
-    file = f"paper-{name}.svg"
-    with matplotlib.rc_context({"svg.hashsalt": "calibrant"}):
-        figure.savefig(folder / file, metadata={"Date": None})
+    file = f"paper-{name}.png"
+    figure.savefig(folder / file, dpi=110, metadata={"Software": None})
     plt.close(figure)
     return file
 

@@ -11,7 +11,7 @@ def test_rows_in_one_block_and_in_several_cost_more_than_the_sum(monkeypatch):
 
 
 def test_groups_and_resamples_are_timed_beside_their_limits(tmp_path):
-    by_group = growth.groups([1, 10], 1000)
+    by_group = growth.groups([10], 1000)
     drawn = growth.resamples([10])
     for grown in (by_group, drawn):
         shown = table(grown)

@@ -21,7 +21,7 @@ ROWS = {"p": np.array([0.25, 0.5, 1.0]), "y": np.array([1, 0, 1])}
 def small(monkeypatch, mirror):
     source = Source(
         "small", "Three rows", "owner/repo", "0abc", ("folder/of rows.csv",), "confidences", 3,
-        fingerprint(ROWS), "CC0", "Nobody (2020).",
+        fingerprint(ROWS), "CC0", ("Nobody (2020).",),
     )  # fmt: skip
     monkeypatch.setitem(CATALOGUE, "small", source)
     path = "/owner/repo/0abc/folder/of%20rows.csv"

@@ -79,7 +79,7 @@ class Dataset:
             "repository": self.source.repository,
             "commit": self.source.commit,
             "licence": self.source.licence,
-            "citation": self.source.citation,
+            "citations": list(self.source.citations),
         }
 
     def __repr__(self) -> str:
@@ -195,7 +195,9 @@ def _checked(source: Source, columns: Columns, origin: str) -> Dataset:
 
 def _fetched(source: Source, mirror: str) -> Dataset:
     print(
-        f"{source.name}: {source.title}\n  licence: {source.licence}\n  cite: {source.citation}",
+        f"{source.name}: {source.title}\n  licence: {source.licence}",
+        *(f"  cite: {citation}" for citation in source.citations),
+        sep="\n",
         file=sys.stderr,
     )
     addresses = source.addresses(mirror)

@@ -20,17 +20,18 @@ _CORP = (
     "classifiers. PNAS 118 (2021), doi:10.1073/pnas.2016191118."
 )
 _FLARES = (
-    f"{_CORP} Forecasts: K. D. Leka et al. A comparison of flare forecasting methods II. "
+    "K. D. Leka et al. A comparison of flare forecasting methods II. "
     "ApJS 243 (2019), doi:10.3847/1538-4365/ab2e12."
 )
 _RECIDIVISM = (
-    f"{_CORP} Predictions: K. Bansak. Can nonexperts really emulate statistical learning methods? "
+    "K. Bansak. Can nonexperts really emulate statistical learning methods? "
     "Political Analysis 27 (2019), doi:10.7910/DVN/KT20FE."
 )
 _VERIFICATION = (
     "NCAR Research Applications Laboratory. verification: weather forecast verification "
     "utilities. R package."
 )
+_FMI = "Finnish Meteorological Institute (P. Nurmi): forecasts of rain in Tampere, 2003."
 _FIVETHIRTYEIGHT = "FiveThirtyEight. Checking our work (2018-2023)."
 _DENSENET = (
     "M. Kull, M. Perelló-Nieto, M. Kängsepp, T. Silva Filho, H. Song, P. Flach. Beyond temperature "
@@ -88,7 +89,12 @@ class Source:
     rows: int
     fingerprint: str
     licence: str
-    citation: str
+    citations: tuple[str, ...]
+
+    @property
+    def citation(self) -> str:
+        """Whom to cite, in one line."""
+        return " ".join(self.citations)
 
     def addresses(self, mirror: str = PUBLIC_ADDRESS) -> tuple[str, ...]:
         """The public address of each original file, at the commit that was looked at."""
@@ -114,7 +120,7 @@ _ALL = (
         50_000,
         "7b5d4d8fd9cd0c7cecf0ffecdceef01e367d50584fd20898a267061eb1ab54ef",
         "MIT",
-        f"{_HOLLANCE} {_SMOOTH_ECE}",
+        (_HOLLANCE, _SMOOTH_ECE),
     ),
     Source(
         "imagenet_resnext50_32x4d",
@@ -125,7 +131,7 @@ _ALL = (
         50_000,
         "7ba12839f90bb402a9a45e7d3191bbbef8bebddde7c1b95d345ab56ebc834c02",
         "MIT",
-        _HOLLANCE,
+        (_HOLLANCE,),
     ),
     Source(
         "nncal_densenet40_c10",
@@ -136,7 +142,7 @@ _ALL = (
         10_000,
         "daa79c345608fc30d0fed0e525d312d5bcc5ebd63b12ac8fed59180846fdbbe1",
         "MIT",
-        f"{_HOLLANCE} {_DENSENET}",
+        (_HOLLANCE, _DENSENET),
     ),
     Source(
         "solar_flares_daffs_c1",
@@ -147,7 +153,7 @@ _ALL = (
         731,
         "98c842ba7e46bea48353c0d2aa8a0fdfa9a0724f0daf03dccaef640948095ca1",
         _CC0_IN_GPL,
-        f"{_FLARES} {_SMOOTH_ECE}",
+        (_CORP, _FLARES, _SMOOTH_ECE),
     ),
     Source(
         "solar_flares_all_models",
@@ -158,7 +164,7 @@ _ALL = (
         19_358,
         "ee90c58b31acbd500e3527fae3aa1e83a0ee9b5c0fad385a511faf3baf7df716",
         _CC0_IN_GPL,
-        _FLARES,
+        (_CORP, _FLARES),
     ),
     Source(
         "solar_flares_all_models_with_nan",
@@ -169,7 +175,7 @@ _ALL = (
         26_316,
         "c40d141dc85d2c166268cace4111e1acd365e1131742b27f56000a4b9ff8913d",
         _CC0_IN_GPL,
-        _FLARES,
+        (_CORP, _FLARES),
     ),
     Source(
         "recidivism_broward",
@@ -180,7 +186,7 @@ _ALL = (
         4_000,
         "9c8ae4589c008c935f880d0a966f55af55e7c10bb04ebb93f82886bf6164cf0b",
         _CC0_IN_GPL,
-        _RECIDIVISM,
+        (_CORP, _RECIDIVISM),
     ),
     Source(
         "fmi_rain_tampere_2003",
@@ -191,7 +197,7 @@ _ALL = (
         346,
         "42cfbbb8caba7e944991bb77ea93278edf7fc89143f3368cc081cf56119094c9",
         "GPL (>= 2)",
-        f"{_VERIFICATION} Data: Finnish Meteorological Institute (P. Nurmi). {_SMOOTH_ECE}",
+        (_VERIFICATION, _FMI, _SMOOTH_ECE),
     ),
     Source(
         "fmi_rain_raw_sentinels",
@@ -203,7 +209,7 @@ _ALL = (
         365,
         "8a18cbceae1f425f00f5586dc5676615868fe70cf2ba7947e17a0edd9ceb0284",
         "see the repository",
-        "J. R. Holliday. VeriPy. Data: Finnish Meteorological Institute (P. Nurmi).",
+        ("J. R. Holliday. VeriPy. github.com/jrholliday/VeriPy", _FMI),
     ),
     Source(
         "verification_prob_frcs",
@@ -214,7 +220,7 @@ _ALL = (
         1_242,
         "9216dc99a7113ddef2e9fb69c2c580994db9936aac0f87bdcd09e4c5ad5853d3",
         "GPL (>= 2)",
-        _VERIFICATION,
+        (_VERIFICATION,),
     ),
     Source(
         "verification_prob_frcs_percent",
@@ -225,7 +231,7 @@ _ALL = (
         1_242,
         "6a3b44edf23d7176976aa3762a11f9a78fa84eb3f122e96792f97fda0f0de9e6",
         "GPL (>= 2)",
-        _VERIFICATION,
+        (_VERIFICATION,),
     ),
     Source(
         "precip_niamey_2016",
@@ -237,7 +243,7 @@ _ALL = (
         368,
         "7c0aa5ea8fbdd71b969727cbc9d98d33a32c8d08be208fceed15d8ba07946341",
         "GPL-3 (package); ECMWF-derived columns CC BY 4.0",
-        f"{_CORP} Data: P. Vogel et al., github.com/aijordan/reliabilitydiag",
+        (_CORP,),
     ),
     Source(
         "fivethirtyeight_mlb_games",
@@ -248,7 +254,7 @@ _ALL = (
         15_747,
         "63fcf4ff7b3b276e26eb9a36f040d702079a2131cccefb34b4fd4b42fdfc0bf2",
         "CC BY 4.0",
-        _FIVETHIRTYEIGHT,
+        (_FIVETHIRTYEIGHT,),
     ),
     Source(
         "fivethirtyeight_all",
@@ -259,7 +265,7 @@ _ALL = (
         1_224_752,
         "dc8ff31acef82f26d414982b38214c2f52ee829d643d486affa978e7a021500b",
         "CC BY 4.0",
-        _FIVETHIRTYEIGHT,
+        (_FIVETHIRTYEIGHT,),
     ),
     Source(
         "nfl_elo_1920_with_ties",
@@ -271,7 +277,7 @@ _ALL = (
         16_810,
         "2b0ce61dfaf92c397c379de4e49ab2fb7d1d600e85bf9ddb032f0e7a4089fe03",
         "MIT",
-        "FiveThirtyEight. NFL forecasting game (2017).",
+        ("FiveThirtyEight. NFL forecasting game (2017).",),
     ),
     Source(
         "cifar100_wideresnet_16_4_probs",
@@ -283,7 +289,7 @@ _ALL = (
         10_000,
         "e7c818451a9d1d0905123ab593874ddbdf35c656b5fb9a947223465a20747cb6",
         "Apache-2.0",
-        _NETCAL,
+        (_NETCAL,),
     ),
     Source(
         "cifar10_logits_val_test",
@@ -295,7 +301,7 @@ _ALL = (
         10_000,
         "4e27f2d71986ea5afbd869143417b9c41462b9cc1203d55121940618ec7235db",
         "none stated there; the values are those of markus93/NN_calibration, MIT",
-        _DENSENET,
+        (_DENSENET,),
     ),
 )
 
