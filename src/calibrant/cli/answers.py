@@ -45,6 +45,11 @@ def given_answers(
             f"{printable(path, 200)}: {count(log.n, 'answer')} to {count(log.questions, 'question')}, "
             f"{count(log.abstained, 'abstention')}. Probability: {log.probability}."
         )
+        if log.has_partial_credit and reading.labels != "soft":
+            raise InputError(
+                f"{printable(path, 200)} gives partial credit, and an outcome is 0 or 1 unless "
+                "`--labels soft` says that it is a share."
+            )
     columns: dict[str, Any] = {
         name: np.concatenate([log.groups[name] for log in logs])
         for name in logs[0].groups

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from calibrant.cli.options import (
+    COLUMNS,
     OUTPUT,
     By,
     Files,
     Grouping,
     Json,
+    Measuring,
     Reading,
     Scale,
 )
@@ -63,6 +65,34 @@ def _calibrant(
     ] = False,
 ) -> None:
     pass
+
+
+@_verb
+def assess(
+    files: Files,
+    reading: Reading,
+    grouping: Grouping,
+    measuring: Measuring,
+    fail_above: Annotated[
+        str | None,
+        option("Exit with 3 if the error is shown to exceed this: the lower end of the interval does. "
+               "A number, or a share of the event rate such as 20%.", section="Gates",
+               metavar="LIMIT"),
+    ] = None,
+    require_below: Annotated[
+        str | None,
+        option("Exit with 4 unless the error is shown to be within this: the upper end of the interval "
+               "is.", section="Gates", metavar="LIMIT"),
+    ] = None,
+    details: Annotated[
+        bool, option("Print everything that is known of each group.", "--details", section=OUTPUT)
+    ] = False,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """Measure calibration: interval, noise floor, test and verdict, a line per model or group."""
+    from calibrant.cli.assessing import run_assess
+
+    run_assess(files, reading, grouping, measuring, fail_above, require_below, details, json)
 
 
 @_verb
@@ -122,3 +152,55 @@ def datasets(
     from calibrant.cli.collection import run_datasets
 
     run_datasets(name, output, json)
+
+
+@_verb
+def recalibrate(
+    files: Files,
+    reading: Reading,
+    output: Annotated[
+        str,
+        option("Map to write (.json); with --apply, rows to write (.parquet, .csv).", "--output", "-o",
+               section=OUTPUT, metavar="FILE"),
+    ],
+    method: Annotated[
+        Literal["smooth", "isotonic", "platt", "beta", "temperature", "offset", "randomized"],
+        option("Kind of map. [smooth]", section="Repair"),
+    ] = "smooth",
+    apply: Annotated[
+        str | None,
+        option("Apply this map instead of learning one; labels are not needed.", section="Repair",
+               metavar="MAP"),
+    ] = None,
+) -> None:  # fmt: skip
+    """Learn a map that repairs predictions, or apply one to a file."""
+    from calibrant.cli.recalibrating import run_apply, run_fit
+
+    if apply is None:
+        run_fit(files, reading, method, output)
+    else:
+        run_apply(files, reading, apply, output)
+
+
+@_verb
+def sql(
+    table: Annotated[
+        str, typer.Argument(help="Table; dots separate schema and name.", show_default=False)
+    ],
+    prob: Annotated[
+        str, option("Column of predictions. [p]", section=COLUMNS, metavar="NAME")
+    ] = "p",
+    label: Annotated[str, option("Column of outcomes. [y]", section=COLUMNS, metavar="NAME")] = "y",
+    weight: Annotated[
+        str | None, option("Column of weights.", section=COLUMNS, metavar="NAME")
+    ] = None,
+    by: By = None,
+    dialect: Annotated[
+        Literal["duckdb", "postgres", "bigquery", "snowflake", "spark", "sqlite"],
+        option("Of the warehouse. [duckdb]", section=OUTPUT),
+    ] = "duckdb",
+) -> None:
+    """Print the query that makes a sketch inside a warehouse; `calibrant assess` reads its result."""
+    from calibrant.sources.sql import query
+
+    typer.echo(query(table, prob, label, Grouping(by=by).columns, dialect, weight=weight))

@@ -12,7 +12,7 @@ from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.text import note, printable
 from calibrant.errors import InputError
 
-__all__ = ["Chosen", "choose", "require_column"]
+__all__ = ["Chosen", "choose", "choose_predictions", "require_column"]
 
 # fmt: off
 PROBABILITY_NAMES = frozenset((
@@ -51,10 +51,7 @@ def choose(
     """The columns to read from a file that has the columns `present`."""
     taken = {reading.weight, measuring.cluster, *grouping.columns}
     free = [name for name in present if name not in taken]
-    if reading.prob:
-        prob = tuple(name for given in reading.prob for name in _matching(given, present, where))
-    else:
-        prob = (_obvious("predictions", "--prob", PROBABILITY_NAMES, free, present, where),)
+    prob = choose_predictions(present, where, reading, free)
     free = [name for name in free if name not in prob]
     label = reading.label or _obvious("outcomes", "--label", LABEL_NAMES, free, present, where)
     chosen = Chosen(prob, label, reading.weight, tuple(grouping.columns), measuring.cluster)
@@ -65,6 +62,15 @@ def choose(
         shown = ", ".join(printable(name) for name in prob)
         note(f"Reading predictions from column {shown!r} and outcomes from {printable(label)!r}.")
     return chosen
+
+
+def choose_predictions(
+    present: Sequence[str], where: str, reading: Reading, free: Sequence[str]
+) -> tuple[str, ...]:
+    """The columns of predictions: those that were named, or the one that is obvious among `free`."""
+    if reading.prob:
+        return tuple(name for given in reading.prob for name in _matching(given, present, where))
+    return (_obvious("predictions", "--prob", PROBABILITY_NAMES, free, present, where),)
 
 
 def require_column(name: str, present: Sequence[str], where: str) -> None:

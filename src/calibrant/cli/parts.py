@@ -24,6 +24,7 @@ __all__ = ["Given", "Part", "given", "limited", "spoken"]
 Group = Mapping[str, Any]
 Key = tuple[tuple[str, Any], ...]
 FILE = "file"
+QUERY_COLUMNS = {"cell", "label", "count", "offset", "nodes"}
 
 
 @dataclass(frozen=True)
@@ -144,8 +145,11 @@ def _from_rows(
 
     files = find_files(paths)
     where = _short(files[0].path)
-    chosen = choose(columns_of(files[0]), where, reading, grouping, measuring)
+    present = columns_of(files[0])
     short = [_short(path) for path in paths]
+    if {name.lower() for name in present} >= QUERY_COLUMNS and not reading.prob:
+        return Given(_query_parts(files, present, reading), short)
+    chosen = choose(present, where, reading, grouping, measuring)
     once = len(chosen.prob) == 1 and not grouping.per_file
     by_rows = reading.converts or chosen.cluster is not None
     if checkpoint is not None and (by_rows or not once):
@@ -176,6 +180,15 @@ def _from_rows(
             extra += ((FILE, _short(piece[0])),) if grouping.per_file else ()
             found |= {(*extra, *group): sketch for group, sketch in groups_of(sketches).items()}
     return Given(_sketch_parts(found), short, chosen)
+
+
+def _query_parts(files: Sequence[DataFile], present: list[str], reading: Reading) -> list[Part]:
+    """What `calibrant sql` asked a warehouse for, saved as a file."""
+    from calibrant.cli.rows import read_rows
+    from calibrant.sources.sql import read
+
+    note("Reading the result of a query that `calibrant sql` wrote.")
+    return _sketch_parts(groups_of(read(read_rows(files, present), on_invalid=reading.on_invalid)))
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from calibrant.errors import InputError
 from calibrant.inputs.columns import as_array
 from calibrant.sources.store import DataFile
 
-__all__ = ["columns_of", "read_rows"]
+__all__ = ["columns_of", "read_rows", "read_table"]
 
 PEEK_BYTES = 1 << 20
 PEEK_LINES = 200
@@ -43,6 +43,20 @@ def read_rows(
     names = list(dict.fromkeys(wanted))
     parts = [_read(file, names, set(numbers)) for file in files]
     return {name: _joined([part[name] for part in parts]) for name in names}
+
+
+def read_table(files: Sequence[DataFile]) -> Any:
+    """All columns of all files, as an Arrow table."""
+    pyarrow = require("pyarrow", caller=CALLER)
+    tables = [_opened(file, _stored_names(file), set()) for file in files]
+    try:
+        return pyarrow.concat_tables(tables, promote_options="permissive")
+    except ValueError as error:
+        raise InputError(f"the files must have the same columns: {error}") from error
+
+
+def _stored_names(file: DataFile) -> list[str]:
+    return [name for name in columns_of(file) if name not in file.partitions]
 
 
 def _names(file: DataFile) -> list[str]:
@@ -84,15 +98,19 @@ def _delimiter(file: DataFile) -> str:
 
 def _read(file: DataFile, names: list[str], numbers: set[str]) -> Mapping[str, NDArray[Any]]:
     stored = [name for name in names if name not in file.partitions]
-    try:
-        table = _table(file, stored, numbers)
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{file.path} cannot be read: {error}") from error
+    table = _opened(file, stored, numbers)
     rows = {name: as_array(table[name], name) for name in stored}
     for name in names:
         if name in file.partitions:
             rows[name] = np.full(table.num_rows, file.partitions[name], dtype=object)
     return rows
+
+
+def _opened(file: DataFile, names: list[str], numbers: set[str]) -> Any:
+    try:
+        return _table(file, names, numbers)
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{file.path} cannot be read: {error}") from error
 
 
 def _table(file: DataFile, names: list[str], numbers: set[str]) -> Any:

@@ -12,7 +12,7 @@ from calibrant.cli.text import printable
 __all__ = ["Column", "decimal", "p_text", "show_table"]
 
 PIPE_WIDTH = 1000
-NARROWEST_NAME = 8
+NARROWEST_NAME, WIDEST_NAME = 8, 60
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ def show_table(columns: Sequence[Column], *, caption: str = "") -> None:
     )
     names = [column for column in columns if column.is_name]
     used = sum(_width(column) + 2 for column in columns if not column.is_name)
-    room = max((console.width - used) // max(len(names), 1) - 2, NARROWEST_NAME)
+    room = (console.width - used) // max(len(names), 1) - 2
+    room = min(max(room, NARROWEST_NAME), WIDEST_NAME)
     cells = []
     for column in columns:
         table.add_column(
@@ -52,8 +53,13 @@ def show_table(columns: Sequence[Column], *, caption: str = "") -> None:
         cells.append([text(cell, style=style) for cell, style in zip(shown, styles, strict=True)])
     for row in zip(*cells, strict=True):
         table.add_row(*row)
+    if not sys.stdout.isatty():
+        with console.capture() as printed:
+            console.print(table)
+        print("\n".join(line.rstrip() for line in printed.get().splitlines()))
+        return
     console.print(table)
-    if caption and sys.stdout.isatty():
+    if caption:
         console.print(text(caption, style="dim"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -34,7 +35,9 @@ class Interrupted(Exception):
 def presented(*, debug: bool) -> Iterator[None]:
     """Turn exceptions into a message on standard error and an exit code."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.showwarning = _as_note
+            yield
     except (KeyboardInterrupt, Interrupted):
         _say("Interrupted; nothing was left half-written.", debug=debug)
         sys.exit(INTERRUPTED)
@@ -48,6 +51,10 @@ def presented(*, debug: bool) -> Iterator[None]:
             debug=debug,
         )
         sys.exit(FAULT)
+
+
+def _as_note(message: Warning | str, *_: object, **__: object) -> None:
+    note(f"Note: {message}")
 
 
 def _sentence(error: BaseException) -> str:

@@ -204,16 +204,6 @@ def require_margin(margin: float | None) -> None:
 def _observed_expected(
     rate: float, expected: float, spread: Spread, inflation: float, confidence: float
 ) -> Ratio:
-    """Clopper and Pearson's interval for the event rate, over the mean prediction.
-
-    It is exact for independent rows. With weights or clusters the number of rows is the effective one.
-    """
-    from scipy.special import betaincinv
-
     trials = spread.units if np.isinf(spread.degrees) else spread.units / max(inflation, 1.0) ** 2
-    events, tail = rate * trials, 0.5 * (1.0 - confidence)
-    low = 0.0 if events <= 0 else float(betaincinv(events, trials - events + 1.0, tail))
-    high = 1.0 if events >= trials else float(betaincinv(events + 1.0, trials - events, 1.0 - tail))
-    if expected <= 0:
-        return Ratio(float("nan") if rate == 0 else float("inf"), 0.0, float("inf"))
-    return Ratio(rate / expected, low / expected, high / expected)
+    value = rate / expected if expected > 0 else float("nan") if rate == 0 else float("inf")
+    return Ratio(value, rate * trials, trials, expected, confidence)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import cached_property
 from html import escape
 from typing import Any, Literal
 
@@ -20,11 +21,55 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Ratio:
-    """Observed events over expected ones, with an exact interval for the event rate."""
+    """Observed events over expected ones, with an exact interval for the event rate.
+
+    The interval is Clopper and Pearson's, over the mean prediction: exact for independent rows. With
+    weights or clusters the number of rows is the effective one. It is computed when it is asked for,
+    since SciPy's special functions take longer to load than an assessment takes to run.
+
+    Attributes
+    ----------
+    value : float
+        The ratio.
+    events, trials : float
+        Events among so many (effective) rows.
+    mean_prediction : float
+        Expected events per row.
+    confidence : float
+        Of the interval.
+    """
 
     value: float
-    low: float
-    high: float
+    events: float
+    trials: float
+    mean_prediction: float
+    confidence: float
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval."""
+        return self._ends[0]
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval."""
+        return self._ends[1]
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        if self.mean_prediction <= 0:
+            return 0.0, float("inf")
+        from scipy.special import betaincinv
+
+        none, all_of_them = self.events <= 0, self.events >= self.trials
+        others, tail = self.trials - self.events, 0.5 * (1.0 - self.confidence)
+        low = 0.0 if none else float(betaincinv(self.events, others + 1.0, tail))
+        high = 1.0 if all_of_them else float(betaincinv(self.events + 1.0, others, 1.0 - tail))
+        return low / self.mean_prediction, high / self.mean_prediction
+
+    def to_dict(self) -> dict[str, float]:
+        """The ratio and its interval."""
+        return {"value": self.value, "low": self.low, "high": self.high}
 
 
 @dataclass(frozen=True)
@@ -195,4 +240,6 @@ def format_p_value(p: float) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, Ratio):
+        return value.to_dict()
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value

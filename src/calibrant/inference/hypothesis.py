@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,8 +98,6 @@ def honest_lower_bound(
     """
     if sketch.weighted or sketch.n < 2 * FOLDS:
         return None if sketch.weighted else 0.0
-    from scipy.special import ndtri
-
     grid = ResidualGrid.of(sketch, 0.7 * value)
     folds = _split_rows(grid.sketch.counts, seed)
     total = float(sketch.n)
@@ -114,7 +113,7 @@ def honest_lower_bound(
         mean += here / total
         variance += float((fold * (gain - here / fold.sum()) ** 2).sum()) / total**2
         narrowest = min(narrowest, sigma)
-    low = mean - float(ndtri(confidence)) * np.sqrt(variance)
+    low = mean - NormalDist().inv_cdf(confidence) * np.sqrt(variance)
     return float(max(min(low, narrowest), 0.0))
 
 

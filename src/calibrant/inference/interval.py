@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,6 +150,8 @@ def require_confidence(confidence: float) -> None:
 
 def normal_quantile(level: float, degrees: float = np.inf) -> float:
     """Quantile of the normal, or of Student's t with these degrees of freedom."""
-    from scipy.special import ndtri, stdtrit
+    if np.isinf(degrees):
+        return NormalDist().inv_cdf(level)
+    from scipy.special import stdtrit
 
-    return float(ndtri(level) if np.isinf(degrees) else stdtrit(degrees, level))
+    return float(stdtrit(degrees, level))

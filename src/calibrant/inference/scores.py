@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.measures._pooling import pooled
 from calibrant.sketch.columns import FRACTION_BITS
 from calibrant.sketch.table import Sketch
 
@@ -73,13 +74,11 @@ def _score(sketch: Sketch, loss: Loss) -> Score:
     Dimitriadis, Gneiting and Jordan (2021) show that the isotonic part is never negative, for any
     proper score.
     """
-    from scipy.optimize import isotonic_regression
-
     weights = sketch.weights / sketch.total_weight
     per_cell = weights.sum(axis=1)
     used = per_cell > 0
     rate = weights[used, 1] / per_cell[used]
-    regression = np.clip(isotonic_regression(rate, weights=per_cell[used]).x, 0.0, 1.0)
+    regression = np.clip(pooled(rate, per_cell[used]), 0.0, 1.0)
     both = np.repeat(regression[:, None], 2, axis=1)
     base = np.full_like(both, weights[:, 1].sum())
     value, refinement, uncertainty = (

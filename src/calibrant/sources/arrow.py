@@ -140,7 +140,7 @@ def _labels(column: Any) -> NDArray[Any]:
     if column.null_count == 0:
         if str(column.type) == "bool":
             column = column.cast("uint8")
-        values = column.to_numpy(zero_copy_only=False)
+        values = _as_numpy(column)
         if values.dtype == np.int8 or values.dtype.name in LOOP_LABELS:
             return as_outcomes(values)
     return _floats(column)
@@ -155,4 +155,12 @@ def _floats(column: Any, keep: tuple[str, ...] = ("double",)) -> NDArray[Any]:
         column = column.cast("double", safe=False)
     if column.null_count:
         column = column.fill_null(float("nan"))
-    return np.ascontiguousarray(column.to_numpy(zero_copy_only=False))
+    return np.ascontiguousarray(_as_numpy(column))
+
+
+def _as_numpy(column: Any) -> NDArray[Any]:
+    """Values without missing ones; `to_numpy` would load pandas wherever it is installed."""
+    try:
+        return np.from_dlpack(column)
+    except (TypeError, ValueError):  # a type that DLPack does not have
+        return np.asarray(column.to_numpy(zero_copy_only=False))

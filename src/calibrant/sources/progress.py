@@ -9,6 +9,7 @@ __all__ = ["Progress"]
 
 WIDTH = 24
 REDRAW_SECONDS = 0.1
+QUIET_SECONDS = 0.5
 
 
 class Progress:
@@ -20,7 +21,8 @@ class Progress:
         self.rows = 0
         self.done = 0
         self._began = time.monotonic()
-        self._drawn = 0.0
+        self._quiet = QUIET_SECONDS if show is None else 0.0  # unasked, nothing flashes by
+        self._drawn = self._began + self._quiet - REDRAW_SECONDS
 
     def advance(self, size: int, rows: int) -> None:
         """Count a finished piece: its size in the unit of the total, and its rows."""
@@ -33,9 +35,10 @@ class Progress:
             sys.stderr.flush()
 
     def close(self) -> None:
-        """Draw the last state and leave the line."""
-        if self.shown:
-            sys.stderr.write("\r" + self.line(time.monotonic() - self._began) + "\n")
+        """Draw the last state and leave the line, if anything was drawn."""
+        seconds = time.monotonic() - self._began
+        if self.shown and seconds >= self._quiet:
+            sys.stderr.write("\r" + self.line(seconds) + "\n")
             sys.stderr.flush()
 
     def line(self, seconds: float) -> str:

@@ -1,0 +1,117 @@
+"""Limits for jobs that must stop: what was asked, what the intervals say, and the exit code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from calibrant.cli.text import printable
+from calibrant.cli.trouble import LIMIT_EXCEEDED, LIMIT_NOT_SHOWN
+from calibrant.errors import InputError
+from calibrant.inference.assessment import Assessment
+
+__all__ = ["Gate", "Limit", "judged"]
+
+Position = Literal["above", "below", "inconclusive"]
+NAMED = 5
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A number, or a share of the event rate."""
+
+    value: float
+    relative: bool
+
+    @classmethod
+    def parsed(cls, text: str, option: str) -> Limit:
+        """Read `0.05` or `20%`.
+
+        Examples
+        --------
+        >>> Limit.parsed("20%", "--fail-above")
+        Limit(value=0.2, relative=True)
+        """
+        match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
+        value = float(match[1]) if match else 0.0
+        if not match or value <= 0:
+            raise InputError(
+                f"`{option}` must be a positive number such as 0.05, or a share of the event rate such "
+                f"as 20%; got {printable(text)!r}."
+            )
+        return cls(value / 100, True) if match[2] else cls(value, False)
+
+    def of(self, assessment: Assessment) -> float:
+        """The limit for this group."""
+        return self.value * assessment.event_rate if self.relative else self.value
+
+    def position(self, assessment: Assessment) -> Position:
+        """Where the whole interval lies."""
+        limit = self.of(assessment)
+        if assessment.interval.low > limit:
+            return "above"
+        return "below" if assessment.interval.high <= limit else "inconclusive"
+
+    def __str__(self) -> str:
+        return f"{100 * self.value:g}% of the event rate" if self.relative else f"{self.value:g}"
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The judgement of one limit over all groups."""
+
+    option: str
+    limit: Limit
+    positions: tuple[Position, ...]
+    passed: bool
+
+    @property
+    def code(self) -> int:
+        """The exit code where it did not pass."""
+        return LIMIT_EXCEEDED if self.option == "--fail-above" else LIMIT_NOT_SHOWN
+
+    def sentence(self, names: Sequence[str]) -> str:
+        """What happened, for people."""
+        where = {
+            position: [n for n, at in zip(names, self.positions, strict=True) if at == position]
+            for position in ("above", "inconclusive")
+        }
+        said = [f"{self.option} {self.limit}: {'passed' if self.passed else 'FAILED'}."]
+        if where["above"]:
+            said.append(f"Shown to be above it: {_listed(where['above'])}.")
+        if where["inconclusive"]:
+            said.append(
+                f"Inconclusive, the interval holds the limit: {_listed(where['inconclusive'])}."
+            )
+        return " ".join(said)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "option": self.option,
+            "limit": self.limit.value,
+            "relative_to_event_rate": self.limit.relative,
+            "passed": self.passed,
+            "positions": list(self.positions),
+        }
+
+
+def judged(
+    fail_above: str | None, require_below: str | None, assessments: Sequence[Assessment]
+) -> list[Gate]:
+    """The gates that were asked for."""
+    gates = []
+    for option, text in (("--fail-above", fail_above), ("--require-below", require_below)):
+        if text is not None:
+            limit = Limit.parsed(text, option)
+            positions = tuple(limit.position(assessment) for assessment in assessments)
+            wrong = ("above",) if option == "--fail-above" else ("above", "inconclusive")
+            gates.append(Gate(option, limit, positions, not set(wrong) & set(positions)))
+    return gates
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return "; ".join(names[:NAMED]) + more

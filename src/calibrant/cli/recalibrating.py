@@ -1,0 +1,109 @@
+"""`calibrant recalibrate`: learn a map from a file, or apply one to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from calibrant._optional import require
+from calibrant.cli.columns import choose_predictions
+from calibrant.cli.opening import kind_of, opened
+from calibrant.cli.options import Grouping, Measuring, Reading
+from calibrant.cli.parts import Part, given, spoken
+from calibrant.cli.rows import columns_of, read_rows, read_table
+from calibrant.cli.table import decimal
+from calibrant.cli.text import count, note, printable
+from calibrant.errors import InputError
+from calibrant.recalibration.interface import Recalibrator, load_recalibrator
+from calibrant.sketch.wire import write_atomically
+
+__all__ = ["METHODS", "run_apply", "run_fit"]
+
+METHODS = {
+    "smooth": "SmoothRecalibrator",
+    "isotonic": "IsotonicRecalibrator",
+    "platt": "PlattRecalibrator",
+    "beta": "BetaRecalibrator",
+    "temperature": "TemperatureRecalibrator",
+    "offset": "OffsetRecalibrator",
+    "randomized": "RandomizedRecalibrator",
+}
+
+
+def run_fit(files: Sequence[str], reading: Reading, method: str, output: str) -> None:
+    """Learn the map and write it."""
+    from calibrant import recalibration
+    from calibrant.measures.smooth_ece import smooth_ece
+
+    if not output.endswith(".json"):
+        raise InputError(f"a map is written as .json; got {printable(output, 200)!r}.")
+    found = given(files, reading, Grouping(), Measuring())
+    if len(found.parts) != 1:
+        raise InputError("a map is learned from one column of predictions; give `--prob` once.")
+    part = found.parts[0]
+    with spoken(found.columns.spoken if found.columns else {}):
+        recalibrator: Recalibrator = getattr(recalibration, METHODS[method])()
+        recalibrator.fit(*_fit_arguments(part), **_fit_options(part))
+        before = smooth_ece(*part.arguments, **part.options)
+    write_atomically(Path(output), recalibrator.save)
+    note(
+        f"Wrote {printable(output, 200)}: a {method} map learned from {count(part.n, 'row')} with "
+        f"SmoothECE {decimal(before)}. Apply it to other rows: `calibrant recalibrate NEW.parquet "
+        f"--apply {printable(output, 200)} -o BETTER.parquet`."
+    )
+
+
+def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: str) -> None:
+    """Write the file again with a column of recalibrated predictions."""
+    from calibrant.sources.store import find_files
+
+    target = Path(output)
+    if target.suffix not in (".parquet", ".csv"):
+        raise InputError(f"rows are written as .parquet or .csv; got {printable(output, 200)!r}.")
+    recalibrator = load_recalibrator(chosen_map)
+    paths = opened(files)
+    if any(kind_of(path, log=None) != "rows" for path in paths):
+        raise InputError("a map is applied to rows of predictions, and this file holds none.")
+    data = find_files(paths)
+    present = columns_of(data[0])
+    prob = choose_predictions(present, data[0].path, reading, present)
+    if len(prob) != 1:
+        raise InputError("a map is applied to one column of predictions; give `--prob` once.")
+    name = f"{prob[0]}_recalibrated"
+    if name in present:
+        raise InputError(
+            f"{printable(data[0].path, 200)} already has a column {printable(name)!r}."
+        )
+    values = read_rows(data, prob, numbers=prob)[prob[0]]
+    with spoken({"y_prob": prob[0]}):
+        better = recalibrator.transform(values)
+    table = read_table(data).append_column(
+        name, require("pyarrow", caller="recalibrate").array(better)
+    )
+    write_atomically(target, lambda path: _write(table, path, target.suffix))
+    note(
+        f"Wrote {printable(output, 200)}: {count(len(better), 'row')}, new column {printable(name)!r}."
+    )
+
+
+def _write(table: Any, path: Path, suffix: str) -> None:
+    if suffix == ".csv":
+        require("pyarrow.csv", caller="calibrant recalibrate").write_csv(table, path)
+    else:
+        require("pyarrow.parquet", caller="calibrant recalibrate").write_table(table, path)
+
+
+def _fit_arguments(part: Part) -> tuple[Any, ...]:
+    """Predictions first, as `fit` takes them; a sketch stays alone."""
+    return part.arguments[::-1]
+
+
+def _fit_options(part: Part) -> dict[str, Any]:
+    if part.options.get("from_logits") or part.options.get("percent"):
+        raise InputError(
+            "a map is learned from probabilities, and applied to such: convert the column first, and "
+            "leave out `--from-logits` and `--percent`."
+        )
+    names = ("sample_weight", "pos_label", "labels", "on_invalid")
+    return {name: part.options[name] for name in names if name in part.options}

@@ -1,0 +1,214 @@
+"""`calibrant assess`: its table, its JSON, its gates."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+import calibrant as cal
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def test_a_line_per_group(calibrant, parquet, rows) -> None:
+    done = calibrant("assess", parquet, "--by", "model")
+    assert done.code == 0, done.err
+    header, good, halved = done.out.splitlines()
+    assert header.split() == [
+        "model",
+        "rows",
+        "smECE",
+        "95%",
+        "interval",
+        "floor",
+        "p",
+        "O/E",
+        "verdict",
+    ]
+    assert good.startswith("good")
+    assert good.endswith("no evidence")
+    assert halved.endswith("miscalibrated")
+    expected = cal.assess(rows["y"][1::2], rows["p"][1::2])
+    assert f"{expected.smooth_ece:.3f}" in halved
+    assert max(map(len, done.out.splitlines())) <= 80
+
+
+def test_one_group_ends_with_the_verdict(calibrant, parquet) -> None:
+    assert "iscalibrat" in calibrant("assess", parquet).out.splitlines()[-1]
+    details = calibrant("assess", parquet, "--details").out
+    assert "noise floor" in details
+    assert "bandwidth" in details
+
+
+@pytest.mark.parametrize(
+    ("limits", "code", "words"),
+    [
+        ((), 0, ""),
+        (("--fail-above", "0.5"), 0, "passed"),
+        (("--fail-above", "0.05"), 3, "FAILED. Shown to be above it: halved."),
+        (("--fail-above", "10%"), 3, "10% of the event rate: FAILED"),
+        (("--require-below", "0.5"), 0, "passed"),
+        (("--require-below", "0.03"), 4, "Inconclusive, the interval holds the limit: good."),
+        (("--fail-above", "0.02", "--require-below", "0.02"), 3, "FAILED"),
+        (("--fail-above", "much"), 2, "`--fail-above` must be a positive number"),
+        (("--require-below", "-1"), 2, "`--require-below` must be"),
+        (("--fail-above", "0"), 2, "positive"),
+    ],
+)
+def test_gates(calibrant, parquet, limits, code, words) -> None:
+    done = calibrant("assess", parquet, "--by", "model", *limits)
+    assert (done.code, words in done.err) == (code, True), done.err
+
+
+def test_an_inconclusive_gate_passes_and_says_so(calibrant, parquet) -> None:
+    verdict = json.loads(calibrant("assess", parquet, "--by", "model", "--json").out)
+    limit = str(verdict["results"][1]["smooth_ece"])
+    done = calibrant("assess", parquet, "--by", "model", "--fail-above", limit)
+    assert done.code == 0
+    assert "passed. Inconclusive" in done.err
+
+
+# Estimates of uncertainty may get better; their names, kinds and places are what is promised.
+BY_KIND = ("interval", "debiased", "noise_floor", "p_value", "certificate", "verdict", "direction")
+
+
+def same(found: object, golden: object, path: str = "") -> None:
+    """Keys and texts to the letter, numbers to nine digits (libraries round differently)."""
+    if path.rpartition("/")[2] in BY_KIND:
+        assert type(found) is type(golden), path
+        return
+    if isinstance(golden, dict):
+        assert isinstance(found, dict)
+        assert list(found) == list(golden), path
+        for key in golden:
+            same(found[key], golden[key], f"{path}/{key}")
+    elif isinstance(golden, list):
+        assert isinstance(found, list)
+        assert len(found) == len(golden), path
+        for place, (one, other) in enumerate(zip(found, golden, strict=True)):
+            same(one, other, f"{path}/{place}")
+    elif isinstance(golden, float):
+        assert found == pytest.approx(golden, rel=1e-9, abs=1e-12), path
+    else:
+        assert found == golden, path
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("assess", ()),
+        ("assess_by", ("--by", "model", "--fail-above", "0.05", "--require-below", "20%")),
+        ("assess_weight_cluster", ("--weight", "w", "--cluster", "day", "--seed", "3")),
+        ("assess_max_groups", ("--by", "model,day", "--max-groups", "3", "--on-invalid", "drop")),
+    ],
+)
+def test_the_json_is_as_it_was(calibrant, parquet, name, words) -> None:
+    done = calibrant("assess", parquet, "--json", *words)
+    found = json.loads(done.out)
+    golden = GOLDEN / f"{name}.json"
+    assert golden.exists(), f"write it after reading it: {done.out}"
+    same(found, json.loads(golden.read_text()))
+
+
+def test_the_same_numbers_from_a_sketch(calibrant, parquet, tmp_path) -> None:
+    sketch = tmp_path / "s.parquet"
+    assert calibrant("scan", parquet, "--by", "model", "-o", sketch).code == 0
+    rows = json.loads(calibrant("assess", parquet, "--by", "model", "--json").out)
+    kept = json.loads(calibrant("assess", sketch, "--by", "model", "--json").out)
+    assert kept["results"] == rows["results"]
+    assert kept["columns"] is None
+
+
+def test_a_query_result_is_assessed(calibrant, parquet, tmp_path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    query = calibrant("sql", "preds", "--by", "model").out
+    preds = pyarrow.parquet.read_table(parquet)  # noqa: F841  (the query names it)
+    result = duckdb.sql(query).to_arrow_table()
+    pyarrow.parquet.write_table(result, tmp_path / "result.parquet")
+    done = calibrant("assess", tmp_path / "result.parquet", "--json")
+    expected = json.loads(calibrant("assess", parquet, "--by", "model", "--json").out)
+    found = {each["group"]["model"]: each for each in json.loads(done.out)["results"]}
+    for each in expected["results"]:
+        assert found[each["group"]["model"]]["smooth_ece"] == each["smooth_ece"]
+
+
+def test_hostile_groups(calibrant, tmp_path) -> None:
+    names = ["<script>alert(1)</script>", "\x1b[2Jgone", "[bold red]x[/]", "y" * 100_000, ""]
+    draw = np.random.default_rng(0)
+    table = {
+        "p": draw.random(50),
+        "y": draw.integers(0, 2, 50),
+        "g": np.array(names)[np.arange(50) % 5],
+    }
+    path = tmp_path / "x.parquet"
+    pyarrow.parquet.write_table(pyarrow.table(table), path)
+    done = calibrant("assess", path, "--by", "g")
+    assert done.code == 0, done.err
+    assert all(c.isprintable() or c == "\n" for c in done.out + done.err)
+    assert "[bold red]x[/]" in done.out
+    assert len(done.out) < 2000
+    found = json.loads(calibrant("assess", path, "--by", "g", "--json").out)
+    assert {each["group"]["g"] for each in found["results"]} == set(names)
+
+
+def test_many_groups_are_summed_up(calibrant, tmp_path) -> None:
+    draw = np.random.default_rng(1)
+    n, path = 20_000, tmp_path / "x.parquet"
+    p = draw.random(n)
+    table = {"p": p, "y": (draw.random(n) < p).astype(int), "g": draw.integers(0, 5000, n)}
+    pyarrow.parquet.write_table(pyarrow.table(table), path)
+    done = calibrant("assess", path, "--by", "g", "--max-groups", "2")
+    lines = done.out.splitlines()
+    assert len(lines) == 4
+    assert "others)" in lines[-1]
+    assert "groups; the 2 largest are shown" in done.err
+
+
+def test_answers_of_language_models(calibrant, tmp_path) -> None:
+    draw = np.random.default_rng(2)
+    lines = []
+    for question in range(120):
+        for _ in range(2):
+            sure = round(float(draw.random()), 2)
+            lines.append(
+                {
+                    "question_id": question,
+                    "model": "ab"[question % 2],
+                    "confidence": f"{round(100 * sure)}%",
+                    "correct": bool(draw.random() < sure / 2),
+                }
+            )
+    lines.append({"question_id": 999, "model": "a", "confidence": None, "correct": None})
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = calibrant("assess", path, "--log", "jsonl", "--by", "model")
+    assert done.code == 0, done.err
+    assert (
+        "240 answers to 120 questions, 1 abstention. Probability: the field 'confidence'."
+        in done.err
+    )
+    assert done.out.count("miscalibrated") == 2
+    found = json.loads(calibrant("assess", path, "--log", "jsonl", "--json").out)
+    assert found["log"]["abstained"] == 1
+    assert found["results"][0]["clusters"] == 120
+    done = calibrant("assess", path, "--log", "jsonl", "--percent")
+    assert (done.code, "leave out" in done.err) == (2, True)
+    path.write_text('{"confidence": 0.5, "correct": 0.5}\n{"confidence": 0.5, "correct": 1}\n')
+    done = calibrant("assess", path, "--log", "jsonl")
+    assert (done.code, "`--labels soft`" in done.err) == (2, True)
+
+
+def test_too_few_rows(calibrant, tmp_path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("p,y\n0.5,1\n")
+    done = calibrant("assess", path)
+    assert (done.code, "at least two rows" in done.err) == (2, True)
+    done = calibrant("assess", path, "--confidence", "2")
+    assert (done.code, "`--confidence`" in done.err) == (2, True)
+    done = calibrant("assess", path, "--scale", "cubic")
+    assert (done.code, "`--scale`" in done.err) == (2, True)

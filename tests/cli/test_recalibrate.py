@@ -1,0 +1,72 @@
+"""`calibrant recalibrate`: learn a map on one file, apply it to another."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import calibrant as cal
+
+
+@pytest.fixture
+def overconfident(tmp_path):
+    draw = np.random.default_rng(5)
+    path = tmp_path / "day1.parquet"
+    p = draw.random(2000)
+    y = (draw.random(2000) < 0.25 + p / 2).astype(int)
+    pyarrow.parquet.write_table(pyarrow.table({"p": p, "y": y}), path)
+    return path
+
+
+@pytest.mark.parametrize("method", ["smooth", "isotonic", "platt", "beta", "temperature", "offset"])
+def test_a_map_is_learned_and_applied(calibrant, overconfident, tmp_path, method) -> None:
+    target = tmp_path / "map.json"
+    done = calibrant("recalibrate", overconfident, "--method", method, "-o", target)
+    assert done.code == 0, done.err
+    better = tmp_path / "better.parquet"
+    done = calibrant("recalibrate", overconfident, "--apply", target, "-o", better)
+    assert done.code == 0, done.err
+    assert "outcomes" not in done.err
+    table = pyarrow.parquet.read_table(better)
+    assert table.column_names == ["p", "y", "p_recalibrated"]
+    expected = cal.load_recalibrator(target).transform(table["p"].to_numpy())
+    np.testing.assert_array_equal(table["p_recalibrated"].to_numpy(), expected)
+    if method == "smooth":
+        after = cal.smooth_ece(table["y"].to_numpy(), expected)
+        assert after < cal.smooth_ece(table["y"].to_numpy(), table["p"].to_numpy()) / 2
+
+
+def test_from_a_sketch_and_to_csv(calibrant, overconfident, tmp_path) -> None:
+    sketch, target, out = tmp_path / "s.json", tmp_path / "map.json", tmp_path / "out.csv"
+    assert calibrant("scan", overconfident, "-o", sketch).code == 0
+    assert calibrant("recalibrate", sketch, "-o", target).code == 0
+    assert calibrant("recalibrate", overconfident, "--apply", target, "-o", out).code == 0
+    assert pyarrow.csv.read_csv(out).num_rows == 2000
+
+
+def test_what_cannot_be(calibrant, overconfident, tmp_path) -> None:
+    target = tmp_path / "map.json"
+
+    def refused(words, *said: str) -> None:
+        done = calibrant("recalibrate", *words)
+        assert done.code == 2
+        for each in said:
+            assert each in done.err
+
+    refused([overconfident, "-o", tmp_path / "map.pkl"], ".json")
+    refused([overconfident, "-o", target, "--percent"], "leave out")
+    refused(
+        [overconfident, "--apply", tmp_path / "no.json", "-o", tmp_path / "x.csv"], "No such file"
+    )
+    refused([overconfident, "--apply", overconfident, "-o", tmp_path / "x.csv"], "not")
+    assert calibrant("recalibrate", overconfident, "-o", target).code == 0
+    refused([overconfident, "--apply", target, "-o", tmp_path / "x.xlsx"], ".parquet or .csv")
+    better = tmp_path / "b.parquet"
+    assert calibrant("recalibrate", overconfident, "--apply", target, "-o", better).code == 0
+    refused([better, "--prob", "p", "--apply", target, "-o", better], "already has a column")
+    one = tmp_path / "one.csv"
+    one.write_text("p,y\n0.5,1\n0.6,1\n")
+    refused([one, "-o", target], "outcome 1")
