@@ -1,0 +1,151 @@
+"""The pictures of a report: interactive specs with their data packed, and the same as static SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from calibrant.diagrams.drawable import plain
+from calibrant.diagrams.group import Diagrams
+from calibrant.diagrams.smooth import ReliabilityDiagram
+from calibrant.drawing.altair import Slider, chart
+from calibrant.drawing.marks import Band, Mark, Panel
+from calibrant.drawing.svg import render
+from calibrant.drawing.themes import DARK, LIGHT
+
+__all__ = [
+    "DARK_OF_LIGHT",
+    "MOST_EXPLORED",
+    "MOST_SHOWN",
+    "SMALL",
+    "color_variable",
+    "explored",
+    "main_spec",
+    "marked_panel",
+    "overview",
+    "svg",
+]
+
+Named = Mapping[str, ReliabilityDiagram]
+
+MOST_SHOWN = 5
+MOST_EXPLORED = 3
+FEW_ENOUGH_FOR_BANDS = 3
+CHART_POINTS = 128
+STATIC_POINTS = 80
+WIDTH, HEIGHT = 560, 460
+SMALL = {"width": 380, "height": 320}
+POWERS = range(-4, 5)
+
+_LIGHT = (LIGHT.paper, LIGHT.ink, LIGHT.neutral, LIGHT.faint, LIGHT.accent, *LIGHT.series)
+_DARK = (DARK.paper, DARK.ink, DARK.neutral, DARK.faint, DARK.accent, *DARK.series)
+DARK_OF_LIGHT = dict(zip(_LIGHT, _DARK, strict=True))
+"""Each colour of a light picture, and what takes its place in the dark."""
+
+
+def color_variable(color: str) -> str:
+    """The name of the style sheet's variable that holds a colour of the light theme."""
+    return f"--c-{color[1:]}"
+
+
+def marked_panel(diagram: ReliabilityDiagram, name: str) -> Panel:
+    """The diagram with the area of each contributing region filled: together they are the number."""
+    panel = diagram.panel(name=name)
+    marks = list(panel.marks)
+    at = next((k for k, mark in enumerate(marks) if mark.key in ("band", "curve")), len(marks))
+    return replace(panel, marks=(*marks[:at], *_regions(diagram), *marks[at:]), notes=())
+
+
+def _regions(diagram: ReliabilityDiagram) -> list[Mark]:
+    curve, reference = diagram.regression, diagram.smoothed_predictions
+    marks: list[Mark] = []
+    for region in diagram.regions:
+        inside = diagram.shown & (diagram.grid >= region.low) & (diagram.grid <= region.high)
+        low = np.where(inside, np.minimum(curve, reference), np.nan)
+        high = np.where(inside, np.maximum(curve, reference), np.nan)
+        marks.append(Band(key="region", ink="accent", x=diagram.grid, low=low, high=high))
+    return marks
+
+
+def overview(diagrams: Named, colors: Mapping[str, str]) -> Panel:
+    """One marked diagram, or all of them on one axis; bands only while they can be told apart."""
+    if len(diagrams) == 1:
+        ((name, diagram),) = diagrams.items()
+        return marked_panel(diagram, name)
+    few = len(diagrams) <= FEW_ENOUGH_FOR_BANDS
+    panel = Diagrams(diagrams).panel(band="pointwise" if few else None)
+    marks = tuple(mark for mark in panel.marks if few or mark.key != "values")
+    return replace(panel, marks=marks, notes=(), colors=dict(colors))
+
+
+def svg(panel: Panel, *, width: int = WIDTH, height: int = HEIGHT) -> str:
+    """The panel as SVG whose colours follow the theme of the page."""
+    thin = replace(panel, legend={}).thinned(STATIC_POINTS)
+    drawn = render(thin, width=width, height=height)
+    for color in DARK_OF_LIGHT:
+        drawn = drawn.replace(f'"{color}"', f'"var({color_variable(color)})"')
+    return drawn
+
+
+def main_spec(diagrams: Named, colors: Mapping[str, str]) -> Any:
+    """The interactive overview: hover to read a curve."""
+    panel = overview(diagrams, colors).thinned(CHART_POINTS)
+    return packed(chart([panel], width=WIDTH, height=HEIGHT).to_dict(validate=False))
+
+
+def explored(diagrams: Named, colors: Mapping[str, str]) -> tuple[Any, list[str]]:
+    """A chart with a slider through bandwidths around each diagram's own, and what each step shows."""
+    panels, labels = [], []
+    for power in POWERS:
+        factor = 2.0 ** (power / 2)
+        each = {name: d.at(d.bandwidth * factor, resamples=0) for name, d in diagrams.items()}
+        panels.append(_plain_panel(each, colors))
+        labels.append(_step(factor, each))
+    slider = Slider("bandwidth", start=-POWERS.start)
+    return packed(
+        chart(panels, slider=slider, width=WIDTH, height=HEIGHT).to_dict(validate=False)
+    ), labels
+
+
+def _plain_panel(diagrams: Named, colors: Mapping[str, str]) -> Panel:
+    if len(diagrams) == 1:
+        ((name, diagram),) = diagrams.items()
+        panel = diagram.panel(name=name, band=None, ticks=False)
+        marks = tuple(mark for mark in panel.marks if mark.key not in ("consistency", "values"))
+    else:
+        panel = Diagrams(diagrams).panel(band=None)
+        marks = tuple(mark for mark in panel.marks if mark.key != "values")
+    return replace(panel, marks=marks, notes=(), colors=dict(colors)).thinned(CHART_POINTS)
+
+
+def _step(factor: float, diagrams: Named) -> str:
+    errors = [
+        (f"{name}: " if len(diagrams) > 1 else "")
+        + f"bandwidth {d.bandwidth:.3g}, error {d.smooth_ece.value:.3g}"
+        for name, d in diagrams.items()
+    ]
+    own = "The diagram's own bandwidth, which equals the error" if factor == 1 else ""
+    return (
+        (own or f"{factor:.3g} times the diagram's own bandwidth") + ". " + "; ".join(errors) + "."
+    )
+
+
+def packed(value: Any) -> Any:
+    """A spec with its tables as lists of values under their names, and the legend left to the page."""
+    if isinstance(value, list) and len(value) > 2 and _is_table(value):
+        return {"packed": [list(value[0]), *(plain(list(row.values())) for row in value)]}
+    if isinstance(value, list):
+        return [packed(item) for item in value]
+    if isinstance(value, dict):
+        return {k: None if k == "legend" else packed(item) for k, item in value.items()}
+    return value
+
+
+def _is_table(rows: Sequence[Any]) -> bool:
+    if not all(isinstance(row, dict) for row in rows):
+        return False
+    names = list(rows[0])
+    return all(list(row) == names for row in rows)

@@ -1,0 +1,113 @@
+"""What a reader should know about the rows before believing a number: ends, ties, size, weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant.sketch.atoms import Atoms
+from calibrant.sketch.table import Sketch
+
+__all__ = ["notes_on"]
+
+FEW_VALUES = 50
+FEW_EVENTS = 20
+HEAVY_TIE = 0.05
+NEAR_AN_END = 2e-5
+
+
+def notes_on(sketch: Sketch) -> tuple[str, ...]:
+    """Sentences on the data, in the order in which they are read.
+
+    Examples
+    --------
+    >>> for note in notes_on(Sketch.from_counts(p=[0, 0.5], n=[60, 40], events=[0, 21])):
+    ...     print(note)
+    100 rows, 21 with the event (21 %). No rows were dropped.
+    The predictions take only 2 different values: between them the curve is interpolation.
+    60.0 % of the rows share one prediction, 0.
+    60.0 % of the rows lie at 0 or within 0.00002 of it, 0.0 % at 1.
+    """
+    atoms = Atoms.from_sketch(sketch)
+    share = atoms.mass.sum(axis=1) / atoms.total
+    return tuple(
+        note
+        for note in (
+            _size(sketch),
+            _weights(sketch),
+            _few_values(sketch, atoms),
+            _ties(atoms, share),
+            _ends(atoms, share),
+            _one_outcome(sketch),
+            _few_events(sketch),
+        )
+        if note
+    )
+
+
+def _size(sketch: Sketch) -> str:
+    events = int(sketch.counts[:, 1].sum())
+    dropped = dict(sketch.dropped)
+    lost = (
+        f"{sum(dropped.values()):,} rows were dropped: "
+        + ", ".join(f"{count:,} for {reason}" for reason, count in dropped.items())
+        + "."
+        if dropped
+        else "No rows were dropped."
+    )
+    if sketch.weighted:
+        return f"{sketch.n:,} rows with weights or soft outcomes. {lost}"
+    rate = events / sketch.n
+    return f"{sketch.n:,} rows, {events:,} with the event ({100 * rate:.3g} %). {lost}"
+
+
+def _weights(sketch: Sketch) -> str:
+    if not sketch.weighted:
+        return ""
+    effective = sketch.total_weight**2 / float(sketch.squared_weights.sum())
+    return (
+        f"The weights leave an effective {effective:,.0f} rows: the value is that of the weighted "
+        "population, the uncertainty that of so many rows."
+    )
+
+
+def _few_values(sketch: Sketch, atoms: Atoms) -> str:
+    if atoms.p.size > FEW_VALUES or sketch.n <= atoms.p.size:
+        return ""
+    values = "one value" if atoms.p.size == 1 else f"{atoms.p.size} different values"
+    return f"The predictions take only {values}: between them the curve is interpolation."
+
+
+def _ties(atoms: Atoms, share: np.ndarray) -> str:
+    most = int(np.argmax(share))
+    if share[most] < HEAVY_TIE or atoms.p.size == 1:
+        return ""
+    return f"{100 * share[most]:.1f} % of the rows share one prediction, {atoms.p[most]:.4g}."
+
+
+def _ends(atoms: Atoms, share: np.ndarray) -> str:
+    low = float(share[atoms.p <= NEAR_AN_END].sum())
+    high = float(share[atoms.p >= 1 - NEAR_AN_END].sum())
+    if low + high < 0.001:
+        return ""
+    return (
+        f"{100 * low:.1f} % of the rows lie at 0 or within 0.00002 of it, {100 * high:.1f} % at 1."
+    )
+
+
+def _one_outcome(sketch: Sketch) -> str:
+    negative, positive = sketch.weights.sum(axis=0)
+    if negative and positive:
+        return ""
+    return (
+        f"All outcomes are {'1' if positive else '0'}: calibration can be measured, discrimination "
+        "cannot."
+    )
+
+
+def _few_events(sketch: Sketch) -> str:
+    negative, positive = sketch.counts.sum(axis=0)
+    rarer = int(min(negative, positive))
+    if rarer >= FEW_EVENTS or rarer == 0:
+        return ""
+    which = "events" if positive <= negative else "rows without the event"
+    return f"There are only {rarer} {which}: expect wide intervals."

@@ -1,0 +1,304 @@
+"""The contents of a report as plain text and tables, in reading order; HTML and Markdown lay it out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibrant.reporting.charts import MOST_EXPLORED
+from calibrant.reporting.summary import GroupSummary, Summary
+from calibrant.reporting.wording import (
+    headline,
+    level_of,
+    meaning,
+    number,
+    p_text,
+    percent,
+    region_text,
+)
+
+__all__ = ["view_of"]
+
+TAGS = {"bad": "✗ miscalibrated", "unsure": "? unclear", "good": "✓ no sign of error"}
+CURVE_STEPS = 11
+MOST_DESCRIBED = 5
+MEASURE_NAMES = {
+    "binned_ece": "Binned ECE, 15 bins of equal width",
+    "debiased_ece": "Debiased ECE (root mean square)",
+    "weak_calibration_error": "Weak calibration error",
+    "kernel_calibration_error": "Kernel calibration error",
+    "ecce_range": "Cumulative error (ECCE-R)",
+    "miscalibration": "Miscalibration part of the Brier score (CORP)",
+}
+CITATION = (
+    "Jarosław Błasiok and Preetum Nakkiran. Smooth ECE: Principled Reliability Diagrams via Kernel "
+    "Smoothing. ICLR 2024, arXiv:2309.12236."
+)
+
+
+def view_of(summary: Summary) -> dict[str, Any]:
+    """Everything that is shown, as strings."""
+    groups = summary.groups
+    several = len(groups) > 1
+    verdict = _verdict_on_several(summary) if several else _verdict_on_one(groups[0])
+    return {
+        "title": summary.title,
+        "version": summary.version,
+        **verdict,
+        "alternative": " ".join(_alternative(group) for group in groups[:MOST_DESCRIBED]),
+        "caption": _caption(several),
+        "explore": _explore(summary),
+        "table": _table(summary) if several else None,
+        "groups": [_particulars(group) for group in groups],
+        "terms": _terms(),
+        "provenance": _provenance(summary),
+        "command": summary.command,
+        "citation": CITATION,
+    }
+
+
+def _verdict_on_one(group: GroupSummary) -> dict[str, Any]:
+    return {
+        "level": level_of(group),
+        "headline": headline(group),
+        "sentences": meaning(group),
+        "figures": _figures(group),
+    }
+
+
+def _verdict_on_several(summary: Summary) -> dict[str, Any]:
+    levels = [level_of(group) for group in summary.groups]
+    bad, unsure = levels.count("bad"), levels.count("unsure")
+    worst = max(summary.groups, key=lambda group: group.assessment.smooth_ece)
+    found = worst.assessment
+    sentences = [
+        f"The largest error is that of {worst.name}: SmoothECE {number(found.smooth_ece)}, "
+        f"interval {number(found.interval.low)} to {number(found.interval.high)}, noise floor "
+        f"{number(found.noise_floor.value)}."
+    ]
+    if unsure:
+        sentences.append(f"For {unsure} of them the data leave room for doubt either way.")
+    if summary.omitted:
+        sentences.append(
+            f"Only the {len(summary.groups) - 1} largest groups are shown one by one; the other "
+            f"{summary.omitted:,} are taken together."
+        )
+    return {
+        "level": "bad" if bad else "unsure" if unsure else "good",
+        "headline": (
+            f"{bad} of {len(levels)} are miscalibrated."
+            if bad
+            else f"None of the {len(levels)} shows clear miscalibration."
+        ),
+        "sentences": sentences,
+        "figures": [],
+    }
+
+
+def _figures(group: GroupSummary) -> list[dict[str, str]]:
+    found = group.assessment
+    ratio = found.observed_expected
+    return [
+        {
+            "label": "SmoothECE",
+            "value": number(found.smooth_ece),
+            "detail": f"{percent(found.interval.confidence)} interval {number(found.interval.low)} "
+            f"to {number(found.interval.high)}",
+        },
+        {
+            "label": "Noise floor",
+            "value": number(found.noise_floor.value),
+            "detail": "what chance alone would show",
+        },
+        {
+            "label": "p-value",
+            "value": p_text(found.p_value),
+            "detail": "of the hypothesis “calibrated”",
+        },
+        {
+            "label": "Observed / expected",
+            "value": f"{ratio.value:.2f}",
+            "detail": f"{ratio.low:.2f} to {ratio.high:.2f}",
+        },
+        {
+            "label": "Rows",
+            "value": f"{found.n:,}",
+            "detail": f"event rate {percent(found.event_rate)}",
+        },
+    ]
+
+
+def _table(summary: Summary) -> dict[str, Any]:
+    names = ("Rows", "SmoothECE", "Interval", "Noise floor", "p-value", "Obs./exp.")
+    first = ", ".join(summary.by) or "Name"
+    return {
+        "title": "All of them, side by side",
+        "caption": "Press a heading to sort by it.",
+        "columns": [
+            {"name": first, "number": False},
+            *({"name": name, "number": True} for name in names),
+            {"name": "Verdict", "number": False},
+        ],
+        "rows": [_row(group) for group in summary.groups],
+        "notes": [
+            "The interval, sorted by its upper end, is for the error of the population. Among many "
+            "calibrated groups about one in twenty has a p-value below 0.05 by chance."
+        ],
+    }
+
+
+def _row(group: GroupSummary) -> list[dict[str, Any]]:
+    found = group.assessment
+    level = level_of(group)
+    numbers = [
+        (f"{found.n:,}", float(found.n)),
+        (number(found.smooth_ece), found.smooth_ece),
+        (f"{number(found.interval.low)} – {number(found.interval.high)}", found.interval.high),
+        (number(found.noise_floor.value), found.noise_floor.value),
+        (p_text(found.p_value), found.p_value),
+        (f"{found.observed_expected.value:.2f}", found.observed_expected.value),
+    ]
+    return [
+        {"text": group.name, "value": None, "level": ""},
+        *({"text": text, "value": f"{value:.6g}", "level": ""} for text, value in numbers),
+        {"text": TAGS[level], "value": None, "level": level},
+    ]
+
+
+def _particulars(group: GroupSummary) -> dict[str, Any]:
+    found = group.assessment
+    return {
+        "name": group.name,
+        "line": f"SmoothECE {number(found.smooth_ece)}, {TAGS[level_of(group)]}",
+        "alternative": _alternative(group),
+        "regions": region_text(group),
+        "no_regions": "No part of the range stands out.",
+        "curve": _curve(group),
+        "repair": _repair(group),
+        "measures": [
+            {
+                "name": MEASURE_NAMES.get(line.name, line.name),
+                "value": number(line.value),
+                "misses": line.misses,
+            }
+            for line in group.measures
+        ],
+        "notes": list(group.notes),
+    }
+
+
+def _curve(group: GroupSummary) -> dict[str, Any]:
+    diagram = group.diagram
+    wanted = np.linspace(0.0, 1.0, CURVE_STEPS)
+    places = [int(np.argmin(np.abs(diagram.grid - t))) for t in wanted]
+    rows = [
+        [
+            number(float(diagram.grid[k])),
+            *(
+                number(float(column[k]))
+                for column in (
+                    diagram.regression,
+                    diagram.smoothed_predictions,
+                    diagram.band.low,
+                    diagram.band.high,
+                )
+            ),
+            f"{int(diagram.rows[k]):,}",
+        ]
+        for k in dict.fromkeys(places)
+        if diagram.shown[k]
+    ]
+    columns = ["Prediction", "Observed", "Reference", "Band from", "to", "Rows nearby"]
+    return {"columns": columns, "rows": rows}
+
+
+def _repair(group: GroupSummary) -> dict[str, Any]:
+    repair = group.repair
+    if repair is None:
+        return {
+            "sentence": "Not estimated: it needs unweighted rows of both outcomes.",
+            "rows": [],
+            "caption": "",
+        }
+    before, after = repair.before, repair.after
+    fall = before.log_loss - after.log_loss
+    worth = after.smooth_ece < before.smooth_ece and (fall > 0 or np.isnan(fall))
+    sentence = (
+        f"Replacing each prediction by the smoothed frequency of the event near it would bring "
+        f"SmoothECE from {number(before.smooth_ece)} to {number(after.smooth_ece)}."
+        if worth
+        else "Recalibration would not help: on rows left out of the fit, the losses do not fall."
+    )
+    names = ("SmoothECE", "Brier score", "Log loss")
+    values = zip(names, vars(before).values(), vars(after).values(), strict=True)
+    return {
+        "sentence": sentence,
+        "caption": "The rows were dealt into two halves at random; each was recalibrated by a map "
+        "that was fitted on the other.",
+        "rows": [{"name": n, "before": number(b), "after": number(a)} for n, b, a in values],
+    }
+
+
+def _alternative(group: GroupSummary) -> str:
+    where = " ".join(region_text(group)) or "The curve follows the reference."
+    return (
+        f"Reliability diagram of {group.name}: observed frequency against predicted probability, "
+        f"{group.assessment.n:,} rows, SmoothECE {number(group.assessment.smooth_ece)}. {where}"
+    )
+
+
+def _caption(several: bool) -> str:
+    if several:
+        return (
+            "How often the event came, against what was predicted: one curve for each. Its width is "
+            "the density of predictions, the band around it its sensitivity to the sample. Below the "
+            "diagonal too much is promised, above it too little. Point at a curve to read it."
+        )
+    return (
+        "How often the event came, against what was predicted. The dashed line is where the curve of "
+        "a calibrated model would run, and the grey band how far chance would take it. The shaded "
+        "area between the two, weighted by the density below, is the SmoothECE. Strokes above are "
+        "rows with the event, below without it. Point at the curve to read it."
+    )
+
+
+def _explore(summary: Summary) -> str:
+    few = (
+        f" Shown are the {MOST_EXPLORED} with the largest error."
+        if len(summary.groups) > MOST_EXPLORED
+        else ""
+    )
+    return (
+        "Smoothing less follows the noise, smoothing more hides the error. At 0 the bandwidth equals "
+        f"the error itself, which leaves nothing to choose.{few}"
+    )
+
+
+def _terms() -> list[dict[str, str]]:
+    return [
+        {"word": word, "meaning": meaning}
+        for word, meaning in (
+            ("SmoothECE", "How far the predictions are from being calibrated, in units of "
+             "probability: 0.05 means five percentage points. There are no bins and nothing to tune."),
+            ("Interval", "Where the error of the whole population lies, with the confidence stated."),
+            ("Noise floor", "What a perfectly calibrated model would show with this many rows, by "
+             "chance alone. A value near it is no reason for doubt."),
+            ("p-value", "How often a calibrated model would show an error this large or larger."),
+            ("Observed / expected", "Number of events divided by the sum of the predictions: below "
+             "1, more was promised than came."),
+            ("Band around the curve", "How much the curve would move if the rows were drawn again. It "
+             "is not an interval for the true curve, which smoothing bends too."),
+        )
+    ]  # fmt: skip
+
+
+def _provenance(summary: Summary) -> list[str]:
+    first = summary.groups[0].diagram
+    return [
+        f"calibrant {summary.version}, seed {summary.seed}, scale {summary.scale}, "
+        f"{first.resamples:,} resamples. The same data and seed give the same page, byte for byte.",
+        "Every interval and p-value takes the rows for independent, unless clusters were given. "
+        "Several predictions of one event are not independent.",
+        "This page holds all it needs; it sends no request.",
+    ]

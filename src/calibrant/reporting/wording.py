@@ -1,0 +1,117 @@
+"""How a report says things: numbers for reading, and sentences that a newcomer understands."""
+
+from __future__ import annotations
+
+from math import isinf, isnan
+from typing import Literal
+
+from calibrant.reporting.summary import GroupSummary
+
+__all__ = ["Level", "headline", "level_of", "meaning", "number", "p_text", "percent", "region_text"]
+
+Level = Literal["bad", "unsure", "good"]
+
+SMALL, LARGE = 0.01, 0.05
+SMALL_SHARE = 0.1
+
+
+def number(value: float) -> str:
+    """A probability or an error: three decimals, more where they would hide it.
+
+    Examples
+    --------
+    >>> number(0.07787), number(0.00041), number(float("inf")), number(0.0)
+    ('0.078', '0.00041', '∞', '0')
+    """
+    if isnan(value):
+        return "–"
+    if isinf(value):
+        return "∞"
+    if value == 0:
+        return "0"
+    return f"{value:.3f}" if abs(value) >= 0.01 else f"{value:.2g}"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage.
+
+    Examples
+    --------
+    >>> percent(0.0778), percent(0.9999)
+    ('7.8 %', '100 %')
+    """
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
+
+
+def p_text(p: float) -> str:
+    """A p-value, as papers write it.
+
+    Examples
+    --------
+    >>> p_text(0.0002), p_text(0.034), p_text(0.41)
+    ('< 0.001', '0.034', '0.41')
+    """
+    if p < 0.001:
+        return "< 0.001"
+    return f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def level_of(group: GroupSummary) -> Level:
+    """Bad: beyond chance and not small. Good: any error is small. Unsure: all else."""
+    found = group.assessment
+    if found.miscalibrated:
+        return "unsure" if _is_slight(group) else "bad"
+    return "good" if found.interval.high <= LARGE else "unsure"
+
+
+def _is_slight(group: GroupSummary) -> bool:
+    found = group.assessment
+    rarer = min(found.event_rate, 1 - found.event_rate)
+    return bool(found.interval.high < SMALL and found.interval.high < SMALL_SHARE * rarer)
+
+
+def headline(group: GroupSummary) -> str:
+    """The verdict in plain words."""
+    found = group.assessment
+    if found.miscalibrated:
+        if _is_slight(group):
+            return "Miscalibrated beyond chance, but only slightly."
+        return "These probabilities are miscalibrated."
+    if found.interval.high <= LARGE:
+        return "No sign of miscalibration."
+    return "No sign of miscalibration, but too little data to rule it out."
+
+
+def meaning(group: GroupSummary) -> list[str]:
+    """What the numbers say about the model."""
+    found = group.assessment
+    value, floor = found.smooth_ece, found.noise_floor.value
+    said = [
+        f"The predictions are {100 * value:.2g} percentage points from being calibrated "
+        f"(SmoothECE {number(value)}); a perfectly calibrated model would show about "
+        f"{100 * floor:.2g} with this many rows."
+    ]
+    direction = str(found.direction)
+    if found.miscalibrated and direction != "no clear direction":
+        said.append(f"They are {direction}.")
+    elif not found.miscalibrated:
+        said.append(
+            f"The true error lies below {number(found.interval.high)} with "
+            f"{percent(found.interval.confidence)} confidence."
+        )
+    return said
+
+
+def region_text(group: GroupSummary) -> list[str]:
+    """Where the error comes from, largest part first."""
+    said = []
+    for region in group.diagram.regions:
+        side = "too low" if region.gap > 0 else "too high"
+        outcome = "more" if region.gap > 0 else "less"
+        digits = 2 if region.high - region.low >= 0.05 else 4
+        said.append(
+            f"Predictions from {region.low:.{digits}f} to {region.high:.{digits}f} are {side} by "
+            f"{number(abs(region.gap))} on average: the event comes {outcome} often than they say. "
+            f"This makes {percent(region.share)} of the error."
+        )
+    return said
