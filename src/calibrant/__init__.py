@@ -25,6 +25,7 @@ _HOME = {
     "measure_all": "measures.catalogue",
     "reliability_diagram": "diagrams.smooth",
     "reliability_diagrams": "diagrams.group",
+    "report": "reporting.html",
     "save": "sketch.wire",
     "scan": "sources.scan",
     "assess": "inference.assess",

@@ -81,9 +81,9 @@ def overview(diagrams: Named, colors: Mapping[str, str]) -> Panel:
     return replace(panel, marks=marks, notes=(), colors=dict(colors))
 
 
-def svg(panel: Panel, *, width: int = WIDTH, height: int = HEIGHT) -> str:
-    """The panel as SVG whose colours follow the theme of the page."""
-    thin = replace(panel, legend={}).thinned(STATIC_POINTS)
+def svg(panel: Panel, title: str, *, width: int = WIDTH, height: int = HEIGHT) -> str:
+    """The panel as SVG whose colours follow the theme of the page; the title is for those who hear."""
+    thin = replace(panel, legend={}, title=title).thinned(STATIC_POINTS)
     drawn = render(thin, width=width, height=height)
     for color in DARK_OF_LIGHT:
         drawn = drawn.replace(f'"{color}"', f'"var({color_variable(color)})"')

@@ -35,7 +35,7 @@ def render(summary: Summary) -> str:
     lines += ["## How this was made", ""]
     lines += [f"- {escaped(line)}" for line in view["provenance"][:2]]
     if view["command"]:
-        lines += ["", *(f"    {line}" for line in view["command"].splitlines())]
+        lines.append(f"- Command: {escaped(view['command'])}")
     lines += ["", escaped(view["citation"])]
     return "\n".join(lines) + "\n"
 

@@ -34,6 +34,7 @@
     drawn.get(holder)?.finalize();
     drawn.set(holder, result);
     holder.classList.add("drawn");
+    performance.mark("drawn");
     for (const slider of holder.querySelectorAll("input[type=range]")) {
       const said = holder.parentElement.querySelector("output");
       const say = () => {

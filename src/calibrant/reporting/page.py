@@ -52,7 +52,7 @@ def render(summary: Summary) -> str:
     html: str = template.render(
         page=view_of(summary),
         legend=_legend(diagrams, shown, colors),
-        picture=markup(svg(overview(shown, colors))),
+        picture=markup(svg(overview(shown, colors), _title(", ".join(shown)))),
         pictures=[_pictures(group, len(diagrams) > 1, markup) for group in summary.groups],
         policy=_policy(scripts),
         style=markup(_text("page.css") + _colors()),
@@ -81,13 +81,16 @@ def _legend(
 
 def _pictures(group: GroupSummary, several: bool, markup: Any) -> dict[str, Any]:
     """Small pictures of one group: with its regions marked, and before and after recalibration."""
-    own = markup(svg(marked_panel(group.diagram, group.name), **SMALL))
-    repaired = group.repaired_diagram
-    return {
-        "marked": own if several else "",
-        "before": own,
-        "after": markup(svg(marked_panel(repaired, group.name), **SMALL)) if repaired else "",
-    }
+    own = markup(svg(marked_panel(group.diagram, group.name), _title(group.name), **SMALL))
+    repaired, after = group.repaired_diagram, ""
+    if repaired is not None:
+        title = _title(f"{group.name}, recalibrated")
+        after = markup(svg(marked_panel(repaired, group.name), title, **SMALL))
+    return {"marked": own if several else "", "before": own, "after": after}
+
+
+def _title(name: str) -> str:
+    return f"Reliability diagram of {name}"
 
 
 def json_in_html(value: Any) -> str:

@@ -17,6 +17,7 @@ from calibrant.measures.catalogue import Measured, measure_all
 from calibrant.reporting.names import shown_names, shown_text
 from calibrant.reporting.notes import notes_on
 from calibrant.reporting.repair import Repair, repair_of
+from calibrant.sketch.groups import Sketches
 from calibrant.sketch.table import Sketch
 
 __all__ = ["MOST_GROUPS", "GroupSummary", "Summary", "summarise"]
@@ -158,7 +159,7 @@ def summarise(
         for name, key in zip(shown_names(shown), shown, strict=True)
     ]
     if rest:
-        others: Any = sum(kept[key] for key in rest)
+        others = Sketches({key: kept[key] for key in rest}, by="group").total()
         parts.append((f"all {len(rest):,} others together", others, None, len(rest)))
     return Summary(
         title=shown_text(title, longest=200),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from calibrant.errors import InputError, MergeError
+from calibrant.sketch.columns import Columns
 from calibrant.sketch.table import Sketch
 
 __all__ = ["Sketches"]
@@ -81,10 +83,17 @@ class Sketches(Mapping[Any, Sketch]):
         return NotImplemented
 
     def total(self) -> Sketch:
-        """The sketch of all groups together."""
+        """The sketch of all groups together, in one step however many there are."""
         if not self._groups:
             raise InputError("there are no groups to add up.")
-        return sum(self._groups.values())  # type: ignore[return-value]
+        first, *others = self._groups.values()
+        dropped = Counter(first.dropped)
+        for other in others:
+            first.require_same_grid(other)
+            dropped.update(other.dropped)
+        parts = (sketch.columns for sketch in self._groups.values())
+        columns = Columns.total(parts, offset_bits=first.offset_bits)
+        return Sketch(columns, nodes=first.nodes, scale=first.scale, dropped=dropped)
 
     def select(self, keep: Callable[[Any], bool]) -> Sketches:
         """The groups whose key passes the test."""

@@ -250,7 +250,7 @@ class Sketch:
     def __add__(self, other: Sketch) -> Sketch:
         if not isinstance(other, Sketch):
             return NotImplemented
-        self._require_same_grid(other)
+        self.require_same_grid(other)
         parts = (self.columns, other.columns)
         columns = Columns.total(parts, offset_bits=self.offset_bits)
         dropped = Counter(self.dropped) + Counter(other.dropped)
@@ -290,7 +290,8 @@ class Sketch:
         columns = self.columns.with_weights((negative, positive))
         return Sketch(columns, nodes=self.nodes, scale=self.scale, dropped=self.dropped)
 
-    def _require_same_grid(self, other: Sketch) -> None:
+    def require_same_grid(self, other: Sketch) -> None:
+        """Refuse a sketch that cannot be added to this one, and say why."""
         if self.scale != other.scale:
             raise MergeError(
                 f"sketches add only on one scale; these are on {self.scale.name!r} and "

@@ -1,0 +1,50 @@
+"""The parts of a summary: dealing rows into halves, and notes on the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.reporting.notes import notes_on
+from calibrant.reporting.repair import halves, repair_of
+
+
+def test_halves_add_up_to_the_whole() -> None:
+    rng = np.random.default_rng(3)
+    p = np.round(rng.random(5000), 2)
+    whole = cal.Sketch.from_arrays(rng.random(5000) < p, p)
+    first, second = halves(whole, seed=0)
+    assert first + second == whole
+    assert 2300 < first.n < 2700
+
+
+def test_halves_are_dealt_independently() -> None:
+    """Were the halves alike, a map fitted on one would look too good on the other."""
+    whole = cal.Sketch.from_counts([0.5], [1000], [500])
+    events = [int(halves(whole, seed=seed)[0].counts[0, 1]) for seed in range(200)]
+    assert np.std(events) == pytest.approx(np.sqrt(500 / 4), rel=0.2)
+
+
+def test_a_calibrated_lattice_gains_nothing() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.choice(np.linspace(0, 1, 11), 2000)
+    found = repair_of(cal.Sketch.from_arrays(rng.random(2000) < p, p))
+    assert found is not None
+    assert found.after.brier > found.before.brier
+
+
+def test_repair_needs_rows_of_both_outcomes() -> None:
+    assert repair_of(cal.Sketch.from_arrays(np.zeros(50), np.full(50, 0.1))) is None
+    weighted = cal.Sketch.from_arrays([0, 1, 1], [0.1, 0.4, 0.9], sample_weight=[1, 2, 3])
+    assert repair_of(weighted) is None
+
+
+def test_notes_say_what_was_dropped() -> None:
+    sketch = cal.Sketch.from_arrays([0, 1, None], [0.1, 0.9, 0.5], on_invalid="drop")
+    assert "1 rows were dropped: 1 for missing label." in notes_on(sketch)[0]
+
+
+def test_notes_warn_of_few_events() -> None:
+    sketch = cal.Sketch.from_arrays(np.arange(1000) < 5, np.linspace(0, 0.01, 1000))
+    assert any("only 5 events" in note for note in notes_on(sketch))

@@ -1,0 +1,143 @@
+"""One summary, three faces: what they say, that they agree, and that equal input gives equal bytes."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.reporting.html import Report
+
+
+def _rows(n: int = 3000, slope: float = 1.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return (rng.random(n) < 0.5 + slope * (p - 0.5)).astype(int), p
+
+
+@pytest.fixture(scope="module")
+def overconfident() -> Report:
+    return cal.report(*_rows(slope=0.6), title="Overconfident", command="calibrant report x.csv")
+
+
+@pytest.fixture(scope="module")
+def several() -> Report:
+    y, p = _rows()
+    return cal.report(y, {"honest": p, "squared": p**2, "vague": 0.25 + p / 2}, title="Three")
+
+
+def test_the_verdict_stands_on_top_in_plain_words(overconfident: Report) -> None:
+    for text in (overconfident.html, overconfident.markdown):
+        assert "These probabilities are miscalibrated." in text
+        assert "over-confident" in text
+    body = overconfident.html
+    assert body.index("These probabilities") < body.index("The reliability diagram")
+
+
+def test_a_calibrated_model_is_not_accused() -> None:
+    made = cal.report(*_rows(20_000))
+    assert "No sign of miscalibration." in made.markdown
+    assert not made.to_dict()["groups"][0]["assessment"]["miscalibrated"]
+
+
+def test_little_data_is_called_little() -> None:
+    assert "too little data" in cal.report(*_rows(40)).markdown
+
+
+def test_json_markdown_and_page_show_the_same_number(overconfident: Report) -> None:
+    value = json.loads(overconfident.json)["groups"][0]["assessment"]["smooth_ece"]
+    assert value == pytest.approx(cal.smooth_ece(*_rows(slope=0.6)), abs=1e-6)
+    assert f"{value:.3f}" in overconfident.html
+    assert f"{value:.3f}" in overconfident.markdown
+
+
+def test_regions_add_up_to_the_error(overconfident: Report) -> None:
+    group = json.loads(overconfident.json)["groups"][0]
+    parts = sum(region["contribution"] for region in group["regions"])
+    assert parts == pytest.approx(group["assessment"]["smooth_ece"], rel=0.1)
+
+
+def test_recalibration_helps_a_miscalibrated_model(overconfident: Report) -> None:
+    repair = json.loads(overconfident.json)["groups"][0]["recalibration"]
+    assert repair["after"]["smooth_ece"] < repair["before"]["smooth_ece"] / 2
+    assert repair["after"]["log_loss"] < repair["before"]["log_loss"]
+
+
+def test_recalibration_is_not_sold_to_a_calibrated_model() -> None:
+    assert "Recalibration would not help" in cal.report(*_rows(2000, seed=1)).markdown
+
+
+def test_several_models_are_a_sortable_table(several: Report) -> None:
+    table = re.search(r'<table class="sortable">.*?</table>', several.html, re.S)
+    assert table
+    assert re.findall(r'<th scope="row">(\w+)</th>', table[0]) == ["honest", "squared", "vague"]
+    bad = table[0].count("✗ miscalibrated")
+    assert bad >= 2
+    assert f"{bad} of 3 are miscalibrated." in several.html
+
+
+def test_sketches_by_group_give_the_page_of_their_rows() -> None:
+    y, p = _rows()
+    halves = np.arange(y.size) % 2
+    groups = cal.Sketches(
+        {g: cal.Sketch.from_arrays(y[halves == g], p[halves == g]) for g in (0, 1)}, by="half"
+    )
+    made = cal.report(groups)
+    assert [group["name"] for group in made.to_dict()["groups"]] == ["0", "1"]
+    assert "| half |" in made.markdown
+
+
+def test_clusters_widen_the_interval() -> None:
+    y, p = _rows(400)
+    y, p, who = np.repeat(y, 10), np.repeat(p, 10), np.repeat(np.arange(400), 10)
+    loose = cal.report(y, p, cluster=who).summary.groups[0].assessment
+    tight = cal.report(y, p).summary.groups[0].assessment
+    assert loose.interval.high - loose.interval.low > tight.interval.high - tight.interval.low
+
+
+def test_the_same_input_gives_the_same_bytes(overconfident: Report) -> None:
+    again = cal.report(*_rows(slope=0.6), title="Overconfident", command="calibrant report x.csv")
+    assert again.html == overconfident.html
+    assert again.markdown == overconfident.markdown
+    assert again.json == overconfident.json
+
+
+def test_the_page_is_small_and_needs_nothing_else(several: Report) -> None:
+    assert len(several.html.encode()) < 3_000_000
+    outside_scripts = re.sub(r"<script>.*?</script>", "", several.html, flags=re.S)
+    assert not re.search(r"(?:src|href)=[\"']?(?!#)\w", outside_scripts)
+    assert "default-src 'none'" in unescape(several.html[:1000])
+
+
+@pytest.mark.parametrize(("ending", "start"), [("html", "<!doctype"), ("md", "# "), ("json", "{")])
+def test_save_chooses_the_form_by_the_ending(overconfident, tmp_path, ending, start) -> None:
+    path = overconfident.save(tmp_path / f"report.{ending}")
+    assert path.read_text(encoding="utf-8").startswith(start)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_save_refuses_another_ending(overconfident: Report, tmp_path) -> None:
+    with pytest.raises(cal.InputError, match=r"\.html, \.md, \.json"):
+        overconfident.save(tmp_path / "report.docx")
+
+
+def test_edges_are_reported_not_crashed() -> None:
+    everywhere_one = cal.report(np.ones(50), np.full(50, 0.7))
+    assert "All outcomes are 1" in everywhere_one.markdown
+    lattice = cal.Sketch.from_counts(p=[0, 0.5, 1], n=[100, 50, 200], events=[0, 21, 200])
+    assert "only 3 different values" in cal.report(lattice).markdown
+    y, p = _rows(300)
+    assert "effective" in cal.report(y, p, sample_weight=np.linspace(1, 3, 300)).markdown
+
+
+def test_nothing_to_report_is_an_error() -> None:
+    with pytest.raises(cal.InputError, match="every group is empty"):
+        cal.report({"a": cal.Sketch.empty()})
+    with pytest.raises(cal.InputError, match="already hold"):
+        cal.report({"a": cal.Sketch.from_arrays([0, 1], [0.1, 0.9])}, [0.5])
+    with pytest.raises(cal.InputError, match="limit"):
+        cal.report(*_rows(50), limit=0)
