@@ -52,6 +52,11 @@ def _one(peer: str, n: int, found: dict[int, dict[str, Any]], **question: Any) -
         return {"none": str(error)}
 
 
+def from_json(costs: dict[str, dict[str, dict[str, Any]]]) -> Costs:
+    """Costs as `pages.saved` gives them: JSON has no numbers for keys."""
+    return {peer: {int(n): cost for n, cost in by_n.items()} for peer, by_n in costs.items()}
+
+
 def versions(costs: Costs) -> dict[str, str]:
     found = {}
     for peer, by_n in costs.items():
@@ -91,7 +96,11 @@ def better(costs: Costs, sizes: Sequence[int]) -> list[str]:
     found = []
     for n in sizes:
         own = costs["calibrant"][n]
-        others = {peer: by_n[n] for peer, by_n in costs.items() if "seconds" in by_n[n]}
+        others = {
+            peer: by_n[n]
+            for peer, by_n in costs.items()
+            if "seconds" in by_n[n] and not peer.startswith("calibrant")
+        }
         faster = [peer for peer, cost in others.items() if cost["seconds"] < own["seconds"]]
         leaner = [peer for peer, cost in others.items() if cost["megabytes"] < own["megabytes"]]
         for what, names in (("Faster", faster), ("Leaner", leaner)):

@@ -7,7 +7,6 @@ import json
 import os
 import platform
 import re
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -130,16 +129,9 @@ def save(name: str, results: Any) -> None:
     (RESULTS / f"{name}.json").write_text(json.dumps(results, indent=1))
 
 
-def revision() -> str:
-    """The commit that was measured."""
-    done = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout.strip() or "unknown"
+def saved(name: str) -> Any:
+    """What `save` kept."""
+    return json.loads((RESULTS / f"{name}.json").read_text())
 
 
 def _inline(text: str) -> str:

@@ -137,6 +137,7 @@ def tables(found: dict[str, Any]) -> list[pages.Table]:
             "rule that suits the package is taken. `binned range`: from the lowest to the highest.",
             "`smooth confidence`: torch-uncertainty measures the predicted class, max(p, 1 - p), "
             "in float32; its exact value is that of the same rows.",
+            "mapie puts predictions of exactly 0 in a bin of their own.",
             "A binned ECE that is exact is still a binned ECE: it depends on the bins.",
         ],
     )

@@ -46,6 +46,12 @@ def _calibrant(y: Any, p: Any) -> float:
     return calibrant.smooth_ece(y, p)
 
 
+def _calibrant_binned(y: Any, p: Any) -> float:
+    from calibrant.measures.binned import binned_ece
+
+    return binned_ece(y, p, bins=BINS)
+
+
 def _calibrant_interval(y: Any, p: Any) -> tuple[float, float]:
     import calibrant
 
@@ -183,6 +189,10 @@ PEERS = {
         Peer(
             "calibrant", "calibrant", "calibrant", "smooth_ece", "smooth", _calibrant,
             interval=_calibrant_interval,
+        ),
+        Peer(
+            "calibrant, binned", "calibrant", "calibrant", f"binned_ece(bins={BINS})", "binned",
+            _calibrant_binned,
         ),
         Peer(
             "relplot", "relplot", "relplot", "smECE", "smooth", _relplot,
