@@ -89,6 +89,20 @@ def test_a_coarser_grid_gives_the_same_bits(engine):
     assert_same(found, numpy_sketch(columns, nodes=256))
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_other_scales(engine, weighted):
+    columns = dirty_columns(600)
+    weight = {"sample_weight": "w"} if weighted else {}
+    options = {"scale": "logit", "nodes": 1 << 14}
+    found = cal.scan(
+        engine(columns), y_true="y", y_prob="p", by="h", on_invalid="drop", **options, **weight
+    )
+    expected = numpy_sketch(columns, weighted=weighted, **options)
+    assert_same(found.total(), expected, exact=False)
+    whole = cal.smooth_ece_result(expected)
+    assert cal.smooth_ece(found.total()) == pytest.approx(whole.value, abs=whole.certificate.total)
+
+
 @pytest.mark.parametrize("kind", [int, bool])
 def test_labels_may_be_integers_and_booleans(engine, kind):
     rng = np.random.default_rng(1)

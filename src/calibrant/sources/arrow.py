@@ -14,7 +14,7 @@ from calibrant.sources.arrays import LOOP_LABELS, as_outcomes
 from calibrant.sources.request import LABEL, PROB, WEIGHT, Request, require_columns
 from calibrant.sources.sums import DenseSums, GroupedSums, Key, sums_by_group
 
-__all__ = ["batches_of", "require_types", "sums_of_batch", "sums_of_batches"]
+__all__ = ["as_numpy", "batches_of", "require_types", "sums_of_batch", "sums_of_batches"]
 
 
 def batches_of(source: Any, request: Request) -> Iterable[Mapping[str, Any]]:
@@ -25,14 +25,13 @@ def batches_of(source: Any, request: Request) -> Iterable[Mapping[str, Any]]:
         source = dataset.dataset(source)
     if isinstance(source, dataset.Dataset):
         require_columns(request.names(), source.schema.names, "the dataset")
-        source = source.scanner(columns=_expressions(request))
-    if isinstance(source, dataset.Scanner):
-        source = source.to_reader()
-    if not isinstance(source, pyarrow.RecordBatchReader):
-        source = pyarrow.RecordBatchReader.from_stream(source)
-    if set(source.schema.names) >= set(request.selection):
+        source = source.scanner(columns=_expressions(request)).to_reader()
         names = {alias: alias for alias in request.selection}
     else:
+        if isinstance(source, dataset.Scanner):
+            source = source.to_reader()
+        if not isinstance(source, pyarrow.RecordBatchReader):
+            source = pyarrow.RecordBatchReader.from_stream(source)
         request.require_names()
         require_columns(request.names(), source.schema.names, "the stream")
         names = dict(request.selection)
@@ -111,10 +110,9 @@ def _groups(columns: list[Any], rows: int) -> tuple[list[Key], NDArray[np.int64]
         if not hasattr(column, "dictionary_encode"):
             values.append([column])
             continue
-        encoded = _whole(column).dictionary_encode()
-        entries = [*encoded.dictionary.to_pylist(), None]
-        indices = encoded.indices.fill_null(len(entries) - 1).to_numpy(zero_copy_only=False)
-        code = code * len(entries) + indices
+        encoded = _whole(column).dictionary_encode(null_encoding="encode")
+        entries = encoded.dictionary.to_pylist()
+        code = code * len(entries) + as_numpy(encoded.indices)
         values.append(entries)
     distinct, group = np.unique(code, return_inverse=True)
     columns = []
@@ -140,9 +138,8 @@ def _labels(column: Any) -> NDArray[Any]:
     if column.null_count == 0:
         if str(column.type) == "bool":
             column = column.cast("uint8")
-        values = _as_numpy(column)
-        if values.dtype == np.int8 or values.dtype.name in LOOP_LABELS:
-            return as_outcomes(values)
+        if str(column.type) in ("int8", "float", "double", *LOOP_LABELS):
+            return as_outcomes(as_numpy(column))
     return _floats(column)
 
 
@@ -153,14 +150,20 @@ def _floats(column: Any, keep: tuple[str, ...] = ("double",)) -> NDArray[Any]:
         column = column.cast("uint8" if str(column.type) == "bool" else "float")
     if str(column.type) not in keep:
         column = column.cast("double", safe=False)
+    values = as_numpy(column)
     if column.null_count:
-        column = column.fill_null(float("nan"))
-    return np.ascontiguousarray(_as_numpy(column))
+        missing = as_numpy(column.is_null().cast("uint8")).astype(np.bool_)
+        values = np.where(missing, values.dtype.type(np.nan), values)
+    return values
 
 
-def _as_numpy(column: Any) -> NDArray[Any]:
-    """Values without missing ones; `to_numpy` would load pandas wherever it is installed."""
-    try:
-        return np.from_dlpack(column)
-    except (TypeError, ValueError):  # a type that DLPack does not have
-        return np.asarray(column.to_numpy(zero_copy_only=False))
+def as_numpy(column: Any) -> NDArray[Any]:
+    """Numbers as a view, anything where they are null; Arrow's own conversion would import pandas."""
+    column = _whole(column)
+    kind = np.dtype(
+        {"float": "float32", "double": "float64"}.get(str(column.type), str(column.type))
+    )
+    data = column.buffers()[1]
+    if data is None or not len(column):
+        return np.empty(0, dtype=kind)
+    return np.frombuffer(data, dtype=kind, count=len(column), offset=column.offset * kind.itemsize)

@@ -19,6 +19,7 @@ import numpy as np
 from calibrant._optional import require
 from calibrant.errors import CalibrationError, InputError
 from calibrant.sources import formats, text
+from calibrant.sources.arrow import as_numpy
 from calibrant.sources.request import Request
 from calibrant.sources.store import DataFile
 from calibrant.sources.sums import DenseSums, GroupedSums
@@ -87,7 +88,7 @@ class Checkpoint:
                 f"{self.path} is the checkpoint of another scan: its files, columns, groups or grid "
                 "differ, or the files have changed since. Name another file, or remove it."
             )
-        columns = [column.to_numpy() for column in table.columns]
+        columns = [as_numpy(column) for column in table.columns]
         _restore(total, _keys(groups), columns[0], tuple(columns[1:]))
         return int(note["done"])
 

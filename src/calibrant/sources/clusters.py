@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from calibrant.errors import InputError
-from calibrant.sources.arrow import batches_of, require_types, sums_of_batches
-from calibrant.sources.frames import attach, select, sums_of_frame
+from calibrant.sources.arrow import as_numpy, batches_of, require_types, sums_of_batches
+from calibrant.sources.frames import arrow_stream, attach, select, sums_of_frame
 from calibrant.sources.request import Request, require_columns
 from calibrant.sources.sums import DenseSums, GroupedSums
 from calibrant.sources.totals import GroupTotal
@@ -51,12 +52,10 @@ def _dask(source: Any, request: Request) -> GroupedSums:
     source = attach(source, expressions) if expressions else source
     require_columns(request.names(), source.columns, "the frame")
     names = {a: a if a in expressions else column for a, column in request.selection.items()}
-    by_name = Request(
-        {alias: names[alias] for alias in request.columns},
-        {name: names[a] for name, a in zip(request.by, request.group_aliases, strict=True)},
-        request.nodes,
-        request.scale,
-        request.on_invalid,
+    by_name = replace(
+        request,
+        columns={alias: names[alias] for alias in request.columns},
+        groups={n: names[a] for n, a in zip(request.by, request.group_aliases, strict=True)},
     )
     source = source[sorted(set(names.values()))]
     parts = [dask.delayed(_partition)(part, by_name) for part in source.to_delayed()]
@@ -73,11 +72,9 @@ def _partition(frame: Any, request: Request) -> GroupedSums:
 
 
 def _arrow_sums(source: Any, request: Request) -> list[DenseSums | GroupedSums]:
-    import narwhals as nw
-
     parts: list[DenseSums | GroupedSums] = []
-    stream = nw.to_native(select(source, request))
-    sums_of_batches(batches_of(stream, request), request, parts.append)
+    batches = batches_of(arrow_stream(select(source, request)), request.selected())
+    sums_of_batches(batches, request, parts.append)
     return parts
 
 
@@ -115,7 +112,7 @@ def _spark(source: Any, request: Request) -> Iterator[GroupedSums]:
     def kernel(batches: Iterator[Any]) -> Iterator[Any]:
         parts: list[DenseSums | GroupedSums] = []
         for batch in batches:
-            sums_of_batches(batches_of(batch, request), request, parts.append)
+            sums_of_batches(batches_of(batch, request.selected()), request, parts.append)
         for batch in _as_table(merged(parts, request), request).to_batches():
             yield batch
 
@@ -157,6 +154,6 @@ def _from_table(table: Any, request: Request) -> GroupedSums:
         group = np.array([index.setdefault(key, len(index)) for key in keys], dtype=np.int64)
     else:
         index, group = {(): 0}, np.zeros(table.num_rows, dtype=np.int64)
-    places = group * request.slots + table["slot"].to_numpy()
-    sums = tuple(table[name].to_numpy() for name in _sum_names(request))
+    places = group * request.slots + as_numpy(table["slot"])
+    sums = tuple(as_numpy(table[name]) for name in _sum_names(request))
     return GroupedSums(list(index), places, sums)

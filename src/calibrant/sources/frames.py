@@ -20,7 +20,7 @@ from calibrant.sources.arrays import sums_of_arrays
 from calibrant.sources.request import LABEL, PROB, WEIGHT, Request, require_columns
 from calibrant.sources.sums import DenseSums, GroupedSums
 
-__all__ = ["attach", "is_frame", "select", "sums_of_frame"]
+__all__ = ["arrow_stream", "attach", "is_frame", "select", "sums_of_frame"]
 
 SLOT, OFFSET, COUNT = "__calibrant_slot", "__calibrant_offset", "__calibrant_count"
 FLOATS = ("__calibrant_w", "__calibrant_ww", "__calibrant_wo")
@@ -220,3 +220,18 @@ def _group_indices(keys: list[Any], rows: int) -> tuple[NDArray[np.int64], list[
     index: dict[Any, int] = {}
     group = [index.setdefault(key, len(index)) for key in keys]
     return np.array(group, dtype=np.int64), list(index)
+
+
+def arrow_stream(frame: Any) -> Any:
+    """A narwhals frame as something that Arrow can read batch by batch."""
+    import narwhals as nw
+
+    native = nw.to_native(frame)
+    if hasattr(native, "__arrow_c_stream__"):
+        return native
+    if isinstance(frame, nw.LazyFrame):
+        streaming: dict[str, Any] = (
+            {"engine": "streaming"} if frame.implementation.is_polars() else {}
+        )
+        frame = frame.collect(**streaming)
+    return frame.to_arrow()

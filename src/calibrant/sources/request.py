@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from calibrant.errors import InputError
@@ -84,6 +84,11 @@ class Request:
     def on_probability_scale(self) -> bool:
         """Whether cells are plain multiples of the prediction, as any engine can compute them."""
         return self.scale == PROBABILITY
+
+    def selected(self) -> Request:
+        """The request for what `selection` made: every column has the name that it got."""
+        groups = dict(zip(self.by, self.group_aliases, strict=True))
+        return replace(self, columns={alias: alias for alias in self.columns}, groups=groups)
 
     def names(self) -> list[str]:
         """Columns of the source that are read by name."""

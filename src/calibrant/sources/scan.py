@@ -13,7 +13,7 @@ from calibrant.inputs.scales import PROBABILITY, Scale
 from calibrant.sketch.groups import Sketches
 from calibrant.sketch.table import DEFAULT_NODES, Sketch
 from calibrant.sources.arrays import sums_of_dict
-from calibrant.sources.frames import is_frame, select, sums_of_frame
+from calibrant.sources.frames import arrow_stream, is_frame, select, sums_of_frame
 from calibrant.sources.request import Request, make_request
 from calibrant.sources.sums import DenseSums, GroupedSums
 from calibrant.sources.totals import GroupTotal, as_result
@@ -146,7 +146,7 @@ def _parts(source: Any, request: Request) -> Iterable[DenseSums | GroupedSums]:
     elif is_frame(source) and request.on_probability_scale:
         yield sums_of_frame(source, request)
     elif is_frame(source):
-        yield from _arrow_parts(_arrow_stream(select(source, request)), request)
+        yield from _arrow_parts(arrow_stream(select(source, request)), request.selected())
     elif hasattr(source, "__arrow_c_stream__") or engine == "pyarrow":
         yield from _arrow_parts(source, request)
     elif isinstance(source, Iterable) and not isinstance(source, np.ndarray):
@@ -157,19 +157,6 @@ def _parts(source: Any, request: Request) -> Iterable[DenseSums | GroupedSums]:
             f"`source` must be a frame, files, or an iterator over batches; got "
             f"{type(source).__name__}. For arrays use `Sketch.from_arrays(y_true, y_prob)`."
         )
-
-
-def _arrow_stream(frame: Any) -> Any:
-    """The selected columns of any frame, as something that Arrow can read batch by batch."""
-    import narwhals as nw
-
-    native = nw.to_native(frame)
-    if isinstance(frame, nw.LazyFrame) and not hasattr(native, "__arrow_c_stream__"):
-        streaming: dict[str, Any] = (
-            {"engine": "streaming"} if frame.implementation.is_polars() else {}
-        )
-        native = nw.to_native(frame.collect(**streaming))
-    return native
 
 
 def _arrow_parts(source: Any, request: Request) -> list[DenseSums | GroupedSums]:
