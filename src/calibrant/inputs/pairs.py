@@ -35,7 +35,7 @@ REASONS = (
 )
 """Why a row can be refused; a row that breaks several rules counts under the first."""
 
-BLOCK_ROWS = 1 << 18
+BLOCK_ROWS = 1 << 17
 LARGEST_WEIGHT = 1e100
 LEAST_TOTAL_WEIGHT = 1e-100
 """Between these, no sum of weights, of their squares or of weighted offsets leaves the floats."""

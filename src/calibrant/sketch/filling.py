@@ -18,6 +18,7 @@ __all__ = ["fill", "residuals_on_nodes"]
 
 ROWS_PER_THREAD = 1 << 18
 RESIDUAL_PIECES = 4
+MOST_BYTES = 17 << 20
 
 
 def fill(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
@@ -32,7 +33,7 @@ def fill(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
 
 def _fill_counts(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
     log2_nodes = nodes.bit_length() - 1
-    threads = max(1, min(os.cpu_count() or 1, pairs.n // ROWS_PER_THREAD))
+    threads = _threads(pairs, nodes)
 
     def fill_range(rows: range) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
         counts, offsets = np.zeros((2, nodes + 1, 2), dtype=np.int64)
@@ -51,6 +52,13 @@ def _fill_counts(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
         counts += more_counts
         offsets += more_offsets
     return Columns.from_dense(counts, offsets)
+
+
+def _threads(pairs: Pairs, nodes: int) -> int:
+    """As many as there are cores and rows for, and no more than memory beyond the inputs allows."""
+    bytes_each = 48 * (nodes + 1) + (0 if pairs.needs_no_conversion else 20 * BLOCK_ROWS)
+    most = min(os.cpu_count() or 1, pairs.n // ROWS_PER_THREAD, MOST_BYTES // bytes_each)
+    return max(1, most)
 
 
 def _fill_weights(pairs: Pairs, nodes: int, scale: Scale) -> Columns:

@@ -37,6 +37,13 @@ class Sketches(Mapping[Any, Sketch]):
     def __init__(self, groups: Mapping[Any, Sketch], *, by: str | list[str] | tuple[str, ...]):
         self.by = (by,) if isinstance(by, str) else tuple(by)
         self._groups: dict[Any, Sketch] = dict(groups)
+        grids = {(part.nodes, part.scale.name) for part in self._groups.values()}
+        if len(grids) > 1:
+            raise MergeError(
+                "sketches by group must be on one grid and one scale, or they could not be added or "
+                f"saved together; these have {' and '.join(f'{n} nodes ({s})' for n, s in grids)}. "
+                "Call `.rebin(...)` on the finer ones."
+            )
         width = len(self.by)
         for key in self._groups:
             if width > 1 and not (isinstance(key, tuple) and len(key) == width):

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from calibrant._optional import require
 from calibrant.errors import InputError
+from calibrant.inputs.columns import as_array
 from calibrant.inputs.pairs import REASONS
 from calibrant.inputs.scales import Scale, as_scale
 from calibrant.sketch.checking import checked_long_table
@@ -99,12 +100,7 @@ def from_json(text: str) -> Sketch | Sketches:
 def to_table(sketch: Sketch | Sketches) -> dict[str, NDArray[Any] | list[Any]]:
     """The long table as columns, sorted by group, cell and label."""
     groups = sketch if isinstance(sketch, Sketches) else Sketches({(): sketch}, by=())
-    reserved = set(groups.by) & {*INTEGER_COLUMNS, *FLOAT_COLUMNS}
-    if reserved:
-        raise InputError(
-            f"a group column must not be named {reserved.pop()!r}, a column of the table itself; "
-            "rename it first."
-        )
+    _require_group_names(groups.by)
     weighted = any(part.weighted for part in groups.values())
     names = INTEGER_COLUMNS + (FLOAT_COLUMNS if weighted else ())
     parts = [_long_columns(part, names) for part in groups.values()]
@@ -136,6 +132,7 @@ def from_table(
         Of that grid.
     """
     by = tuple(by)
+    _require_group_names(by)
     names = INTEGER_COLUMNS + (
         FLOAT_COLUMNS if any(name in table for name in FLOAT_COLUMNS) else ()
     )
@@ -173,6 +170,15 @@ def from_table(
     return Sketches({key: build(np.asarray(rows)) for key, rows in members.items()}, by=by)
 
 
+def _require_group_names(by: tuple[str, ...]) -> None:
+    for place, name in enumerate(by):
+        if name in (*INTEGER_COLUMNS, *FLOAT_COLUMNS, *by[:place]):
+            raise InputError(
+                f"a group column must have a name of its own; {name!r} is that of another column of "
+                "the table. Rename it first."
+            )
+
+
 def _checked(
     table: Table, names: tuple[str, ...], nodes: int
 ) -> tuple[NDArray[np.bool_], tuple[NDArray[Any], ...]]:
@@ -180,7 +186,7 @@ def _checked(
     plural = {"cell": "cells", "label": "labels", "count": "counts", "offset": "offsets"}
     plural |= {"weight": "weights", "squared_weight": "squared_weights"}
     plural |= {"weighted_offset": "weighted_offsets"}
-    columns = {plural[name]: np.asarray(table[name]) for name in names}
+    columns = {plural[name]: as_array(table[name], name) for name in names}
     cells = columns["cells"]
     if cells.ndim != 1 or cells.dtype.kind not in "iuf":
         if cells.size:
