@@ -18,7 +18,7 @@ from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from examples import run_page
+from runner import run_page
 
 FORMULA = re.compile(
     r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<tex>.*?)\\[)\]]</(?P=tag)>', re.S
@@ -29,6 +29,13 @@ TAG = re.compile(r"\\tag\{(?P<name>\w+)\}")
 FIGURE = re.compile(r"!\[[^\]]*\]\((?P<path>figures/[^)]+)\)")
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """List the pages of evidence, which are made by commands and come and go with them."""
+    pages = sorted(Path(config.docs_dir).glob("evidence/*.md"))
+    config.nav.insert(-2, {"Evidence": [f"evidence/{page.name}" for page in pages]})
+    return config
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Run the pages that show figures, and add what they drew to the site."""
     for page in list(files.documentation_pages()):
@@ -36,7 +43,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         if not wanted:
             continue
         folder = Path(tempfile.mkdtemp(prefix="calibrant-docs-"))
-        (folder / "figures").mkdir()
         run_page(Path(str(page.abs_src_path)), folder)
         for path in wanted:
             drawn = (folder / path).read_bytes()

@@ -6,15 +6,18 @@ import doctest
 import importlib
 import importlib.util
 import pkgutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from examples import LENIENT, needs_of, run_page
+from runner import LENIENT, needs_of, run_page
 
 import calibrant
 
 DOCS = Path(__file__).parent
 PAGES = sorted([DOCS.parent / "README.md", *DOCS.rglob("*.md")])
+PROGRAMS = sorted(DOCS.glob("examples/*.py"))
 MODULES = sorted(
     module.name for module in pkgutil.walk_packages(calibrant.__path__, prefix="calibrant.")
 )
@@ -26,6 +29,16 @@ def test_page(page: Path, tmp_path: Path) -> None:
     if missing:
         pytest.skip(f"{page.name} needs {', '.join(missing)}")
     run_page(page, tmp_path)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
+def test_program(program: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    if "ModuleNotFoundError" in done.stderr:
+        pytest.skip(done.stderr.strip().splitlines()[-1])
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("name", MODULES)
