@@ -17,6 +17,7 @@ _HOME = {
     "Sketch": "sketch.table",
     "Sketches": "sketch.groups",
     "SmoothRecalibrator": "recalibration.smooth",
+    "choose_recalibrator": "recalibration.choice",
     "classwise": "sketch.multiclass",
     "confidence": "inputs.multiclass",
     "distance_to_calibration": "measures.distance",

@@ -7,13 +7,18 @@ from typing import Any
 
 _HOME = {
     "BetaRecalibrator": "parametric",
+    "IdentityRecalibrator": "parametric",
     "IsotonicRecalibrator": "parametric",
+    "OneVsRestRecalibrator": "multiclass",
     "OffsetRecalibrator": "parametric",
     "PlattRecalibrator": "parametric",
     "RandomizedRecalibrator": "randomized",
     "Recalibrator": "interface",
     "SmoothRecalibrator": "smooth",
     "TemperatureRecalibrator": "parametric",
+    "TemperatureScaling": "multiclass",
+    "VectorScaling": "multiclass",
+    "choose_recalibrator": "choice",
     "load_recalibrator": "interface",
 }
 

@@ -20,7 +20,7 @@ from calibrant.inputs.scales import Scale, as_scale
 from calibrant.sketch.atoms import Atoms
 from calibrant.sketch.table import Sketch, as_sketch
 
-__all__ = ["FitOptions", "Recalibrator", "Training", "load_recalibrator"]
+__all__ = ["FitOptions", "LearnedMap", "Recalibrator", "Training", "load_recalibrator"]
 
 Floats = NDArray[np.float64]
 State = dict[str, Any]
@@ -75,20 +75,89 @@ class Training:
             )
 
 
-class Recalibrator(ABC):
-    """A map from predictions to better calibrated predictions.
+class LearnedMap(ABC):
+    """Settings, what was learned with them, and a file that holds both.
 
     Subclasses are dataclasses whose fields are the settings; what they learn is plain numbers.
     """
 
     kind: ClassVar[str]
-    _kinds: ClassVar[dict[str, type[Recalibrator]]] = {}
+    _kinds: ClassVar[dict[str, type[LearnedMap]]] = {}
     _state: State | None = None
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "kind" in cls.__dict__:
-            Recalibrator._kinds[cls.kind] = cls
+            LearnedMap._kinds[cls.kind] = cls
+
+    @abstractmethod
+    def transform(self, y_prob: Any) -> Floats:
+        """Recalibrated predictions, in the order given."""
+
+    @property
+    def state(self) -> State:
+        """What was learned; an error before `fit`."""
+        if self._state is None:
+            raise CalibrationError(
+                f"this {type(self).__name__} has not been fitted; call fit(y_prob, y_true) first."
+            )
+        return self._state
+
+    @property
+    def settings(self) -> State:
+        """The constructor's arguments."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write settings and what was learned as JSON; `load_recalibrator` reads it."""
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"format": FORMAT, "version": VERSION, **self.to_dict()}, file)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a recalibrator of this kind from a file."""
+        loaded = load_recalibrator(path)
+        if not isinstance(loaded, cls):
+            raise InputError(
+                f"{os.fspath(path)} holds a {type(loaded).__name__}, not a {cls.__name__}; use "
+                f"{type(loaded).__name__}.load or load_recalibrator."
+            )
+        return loaded
+
+    def to_dict(self) -> State:
+        """Kind, settings and what was learned, as plain values."""
+        return {**_plan(self), "state": {k: _plain(value) for k, value in self.state.items()}}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> LearnedMap:
+        """The inverse of `to_dict`."""
+        for module in (
+            "multiclass",
+            "parametric",
+            "randomized",
+            "smooth",
+        ):  # each registers its kinds
+            importlib.import_module(f"calibrant.recalibration.{module}")
+        kind = document.get("kind")
+        if not isinstance(kind, str) or kind not in LearnedMap._kinds:
+            raise InputError(
+                f"a recalibrator's kind must be one of {', '.join(sorted(LearnedMap._kinds))}; "
+                f"the file has {kind!r}."
+            )
+        try:
+            settings = {name: _array(value) for name, value in document["settings"].items()}
+            made = LearnedMap._kinds[kind](**settings)
+            if "plan" not in document:
+                made._state = {name: _array(value) for name, value in document["state"].items()}
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"the {kind!r} recalibrator in the file is damaged: {error}."
+            ) from error
+        return made
+
+
+class Recalibrator(LearnedMap):
+    """A map from predictions to better calibrated predictions."""
 
     def fit(
         self,
@@ -125,66 +194,6 @@ class Recalibrator(ABC):
         """Fit, then transform the same predictions: for a look, not for a fair estimate."""
         return self.fit(y_prob, y_true, sample_weight).transform(y_prob)
 
-    @property
-    def state(self) -> State:
-        """What was learned; an error before `fit`."""
-        if self._state is None:
-            raise CalibrationError(
-                f"this {type(self).__name__} has not been fitted; call fit(y_prob, y_true) first."
-            )
-        return self._state
-
-    @property
-    def settings(self) -> State:
-        """The constructor's arguments."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write settings and what was learned as JSON; `load_recalibrator` reads it."""
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({"format": FORMAT, "version": VERSION, **self.to_dict()}, file)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a recalibrator of this kind from a file."""
-        loaded = load_recalibrator(path)
-        if not isinstance(loaded, cls):
-            raise InputError(
-                f"{os.fspath(path)} holds a {type(loaded).__name__}, not a {cls.__name__}; use "
-                f"{type(loaded).__name__}.load or load_recalibrator."
-            )
-        return loaded
-
-    def to_dict(self) -> State:
-        """Kind, settings and what was learned, as plain values."""
-        settings = {name: _plain(value) for name, value in self.settings.items()}
-        learned = {name: _plain(value) for name, value in self.state.items()}
-        return {"kind": self.kind, "settings": settings, "state": learned}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Recalibrator:
-        """The inverse of `to_dict`."""
-        for module in ("parametric", "randomized", "smooth"):  # each registers its kinds
-            importlib.import_module(f"calibrant.recalibration.{module}")
-        kind = document.get("kind")
-        if not isinstance(kind, str) or kind not in Recalibrator._kinds:
-            raise InputError(
-                f"a recalibrator's kind must be one of {', '.join(sorted(Recalibrator._kinds))}; "
-                f"the file has {kind!r}."
-            )
-        try:
-            made = Recalibrator._kinds[kind]._made_from(document["settings"])
-            made._state = {name: _array(value) for name, value in document["state"].items()}
-        except (KeyError, TypeError, AttributeError) as error:
-            raise InputError(
-                f"the {kind!r} recalibrator in the file is damaged: {error}."
-            ) from error
-        return made
-
-    @classmethod
-    def _made_from(cls, settings: Mapping[str, Any]) -> Recalibrator:
-        return cls(**settings)
-
     @abstractmethod
     def _learn(self, training: Training) -> State:
         """Plain numbers and arrays from rows."""
@@ -194,7 +203,7 @@ class Recalibrator(ABC):
         """The map itself, on checked predictions."""
 
 
-def load_recalibrator(path: str | os.PathLike[str]) -> Recalibrator:
+def load_recalibrator(path: str | os.PathLike[str]) -> LearnedMap:
     """Read a recalibrator of any kind from a file that `save` wrote.
 
     Examples
@@ -224,7 +233,13 @@ def load_recalibrator(path: str | os.PathLike[str]) -> Recalibrator:
             f"calibrant reads version {VERSION}. Upgrade calibrant, or save the file again with the "
             "version that you have."
         )
-    return Recalibrator.from_dict(document)
+    return LearnedMap.from_dict(document)
+
+
+def _plan(made: LearnedMap) -> State:
+    """Kind and settings, for a map that need not have learned anything."""
+    settings = {name: _plain(value) for name, value in made.settings.items()}
+    return {"kind": made.kind, "settings": settings}
 
 
 def _plain(value: Any) -> Any:
@@ -232,8 +247,9 @@ def _plain(value: Any) -> Any:
         return {"array": value.tolist()}
     if isinstance(value, Scale):
         return value.name
-    if isinstance(value, Recalibrator):
-        return {"recalibrator": value.to_dict()}
+    if isinstance(value, LearnedMap):
+        learned = value._state is not None
+        return {"recalibrator": value.to_dict() if learned else {**_plan(value), "plan": True}}
     if isinstance(value, list):
         return [_plain(item) for item in value]
     return value.item() if isinstance(value, np.generic) else value
@@ -243,7 +259,7 @@ def _array(value: Any) -> Any:
     if isinstance(value, dict) and "array" in value:
         return np.asarray(value["array"], dtype=np.float64)
     if isinstance(value, dict) and "recalibrator" in value:
-        return Recalibrator.from_dict(value["recalibrator"])
+        return LearnedMap.from_dict(value["recalibrator"])
     if isinstance(value, list):
         return [_array(item) for item in value]
     return value

@@ -16,6 +16,7 @@ from calibrant.sketch.table import Sketch
 
 __all__ = [
     "BetaRecalibrator",
+    "IdentityRecalibrator",
     "IsotonicRecalibrator",
     "OffsetRecalibrator",
     "PlattRecalibrator",
@@ -26,6 +27,25 @@ Floats = NDArray[np.float64]
 
 NEAREST_TO_THE_ENDS = 2.0**-24
 """Logarithms see predictions of exactly 0 and 1 as this far away: half of float32's spacing at 1."""
+
+
+@dataclass
+class IdentityRecalibrator(Recalibrator):
+    """Predictions as they are: the map that others must beat.
+
+    Examples
+    --------
+    >>> IdentityRecalibrator().fit([0.2, 0.8], [0, 1]).transform([0.3])
+    array([0.3])
+    """
+
+    kind: ClassVar[str] = "none"
+
+    def _learn(self, training: Training) -> State:
+        return {}
+
+    def _apply(self, p: Floats, state: State) -> Floats:
+        return np.array(p)
 
 
 @dataclass

@@ -1,0 +1,192 @@
+"""Which map to use: all candidates on rows they have not seen, "none" among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, Literal, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.inputs.pairs import Pairs, as_pairs
+from calibrant.measures.record import Record
+from calibrant.measures.smooth_ece import smooth_ece
+from calibrant.recalibration.interface import FitOptions, Recalibrator
+from calibrant.recalibration.parametric import (
+    NEAREST_TO_THE_ENDS,
+    BetaRecalibrator,
+    IdentityRecalibrator,
+    IsotonicRecalibrator,
+    OffsetRecalibrator,
+    PlattRecalibrator,
+    TemperatureRecalibrator,
+)
+from calibrant.recalibration.smooth import SmoothRecalibrator
+
+__all__ = ["Candidate", "Choice", "choose_recalibrator", "log_losses"]
+
+Floats = NDArray[np.float64]
+
+NONE = "none"
+
+
+@dataclass(frozen=True, repr=False)
+class Candidate(Record):
+    """How one map did on rows it was not learned from.
+
+    Attributes
+    ----------
+    name : str
+        Of the map.
+    loss : float
+        Mean loss.
+    gain, gain_se : float
+        What it saves against "none", and the standard error of that over rows.
+    smooth_ece : float
+        SmoothECE of its predictions.
+    """
+
+    name: str
+    loss: float
+    gain: float
+    gain_se: float
+    smooth_ece: float
+
+    def __repr__(self) -> str:
+        return (
+            f"Candidate({self.name}: loss {self.loss:.5f}, gain {self.gain:+.5f} ± {self.gain_se:.5f}, "
+            f"SmoothECE {self.smooth_ece:.4f})"
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Choice(Record):
+    """The comparison, and the chosen map learned from all rows.
+
+    `str()` is a table, best first.
+    """
+
+    best: str
+    candidates: tuple[Candidate, ...]
+    loss: str
+    recalibrator: Recalibrator = field(compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        table = [candidate.to_dict() for candidate in self.candidates]
+        return {"best": self.best, "loss": self.loss, "candidates": table}
+
+    def __repr__(self) -> str:
+        return f"Choice({self.best} of {len(self.candidates)} by {self.loss} loss)"
+
+    def __str__(self) -> str:
+        rows = [
+            f"{'*' if c.name == self.best else ' '} {c.name:<12} {self.loss} loss {c.loss:.5f}  "
+            f"gain {c.gain:+.5f} ± {c.gain_se:.5f}  SmoothECE {c.smooth_ece:.4f}"
+            for c in self.candidates
+        ]
+        return "\n".join(rows)
+
+
+def choose_recalibrator(
+    y_prob: Any,
+    y_true: Any,
+    sample_weight: Any = None,
+    *,
+    candidates: Mapping[str, Recalibrator] | None = None,
+    loss: Literal["log", "brier"] = "log",
+    folds: int = 5,
+    seed: int = 0,
+    **options: Unpack[FitOptions],
+) -> Choice:
+    """Compare recalibration maps by cross-fitting, and fit the best one to all rows.
+
+    Parameters
+    ----------
+    y_prob, y_true, sample_weight, **options
+        As for `Recalibrator.fit`.
+    candidates : mapping of str to Recalibrator, optional
+        By default smooth, Platt, temperature, beta, isotonic and offset. "none" is always there.
+    loss : {"log", "brier"}
+        The proper loss that decides. Predictions of 0 and 1 count as 6e-8 away from them.
+    folds : int
+        Every row is predicted by maps learned from the other folds.
+    seed : int
+        Of the folds.
+
+    Returns
+    -------
+    Choice
+        The smallest mean loss wins, unless what it saves against "none" is within one standard
+        error: then "none" does.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> choose_recalibrator(p, rng.random(2000) < p).best
+    'none'
+    """
+    if loss not in ("log", "brier"):
+        raise InputError(f'`loss` must be "log" or "brier"; got {loss!r}.')
+    maps = {NONE: IdentityRecalibrator(), **(_defaults() if candidates is None else candidates)}
+    pairs = as_pairs(y_true, y_prob, sample_weight=sample_weight, **options)
+    if not 2 <= folds <= pairs.n:
+        raise InputError(f"`folds` must lie between 2 and the number of rows; got {folds!r}.")
+    p, y = pairs.p, pairs.y
+    weight = np.ones(p.size) if pairs.weight is None else pairs.weight
+    fold = np.random.default_rng(seed).permutation(p.size) % folds
+    found: dict[str, Floats] = {}
+    for name, candidate in maps.items():
+        found[name] = predicted = np.empty_like(p)
+        for k in range(folds):
+            held_out = fold == k
+            learned = _fitted(candidate, pairs.select(~held_out))
+            predicted[held_out] = learned.transform(p[held_out])
+    lines = _compared(found, y, weight, loss)
+    best = lines[0] if lines[0].gain > lines[0].gain_se else _named(lines, NONE)
+    return Choice(best.name, tuple(lines), loss, _fitted(maps[best.name], pairs))
+
+
+def log_losses(y: Floats, p: Floats) -> Floats:
+    """-log of the probability of what happened, with 0 and 1 as far away as float32 can tell."""
+    inside = np.clip(p, NEAREST_TO_THE_ENDS, 1.0 - NEAREST_TO_THE_ENDS)
+    return np.asarray(-(y * np.log(inside) + (1.0 - y) * np.log1p(-inside)))
+
+
+def _fitted(candidate: Recalibrator, pairs: Pairs) -> Recalibrator:
+    labels: Literal["binary", "soft"] = "soft" if pairs.soft else "binary"
+    return deepcopy(candidate).fit(pairs.p, pairs.y, pairs.weight, labels=labels)
+
+
+def _defaults() -> dict[str, Recalibrator]:
+    return {
+        "smooth": SmoothRecalibrator(),
+        "platt": PlattRecalibrator(),
+        "temperature": TemperatureRecalibrator(),
+        "beta": BetaRecalibrator(),
+        "isotonic": IsotonicRecalibrator(),
+        "offset": OffsetRecalibrator(),
+    }
+
+
+def _compared(found: Mapping[str, Floats], y: Floats, weight: Floats, loss: str) -> list[Candidate]:
+    share = weight / weight.sum()
+    losses = {
+        name: log_losses(y, p) if loss == "log" else (p - y) ** 2 for name, p in found.items()
+    }
+    lines = []
+    for name, values in losses.items():
+        saved = losses[NONE] - values
+        gain = float(share @ saved)
+        se = float(np.sqrt(np.sum((share * (saved - gain)) ** 2)))
+        error = smooth_ece(y, found[name], sample_weight=weight, labels="soft")
+        lines.append(Candidate(name, float(share @ values), gain, se, error))
+    return sorted(lines, key=lambda line: line.loss)
+
+
+def _named(lines: list[Candidate], name: str) -> Candidate:
+    return next(line for line in lines if line.name == name)

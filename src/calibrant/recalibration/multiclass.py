@@ -1,0 +1,229 @@
+"""Recalibration of class probabilities: joint scaling of logits, or each class against the rest."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import CalibrationError, InputError
+from calibrant.inputs.multiclass import as_class_probabilities
+from calibrant.recalibration.interface import LearnedMap, Recalibrator, State
+from calibrant.recalibration.smooth import SmoothRecalibrator
+
+__all__ = ["OneVsRestRecalibrator", "TemperatureScaling", "VectorScaling"]
+
+Floats = NDArray[np.float64]
+
+
+class _LogitScaling(LearnedMap):
+    """Maximum likelihood of softmax(slope · logits + intercept)."""
+
+    def fit(
+        self,
+        logits: Any,
+        y_true: Any,
+        sample_weight: Any = None,
+        *,
+        classes: Sequence[Any] | None = None,
+    ) -> Self:
+        """Learn from logits, a row per case and a column per class, and the true classes."""
+        matrix = as_class_probabilities(y_true, logits, from_logits=True, classes=classes)
+        scores = _as_logits(matrix.raw)
+        wrong = np.flatnonzero(matrix.labels < 0)
+        if wrong.size:
+            raise InputError(
+                f"`y_true` must hold classes of the columns; row {wrong[0]} has "
+                f"{matrix.given_labels[wrong[0]]!r}."
+            )
+        weight = _as_weights(sample_weight, matrix.n)
+        self._state = self._learn(scores, matrix.labels, weight / weight.sum())
+        return self
+
+    def transform(self, logits: Any) -> Floats:
+        """Class probabilities of recalibrated logits."""
+        from scipy.special import softmax
+
+        state = self.state
+        scores = _as_logits(np.asarray(logits))
+        slope, intercept = np.asarray(state["slope"]), np.asarray(state["intercept"])
+        if scores.ndim != 2 or intercept.size not in (1, scores.shape[-1]):
+            raise InputError(
+                f"`logits` must have a row per case and {intercept.size} columns; its shape is "
+                f"{scores.shape}."
+            )
+        return np.asarray(softmax(scores * slope + intercept, axis=1), dtype=np.float64)
+
+    @abstractmethod
+    def _learn(self, scores: Floats, labels: NDArray[np.int64], weight: Floats) -> State:
+        """Slope and intercept."""
+
+
+@dataclass
+class TemperatureScaling(_LogitScaling):
+    """softmax(logits / temperature): one number for all classes; the predicted class stays.
+
+    References
+    ----------
+    Guo, Pleiss, Sun and Weinberger, *On calibration of modern neural networks*, 2017.
+
+    Examples
+    --------
+    >>> logits = [[4.0, 0.0, 0.0], [0.0, 4.0, 0.0], [0.0, 0.0, 4.0]]
+    >>> cooler = TemperatureScaling().fit(logits, [0, 1, 0])
+    >>> cooler.transform(logits)[0].round(3)
+    array([0.667, 0.167, 0.167])
+    """
+
+    kind: ClassVar[str] = "temperature scaling"
+
+    def _learn(self, scores: Floats, labels: NDArray[np.int64], weight: Floats) -> State:
+        from scipy.optimize import minimize_scalar
+        from scipy.special import logsumexp
+
+        chosen = scores[np.arange(labels.size), labels]
+
+        def loss(log_slope: float) -> float:
+            slope = np.exp(log_slope)
+            return float(weight @ (logsumexp(slope * scores, axis=1) - slope * chosen))
+
+        found = minimize_scalar(
+            loss, bounds=(-12.0, 12.0), method="bounded", options={"xatol": 1e-9}
+        )
+        return {"slope": float(np.exp(found.x)), "intercept": 0.0}
+
+
+@dataclass
+class VectorScaling(_LogitScaling):
+    """softmax(a · logits + b) with a slope and an intercept for each class.
+
+    References
+    ----------
+    Guo, Pleiss, Sun and Weinberger, 2017.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 300)
+    >>> logits = rng.normal(size=(300, 3)) + 2 * np.eye(3)[y]
+    >>> VectorScaling().fit(logits, y).transform(logits).shape
+    (300, 3)
+    """
+
+    kind: ClassVar[str] = "vector scaling"
+
+    def _learn(self, scores: Floats, labels: NDArray[np.int64], weight: Floats) -> State:
+        from scipy.optimize import minimize
+        from scipy.special import logsumexp
+
+        classes = scores.shape[1]
+        target = np.zeros_like(scores)
+        target[np.arange(labels.size), labels] = weight
+
+        def loss(parameters: Floats) -> tuple[float, Floats]:
+            slope, intercept = parameters[:classes], parameters[classes:]
+            moved = scores * slope + intercept
+            level = logsumexp(moved, axis=1, keepdims=True)
+            excess = weight[:, None] * np.exp(moved - level) - target
+            value = float(weight @ level[:, 0] - np.sum(target * moved))
+            return value, np.concatenate([(excess * scores).sum(axis=0), excess.sum(axis=0)])
+
+        start = np.concatenate([np.ones(classes), np.zeros(classes)])
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500})
+        if not np.all(np.isfinite(found.x)):
+            raise CalibrationError(f"the likelihood could not be maximised: {found.message}")
+        return {"slope": found.x[:classes], "intercept": found.x[classes:]}
+
+
+@dataclass
+class OneVsRestRecalibrator(LearnedMap):
+    """A map of two classes for each class against the rest; then the rows are made to sum to 1.
+
+    Parameters
+    ----------
+    recalibrator : Recalibrator
+        The map to learn for each class.
+
+    Notes
+    -----
+    A class that never, or always, occurs in the rows keeps its probabilities as they are.
+
+    References
+    ----------
+    Zadrozny and Elkan, *Transforming classifier scores into accurate multiclass probability
+    estimates*, 2002.
+
+    Examples
+    --------
+    >>> probs = [[0.8, 0.1, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6], [0.5, 0.3, 0.2]]
+    >>> repaired = OneVsRestRecalibrator().fit(probs, [0, 1, 2, 1]).transform(probs)
+    >>> bool(np.allclose(repaired.sum(axis=1), 1.0))
+    True
+    """
+
+    recalibrator: Recalibrator = field(default_factory=SmoothRecalibrator)
+    kind: ClassVar[str] = "one-vs-rest"
+
+    def fit(
+        self,
+        y_prob: Any,
+        y_true: Any,
+        sample_weight: Any = None,
+        *,
+        classes: Sequence[Any] | None = None,
+    ) -> Self:
+        """Learn from class probabilities, a row per case and a column per class."""
+        matrix = as_class_probabilities(y_true, y_prob, classes=classes)
+        matrix.top()  # refuses the first row that is no distribution or has no known class
+        probs = np.asarray(matrix.raw, dtype=np.float64)
+        weight = None if sample_weight is None else _as_weights(sample_weight, matrix.n)
+        maps: list[Recalibrator | None] = []
+        for k in range(len(matrix.classes)):
+            hits = matrix.labels == k
+            learned = None
+            if 0 < hits.sum() < hits.size:
+                learned = deepcopy(self.recalibrator).fit(np.clip(probs[:, k], 0, 1), hits, weight)
+            maps.append(learned)
+        self._state = {"maps": maps}
+        return self
+
+    def transform(self, y_prob: Any) -> Floats:
+        """Class probabilities, each class mapped and each row divided by its sum."""
+        maps = self.state["maps"]
+        probs = np.asarray(y_prob, dtype=np.float64)
+        if probs.ndim != 2 or probs.shape[1] != len(maps):
+            raise InputError(
+                f"`y_prob` must have a row per case and {len(maps)} columns; its shape is "
+                f"{probs.shape}."
+            )
+        columns = [
+            probs[:, k] if learned is None else learned.transform(np.clip(probs[:, k], 0, 1))
+            for k, learned in enumerate(maps)
+        ]
+        mapped = np.stack(columns, axis=1)
+        total = mapped.sum(axis=1, keepdims=True)
+        even = np.full_like(mapped, 1.0 / len(maps))
+        return np.asarray(np.divide(mapped, total, out=even, where=total > 0))
+
+
+def _as_logits(values: NDArray[Any]) -> Floats:
+    scores = np.array(values, dtype=np.float64)
+    if not np.all(np.isfinite(scores)):
+        row = int(np.argmax(~np.isfinite(scores).reshape(scores.shape[0], -1).all(axis=1)))
+        raise InputError(f"`logits` must be finite; row {row} is not.")
+    return scores
+
+
+def _as_weights(sample_weight: Any, n: int) -> Floats:
+    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n,) or not np.all(np.isfinite(weight) & (weight >= 0)) or not weight.any():
+        raise InputError(
+            f"`sample_weight` must hold {n} numbers of at least 0, not all 0; its shape is "
+            f"{weight.shape}."
+        )
+    return weight

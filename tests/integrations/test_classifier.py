@@ -1,0 +1,73 @@
+"""The meta-estimator: scikit-learn's own checks, and that it repairs."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LinearRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.utils.estimator_checks import check_estimator
+
+from calibrant import InputError, smooth_ece
+from calibrant.integrations.classifier import RecalibratedClassifier
+from calibrant.measures.multiclass import multiclass_error
+from calibrant.recalibration.choice import log_losses
+from calibrant.recalibration.parametric import PlattRecalibrator
+
+
+def data(classes=2, n=3000):
+    X, y = make_classification(
+        n, 20, n_informative=5, n_redundant=10, n_classes=classes, random_state=0
+    )
+    half = n // 2
+    return X[:half], y[:half], X[half:], y[half:]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RecalibratedClassifier(GaussianNB(), recalibrator="platt", cv=2),
+        pytest.param(RecalibratedClassifier(), marks=pytest.mark.heavy),  # half a minute
+    ],
+    ids=["platt", "default"],
+)
+def test_passes_scikit_learns_checks(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(model, on_fail=None, on_skip=None)
+    failed = [result["check_name"] for result in results if result["status"] == "failed"]
+    assert failed == []
+
+
+@pytest.mark.parametrize("name", ["smooth", "platt", "isotonic", "beta", "choose"])
+def test_repairs_a_naive_classifier(name):
+    X, y, X_new, y_new = data()
+    plain = GaussianNB().fit(X, y).predict_proba(X_new)[:, 1]
+    model = RecalibratedClassifier(GaussianNB(), recalibrator=name).fit(X, y)
+    better = model.predict_proba(X_new)[:, 1]
+    assert smooth_ece(y_new, better) < 0.5 * smooth_ece(y_new, plain)
+    assert log_losses(y_new, better).mean() < log_losses(y_new, plain).mean()
+    assert model.score(X_new, y_new) > 0.6
+
+
+def test_more_classes_are_mapped_one_against_the_rest():
+    X, y, X_new, y_new = data(classes=3)
+    labels = np.array(["a", "b", "c"])
+    model = RecalibratedClassifier(GaussianNB(), recalibrator=PlattRecalibrator())
+    probs = model.fit(X, labels[y], sample_weight=np.ones(y.size)).predict_proba(X_new)
+    plain = GaussianNB().fit(X, y).predict_proba(X_new)
+    assert probs.sum(axis=1) == pytest.approx(1.0)
+    before, after = (multiclass_error(y_new, q, view="classwise_mean") for q in (plain, probs))
+    assert after < before
+    assert set(model.predict(X_new)) <= set(labels)
+
+
+def test_refuses_what_cannot_be_recalibrated():
+    X, y, _, _ = data(n=200)
+    with pytest.raises(InputError, match="predict_proba"):
+        RecalibratedClassifier(LinearRegression()).fit(X, y)
+    with pytest.raises(InputError, match="recalibrator"):
+        RecalibratedClassifier(recalibrator="magic").fit(X, y)
+    with pytest.raises(InputError, match="2 rows of every class"):
+        RecalibratedClassifier(GaussianNB()).fit(X, np.arange(100) == 3)

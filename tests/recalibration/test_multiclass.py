@@ -1,0 +1,112 @@
+"""Scaling of logits against scikit-learn, and one-vs-rest maps."""
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax, softmax
+
+from calibrant import InputError
+from calibrant.recalibration.interface import load_recalibrator
+from calibrant.recalibration.multiclass import (
+    OneVsRestRecalibrator,
+    TemperatureScaling,
+    VectorScaling,
+)
+from calibrant.recalibration.parametric import IsotonicRecalibrator, PlattRecalibrator
+
+
+def sample(n=4000, classes=4, sharpness=2.5, seed=0):
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, 1.5, (n, classes))
+    probs = softmax(logits, axis=1)
+    y = (probs.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    return sharpness * logits, y
+
+
+def mean_log_loss(probs, y):
+    return -np.mean(np.log(probs[np.arange(y.size), y]))
+
+
+def test_temperature_undoes_the_sharpening():
+    logits, y = sample()
+    fitted = TemperatureScaling().fit(logits, y)
+    assert 1 / fitted.state["slope"] == pytest.approx(2.5, rel=0.05)
+    slopes = fitted.state["slope"] * np.exp(np.linspace(-0.2, 0.2, 41))
+    losses = [-np.mean(log_softmax(s * logits, axis=1)[np.arange(y.size), y]) for s in slopes]
+    assert np.argmin(losses) == 20
+    assert np.array_equal(fitted.transform(logits).argmax(axis=1), logits.argmax(axis=1))
+
+
+def test_temperature_equals_scikit_learns():
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.frozen import FrozenEstimator
+
+    class Scores(ClassifierMixin, BaseEstimator):
+        classes_ = np.arange(4)
+
+        def fit(self, X, y):
+            return self
+
+        def __sklearn_is_fitted__(self):
+            return True
+
+        def decision_function(self, X):
+            return X
+
+        def predict(self, X):
+            return X.argmax(axis=1)
+
+    logits, y = sample(1500)
+    theirs = CalibratedClassifierCV(FrozenEstimator(Scores()), method="temperature").fit(logits, y)
+    ours = TemperatureScaling().fit(logits, y).transform(logits)
+    assert ours == pytest.approx(theirs.predict_proba(logits), abs=1e-3)
+
+
+def test_vector_scaling_finds_slopes_and_intercepts():
+    logits, y = sample(20_000, classes=3)
+    moved = logits * np.array([1.0, 2.0, 0.5]) + np.array([0.0, 1.0, -1.0])
+    fitted = VectorScaling().fit(moved, y)
+    probs = fitted.transform(moved)
+    assert mean_log_loss(probs, y) < mean_log_loss(softmax(logits / 2.5, axis=1), y) + 1e-3
+    assert mean_log_loss(probs, y) < mean_log_loss(
+        TemperatureScaling().fit(moved, y).transform(moved), y
+    )
+
+
+@pytest.mark.parametrize("made", [TemperatureScaling(), VectorScaling()], ids=lambda m: m.kind)
+def test_weights_files_and_refusals(made, tmp_path):
+    logits, y = sample(300)
+    w = np.random.default_rng(0).integers(1, 4, y.size)
+    weighted = made.fit(logits, y, w).transform(logits)
+    repeated = type(made)().fit(np.repeat(logits, w, axis=0), np.repeat(y, w)).transform(logits)
+    assert weighted == pytest.approx(repeated, abs=1e-3)
+    made.save(tmp_path / "map.json")
+    assert np.array_equal(load_recalibrator(tmp_path / "map.json").transform(logits), weighted)
+    with pytest.raises(InputError, match="finite"):
+        made.fit([[0.0, np.inf], [1.0, 0.0]], [0, 1])
+    with pytest.raises(InputError, match="classes of the columns"):
+        made.fit(logits, np.full(y.size, 9))
+    with pytest.raises(InputError, match="sample_weight"):
+        made.fit(logits, y, w[:-1])
+
+
+def test_one_vs_rest_repairs_and_normalises(tmp_path):
+    logits, y = sample(8000)
+    probs = softmax(logits, axis=1)
+    for inner in (PlattRecalibrator(), IsotonicRecalibrator()):
+        fitted = OneVsRestRecalibrator(inner).fit(probs[:4000], y[:4000])
+        repaired = fitted.transform(probs[4000:])
+        assert repaired.sum(axis=1) == pytest.approx(1.0)
+        clipped = np.clip(repaired, 1e-6, 1)
+        assert mean_log_loss(clipped, y[4000:]) < mean_log_loss(probs[4000:], y[4000:])
+    fitted.save(tmp_path / "map.json")
+    again = OneVsRestRecalibrator.load(tmp_path / "map.json")
+    assert np.array_equal(again.transform(probs), fitted.transform(probs))
+    with pytest.raises(InputError, match="4 columns"):
+        fitted.transform(probs[:, :3])
+
+
+def test_a_class_that_never_occurs_keeps_its_probabilities():
+    probs = np.array([[0.5, 0.4, 0.1], [0.3, 0.6, 0.1], [0.6, 0.3, 0.1], [0.2, 0.7, 0.1]])
+    fitted = OneVsRestRecalibrator(PlattRecalibrator()).fit(probs, [0, 1, 1, 0])
+    assert np.all(fitted.transform(probs)[:, 2] > 0)
