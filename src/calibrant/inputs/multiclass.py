@@ -57,6 +57,7 @@ class ClassProbabilities:
     from_logits: bool
     given_labels: NDArray[Any]
     on_invalid: Literal["raise", "drop"]
+    tolerance: float = SUM_TOLERANCE
 
     @property
     def n(self) -> int:
@@ -81,12 +82,13 @@ class ClassProbabilities:
 
         With `on_invalid="drop"` bad rows come out with class -1.
         """
-        tolerance = HALF_SUM_TOLERANCE if self.raw.dtype.itemsize == 2 else SUM_TOLERANCE
         for rows, block in self.blocks(entries):
             predicted, top = _largest(block)
             total = np.einsum("ij->i", block)
             with np.errstate(invalid="ignore"):
-                valid = (top >= 0) & (np.abs(total - 1.0) <= tolerance) & (self.labels[rows] >= 0)
+                valid = (
+                    (top >= 0) & (np.abs(total - 1.0) <= self.tolerance) & (self.labels[rows] >= 0)
+                )
             if not valid.all():
                 if self.on_invalid == "raise":
                     row = int(np.flatnonzero(~valid)[0])
@@ -179,7 +181,10 @@ def as_class_probabilities(
             f"{matrix.shape[1]} columns."
         )
     labels = _class_indices(given, known, by_number=classes is None)
-    return ClassProbabilities(matrix, labels, known, from_logits, given, on_invalid)
+    # Half precision is widened on the way in, but its rows sum to 1 no better than before.
+    half = str(getattr(y_prob, "dtype", "")).endswith("float16")
+    tolerance = HALF_SUM_TOLERANCE if half else SUM_TOLERANCE
+    return ClassProbabilities(matrix, labels, known, from_logits, given, on_invalid, tolerance)
 
 
 def confidence(

@@ -40,6 +40,8 @@ def solve(spectrum: Spectrum, *, tolerance: float) -> FixedPoint:
     proved error of the evaluation. The certificate is what all these intervals have in common.
     """
     floor = max(SMALLEST_BANDWIDTH, 1.0 / spectrum.error.cells) * spectrum.length
+    if spectrum.nodal < floor:
+        return _vanishing(spectrum, floor)
     low, high = max(floor, abs(spectrum.bias)), np.inf
     sigma = max(START, low)
     tried = 0
@@ -57,6 +59,14 @@ def solve(spectrum: Spectrum, *, tolerance: float) -> FixedPoint:
             low, high = max(low, value), min(high, sigma)
         sigma = _next(sigma, value, slope, low, high)
     return _certified(spectrum, spectrum.evaluate(sigma, tolerance=tolerance / 8), tolerance, tried)
+
+
+def _vanishing(spectrum: Spectrum, floor: float) -> FixedPoint:
+    """Where residuals cancel on the nodes, the grid alone says how far from 0 the value can be."""
+    proofs = [spectrum.at_most(floor * 2.0**k) for k in range(16)]
+    low, high = _common_interval(spectrum, proofs)
+    best = min(proofs, key=lambda seen: max(seen.bandwidth, seen.value + seen.error))
+    return FixedPoint(0.5 * (low + high), low, high, best, 1)
 
 
 def _next(sigma: float, value: float, slope: float, low: float, high: float) -> float:

@@ -67,16 +67,20 @@ class Spectrum:
         What the grid costs, at any bandwidth.
     length : float
         Range of the scale that the grid covers; bandwidths are given in units of the scale.
+    nodal : float
+        Sum of the absolute residuals on the nodes, which no smoothing makes larger.
     """
 
     coefficients: Floats
     error: BinningError
     length: float = 1.0
+    nodal: float = math.inf
 
     @classmethod
     def of_residuals(cls, residual: Floats, error: BinningError, length: float = 1.0) -> Spectrum:
         """Transform residuals that lie on the nodes 0 ... cells."""
-        return cls(cosine_coefficients(residual), error, length)
+        nodal = float(np.abs(residual).sum())
+        return cls(cosine_coefficients(residual), error, length, nodal)
 
     @property
     def bias(self) -> float:
@@ -117,6 +121,12 @@ class Spectrum:
             quadrature=quadrature,
             rounding=self._rounding(s, mesh) + 2.0 * self._size * _tail(damped.size, s),
         )
+
+    def at_most(self, bandwidth: float) -> Evaluation:
+        """A bound on smECE without a transform: what lies on the nodes, and what the grid costs."""
+        s = bandwidth / self.length
+        half = 0.5 * self.nodal
+        return Evaluation(bandwidth, half, self.error.at(s), half, self._rounding(s, 2))
 
     @property
     def _size(self) -> float:

@@ -1,0 +1,111 @@
+"""Class probabilities: the confidence, top-label and class-wise readings equal their definitions."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calibrant import InputError, Sketch, classwise, confidence, smooth_ece, top_label
+
+RNG = np.random.default_rng(4)
+
+
+def softmax(z):
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+LOGITS = RNG.normal(0, 2, (400, 5))
+PROBS = softmax(LOGITS)
+LABELS = RNG.integers(0, 5, 400)
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 1000), classes=st.integers(2, 7), kind=st.sampled_from(["f8", "f4"]))
+def test_confidence_is_the_largest_probability_against_being_right(seed, classes, kind):
+    rng = np.random.default_rng(seed)
+    probs = softmax(rng.normal(0, 3, (50, classes))).astype(kind)
+    labels = rng.integers(0, classes, 50)
+    pairs = confidence(labels, probs)
+    assert np.array_equal(pairs.p, probs.max(axis=1).astype(np.float64))
+    assert np.array_equal(pairs.y, probs.argmax(axis=1) == labels)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", ">f8"])
+def test_any_float_type_and_layout(dtype):
+    probs = PROBS.astype(dtype)
+    expected = smooth_ece(confidence(LABELS, probs.astype("f8"))) if dtype != "f2" else None
+    for layout in (probs, np.asfortranarray(probs), np.repeat(probs, 2, axis=0)[::2]):
+        value = smooth_ece(confidence(LABELS, layout))
+        assert expected is None or value == pytest.approx(expected, abs=1e-6)
+
+
+def test_classwise_is_one_against_the_rest():
+    sketches = classwise(LABELS, PROBS, nodes=2**16)
+    assert list(sketches) == [0, 1, 2, 3, 4]
+    for k, sketch in sketches.items():
+        assert sketch == Sketch.from_arrays(k == LABELS, PROBS[:, k])
+
+
+def test_top_label_splits_confidence_by_predicted_class():
+    sketches = top_label(LABELS, PROBS)
+    predicted = PROBS.argmax(axis=1)
+    for k, sketch in sketches.items():
+        mine = predicted == k
+        assert sketch == Sketch.from_arrays(LABELS[mine] == k, PROBS[mine, k])
+    assert sketches.total() == Sketch.from_pairs(confidence(LABELS, PROBS))
+
+
+def test_logits_equal_their_softmax():
+    from_logits = confidence(LABELS, LOGITS, from_logits=True)
+    assert np.allclose(from_logits.p, PROBS.max(axis=1), rtol=1e-12)
+    extreme = confidence([0, 1], [[1e4, -1e4], [-800.0, 0.0]], from_logits=True)
+    assert extreme.p.tolist() == [1.0, 1.0]
+
+
+def test_float32_rows_need_not_sum_to_one_exactly():
+    probs = softmax(RNG.normal(0, 5, (500, 100))).astype(np.float32)
+    assert np.abs(probs.sum(axis=1, dtype=np.float32) - 1).max() > 0
+    assert confidence(RNG.integers(0, 100, 500), probs).n == 500
+
+
+def changed(row, column, value):
+    probs = PROBS.copy()
+    probs[row, column] = value
+    return probs
+
+
+@pytest.mark.parametrize(
+    ("labels", "probs"),
+    [
+        (LABELS, changed(7, 2, np.nan)),
+        (LABELS, changed(7, 2, -0.5)),
+        (LABELS, changed(7, 2, 1.7)),
+        (np.where(np.arange(400) == 7, 5, LABELS), PROBS),
+        (np.where(np.arange(400) == 7, np.nan, LABELS), PROBS),
+    ],
+)
+def test_an_invalid_row_is_named_and_can_be_dropped(labels, probs):
+    for read in (confidence, classwise, top_label):
+        with pytest.raises(InputError, match="row 7"):
+            read(labels, probs)
+    pairs = confidence(labels, probs, on_invalid="drop")
+    assert (pairs.n, sum(pairs.dropped.values())) == (399, 1)
+    assert all(part.n == 399 for part in classwise(labels, probs, on_invalid="drop").values())
+
+
+@pytest.mark.parametrize(
+    ("labels", "probs", "said"),
+    [
+        (LABELS, 2 * PROBS / PROBS.max(), "sum|from_logits"),
+        (LABELS, LOGITS, "from_logits"),
+        (LABELS[:-1], PROBS, "399"),
+        (LABELS, PROBS[:, 0], "two-dimensional|shape"),
+        (LABELS, PROBS[:, :1], "class"),
+        ([], np.empty((0, 5)), "empty"),
+    ],
+)
+def test_what_is_not_a_matrix_of_probabilities_is_refused(labels, probs, said):
+    for read in (confidence, classwise, top_label):
+        with pytest.raises(InputError, match=said):
+            read(labels, probs)
