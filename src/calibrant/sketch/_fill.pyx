@@ -5,7 +5,7 @@ Each loop releases the GIL, checks the values it reads and returns the first row
 """
 
 from libc.math cimport fabs
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 ctypedef fused probability:
@@ -23,6 +23,21 @@ cdef enum:
     FRACTION_BITS = 36
 
 cdef double ONE = <double>(<int64_t>1 << FRACTION_BITS)
+
+
+cdef inline bint lies_in_unit_interval(const probability *p) noexcept nogil:
+    """0 ≤ p ≤ 1, by one comparison: the bits of floats that are not negative have their order."""
+    if probability is double:
+        return (<const uint64_t *>p)[0] <= 0x3FF0000000000000ULL or p[0] == 0.0
+    else:
+        return (<const uint32_t *>p)[0] <= 0x3F800000U or p[0] == 0.0
+
+
+cdef inline bint is_binary(label y) noexcept nogil:
+    if label is float or label is double:
+        return (y == 0.0) | (y == 1.0)
+    else:
+        return <uint64_t>y <= 1
 
 
 def fill_counts(const probability[::1] p, const label[::1] y, int log2_cells, int64_t[:, ::1] counts,
@@ -46,9 +61,10 @@ def fill_counts(const probability[::1] p, const label[::1] y, int log2_cells, in
         int64_t *count_of = &counts[0, 0]
         int64_t *offset_of = &offsets[0, 0]
         uint64_t *packed
-        double value
+        const probability *probs = &p[0]
+        const label *outcomes = &y[0]
+        double one = ONE
         Py_ssize_t invalid = -1
-        bint is_positive
     packed = <uint64_t *>calloc(slots, sizeof(uint64_t))
     if packed == NULL:
         raise MemoryError
@@ -56,14 +72,15 @@ def fill_counts(const probability[::1] p, const label[::1] y, int log2_cells, in
         while start < n and invalid < 0:
             stop = min(n, start + chunk)
             for i in range(start, stop):
-                value = p[i]
-                is_positive = y[i] == 1
-                # Bitwise, not `and`: outcomes are as good as random, and a branch on one is a miss.
-                if not ((value >= 0.0) & (value <= 1.0) & (is_positive | (y[i] == 0))):
+                # A branch on an outcome, as good as random, would be missed half of the time: the
+                # outcome is part of the address instead.
+                if not lies_in_unit_interval(&probs[i]) or not is_binary(outcomes[i]):
                     invalid = i
                     break
-                fixed = <uint64_t><int64_t>(value * ONE)
-                packed[2 * (fixed >> offset_bits) + is_positive] += one_row + (fixed & offset_mask)
+                fixed = <uint64_t><int64_t>(probs[i] * one)
+                packed[2 * (fixed >> offset_bits) + <uint64_t>outcomes[i]] += (
+                    one_row + (fixed & offset_mask)
+                )
             for slot in range(slots):
                 if packed[slot]:
                     count_of[slot] += <int64_t>(packed[slot] >> count_shift)
