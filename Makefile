@@ -23,6 +23,16 @@ $(STAMP): pyproject.toml meson.build
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[dev]"
 	touch $(STAMP)
 
+# Of a fresh machine, only what the demo needs.
+$(VENV)/.demo: pyproject.toml meson.build
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet meson meson-python ninja Cython
+	test -e $(STAMP) || $(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[all]"
+	touch $@
+
+demo: $(VENV)/.demo
+	$(BIN)/calibrant demo
+
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto -m "not heavy"
 

@@ -19,17 +19,7 @@ def test_a_line_per_group(calibrant, parquet, rows) -> None:
     done = calibrant("assess", parquet, "--by", "model")
     assert done.code == 0, done.err
     header, good, halved = done.out.splitlines()
-    assert header.split() == [
-        "model",
-        "rows",
-        "smECE",
-        "95%",
-        "interval",
-        "floor",
-        "p",
-        "O/E",
-        "verdict",
-    ]
+    assert header.split() == ["model", "rows", "smECE", "interval", "floor", "p", "O/E", "verdict"]
     assert good.startswith("good")
     assert good.endswith("no evidence")
     assert halved.endswith("miscalibrated")

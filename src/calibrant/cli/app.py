@@ -96,6 +96,59 @@ def assess(
 
 
 @_verb
+def plot(
+    files: Files,
+    reading: Reading,
+    grouping: Grouping,
+    measuring: Measuring,
+    kind: Annotated[
+        Literal["smooth", "binned", "isotonic", "cumulative"],
+        option("How the curve is made. [smooth]", section="Picture"),
+    ] = "smooth",
+    layout: Annotated[
+        Literal["overlay", "grid"] | None,
+        option("Several groups on one axis or side by side. [overlay up to 4]", section="Picture"),
+    ] = None,
+    theme: Annotated[
+        Literal["light", "dark", "print"], option("Colours. [light]", section="Picture")
+    ] = "light",
+    output: Annotated[
+        str,
+        option(".svg, .pdf, .png, or .html for one that answers to the mouse. [diagram.svg]",
+               "--output", "-o", section=OUTPUT, metavar="FILE"),
+    ] = "diagram.svg",
+) -> None:  # fmt: skip
+    """Draw the reliability diagram."""
+    from calibrant.cli.picturing import run_plot
+
+    run_plot(files, reading, grouping, measuring, kind, layout, theme, output)
+
+
+@_verb
+def report(
+    files: Files,
+    reading: Reading,
+    grouping: Grouping,
+    measuring: Measuring,
+    title: Annotated[str | None, option("Of the page.", section=OUTPUT, metavar="TEXT")] = None,
+    output: Annotated[
+        str,
+        option(
+            ".html, .md or .json. [report.html]", "--output", "-o", section=OUTPUT, metavar="FILE"
+        ),
+    ] = "report.html",
+) -> None:
+    """Write one page that says everything, to be opened offline or mailed."""
+    import shlex
+    import sys
+
+    from calibrant.cli.picturing import run_report
+
+    command = shlex.join(["calibrant", *sys.argv[1:]])
+    run_report(files, reading, grouping, measuring, title, output, command)
+
+
+@_verb
 def scan(
     files: Files,
     reading: Reading,
@@ -204,3 +257,16 @@ def sql(
     from calibrant.sources.sql import query
 
     typer.echo(query(table, prob, label, Grouping(by=by).columns, dialect, weight=weight))
+
+
+@_verb
+def demo(
+    output: Annotated[
+        str,
+        option("Folder to write into. [demo]", "--output", "-o", section=OUTPUT, metavar="FOLDER"),
+    ] = "demo",
+) -> None:
+    """Train two classifiers on real data and assess, draw and report their predictions."""
+    from calibrant.cli.demonstration import run_demo
+
+    run_demo(output)

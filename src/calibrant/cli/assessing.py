@@ -20,7 +20,7 @@ from calibrant.inference.assessment import Assessment
 __all__ = ["assessed", "plain", "result_of", "run_assess"]
 
 SCHEMA = "calibrant.assess/1"
-CAPTION = "floor: shown by calibrated predictions; p: of calibration; O/E: observed/expected"
+CAPTION = "interval: {}; floor: if calibrated; p: of calibration; O/E: observed/expected"
 
 
 def run_assess(
@@ -46,7 +46,7 @@ def run_assess(
     else:
         _show(found, results, measuring.confidence, details=details)
     for gate in gates:
-        note(gate.sentence([part.name for part in found.parts]))
+        note(gate.sentence(found.names))
     failed = [gate.code for gate in gates if not gate.passed]
     if failed:
         raise typer.Exit(min(failed))
@@ -84,7 +84,7 @@ def _show(found: Given, results: Sequence[Assessment], confidence: float, *, det
             *names,
             Column("rows", [f"{result.n:,}" for result in results]),
             Column("smECE", [decimal(result.smooth_ece) for result in results]),
-            Column(f"{100 * confidence:g}% interval", [_span(*end) for end in ends]),
+            Column("interval", [_span(*end) for end in ends]),
             Column("floor", [decimal(result.noise_floor.value) for result in results]),
             Column("p", [p_text(result.p_value) for result in results]),
             Column("O/E", [_ratio(result.observed_expected.value) for result in results]),
@@ -94,7 +94,7 @@ def _show(found: Given, results: Sequence[Assessment], confidence: float, *, det
                 styles=["bold red" if result.miscalibrated else "green" for result in results],
             ),
         ],
-        caption=CAPTION,
+        caption=CAPTION.format(f"{100 * confidence:g}%"),
     )
     if len(results) == 1:
         print(f"\n{results[0].verdict[:1].upper()}{results[0].verdict[1:]}.")

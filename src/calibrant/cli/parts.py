@@ -58,6 +58,16 @@ class Given:
     summed_up: int = 0
 
     @property
+    def names(self) -> list[str]:
+        """A name for each part that no other has."""
+        seen: dict[str, int] = {}
+        names = []
+        for part in self.parts:
+            seen[part.name] = seen.get(part.name, 0) + 1
+            names.append(part.name if seen[part.name] == 1 else f"{part.name} ({seen[part.name]})")
+        return names
+
+    @property
     def by(self) -> list[str]:
         """Names of what tells the parts apart."""
         return list(self.parts[0].group)

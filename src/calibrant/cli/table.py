@@ -12,7 +12,8 @@ from calibrant.cli.text import printable
 __all__ = ["Column", "decimal", "p_text", "show_table"]
 
 PIPE_WIDTH = 1000
-NARROWEST_NAME, WIDEST_NAME = 8, 60
+GAP = 2
+NARROWEST_NAME, WIDEST_NAME, LONGEST_NAME = 8, 60, 200
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,11 @@ def show_table(columns: Sequence[Column], *, caption: str = "") -> None:
     )
     text = require("rich.text", caller="the calibrant command").Text
     table = require("rich.table", caller="the calibrant command").Table(
-        box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold"
+        box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold"
     )
     names = [column for column in columns if column.is_name]
-    used = sum(_width(column) + 2 for column in columns if not column.is_name)
-    room = (console.width - used) // max(len(names), 1) - 2
+    used = sum(_width(column) + GAP for column in columns if not column.is_name) - GAP
+    room = (console.width - used) // max(len(names), 1) - GAP
     room = min(max(room, NARROWEST_NAME), WIDEST_NAME)
     cells = []
     for column in columns:
@@ -48,7 +49,7 @@ def show_table(columns: Sequence[Column], *, caption: str = "") -> None:
             justify="left" if column.is_name or column is columns[-1] else "right",
             no_wrap=True,
         )
-        shown = [printable(c, room) for c in column.cells] if column.is_name else column.cells
+        shown = [_fitted(c, room) for c in column.cells] if column.is_name else column.cells
         styles = column.styles or [""] * len(shown)
         cells.append([text(cell, style=style) for cell, style in zip(shown, styles, strict=True)])
     for row in zip(*cells, strict=True):
@@ -64,7 +65,7 @@ def show_table(columns: Sequence[Column], *, caption: str = "") -> None:
 
 
 def decimal(value: float) -> str:
-    """Three decimals, or more where they would be zeros.
+    """Three decimals, or two digits where that is more.
 
     Examples
     --------
@@ -73,13 +74,7 @@ def decimal(value: float) -> str:
     """
     if value == 0:
         return "0"
-    return (
-        f"{value:.3f}"
-        if abs(value) >= 0.01
-        else f"{value:.2g}"
-        if abs(value) < 0.001
-        else f"{value:.4f}"
-    )
+    return f"{value:.3f}" if abs(value) >= 0.005 else f"{value:.2g}"
 
 
 def p_text(p: float) -> str:
@@ -87,10 +82,21 @@ def p_text(p: float) -> str:
 
     Examples
     --------
-    >>> p_text(0.0004), p_text(0.034), p_text(0.4)
-    ('<0.001', '0.034', '0.40')
+    >>> p_text(0.0004), p_text(0.034), p_text(0.4), p_text(1.0)
+    ('<.001', '.034', '.40', '1')
     """
-    return "<0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+    if p >= 0.995:
+        return "1"
+    return "<.001" if p < 0.001 else f"{p:.3f}"[1:] if p < 0.1 else f"{p:.2f}"[1:]
+
+
+def _fitted(name: str, room: int) -> str:
+    """The name without its middle, where names differ least."""
+    name = printable(name, LONGEST_NAME)
+    if len(name) <= room:
+        return name
+    head = (room - 1) // 2
+    return f"{name[:head]}…{name[head + 1 - room :]}"
 
 
 def _width(column: Column) -> int:

@@ -1,0 +1,116 @@
+"""`calibrant plot` and `calibrant report`: pictures and pages of what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from calibrant.cli.assessing import assessed
+from calibrant.cli.options import Grouping, Measuring, Reading
+from calibrant.cli.parts import Given, Part, given, limited, spoken
+from calibrant.cli.text import note, printable
+from calibrant.cli.writing import require_ending, written
+from calibrant.diagrams.binned import binned_diagram
+from calibrant.diagrams.cumulative import cumulative_diagram
+from calibrant.diagrams.drawable import Diagram
+from calibrant.diagrams.group import Diagrams
+from calibrant.diagrams.isotonic import isotonic_diagram
+from calibrant.diagrams.smooth import reliability_diagram
+
+__all__ = ["run_plot", "run_report"]
+
+PICTURES = (".svg", ".pdf", ".png", ".html")
+PAGES = (".html", ".md", ".json")
+MOST_ON_ONE_AXIS = 4
+SIMPLE: Mapping[str, Callable[..., Diagram]] = {
+    "binned": binned_diagram,
+    "isotonic": isotonic_diagram,
+    "cumulative": cumulative_diagram,
+}
+
+
+def run_plot(
+    files: Sequence[str],
+    reading: Reading,
+    grouping: Grouping,
+    measuring: Measuring,
+    kind: str,
+    layout: str | None,
+    theme: str,
+    output: str,
+) -> None:
+    """Draw one diagram, or one per group, into a file."""
+    target = require_ending(output, PICTURES, "a diagram")
+    found = given(files, reading, grouping, measuring)
+    found = limited(found, grouping.max_groups, measuring.scale)
+    with spoken(found.columns.spoken if found.columns else {}):
+        named = zip(found.names, found.parts, strict=True)
+        diagrams = {name: _diagram(part, kind, measuring) for name, part in named}
+    only = next(iter(diagrams.values()))
+    if target.suffix.lower() == ".html":
+        chart = (
+            Diagrams(diagrams).chart(theme=theme) if len(diagrams) > 1 else only.chart(theme=theme)
+        )
+        written(target, lambda path: chart.save(str(path), inline=True))
+    elif len(diagrams) == 1:
+        written(target, lambda path: only.save(path, theme=theme))
+    else:
+        chosen = layout or ("overlay" if len(diagrams) <= MOST_ON_ONE_AXIS else "grid")
+        written(target, lambda path: Diagrams(diagrams).save(path, layout=chosen, theme=theme))
+    for name, diagram in diagrams.items():
+        note(f"{name}: {diagram.label}")
+    note(f"Wrote {printable(target, 200)}.")
+
+
+def _diagram(part: Part, kind: str, measuring: Measuring) -> Diagram:
+    sketch = part.sketch(measuring.scale)
+    if kind == "smooth":
+        return reliability_diagram(sketch, confidence=measuring.confidence, seed=measuring.seed)
+    return SIMPLE[kind](sketch)
+
+
+def run_report(
+    files: Sequence[str],
+    reading: Reading,
+    grouping: Grouping,
+    measuring: Measuring,
+    title: str | None,
+    output: str,
+    command: str,
+) -> None:
+    """Write the page, or its Markdown or JSON form."""
+    target = require_ending(output, PAGES, "a report")
+    found = given(files, reading, grouping, measuring)
+    size = written(target, _page(found, grouping, measuring, title, command))
+    note(f"Wrote {printable(target, 200)} ({size / 1e6:.1f} MB). Open it in a browser.")
+
+
+def _page(
+    found: Given, grouping: Grouping, measuring: Measuring, title: str | None, command: str
+) -> Callable[[Path], object]:
+    from calibrant.reporting.html import report
+    from calibrant.sketch.groups import Sketches
+
+    with spoken(found.columns.spoken if found.columns else {}):
+        sketches = [part.sketch(measuring.scale) for part in found.parts]
+        keys: list[Any] = [_key(part) or (printable(found.files[0]),) for part in found.parts]
+        by = found.by or ["file"]
+        keys = [key[0] if len(by) == 1 else key for key in keys]
+        clustered = any("cluster" in part.options for part in found.parts)
+        known = dict(zip(keys, assessed(found, measuring), strict=True)) if clustered else None
+        made = report(
+            Sketches(dict(zip(keys, sketches, strict=True)), by=by),
+            title=title
+            or f"Calibration of {', '.join(printable(name) for name in found.files[:3])}",
+            confidence=measuring.confidence,
+            seed=measuring.seed,
+            limit=grouping.max_groups,
+            assessments=known,
+            command=command,
+        )
+    return made.save
+
+
+def _key(part: Part) -> tuple[Any, ...]:
+    return tuple(part.group.values())

@@ -1,0 +1,71 @@
+"""`calibrant plot`, `report` and `demo`: files that are there, whole, and say what they should."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("one.svg", ()),
+        ("two.svg", ("--by", "model")),
+        ("grid.png", ("--by", "model", "--layout", "grid", "--theme", "dark", "--kind", "binned")),
+        ("many.svg", ("--by", "model,day", "--max-groups", "5", "--kind", "cumulative")),
+        ("iso.svg", ("--kind", "isotonic", "--cluster", "day")),
+        ("chart.html", ("--by", "model")),
+    ],
+)
+def test_a_picture(calibrant, parquet, tmp_path, name, words) -> None:
+    target = tmp_path / name
+    done = calibrant("plot", parquet, "-o", target, *words)
+    assert done.code == 0, done.err
+    assert f"Wrote {str(target)[:40]}" in done.err
+    assert target.stat().st_size > 2000
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["preds.parquet", name])
+
+
+def test_a_page_and_its_other_forms(calibrant, parquet, tmp_path) -> None:
+    for name in ("report.html", "report.md", "report.json"):
+        done = calibrant(
+            "report", parquet, "--by", "model", "-o", tmp_path / name, "--title", "Mine"
+        )
+        assert done.code == 0, done.err
+        assert "Mine" in (tmp_path / name).read_text()
+    found = json.loads((tmp_path / "report.json").read_text())
+    assert len(found["groups"]) == 2
+    done = calibrant("report", parquet, "--cluster", "day", "-o", tmp_path / "one.json")
+    assert done.code == 0, done.err
+
+
+def test_where_nothing_can_be_written(calibrant, parquet, tmp_path) -> None:
+    for verb, name in (("plot", "x.gif"), ("report", "x.docx")):
+        done = calibrant(verb, parquet, "-o", tmp_path / name)
+        assert (done.code, "is written as" in done.err) == (2, True)
+    done = calibrant("plot", parquet, "-o", tmp_path / "no" / "x.svg")
+    assert (done.code, "there is no folder" in done.err) == (2, True)
+
+
+def test_a_failure_leaves_what_was_there(calibrant, tmp_path) -> None:
+    target = tmp_path / "report.html"
+    target.write_text("before")
+    path = tmp_path / "x.csv"
+    path.write_text("p,y\n0.5,3\n")
+    assert calibrant("report", path, "-o", target).code == 2
+    assert target.read_text() == "before"
+
+
+def test_the_demo(calibrant, tmp_path) -> None:
+    pytest.importorskip("sklearn")
+    done = calibrant("demo", "-o", tmp_path / "demo")
+    assert done.code == 0, done.err
+    for name in ("predictions.parquet", "diagram.svg", "report.html"):
+        assert str((tmp_path / "demo" / name).resolve()) in done.out
+        assert (tmp_path / "demo" / name).is_file()
+    assert "naive Bayes" in done.out
+    assert "miscalibrated" in done.out
+    assert max(len(line) for line in done.out.splitlines() if "/" not in line) <= 80
+    done = calibrant("demo", "-o", tmp_path / "demo" / "report.html")
+    assert (done.code, "is a file" in done.err) == (2, True)
