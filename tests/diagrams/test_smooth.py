@@ -209,3 +209,39 @@ def test_smallest_inputs_give_a_picture() -> None:
         assert diagram.shown.any()
         diagram.plot(ax=Figure().subplots())
         assert "<svg" in diagram._repr_html_()
+
+
+def _rare(n: int = 4000) -> Rows:
+    rng = np.random.default_rng(8)
+    z = rng.normal(-5, 1.2, n)
+    return (rng.random(n) < 1 / (1 + np.exp(-0.8 * z - 0.6))).astype(int), 1 / (1 + np.exp(-z))
+
+
+@pytest.mark.parametrize("scale", ["logit", "relative", "unreflected"])
+def test_curves_on_other_scales_equal_the_direct_sum(scale: str) -> None:
+    y, p = _rare(800)
+    bandwidth = {"logit": 0.5, "relative": 0.008, "unreflected": 0.02}[scale]
+    diagram = reliability_diagram(y, p, scale=scale, bandwidth=bandwidth, resamples=30)
+    used = diagram.sketch.scale
+    at, z = used.z(diagram.grid[1:-1]), used.z(p)
+    kernel = np.exp(-0.5 * ((at[:, None] - z) / bandwidth) ** 2)
+    inside = diagram.shown[1:-1] & (kernel.sum(axis=1) > 1e-3)
+    exact = (kernel @ y / kernel.sum(axis=1))[inside]
+    assert np.abs(diagram.regression[1:-1][inside] - exact).max() < 1e-6
+    exact = (kernel @ p / kernel.sum(axis=1))[inside]
+    assert np.abs(diagram.smoothed_predictions[1:-1][inside] - exact).max() < 1e-6
+    low, high = diagram.band.low, diagram.band.high
+    middle = diagram.grid.size // 2
+    assert low[middle] <= diagram.regression[middle] <= high[middle]
+
+
+def test_relative_scale_from_arrays_and_rows_at_infinity() -> None:
+    y, p = _rare()
+    diagram = reliability_diagram(y, p, scale="relative", resamples=50)
+    assert diagram.smooth_ece.scale.startswith("relative:")
+    assert diagram.at(0.01, resamples=0).smooth_ece.scale == diagram.smooth_ece.scale
+    p = p.copy()
+    p[:50] = 0.0
+    ends = reliability_diagram(y, p, scale="logit", bandwidth=0.5, resamples=20)
+    assert ends.n == y.size
+    assert ends.grid[0] > 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.diagrams.curve import Mesh
 from calibrant.inference.resampling import (
     bootstrap_weights,
     cell_predictions,
@@ -22,6 +24,7 @@ Floats = NDArray[np.float64]
 
 # Under this share of the largest density a ratio of densities is rounding noise.
 _NEGLIGIBLE = 1e-9
+_POINTS_AT_ONCE = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,61 +84,66 @@ def _clipped(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 
 
 def resampled_regression(
-    sketch: Sketch, center: Floats, bandwidth: float, resamples: int, *, seed: int
+    sketch: Sketch, center: Floats, mesh: Mesh, resamples: int, *, seed: int
 ) -> ResampledCurves:
     """Regressions of bootstrapped rows, around the regression `center` of the sketch.
 
     Drawn on a coarser grid; what that grid does to the curve of the data itself is taken off every
     resampled curve.
     """
-    points = center.size - 1
-    coarse = coarse_sketch(sketch, bandwidth)
-    own = _regression(smoothed_weights(coarse, coarse.weights, bandwidth, points))
-    curves = np.empty((resamples, points + 1))
-    first = 0
-    for weights in bootstrap_weights(coarse, resamples, seed=seed):
-        block = _regression(smoothed_weights(coarse, weights, bandwidth, points))
-        curves[first : first + len(block)] = block
-        first += len(block)
+    coarse = coarse_sketch(sketch, mesh.bandwidth)
+    own = _regression(_smoothed(coarse, coarse.weights, mesh))
+    drawn = bootstrap_weights(coarse, resamples, seed=seed)
+    curves = _filled(
+        drawn, resamples, mesh, lambda block: _regression(_smoothed(coarse, block, mesh))
+    )
     curves += center - own
     return ResampledCurves(center, curves)
-
-
-def _regression(by_label: Floats) -> Floats:
-    density = by_label[..., 0, :] + by_label[..., 1, :]
-    least = _NEGLIGIBLE * density.max(axis=-1, keepdims=True)
-    known = (density > least) & (density > 0)
-    empty = np.full_like(density, np.nan)
-    ratio: Floats = np.divide(by_label[..., 1, :], density, out=empty, where=known)
-    return ratio
 
 
 def resampled_calibrated(
-    sketch: Sketch, center: Floats, bandwidth: float, resamples: int, *, seed: int
+    sketch: Sketch, center: Floats, mesh: Mesh, resamples: int, *, seed: int
 ) -> ResampledCurves:
     """Regressions that a calibrated model with these predictions would show, around f̂ = `center`."""
-    points = center.size - 1
-    coarse = coarse_sketch(sketch, bandwidth)
-    everything = coarse.weights.sum(axis=1, keepdims=True)
-    density = smoothed_weights(coarse, everything, bandwidth, points)[0]
-    least = _NEGLIGIBLE * float(density.max())
-    curves = np.full((resamples, points + 1), np.nan)
-    first = 0
-    for events in consistency_events(coarse, resamples, seed=seed):
-        smooth = smoothed_weights(coarse, events, bandwidth, points)[:, 0]
-        block = curves[first : first + len(smooth)]
-        np.divide(smooth, density, out=block, where=density > least)
-        first += len(smooth)
-    own = _expected(coarse, density, least, bandwidth, points)
+    coarse = coarse_sketch(sketch, mesh.bandwidth)
+    weights = coarse.weights.sum(axis=1, keepdims=True)
+    density = _smoothed(coarse, weights, mesh)[0]
+
+    def ratio(events: Floats) -> Floats:
+        return _ratio(_smoothed(coarse, events, mesh)[..., 0, :], density)
+
+    own = ratio(weights * cell_predictions(coarse)[:, None])
+    drawn = consistency_events(coarse, resamples, seed=seed)
+    curves = _filled(drawn, resamples, mesh, ratio)
     curves += center - own
     return ResampledCurves(center, curves)
 
 
-def _expected(
-    coarse: Sketch, density: Floats, least: float, bandwidth: float, points: int
+def _smoothed(sketch: Sketch, weights: Floats, mesh: Mesh) -> Floats:
+    return smoothed_weights(sketch, weights, mesh.bandwidth, mesh.steps)[..., mesh.kept]
+
+
+def _filled(
+    blocks: Iterable[Floats], resamples: int, mesh: Mesh, curves_of: Callable[[Floats], Floats]
 ) -> Floats:
-    mean = coarse.weights.sum(axis=1, keepdims=True) * cell_predictions(coarse)[:, None]
-    smooth = smoothed_weights(coarse, mean, bandwidth, points)[0]
-    empty = np.full_like(density, np.nan)
-    ratio: Floats = np.divide(smooth, density, out=empty, where=density > least)
+    """A row of curves for each resample, a few at a time: the mesh may be far longer than its part."""
+    curves = np.empty((resamples, mesh.last - mesh.first + 1))
+    at_once = max(1, _POINTS_AT_ONCE // mesh.steps)
+    first = 0
+    for block in blocks:
+        for start in range(0, len(block), at_once):
+            part = block[start : start + at_once]
+            curves[first : first + len(part)] = curves_of(part)
+            first += len(part)
+    return curves
+
+
+def _regression(by_label: Floats) -> Floats:
+    return _ratio(by_label[..., 1, :], by_label[..., 0, :] + by_label[..., 1, :])
+
+
+def _ratio(numerator: Floats, density: Floats) -> Floats:
+    known = density > _NEGLIGIBLE * np.maximum(density.max(axis=-1, keepdims=True), 0.0)
+    empty = np.full_like(numerator, np.nan)
+    ratio: Floats = np.divide(numerator, density, out=empty, where=known)
     return ratio

@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from calibrant.sketch.table import Sketch
 from calibrant.smoothing.curves import SmoothCurves, smooth_curves
 
-__all__ = ["Region", "absolute_integral", "grid_steps", "regions_of", "rows_nearby", "sampled"]
+__all__ = [
+    "Mesh",
+    "Region",
+    "absolute_integral",
+    "fine_curves",
+    "mesh_of",
+    "regions_of",
+    "rows_nearby",
+    "sampled",
+]
 
 Floats = NDArray[np.float64]
 
@@ -20,33 +29,74 @@ _FINE_STEPS_PER_BANDWIDTH = 64
 _MOST_FINE_STEPS = 1 << 17
 _SMALLEST_SHARE = 0.05
 _MOST_REGIONS = 5
+# A picture of less than this share of its width to a bandwidth would be a forest of needles.
+_NARROWEST = 1 / 2048
+# On other scales than the probabilities, the picture goes this many bandwidths beyond the rows.
+_BEYOND = 3.0
 
 
-def grid_steps(bandwidth: float, length: float) -> int:
-    """Steps of a diagram's grid: a power of two, fine enough for its bandwidth."""
-    return _power_of_two(_STEPS_PER_BANDWIDTH * length / bandwidth, _FEWEST_STEPS, _MOST_STEPS)
+@dataclass(frozen=True)
+class Mesh:
+    """The part of an even mesh over the grid at which a diagram gives its curves.
+
+    Attributes
+    ----------
+    bandwidth : float
+        Of the picture, in units of the scale.
+    steps : int
+        Equal steps from one end of the grid to the other; a power of two.
+    first, last : int
+        The first and the last point that are kept.
+    """
+
+    bandwidth: float
+    steps: int
+    first: int
+    last: int
+
+    @property
+    def kept(self) -> slice:
+        """The points that are kept, of steps + 1."""
+        return slice(self.first, self.last + 1)
 
 
-def fine_curves(sketch: Sketch, bandwidth: float) -> SmoothCurves:
+def mesh_of(sketch: Sketch, bandwidth: float) -> Mesh:
+    """A mesh that is fine enough for the bandwidth and covers the rows.
+
+    On the probability scale it covers [0, 1]; on others, the rows and a little beyond.
+    """
+    length, reflected = sketch.scale.length, sketch.scale.reflected
+    width = max(bandwidth / length, _NARROWEST)
+    steps = _power_of_two(_STEPS_PER_BANDWIDTH / width, _FEWEST_STEPS, _MOST_STEPS)
+    if reflected:
+        return Mesh(width * length, steps, 0, steps)
+    at = np.arange(steps + 1) / steps
+    low, high = sketch.cells[[0, -1]] / sketch.nodes + np.array([-_BEYOND, _BEYOND]) * width
+    t = sketch.scale.prediction(at)
+    kept = np.flatnonzero((at >= low) & (at <= high) & (t >= 0.0) & (t <= 1.0))
+    return Mesh(width * length, steps, int(kept[0]), int(kept[-1]))
+
+
+def fine_curves(sketch: Sketch, mesh: Mesh) -> SmoothCurves:
     """The curves on a mesh so fine that integrals over it are exact for every purpose."""
-    wanted = _FINE_STEPS_PER_BANDWIDTH * sketch.scale.length / bandwidth
-    steps = _power_of_two(wanted, 4 * _FEWEST_STEPS, _MOST_FINE_STEPS)
-    return smooth_curves(sketch, bandwidth, points=steps)
+    wanted = _FINE_STEPS_PER_BANDWIDTH * sketch.scale.length / mesh.bandwidth
+    steps = _power_of_two(wanted, 4 * mesh.steps, _MOST_FINE_STEPS)
+    return smooth_curves(sketch, mesh.bandwidth, points=steps)
 
 
-def sampled(curves: SmoothCurves, steps: int) -> SmoothCurves:
-    """Every so many points of a fine mesh."""
-    skip = (curves.position.size - 1) // steps
+def sampled(curves: SmoothCurves, mesh: Mesh) -> SmoothCurves:
+    """The points of a fine mesh that a coarser one keeps."""
+    skip = (curves.position.size - 1) // mesh.steps
     return SmoothCurves(
-        curves.position[::skip].copy(),
-        curves.density[::skip].copy(),
-        curves.events[::skip].copy(),
-        curves.predictions[::skip].copy(),
+        curves.position[::skip][mesh.kept].copy(),
+        curves.density[::skip][mesh.kept].copy(),
+        curves.events[::skip][mesh.kept].copy(),
+        curves.predictions[::skip][mesh.kept].copy(),
     )
 
 
 def _power_of_two(wanted: float, fewest: int, most: int) -> int:
-    return int(np.clip(1 << int(np.ceil(np.log2(max(wanted, 1.0)))), fewest, most))
+    return 1 << int(np.ceil(np.log2(np.clip(wanted, fewest, most))))
 
 
 def absolute_integral(values: Floats) -> float:

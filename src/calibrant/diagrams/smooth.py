@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 
 from calibrant.diagrams.bands import Bounds, resampled_calibrated, resampled_regression
 from calibrant.diagrams.curve import (
+    Mesh,
     Region,
     absolute_integral,
     fine_curves,
-    grid_steps,
+    mesh_of,
     regions_of,
     rows_nearby,
     sampled,
 )
 from calibrant.diagrams.drawable import Diagram, plain, require_count
+from calibrant.diagrams.part import part_of
 from calibrant.diagrams.smooth_panel import Truth, smooth_panel
 from calibrant.diagrams.values import DistinctValues, RawSample, distinct_values, raw_sample
 from calibrant.drawing.marks import Panel
@@ -28,17 +30,18 @@ from calibrant.inference.interval import Interval, interval, require_confidence
 from calibrant.inputs.pairs import InputOptions
 from calibrant.inputs.scales import Scale
 from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
-from calibrant.sketch.table import Sketch, as_sketch
+from calibrant.sketch.table import DEFAULT_NODES, Sketch, as_sketch
+from calibrant.smoothing.curves import SmoothCurves
 
 __all__ = ["ReliabilityDiagram", "reliability_diagram"]
 
 Floats = NDArray[np.float64]
 
-# A picture of less than this share of the axis to a bandwidth would be a forest of needles.
-_SMALLEST_BANDWIDTH = 1 / 2048
 # The curve is shown where so many rows lie within a bandwidth (a tenth of all, when there are few).
 _LEAST_ROWS = 5
 _TICKS = 200
+# Scales other than the probabilities have long grids, of which the rows use a small part.
+_NODES_ON_A_LONG_SCALE = 1 << 20
 # The slider of a chart: bandwidths at these powers of √2 around the diagram's own.
 _SLIDER = range(-4, 5)
 
@@ -90,6 +93,9 @@ class ReliabilityDiagram(Diagram):
     -----
     The bands show how sensitive the curve is to the sample. They are not intervals for the true
     E[y | f]: the curve is an estimate at one bandwidth, and the band knows nothing of its bias.
+
+    On scales that put predictions of 0 and 1 at infinity, such rows count in the number and cannot be
+    drawn.
     """
 
     grid: Floats
@@ -135,10 +141,12 @@ class ReliabilityDiagram(Diagram):
     @property
     def label(self) -> str:
         """The number as the picture writes it."""
-        text = f"smECE {self.smooth_ece.value:.3f}"
+        value = self.smooth_ece.value
+        places = 3 if value >= 0.01 else 4 if value >= 0.001 else 5
+        text = f"smECE {value:.{places}f}"
         if self.interval is None:
             return f"{text} at bandwidth {self.bandwidth:.3g}"
-        return f"{text} [{self.interval.low:.3f}, {self.interval.high:.3f}]"
+        return f"{text} [{self.interval.low:.{places}f}, {self.interval.high:.{places}f}]"
 
     @property
     def at_fixed_point(self) -> bool:
@@ -156,6 +164,7 @@ class ReliabilityDiagram(Diagram):
         """The diagram of the same rows at another bandwidth."""
         return _diagram(
             self.sketch,
+            None,
             bandwidth=bandwidth,
             confidence=self.confidence,
             resamples=self.resamples if resamples is None else resamples,
@@ -338,9 +347,16 @@ def reliability_diagram(
     >>> list(diagram.plot().artists)
     ['density', 'outcomes', 'diagonal', 'consistency', 'reference', 'band', 'curve', 'note']
     """
-    sketch = as_sketch(y_true, y_prob, scale=scale, **options)
+    found: SmoothECE | None = None
+    if scale is not None and not isinstance(y_true, Sketch):
+        # From arrays a scale may take the base rate, and the number does not depend on a grid.
+        found = smooth_ece_result(y_true, y_prob, bandwidth=bandwidth, scale=scale, **options)
+        scale = found.scale if isinstance(scale, str) else scale
+    nodes = DEFAULT_NODES if found is None else _NODES_ON_A_LONG_SCALE
+    sketch = as_sketch(y_true, y_prob, scale=scale, nodes=nodes, **options)
     return _diagram(
         sketch,
+        found,
         bandwidth=bandwidth,
         confidence=confidence,
         resamples=resamples,
@@ -351,6 +367,7 @@ def reliability_diagram(
 
 def _diagram(
     sketch: Sketch,
+    found: SmoothECE | None,
     *,
     bandwidth: float | None,
     confidence: float,
@@ -359,19 +376,17 @@ def _diagram(
     seed: int,
 ) -> ReliabilityDiagram:
     _require_settings(confidence, resamples, curves)
-    result = smooth_ece_result(sketch, bandwidth=bandwidth)
-    length = sketch.scale.length
-    width = max(result.bandwidth, _SMALLEST_BANDWIDTH * length)
-    fine = fine_curves(sketch, width)
-    steps = grid_steps(width, length)
-    seen = sampled(fine, steps)
-    rows = rows_nearby(sketch, seen.position, width / length)
+    result = smooth_ece_result(sketch, bandwidth=bandwidth) if found is None else found
+    part = part_of(sketch, result.bandwidth)
+    mesh = mesh_of(part, result.bandwidth)
+    fine = fine_curves(part, mesh)
+    seen = sampled(fine, mesh)
+    rows = rows_nearby(part, seen.position, mesh.bandwidth / part.scale.length)
     shown = rows >= np.clip(sketch.n // 10, 1, _LEAST_ROWS)
-    prediction = sketch.scale.prediction(fine.position)
-    bands = _bands(sketch, seen.regression, seen.smoothed_predictions, shown, width, confidence,
-                   resamples, curves, seed)  # fmt: skip
+    prediction = part.scale.prediction(fine.position)
+    bands = _bands(part, seen, shown, mesh, confidence, resamples, curves, seed)
     return ReliabilityDiagram(
-        grid=np.array(sketch.scale.prediction(seen.position)),
+        grid=np.array(part.scale.prediction(seen.position)),
         regression=seen.regression,
         smoothed_predictions=seen.smoothed_predictions,
         density=seen.density,
@@ -381,12 +396,10 @@ def _diagram(
         shown=shown,
         **bands,
         smooth_ece=result,
-        interval=interval(sketch, result.value, confidence=confidence, seed=seed)
-        if bandwidth is None
-        else None,
+        interval=_interval(sketch, part, result, confidence, seed) if bandwidth is None else None,
         ece=absolute_integral(fine.events - prediction * fine.density),
-        ece_guarantee=float(np.sqrt(2 / np.pi) * width * sketch.scale.steepness),
-        bandwidth=width,
+        ece_guarantee=float(np.sqrt(2 / np.pi) * mesh.bandwidth * sketch.scale.steepness),
+        bandwidth=mesh.bandwidth,
         regions=regions_of(fine, prediction),
         raw=raw_sample(sketch, _TICKS, seed=seed),
         values=distinct_values(sketch, confidence),
@@ -397,12 +410,18 @@ def _diagram(
     )
 
 
+def _interval(
+    sketch: Sketch, part: Sketch, result: SmoothECE, confidence: float, seed: int
+) -> Interval:
+    everything = part if part.n == sketch.n else sketch
+    return interval(everything, result.value, confidence=confidence, seed=seed)
+
+
 def _bands(
     sketch: Sketch,
-    regression: Floats,
-    smoothed: Floats,
+    seen: SmoothCurves,
     shown: NDArray[np.bool_],
-    bandwidth: float,
+    mesh: Mesh,
     confidence: float,
     resamples: int,
     curves: int,
@@ -418,9 +437,10 @@ def _bands(
             "consistency": nothing,
             "resampled": kept,
         }
-    center, reference = np.where(shown, regression, np.nan), np.where(shown, smoothed, np.nan)
-    drawn = resampled_regression(sketch, center, bandwidth, resamples, seed=seed)
-    calibrated = resampled_calibrated(sketch, reference, bandwidth, resamples, seed=seed)
+    center = np.where(shown, seen.regression, np.nan)
+    reference = np.where(shown, seen.smoothed_predictions, np.nan)
+    drawn = resampled_regression(sketch, center, mesh, resamples, seed=seed)
+    calibrated = resampled_calibrated(sketch, reference, mesh, resamples, seed=seed)
     return {
         "band": drawn.pointwise(confidence),
         "simultaneous": drawn.simultaneous(confidence),

@@ -60,12 +60,12 @@ def smooth_panel(
 
 
 def _extent(diagram: ReliabilityDiagram) -> Floats:
-    """What logit axes must have room for: nearly all predictions, and their curve."""
+    """What logit axes must have room for: nearly all predictions."""
     weight = diagram.density / diagram.density.sum()
     order = np.cumsum(weight)
     kept = diagram.shown & (order > 0.002) & (order < 0.999)
     kept = kept if kept.any() else diagram.shown
-    return np.concatenate([diagram.grid[kept], diagram.regression[kept]])
+    return diagram.grid[kept]
 
 
 def _densities(diagram: ReliabilityDiagram, series: str, density: str | None) -> list[Mark]:
@@ -102,7 +102,7 @@ def _outcomes(diagram: ReliabilityDiagram) -> list[Mark]:
 
 
 def _references(diagram: ReliabilityDiagram, reference: str) -> list[Mark]:
-    ends = diagram.grid[[0, *range(1, diagram.grid.size - 1), -1]]
+    ends = np.union1d(diagram.grid, [0.0, 1.0])
     faint = reference == "smoothed"
     diagonal = Line(key="diagonal", ink="faint" if faint else "neutral", x=ends, y=ends)
     if not faint:

@@ -17,7 +17,7 @@ import numpy as np
 
 from calibrant._optional import require
 from calibrant.drawing.axes import Axis
-from calibrant.drawing.layout import empty_corner
+from calibrant.drawing.layout import empty_corner, fitted
 from calibrant.drawing.marks import (
     Band,
     Bundle,
@@ -83,7 +83,9 @@ def chart(
     if not panels or (len(panels) > 1 and slider is None):
         raise InputError(f"one panel, or several and a slider; got {len(panels)} panels.")
     alt = require("altair", caller="chart")
-    canvas = _Canvas(alt, panels, slider, as_theme(theme), width, height)
+    canvas = _Canvas(
+        alt, [fitted(panel) for panel in panels], slider, as_theme(theme), width, height
+    )
     layers = [layer for kind in canvas.kinds() for layer in canvas.layers(kind)]
     layers += [*canvas.words(), *canvas.hover()]
     # All parameters on one layer: Altair mixes them up between layers when charts are composed.
@@ -184,7 +186,11 @@ class _Canvas:
     def _axis(self, axis: Axis) -> dict[str, Any]:
         alt, (low, high) = self.alt, axis.limits()
         places = axis.forward(np.array([value for value, _ in axis.ticks()]))
-        label = "format(1/(1+exp(-datum.value)), '~g')" if axis.scale == "logit" else alt.Undefined
+        label = alt.Undefined
+        if axis.scale == "logit":  # shifted, so that no key has a minus sign
+            texts = [text for _, text in axis.ticks()]
+            keys = [f"{place + 100:.3f}" for place in places]
+            label = f"{json.dumps(dict(zip(keys, texts, strict=True)))}[format(datum.value + 100, '.3f')]"
         return {
             "title": axis.label,
             "scale": alt.Scale(domain=[rounded(low), rounded(high)], nice=False, zero=False),

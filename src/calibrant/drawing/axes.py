@@ -15,6 +15,7 @@ __all__ = ["Axis", "AxisScale"]
 
 AxisScale: TypeAlias = Literal["linear", "logit"]
 
+_MOST_TICKS = 6
 _DECADES = tuple(10.0**-k for k in range(9, 0, -1))
 _LOGIT_TICKS = (*_DECADES, 0.5, *(1 - tick for tick in reversed(_DECADES)))
 _LOGIT_FINER = tuple(sorted((0.002, 0.005, 0.02, 0.05, 0.2, 0.3, 0.7, 0.8, 0.95, 0.98, 0.995)))
@@ -72,11 +73,12 @@ class Axis:
         """Round values inside the limits, with their labels."""
         if self.scale == "linear":
             return _linear_ticks(self.low, self.high)
-        slack = 1e-9
-        ticks = [t for t in _LOGIT_TICKS if self.low - slack * self.low <= t <= self.high + slack]
+        slack = 1 + 1e-9
+        ticks = [t for t in _LOGIT_TICKS if self.low <= t * slack and t <= self.high * slack]
         if len(ticks) < 4:
             ticks = sorted({*ticks, *(t for t in _LOGIT_FINER if self.low <= t <= self.high)})
-        return tuple((t, _decimal(t)) for t in ticks)
+        every = -(-len(ticks) // _MOST_TICKS)
+        return tuple((t, _odds_text(t)) for t in ticks[(len(ticks) - 1) % every :: every])
 
 
 def _linear_ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
@@ -86,6 +88,14 @@ def _linear_ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     values = [k * step for k in range(first, last + 1)]
     return tuple((round(v, 12), _decimal(round(v, 12))) for v in values)
+
+
+def _odds_text(value: float) -> str:
+    """Decimals as far as they are short, and powers of ten beyond."""
+    for part, before in ((value, ""), (1 - value, "1 − ")):
+        if part < 0.00099:
+            return before + "10⁻" + "⁰¹²³⁴⁵⁶⁷⁸⁹"[round(-math.log10(part))]
+    return _decimal(value)
 
 
 def _decimal(value: float) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.drawing.marks import Band, Hill, Line, Mark, Panel, Points, Side, Steps, Trail
 
-__all__ = ["MARKERS", "empty_corner", "hill_span", "runs", "tick_span"]
+__all__ = ["MARKERS", "empty_corner", "fitted", "hill_span", "runs", "tick_span"]
 
 # Strokes along an edge take the outer 3%; a density starts beyond them and rises by up to 17%.
 _TICK = 0.030
@@ -29,6 +32,24 @@ def hill_span(hill: Hill) -> tuple[float, NDArray[np.float64]]:
     if hill.side == "bottom":
         return _HILL_BASE, _HILL_BASE + rise
     return 1.0 - _HILL_BASE, 1.0 - _HILL_BASE - rise
+
+
+def fitted(panel: Panel) -> Panel:
+    """The panel with what a logit axis cannot show moved to its edge, or left out along x."""
+    if panel.x.scale == panel.y.scale == "linear":
+        return panel
+    low, high = panel.y.low / 4, 1 - (1 - panel.y.high) / 4
+    marks = []
+    for mark in panel.marks:
+        changes: dict[str, Any] = {}
+        for item in fields(mark):
+            value = getattr(mark, item.name)
+            if item.name in ("x", "left", "right") and panel.x.scale == "logit":
+                changes[item.name] = np.where((value > 0) & (value < 1), value, np.nan)
+            elif item.name in ("y", "ys", "low", "high") and panel.y.scale == "logit":
+                changes[item.name] = np.clip(value, low, high)
+        marks.append(replace(mark, **changes))
+    return replace(panel, marks=tuple(marks))
 
 
 def runs(*arrays: NDArray[np.float64]) -> list[slice]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._optional import require
-from calibrant.drawing.layout import MARKERS, empty_corner, hill_span, runs, tick_span
+from calibrant.drawing.layout import MARKERS, empty_corner, fitted, hill_span, runs, tick_span
 from calibrant.drawing.marks import (
     Band,
     Bundle,
@@ -79,6 +79,7 @@ def draw(panel: Panel, ax: Any, *, theme: str | Theme | None = None) -> dict[str
     [[0.0, 0.0], [1.0, 1.0]]
     """
     _check_axes(ax)
+    panel = fitted(panel)
     chosen = _theme_of(ax) if theme is None else as_theme(theme)
     _set_axes(panel, ax)
     pen = _Pen(ax, panel, chosen)

@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.drawing.layout import empty_corner, hill_span, runs, tick_span
+from calibrant.drawing.layout import empty_corner, fitted, hill_span, runs, tick_span
 from calibrant.drawing.marks import (
     Band,
     Bundle,
@@ -66,6 +66,7 @@ def render(
     >>> render(Panel((line,), Axis("x", 0, 1), Axis("y", 0, 1)))[:39]
     '<svg xmlns="http://www.w3.org/2000/svg"'
     """
+    panel = fitted(panel)
     chosen = LIGHT if theme is None else as_theme(theme)
     text = "currentColor" if theme is None else chosen.ink
     sheet = _Sheet(panel, chosen, width, height)
