@@ -15,7 +15,8 @@ __all__ = ["DistinctValues", "RawSample", "distinct_values", "rate_interval", "r
 
 Floats = NDArray[np.float64]
 
-# A predictor is said to emit few values when there are at most so many, with so many rows each.
+# A predictor is said to emit few values when there are at most so many, half of them with so many
+# rows each: not when most predictions are 0 or 1 but for rounding.
 _FEW = 32
 _ROWS_EACH = 4
 # Values closer than this are one value written with float residue (1 - 0.8 and 0.2).
@@ -49,9 +50,9 @@ def distinct_values(sketch: Sketch, confidence: float) -> DistinctValues | None:
     """The values with their rates, or None when the predictor emits many."""
     p, counts = cell_predictions(sketch), sketch.counts.sum(axis=1)
     first = np.flatnonzero(np.diff(p, prepend=-1.0) > _SAME)
-    if first.size > _FEW or (first.size > 1 and sketch.n < _ROWS_EACH * first.size):
-        return None
     rows = np.add.reduceat(counts, first)
+    if first.size > _FEW or (first.size > 1 and np.median(rows) < _ROWS_EACH):
+        return None
     weights = np.add.reduceat(sketch.weights, first)
     squared = np.add.reduceat(sketch.squared_weights, first).sum(axis=1)
     total = weights.sum(axis=1)

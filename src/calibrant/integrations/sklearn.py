@@ -1,4 +1,4 @@
-"""SmoothECE where scikit-learn expects a scorer."""
+"""SmoothECE where scikit-learn expects a scorer, and its diagram where it expects a display."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 
 from calibrant.errors import InputError
 from calibrant.inputs.multiclass import confidence
+from calibrant.integrations.sklearn_display import ReliabilityDisplay
 from calibrant.measures.smooth_ece import smooth_ece
 
-__all__ = ["neg_smooth_ece"]
+__all__ = ["ReliabilityDisplay", "neg_smooth_ece"]
 
 
 def neg_smooth_ece(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:

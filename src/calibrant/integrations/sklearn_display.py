@@ -1,0 +1,193 @@
+"""The smooth reliability diagram under scikit-learn's Display contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
+from calibrant.errors import InputError
+
+__all__ = ["ReliabilityDisplay"]
+
+
+class ReliabilityDisplay:
+    """Smooth reliability diagram of a classifier, as scikit-learn's displays are used.
+
+    Make one with `from_estimator` or `from_predictions`; it is then in `ax_`.
+
+    Parameters
+    ----------
+    diagram : ReliabilityDiagram
+        The data.
+    estimator_name : str, optional
+        Written beside the curve.
+    pos_label : scalar, optional
+        The class whose probability is drawn.
+
+    Attributes
+    ----------
+    line_ : matplotlib.lines.Line2D
+        The curve.
+    ax_, figure_ : matplotlib Axes and Figure
+        What was drawn on.
+    artists_ : mapping of str to list of artists
+        Everything that was drawn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.model_selection import train_test_split
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    >>> display = ReliabilityDisplay.from_estimator(GaussianNB().fit(X_train, y_train), X_test, y_test)
+    >>> display.estimator_name, display.diagram
+    ('GaussianNB', ReliabilityDiagram(smECE 0.064, bandwidth=0.0637, n=143))
+    """
+
+    line_: Any
+    ax_: Any
+    figure_: Any
+    artists_: Any
+
+    def __init__(
+        self,
+        diagram: ReliabilityDiagram,
+        *,
+        estimator_name: str | None = None,
+        pos_label: Any = None,
+    ) -> None:
+        self.diagram = diagram
+        self.estimator_name = estimator_name
+        self.pos_label = pos_label
+
+    def plot(
+        self, *, ax: Any = None, name: str | None = None, ref_line: bool = True, **look: Any
+    ) -> ReliabilityDisplay:
+        """Draw the diagram.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            A new figure, if none is given.
+        name : str, optional
+            Instead of `estimator_name`.
+        ref_line : bool
+            Draw what a calibrated model would show, and the diagonal.
+        **look
+            As in `ReliabilityDiagram.panel`.
+        """
+        label = self.estimator_name if name is None else name
+        drawn = self.diagram.plot(ax, name=label or "", **look)
+        if not ref_line:
+            for key in ("diagonal", "consistency", "reference"):
+                for artist in drawn.artists.get(key, []):
+                    artist.remove()
+        self.ax_, self.figure_, self.artists_ = drawn.ax, drawn.figure, drawn.artists
+        self.line_ = drawn.artists["curve"][0]
+        return self
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        name: str | None = None,
+        ref_line: bool = True,
+        ax: Any = None,
+        seed: int = 0,
+        **look: Any,
+    ) -> ReliabilityDisplay:
+        """Draw a fitted binary classifier's predicted probabilities against `y`.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted classifier with `predict_proba`.
+        X, y : array
+            Features, and the true labels.
+        sample_weight : array, optional
+            Importance of each row.
+        pos_label : scalar, optional
+            The class to look at; by default the second of `estimator.classes_`.
+        name : str, optional
+            By default the class of the estimator.
+        ref_line, ax, **look
+            As in `plot`.
+        seed : int
+            Of the bands.
+        """
+        if not hasattr(estimator, "predict_proba"):
+            raise InputError(
+                f"`from_estimator` needs an estimator with `predict_proba`; "
+                f"{type(estimator).__name__} has none. Pass its probabilities to "
+                "`from_predictions`."
+            )
+        classes = np.asarray(estimator.classes_)
+        if classes.size != 2:
+            raise InputError(
+                f"a reliability diagram is of one event; the estimator has {classes.size} classes. "
+                "Take `calibrant.confidence(y, probs)` to `calibrant.reliability_diagram`."
+            )
+        wanted = classes[1] if pos_label is None else pos_label
+        column = np.flatnonzero(classes == wanted)
+        if column.size != 1:
+            raise InputError(
+                f"`pos_label` must be one of the estimator's classes, {classes.tolist()}; got "
+                f"{pos_label!r}."
+            )
+        y_prob = np.asarray(estimator.predict_proba(X))[:, column[0]]
+        return cls.from_predictions(
+            y,
+            y_prob,
+            sample_weight=sample_weight,
+            pos_label=wanted,
+            name=type(estimator).__name__ if name is None else name,
+            ref_line=ref_line,
+            ax=ax,
+            seed=seed,
+            **look,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any,
+        *,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        name: str | None = None,
+        ref_line: bool = True,
+        ax: Any = None,
+        seed: int = 0,
+        **look: Any,
+    ) -> ReliabilityDisplay:
+        """Draw predicted probabilities against true labels.
+
+        Parameters
+        ----------
+        y_true, y_prob : array
+            Labels, and probabilities of `pos_label`.
+        sample_weight : array, optional
+            Importance of each row.
+        pos_label : scalar, optional
+            The label of the event, where labels are not 0 and 1.
+        name : str, optional
+            Written beside the curve.
+        ref_line, ax, **look
+            As in `plot`.
+        seed : int
+            Of the bands.
+        """
+        diagram = reliability_diagram(
+            y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, seed=seed
+        )
+        display = cls(diagram, estimator_name=name, pos_label=pos_label)
+        return display.plot(ax=ax, ref_line=ref_line, **look)
