@@ -1,4 +1,5 @@
-"""The sweep behind the weak calibration error, and the witness function that attains it.
+"""Loops along a chain of sorted predictions: the sweep behind the weak calibration error, the witness
+function that attains it, and the linear system behind the loss gap.
 
 The dual of sup E[r w] over functions w that change by at most d_i from one point to the next and stay
 within [-1, 1] is total-variation smoothing of the cumulative residual A with an L1 loss:
@@ -173,3 +174,28 @@ def witness(const double[::1] cumulative, const double[::1] gaps, const double[:
                 w[i] = w[i + 1] - (gaps[i] if cumulative[i] < flow[i] else -gaps[i])
             w[i] = min(max(w[i], -1.0), 1.0)
     free(ranges)
+
+
+def solve_chain(const double[::1] own, const double[::1] coupling, const double[::1] b, double[::1] x):
+    """Solve (diag(own) + Laplacian of a chain with these couplings) x = b, all coefficients positive.
+
+    Eliminating a node leaves its neighbour with more of its own: nothing is ever subtracted, so the
+    solution is accurate however stiff the chain.
+    """
+    cdef:
+        Py_ssize_t m = own.shape[0], i
+        double kept, share
+        double *weight = <double *>malloc(m * sizeof(double))
+    if weight == NULL:
+        raise MemoryError
+    with nogil:
+        weight[0], x[0] = own[0], b[0]
+        for i in range(1, m):
+            share = coupling[i - 1] / (coupling[i - 1] + weight[i - 1])
+            kept = share * weight[i - 1]
+            weight[i] = own[i] + kept
+            x[i] = b[i] + share * x[i - 1]
+        x[m - 1] /= weight[m - 1]
+        for i in range(m - 2, -1, -1):
+            x[i] = (x[i] + coupling[i] * x[i + 1]) / (weight[i] + coupling[i])
+    free(weight)

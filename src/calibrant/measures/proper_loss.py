@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import CalibrationError, InputError
 from calibrant.inputs.pairs import InputOptions
+from calibrant.measures._lipschitz import solve_chain
 from calibrant.measures.record import Record
 from calibrant.sketch.atoms import Atoms, as_atoms
 
@@ -190,18 +191,12 @@ class _Problem:
         return whole
 
     def _newton(self, curvature: Floats, ratio: Floats, toward: Floats) -> Floats:
-        from scipy.linalg import solveh_banded
-
         m = self.s.size
+        own = curvature + ratio[:m] + ratio[m : 2 * m]
         coupling = ratio[2 * m : 3 * m - 1] + ratio[3 * m - 1 :]
-        banded = np.zeros((2, m))
-        banded[1] = curvature + ratio[:m] + ratio[m : 2 * m]
-        banded[1, 1:] += coupling
-        banded[1, :-1] += coupling
-        banded[0, 1:] = -coupling
-        if m == 1:
-            return np.asarray(toward / banded[1])
-        return np.asarray(solveh_banded(banded, toward, check_finite=False))
+        move = np.empty_like(own)
+        solve_chain(own, coupling, toward, move)
+        return move
 
 
 def _room(value: Floats, move: Floats) -> float:
