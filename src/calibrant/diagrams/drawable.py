@@ -29,6 +29,8 @@ Floats = NDArray[np.float64]
 
 # A chart carries its data as text: enough points for a smooth curve, and no more.
 CHART_POINTS = 96
+# Finer than a printer, and a file of some tens of kilobytes.
+SAVED_POINTS = 320
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +136,7 @@ class Diagram(ABC):
         from calibrant.drawing.matplotlib import draw
 
         colors = as_theme(theme)
-        picture = self.panel(**look)
+        picture = self.panel(**look).thinned(SAVED_POINTS)
         figure, axes = new_figure(theme=colors, width=width, caller=f"{type(self).__name__}.save")
         draw(picture, axes[0, 0], theme=colors)
         return save(figure, path, dpi=dpi)

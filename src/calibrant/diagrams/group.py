@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.diagrams.drawable import CHART_POINTS, Diagram, Drawn, require_choice
+from calibrant.diagrams.drawable import CHART_POINTS, SAVED_POINTS, Diagram, Drawn, require_choice
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.drawing.marks import Mark, Panel
 from calibrant.drawing.themes import Theme, as_theme
@@ -103,7 +103,7 @@ class Diagrams(Mapping[str, Diagram]):
         chosen = None if theme is None else as_theme(theme)
         across, down = self._shape(columns)
         axes = new_axes(down, across, caller="Diagrams.plot_grid", theme=chosen)
-        return self._draw_grid(axes, chosen, look)
+        return self._draw_grid(axes, chosen, self._panels(look))
 
     def save(
         self,
@@ -126,9 +126,10 @@ class Diagrams(Mapping[str, Diagram]):
         inches = 4.2 * across**0.75 if width is None else width
         figure, axes = new_figure(down, across, theme=colors, width=inches, caller="Diagrams.save")
         if layout == "grid":
-            self._draw_grid(axes, colors, look)
+            panels = [panel.thinned(SAVED_POINTS) for panel in self._panels(look)]
+            self._draw_grid(axes, colors, panels)
         else:
-            draw(self.panel(**look), axes[0, 0], theme=colors)
+            draw(self.panel(**look).thinned(SAVED_POINTS), axes[0, 0], theme=colors)
         return save(figure, path, dpi=dpi)
 
     def chart(
@@ -181,13 +182,13 @@ class Diagrams(Mapping[str, Diagram]):
         return across, -(-len(self) // across)
 
     def _draw_grid(
-        self, axes: Any, theme: Theme | None, look: Mapping[str, Any]
+        self, axes: Any, theme: Theme | None, panels: Sequence[Panel]
     ) -> dict[str, Drawn]:
         from calibrant.drawing.matplotlib import draw
 
         drawn = {}
         flat = list(axes.flat)
-        for ax, name, panel in zip(flat, self, self._panels(look), strict=False):
+        for ax, name, panel in zip(flat, self, panels, strict=False):
             drawn[name] = Drawn(ax, ax.figure, draw(panel, ax, theme=theme))
             ax.label_outer()
         for ax in flat[len(self) :]:

@@ -53,7 +53,7 @@ def new_figure(
         figsize=(width, rows * panel), layout="constrained", facecolor=theme.paper
     )
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-    size = float(np.clip(2.55 * panel, 7.0, 18.0))
+    size = float(np.clip(2.55 * panel, 6.0, 26.0))
     for ax in axes.flat:
         ax.set_box_aspect(1)
         _dress(ax, theme, size)

@@ -69,14 +69,14 @@ def empty_corner(panel: Panel, width: float, height: float) -> tuple[Side, float
     offset : float
         Distance from that edge, clear of the strokes and the densities there.
     """
-    taken = {"top": 0, "bottom": 0}
+    above, below = _clearance(panel, "top", width), _clearance(panel, "bottom", width)
+    top, bottom = 0, 0
     for mark in panel.marks:
         for x, y in _outline(mark):
             across, up = panel.x.fraction(x), panel.y.fraction(y)
-            taken["top"] += int(np.sum((across < width) & (up > 1 - height - 0.06)))
-            taken["bottom"] += int(np.sum((across > 1 - width) & (up < height + 0.06)))
-    side: Side = "bottom" if taken["bottom"] < taken["top"] else "top"
-    return side, _clearance(panel, side, width)
+            top += int(np.sum((across < width) & (up > 1 - above - height - 0.02)))
+            bottom += int(np.sum((across > 1 - width) & (up < below + height + 0.02)))
+    return ("bottom", below) if bottom < top else ("top", above)
 
 
 def _clearance(panel: Panel, side: Side, width: float) -> float:

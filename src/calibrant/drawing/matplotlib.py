@@ -5,7 +5,7 @@ Every property is set on the artist itself: no style sheet, no `rcParams`, no `p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -30,6 +30,8 @@ from calibrant.errors import InputError
 
 __all__ = ["draw"]
 
+# The axes of a picture in a column are about this many inches wide; widths and text are for that.
+_USUAL_SIDE = 3.2
 _DASHES = {"solid": "-", "dashed": (0, (4, 2.2)), "dotted": (0, (1, 1.6))}
 
 
@@ -44,7 +46,7 @@ class _Pen:
         self.panel = panel
         self.theme = theme
         self.colors = series_colors(panel, theme)
-        self.scale = float(np.clip(side / 3.2, 0.45, 2.4))
+        self.scale = float(np.clip(side / _USUAL_SIDE, 0.4, 3.0))
 
     def color(self, mark: Mark) -> str:
         return color_of(mark, self.colors, self.theme)
@@ -92,7 +94,7 @@ def draw(panel: Panel, ax: Any, *, theme: str | Theme | None = None) -> dict[str
     if panel.notes:
         artists["note"] = [_write_notes(pen)]
     if panel.legend:
-        artists["legend"] = [_write_legend(pen, artists)]
+        artists["legend"] = [_write_legend(pen)]
     return artists
 
 
@@ -302,16 +304,19 @@ def _(mark: Steps, pen: _Pen) -> list[Any]:
 
 
 def _text_size(pen: _Pen) -> float:
-    return 8.6 * float(np.clip(pen.scale, 0.75, 2.0))
+    return 8.6 * float(np.clip(pen.scale, 0.62, 3.0))
+
+
+def _text_box(pen: _Pen, lines: Sequence[str], size: float) -> tuple[float, float]:
+    """Width and height that the lines take, in fractions of the panel."""
+    inches = _USUAL_SIDE * pen.scale
+    width = max(map(len, lines)) * 0.55 * size / 72 / inches
+    return min(width + 0.05, 0.9), len(lines) * 1.4 * size / 72 / inches
 
 
 def _write_notes(pen: _Pen) -> Any:
     size = _text_size(pen)
-    longest = max(len(line) for note in pen.panel.notes for line in note.split("\n"))
-    inches = 3.2 * pen.scale
-    width = min(longest * 0.55 * size / 72 / inches + 0.05, 0.9)
-    height = len(pen.panel.notes) * 1.5 * size / 72 / inches
-    side, offset = empty_corner(pen.panel, width, height)
+    side, offset = empty_corner(pen.panel, *_text_box(pen, pen.panel.notes, size))
     left = side == "top"
     return pen.ax.text(
         0.04 if left else 0.96,
@@ -327,7 +332,7 @@ def _write_notes(pen: _Pen) -> Any:
     )
 
 
-def _write_legend(pen: _Pen, artists: Mapping[str, list[Any]]) -> Any:
+def _write_legend(pen: _Pen) -> Any:
     lines = require("matplotlib.lines", caller="plot")
     names = pen.panel.series()
     handles = [
@@ -344,15 +349,22 @@ def _write_legend(pen: _Pen, artists: Mapping[str, list[Any]]) -> Any:
         for name, text in pen.panel.legend.items()
         if name in pen.colors
     ]
-    side, offset = empty_corner(pen.panel, 0.6, 0.08 * len(handles))
+    size = _text_size(pen) * 0.92
+    width, height = _text_box(pen, [handle.get_label() for handle in handles], size)
+    side, offset = empty_corner(pen.panel, min(width + 0.14, 0.95), height)
     legend = pen.ax.legend(
         handles=handles,
-        frameon=False,
-        fontsize=_text_size(pen) * 0.95,
+        fontsize=size,
         labelcolor=pen.theme.ink,
         loc="upper left" if side == "top" else "lower right",
         borderaxespad=0.2,
+        borderpad=0.2,
+        labelspacing=0.35,
+        handlelength=1.6,
         bbox_to_anchor=(0.02, 1 - offset) if side == "top" else (0.98, offset),
+        facecolor=pen.theme.paper,
+        edgecolor="none",
+        framealpha=0.7,
     )
     legend.set_zorder(6)
     return legend
