@@ -11,7 +11,7 @@ from calibrant.cli.text import printable
 
 __all__ = ["Column", "decimal", "p_text", "show_table"]
 
-PIPE_WIDTH = 1000
+CALLER = "the calibrant command"
 GAP = 2
 NARROWEST_NAME, WIDEST_NAME, LONGEST_NAME = 8, 60, 200
 
@@ -28,37 +28,43 @@ class Column:
 
 def show_table(columns: Sequence[Column], *, caption: str = "") -> None:
     """Print the columns side by side on standard output."""
-    console = require("rich.console", caller="the calibrant command").Console(
-        highlight=False,
-        markup=False,
-        emoji=False,
-        width=None if sys.stdout.isatty() else PIPE_WIDTH,
+    if sys.stdout.isatty():
+        _show_on_terminal(columns, caption)
+        return
+    cells = [[column.heading, *_fitted_cells(column, WIDEST_NAME)] for column in columns]
+    widths = [max(map(len, column)) for column in cells]
+    for row in zip(*cells, strict=True):
+        padded = (
+            f"{cell:<{width}}" if column.is_name or column is columns[-1] else f"{cell:>{width}}"
+            for cell, width, column in zip(row, widths, columns, strict=True)
+        )
+        print((" " * GAP).join(padded).rstrip())
+
+
+def _show_on_terminal(columns: Sequence[Column], caption: str) -> None:
+    console = require("rich.console", caller=CALLER).Console(
+        highlight=False, markup=False, emoji=False
     )
-    text = require("rich.text", caller="the calibrant command").Text
-    table = require("rich.table", caller="the calibrant command").Table(
+    text = require("rich.text", caller=CALLER).Text
+    table = require("rich.table", caller=CALLER).Table(
         box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold"
     )
-    names = [column for column in columns if column.is_name]
+    names = sum(column.is_name for column in columns)
     used = sum(_width(column) + GAP for column in columns if not column.is_name) - GAP
-    room = (console.width - used) // max(len(names), 1) - GAP
+    room = (console.width - used) // max(names, 1) - GAP
     room = min(max(room, NARROWEST_NAME), WIDEST_NAME)
-    cells = []
+    rows = []
     for column in columns:
         table.add_column(
-            text(printable(column.heading, room) if column.is_name else column.heading),
+            text(_fitted(column.heading, room) if column.is_name else column.heading),
             justify="left" if column.is_name or column is columns[-1] else "right",
             no_wrap=True,
         )
-        shown = [_fitted(c, room) for c in column.cells] if column.is_name else column.cells
+        shown = _fitted_cells(column, room)
         styles = column.styles or [""] * len(shown)
-        cells.append([text(cell, style=style) for cell, style in zip(shown, styles, strict=True)])
-    for row in zip(*cells, strict=True):
+        rows.append([text(cell, style=style) for cell, style in zip(shown, styles, strict=True)])
+    for row in zip(*rows, strict=True):
         table.add_row(*row)
-    if not sys.stdout.isatty():
-        with console.capture() as printed:
-            console.print(table)
-        print("\n".join(line.rstrip() for line in printed.get().splitlines()))
-        return
     console.print(table)
     if caption:
         console.print(text(caption, style="dim"))
@@ -88,6 +94,10 @@ def p_text(p: float) -> str:
     if p >= 0.995:
         return "1"
     return "<.001" if p < 0.001 else f"{p:.3f}"[1:] if p < 0.1 else f"{p:.2f}"[1:]
+
+
+def _fitted_cells(column: Column, room: int) -> list[str]:
+    return [_fitted(cell, room) if column.is_name else cell for cell in column.cells]
 
 
 def _fitted(name: str, room: int) -> str:

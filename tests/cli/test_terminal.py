@@ -1,0 +1,209 @@
+"""The command in a real (pseudo-)terminal of 80 columns: colours, progress, questions, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+pty = pytest.importorskip("pty")
+fcntl = pytest.importorskip("fcntl")
+termios = pytest.importorskip("termios")
+
+COMMAND = [sys.executable, "-m", "calibrant"]
+SGR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Terminal:
+    """A process whose three streams are one pseudo-terminal, unless `stdin` says otherwise."""
+
+    def __init__(
+        self, command: Sequence[str | Path], *, stdin: int | None = None, **variables: str
+    ) -> None:
+        self.ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")}
+
+        def own_terminal() -> None:
+            os.setsid()
+            fcntl.ioctl(1, termios.TIOCSCTTY, 0)
+
+        self.process = subprocess.Popen(
+            [str(word) for word in command],
+            stdin=theirs if stdin is None else stdin,
+            stdout=theirs,
+            stderr=theirs,
+            preexec_fn=own_terminal,
+            env={**environment, "TERM": "xterm-256color", **variables},
+        )
+        os.close(theirs)
+        self.seen = ""
+
+    def read_until(self, text: str | None, seconds: float = 60.0) -> str:
+        """Read until the text appears, or, for None, until the process has closed the terminal."""
+        end = time.monotonic() + seconds
+        while text is None or text not in self.seen:
+            if not select.select([self.ours], [], [], max(end - time.monotonic(), 0))[0]:
+                raise AssertionError(f"{text!r} did not appear in {self.seen!r}")
+            try:
+                piece = os.read(self.ours, 65536)
+            except OSError:  # Linux says so when the other side is closed
+                piece = b""
+            if not piece:
+                assert text is None, self.seen
+                break
+            self.seen += piece.decode()
+        return self.seen
+
+    def type(self, keys: str) -> None:
+        """Press these keys."""
+        os.write(self.ours, keys.encode())
+
+    def finish(self) -> tuple[int, str]:
+        """The exit code and all that was shown."""
+        self.read_until(None)
+        os.close(self.ours)
+        return self.process.wait(60), self.seen.replace("\r\n", "\n")
+
+
+def test_the_table_fits_and_has_colours(parquet) -> None:
+    code, shown = Terminal([*COMMAND, "assess", parquet, "--by", "model"]).finish()
+    assert code == 0, shown
+    assert "\x1b[1;31mmiscalibrated" in shown
+    assert "floor: if calibrated" in shown
+    assert "%  " not in shown  # a bar would flash by
+    assert max(len(line) for line in SGR.sub("", shown).splitlines()) <= 80
+
+
+def test_long_and_hostile_names_fit_too(tmp_path) -> None:
+    draw = np.random.default_rng(0)
+    names = ["a very long name of a model " * 9, "\x1b]0;owned\x07", "\u202eback", "模型" * 30]
+    columns = {
+        "p": draw.random(80),
+        "y": draw.integers(0, 2, 80),
+        "\x1b[31mgroup": np.array(names)[np.arange(80) % 4],
+    }
+    path = tmp_path / "x.parquet"
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    code, shown = Terminal([*COMMAND, "assess", path, "--by", "\x1b[31mgroup"]).finish()
+    assert code == 0, shown
+    plain = SGR.sub("", shown)
+    assert all(c.isprintable() or c == "\n" for c in plain), plain
+    assert "\\x1b]0;" in plain
+
+
+def test_a_bar_on_a_terminal_and_none_in_a_pipe(parquet) -> None:
+    at_once = (
+        "import calibrant.sources.progress as p; p.QUIET_SECONDS = 0.0; "
+        "from calibrant.cli import main; main()"
+    )
+    words = [sys.executable, "-c", at_once, "assess", parquet]
+    code, shown = Terminal(words).finish()
+    assert code == 0, shown
+    assert re.search(r"\[#+\] 100%  400 rows  [\d.]+k? rows/s", shown)
+    piped = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=True)
+    assert "rows/s" not in piped.stdout + piped.stderr
+    assert "\x1b" not in piped.stdout + piped.stderr
+
+
+def test_an_error_is_one_message_that_fits(tmp_path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("p,y\n40,0\n70,1\n")
+    code, shown = Terminal([*COMMAND, "assess", path]).finish()
+    assert code == 2
+    assert shown.count("Error") == 1
+    assert "`--percent`" in shown
+    assert "Traceback" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_it_asks_which_column_is_meant(tmp_path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("a,b,c\n" + "0.2,0.3,0\n0.7,0.4,1\n" * 20)
+    terminal = Terminal([*COMMAND, "assess", path])
+    assert "has the columns 'a', 'b', 'c'" in terminal.read_until("holds the predictions?")
+    terminal.type("d\n")
+    terminal.read_until("There is no column 'd'")
+    terminal.type("b\n")
+    terminal.read_until("holds the outcomes?")
+    terminal.type("c\n")
+    code, shown = terminal.finish()
+    assert code == 0, shown
+    assert "predictions from column 'b' and outcomes from 'c'" in shown
+
+
+def test_ctrl_c_leaves_nothing_half_written(tmp_path) -> None:
+    reading, writing = os.pipe()
+    target, temporary = tmp_path / "sketch.json", tmp_path / "temporary"
+    target.write_text("before")
+    temporary.mkdir()
+    words = [*COMMAND, "scan", "-", "-o", target]
+    terminal = Terminal(words, stdin=reading, TMPDIR=str(temporary))
+    os.close(reading)
+    os.write(writing, b"p,y\n0.5,1\n")
+    while not list(temporary.rglob("standard input")):
+        time.sleep(0.05)
+    terminal.type("\x03")
+    code, shown = terminal.finish()
+    os.close(writing)
+    assert code == 130, shown
+    assert "Interrupted" in shown
+    assert "Traceback" not in shown
+    assert target.read_text() == "before"
+    assert sorted(os.listdir(tmp_path)) == ["sketch.json", "temporary"]
+    assert os.listdir(temporary) == []
+
+
+def test_an_interrupt_while_a_page_is_written(tmp_path, parquet) -> None:
+    slow = (
+        "import time, calibrant.reporting.html as h; "
+        "h.Report.save = lambda self, path: (path.write_text('half'), print('now', flush=True), "
+        "time.sleep(60)); from calibrant.cli import main; main()"
+    )
+    words = [sys.executable, "-c", slow, "report", parquet, "-o", tmp_path / "r.html"]
+    process = subprocess.Popen(
+        list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"now\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"Interrupted" in err
+    assert os.listdir(tmp_path) == ["preds.parquet"]
+
+
+def test_completion_and_the_module(tmp_path) -> None:
+    environment = {
+        **os.environ,
+        "_CALIBRANT_COMPLETE": "complete_bash",
+        "COMP_WORDS": "calibrant ass",
+    }
+    environment["COMP_CWORD"] = "1"
+    code = "from calibrant.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["assess"]
+    done = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("calibrant 0.")
+
+
+def test_a_reader_that_has_seen_enough(parquet) -> None:
+    command = f"{sys.executable} -m calibrant assess {parquet} --by model,day | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+    assert "Error" not in done.stderr
