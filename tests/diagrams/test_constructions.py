@@ -13,6 +13,7 @@ from sklearn.metrics import brier_score_loss
 from calibrant.diagrams.binned import binned_diagram
 from calibrant.diagrams.cumulative import cumulative_diagram
 from calibrant.diagrams.isotonic import isotonic_diagram
+from calibrant.measures.binned import binned_ece
 from calibrant.sketch.table import Sketch
 
 
@@ -27,7 +28,7 @@ def test_bins_have_the_means_of_their_rows(rows) -> None:
     y, p = rows
     diagram = binned_diagram(y, p, bins=10)
     for k in range(10):
-        inside = (p >= k / 10) & ((p < (k + 1) / 10) | (k == 9))
+        inside = (p <= (k + 1) / 10) & ((p > k / 10) | (k == 0))
         assert diagram.rows[k] == inside.sum()
         assert diagram.rate[k] == pytest.approx(y[inside].mean())
         assert diagram.prediction[k] == pytest.approx(p[inside].mean())
@@ -35,18 +36,26 @@ def test_bins_have_the_means_of_their_rows(rows) -> None:
     assert diagram.ece == pytest.approx(np.sum(share * np.abs(diagram.rate - diagram.prediction)))
 
 
-def test_edges_belong_to_the_bin_on_their_right_and_one_to_the_last() -> None:
+def test_edges_belong_to_the_bin_on_their_left_and_zero_to_the_first() -> None:
     p = np.array([0.0, 0.1, 0.29, 0.3, 1 - 0.8, 0.7, 1.0])
     diagram = binned_diagram(np.array([0, 1, 0, 1, 0, 1, 1]), p, bins=10)
-    assert diagram.rows.astype(int).tolist() == [1, 1, 2, 1, 0, 0, 0, 1, 0, 1]
+    assert diagram.rows.astype(int).tolist() == [2, 1, 2, 0, 0, 0, 1, 0, 0, 1]
     assert np.isnan(diagram.rate[4])
+
+
+@pytest.mark.parametrize("strategy", ["width", "mass"])
+@pytest.mark.parametrize("bins", [1, 10, 15, 40])
+def test_the_error_is_that_of_the_measure(rows, strategy, bins) -> None:
+    y, p = rows
+    diagram = binned_diagram(y, p, bins=bins, strategy=strategy)
+    assert diagram.ece == pytest.approx(binned_ece(y, p, bins=bins, binning=strategy), abs=1e-14)
 
 
 def test_equal_mass_bins_do_not_split_ties() -> None:
     p = np.repeat([0.1, 0.2, 0.3, 0.9], [10, 10, 70, 10])
     diagram = binned_diagram(np.arange(100) % 2, p, bins=4, strategy="mass")
     assert diagram.rows.sum() == 100
-    assert set(diagram.rows.astype(int)) <= {10, 20, 70, 80, 90}
+    assert diagram.rows.astype(int).tolist() == [20, 70, 10]
     even = binned_diagram(np.arange(100) % 2, np.arange(100) / 99, bins=4, strategy="mass")
     assert even.rows.astype(int).tolist() == [25, 25, 25, 25]
 
@@ -55,7 +64,7 @@ def test_cross_validation_is_leave_one_out(rows) -> None:
     y, p = rows
     diagram = binned_diagram(y, p)
     for bins in (1, 7, 20):
-        place = np.minimum((p * bins).astype(int), bins - 1)
+        place = np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], p)
         loss = 0.0
         for k in range(y.size):
             others = (place == place[k]) & (np.arange(y.size) != k)

@@ -27,8 +27,6 @@ __all__ = ["BinnedDiagram", "binned_diagram"]
 Floats = NDArray[np.float64]
 
 _MOST_BINS = 100
-# A prediction this close under an edge is that edge, written with float residue (1 - 0.8 and 0.2).
-_RESIDUE = 1e-12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,11 +36,11 @@ class BinnedDiagram(Diagram):
     Attributes
     ----------
     edges : float64[b + 1]
-        Bin k holds edges[k] ≤ p < edges[k + 1]; the last one holds p = 1 too.
+        Bin k holds edges[k] < p ≤ edges[k + 1]; the first one holds p = 0 too.
     prediction, rate : float64[b]
         Mean prediction and share of events.
     rows : float64[b]
-        Rows in the bin (their weight, where rows have weights).
+        Rows in the bin (the effective number, where rows have weights).
     band : Bounds
         Interval for the true rate in each bin (Jeffreys).
     consistency : Bounds
@@ -217,20 +215,32 @@ def _require_bins(bins: int | str) -> int:
 
 
 def _edges(atoms: Atoms, bins: int, strategy: str) -> Floats:
+    """Edges of the bins of `calibrant.measures.binned_ece`, so that both give the same ECE."""
     if strategy == "width":
-        return np.arange(bins + 1) / bins
-    reached = np.cumsum(atoms.mass.sum(axis=1)) / atoms.total
-    cuts = np.searchsorted(reached, np.arange(1, bins) / bins - 1e-12)
-    cuts = np.unique(cuts[cuts < atoms.p.size - 1])
-    return np.concatenate([[0.0], (atoms.p[cuts] + atoms.p[cuts + 1]) / 2, [1.0]])
+        return np.linspace(0.0, 1.0, bins + 1)
+    mass = atoms.mass.sum(axis=1)
+    middle = (np.cumsum(mass) - 0.5 * mass) / atoms.total
+    last = np.flatnonzero(np.diff(np.minimum(middle * bins, bins - 1).astype(np.int64)))
+    return np.concatenate([[0.0], (atoms.p[last] + atoms.p[last + 1]) / 2, [1.0]])
 
 
-def _sums(atoms: Atoms, edges: Floats) -> NDArray[np.float64]:
+def _place(atoms: Atoms, edges: Floats) -> NDArray[np.intp]:
+    return np.searchsorted(edges[1:-1], atoms.p)
+
+
+def _sums(atoms: Atoms, edges: Floats) -> Floats:
     """Weight, events and predictions per bin."""
-    place = np.searchsorted(edges[1:-1], atoms.p + _RESIDUE, side="right")
-    weight = atoms.mass.sum(axis=1)
+    place, weight = _place(atoms, edges), atoms.mass.sum(axis=1)
     layers = (weight, atoms.mass[:, 1], weight * atoms.p)
     return np.stack([np.bincount(place, layer, minlength=edges.size - 1) for layer in layers])
+
+
+def _effective_rows(atoms: Atoms, edges: Floats, weight: Floats) -> Floats:
+    """Rows per bin, or as many equal ones as have the variance of the weighted ones there."""
+    if atoms.squared is None:
+        return weight
+    squared = np.bincount(_place(atoms, edges), atoms.squared, minlength=edges.size - 1)
+    return np.divide(weight**2, squared, out=np.zeros_like(weight), where=squared > 0)
 
 
 def _left_out_loss(atoms: Atoms, edges: Floats) -> float:
@@ -256,7 +266,7 @@ def _filled(
     safe = np.where(used, weight, 1.0)
     rate = np.where(used, events / safe, np.nan)
     mean = np.where(used, predictions / safe, np.nan)
-    trials = weight * atoms.n / atoms.total
+    trials = _effective_rows(atoms, edges, weight)
     return BinnedDiagram(
         edges=edges,
         prediction=mean,

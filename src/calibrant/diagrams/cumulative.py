@@ -14,6 +14,7 @@ from calibrant.drawing.axes import Axis
 from calibrant.drawing.marks import Band, Line, Mark, Panel, Trail
 from calibrant.inference.interval import require_confidence
 from calibrant.inputs.pairs import InputOptions
+from calibrant.measures.cumulative import cumulative_differences
 from calibrant.sketch.atoms import Atoms, as_atoms
 
 __all__ = ["CumulativeDiagram", "cumulative_diagram"]
@@ -43,6 +44,8 @@ class CumulativeDiagram(Diagram):
         ECCE-MAD, the largest |difference|.
     range : float
         ECCE-R, the largest difference less the smallest.
+    p_value : float
+        How often calibrated predictions have an ECCE-R as large.
     """
 
     fraction: Floats
@@ -51,6 +54,7 @@ class CumulativeDiagram(Diagram):
     consistency: Bounds
     largest: float
     range: float
+    p_value: float
     confidence: float
     n: int
 
@@ -79,6 +83,7 @@ class CumulativeDiagram(Diagram):
                 "kind": "cumulative",
                 "ecce_mad": self.largest,
                 "ecce_range": self.range,
+                "p_value": self.p_value,
                 "confidence": self.confidence,
                 "n": self.n,
                 "curve": self.columns(),
@@ -158,6 +163,7 @@ def cumulative_diagram(
 
     require_confidence(confidence)
     atoms = as_atoms(y_true, y_prob, **options)
+    found = cumulative_differences(atoms)
     weight = atoms.mass.sum(axis=1)
     reached, difference = _from_zero(weight), _from_zero(-atoms.residuals)
     spread = np.sqrt(_from_zero(_variances(atoms, weight))) / atoms.total
@@ -167,8 +173,9 @@ def cumulative_diagram(
         difference=difference,
         prediction=np.append(0.0, atoms.p),
         consistency=Bounds(-reach, reach),
-        largest=float(np.abs(difference).max()),
-        range=float(difference.max() - difference.min()),
+        largest=found.mad,
+        range=found.range,
+        p_value=found.range_p_value,
         confidence=confidence,
         n=atoms.n,
     )
@@ -180,6 +187,6 @@ def _from_zero(steps: Floats) -> Floats:
 
 def _variances(atoms: Atoms, weight: Floats) -> Floats:
     """Variance of the outcomes at each atom, were they drawn from the predictions."""
-    unit = atoms.total / atoms.n
-    variances: Floats = unit * weight * atoms.p * (1 - atoms.p)
+    squared = weight if atoms.squared is None else atoms.squared
+    variances: Floats = squared * atoms.p * (1 - atoms.p)
     return variances

@@ -20,6 +20,7 @@ from calibrant.drawing.marks import Band, Line, Mark, Panel, Ticks, Trail
 from calibrant.inference.interval import require_confidence
 from calibrant.inference.resampling import cell_predictions, consistency_events
 from calibrant.inputs.pairs import InputOptions
+from calibrant.measures.isotonic import corp_decomposition
 from calibrant.sketch.atoms import as_atoms
 from calibrant.sketch.table import Sketch, as_sketch
 
@@ -206,13 +207,8 @@ def isotonic_diagram(
     sketch = as_sketch(y_true, y_prob, **options)
     atoms = as_atoms(y_true, y_prob, **options)
     weight = atoms.mass.sum(axis=1)
-    rate = atoms.mass[:, 1] / weight
-    fitted = _isotonic(rate, weight)
-    overall = float(atoms.mass[:, 1].sum() / atoms.total)
-    noise = rate * (1 - rate)  # within an atom, the same in all three scores
-    score = float(np.sum(weight * ((atoms.p - rate) ** 2 + noise)) / atoms.total)
-    recalibrated = float(np.sum(weight * ((fitted - rate) ** 2 + noise)) / atoms.total)
-    constant = overall * (1 - overall)
+    fitted = _isotonic(atoms.mass[:, 1] / weight, weight)
+    parts = corp_decomposition(atoms)
     at, band = _consistency(sketch, confidence, resamples, seed)
     return IsotonicDiagram(
         prediction=atoms.p,
@@ -220,9 +216,9 @@ def isotonic_diagram(
         rows=weight,
         consistency_at=at,
         consistency=band,
-        miscalibration=score - recalibrated,
-        discrimination=constant - recalibrated,
-        uncertainty=constant,
+        miscalibration=parts.miscalibration,
+        discrimination=parts.discrimination,
+        uncertainty=parts.uncertainty,
         confidence=confidence,
         resamples=resamples,
         seed=seed,
