@@ -9,37 +9,25 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.diagrams.bands import Bounds, resampled_calibrated, resampled_regression
+from calibrant.diagrams.bands import Bounds
+from calibrant.diagrams.computing import computed
 from calibrant.diagrams.curve import (
-    Mesh,
     Region,
-    absolute_integral,
-    fine_curves,
-    mesh_of,
-    regions_of,
-    rows_nearby,
-    sampled,
 )
-from calibrant.diagrams.drawable import Diagram, plain, require_count
-from calibrant.diagrams.part import part_of
+from calibrant.diagrams.drawable import Diagram, plain
 from calibrant.diagrams.smooth_panel import Truth, smooth_panel
-from calibrant.diagrams.values import DistinctValues, RawSample, distinct_values, raw_sample
+from calibrant.diagrams.values import DistinctValues, RawSample
 from calibrant.drawing.marks import Panel
-from calibrant.errors import InputError
-from calibrant.inference.interval import Interval, interval, require_confidence
+from calibrant.inference.interval import Interval
 from calibrant.inputs.pairs import InputOptions
 from calibrant.inputs.scales import Scale
 from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
 from calibrant.sketch.table import DEFAULT_NODES, Sketch, as_sketch
-from calibrant.smoothing.curves import SmoothCurves
 
 __all__ = ["ReliabilityDiagram", "reliability_diagram"]
 
 Floats = NDArray[np.float64]
 
-# The curve is shown where so many rows lie within a bandwidth (a tenth of all, when there are few).
-_LEAST_ROWS = 5
-_TICKS = 200
 # Scales other than the probabilities have long grids, of which the rows use a small part.
 _NODES_ON_A_LONG_SCALE = 1 << 20
 # The slider of a chart: bandwidths at these powers of √2 around the diagram's own.
@@ -162,15 +150,15 @@ class ReliabilityDiagram(Diagram):
 
     def at(self, bandwidth: float, *, resamples: int | None = None) -> ReliabilityDiagram:
         """The diagram of the same rows at another bandwidth."""
-        return _diagram(
+        fields = computed(
             self.sketch,
-            None,
             bandwidth=bandwidth,
             confidence=self.confidence,
             resamples=self.resamples if resamples is None else resamples,
             curves=len(self.resampled),
             seed=self.seed,
         )
+        return ReliabilityDiagram(**fields)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The curves, by name."""
@@ -354,7 +342,7 @@ def reliability_diagram(
         scale = found.scale if isinstance(scale, str) else scale
     nodes = DEFAULT_NODES if found is None else _NODES_ON_A_LONG_SCALE
     sketch = as_sketch(y_true, y_prob, scale=scale, nodes=nodes, **options)
-    return _diagram(
+    fields = computed(
         sketch,
         found,
         bandwidth=bandwidth,
@@ -363,97 +351,4 @@ def reliability_diagram(
         curves=curves,
         seed=seed,
     )
-
-
-def _diagram(
-    sketch: Sketch,
-    found: SmoothECE | None,
-    *,
-    bandwidth: float | None,
-    confidence: float,
-    resamples: int,
-    curves: int,
-    seed: int,
-) -> ReliabilityDiagram:
-    _require_settings(confidence, resamples, curves)
-    result = smooth_ece_result(sketch, bandwidth=bandwidth) if found is None else found
-    part = part_of(sketch, result.bandwidth)
-    mesh = mesh_of(part, result.bandwidth)
-    fine = fine_curves(part, mesh)
-    seen = sampled(fine, mesh)
-    rows = rows_nearby(part, seen.position, mesh.bandwidth / part.scale.length)
-    shown = rows >= np.clip(sketch.n // 10, 1, _LEAST_ROWS)
-    prediction = part.scale.prediction(fine.position)
-    bands = _bands(part, seen, shown, mesh, confidence, resamples, curves, seed)
-    return ReliabilityDiagram(
-        grid=np.array(part.scale.prediction(seen.position)),
-        regression=seen.regression,
-        smoothed_predictions=seen.smoothed_predictions,
-        density=seen.density,
-        density_negative=seen.density - seen.events,
-        density_positive=seen.events,
-        rows=rows,
-        shown=shown,
-        **bands,
-        smooth_ece=result,
-        interval=_interval(sketch, part, result, confidence, seed) if bandwidth is None else None,
-        ece=absolute_integral(fine.events - prediction * fine.density),
-        ece_guarantee=float(np.sqrt(2 / np.pi) * mesh.bandwidth * sketch.scale.steepness),
-        bandwidth=mesh.bandwidth,
-        regions=regions_of(fine, prediction),
-        raw=raw_sample(sketch, _TICKS, seed=seed),
-        values=distinct_values(sketch, confidence),
-        confidence=confidence,
-        resamples=resamples,
-        seed=seed,
-        sketch=sketch,
-    )
-
-
-def _interval(
-    sketch: Sketch, part: Sketch, result: SmoothECE, confidence: float, seed: int
-) -> Interval:
-    everything = part if part.n == sketch.n else sketch
-    return interval(everything, result.value, confidence=confidence, seed=seed)
-
-
-def _bands(
-    sketch: Sketch,
-    seen: SmoothCurves,
-    shown: NDArray[np.bool_],
-    mesh: Mesh,
-    confidence: float,
-    resamples: int,
-    curves: int,
-    seed: int,
-) -> dict[str, Any]:
-    """Bands of the shown part of the curve, and the first few resampled curves."""
-    if resamples == 0:
-        nothing = Bounds(np.full(shown.size, np.nan), np.full(shown.size, np.nan))
-        kept = np.empty((0, shown.size))
-        return {
-            "band": nothing,
-            "simultaneous": nothing,
-            "consistency": nothing,
-            "resampled": kept,
-        }
-    center = np.where(shown, seen.regression, np.nan)
-    reference = np.where(shown, seen.smoothed_predictions, np.nan)
-    drawn = resampled_regression(sketch, center, mesh, resamples, seed=seed)
-    calibrated = resampled_calibrated(sketch, reference, mesh, resamples, seed=seed)
-    return {
-        "band": drawn.pointwise(confidence),
-        "simultaneous": drawn.simultaneous(confidence),
-        "consistency": calibrated.pointwise(confidence),
-        "resampled": np.clip(drawn.curves[:curves], 0.0, 1.0),
-    }
-
-
-def _require_settings(confidence: float, resamples: int, curves: int) -> None:
-    require_confidence(confidence)
-    require_count("resamples", resamples)
-    require_count("curves", curves)
-    if curves > resamples:
-        raise InputError(
-            f"`curves` are kept from the resamples, so there are at most {resamples}; got {curves}."
-        )
+    return ReliabilityDiagram(**fields)

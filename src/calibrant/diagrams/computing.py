@@ -1,0 +1,140 @@
+"""From a sketch to the curves, bands and numbers of a smooth reliability diagram."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.diagrams.bands import Bounds, resampled_calibrated, resampled_regression
+from calibrant.diagrams.curve import (
+    Mesh,
+    absolute_integral,
+    fine_curves,
+    mesh_of,
+    regions_of,
+    rows_nearby,
+    sampled,
+)
+from calibrant.diagrams.drawable import require_count
+from calibrant.diagrams.part import part_of
+from calibrant.diagrams.values import distinct_values, raw_sample
+from calibrant.errors import InputError
+from calibrant.inference.interval import Interval, interval, require_confidence
+from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
+from calibrant.sketch.table import Sketch
+from calibrant.smoothing.curves import SmoothCurves
+
+__all__ = ["computed"]
+
+# The curve is shown where so many rows lie within a bandwidth (a tenth of all, when there are few).
+_LEAST_ROWS = 5
+_TICKS = 200
+
+
+def computed(
+    sketch: Sketch,
+    found: SmoothECE | None = None,
+    *,
+    bandwidth: float | None,
+    confidence: float,
+    resamples: int,
+    curves: int,
+    seed: int,
+) -> dict[str, Any]:
+    """The fields of a ReliabilityDiagram, by name.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        The rows.
+    found : SmoothECE, optional
+        Their number, where it is known from the arrays themselves.
+    bandwidth, confidence, resamples, curves, seed
+        As in `reliability_diagram`.
+    """
+    _require_settings(confidence, resamples, curves)
+    result = smooth_ece_result(sketch, bandwidth=bandwidth) if found is None else found
+    part = part_of(sketch, result.bandwidth)
+    mesh = mesh_of(part, result.bandwidth)
+    fine = fine_curves(part, mesh)
+    seen = sampled(fine, mesh)
+    rows = rows_nearby(part, seen.position, mesh.bandwidth / part.scale.length)
+    shown = rows >= np.clip(sketch.n // 10, 1, _LEAST_ROWS)
+    prediction = part.scale.prediction(fine.position)
+    bands = _bands(part, seen, shown, mesh, confidence, resamples, curves, seed)
+    return {
+        "grid": np.array(part.scale.prediction(seen.position)),
+        "regression": seen.regression,
+        "smoothed_predictions": seen.smoothed_predictions,
+        "density": seen.density,
+        "density_negative": seen.density - seen.events,
+        "density_positive": seen.events,
+        "rows": rows,
+        "shown": shown,
+        **bands,
+        "smooth_ece": result,
+        "interval": _interval(sketch, part, result, confidence, seed)
+        if bandwidth is None
+        else None,
+        "ece": absolute_integral(fine.events - prediction * fine.density),
+        "ece_guarantee": float(np.sqrt(2 / np.pi) * mesh.bandwidth * sketch.scale.steepness),
+        "bandwidth": mesh.bandwidth,
+        "regions": regions_of(fine, prediction),
+        "raw": raw_sample(sketch, _TICKS, seed=seed),
+        "values": distinct_values(sketch, confidence),
+        "confidence": confidence,
+        "resamples": resamples,
+        "seed": seed,
+        "sketch": sketch,
+    }
+
+
+def _interval(
+    sketch: Sketch, part: Sketch, result: SmoothECE, confidence: float, seed: int
+) -> Interval:
+    everything = part if part.n == sketch.n else sketch
+    return interval(everything, result.value, confidence=confidence, seed=seed)
+
+
+def _bands(
+    sketch: Sketch,
+    seen: SmoothCurves,
+    shown: NDArray[np.bool_],
+    mesh: Mesh,
+    confidence: float,
+    resamples: int,
+    curves: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Bands of the shown part of the curve, and the first few resampled curves."""
+    if resamples == 0:
+        nothing = Bounds(np.full(shown.size, np.nan), np.full(shown.size, np.nan))
+        kept = np.empty((0, shown.size))
+        return {
+            "band": nothing,
+            "simultaneous": nothing,
+            "consistency": nothing,
+            "resampled": kept,
+        }
+    center = np.where(shown, seen.regression, np.nan)
+    reference = np.where(shown, seen.smoothed_predictions, np.nan)
+    drawn = resampled_regression(sketch, center, mesh, resamples, seed=seed)
+    calibrated = resampled_calibrated(sketch, reference, mesh, resamples, seed=seed)
+    return {
+        "band": drawn.pointwise(confidence),
+        "simultaneous": drawn.simultaneous(confidence),
+        "consistency": calibrated.pointwise(confidence),
+        "resampled": np.clip(drawn.curves[:curves], 0.0, 1.0),
+    }
+
+
+def _require_settings(confidence: float, resamples: int, curves: int) -> None:
+    require_confidence(confidence)
+    require_count("resamples", resamples)
+    require_count("curves", curves)
+    if curves > resamples:
+        raise InputError(
+            f"`curves` are kept from the resamples, so there are at most {resamples}; got {curves}."
+        )
