@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import singledispatch
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -110,9 +111,8 @@ def _pieces(mark: Trail) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]
     weight = np.clip((mark.weight[:-1] + mark.weight[1:]) / 2, 0, 1)
     whole = np.isfinite(points[:-1] + points[1:]).all(axis=1) & np.isfinite(weight)
     level = np.where(whole, np.rint(weight * _WIDTHS), -1)
-    starts = np.flatnonzero(np.diff(level, prepend=-2))
-    ends = np.append(starts[1:], level.size)
-    kept = [(a, b) for a, b in zip(starts, ends, strict=True) if level[a] >= 0]
+    edges = np.flatnonzero(np.diff(level, prepend=-2, append=-2))
+    kept = [(a, b) for a, b in pairwise(edges) if level[a] >= 0]
     return [points[a : b + 1] for a, b in kept], np.array([level[a] / _WIDTHS for a, _ in kept])
 
 
