@@ -64,7 +64,7 @@ test-all: test $(HEAVY)/.installed
 	done
 	PATH="$(CURDIR)/$(HEAVY)/bin:$$PATH" $(HEAVY)/bin/python -m pytest -q -m heavy
 	PATH="$(CURDIR)/$(HEAVY)/bin:$$PATH" PYTHONPATH=docs $(HEAVY)/bin/python -m pytest -q docs \
-		-k "engines or torch"
+		-k "engines or torch or same"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

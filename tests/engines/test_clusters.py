@@ -64,7 +64,6 @@ spark = (
     SparkSession.builder.master("local-cluster[2,1,1024]")
     .config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "4")
     .config("spark.sql.files.maxPartitionBytes", "1m")
-    .config("spark.network.timeout", "20s").config("spark.executor.heartbeatInterval", "2s")
     .getOrCreate()
 )
 # One row in fifty sleeps for a moment, so that there is a middle in which to kill.
