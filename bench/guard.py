@@ -79,6 +79,21 @@ def _fill_classes() -> None:
     fill_classes(probs, labels, 10, *tables)
 
 
+def _lay_cells() -> None:
+    from calibrant import Sketch
+    from calibrant.smoothing.nodes import masses_of
+
+    p, y = _rows()
+    masses_of(Sketch.from_arrays(y, p))
+
+
+def _pool() -> None:
+    from calibrant.measures._pooling import pooled
+
+    p, y = _rows()
+    pooled(np.ascontiguousarray(y[np.argsort(p)], dtype=np.float64), np.ones(ROWS))
+
+
 def _weak_calibration() -> None:
     from calibrant.measures.weak import weak_calibration_error
 
@@ -99,6 +114,8 @@ LOOPS: dict[str, tuple[str, Callable[[], None]]] = {
     "fill, weighted": ("_fill", _fill_weights),
     "residuals on a finer grid": ("_fill", _spread),
     "fill, one class": ("_fill", _fill_classes),
+    "cells onto nodes": ("_nodes", _lay_cells),
+    "isotonic regression": ("_pooling", _pool),
     "weak calibration error": ("_lipschitz", _weak_calibration),
     "Laplace kernel error": ("_laplace", _laplace),
 }
