@@ -89,7 +89,11 @@ def assess(
     ] = False,
     json: Json = False,
 ) -> None:  # fmt: skip
-    """Measure calibration: interval, noise floor, test and verdict, a line per model or group."""
+    """Measure calibration, a line per model or group.
+
+    SmoothECE with its interval, the noise floor of calibrated predictions, the p-value of calibration,
+    observed over expected events, and a verdict.
+    """
     from calibrant.cli.assessing import run_assess
 
     run_assess(files, reading, grouping, measuring, fail_above, require_below, details, json)
@@ -138,7 +142,10 @@ def report(
         ),
     ] = "report.html",
 ) -> None:
-    """Write one page that says everything, to be opened offline or mailed."""
+    """Write one page that says everything.
+
+    It is a single file: it opens offline, and can be mailed.
+    """
     import shlex
     import sys
 
@@ -165,7 +172,10 @@ def scan(
                metavar="FILE"),
     ] = None,
 ) -> None:  # fmt: skip
-    """Read files once and keep their sketch: small, mergeable, enough for everything else."""
+    """Read files once and keep their sketch.
+
+    A sketch is small, adds up with others, and is enough for every other command.
+    """
     from calibrant.cli.sketching import run_scan
 
     run_scan(files, reading, grouping, scale, output, checkpoint)
@@ -226,7 +236,7 @@ def recalibrate(
                metavar="MAP"),
     ] = None,
 ) -> None:  # fmt: skip
-    """Learn a map that repairs predictions, or apply one to a file."""
+    """Learn a map that repairs predictions, or apply one."""
     from calibrant.cli.recalibrating import run_apply, run_fit
 
     if apply is None:
@@ -253,7 +263,10 @@ def sql(
         option("Of the warehouse. [duckdb]", section=OUTPUT),
     ] = "duckdb",
 ) -> None:
-    """Print the query that makes a sketch inside a warehouse; `calibrant assess` reads its result."""
+    """Print a query that makes a sketch in a warehouse.
+
+    Save its result as Parquet or CSV: `calibrant assess` and the others read it.
+    """
     from calibrant.sources.sql import query
 
     typer.echo(query(table, prob, label, Grouping(by=by).columns, dialect, weight=weight))
@@ -266,7 +279,10 @@ def demo(
         option("Folder to write into. [demo]", "--output", "-o", section=OUTPUT, metavar="FOLDER"),
     ] = "demo",
 ) -> None:
-    """Train two classifiers on real data and assess, draw and report their predictions."""
+    """Assess, draw and report two real classifiers.
+
+    Trains a naive Bayes and a logistic regression on data that ships with scikit-learn.
+    """
     from calibrant.cli.demonstration import run_demo
 
     run_demo(output)

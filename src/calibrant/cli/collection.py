@@ -48,7 +48,7 @@ def run_datasets(name: str | None, output: str | None, json: bool) -> None:
             [
                 Column("name", [source.name for source in sources], is_name=True),
                 Column("rows", [f"{source.rows:,}" for source in sources]),
-                Column("what it is", [source.title for source in sources], is_name=True),
+                Column("what it is", [source.title for source in sources], is_prose=True),
             ]
         )
         note("`calibrant datasets NAME` tells more; `-o FILE` fetches it.")

@@ -25,7 +25,9 @@ class SectionedCommand(TyperCommand):
             record = parameter.get_help_record(ctx)
             if record is not None:
                 panel = getattr(parameter, "rich_help_panel", None)
-                kind = "Arguments" if parameter.param_type_name == "argument" else "Other options"
+                kind = "Other options"
+                if parameter.param_type_name == "argument":
+                    kind, record = "Arguments", (parameter.metavar or record[0], record[1])
                 sections.setdefault(panel or kind, []).append(record)
         for heading in sorted(sections, key=lambda name: name == "Other options"):
             with formatter.section(heading):

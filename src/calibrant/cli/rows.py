@@ -71,7 +71,13 @@ def _names(file: DataFile) -> list[str]:
     if not head.strip():
         raise InputError(f"{file.path} must not be empty; it has no lines.")
     if file.format == "csv":
-        return next(csv.reader(io.StringIO(head, newline=""), delimiter=_delimiter(file)))
+        names = next(csv.reader(io.StringIO(head, newline=""), delimiter=_delimiter(file)))
+        if len(names) == 1 and set(names[0]) & {";", "\t", "|"}:
+            raise InputError(
+                f"{file.path} must separate its columns by commas (by tabs, if it ends in .tsv); its "
+                f"first line is {names[0][:60]!r}. Save it again with commas."
+            )
+        return names
     return list(dict.fromkeys(name for row in _peeked(file, head) for name in row))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from calibrant._optional import require
 from calibrant.cli.text import printable
@@ -18,25 +18,52 @@ NARROWEST_NAME, WIDEST_NAME, LONGEST_NAME = 8, 60, 200
 
 @dataclass(frozen=True)
 class Column:
-    """A heading and the cells under it; names give way when the terminal is narrow."""
+    """A heading and the cells under it; names and prose give way when the terminal is narrow."""
 
     heading: str
     cells: Sequence[str]
     is_name: bool = False
+    is_prose: bool = False
     styles: Sequence[str] | None = None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it comes from data, and may be cut."""
+        return self.is_name or self.is_prose
+
+    @property
+    def width(self) -> int:
+        """Of the longest cell."""
+        return max(map(len, (self.heading, *self.cells)))
+
+    def printable(self) -> Column:
+        """The column without control characters."""
+        if not self.is_text:
+            return self
+        cells = [printable(cell, LONGEST_NAME) for cell in self.cells]
+        return replace(self, heading=printable(self.heading, LONGEST_NAME), cells=cells)
+
+    def fitted(self, room: int) -> Column:
+        """The column in so many cells: names lose their middle, prose its end."""
+        if not self.is_text:
+            return self
+        cut = printable if self.is_prose else _without_middle
+        return replace(
+            self, heading=cut(self.heading, room), cells=[cut(cell, room) for cell in self.cells]
+        )
 
 
 def show_table(columns: Sequence[Column], *, caption: str = "") -> None:
     """Print the columns side by side on standard output."""
+    columns = [column.printable() for column in columns]
     if sys.stdout.isatty():
         _show_on_terminal(columns, caption)
         return
-    cells = [[column.heading, *_fitted_cells(column, WIDEST_NAME)] for column in columns]
-    widths = [max(map(len, column)) for column in cells]
-    for row in zip(*cells, strict=True):
+    columns = [column.fitted(WIDEST_NAME) if column.is_name else column for column in columns]
+    for row in zip(*((column.heading, *column.cells) for column in columns), strict=True):
         padded = (
-            f"{cell:<{width}}" if column.is_name or column is columns[-1] else f"{cell:>{width}}"
-            for cell, width, column in zip(row, widths, columns, strict=True)
+            f"{cell:<{column.width}}" if _is_left(column, columns) else f"{cell:>{column.width}}"
+            for cell, column in zip(row, columns, strict=True)
         )
         print((" " * GAP).join(padded).rstrip())
 
@@ -49,25 +76,60 @@ def _show_on_terminal(columns: Sequence[Column], caption: str) -> None:
     table = require("rich.table", caller=CALLER).Table(
         box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold"
     )
-    names = sum(column.is_name for column in columns)
-    used = sum(_width(column) + GAP for column in columns if not column.is_name) - GAP
-    room = (console.width - used) // max(names, 1) - GAP
-    room = min(max(room, NARROWEST_NAME), WIDEST_NAME)
-    rows = []
+    columns = _fitting(columns, console.width)
     for column in columns:
-        table.add_column(
-            text(_fitted(column.heading, room) if column.is_name else column.heading),
-            justify="left" if column.is_name or column is columns[-1] else "right",
-            no_wrap=True,
-        )
-        shown = _fitted_cells(column, room)
-        styles = column.styles or [""] * len(shown)
-        rows.append([text(cell, style=style) for cell, style in zip(shown, styles, strict=True)])
-    for row in zip(*rows, strict=True):
-        table.add_row(*row)
+        justify = "left" if _is_left(column, columns) else "right"
+        table.add_column(text(column.heading), justify=justify, no_wrap=True)
+    for place, row in enumerate(zip(*(column.cells for column in columns), strict=True)):
+        styles = [column.styles[place] if column.styles else "" for column in columns]
+        table.add_row(*(text(cell, style=style) for cell, style in zip(row, styles, strict=True)))
     console.print(table)
     if caption:
         console.print(text(caption, style="dim"))
+
+
+def _is_left(column: Column, columns: Sequence[Column]) -> bool:
+    return column.is_text or column is columns[-1]
+
+
+def _fitting(columns: Sequence[Column], width: int) -> list[Column]:
+    """The columns in so many cells: numbers get what they need, names and prose share the rest."""
+    gaps = GAP * (len(columns) - 1)
+    if sum(column.width for column in columns) + gaps > width:
+        columns = [_distinguished(column) for column in columns]
+    rooms = [min(column.width, WIDEST_NAME) for column in columns]
+    texts = [place for place, column in enumerate(columns) if column.is_text]
+    while texts and sum(rooms) + gaps > width:
+        longest = max(texts, key=lambda place: rooms[place])
+        if rooms[longest] <= NARROWEST_NAME:
+            break
+        rooms[longest] -= 1
+    return [column.fitted(room) for column, room in zip(columns, rooms, strict=True)]
+
+
+def _distinguished(column: Column) -> Column:
+    """Names without what all have: `model-8B-chat`, `model-70B-chat` become `…8B…`, `…70B…`."""
+    if not column.is_name or len(set(column.cells)) < 2:
+        return column
+    start = _common_words(column.cells)
+    rest = [name[start:] for name in column.cells]
+    end = _common_words([name[::-1] for name in rest])
+    before, after = "…" if start else "", "…" if end else ""
+    return replace(column, cells=[f"{before}{name[: len(name) - end]}{after}" for name in rest])
+
+
+def _common_words(names: Sequence[str]) -> int:
+    """How many characters all names begin with, up to the end of a word."""
+    shortest = min(map(len, names))
+    same = next((k for k in range(shortest) if len({name[k] for name in names}) > 1), shortest)
+    while same and names[0][same - 1].isalnum():
+        same -= 1
+    return same
+
+
+def _without_middle(name: str, room: int) -> str:
+    head = (room - 1) // 2
+    return name if len(name) <= room else f"{name[:head]}…{name[head + 1 - room :]}"
 
 
 def decimal(value: float) -> str:
@@ -94,20 +156,3 @@ def p_text(p: float) -> str:
     if p >= 0.995:
         return "1"
     return "<.001" if p < 0.001 else f"{p:.3f}"[1:] if p < 0.1 else f"{p:.2f}"[1:]
-
-
-def _fitted_cells(column: Column, room: int) -> list[str]:
-    return [_fitted(cell, room) if column.is_name else cell for cell in column.cells]
-
-
-def _fitted(name: str, room: int) -> str:
-    """The name without its middle, where names differ least."""
-    name = printable(name, LONGEST_NAME)
-    if len(name) <= room:
-        return name
-    head = (room - 1) // 2
-    return f"{name[:head]}…{name[head + 1 - room :]}"
-
-
-def _width(column: Column) -> int:
-    return max(map(len, (column.heading, *column.cells)))
