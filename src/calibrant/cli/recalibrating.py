@@ -70,6 +70,8 @@ def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: s
     prob = choose_predictions(present, data[0].path, reading, present)
     if len(prob) != 1:
         raise InputError("a map is applied to one column of predictions; give `--prob` once.")
+    if not reading.prob:
+        note(f"Reading predictions from column {printable(prob[0])!r}.")
     name = f"{prob[0]}_recalibrated"
     if name in present:
         raise InputError(
