@@ -169,6 +169,18 @@ def test_small_multiples_share_their_axes(diagram) -> None:
     assert len(hidden) == 1
 
 
+def test_different_quantities_do_not_share_axes(diagram) -> None:
+    y, p = _rows()
+    mixed = Diagrams({"smooth": diagram, "sums": cumulative_diagram(y, p)})
+    with pytest.raises(InputError, match="side by side"):
+        mixed.plot(ax=Figure().subplots())
+    drawn = mixed.plot_grid()
+    limits = [each.ax.get_ylim() for each in drawn.values()]
+    assert limits[0] == (-0.08, 1.08)
+    assert limits[1][1] < 0.5
+    assert all(each.ax.get_ylabel() for each in drawn.values())
+
+
 def test_groups_of_sketches(tmp_path) -> None:
     groups = Sketches(
         {

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._optional import require
 from calibrant.drawing.axes import Axis, AxisScale
 from calibrant.drawing.marks import Panel
 from calibrant.drawing.themes import Theme, as_theme
@@ -69,6 +70,8 @@ class Diagram(ABC):
         """The columns as a data frame: "pandas", "polars", "pyarrow" or another narwhals backend."""
         import narwhals as nw
 
+        if isinstance(backend, str):
+            require(backend, caller=f"{type(self).__name__}.to_frame")
         return nw.from_dict(self.columns(), backend=backend).to_native()
 
     def plot(self, ax: Any = None, *, theme: str | Theme | None = None, **look: Any) -> Drawn:

@@ -170,8 +170,11 @@ class Diagrams(Mapping[str, Diagram]):
         return diagram.panel(**{"name": name, **look}).thinned(CHART_POINTS)
 
     def _panels(self, look: Mapping[str, Any]) -> list[Panel]:
-        panels = [diagram.panel(**look) for diagram in self.values()]
-        return [replace(panel, title=name) for name, panel in zip(self, panels, strict=True)]
+        """One panel for each diagram, on the same axes where these mean the same."""
+        panels = [
+            replace(diagram.panel(**look), title=name) for name, diagram in self._diagrams.items()
+        ]
+        return _on_common_axes(panels) if _comparable(panels) else panels
 
     def _shape(self, columns: int | None) -> tuple[int, int]:
         if columns is None:
@@ -187,10 +190,14 @@ class Diagrams(Mapping[str, Diagram]):
         from calibrant.drawing.matplotlib import draw
 
         drawn = {}
-        flat = list(axes.flat)
+        flat, shared = list(axes.flat), _comparable(panels)
         for ax, name, panel in zip(flat, self, panels, strict=False):
             drawn[name] = Drawn(ax, ax.figure, draw(panel, ax, theme=theme))
-            ax.label_outer()
+            if shared and ax is not flat[0]:
+                ax.sharex(flat[0])
+                ax.sharey(flat[0])
+            if shared:
+                ax.label_outer()
         for ax in flat[len(self) :]:
             ax.set_visible(False)
         return drawn
@@ -203,7 +210,12 @@ def _overlaid(diagrams: Mapping[str, Diagram], reference: str, look: Mapping[str
     for name, diagram in diagrams.items():
         wanted = plainer if isinstance(diagram, ReliabilityDiagram) else dict(look)
         panels[name] = diagram.panel(**{**wanted, "name": name})
-    first = next(iter(panels.values()))
+    if not _comparable(list(panels.values())):
+        raise InputError(
+            "diagrams on one axis must show the same quantities; these do not. Draw them side by side "
+            'with `plot_grid()` or `save(..., layout="grid")`.'
+        )
+    first = _on_common_axes(list(panels.values()))[0]
     beneath: dict[str, Mark] = {}
     above: list[Mark] = []
     for name, panel in panels.items():
@@ -218,15 +230,28 @@ def _overlaid(diagrams: Mapping[str, Diagram], reference: str, look: Mapping[str
     above.sort(key=lambda mark: order.index(mark.key) if mark.key in order else len(order))
     names = {name: " · ".join(panel.notes[:2]) for name, panel in panels.items()}
     colors = {k: v for panel in panels.values() for k, v in panel.colors.items()}
-    low_x, high_x = min(p.x.low for p in panels.values()), max(p.x.high for p in panels.values())
-    low_y, high_y = min(p.y.low for p in panels.values()), max(p.y.high for p in panels.values())
     return Panel(
         (*beneath.values(), *above),
-        replace(first.x, low=low_x, high=high_x),
-        replace(first.y, low=low_y, high=high_y),
+        first.x,
+        first.y,
         legend=names,
         colors=colors,
     )
+
+
+def _comparable(panels: Sequence[Panel]) -> bool:
+    """Whether the axes of all panels mean the same."""
+    return len({(p.x.label, p.x.scale, p.y.label, p.y.scale) for p in panels}) == 1
+
+
+def _on_common_axes(panels: Sequence[Panel]) -> list[Panel]:
+    """The panels with limits that hold all of them."""
+    x, y = ([getattr(panel, side) for panel in panels] for side in "xy")
+    wide, tall = (
+        replace(axes[0], low=min(a.low for a in axes), high=max(a.high for a in axes))
+        for axes in (x, y)
+    )
+    return [replace(panel, x=wide, y=tall) for panel in panels]
 
 
 def _with_bandwidth(

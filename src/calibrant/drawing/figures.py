@@ -31,8 +31,6 @@ def new_axes(rows: int = 1, columns: int = 1, *, caller: str, theme: Theme | Non
         figsize=size,
         squeeze=False,
         layout="constrained",
-        sharex=True,
-        sharey=True,
     )
     for ax in axes.flat:
         ax.set_box_aspect(1)
@@ -52,7 +50,7 @@ def new_figure(
     figure = figures.Figure(
         figsize=(width, rows * panel), layout="constrained", facecolor=theme.paper
     )
-    axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    axes = figure.subplots(rows, columns, squeeze=False)
     size = float(np.clip(2.55 * panel, 6.0, 26.0))
     for ax in axes.flat:
         ax.set_box_aspect(1)

@@ -93,7 +93,7 @@ def _set_axes(panel: Panel, ax: Any) -> None:
         getattr(ax, f"set_{name}lim")(axis.low, axis.high)
         getattr(ax, f"set_{name}label")(axis.label)
     if panel.title:
-        ax.set_title(panel.title)
+        ax.title.set_text(panel.title)
 
 
 def _text_size(pen: Pen) -> float:
