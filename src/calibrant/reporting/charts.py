@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.diagrams.drawable import plain
 from calibrant.diagrams.group import Diagrams
-from calibrant.diagrams.smooth import ReliabilityDiagram
+from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.drawing.altair import Slider, chart
 from calibrant.drawing.marks import Band, Mark, Panel
 from calibrant.drawing.svg import render
@@ -39,6 +39,7 @@ STATIC_POINTS = 80
 WIDTH, HEIGHT = 560, 460
 SMALL = {"width": 380, "height": 320}
 POWERS = range(-4, 5)
+EXPLORE_NODES = 1 << 13
 
 _LIGHT = (LIGHT.paper, LIGHT.ink, LIGHT.neutral, LIGHT.faint, LIGHT.accent, *LIGHT.series)
 _DARK = (DARK.paper, DARK.ink, DARK.neutral, DARK.faint, DARK.accent, *DARK.series)
@@ -98,10 +99,16 @@ def main_spec(diagrams: Named, colors: Mapping[str, str]) -> Any:
 
 def explored(diagrams: Named, colors: Mapping[str, str]) -> tuple[Any, list[str]]:
     """A chart with a slider through bandwidths around each diagram's own, and what each step shows."""
+    coarse = {
+        name: d.sketch.rebin(min(d.sketch.nodes, EXPLORE_NODES)) for name, d in diagrams.items()
+    }
     panels, labels = [], []
     for power in POWERS:
         factor = 2.0 ** (power / 2)
-        each = {name: d.at(d.bandwidth * factor, resamples=0) for name, d in diagrams.items()}
+        each = {
+            name: reliability_diagram(coarse[name], bandwidth=d.bandwidth * factor, resamples=0)
+            for name, d in diagrams.items()
+        }
         panels.append(_plain_panel(each, colors))
         labels.append(_step(factor, each))
     slider = Slider("bandwidth", start=-POWERS.start)

@@ -24,7 +24,7 @@ __all__ = ["MOST_GROUPS", "GroupSummary", "Summary", "summarise"]
 
 MOST_GROUPS = 20
 FEWEST_ROWS = 2
-AFTER_RESAMPLES = 200
+RESAMPLES, AFTER_RESAMPLES = 400, 100
 SCHEMA = 1
 OTHER_MEASURES = (
     "binned_ece",
@@ -188,7 +188,7 @@ def _summary_of(
     return GroupSummary(
         name=name,
         assessment=found or assess(sketch, confidence=confidence, seed=seed),
-        diagram=reliability_diagram(sketch, confidence=confidence, seed=seed),
+        diagram=reliability_diagram(sketch, confidence=confidence, resamples=RESAMPLES, seed=seed),
         repair=repair,
         repaired_diagram=(
             None
