@@ -212,3 +212,14 @@ def test_it_reads_without_scripts(browser: Any, pages: Path) -> None:
     page.goto((pages / "one.html").as_uri())
     assert page.locator(".static svg").first.is_visible()
     assert "miscalibrated" in page.inner_text("#verdict")
+
+
+def test_fifty_groups_fit_and_open(browser: Any, tmp_path: Path) -> None:
+    groups = {}
+    for k in range(50):
+        rng = np.random.default_rng(k)
+        p = rng.random(2000)
+        groups[f"group {k}"] = cal.Sketch.from_arrays(rng.random(2000) < p, p)
+    path = cal.report(cal.Sketches(groups, by="user"), limit=50).save(tmp_path / "fifty.html")
+    assert path.stat().st_size < 3_000_000
+    assert Opened(browser, path).complaints == []

@@ -8,6 +8,7 @@ import pytest
 import calibrant as cal
 from calibrant.reporting.notes import notes_on
 from calibrant.reporting.repair import halves, repair_of
+from calibrant.reporting.wording import densest_half
 
 
 def test_halves_add_up_to_the_whole() -> None:
@@ -48,3 +49,13 @@ def test_notes_say_what_was_dropped() -> None:
 def test_notes_warn_of_few_events() -> None:
     sketch = cal.Sketch.from_arrays(np.arange(1000) < 5, np.linspace(0, 0.01, 1000))
     assert any("only 5 events" in note for note in notes_on(sketch))
+
+
+def test_half_of_the_error_lies_where_the_wording_says() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(20_000)
+    y = rng.random(20_000) < np.where(p > 0.6, p - 0.2, p - 0.01)
+    diagram = cal.reliability_diagram(y, p, resamples=0)
+    low, high = densest_half(diagram, diagram.regions[0])
+    assert 0.55 < low < high
+    assert high - low < 0.3

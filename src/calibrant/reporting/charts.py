@@ -20,12 +20,12 @@ __all__ = [
     "DARK_OF_LIGHT",
     "MOST_EXPLORED",
     "MOST_SHOWN",
-    "SMALL",
     "color_variable",
     "explored",
     "main_spec",
     "marked_panel",
     "overview",
+    "small_svg",
     "svg",
 ]
 
@@ -34,10 +34,9 @@ Named = Mapping[str, ReliabilityDiagram]
 MOST_SHOWN = 5
 MOST_EXPLORED = 3
 FEW_ENOUGH_FOR_BANDS = 3
-CHART_POINTS = 128
-STATIC_POINTS = 80
+CHART_POINTS, ALL_CHART_POINTS = 128, 1600
+STATIC_POINTS, SMALL_POINTS = 80, 40
 WIDTH, HEIGHT = 560, 460
-SMALL = {"width": 380, "height": 320}
 POWERS = range(-4, 5)
 EXPLORE_NODES = 1 << 13
 
@@ -82,10 +81,22 @@ def overview(diagrams: Named, colors: Mapping[str, str]) -> Panel:
     return replace(panel, marks=marks, notes=(), colors=dict(colors))
 
 
-def svg(panel: Panel, title: str, *, width: int = WIDTH, height: int = HEIGHT) -> str:
-    """The panel as SVG whose colours follow the theme of the page; the title is for those who hear."""
-    thin = replace(panel, legend={}, title=title).thinned(STATIC_POINTS)
-    drawn = render(thin, width=width, height=height)
+def svg(panel: Panel, title: str) -> str:
+    """The panel as SVG; the title is for those who hear the page."""
+    return _themed(panel.thinned(STATIC_POINTS), title, width=WIDTH, height=HEIGHT)
+
+
+def small_svg(diagram: ReliabilityDiagram, name: str, title: str) -> str:
+    """A marked diagram, small and without the strokes of single rows."""
+    panel = marked_panel(diagram, name)
+    marks = tuple(mark for mark in panel.marks if mark.key != "outcomes")
+    thin = replace(panel, marks=marks).thinned(SMALL_POINTS)
+    return _themed(thin, title, width=380, height=320)
+
+
+def _themed(panel: Panel, title: str, *, width: int, height: int) -> str:
+    """SVG whose colours are variables of the page's style sheet."""
+    drawn = render(replace(panel, legend={}, title=title), width=width, height=height)
     for color in DARK_OF_LIGHT:
         drawn = drawn.replace(f'"{color}"', f'"var({color_variable(color)})"')
     return drawn
@@ -93,7 +104,8 @@ def svg(panel: Panel, title: str, *, width: int = WIDTH, height: int = HEIGHT) -
 
 def main_spec(diagrams: Named, colors: Mapping[str, str]) -> Any:
     """The interactive overview: hover to read a curve."""
-    panel = overview(diagrams, colors).thinned(CHART_POINTS)
+    points = min(CHART_POINTS, ALL_CHART_POINTS // len(diagrams))
+    panel = overview(diagrams, colors).thinned(points)
     return packed(chart([panel], width=WIDTH, height=HEIGHT).to_dict(validate=False))
 
 

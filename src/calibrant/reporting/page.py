@@ -16,12 +16,11 @@ from calibrant.reporting.charts import (
     DARK_OF_LIGHT,
     MOST_EXPLORED,
     MOST_SHOWN,
-    SMALL,
     color_variable,
     explored,
     main_spec,
-    marked_panel,
     overview,
+    small_svg,
     svg,
 )
 from calibrant.reporting.summary import GroupSummary, Summary
@@ -81,12 +80,12 @@ def _legend(
 
 def _pictures(group: GroupSummary, several: bool, markup: Any) -> dict[str, Any]:
     """Small pictures of one group: with its regions marked, and before and after recalibration."""
-    own = markup(svg(marked_panel(group.diagram, group.name), _title(group.name), **SMALL))
+    own = markup(small_svg(group.diagram, group.name, _title(group.name)))
     repaired, after = group.repaired_diagram, ""
     if repaired is not None:
         title = _title(f"{group.name}, recalibrated")
-        after = markup(svg(marked_panel(repaired, group.name), title, **SMALL))
-    return {"marked": own if several else "", "before": own, "after": after}
+        after = markup(small_svg(repaired, group.name, title))
+    return {"marked": own if several else "", "before": "" if several else own, "after": after}
 
 
 def _title(name: str) -> str:

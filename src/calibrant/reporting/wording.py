@@ -5,14 +5,29 @@ from __future__ import annotations
 from math import isinf, isnan
 from typing import Literal
 
+import numpy as np
+
+from calibrant.diagrams.curve import Region
+from calibrant.diagrams.smooth import ReliabilityDiagram
 from calibrant.reporting.summary import GroupSummary
 
-__all__ = ["Level", "headline", "level_of", "meaning", "number", "p_text", "percent", "region_text"]
+__all__ = [
+    "Level",
+    "densest_half",
+    "headline",
+    "level_of",
+    "meaning",
+    "number",
+    "p_text",
+    "percent",
+    "region_text",
+]
 
 Level = Literal["bad", "unsure", "good"]
 
 SMALL, LARGE = 0.01, 0.05
 SMALL_SHARE = 0.1
+WIDE = 0.3
 
 
 def number(value: float) -> str:
@@ -108,10 +123,29 @@ def region_text(group: GroupSummary) -> list[str]:
     for region in group.diagram.regions:
         side = "too low" if region.gap > 0 else "too high"
         outcome = "more" if region.gap > 0 else "less"
-        digits = 2 if region.high - region.low >= 0.05 else 4
         said.append(
-            f"Predictions from {region.low:.{digits}f} to {region.high:.{digits}f} are {side} by "
+            f"Predictions from {_range(region.low, region.high)} are {side} by "
             f"{number(abs(region.gap))} on average: the event comes {outcome} often than they say. "
             f"This makes {percent(region.share)} of the error."
         )
+        if region.high - region.low >= WIDE:
+            low, high = densest_half(group.diagram, region)
+            said[-1] += f" Half of that comes from predictions of {_range(low, high)}."
     return said
+
+
+def _range(low: float, high: float) -> str:
+    digits = 2 if high - low >= 0.05 else 4
+    return f"{low:.{digits}f} to {high:.{digits}f}"
+
+
+def densest_half(diagram: ReliabilityDiagram, region: Region) -> tuple[float, float]:
+    """The shortest range of predictions that makes half of a region's part of the error."""
+    inside = (diagram.grid >= region.low) & (diagram.grid <= region.high)
+    grid = diagram.grid[inside]
+    gap = diagram.regression - diagram.smoothed_predictions
+    sums = np.cumsum(np.nan_to_num(np.abs(gap) * diagram.density)[inside])
+    ends = np.searchsorted(sums, np.concatenate([[0.0], sums[:-1]]) + sums[-1] / 2)
+    starts = np.flatnonzero(ends < grid.size)
+    first = starts[np.argmin(grid[ends[starts]] - grid[starts])]
+    return float(grid[first]), float(grid[ends[first]])
