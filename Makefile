@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 help:
 	@echo "make demo    measure and draw the calibration of two real classifiers"
 	@echo "make test    run the tests (under five minutes)"
-	@echo "make test-all    run the tests that need Spark, Dask, Ray, torch, PostgreSQL or a browser, too"
+	@echo "make test-all    run the tests that need Spark, Dask, Ray, torch, PostgreSQL or a browser"
 	@echo "make lint    ruff, mypy --strict, import-linter"
 	@echo "make docs    build the documentation site in site/"
 	@echo "make docs-test    run every example of the documentation, the README and the docstrings"
@@ -56,7 +56,7 @@ $(HEAVY)/.installed: pyproject.toml meson.build
 		--no-build-isolation -Cbuild-dir=build/heavy --editable ".[dev]"
 	touch $@
 
-test-all: test $(HEAVY)/.installed
+test-all: $(HEAVY)/.installed
 	@for package in $(DEBIAN_PACKAGES); do \
 		dpkg -s $$package > /dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && \
 		(apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -qq -y $$package) \
