@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -178,6 +180,44 @@ def test_metrics_draw_themselves():
     gap = (curves["event_rate"] - curves["prediction"]).abs() * curves["density"]
     area = torch.trapezoid(gap.nan_to_num(), curves["position"])
     assert area.item() == pytest.approx(curves["smooth_ece"].item(), rel=1e-3)
+    assert diagram.diagram().n == 400
+    assert diagram.plot() is not None
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (lambda: metrics.BinarySmoothECE(), "binary"),
+        (lambda: metrics.ReliabilityDiagram(), "binary"),
+        (lambda: metrics.MulticlassSmoothECE(5), "classes"),
+        (lambda: metrics.MulticlassSmoothECE(5, "top_label", nodes=256), "classes"),
+        (lambda: metrics.MulticlassSmoothECE(5, "classwise", nodes=256), "classes"),
+    ],
+)
+def test_what_every_metric_of_torchmetrics_does(make, shape):
+    """Pickles, clones, batches in any order, values per batch, resets, hashes, whatever the precision."""
+    preds, target = probabilities() if shape == "classes" else map(torch.tensor, rows(3000))
+    whole = make()
+    whole.update(preds, target)
+    expected = whole.sketches()
+    pieces = [(preds[k::4], target[k::4]) for k in range(4)]
+    parts = make()
+    for piece, (p, y) in enumerate(reversed(pieces)):
+        value = parts(p, y)
+        parts = pickle.loads(pickle.dumps(parts)) if piece % 2 else copy.deepcopy(parts)
+        alone = make()
+        alone.update(p, y)
+        assert str(value) == str(alone.compute())
+    assert parts.sketches() == expected
+    assert str(parts.compute()) == str(whole.compute()) == str(whole.compute())
+    before = hash(whole)
+    whole.reset()
+    assert int(whole.counts.sum()) == 0
+    whole.update(preds.float(), target)
+    assert isinstance(before, int)
+    assert whole.counts.dtype == torch.int64
+    assert not whole.is_differentiable
+    assert whole.higher_is_better is False
 
 
 BARE = """
