@@ -110,6 +110,15 @@ def test_thinning_keeps_the_ends(panel: Panel) -> None:
     assert thin.details["value"].size == thin.x.size
 
 
+def test_thinning_is_even_along_a_logit_axis(panel: Panel) -> None:
+    x = np.linspace(0, 1, 4097)
+    axis = Axis("x", 0.0005, 0.5, "logit")
+    (thin,) = replace(panel, x=axis, marks=(Line(key="curve", x=x, y=x),)).thinned(100).marks
+    assert isinstance(thin, Line)
+    assert thin.x[1] == x[1]  # the first points of the curve are far apart here
+    assert thin.x.size < 110
+
+
 def test_rows_are_short_numbers(panel: Panel) -> None:
     line = Line(key="curve", x=np.array([1 / 3]), y=np.array([2 / 3]))
     assert rows_of(line, panel) == [{"run": 0, "x": 0.33333, "y": 0.66667}]

@@ -158,17 +158,21 @@ class Panel:
 
     def thinned(self, most: int) -> Panel:
         """The panel with at most about `most` points to a curve."""
-        return replace(self, marks=tuple(thinned(mark, most) for mark in self.marks))
+        return replace(self, marks=tuple(thinned(mark, most, self.x) for mark in self.marks))
 
 
-def thinned(mark: Mark, most: int) -> Mark:
-    """A curve or an area with every so many of its points, both ends included."""
-    if not isinstance(mark, Line | Trail | Bundle | Band | Hill):
+def thinned(mark: Mark, most: int, axis: Axis) -> Mark:
+    """A curve or an area with about `most` points, even along the axis, both ends included."""
+    if not isinstance(mark, Line | Trail | Bundle | Band | Hill) or mark.x.size <= most + 1:
         return mark
-    step = -(-(mark.x.size - 1) // most)
-    if step <= 1:
+    place = np.flatnonzero(np.isfinite(axis.fraction(mark.x)))
+    if place.size == 0:
         return mark
-    keep = np.unique(np.append(np.arange(0, mark.x.size, step), mark.x.size - 1))
+    at = axis.fraction(mark.x[place])
+    even = np.searchsorted(at, np.linspace(at[0], at[-1], most + 1) - 1e-9)
+    keep = np.unique(
+        np.concatenate([[0], place[np.minimum(even, place.size - 1)], [mark.x.size - 1]])
+    )
     changes: dict[str, Any] = {}
     for item in fields(mark):
         value = getattr(mark, item.name)
