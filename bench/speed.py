@@ -58,11 +58,8 @@ def main() -> None:
         costs.header(sizes),
         costs.rows(measured, sizes),
         [
-            "float64 probabilities and int64 labels; the best of several calls in one process, "
-            "taken by turns with the plain sum of both arrays, the least that any measure can cost.",
-            "`× calibrant` compares what each package takes in units of the sum measured beside it, "
-            "so that a busy machine slows both.",
-            "Memory is the highest resident size during the first full call, less that before it.",
+            "float64 probabilities and int64 labels.",
+            *costs.NOTES,
             "scikit-learn gives a binned curve and no number; netcal, torchmetrics, probcal and "
             "calibre give the binned ECE with 15 bins; relplot and calibrant give SmoothECE.",
             *costs.better(measured, sizes),

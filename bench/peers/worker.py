@@ -42,10 +42,11 @@ def _sum_both(y: Any, p: Any) -> float:
     return float(p.sum()) + float(y.sum())
 
 
-def _seconds(call: Any, *arguments: Any) -> float:
-    start = time.perf_counter()
+def _seconds(call: Any, *arguments: Any) -> tuple[float, float]:
+    """By the clock, and of the processor (all threads together)."""
+    wall, processor = time.perf_counter(), time.process_time()
     call(*arguments)
-    return time.perf_counter() - start
+    return time.perf_counter() - wall, time.process_time() - processor
 
 
 def cost(peer: Peer, question: dict[str, Any]) -> dict[str, Any]:
@@ -60,7 +61,15 @@ def cost(peer: Peer, question: dict[str, Any]) -> dict[str, Any]:
     while len(times) < question["repeat"] and time.perf_counter() < until:
         sums.append(_seconds(_sum_both, y, p))
         times.append(_seconds(peer.measure, *prepared))
-    return {"seconds": min(times), "sum": min(sums), "megabytes": memory, "repeats": len(times)}
+    (seconds, cpu), (plain, plain_cpu) = np.min(times, axis=0), np.min(sums, axis=0)
+    return {
+        "seconds": seconds,
+        "cpu": cpu,
+        "sum": plain,
+        "sum cpu": plain_cpu,
+        "megabytes": memory,
+        "repeats": len(times),
+    }
 
 
 def values(peer: Peer, question: dict[str, Any]) -> dict[str, Any]:

@@ -30,17 +30,18 @@ def test_a_ragged_table_is_refused():
 
 
 def test_costs_are_told_in_times_and_where_a_peer_is_better():
-    own = {"seconds": 0.01, "sum": 0.005, "megabytes": 3.0, "version": "1"}
-    fast = {"seconds": 0.002, "sum": 0.005, "megabytes": 90.0, "version": "2"}
+    own = {"seconds": 0.01, "cpu": 0.02, "sum": 0.005, "sum cpu": 0.005, "megabytes": 3.0}
+    fast = {**own, "seconds": 0.002, "cpu": 0.002, "megabytes": 90.0, "version": "2"}
+    own["version"] = "1"
     measured = {
         "calibrant": {10_000_000: own},
         "probcal": {10_000_000: fast},
         "relplot": {10_000_000: {"none": "no answer in 300 s"}},
     }
     first, second, third, limit = costs.rows(measured, [10_000_000])
-    assert first[2:] == ["10 ms", "1", "2.0", "3.0"]
-    assert second[2:] == ["2 ms", "0.2", "0.4", "90.0"]
-    assert third[2:] == ["no answer in 300 s", "", "", ""]
+    assert first[2:] == ["10 ms", "20 ms", "1", "4.0", "3.0"]
+    assert second[2:] == ["2 ms", "2 ms", "0.1", "0.4", "90.0"]
+    assert third[2:] == ["no answer in 300 s", "", "", "", ""]
     assert limit[0] == "(physical limit)"
     assert costs.better(measured, [10_000_000])[0].endswith(": probcal.")
     assert costs.from_json({"a": {"10": {}}}) == {"a": {10: {}}}
