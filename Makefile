@@ -14,6 +14,7 @@ help:
 	@echo "make test    run the tests (under five minutes)"
 	@echo "make test-all    run the tests that need Spark, Dask, Ray, torch, PostgreSQL or a browser"
 	@echo "make lint    ruff, mypy --strict, import-linter"
+	@echo "make evidence    measure everything anew and write docs/evidence (an hour or two)"
 	@echo "make docs    build the documentation site in site/"
 	@echo "make docs-test    run every example of the documentation, the README and the docstrings"
 

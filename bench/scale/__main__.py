@@ -42,7 +42,7 @@ def table(grown: growth.Growth) -> pages.Table:
         [
             f"{size:,}",
             costs.seconds(own),
-            f"{own / size * 1e9:,.3g} ns",
+            costs.seconds(own / size),
             costs.seconds(least),
             f"{own / least:,.1f}",
         ]
@@ -98,6 +98,23 @@ def trillion(measured: growth.Constants) -> list[pages.Table | pages.Text]:
     ]
 
 
+def page(grown: list[growth.Growth], measured: growth.Constants, *, reduced: bool) -> pages.Page:
+    """Tables and pictures of what was measured."""
+    sections: list[pages.Table | pages.Figure | pages.Text] = []
+    for one in grown:
+        sections.append(table(one))
+        drawn = picture(one, pages.place(reduced))
+        sections.append(pages.Figure(f"Seconds against {one.what}", drawn))
+    return pages.Page(
+        "scale",
+        "From a thousand rows to a trillion",
+        "python -m bench.scale" + (" --reduced" if reduced else ""),
+        "Rows are drawn in blocks and never all in memory; after the pass nothing depends on them. "
+        "Times are those of the processor, all threads together.",
+        [*sections, *trillion(measured)],
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--reduced", action="store_true", help="to ten million rows, for CI")
@@ -112,19 +129,7 @@ def main() -> None:
     ]
     measured = growth.constants(grown[0])
     pages.save("scale", {"growth": [vars(one) for one in grown], "constants": vars(measured)})
-    sections: list[pages.Table | pages.Figure | pages.Text] = []
-    for one in grown:
-        sections.append(table(one))
-        sections.append(pages.Figure(f"Seconds against {one.what}", picture(one, folder)))
-    page = pages.Page(
-        "scale",
-        "From a thousand rows to a trillion",
-        "python -m bench.scale" + (" --reduced" if reduced else ""),
-        "Rows are drawn in blocks and never all in memory; after the pass nothing depends on them. Times "
-        "are those of the processor, all threads together.",
-        [*sections, *trillion(measured)],
-    )
-    print(page.write(folder).read_text(encoding="utf-8"))
+    print(page(grown, measured, reduced=reduced).write(folder).read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":
