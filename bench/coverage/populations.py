@@ -84,3 +84,9 @@ def population(distribution: str, shape: str, truth: float) -> Population:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if error(middle) < truth else (low, middle)
     return Population(distribution, shape, error(high), high)
+
+
+def truth_at_support(drawn: Population) -> tuple[Floats, Floats]:
+    """Predictions at equal ranks, and the chance of the event at each."""
+    p = _table(drawn.distribution)
+    return p, truth_of(drawn.shape, drawn.distribution)(p, drawn.amplitude)

@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 _VALUES_PER_BANDWIDTH = 5.0
 _EXPECTED_EVENTS = 10.0
-_DRAWS = 200
+_DRAWS = 100
 _MOST_STEPS = 50
 
 

@@ -1,0 +1,69 @@
+"""False alarms of the monitor over many looks, and how soon it finds what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.coverage.populations import quantile
+from calibrant import Monitor, Sketch
+
+Floats = NDArray[np.float64]
+
+ROWS = 50
+NODES = 256
+CHANGE = 100
+TRUTHS: dict[str, Callable[[Floats, int], Floats]] = {
+    "calibrated": lambda p, look: p,
+    "calibrated, rare events": lambda p, look: p,
+    "overconfident, slope .9": lambda p, look: 0.5 + 0.9 * (p - 0.5),
+    "too high by .03": lambda p, look: np.clip(p - 0.03, 0.0, 1.0),
+    "p^1.5 from look 101 on": lambda p, look: p if look <= CHANGE else p**1.5,
+}
+
+
+@dataclass(frozen=True)
+class Watch:
+    """One truth, watched for a number of looks, again and again."""
+
+    truth: str
+    looks: int
+    first: int
+    runs: int
+
+
+def watch(task: Watch) -> list[tuple[str, int | None, int | None]]:
+    """The look of the alarm, and since when it says, of each run."""
+    return [(task.truth, *_alarm(task, seed)) for seed in range(task.first, task.first + task.runs)]
+
+
+def _alarm(task: Watch, seed: int) -> tuple[int | None, int | None]:
+    rng = np.random.default_rng([seed, 77])
+    distribution = "rare events" if "rare" in task.truth else "uniform"
+    monitor = Monitor(level=0.05)
+    for look in range(1, task.looks + 1):
+        p = quantile(distribution, rng.random(ROWS))
+        y = (rng.random(ROWS) < TRUTHS[task.truth](p, look)).astype(np.uint8)
+        alarm = monitor.update(Sketch.from_arrays(y, p, nodes=NODES)).alarm
+        if alarm is not None:
+            return alarm.look, alarm.since
+    return None, None
+
+
+def summary(outcomes: list[tuple[str, int | None, int | None]]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for truth in TRUTHS:
+        alarms = [(look, since) for name, look, since in outcomes if name == truth]
+        raised = [look for look, _ in alarms if look is not None]
+        began = [since for _, since in alarms if since is not None]
+        found[truth] = {
+            "runs": len(alarms),
+            "alarms": len(raised) / len(alarms),
+            "look": float(np.median(raised)) if raised else None,
+            "since": float(np.median(began)) if began else None,
+        }
+    return found

@@ -1,0 +1,201 @@
+"""What the study found, as tables, and whether it is what was promised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bench import pages
+from bench.coverage.populations import DISTRIBUTIONS
+
+COVERAGE = 0.93
+SIZE = (0.02, 0.06)
+FALSE_ALARMS = 0.05
+ERRORS = 3.0
+"""Standard errors of the simulation that a cell may fall short by: there are hundreds of cells."""
+
+Found = list[dict[str, Any]]
+
+
+def failures(found: Found, watched: dict[str, Any]) -> list[str]:
+    """Cells below the promise by more than the error of the simulation."""
+    missed = []
+    for cell in found:
+        name = (
+            f"{cell['kind']}, {cell['distribution']}, {cell['shape']}, {cell['truth']}, {cell['n']}"
+        )
+        if "coverage" in cell and cell["coverage"] < COVERAGE - _error(COVERAGE, cell["runs"]):
+            missed.append(f"{name}: coverage {cell['coverage']:.3f}")
+    for null in null_cells(found):
+        low = SIZE[0] - _error(SIZE[0], null["runs"])
+        high = SIZE[1] + _error(SIZE[1], null["runs"])
+        if not low <= null["rejected"] <= high:
+            missed.append(f"{null['distribution']}, {null['n']}: size {null['rejected']:.3f}")
+    for truth, one in watched.items():
+        limit = FALSE_ALARMS + _error(FALSE_ALARMS, one["runs"])
+        if truth.startswith("calibrated") and one["alarms"] > limit:
+            missed.append(f"monitor, {truth}: {one['alarms']:.3f} false alarms")
+    return missed
+
+
+def null_cells(found: Found) -> Found:
+    """Calibrated predictions, of which both shapes are the same."""
+    together: dict[tuple[str, int], dict[str, Any]] = {}
+    for cell in found:
+        if cell["kind"] == "interval" and cell["truth"] == 0.0:
+            key = (cell["distribution"], cell["n"])
+            one = together.setdefault(key, {"runs": 0, "rejected": 0.0, "ecce": 0.0})
+            runs = one["runs"] + cell["runs"]
+            for name in ("rejected", "ecce"):
+                one[name] = (one[name] * one["runs"] + cell[name] * cell["runs"]) / runs
+            one["runs"] = runs
+    return [{"distribution": d, "n": n, **one} for (d, n), one in together.items()]
+
+
+def _error(share: float, runs: int) -> float:
+    return ERRORS * float(np.sqrt(share * (1 - share) / runs))
+
+
+def lead(found: Found, watched: dict[str, Any], minutes: float) -> str:
+    intervals = [cell for cell in found if cell["kind"] == "interval"]
+    lowest = min(intervals, key=lambda cell: cell["coverage"])
+    sizes = [cell["rejected"] for cell in null_cells(found)]
+    below = sum(cell["coverage"] < COVERAGE for cell in intervals)
+    runs = min(cell["runs"] for cell in intervals)
+    return (
+        f"Samples are drawn from populations whose SmoothECE is known, at least {runs} in each of "
+        f"{len(intervals)} cells, and the nominal 95% interval is asked whether it holds the "
+        f"population's value. The mean coverage is "
+        f"{np.mean([cell['coverage'] for cell in intervals]):.3f}; the lowest, "
+        f"{lowest['coverage']:.3f}, is that of {lowest['distribution']}, {lowest['shape']}, truth "
+        f"{lowest['truth']:g}, n = {lowest['n']:,}. {below} cells are below {COVERAGE}; a cell whose "
+        f"true coverage is .95 shows less than {0.95 - 2 * np.sqrt(0.95 * 0.05 / runs):.3f} in one "
+        f"study of forty. The test of calibration at level .05 rejects calibrated predictions in "
+        f"{min(sizes):.3f} to {max(sizes):.3f} of the samples. The study took {minutes:.0f} minutes."
+    )
+
+
+def sections(
+    found: Found, beside: dict[str, Any], watched: dict[str, Any], peer_runs: int
+) -> list[pages.Table]:
+    return [
+        *(_intervals(found, beside, name, peer_runs) for name in DISTRIBUTIONS),
+        _sizes(found),
+        _clusters(found),
+        _weights(found),
+        _monitor(watched),
+    ]
+
+
+def _intervals(
+    found: Found, beside: dict[str, Any], distribution: str, peer_runs: int
+) -> pages.Table:
+    header = ["shape", "truth", "n", "coverage", "misses below", "misses above", "width"]
+    for name in beside:
+        header += [name, "width"]
+    header += ["power", "ECCE-R"]
+    rows = []
+    for cell in found:
+        if cell["kind"] != "interval" or cell["distribution"] != distribution:
+            continue
+        key = (distribution, cell["shape"], cell["truth"], cell["n"])
+        row = [cell["shape"], f"{cell['truth']:g}", f"{cell['n']:,}", f"{cell['coverage']:.3f}"]
+        row += [f"{cell['missed_high']:.3f}", f"{cell['missed_low']:.3f}", f"{cell['width']:.4f}"]
+        for by_cell in beside.values():
+            one = by_cell.get(key)
+            row += ["", ""] if one is None else [f"{one['coverage']:.2f}", f"{one['width']:.4f}"]
+        null = cell["truth"] == 0.0
+        row += ["", ""] if null else [f"{cell['rejected']:.2f}", f"{cell['ecce']:.2f}"]
+        rows.append(row)
+    notes = [
+        "Misses below: the interval ends below the truth; above: it begins above it.",
+        "Power: how often the test of calibration, and ECCE-R's, reject at level .05.",
+    ]
+    if beside:
+        notes.append(
+            f"relplot's interval for SmoothECE and probcal's for its binned error, each against the "
+            f"population value of its own measure, from {peer_runs} samples with n ≤ 10,000."
+        )
+    return pages.Table(f"Intervals: {distribution}", header, rows, notes)
+
+
+def _sizes(found: Found) -> pages.Table:
+    rows = [
+        [
+            cell["distribution"],
+            f"{cell['n']:,}",
+            f"{cell['rejected']:.4f}",
+            f"{cell['ecce']:.4f}",
+            f"{cell['runs']:,}",
+        ]
+        for cell in null_cells(found)
+    ]
+    return pages.Table(
+        "Size of the test at level .05, on calibrated predictions",
+        ["predictions", "n", "calibrant", "ECCE-R", "samples"],
+        rows,
+        ["Rare events happen in 0.2% of the rows: of 100 rows, in most samples none is an event."],
+    )
+
+
+def _clusters(found: Found) -> pages.Table:
+    rows = [
+        [
+            f"{cell['truth']:g}",
+            f"{cell['n']:,}",
+            f"{cell['coverage']:.3f}",
+            f"{cell['width']:.4f}",
+            f"{cell['coverage_by_row']:.3f}",
+            f"{cell['width_by_row']:.4f}",
+        ]
+        for cell in found
+        if cell["kind"] == "clusters"
+    ]
+    return pages.Table(
+        "Repeated forecasts: ten rows for every event",
+        ["truth", "rows", "by cluster", "width", "as if independent", "width"],
+        rows,
+        ["Uniform predictions. With `cluster=` the interval covers; without, it does not."],
+    )
+
+
+def _weights(found: Found) -> pages.Table:
+    rows = [
+        [
+            f"{cell['truth']:g}",
+            f"{cell['n']:,}",
+            f"{cell['coverage']:.3f}",
+            f"{cell['width']:.4f}",
+        ]
+        for cell in found
+        if cell["kind"] == "weights"
+    ]
+    return pages.Table(
+        "Weighted rows",
+        ["truth", "rows, about", "coverage", "width"],
+        rows,
+        [
+            "Uniform predictions, kept with probability .1 + .3p and weighted by its inverse, so that "
+            "the weights differ by a factor of four."
+        ],
+    )
+
+
+def _monitor(watched: dict[str, Any]) -> pages.Table:
+    rows = [
+        [
+            truth,
+            f"{one['runs']}",
+            f"{one['alarms']:.3f}",
+            "" if one["look"] is None else f"{one['look']:.0f}",
+            "" if one["since"] is None else f"{one['since']:.0f}",
+        ]
+        for truth, one in watched.items()
+    ]
+    return pages.Table(
+        "Monitor at level .05, up to 1,000 looks of 50 rows",
+        ["truth", "runs", "alarms", "median look of the alarm", "median look it says since"],
+        rows,
+        ["Sketches of 256 cells. For calibrated forecasts every alarm is false."],
+    )
