@@ -14,6 +14,7 @@ from calibrant import Monitor, Sketch
 
 Floats = NDArray[np.float64]
 
+CHUNK = 10
 ROWS = 50
 NODES = 256
 CHANGE = 100
@@ -28,17 +29,18 @@ TRUTHS: dict[str, Callable[[Floats, int], Floats]] = {
 
 @dataclass(frozen=True)
 class Watch:
-    """One truth, watched for a number of looks, again and again."""
+    """Some runs of one truth, each watched for a number of looks."""
 
     truth: str
     looks: int
-    first: int
-    runs: int
+    chunk: int
+    runs: int = CHUNK
 
 
 def watch(task: Watch) -> list[tuple[str, int | None, int | None]]:
     """The look of the alarm, and since when it says, of each run."""
-    return [(task.truth, *_alarm(task, seed)) for seed in range(task.first, task.first + task.runs)]
+    first = task.chunk * task.runs
+    return [(task.truth, *_alarm(task, seed)) for seed in range(first, first + task.runs)]
 
 
 def _alarm(task: Watch, seed: int) -> tuple[int | None, int | None]:
@@ -54,10 +56,12 @@ def _alarm(task: Watch, seed: int) -> tuple[int | None, int | None]:
     return None, None
 
 
-def summary(outcomes: list[tuple[str, int | None, int | None]]) -> dict[str, dict[str, Any]]:
+def summary(outcomes: list[list[Any]]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for truth in TRUTHS:
         alarms = [(look, since) for name, look, since in outcomes if name == truth]
+        if not alarms:
+            continue
         raised = [look for look, _ in alarms if look is not None]
         began = [since for _, since in alarms if since is not None]
         found[truth] = {

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
-from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,43 +19,47 @@ ASKED = ("relplot", "probcal")
 LARGEST = 10_000
 
 
-def study(cells: list[Cell], runs: int) -> dict[str, dict[tuple[Any, ...], dict[str, float]]]:
-    """Coverage and width of each peer in each cell, against the population value of its own measure."""
-    by_rows: dict[int, list[Cell]] = defaultdict(list)
-    for cell in cells:
-        if cell.n <= LARGEST:
-            by_rows[cell.n].append(cell)
-    found: dict[str, dict[tuple[Any, ...], dict[str, float]]] = {name: {} for name in ASKED}
+@dataclass(frozen=True)
+class Question:
+    """One sample of each of these cells, for one peer: all of a size, in one process."""
+
+    peer: str
+    cells: tuple[Cell, ...]
+    run: int
+
+
+def answer(question: Question) -> list[dict[str, Any]]:
+    """Whether the interval held the population value of the peer's own measure, and its width."""
+    samples = [_sample(cell, question.run) for cell in question.cells]
     with tempfile.TemporaryDirectory() as folder:
         p_file, y_file = Path(folder, "p.npy"), Path(folder, "y.npy")
-        for n, group in by_rows.items():
-            drawn = [sample for cell in group for sample in _first(cell, runs)]
-            np.save(y_file, np.stack([y.astype(np.int64) for y, _ in drawn]))
-            np.save(p_file, np.stack([p for _, p in drawn]))
-            for name in ASKED:
-                print(f"{name}: {len(drawn)} samples of {n} rows", file=sys.stderr, flush=True)
-                try:
-                    answer = ask(name, "intervals", p=str(p_file), y=str(y_file), limit=1800.0)
-                except NoAnswer as error:
-                    print(f"{name}: {error}", file=sys.stderr, flush=True)
-                    continue
-                low, high = np.array(answer["intervals"]).reshape(len(group), runs, 2).T
-                for k, cell in enumerate(group):
-                    truth = _population_value(name, cell)
-                    found[name][key(cell)] = {
-                        "coverage": float(((low[:, k] <= truth) & (truth <= high[:, k])).mean()),
-                        "width": float((high[:, k] - np.maximum(low[:, k], 0.0)).mean()),
-                    }
-    return found
+        np.save(y_file, np.stack([y.astype(np.int64) for y, _ in samples]))
+        np.save(p_file, np.stack([p for _, p in samples]))
+        try:
+            found = ask(question.peer, "intervals", p=str(p_file), y=str(y_file), limit=1800.0)
+        except NoAnswer:
+            return []
+    answers = []
+    for cell, (low, high) in zip(question.cells, found["intervals"], strict=True):
+        truth = _population_value(question.peer, cell)
+        answers.append(
+            {
+                "peer": question.peer,
+                "cell": cell.name,
+                "coverage": float(low <= truth <= high),
+                "width": high - max(low, 0.0),
+                "runs": 1,
+            }
+        )
+    return answers
 
 
-def key(cell: Cell) -> tuple[Any, ...]:
-    return cell.distribution, cell.shape, cell.truth, cell.n
-
-
-def _first(cell: Cell, runs: int) -> list[tuple[Any, Any]]:
+def _sample(cell: Cell, run: int) -> tuple[Any, Any]:
+    """The first samples of a cell are those that calibrant saw."""
     samples = cell.samples()
-    return [next(samples) for _ in range(runs)]
+    for _ in range(run):
+        next(samples)
+    return next(samples)
 
 
 def _population_value(name: str, cell: Cell) -> float:

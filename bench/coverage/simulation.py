@@ -19,6 +19,8 @@ from calibrant.inference.residuals import ResidualGrid
 from calibrant.measures.cumulative import cumulative_differences
 from calibrant.sketch.table import Sketch
 
+CHUNK = 50
+RESAMPLES = 199
 LEVEL = 0.05
 CONFIDENCE = 0.95
 NODES = 1 << 14
@@ -27,24 +29,33 @@ TOLERANCE = 1e-5
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of the study: what is drawn, how many rows, how often."""
+    """Some runs of one cell of the study: what is drawn, and how many rows."""
 
     kind: str
     distribution: str
     shape: str
     truth: float
     n: int
-    runs: int
+    chunk: int
+    runs: int = CHUNK
 
     @property
-    def seed(self) -> list[int]:
-        """Of all draws of this cell, whatever else is run."""
-        name = f"{self.kind} {self.distribution} {self.shape} {self.truth} {self.n}"
-        return [crc32(name.encode()), self.runs]
+    def name(self) -> str:
+        """The cell, whichever of its runs these are."""
+        return f"{self.kind}, {self.distribution}, {self.shape}, {self.truth:g}, {self.n}"
+
+    @property
+    def generator(self) -> np.random.Generator:
+        """Of these runs, whatever else is run."""
+        return np.random.default_rng([crc32(self.name.encode()), self.chunk])
+
+    @property
+    def seeds(self) -> range:
+        """Of the draws inside calibrant, one for each run."""
+        return range(self.chunk * self.runs, (self.chunk + 1) * self.runs)
 
     def samples(self) -> Iterator[tuple[Any, Any]]:
-        rng = np.random.default_rng(self.seed)
-        drawn = self.population()
+        rng, drawn = self.generator, self.population()
         for _ in range(self.runs):
             yield drawn.draw(self.n, rng)
 
@@ -53,7 +64,7 @@ class Cell:
 
 
 def simulate(cell: Cell) -> dict[str, Any]:
-    """The results of one cell, as plain numbers."""
+    """The results of these runs, as plain numbers."""
     study = {"interval": _intervals, "weights": _weighted, "clusters": _clustered}
     return {**asdict(cell), **study[cell.kind](cell)}
 
@@ -61,12 +72,12 @@ def simulate(cell: Cell) -> dict[str, Any]:
 def _intervals(cell: Cell) -> dict[str, Any]:
     truth = cell.population().truth
     low, high, rejected, ecce = np.empty((4, cell.runs))
-    for run, (y, p) in enumerate(cell.samples()):
+    for run, (seed, (y, p)) in enumerate(zip(cell.seeds, cell.samples(), strict=True)):
         sketch = Sketch.from_arrays(y, p, nodes=NODES)
         value = cal.smooth_ece(sketch, tolerance=TOLERANCE)
-        p_value = calibration_p_value(sketch, value, seed=run)
+        p_value = calibration_p_value(sketch, value, resamples=RESAMPLES, seed=seed)
         spread = row_spread(ResidualGrid.of(sketch, value), value)
-        floor = noise_floor(sketch, seed=run).value
+        floor = noise_floor(sketch, seed=seed).value
         found = bounds(value, spread, floor, p_value, confidence=CONFIDENCE)
         low[run], high[run] = found.low, found.high
         rejected[run] = p_value <= LEVEL
@@ -80,31 +91,29 @@ def _intervals(cell: Cell) -> dict[str, Any]:
 
 def _weighted(cell: Cell) -> dict[str, Any]:
     """Rows drawn too often where p is large, with the weights that undo it."""
-    rng = np.random.default_rng(cell.seed)
-    drawn = cell.population()
+    rng, drawn = cell.generator, cell.population()
     low, high = np.empty((2, cell.runs))
-    for run in range(cell.runs):
+    for run, seed in enumerate(cell.seeds):
         y, p = drawn.draw(4 * cell.n, rng)
         kept = rng.random(4 * cell.n) < 0.1 + 0.3 * p
-        found = assess(y[kept], p[kept], sample_weight=1 / (0.1 + 0.3 * p[kept]), seed=run)
+        found = assess(y[kept], p[kept], sample_weight=1 / (0.1 + 0.3 * p[kept]), seed=seed)
         low[run], high[run] = found.interval.low, found.interval.high
     return _covered(low, high, drawn.truth)
 
 
 def _clustered(cell: Cell) -> dict[str, Any]:
     """Ten forecasts of every event, close to one another; the interval by cluster and by row."""
-    rng = np.random.default_rng(cell.seed)
-    drawn = cell.population()
+    rng, drawn = cell.generator, cell.population()
     by_cluster, by_row = np.empty((2, cell.runs, 2))
     repeats = 10
     cluster = np.repeat(np.arange(cell.n // repeats), repeats)
-    for run in range(cell.runs):
+    for run, seed in enumerate(cell.seeds):
         y, p = drawn.draw(cell.n // repeats, rng)
         y, p = np.repeat(y, repeats), np.repeat(p, repeats)
         sketch = Sketch.from_arrays(y, p, nodes=NODES)
         for found, kind in (
-            (assess(y, p, cluster=cluster, seed=run), by_cluster),
-            (assess(sketch, seed=run), by_row),
+            (assess(y, p, cluster=cluster, seed=seed), by_cluster),
+            (assess(sketch, seed=seed), by_row),
         ):
             kind[run] = found.interval.low, found.interval.high
     rows = _covered(*by_row.T, drawn.truth)

@@ -15,7 +15,42 @@ FALSE_ALARMS = 0.05
 ERRORS = 3.0
 """Standard errors of the simulation that a cell may fall short by: there are hundreds of cells."""
 
+MEANS = {
+    "coverage", "missed_low", "missed_high", "width", "rejected", "ecce", "coverage_by_row",
+    "width_by_row",
+}  # fmt: skip
+
 Found = list[dict[str, Any]]
+
+
+def merged(parts: Found) -> Found:
+    """The runs of each cell together."""
+    cells: dict[str, dict[str, Any]] = {}
+    for part in parts:
+        name = f"{part['kind']}, {part['distribution']}, {part['shape']}, {part['truth']:g}, {part['n']}"
+        one = cells.setdefault(name, {**part, "name": name})
+        if one.get("chunk") != part["chunk"]:
+            _add(one, part)
+    return list(cells.values())
+
+
+def by_peer(answers: Found) -> dict[str, dict[str, dict[str, Any]]]:
+    """Coverage and width by peer and cell."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for part in answers:
+        cells = found.setdefault(part["peer"], {})
+        if part["cell"] in cells:
+            _add(cells[part["cell"]], part)
+        else:
+            cells[part["cell"]] = dict(part)
+    return found
+
+
+def _add(one: dict[str, Any], part: dict[str, Any]) -> None:
+    runs = one["runs"] + part["runs"]
+    for name in MEANS & part.keys():
+        one[name] = (one[name] * one["runs"] + part[name] * part["runs"]) / runs
+    one["runs"] = runs
 
 
 def failures(found: Found, watched: dict[str, Any]) -> list[str]:
@@ -45,19 +80,18 @@ def null_cells(found: Found) -> Found:
     for cell in found:
         if cell["kind"] == "interval" and cell["truth"] == 0.0:
             key = (cell["distribution"], cell["n"])
-            one = together.setdefault(key, {"runs": 0, "rejected": 0.0, "ecce": 0.0})
-            runs = one["runs"] + cell["runs"]
-            for name in ("rejected", "ecce"):
-                one[name] = (one[name] * one["runs"] + cell[name] * cell["runs"]) / runs
-            one["runs"] = runs
-    return [{"distribution": d, "n": n, **one} for (d, n), one in together.items()]
+            if key in together:
+                _add(together[key], cell)
+            else:
+                together[key] = dict(cell)
+    return list(together.values())
 
 
 def _error(share: float, runs: int) -> float:
     return ERRORS * float(np.sqrt(share * (1 - share) / runs))
 
 
-def lead(found: Found, watched: dict[str, Any], minutes: float) -> str:
+def lead(found: Found, minutes: float) -> str:
     intervals = [cell for cell in found if cell["kind"] == "interval"]
     lowest = min(intervals, key=lambda cell: cell["coverage"])
     sizes = [cell["rejected"] for cell in null_cells(found)]
@@ -76,11 +110,9 @@ def lead(found: Found, watched: dict[str, Any], minutes: float) -> str:
     )
 
 
-def sections(
-    found: Found, beside: dict[str, Any], watched: dict[str, Any], peer_runs: int
-) -> list[pages.Table]:
+def sections(found: Found, beside: dict[str, Any], watched: dict[str, Any]) -> list[pages.Table]:
     return [
-        *(_intervals(found, beside, name, peer_runs) for name in DISTRIBUTIONS),
+        *(_intervals(found, beside, name) for name in DISTRIBUTIONS),
         _sizes(found),
         _clusters(found),
         _weights(found),
@@ -88,34 +120,34 @@ def sections(
     ]
 
 
-def _intervals(
-    found: Found, beside: dict[str, Any], distribution: str, peer_runs: int
-) -> pages.Table:
-    header = ["shape", "truth", "n", "coverage", "misses below", "misses above", "width"]
+def _intervals(found: Found, beside: dict[str, Any], distribution: str) -> pages.Table:
+    header = ["shape", "truth", "n", "samples", "coverage", "misses below", "misses above", "width"]
     for name in beside:
         header += [name, "width"]
     header += ["power", "ECCE-R"]
-    rows = []
+    rows, asked = [], 0
     for cell in found:
         if cell["kind"] != "interval" or cell["distribution"] != distribution:
             continue
-        key = (distribution, cell["shape"], cell["truth"], cell["n"])
-        row = [cell["shape"], f"{cell['truth']:g}", f"{cell['n']:,}", f"{cell['coverage']:.3f}"]
+        row = [cell["shape"], f"{cell['truth']:g}", f"{cell['n']:,}", f"{cell['runs']:,}"]
+        row.append(f"{cell['coverage']:.3f}")
         row += [f"{cell['missed_high']:.3f}", f"{cell['missed_low']:.3f}", f"{cell['width']:.4f}"]
         for by_cell in beside.values():
-            one = by_cell.get(key)
+            one = by_cell.get(cell["name"])
             row += ["", ""] if one is None else [f"{one['coverage']:.2f}", f"{one['width']:.4f}"]
+            asked = asked if one is None else max(asked, one["runs"])
         null = cell["truth"] == 0.0
         row += ["", ""] if null else [f"{cell['rejected']:.2f}", f"{cell['ecce']:.2f}"]
         rows.append(row)
     notes = [
         "Misses below: the interval ends below the truth; above: it begins above it.",
         "Power: how often the test of calibration, and ECCE-R's, reject at level .05.",
+        "The test inside draws up to 199 resamples here, 1,000 outside the study.",
     ]
     if beside:
         notes.append(
             f"relplot's interval for SmoothECE and probcal's for its binned error, each against the "
-            f"population value of its own measure, from {peer_runs} samples with n ≤ 10,000."
+            f"population value of its own measure, from {asked} samples a cell with n ≤ 10,000."
         )
     return pages.Table(f"Intervals: {distribution}", header, rows, notes)
 
@@ -144,6 +176,7 @@ def _clusters(found: Found) -> pages.Table:
         [
             f"{cell['truth']:g}",
             f"{cell['n']:,}",
+            f"{cell['runs']:,}",
             f"{cell['coverage']:.3f}",
             f"{cell['width']:.4f}",
             f"{cell['coverage_by_row']:.3f}",
@@ -154,7 +187,7 @@ def _clusters(found: Found) -> pages.Table:
     ]
     return pages.Table(
         "Repeated forecasts: ten rows for every event",
-        ["truth", "rows", "by cluster", "width", "as if independent", "width"],
+        ["truth", "rows", "samples", "by cluster", "width", "as if independent", "width"],
         rows,
         ["Uniform predictions. With `cluster=` the interval covers; without, it does not."],
     )
@@ -165,6 +198,7 @@ def _weights(found: Found) -> pages.Table:
         [
             f"{cell['truth']:g}",
             f"{cell['n']:,}",
+            f"{cell['runs']:,}",
             f"{cell['coverage']:.3f}",
             f"{cell['width']:.4f}",
         ]
@@ -173,7 +207,7 @@ def _weights(found: Found) -> pages.Table:
     ]
     return pages.Table(
         "Weighted rows",
-        ["truth", "rows, about", "coverage", "width"],
+        ["truth", "rows, about", "samples", "coverage", "width"],
         rows,
         [
             "Uniform predictions, kept with probability .1 + .3p and weighted by its inverse, so that "

@@ -13,7 +13,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inference.resampling import cell_predictions, coarse_sketch, consistency_events
+from calibrant.inference.resampling import (
+    bootstrap_weights,
+    cell_predictions,
+    coarse_sketch,
+    consistency_events,
+)
 from calibrant.sketch.table import Sketch
 from calibrant.smoothing.curves import smoothed_series
 from calibrant.smoothing.spectrum import DECAY, cosine_coefficients, cosine_series
@@ -116,6 +121,13 @@ class ResidualGrid:
         some = min(_DRAWS_AT_ONCE, max(1, _VALUES_AT_ONCE // (self.cells + 1)))
         for events in consistency_events(self.sketch, resamples, seed=seed, at_once=some):
             yield self.residuals(events[..., 0])
+
+    def bootstrap(self, resamples: int, *, seed: int) -> Iterator[Floats]:
+        """Residuals of resampled rows, in blocks [some resamples, cells + 1]."""
+        residual = np.stack([self.predictions, self.predictions - 1.0], axis=1)
+        for weights in bootstrap_weights(self.sketch, resamples, seed=seed):
+            totals = weights.sum(axis=(1, 2))
+            yield self.on_nodes((weights * residual).sum(axis=2) / totals[:, None])
 
     def smoothed(self, on_nodes: Floats, bandwidth: float) -> Floats:
         """What lies on the nodes, smoothed, as a density on the same nodes."""

@@ -1,0 +1,141 @@
+"""Which model is better calibrated: paired, corrected, and honest about what it cannot tell."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.errors import InputError
+from calibrant.inference.comparison import compare
+from calibrant.inference.correction import adjusted_p_values, smallest_p_value
+from calibrant.sketch.table import Sketch
+
+
+def _models(n: int, seed: int = 0) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    truth = rng.random(n)
+    y = (rng.random(n) < truth).astype(int)
+    noisy = np.clip(truth + 0.02 * rng.standard_normal(n), 0, 1)
+    return y, {"good": truth, "noisy": noisy, "timid": 0.25 + 0.5 * truth, "bold": truth**2}
+
+
+def test_finds_the_better_model_and_says_so() -> None:
+    y, models = _models(4000)
+    found = compare(y, models)
+    assert (
+        list(found.assessments)[-2:] == ["timid", "bold"] or list(found.assessments)[-1] == "bold"
+    )
+    assert found.paired
+    by_pair = {frozenset((d.first, d.second)): d for d in found.differences}
+    assert len(by_pair) == 6
+    clear = by_pair[frozenset(("good", "bold"))]
+    assert clear.first == "bold"
+    assert clear.low > 0
+    assert clear.adjusted_p_value < 0.001
+    assert by_pair[frozenset(("good", "noisy"))].adjusted_p_value > 0.05
+    assert "no evidence that calibration differs between" in found.verdict
+    assert found.assessments["bold"].smooth_ece == pytest.approx(
+        cal.smooth_ece(y, models["bold"]), abs=1e-6
+    )
+
+
+def test_equal_models_are_not_told_apart() -> None:
+    rejected = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        p = rng.random(600)
+        y = (rng.random(600) < 0.2 + 0.6 * p).astype(int)
+        # Mirrored predictions have the same SmoothECE in the population.
+        q = rng.permutation(p)
+        z = (rng.random(600) < 0.2 + 0.6 * q).astype(int)
+        found = compare({"a": Sketch.from_arrays(y, p), "b": Sketch.from_arrays(z, q)})
+        rejected += found.differences[0].p_value <= 0.05
+    assert rejected <= 6
+
+
+def test_pairing_narrows_the_interval() -> None:
+    rng = np.random.default_rng(1)
+    p = rng.random(2000)
+    y = (rng.random(2000) < 0.2 + 0.6 * p).astype(int)
+    close = np.clip(p + 0.01, 0, 1)
+    paired = compare(y, {"a": p, "b": close})
+    unpaired = compare({"a": Sketch.from_arrays(y, p), "b": Sketch.from_arrays(y, close)})
+    widths = [found.differences[0].high - found.differences[0].low for found in (paired, unpaired)]
+    assert widths[0] < 0.6 * widths[1]
+    assert "unpaired: the rows are not known" in str(unpaired)
+
+
+def test_the_interval_of_a_difference_covers() -> None:
+    grid = (np.arange(1 << 14) + 0.5) / (1 << 14)
+    chance = 0.2 + 0.6 * grid
+    timid = 0.3 + 0.4 * grid
+    truth = cal.smooth_ece(chance, grid, labels="soft", tolerance=1e-3) - cal.smooth_ece(
+        chance, timid, labels="soft", tolerance=1e-3
+    )
+    covered = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        p = rng.random(800)
+        y = (rng.random(800) < 0.2 + 0.6 * p).astype(int)
+        (pair,) = compare(y, {"a": p, "b": 0.3 + 0.4 * p}, seed=seed).differences
+        signed = truth if pair.first == "a" else -truth
+        covered += pair.low <= signed <= pair.high
+    assert covered >= 36
+
+
+def test_clusters_widen_it() -> None:
+    y, models = _models(300)
+    rows = np.repeat(np.arange(300), 8)
+    repeated = {name: p[rows] for name, p in list(models.items())[2:]}
+    by_cluster = compare(y[rows], repeated, cluster=rows)
+    as_rows = compare(y[rows], repeated)
+    widths = [d.differences[0].high - d.differences[0].low for d in (by_cluster, as_rows)]
+    assert by_cluster.clusters == 300
+    assert widths[0] > 2 * widths[1]
+
+
+def test_a_row_is_dropped_for_all_models() -> None:
+    y, models = _models(500)
+    a, b = models["good"].copy(), models["bold"].copy()
+    a[3], b[7] = np.nan, 2.0
+    found = compare(y, {"a": a, "b": b}, on_invalid="drop")
+    assert {one.n for one in found.assessments.values()} == {498}
+    assert dict(found.assessments["a"].dropped) == {"invalid for one of the models": 2}
+
+
+def test_how_it_reads_and_repeats() -> None:
+    y, models = _models(500)
+    found = compare(y, models, seed=2)
+    assert found.to_dict() == compare(y, models, seed=2).to_dict()
+    assert json.loads(json.dumps(found.to_dict()))["paired"] is True
+    assert "paired, on the same rows" in str(found)
+    assert repr(found).startswith("Comparison(paired, 4 models: ")
+    assert found._repr_html_().startswith("<pre>")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (([0, 1], {"a": [0.1, 0.2]}), {}, "at least two models; there is 1"),
+        (([0, 1], [0.1, 0.2]), {}, "`y_probs` must be a mapping of model names"),
+        (([0, 1], {"a": [0.1, 0.2], "b": [0.1]}), {}, "model 'b': `y_true` and `y_prob`"),
+        (([0, 1], {"a": [0.1, 0.2], "b": [0.1, 0.9]}), {"correction": "x"}, "`correction` must be"),
+        (([0, 1], {"a": [0.1, 0.2], "b": [0.1, 0.9]}), {"confidence": 2}, "`confidence` must lie"),
+        (([0, 1], {"a": [0.1, 0.2], "b": [0.1, 0.9]}), {"cluster": [1]}, "`cluster` must have one"),
+        (({"a": [0.1], "b": [0.2]},), {}, "a mapping without outcomes must hold sketches"),
+    ],
+)
+def test_bad_input(arguments: tuple, options: dict, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        compare(*arguments, **options)
+    assert message in str(error.value)
+
+
+def test_corrections() -> None:
+    assert adjusted_p_values([0.01, 0.04, 0.03], "holm") == pytest.approx([0.03, 0.06, 0.06])
+    assert adjusted_p_values([0.01, 0.5], "bonferroni") == pytest.approx([0.02, 1.0])
+    assert adjusted_p_values([0.01, 0.5], "none") == [0.01, 0.5]
+    assert smallest_p_value([0.01] * 5) == pytest.approx(1 - 0.99**5)
