@@ -21,6 +21,7 @@ _HOME = {
     "assess": "inference.assess",
     "choose_recalibrator": "recalibration.choice",
     "classwise": "sketch.multiclass",
+    "compare": "inference.comparison",
     "confidence": "inputs.multiclass",
     "distance_to_calibration": "measures.distance",
     "load": "sketch.wire",

@@ -218,7 +218,7 @@ def test_repeated_rows_are_pointed_out() -> None:
 def test_clusters_cover_where_rows_do_not() -> None:
     rng = np.random.default_rng(0)
     by_cluster, by_row = 0, 0
-    runs, clusters, repeats = 60, 80, 12
+    runs, clusters, repeats = 20, 60, 10
     for seed in range(runs):
         level = rng.random(clusters)
         event = (rng.random(clusters) < level).astype(int)

@@ -44,7 +44,7 @@ def test_finds_the_better_model_and_says_so() -> None:
 
 def test_equal_models_are_not_told_apart() -> None:
     rejected = 0
-    for seed in range(40):
+    for seed in range(15):
         rng = np.random.default_rng(seed)
         p = rng.random(600)
         y = (rng.random(600) < 0.2 + 0.6 * p).astype(int)
@@ -53,7 +53,7 @@ def test_equal_models_are_not_told_apart() -> None:
         z = (rng.random(600) < 0.2 + 0.6 * q).astype(int)
         found = compare({"a": Sketch.from_arrays(y, p), "b": Sketch.from_arrays(z, q)})
         rejected += found.differences[0].p_value <= 0.05
-    assert rejected <= 6
+    assert rejected <= 3
 
 
 def test_pairing_narrows_the_interval() -> None:
@@ -76,14 +76,14 @@ def test_the_interval_of_a_difference_covers() -> None:
         chance, timid, labels="soft", tolerance=1e-3
     )
     covered = 0
-    for seed in range(40):
+    for seed in range(20):
         rng = np.random.default_rng(seed)
         p = rng.random(800)
         y = (rng.random(800) < 0.2 + 0.6 * p).astype(int)
         (pair,) = compare(y, {"a": p, "b": 0.3 + 0.4 * p}, seed=seed).differences
         signed = truth if pair.first == "a" else -truth
         covered += pair.low <= signed <= pair.high
-    assert covered >= 36
+    assert covered >= 17
 
 
 def test_clusters_widen_it() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.inference.assessment import Assessment, Ratio
@@ -14,7 +17,11 @@ from calibrant.inference.clusters import (
     warn_of_repeated_rows,
 )
 from calibrant.inference.direction import direction_of
-from calibrant.inference.hypothesis import calibration_p_value, honest_lower_bound
+from calibrant.inference.hypothesis import (
+    RESAMPLES,
+    calibration_p_value,
+    honest_lower_bound,
+)
 from calibrant.inference.interval import (
     Spread,
     bounds,
@@ -27,12 +34,14 @@ from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.scores import brier_score, log_loss
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
 from calibrant.inputs.scales import PROBABILITY, Scale
-from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
+from calibrant.measures.smooth_ece import smooth_ece_result
+from calibrant.sketch.groups import Sketches
 from calibrant.sketch.table import Sketch, as_sketch
 
-__all__ = ["assess", "read_clustered"]
+__all__ = ["assess", "assessment_of", "read_clustered"]
 
-Codes = tuple[np.ndarray, int]
+Codes = tuple[NDArray[np.int64], int]
+ClusterSource = Callable[[ResidualGrid], ClusterResiduals]
 SMALLEST_BANDWIDTH = 1e-5
 
 
@@ -51,8 +60,9 @@ def assess(
 
     Parameters
     ----------
-    y_true : array or Sketch
-        Outcomes, 0 or 1; or a Sketch, and no `y_prob`.
+    y_true : array, Sketch or Sketches
+        Outcomes, 0 or 1; or a Sketch, and no `y_prob`; or sketches by cluster, as
+        `scan(..., cluster="match")` gives them, with `cluster="match"`.
     y_prob : array
         Predicted probabilities of outcome 1.
     cluster : array, optional
@@ -96,54 +106,55 @@ def assess(
     """
     require_confidence(confidence)
     require_margin(margin)
-    if isinstance(y_true, Sketch):
+    clusters: ClusterSource | None = None
+    if isinstance(y_true, Sketches):
+        sketch, clusters = _clusters_of_sketches(y_true, y_prob, cluster, seed)
+    elif isinstance(y_true, Sketch):
         if cluster is not None:
             raise InputError(
-                "`cluster` needs rows, and a Sketch holds none: pass (y_true, y_prob, cluster=...)."
+                "`cluster` needs rows, or one sketch for each cluster; a Sketch alone has neither. "
+                "Pass (y_true, y_prob, cluster=...), or what `scan(..., cluster=...)` gives."
             )
         sketch = as_sketch(y_true, y_prob, scale=scale, **options)
-        pairs, codes = None, None
-        found = smooth_ece_result(sketch)
     else:
         if y_prob is None:
             as_sketch(y_true)  # says what is missing
         pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
         sketch = Sketch.from_pairs(pairs, scale=PROBABILITY if scale is None else scale)
-        found = smooth_ece_result(sketch)
         if codes is None:
             warn_of_repeated_rows(pairs, stacklevel=3)
-    if sketch.n < 2:
-        raise InputError(f"an assessment needs at least two rows; there is {sketch.n}.")
-    return assessment_of(
-        sketch, found, pairs, codes, margin=margin, confidence=confidence, seed=seed
-    )
+        else:
+            clusters = partial(ClusterResiduals.of, pairs=pairs, codes=codes, seed=seed)
+    return assessment_of(sketch, clusters, margin=margin, confidence=confidence, seed=seed)
 
 
 def assessment_of(
     sketch: Sketch,
-    found: SmoothECE,
-    pairs: Pairs | None = None,
-    codes: Codes | None = None,
+    clusters: ClusterSource | None = None,
     *,
-    margin: float | None,
+    margin: float | None = None,
     confidence: float,
     seed: int,
+    resamples: int = RESAMPLES,
 ) -> Assessment:
-    """The assessment of a sketch whose SmoothECE is known; with clusters, of its rows too."""
+    """The assessment of a sketch; with clusters, as dependent as they make it."""
+    if sketch.n < 2:
+        raise InputError(f"an assessment needs at least two rows; there is {sketch.n}.")
+    found = smooth_ece_result(sketch)
     value = max(found.value, SMALLEST_BANDWIDTH * sketch.scale.length)
     grid = ResidualGrid.of(sketch, value)
     independent = row_spread(grid, value)
-    if pairs is None or codes is None:
+    lower, count = None, None
+    if clusters is None:
         spread = independent
         floor = noise_floor(sketch, seed=seed)
-        p_value = calibration_p_value(sketch, value, seed=seed)
+        p_value = calibration_p_value(sketch, value, resamples=resamples, seed=seed)
         lower = honest_lower_bound(sketch, value, confidence=confidence, seed=seed)
     else:
-        clusters = ClusterResiduals.of(grid, pairs, *codes, seed=seed)
-        spread = clusters.spread(value)
-        floor = clusters.noise_floor(value, seed=seed)
-        p_value = clusters.p_value(value, seed=seed)
-        lower = None
+        dependent = clusters(grid)
+        spread, count = dependent.spread(value), dependent.clusters
+        floor = dependent.noise_floor(value, seed=seed)
+        p_value = dependent.p_value(value, resamples=resamples, seed=seed)
     inflation = spread.standard_error / max(independent.standard_error, 1e-300)
     weights, total = sketch.weights, sketch.total_weight
     rate = float(weights[:, 1].sum() / total)
@@ -166,7 +177,7 @@ def assessment_of(
         log_loss=log_loss(sketch),
         n=sketch.n,
         dropped=sketch.dropped,
-        clusters=None if codes is None else codes[1],
+        clusters=count,
         bandwidth=found.bandwidth,
         certificate=found.certificate,
         scale=found.scale,
@@ -174,6 +185,22 @@ def assessment_of(
         seed=seed,
         margin=margin,
     )
+
+
+def _clusters_of_sketches(
+    sketches: Sketches, y_prob: Any, cluster: Any, seed: int
+) -> tuple[Sketch, ClusterSource]:
+    """The total of sketches by cluster, and the clusters."""
+    if y_prob is not None or not isinstance(cluster, str) or cluster not in sketches.by:
+        raise InputError(
+            "sketches by group are assessed together when one of their columns makes the clusters: "
+            f"pass `cluster=` one of {', '.join(sketches.by)}. For one assessment a group, use "
+            "`assess_by`."
+        )
+    parts = [part for part in sketches.roll_up(cluster).values() if part.n]
+    if len(parts) < 2:
+        raise InputError(f"`cluster` must name at least two clusters; there is {len(parts)}.")
+    return sketches.total(), partial(ClusterResiduals.of_sketches, sketches=parts, seed=seed)
 
 
 def read_clustered(

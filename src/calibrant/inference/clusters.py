@@ -7,8 +7,8 @@ these are independent, and what resampling or flipping signs does to rows it doe
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from calibrant.inference.noise_floor import NoiseFloor
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inputs.columns import as_column, is_missing
 from calibrant.inputs.pairs import Pairs
+from calibrant.sketch.table import Sketch
 
 __all__ = [
     "ClusterResiduals",
@@ -96,16 +97,32 @@ class ClusterResiduals:
 
     @classmethod
     def of(
-        cls, grid: ResidualGrid, pairs: Pairs, codes: Integers, clusters: int, *, seed: int
+        cls, grid: ResidualGrid, pairs: Pairs, codes: tuple[Integers, int], *, seed: int
     ) -> ClusterResiduals:
-        """Lay the rows of each cluster onto the grid."""
+        """Lay the rows of each cluster, which `cluster_codes` numbers, onto the grid."""
         weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight
         weight = weight / weight.sum()
-        per_cluster = np.bincount(codes, weights=weight, minlength=clusters)
-        block, blocks = random_blocks(codes, clusters, seed=seed)
+        per_cluster = np.bincount(codes[0], weights=weight, minlength=codes[1])
+        block, blocks = random_blocks(*codes, seed=seed)
         residuals = rows_on_nodes(grid, pairs.p, weight * (pairs.p - pairs.y), block, blocks)
         shares = np.bincount(block, weights=weight, minlength=blocks).astype(np.float64)
-        return cls(grid, residuals, shares, clusters, float(1.0 / (per_cluster**2).sum()))
+        return cls(grid, residuals, shares, codes[1], float(1.0 / (per_cluster**2).sum()))
+
+    @classmethod
+    def of_sketches(
+        cls, grid: ResidualGrid, sketches: Sequence[Sketch], *, seed: int
+    ) -> ClusterResiduals:
+        """Lay one sketch for each cluster onto the grid."""
+        weight = np.array([sketch.total_weight for sketch in sketches])
+        weight = weight / weight.sum()
+        block, blocks = random_blocks(np.arange(len(sketches)), len(sketches), seed=seed)
+        residuals = np.zeros((blocks, grid.cells + 1))
+        for place, sketch in zip(block, sketches, strict=True):
+            part = sketch.rebin(grid.sketch.nodes)
+            own = replace(grid, sketch=part)
+            residuals[place] += own.observed * (part.total_weight / grid.sketch.total_weight)
+        shares = np.bincount(block, weights=weight, minlength=blocks).astype(np.float64)
+        return cls(grid, residuals, shares, len(sketches), float(1.0 / (weight**2).sum()))
 
     def spread(self, value: float) -> Spread:
         """The spread of smECE over clusters, by the influence of each."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from html import escape
 from itertools import combinations
 from types import MappingProxyType
@@ -15,13 +16,17 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inference.assess import SMALLEST_BANDWIDTH, assessment_of
 from calibrant.inference.assessment import Assessment, format_p_value
-from calibrant.inference.clusters import cluster_codes, random_blocks, rows_on_nodes
+from calibrant.inference.clusters import (
+    ClusterResiduals,
+    cluster_codes,
+    random_blocks,
+    rows_on_nodes,
+)
 from calibrant.inference.correction import Correction, adjusted_p_values
 from calibrant.inference.interval import normal_quantile, require_confidence, row_spread
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
 from calibrant.inputs.scales import PROBABILITY, Scale
-from calibrant.measures.smooth_ece import smooth_ece_result
 from calibrant.sketch.table import Sketch, as_sketch
 
 __all__ = ["Comparison", "Difference", "compare"]
@@ -220,11 +225,11 @@ def compare(
     found, drawn = {}, {}
     for name, pairs in models.items():
         sketch = Sketch.from_pairs(pairs, scale=PROBABILITY if scale is None else scale)
-        result = smooth_ece_result(sketch)
-        found[name] = assessment_of(
-            sketch, result, pairs, codes, margin=None, confidence=confidence, seed=seed
-        )
-        value = max(result.value, SMALLEST_BANDWIDTH * sketch.scale.length)
+        clusters = None
+        if codes is not None:
+            clusters = partial(ClusterResiduals.of, pairs=pairs, codes=codes, seed=seed)
+        found[name] = assessment_of(sketch, clusters, confidence=confidence, seed=seed)
+        value = max(found[name].smooth_ece, SMALLEST_BANDWIDTH * sketch.scale.length)
         drawn[name] = _resampled(sketch, pairs, value, block, blocks, counts)
     degrees = np.inf if codes is None else blocks - 1.0
     differences = _differences(found, drawn, True, confidence, correction, degrees)
@@ -247,11 +252,8 @@ def _unpaired(
                 f"{type(given).__name__}. For arrays: `compare(y_true, {{name: y_prob}})`."
             )
         sketch = as_sketch(given, scale=scale)
-        result = smooth_ece_result(sketch)
-        found[str(name)] = assessment_of(
-            sketch, result, margin=None, confidence=confidence, seed=seed
-        )
-        value = max(result.value, SMALLEST_BANDWIDTH * sketch.scale.length)
+        found[str(name)] = assessment_of(sketch, confidence=confidence, seed=seed)
+        value = max(found[str(name)].smooth_ece, SMALLEST_BANDWIDTH * sketch.scale.length)
         drawn[str(name)] = _drawn(sketch, value, seed + place)
     differences = _differences(found, drawn, False, confidence, correction, np.inf)
     return _sorted(found, differences, False, correction, None, confidence, seed)
