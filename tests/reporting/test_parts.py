@@ -59,3 +59,13 @@ def test_half_of_the_error_lies_where_the_wording_says() -> None:
     low, high = densest_half(diagram, diagram.regions[0])
     assert 0.55 < low < high
     assert high - low < 0.3
+
+
+def test_notes_ask_about_rows_that_repeat() -> None:
+    p = np.repeat(np.random.default_rng(0).random(300), 5)
+    sketch = cal.Sketch.from_arrays(np.random.default_rng(1).random(1500) < p, p)
+    assert any("5.0 times on average" in note for note in notes_on(sketch))
+    assert not any("on average" in note for note in notes_on(sketch, clusters=300))
+    assert any("300 clusters" in note for note in notes_on(sketch, clusters=300))
+    once = cal.Sketch.from_arrays(p[::5] < 0.5, p[::5])
+    assert not any("on average" in note for note in notes_on(once))

@@ -44,6 +44,12 @@ def test_a_calibrated_model_is_not_accused() -> None:
     assert not made.to_dict()["groups"][0]["assessment"]["miscalibrated"]
 
 
+def test_a_rare_event_is_not_declared_fine_by_an_absolute_limit() -> None:
+    rng = np.random.default_rng(0)
+    p = np.full(2000, 0.004)
+    assert "too little data" in cal.report(rng.random(2000) < p, p).markdown
+
+
 def test_little_data_is_called_little() -> None:
     assert "too little data" in cal.report(*_rows(40)).markdown
 

@@ -12,11 +12,14 @@ __all__ = ["notes_on"]
 FEW_VALUES = 50
 FEW_EVENTS = 20
 HEAVY_TIE = 0.05
+MANY_ALIKE = 2.0
 NEAR_AN_END = 2e-5
 
 
-def notes_on(sketch: Sketch) -> tuple[str, ...]:
+def notes_on(sketch: Sketch, *, clusters: int | None = None) -> tuple[str, ...]:
     """Sentences on the data, in the order in which they are read.
+
+    `clusters` is how many clusters the rows are known to form, if they are not independent.
 
     Examples
     --------
@@ -37,6 +40,7 @@ def notes_on(sketch: Sketch) -> tuple[str, ...]:
             _few_values(sketch, atoms),
             _ties(atoms, share),
             _ends(atoms, share),
+            _clusters(clusters) if clusters else _repeats(sketch, atoms),
             _one_outcome(sketch),
             _few_events(sketch),
         )
@@ -91,6 +95,22 @@ def _ends(atoms: Atoms, share: np.ndarray) -> str:
         return ""
     return (
         f"{100 * low:.1f} % of the rows lie at 0 or within 0.00002 of it, {100 * high:.1f} % at 1."
+    )
+
+
+def _clusters(clusters: int) -> str:
+    return f"The rows belong to {clusters:,} clusters; interval, floor and p-value are those of clusters."
+
+
+def _repeats(sketch: Sketch, atoms: Atoms) -> str:
+    """Where rows are few beside the cells, chance rarely puts two of them into one."""
+    each = sketch.n / atoms.p.size
+    if atoms.p.size <= FEW_VALUES or each < MANY_ALIKE or sketch.n > sketch.nodes / 8:
+        return ""
+    return (
+        f"Each prediction occurs {each:.1f} times on average. If these are several rows of one event, "
+        "they are not independent: say which belong together (`cluster`), or the interval is too "
+        "narrow and the p-value too small."
     )
 
 

@@ -185,9 +185,10 @@ def _summary_of(
     seed: int,
 ) -> GroupSummary:
     repair = repair_of(sketch, seed=seed)
+    found = found or assess(sketch, confidence=confidence, seed=seed)
     return GroupSummary(
         name=name,
-        assessment=found or assess(sketch, confidence=confidence, seed=seed),
+        assessment=found,
         diagram=reliability_diagram(sketch, confidence=confidence, resamples=RESAMPLES, seed=seed),
         repair=repair,
         repaired_diagram=(
@@ -198,6 +199,6 @@ def _summary_of(
             )
         ),
         measures=measure_all(sketch, which=OTHER_MEASURES).lines,
-        notes=notes_on(sketch),
+        notes=notes_on(sketch, clusters=found.clusters),
         pooled=pooled,
     )

@@ -76,13 +76,23 @@ def level_of(group: GroupSummary) -> Level:
     found = group.assessment
     if found.miscalibrated:
         return "unsure" if _is_slight(group) else "bad"
-    return "good" if found.interval.high <= LARGE else "unsure"
+    return "good" if _is_bounded(group) else "unsure"
 
 
 def _is_slight(group: GroupSummary) -> bool:
-    found = group.assessment
-    rarer = min(found.event_rate, 1 - found.event_rate)
-    return bool(found.interval.high < SMALL and found.interval.high < SMALL_SHARE * rarer)
+    """Whether the error is small, and small beside the rarer outcome too."""
+    high = group.assessment.interval.high
+    return high < SMALL and high < SMALL_SHARE * _rarer(group)
+
+
+def _is_bounded(group: GroupSummary) -> bool:
+    """Whether the data rule out a large error, also beside the rarer outcome."""
+    return group.assessment.interval.high <= min(LARGE, _rarer(group))
+
+
+def _rarer(group: GroupSummary) -> float:
+    rate = group.assessment.event_rate
+    return min(rate, 1 - rate)
 
 
 def headline(group: GroupSummary) -> str:
@@ -92,7 +102,7 @@ def headline(group: GroupSummary) -> str:
         if _is_slight(group):
             return "Miscalibrated beyond chance, but only slightly."
         return "These probabilities are miscalibrated."
-    if found.interval.high <= LARGE:
+    if _is_bounded(group):
         return "No sign of miscalibration."
     return "No sign of miscalibration, but too little data to rule it out."
 
