@@ -97,6 +97,8 @@ evidence: $(STAMP)
 	$(BIN)/python -m bench.speed
 	$(BIN)/python -m bench.peers
 	$(BIN)/python -m bench.scale
+	$(BIN)/python -m bench.measures
+	$(BIN)/python -m bench.repair
 	$(BIN)/python -m bench.index
 
 evidence-quick: $(STAMP)
@@ -104,6 +106,8 @@ evidence-quick: $(STAMP)
 	$(BIN)/python -m bench.speed --reduced
 	$(BIN)/python -m bench.peers --reduced
 	$(BIN)/python -m bench.scale --reduced
+	$(BIN)/python -m bench.measures --reduced
+	$(BIN)/python -m bench.repair --reduced
 
 clean:
 	rm -rf $(VENV) build dist site demo

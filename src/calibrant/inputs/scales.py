@@ -1,8 +1,8 @@
 """The scales on which predictions can be smoothed, each with the fixed grid that sketches share.
 
-The paper's general metrics (section 4.2) measure the distance of two predictions as |h(u) - h(v)|
-for an increasing h. On such a scale the smoothing is that of the plain Gaussian on the real line;
-on the probability scale it is that of the Gaussian reflected at 0 and 1.
+The paper's general metrics, (T16) of the theory page, measure the distance of two predictions as
+|h(u) - h(v)| for an increasing h. On such a scale the smoothing is that of the plain Gaussian on the real
+line; on the probability scale it is that of the Gaussian reflected at 0 and 1.
 """
 
 from __future__ import annotations

@@ -27,7 +27,6 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Binning = Literal["width", "mass"]
 Norm = Literal["l1", "l2", "max"]
 
@@ -67,31 +66,38 @@ def bins_of(atoms: Atoms, bins: int, binning: Binning) -> Bins:
     """
     if not isinstance(bins, int | np.integer) or bins < 1:
         raise InputError(f"`bins` must be a positive whole number; got {bins!r}.")
-    mass = atoms.mass.sum(axis=1)
-    above = np.cumsum(mass)
     if binning == "width":
         edges = np.linspace(0.0, 1.0, int(bins) + 1)[1:-1]
-        index = np.searchsorted(edges, atoms.p)
-        spread = atoms.position_error * atoms.scale.steepness
-        near = np.searchsorted(edges, atoms.p + spread, side="right")
-        doubt = near != np.searchsorted(edges, atoms.p - spread)
+        cuts = np.searchsorted(atoms.p, edges, side="right")
     elif binning == "mass":
-        index = np.minimum((above - 0.5 * mass) / atoms.total * bins, bins - 1).astype(np.int64)
-        first, last = (above - mass) / atoms.total * bins, above / atoms.total * bins
-        doubt = np.floor(first + 1e-9) != np.floor(last - 1e-9)
+        middle = atoms.cumulative[1:, 0] - 0.5 * np.diff(atoms.cumulative[:, 0])
+        cuts = np.searchsorted(middle, np.arange(1, bins) * (atoms.total / bins))
     else:
         raise InputError(f'`binning` must be "width" or "mass"; got {binning!r}.')
-    if atoms.position_error == 0.0:
-        doubt = np.zeros(atoms.p.shape, dtype=bool)
-    used, index = np.unique(index, return_inverse=True)
-    k = used.size
-    weight = np.bincount(index, mass, k)
+    cuts = np.unique(np.concatenate([[0], cuts, [atoms.p.size]]))
+    weight, events, predictions = np.diff(atoms.cumulative[cuts], axis=0).T
     return Bins(
         weight / atoms.total,
-        np.bincount(index, mass * atoms.p, k) / weight,
-        np.bincount(index, atoms.mass[:, 1], k) / weight,
-        np.bincount(index, mass * doubt, k) / atoms.total,
+        predictions / weight,
+        events / weight,
+        _doubtful(atoms, int(bins), binning, cuts) / atoms.total,
     )
+
+
+def _doubtful(atoms: Atoms, bins: int, binning: Binning, cuts: NDArray[Any]) -> Floats:
+    """Weight, in each bin, of atoms of a sketch that reach over one of its edges."""
+    if atoms.position_error == 0.0:
+        return np.zeros(cuts.size - 1)
+    mass = atoms.mass.sum(axis=1)
+    if binning == "width":
+        edges = np.linspace(0.0, 1.0, bins + 1)[1:-1]
+        spread = atoms.position_error * atoms.scale.steepness
+        last = np.searchsorted(edges, atoms.p + spread, side="right")
+        doubt = last != np.searchsorted(edges, atoms.p - spread)
+    else:
+        place = atoms.cumulative[:, 0] * (bins / atoms.total)
+        doubt = np.floor(place[:-1] + 1e-9) != np.floor(place[1:] - 1e-9)
+    return np.add.reduceat(mass * doubt, cuts[:-1])
 
 
 def binned_ece(
@@ -127,8 +133,7 @@ def binned_ece(
 
     References
     ----------
-    Naeini, Cooper and Hauskrecht, 2015; Guo, Pleiss, Sun and Weinberger, 2017. Błasiok and Nakkiran,
-    section 2.
+    Naeini, Cooper and Hauskrecht, 2015; Guo, Pleiss, Sun and Weinberger, 2017.
 
     Examples
     --------

@@ -101,8 +101,9 @@ def distance_to_calibration(
 
     References
     ----------
-    Błasiok and Nakkiran, *Smooth ECE*, Definition 4 and section 4.2; the paper prints max for min in
-    the metric. Błasiok, Gopalan, Hu and Nakkiran, *A unifying theory of distance from calibration*.
+    Błasiok and Nakkiran, *Smooth ECE*: (T1) of the theory page, with the metric of (T16), in which the
+    paper prints max for min. Błasiok, Gopalan, Hu and Nakkiran, *A unifying theory of distance from
+    calibration*.
 
     Examples
     --------

@@ -80,7 +80,7 @@ def loss_gap(
     References
     ----------
     Błasiok, Gopalan, Hu and Nakkiran, *When does optimizing a proper loss yield calibration?*, 2023;
-    Błasiok and Nakkiran, section 4.3.
+    (T17) of the theory page.
 
     Examples
     --------

@@ -81,7 +81,7 @@ def weak_calibration_error(
 
     References
     ----------
-    Błasiok and Nakkiran, *Smooth ECE*, Definition 5 (with its general metrics, section 4.2).
+    Błasiok and Nakkiran, *Smooth ECE*: (T2) of the theory page, with the metric of (T16).
 
     Examples
     --------

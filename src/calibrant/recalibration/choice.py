@@ -84,7 +84,7 @@ class Choice(Record):
 
     def __str__(self) -> str:
         rows = [
-            f"{'*' if c.name == self.best else ' '} {c.name:<12} {self.loss} loss {c.loss:.5f}  "
+            f"{'*' if c.name == self.best else ' '} {c.name:<14} {self.loss} loss {c.loss:.5f}  "
             f"gain {c.gain:+.5f} ± {c.gain_se:.5f}  SmoothECE {c.smooth_ece:.4f}"
             for c in self.candidates
         ]
@@ -109,7 +109,8 @@ def choose_recalibrator(
     y_prob, y_true, sample_weight, **options
         As for `Recalibrator.fit`.
     candidates : mapping of str to Recalibrator, optional
-        By default smooth, Platt, temperature, beta, isotonic and offset. "none" is always there.
+        By default smooth (on two scales), Platt, temperature, beta, isotonic and offset. "none" is
+        always there.
     loss : {"log", "brier"}
         The proper loss that decides. Predictions of 0 and 1 count as 6e-8 away from them.
     folds : int
@@ -165,6 +166,7 @@ def _fitted(candidate: Recalibrator, pairs: Pairs) -> Recalibrator:
 def _defaults() -> dict[str, Recalibrator]:
     return {
         "smooth": SmoothRecalibrator(),
+        "smooth logit/4": SmoothRecalibrator(scale="logit/4"),
         "platt": PlattRecalibrator(),
         "temperature": TemperatureRecalibrator(),
         "beta": BetaRecalibrator(),

@@ -29,6 +29,10 @@ NEAREST_TO_THE_ENDS = 2.0**-24
 """Logarithms see predictions of exactly 0 and 1 as this far away: half of float32's spacing at 1."""
 
 
+COLDEST = 1e-6
+"""Slope of a temperature where the outcomes run against the predictions: all become ½."""
+
+
 @dataclass
 class IdentityRecalibrator(Recalibrator):
     """Predictions as they are: the map that others must beat.
@@ -99,8 +103,8 @@ class TemperatureRecalibrator(Recalibrator):
 
     def _learn(self, training: Training) -> State:
         x = _logit(training.atoms.p)[:, None]
-        (slope,) = _fit_logistic(x, training.atoms, bounds=[(1e-6, None)])
-        return {"temperature": 1.0 / slope}
+        (slope,) = _fit_logistic(x, training.atoms, nonnegative=1)
+        return {"temperature": 1.0 / max(slope, COLDEST)}
 
     def _apply(self, p: Floats, state: State) -> Floats:
         return _expit(_logit(p) / state["temperature"])
@@ -126,8 +130,7 @@ class BetaRecalibrator(Recalibrator):
     def _learn(self, training: Training) -> State:
         low, high = _logarithms(training.atoms.p)
         features = np.stack([low, -high, np.ones_like(low)], axis=1)
-        bounds = [(0.0, None), (0.0, None), (None, None)]
-        a, b, c = _fit_logistic(features, training.atoms, bounds=bounds)
+        a, b, c = _fit_logistic(features, training.atoms, nonnegative=2)
         return {"a": a, "b": b, "c": c}
 
     def _apply(self, p: Floats, state: State) -> Floats:
@@ -220,8 +223,12 @@ class IsotonicRecalibrator(Recalibrator):
         return np.interp(p, state["p"], state["values"])
 
 
-def _fit_logistic(features: Floats, atoms: Atoms, bounds: Any = None) -> list[float]:
-    """Maximum likelihood of logit P(y) = features · coefficients, with Platt's targets."""
+def _fit_logistic(features: Floats, atoms: Atoms, nonnegative: int = 0) -> list[float]:
+    """Maximum likelihood of logit P(y) = features · coefficients, with Platt's targets.
+
+    Of the first `nonnegative` coefficients, one that comes out negative is left out, and the rest
+    fitted again.
+    """
     from scipy.optimize import minimize
     from scipy.special import expit
 
@@ -240,18 +247,16 @@ def _fit_logistic(features: Floats, atoms: Atoms, bounds: Any = None) -> list[fl
         return np.asarray(features.T @ ((weight * q * (1.0 - q))[:, None] * features))
 
     start = np.zeros(features.shape[1])
-    start[0] = 1.0
-    if bounds is None:
-        found = minimize(
-            loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-9}
-        )
-    else:
-        found = minimize(
-            loss, start, jac=True, bounds=bounds, options={"ftol": 1e-15, "gtol": 1e-9}
-        )
-    gradient = np.abs(found.jac)
-    if not np.all(np.isfinite(found.x)) or (not found.success and gradient.max() > 1e-4):
+    found = minimize(
+        loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-9}
+    )
+    if not np.all(np.isfinite(found.x)) or np.abs(found.jac).max() > 1e-4:
         raise CalibrationError(f"the likelihood could not be maximised: {found.message}")
+    worst = int(np.argmin(found.x[:nonnegative])) if nonnegative else 0
+    if nonnegative and found.x[worst] < 0.0:
+        kept = np.delete(features, worst, axis=1)
+        rest = _fit_logistic(kept, atoms, nonnegative - 1) if kept.shape[1] else []
+        return [*rest[:worst], 0.0, *rest[worst:]]
     return [float(value) for value in found.x]
 
 

@@ -53,8 +53,8 @@ class RandomizedRecalibrator(Recalibrator):
 
     References
     ----------
-    Błasiok and Nakkiran, *Smooth ECE*, Theorem 10 (section 5). With a scale the theorem is printed
-    for the distance on that scale, for which it is false; it holds for |κ(f) - f|.
+    Błasiok and Nakkiran, *Smooth ECE*: (T13) and (T14) of the theory page. With a scale the theorem is
+    printed for the distance on that scale, for which it is false; it holds for |κ(f) - f|.
 
     Examples
     --------

@@ -49,8 +49,8 @@ class SmoothRecalibrator(Recalibrator):
 
     References
     ----------
-    Błasiok and Nakkiran, *Smooth ECE*, section 3 (the regression of the diagram) and the second step
-    of the post-processing in section 5.
+    Błasiok and Nakkiran, *Smooth ECE*: the regression of (T9) on the theory page, and the second step of
+    the post-processing (T13).
 
     Examples
     --------

@@ -72,6 +72,16 @@ class Atoms:
         return float(self.mass[:, 1].sum()) / self.total
 
     @cached_property
+    def cumulative(self) -> Floats:
+        """Weight, weight of events and weighted predictions up to each atom; 0 first, [m + 1, 3]."""
+        weight = self.mass.sum(axis=1)
+        sums = np.zeros((self.p.size + 1, 3))
+        np.cumsum(
+            np.stack([weight, self.mass[:, 1], weight * self.p], axis=1), axis=0, out=sums[1:]
+        )
+        return sums
+
+    @cached_property
     def residuals(self) -> Floats:
         """Sum of p - y over the rows of each atom, divided by the weight of all rows."""
         negative, positive = self.mass.T

@@ -1,0 +1,166 @@
+"""The distances and kernel measures against their linear programs, double sums and one plain sort.
+
+python -m bench.measures              # n = 1,000,000
+python -m bench.measures --reduced    # n = 100,000
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+from bench import pages
+from calibrant.inputs.scales import as_scale
+from calibrant.measures.catalogue import measure_all
+from calibrant.measures.distance import distance_to_calibration
+from calibrant.measures.kernel import kernel_calibration_error, squared_kernel_calibration_error
+from calibrant.measures.weak import weak_calibration_error
+
+SCALES = ("probability", "logit", "logit/4", "boosting")
+
+
+def sample(n: int, power: float = 1.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return (rng.random(n) < p**power).astype(float), p
+
+
+def best_of(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Least seconds of each, taken by turns so that a busy machine is busy for all."""
+    least = dict.fromkeys(works, np.inf)
+    for _ in range(repeats):
+        for name, work in works.items():
+            start = time.perf_counter()
+            work()
+            least[name] = min(least[name], time.perf_counter() - start)
+    return least
+
+
+def worst_difference_from_programs(inputs: int = 1000) -> float:
+    """wCE against HiGHS on inputs with ties, ends, weights and four scales."""
+    worst = 0.0
+    for seed in range(inputs):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(2, 40))
+        lattice = rng.choice([0.0, 1.0, 0.25, 0.5, 1e-9, 1 - 1e-9], n)
+        p = [rng.random(n), rng.integers(0, 11, n) / 10, lattice, rng.beta(0.1, 0.1, n)][seed % 4]
+        y, w = (rng.random(n) < 0.5).astype(float), rng.exponential(size=n)
+        scale = SCALES[seed // 4 % 4]
+        got = weak_calibration_error(y, p, sample_weight=w, scale=scale)
+        worst = max(worst, abs(got - _by_program(y, p, w, scale)))
+    return worst
+
+
+def _by_program(y: np.ndarray, p: np.ndarray, w: np.ndarray, scale: str) -> float:
+    at, index = np.unique(p, return_inverse=True)
+    r = np.bincount(index, w * (p - y)) / w.sum()
+    if at.size == 1:
+        return float(abs(r[0]))
+    gap = np.minimum(np.diff(as_scale(scale).z(at)), 2.0)
+    d = sp.diags_array([-1.0, 1.0], offsets=[0, 1], shape=(at.size - 1, at.size))
+    tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    rows, limit = sp.vstack([d, -d]), np.concatenate([gap, gap])
+    return float(-linprog(-r, A_ub=rows, b_ub=limit, bounds=(-1, 1), options=tight).fun)
+
+
+def distances() -> list[list[str]]:
+    """The distance at 1,000 nodes against 300, and the two definitions against each other."""
+    rows = []
+    for name, power in (("calibrated", 1.0), ("overconfident", 1.5)):
+        y, p = sample(20_000, power)
+        took = best_of(
+            {str(m): partial(distance_to_calibration, y, p, nodes=m) for m in (300, 1000)}, 5
+        )
+        both = [distance_to_calibration(y, p, flips=f) for f in ("forbidden", "allowed")]
+        ratio = took["1000"] / took["300"]
+        rows.append([f"dCE, 1,000 nodes / 300 nodes, {name}", f"{ratio:.1f}", "< 10"])
+        gap = abs(both[0] - both[1])
+        rows.append([f"dCE, difference of the definitions, {name}", f"{gap:.1e}", "< 1e-9"])
+    return rows
+
+
+def sorted_measures(n: int) -> list[list[str]]:
+    """What a measure costs in stable argsorts of the same predictions, public call and all."""
+    y, p = sample(n)
+    took = best_of(
+        {
+            "argsort": lambda: np.argsort(p, kind="stable"),
+            "wCE": lambda: weak_calibration_error(y, p),
+            "wCE, logit": lambda: weak_calibration_error(y, p, scale="logit"),
+            "kCE": lambda: kernel_calibration_error(y, p),
+        },
+        7,
+    )
+    limits = {"wCE": 3, "wCE, logit": 3, "kCE": 5}
+    return [
+        [
+            f"{name} at n = {n:,}, in stable argsorts",
+            f"{took[name] / took['argsort']:.2f}",
+            f"< {most}",
+        ]
+        for name, most in limits.items()
+    ]
+
+
+def kernel_difference() -> float:
+    """Laplace kCE² against the sum over all pairs."""
+    y, p = sample(3000, 1.3)
+    worst = 0.0
+    for bandwidth in (1.0, 0.2, 0.01):
+        r = p - y
+        pairs = r @ np.exp(-np.abs(p[:, None] - p[None]) / bandwidth) @ r / p.size**2
+        worst = max(worst, abs(squared_kernel_calibration_error(y, p, bandwidth=bandwidth) - pairs))
+    return float(worst)
+
+
+def every_measure(n: int) -> pages.Table:
+    """The table that `measure_all` gives, as it is."""
+    y, p = sample(n, 1.3)
+    rows = [
+        [m.name, f"{m.value:.6g}", f"{1e3 * m.seconds:.1f} ms", m.misses]
+        for m in measure_all(y, p, which="all")
+    ]
+    title = f"All measures of {n:,} overconfident predictions"
+    return pages.Table(title, ["measure", "value", "cost after the sort", "misses"], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--reduced", action="store_true")
+    reduced = parser.parse_args().reduced
+    n = 100_000 if reduced else 1_000_000
+    rows = [
+        [
+            "wCE, largest difference from HiGHS on 1,000 inputs",
+            f"{worst_difference_from_programs():.1e}",
+            "< 1e-7",
+        ],
+        [
+            "Laplace kCE², largest difference from the double sum",
+            f"{kernel_difference():.1e}",
+            "< 1e-10",
+        ],
+        *sorted_measures(n),
+        *distances(),
+    ]
+    page = pages.Page(
+        "measures",
+        "Measures",
+        "python -m bench.measures",
+        "The distances and kernel measures against what defines them, and what they cost.",
+        [
+            pages.Table("Exactness and cost", ["what", "found", "meant to be"], rows),
+            every_measure(n),
+        ],
+    )
+    print(page.write(pages.place(reduced)).read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()
