@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -191,8 +192,9 @@ def test_other_bandwidth_of_the_same_rows() -> None:
     assert len(diagram.around()) == 9
 
 
-def test_frames_and_dictionaries() -> None:
+def test_frames_dictionaries_and_copies() -> None:
     diagram = reliability_diagram(*_rows("uniform"), resamples=20)
+    assert pickle.loads(pickle.dumps(diagram)).to_dict() == diagram.to_dict()
     frame = diagram.to_frame()
     assert list(frame.columns)[:3] == ["prediction", "regression", "smoothed_prediction"]
     assert diagram.to_frame("polars").height == diagram.grid.size
@@ -245,3 +247,9 @@ def test_relative_scale_from_arrays_and_rows_at_infinity() -> None:
     ends = reliability_diagram(y, p, scale="logit", bandwidth=0.5, resamples=20)
     assert ends.n == y.size
     assert ends.grid[0] > 0
+
+
+def test_a_bandwidth_too_narrow_to_draw_is_drawn_wider() -> None:
+    diagram = reliability_diagram(*_rows("uniform"), bandwidth=1e-4, resamples=0)
+    assert diagram.bandwidth == 1 / 2048
+    assert diagram.label.endswith("at bandwidth 0.0001")

@@ -68,7 +68,8 @@ class ReliabilityDiagram(Diagram):
     ece_guarantee : float
         The two differ by at most this: √(2/π) times the bandwidth.
     bandwidth : float
-        The one that the picture is drawn with.
+        The one that the picture is drawn with: that of `smooth_ece`, or 1/2048 of the range where
+        that is wider.
     regions : tuple of Region
         The stretches of predictions that contribute most to SmoothECE.
     raw : RawSample
@@ -133,7 +134,7 @@ class ReliabilityDiagram(Diagram):
         places = 3 if value >= 0.01 else 4 if value >= 0.001 else 5
         text = f"smECE {value:.{places}f}"
         if self.interval is None:
-            return f"{text} at bandwidth {self.bandwidth:.3g}"
+            return f"{text} at bandwidth {self.smooth_ece.bandwidth:.3g}"
         return f"{text} [{self.interval.low:.{places}f}, {self.interval.high:.{places}f}]"
 
     @property

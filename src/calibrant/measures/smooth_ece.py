@@ -281,7 +281,7 @@ def _measured(
         certificate=Certificate(total, seen.binning, seen.quadrature, seen.rounding, solver),
         evaluations=evaluations,
         n=data.n,
-        dropped=data.dropped,
+        dropped=dict(data.dropped),
         scale=data.scale.name if isinstance(data, Sketch) else PROBABILITY.name,
     )
 
