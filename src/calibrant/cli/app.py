@@ -9,6 +9,8 @@ import typer
 
 from calibrant.cli.options import (
     COLUMNS,
+    GROUPS,
+    MEASURE,
     OUTPUT,
     By,
     Files,
@@ -156,6 +158,29 @@ def report(
 
 
 @_verb
+def compare(
+    files: Files,
+    reading: Reading,
+    grouping: Grouping,
+    measuring: Measuring,
+    on: Annotated[
+        str | None,
+        option("Column that names the case, to line up the groups of --by.", section=GROUPS,
+               metavar="NAME"),
+    ] = None,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """Say which model is better calibrated, and how sure that is.
+
+    Models are columns (--prob a --prob b), groups (--by model) or files (--per-file). On the same rows,
+    which columns always are and groups are with --on, what is common to the models cancels.
+    """
+    from calibrant.cli.comparing import run_compare
+
+    run_compare(files, reading, grouping, measuring, on, json)
+
+
+@_verb
 def scan(
     files: Files,
     reading: Reading,
@@ -200,24 +225,6 @@ def merge(
 
 
 @_verb
-def datasets(
-    name: Annotated[
-        str | None, typer.Argument(help="Describe this data set.", show_default=False)
-    ] = None,
-    output: Annotated[
-        str | None,
-        option("Fetch it and write it as .parquet or .csv.", "--output", "-o", section=OUTPUT,
-               metavar="FILE"),
-    ] = None,
-    json: Json = False,
-) -> None:  # fmt: skip
-    """List real data sets, or fetch one."""
-    from calibrant.cli.collection import run_datasets
-
-    run_datasets(name, output, json)
-
-
-@_verb
 def recalibrate(
     files: Files,
     reading: Reading,
@@ -243,6 +250,36 @@ def recalibrate(
         run_fit(files, reading, method, output)
     else:
         run_apply(files, reading, apply, output)
+
+
+@_verb
+def monitor(
+    files: Files,
+    reading: Reading,
+    batch: Annotated[
+        str | None,
+        option("Column whose values, in order, are the batches. [each file is one]", section=GROUPS,
+               metavar="NAME"),
+    ] = None,
+    level: Annotated[
+        float,
+        option("Chance of a false alarm over all looks together. [0.05]", section=MEASURE,
+               metavar="SHARE"),
+    ] = 0.05,
+    state: Annotated[
+        str | None,
+        option("Go on from this file if it exists, and keep it up to date (.json).", section=OUTPUT,
+               metavar="FILE"),
+    ] = None,
+    fail_on_alarm: Annotated[
+        bool, option("Exit with 3 on an alarm.", "--fail-on-alarm", section="Gates")
+    ] = False,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """Watch batches as they come: a test that may be looked at every day."""
+    from calibrant.cli.watching import run_monitor
+
+    run_monitor(files, reading, batch, level, state, fail_on_alarm, json)
 
 
 @_verb
@@ -286,3 +323,21 @@ def demo(
     from calibrant.cli.demonstration import run_demo
 
     run_demo(output)
+
+
+@_verb
+def datasets(
+    name: Annotated[
+        str | None, typer.Argument(help="Describe this data set.", show_default=False)
+    ] = None,
+    output: Annotated[
+        str | None,
+        option("Fetch it and write it as .parquet or .csv.", "--output", "-o", section=OUTPUT,
+               metavar="FILE"),
+    ] = None,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """List real data sets, or fetch one."""
+    from calibrant.cli.collection import run_datasets
+
+    run_datasets(name, output, json)

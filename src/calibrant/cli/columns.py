@@ -59,8 +59,7 @@ def choose(
         if name is not None:
             require_column(name, present, where)
     if not reading.prob or not reading.label:
-        shown = ", ".join(printable(name) for name in prob)
-        note(f"Reading predictions from column {shown!r} and outcomes from {printable(label)!r}.")
+        note(f"Reading predictions from {_columns(prob)} and outcomes from {printable(label)!r}.")
     return chosen
 
 
@@ -131,6 +130,11 @@ def _asked(what: str, offered: Sequence[str], present: Sequence[str], where: str
             f"There is no column {printable(answer)!r}."
             + (f" {printable(near[0])}?" if near else "")
         )
+
+
+def _columns(names: Sequence[str]) -> str:
+    word = "column" if len(names) == 1 else "columns"
+    return f"{word} {_listed(names)}"
 
 
 def _listed(names: Sequence[str]) -> str:

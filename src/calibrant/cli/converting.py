@@ -15,7 +15,7 @@ from calibrant.cli.rows import read_rows
 from calibrant.errors import InputError
 from calibrant.sources.store import DataFile
 
-__all__ = ["converted_parts", "split"]
+__all__ = ["converted_parts", "row_options", "split"]
 
 Rows = Mapping[str, NDArray[Any]]
 
@@ -56,18 +56,24 @@ def split(
         yield key, order[bounds[k] : bounds[k + 1]]
 
 
-def _part(group: dict[str, Any], rows: Rows, prob: str, chosen: Chosen, reading: Reading) -> Part:
-    label = rows[chosen.label]
+def row_options(rows: Rows, chosen: Chosen, reading: Reading) -> dict[str, Any]:
+    """The keywords by which the library reads these rows."""
     options: dict[str, Any] = {"on_invalid": reading.on_invalid, "labels": reading.labels}
     options |= {"from_logits": reading.from_logits, "percent": reading.percent}
     if reading.pos_label is not None:
-        options["pos_label"] = _as_label(reading.pos_label, label)
+        options["pos_label"] = _as_label(reading.pos_label, rows[chosen.label])
     if chosen.weight is not None:
         options["sample_weight"] = rows[chosen.weight]
     if chosen.cluster is not None:
         options["cluster"] = rows[chosen.cluster]
+    return options
+
+
+def _part(group: dict[str, Any], rows: Rows, prob: str, chosen: Chosen, reading: Reading) -> Part:
+    label = rows[chosen.label]
     if len(chosen.prob) > 1:
         group = {"model": prob, **group}
+    options = row_options(rows, chosen, reading)
     return Part(group, (label, rows[prob]), options, int(label.size))
 
 

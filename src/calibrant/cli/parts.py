@@ -244,21 +244,14 @@ def limited(found: Given, limit: int, scale: str) -> Given:
     others = ranked[limit:]
     names = found.by
     group = {names[0]: f"({len(others):,} others)"} | dict.fromkeys(names[1:], "")
-    total = _tree_sum([part.sketch(scale) for part in others])
+    apart = {place: part.sketch(scale) for place, part in enumerate(others)}
+    total = Sketches(apart, by="place").total()
     note(
         f"There are {len(found.parts):,} groups; the {limit} largest are shown and the others summed "
         "up. `--max-groups` shows more."
     )
     parts = [*ranked[:limit], Part(group, (total,), {}, total.n)]
     return Given(parts, found.files, found.columns, found.log, len(others))
-
-
-def _tree_sum(sketches: list[Sketch]) -> Sketch:
-    """The sum in pairs of equal size: many small sketches would make a running sum quadratic."""
-    while len(sketches) > 1:
-        pairs = zip(sketches[::2], sketches[1::2], strict=False)
-        sketches = [a + b for a, b in pairs] + sketches[len(sketches) // 2 * 2 :]
-    return sketches[0]
 
 
 def _short(path: str) -> str:

@@ -23,6 +23,7 @@ __all__ = ["run_plot", "run_report"]
 PICTURES = (".svg", ".pdf", ".png", ".html")
 PAGES = (".html", ".md", ".json")
 MOST_ON_ONE_AXIS = 4
+LONGEST_IN_A_LEGEND = 28
 SIMPLE: Mapping[str, Callable[..., Diagram]] = {
     "binned": binned_diagram,
     "isotonic": isotonic_diagram,
@@ -45,7 +46,7 @@ def run_plot(
     found = given(files, reading, grouping, measuring)
     found = limited(found, grouping.max_groups, measuring.scale)
     with spoken(found.columns.spoken if found.columns else {}):
-        named = zip(found.names, found.parts, strict=True)
+        named = zip(_short_names(found), found.parts, strict=True)
         diagrams = {name: _diagram(part, kind, measuring) for name, part in named}
     only = next(iter(diagrams.values()))
     if target.suffix.lower() == ".html":
@@ -61,6 +62,12 @@ def run_plot(
     for name, diagram in diagrams.items():
         note(f"{name}: {diagram.label}")
     note(f"Wrote {printable(target, 200)}.")
+
+
+def _short_names(found: Given) -> list[str]:
+    """Names that fit into a legend, each of them once."""
+    names = [printable(name, LONGEST_IN_A_LEGEND) for name in found.names]
+    return names if len(set(names)) == len(names) else found.names
 
 
 def _diagram(part: Part, kind: str, measuring: Measuring) -> Diagram:

@@ -32,6 +32,11 @@ class Column:
         return self.is_name or self.is_prose
 
     @property
+    def is_left(self) -> bool:
+        """Whether it is set to the left: words, not numbers."""
+        return self.is_text or self.styles is not None
+
+    @property
     def width(self) -> int:
         """Of the longest cell."""
         return max(map(len, (self.heading, *self.cells)))
@@ -62,7 +67,7 @@ def show_table(columns: Sequence[Column], *, caption: str = "") -> None:
     columns = [column.fitted(WIDEST_NAME) if column.is_name else column for column in columns]
     for row in zip(*((column.heading, *column.cells) for column in columns), strict=True):
         padded = (
-            f"{cell:<{column.width}}" if _is_left(column, columns) else f"{cell:>{column.width}}"
+            f"{cell:<{column.width}}" if column.is_left else f"{cell:>{column.width}}"
             for cell, column in zip(row, columns, strict=True)
         )
         print((" " * GAP).join(padded).rstrip())
@@ -78,7 +83,7 @@ def _show_on_terminal(columns: Sequence[Column], caption: str) -> None:
     )
     columns = _fitting(columns, console.width)
     for column in columns:
-        justify = "left" if _is_left(column, columns) else "right"
+        justify = "left" if column.is_left else "right"
         table.add_column(text(column.heading), justify=justify, no_wrap=True)
     for place, row in enumerate(zip(*(column.cells for column in columns), strict=True)):
         styles = [column.styles[place] if column.styles else "" for column in columns]
@@ -86,10 +91,6 @@ def _show_on_terminal(columns: Sequence[Column], caption: str) -> None:
     console.print(table)
     if caption:
         console.print(text(caption, style="dim"))
-
-
-def _is_left(column: Column, columns: Sequence[Column]) -> bool:
-    return column.is_text or column is columns[-1]
 
 
 def _fitting(columns: Sequence[Column], width: int) -> list[Column]:

@@ -1,0 +1,93 @@
+"""`calibrant monitor`: batch after batch, with a state that is kept in a file."""
+
+from __future__ import annotations
+
+import json as json_format
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from calibrant.cli.options import Grouping, Measuring, Reading
+from calibrant.cli.parts import given, spoken
+from calibrant.cli.table import Column, p_text, show_table
+from calibrant.cli.text import note, printable
+from calibrant.cli.trouble import LIMIT_EXCEEDED
+from calibrant.cli.writing import require_ending, written
+from calibrant.errors import InputError
+from calibrant.inference.monitor import Look, Monitor
+
+__all__ = ["run_monitor"]
+
+SCHEMA = "calibrant.monitor/1"
+
+
+def run_monitor(
+    files: Sequence[str],
+    reading: Reading,
+    batch: str | None,
+    level: float,
+    state: str | None,
+    fail_on_alarm: bool,
+    json: bool,
+) -> None:
+    """Take each file, or each value of a column, as the next batch, and look after each."""
+    if reading.weight is not None or reading.labels == "soft":
+        raise InputError(
+            "a monitor takes unweighted rows with outcomes 0 or 1; leave out `--weight`."
+        )
+    target = require_ending(state, (".json",), "the state of a monitor") if state else None
+    monitor = Monitor(level=level)
+    if target is not None and target.exists():
+        monitor = Monitor.load(target)
+        if monitor.level != level:
+            raise InputError(
+                f"{printable(state, 200)} watches at level {monitor.level:g}, not {level:g}; the level "
+                "must not change on the way. Start a new state."
+            )
+    looks, names = _looks(monitor, files, reading, batch)
+    if target is not None:
+        written(target, monitor.save)
+    if json:
+        found = [{"batch": name, **look.to_dict()} for name, look in zip(names, looks, strict=True)]
+        print(json_format.dumps({"schema": SCHEMA, "level": level, "looks": found}, indent=2))
+    else:
+        _show(looks, names)
+    alarm = looks[-1].alarm
+    if alarm is None:
+        note(f"No alarm at level {level:g}, however often one looks.")
+    else:
+        note(f"ALARM at look {alarm.look}: {alarm}.")
+        if fail_on_alarm:
+            raise typer.Exit(LIMIT_EXCEEDED)
+
+
+def _looks(
+    monitor: Monitor, files: Sequence[str], reading: Reading, batch: str | None
+) -> tuple[list[Look], list[str]]:
+    looks, names = [], []
+    for file in files:
+        found = given([file], reading, Grouping(by=[batch] if batch else None), Measuring())
+        for part in found.parts:
+            with spoken(found.columns.spoken if found.columns else {}):
+                looks.append(monitor.update(part.sketch("probability")))
+            names.append(part.name if batch else os.path.basename(str(Path(file))))
+    return looks, names
+
+
+def _show(looks: Sequence[Look], names: Sequence[str]) -> None:
+    show_table(
+        [
+            Column("batch", names, is_name=True),
+            Column("look", [f"{look.look:,}" for look in looks]),
+            Column("rows so far", [f"{look.n:,}" for look in looks]),
+            Column("e-value", [f"{look.e_value:.3g}" for look in looks]),
+            Column("p (any time)", [p_text(look.p_value) for look in looks]),
+            Column(
+                "",
+                ["ALARM" if look.alarm else "" for look in looks],
+                styles=["bold red" if look.alarm else "" for look in looks],
+            ),
+        ]
+    )
