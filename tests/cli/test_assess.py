@@ -202,3 +202,28 @@ def test_too_few_rows(calibrant, tmp_path) -> None:
     assert (done.code, "`--confidence`" in done.err) == (2, True)
     done = calibrant("assess", path, "--scale", "cubic")
     assert (done.code, "`--scale`" in done.err) == (2, True)
+
+
+def test_wrong_logs_name_options_that_exist(calibrant, tmp_path) -> None:
+    def refused(name: str, rows: list, cure: str, *words: str) -> None:
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        done = calibrant("assess", path, *words)
+        assert (done.code, cure in done.err) == (2, True), done.err
+
+    sample = {"doc_id": 0, "filtered_resps": ["a"], "resps": [["sure: confidence 50%"]]}
+    both = [{**sample, "filter": f, "exact_match": 1.0} for f in ("strict", "loose")]
+    refused("samples_x.jsonl", both, "`--filter`")
+    refused("samples_x.jsonl", [{**sample, "bleu": 0.2}], "`--label`")
+    refused("samples_x.jsonl", [{**sample, "exact_match": 1.0}], "at least two")
+    refused("y.jsonl", [{"prompt": 1}], "`--prob`", "--log", "jsonl")
+    refused(
+        "y.jsonl", [{"p": 0.5, "correct": 1}], "'quest'", "--log", "jsonl", "--cluster", "quest"
+    )
+    done = calibrant("assess", tmp_path / "y.jsonl", "--filter", "strict", "--log", "jsonl")
+    assert (done.code, "does not apply" in done.err) == (2, True)
+    path = tmp_path / "samples_x.jsonl"
+    path.write_text(
+        "".join(json.dumps({**row, "doc_id": k}) + "\n" for k in range(9) for row in both)
+    )
+    assert calibrant("assess", path, "--filter", "strict", "--by", "task").code == 0

@@ -70,3 +70,12 @@ def test_what_cannot_be(calibrant, overconfident, tmp_path) -> None:
     one = tmp_path / "one.csv"
     one.write_text("p,y\n0.5,1\n0.6,1\n")
     refused([one, "-o", target], "outcome 1")
+
+
+def test_a_map_as_sql(calibrant, overconfident, tmp_path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    target = tmp_path / "map.json"
+    assert calibrant("recalibrate", overconfident, "-o", target).code == 0
+    text = calibrant("sql", "preds", "--apply", target, "--prob", "q").out
+    ((value,),) = duckdb.sql(f"SELECT {text} FROM (SELECT 0.75 AS q)").fetchall()
+    assert value == pytest.approx(cal.load_recalibrator(target).transform([0.75])[0], abs=1e-5)

@@ -24,18 +24,20 @@ def given_answers(
     """The parts of such logs; answers to one question are a cluster."""
     if reading.prob is not None and len(reading.prob) > 1:
         raise InputError("a log has one probability for each answer; give `--prob` once.")
-    if measuring.cluster is not None or reading.converts - (reading.labels == "soft"):
+    if reading.converts and reading.labels != "soft":
         raise InputError(
-            "a log says itself how its values are written, and its questions are the clusters; leave "
-            "out `--cluster`, `--percent`, `--from-logits`, `--pos-label` and `--multiclass`."
+            "a log says itself how its values are written; leave out `--percent`, `--from-logits`, "
+            "`--pos-label` and `--multiclass`."
         )
-    with spoken({"probability=": None}):
+    with spoken({}):
         logs = [
             read_answers(
                 path,
                 format=reading.log,
                 probability=reading.prob[0] if reading.prob else None,
                 correct=reading.label,
+                question=measuring.cluster,
+                filter=reading.filter,
             )
             for path in paths
         ]

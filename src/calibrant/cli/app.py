@@ -299,11 +299,21 @@ def sql(
         Literal["duckdb", "postgres", "bigquery", "snowflake", "spark", "sqlite"],
         option("Of the warehouse. [duckdb]", section=OUTPUT),
     ] = "duckdb",
-) -> None:
+    apply: Annotated[
+        str | None,
+        option("Print this map of `recalibrate` as an expression of the predictions instead.",
+               section=OUTPUT, metavar="MAP"),
+    ] = None,
+) -> None:  # fmt: skip
     """Print a query that makes a sketch in a warehouse.
 
     Save its result as Parquet or CSV: `calibrant assess` and the others read it.
     """
+    if apply is not None:
+        from calibrant.recalibration.interface import Recalibrator
+
+        typer.echo(Recalibrator.load(apply).to_sql(prob, dialect).text)
+        return
     from calibrant.sources.sql import query
 
     typer.echo(query(table, prob, label, Grouping(by=by).columns, dialect, weight=weight))

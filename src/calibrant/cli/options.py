@@ -79,6 +79,11 @@ class Reading:
         option("Read a log of a language model evaluation of this kind.", section=VALUES),
     ] = None
 
+    filter: Annotated[
+        str | None,
+        option("Answer filter of an lm-eval log that has several.", section=VALUES, metavar="NAME"),
+    ] = None
+
     @property
     def converts(self) -> bool:
         """Whether values must be converted row by row before they can be summed."""

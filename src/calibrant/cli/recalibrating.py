@@ -15,7 +15,7 @@ from calibrant.cli.rows import columns_of, read_rows, read_table
 from calibrant.cli.table import decimal
 from calibrant.cli.text import count, note, printable
 from calibrant.errors import InputError
-from calibrant.recalibration.interface import Recalibrator, load_recalibrator
+from calibrant.recalibration.interface import Recalibrator
 from calibrant.sketch.wire import write_atomically
 
 __all__ = ["METHODS", "run_apply", "run_fit"]
@@ -61,7 +61,7 @@ def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: s
     target = Path(output)
     if target.suffix not in (".parquet", ".csv"):
         raise InputError(f"rows are written as .parquet or .csv; got {printable(output, 200)!r}.")
-    recalibrator = load_recalibrator(chosen_map)
+    recalibrator = Recalibrator.load(chosen_map)
     paths = opened(files)
     if any(kind_of(path, log=None) != "rows" for path in paths):
         raise InputError("a map is applied to rows of predictions, and this file holds none.")

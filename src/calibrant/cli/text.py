@@ -13,9 +13,16 @@ __all__ = ["count", "in_command_words", "note", "printable", "wrapped"]
 LONGEST_MESSAGE = 4_000
 _OPTION = re.compile(
     r"`(from_logits|percent|pos_label|labels|on_invalid|scale|sample_weight|cluster|by|confidence"
-    r'|margin|seed|nodes)(?:=(?:True|"?([^"`]*)"?))?`'
+    r"|margin|seed|nodes|level|probability|correct|question|filter|format)"
+    r'(?:=(?:True|"?([^"`]*)"?))?`'
 )
-_OPTION_NAME = {"sample_weight": "--weight"}
+_OPTION_NAME = {
+    "sample_weight": "--weight",
+    "probability": "--prob",
+    "correct": "--label",
+    "question": "--cluster",
+    "format": "--log",
+}
 
 
 def printable(value: object, limit: int = 60) -> str:
