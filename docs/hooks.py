@@ -31,8 +31,9 @@ FIGURE = re.compile(r"!\[[^\]]*\]\((?P<path>figures/[^)]+)\)")
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """List the pages of evidence, which are made by commands and come and go with them."""
-    pages = sorted(Path(config.docs_dir).glob("evidence/*.md"))
-    config.nav.insert(-2, {"Evidence": [f"evidence/{page.name}" for page in pages]})
+    names = sorted(page.name for page in Path(config.docs_dir).glob("evidence/*.md"))
+    names.sort(key=lambda name: name != "index.md")
+    config.nav.insert(-1, {"Evidence": [f"evidence/{name}" for name in names]})
     return config
 
 
