@@ -96,6 +96,7 @@ evidence: $(STAMP)
 	$(BIN)/python -m bench.paper
 	$(BIN)/python -m bench.speed
 	$(BIN)/python -m bench.peers
+	$(BIN)/python -m bench.coverage
 	$(BIN)/python -m bench.scale
 	$(BIN)/python -m bench.measures
 	$(BIN)/python -m bench.repair
@@ -105,6 +106,7 @@ evidence-quick: $(STAMP)
 	$(BIN)/python -m bench.paper --reduced
 	$(BIN)/python -m bench.speed --reduced
 	$(BIN)/python -m bench.peers --reduced
+	$(BIN)/python -m bench.coverage --reduced
 	$(BIN)/python -m bench.scale --reduced
 	$(BIN)/python -m bench.measures --reduced
 	$(BIN)/python -m bench.repair --reduced

@@ -27,13 +27,13 @@ RUNS, NULL_RUNS, PEER_RUNS, WATCHES = 400, 2_000, 20, 200
 
 
 def plan(reduced: bool) -> list[Any]:
-    """All tasks, those first that are the same share of their cell's runs."""
+    """All tasks, in passes over the cells; the peers, who take longer than all else, at the end."""
     share = 4 if reduced else 1
     sizes, truths = ((100, 1_000), (0.0, 0.05)) if reduced else (SIZES, TRUTHS)
     order: list[tuple[float, Any]] = []
 
-    def add(tasks: list[Any]) -> None:
-        order.extend((place / len(tasks), task) for place, task in enumerate(tasks))
+    def add(tasks: list[Any], after: float = 0.0) -> None:
+        order.extend((after + place / len(tasks), task) for place, task in enumerate(tasks))
 
     first = []
     for n in sizes:
@@ -55,7 +55,7 @@ def plan(reduced: bool) -> list[Any]:
     for n in () if reduced else (size for size in sizes if size <= peers.LARGEST):
         for peer in peers.ASKED:
             same = tuple(cell for cell in first if cell.n == n)
-            add([peers.Question(peer, same, run) for run in range(PEER_RUNS)])
+            add([peers.Question(peer, same, run) for run in range(PEER_RUNS)], after=1.0)
     return [task for _, task in sorted(order, key=lambda pair: pair[0])]
 
 

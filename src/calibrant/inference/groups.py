@@ -1,0 +1,300 @@
+"""`assess_by`: every group, the worst of them, and how two of them differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+from typing import Any, Literal
+
+from calibrant.errors import InputError
+from calibrant.inference.assess import assessment_of, require_margin
+from calibrant.inference.assessment import Assessment, format_p_value
+from calibrant.inference.band import DifferenceBand, difference_band
+from calibrant.inference.clusters import ClusterResiduals
+from calibrant.inference.correction import adjusted_p_values, smallest_p_value
+from calibrant.inference.hypothesis import RESAMPLES
+from calibrant.inference.interval import require_confidence
+from calibrant.inference.planning import detectable_error
+from calibrant.inputs.scales import PROBABILITY, Scale
+from calibrant.sketch.groups import Sketches
+from calibrant.sketch.table import Sketch
+from calibrant.sources.scan import scan
+
+__all__ = ["GroupAssessments", "assess_by"]
+
+DRAWS_PER_GROUP = 100
+
+
+@dataclass(frozen=True, eq=False)
+class GroupAssessments(Mapping[Any, Assessment]):
+    """Assessments by group, the strongest evidence of miscalibration first.
+
+    Attributes
+    ----------
+    by : tuple of str
+        The grouping columns.
+    assessments : mapping
+        From group to Assessment, sorted by p-value.
+    adjusted : mapping
+        P-value of each group, corrected for all of them (Holm).
+    detectable : mapping
+        The smallest SmoothECE that each group's rows would show, with probability .8.
+    skipped : mapping
+        Groups that have too few rows or clusters, and why.
+    worst : object
+        The group with the strongest evidence.
+    worst_p_value : float
+        Of its error, accounting for the search among all groups: groups are disjoint, so the smallest
+        of k p-values is below p with probability 1 - (1 - p)^k if all are calibrated.
+    """
+
+    by: tuple[str, ...]
+    assessments: Mapping[Any, Assessment]
+    adjusted: Mapping[Any, float]
+    detectable: Mapping[Any, float]
+    skipped: Mapping[Any, str]
+    worst: Any
+    worst_p_value: float
+    confidence: float
+    seed: int
+    sketches: Mapping[Any, Sketch]
+
+    def __getitem__(self, key: Any) -> Assessment:
+        return self.assessments[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.assessments)
+
+    def __len__(self) -> int:
+        return len(self.assessments)
+
+    @property
+    def verdict(self) -> str:
+        """The finding in one line."""
+        wrong = sum(p <= 1.0 - self.confidence for p in self.adjusted.values())
+        line = f"{wrong} of {len(self)} groups miscalibrated"
+        if self.worst_p_value <= 1.0 - self.confidence:
+            found = self[self.worst]
+            line += (
+                f"; worst: {_shown(self.worst)}, {found.smooth_ece:.3g}, "
+                f"{format_p_value(self.worst_p_value)} after the search"
+            )
+        return line
+
+    def difference(self, first: Any, second: Any) -> DifferenceBand:
+        """A simultaneous band for the difference of two groups' calibration curves."""
+        for key in (first, second):
+            if key not in self.sketches:
+                raise InputError(f"no group {key!r}; there are {', '.join(map(_shown, self))}.")
+        return difference_band(
+            self.sketches[first],
+            self.sketches[second],
+            confidence=self.confidence,
+            seed=self.seed,
+        )
+
+    def rows(self) -> list[list[str]]:
+        """What the text table shows, a header first."""
+        header = [
+            ", ".join(self.by),
+            "n",
+            "SmoothECE",
+            "interval",
+            "floor",
+            "detectable",
+            "p",
+            "all",
+        ]
+        rows = [header]
+        for key, one in self.items():
+            rows.append(
+                [
+                    _shown(key),
+                    f"{one.n:,}",
+                    f"{one.smooth_ece:.4f}",
+                    f"{one.interval.low:.4f} to {one.interval.high:.4f}",
+                    f"{one.noise_floor.value:.4f}",
+                    f"{self.detectable[key]:.4f}",
+                    f"{one.p_value:.4f}",
+                    f"{self.adjusted[key]:.4f}",
+                ]
+            )
+        return rows
+
+    def __str__(self) -> str:
+        rows = self.rows()
+        widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+        lines = [
+            "  ".join(
+                text.ljust(width) if k == 0 else text.rjust(width)
+                for k, (text, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in rows
+        ]
+        skipped = [f"{_shown(key)}: {why}" for key, why in self.skipped.items()]
+        return "\n".join([self.verdict, "", *lines, *skipped])
+
+    def __repr__(self) -> str:
+        return f"GroupAssessments(by {', '.join(self.by)}: {self.verdict})"
+
+    def _repr_html_(self) -> str:
+        header, *rows = self.rows()
+        head = "".join(f"<th>{escape(text)}</th>" for text in header)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows
+        )
+        return f"<p><b>{escape(self.verdict)}</b></p><table><tr>{head}</tr>{body}</table>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings, for JSON."""
+        return {
+            "verdict": self.verdict,
+            "by": list(self.by),
+            "worst": _shown(self.worst),
+            "worst_p_value": self.worst_p_value,
+            "groups": [
+                {
+                    "group": _shown(key),
+                    "adjusted_p_value": self.adjusted[key],
+                    "detectable": self.detectable[key],
+                    **one.to_dict(),
+                }
+                for key, one in self.items()
+            ],
+            "skipped": {_shown(key): why for key, why in self.skipped.items()},
+        }
+
+
+def assess_by(
+    source: Any,
+    *,
+    y_true: Any = None,
+    y_prob: Any = None,
+    by: Any = None,
+    sample_weight: Any = None,
+    cluster: str | None = None,
+    margin: float | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+    scale: str | Scale | None = None,
+    on_invalid: Literal["raise", "drop"] = "raise",
+) -> GroupAssessments:
+    """Assess every group of a frame, and find the worst.
+
+    Parameters
+    ----------
+    source : frame, files or Sketches
+        Whatever `scan` reads, or what it gave when it grouped.
+    y_true, y_prob, sample_weight : str
+        Columns.
+    by : str or list of str
+        Groups; several columns are crossed.
+    cluster : str, optional
+        The column whose values make rows dependent; see `assess`.
+    margin, confidence, seed, scale, on_invalid
+        As in `assess`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import polars as pl
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(4000)
+    >>> sex = rng.choice(["f", "m"], 4000)
+    >>> y = rng.random(4000) < np.where(sex == "f", p, p**2)
+    >>> found = assess_by(
+    ...     pl.DataFrame({"y": y, "p": p, "sex": sex}), y_true="y", y_prob="p", by="sex"
+    ... )
+    >>> found.worst, found["m"].miscalibrated
+    ('m', True)
+    """
+    require_confidence(confidence)
+    require_margin(margin)
+    if isinstance(source, Sketches):
+        sketches = source
+    else:
+        if y_true is None or y_prob is None or by is None:
+            raise InputError(
+                "`y_true`, `y_prob` and `by` must name columns; pass Sketches to go without them."
+            )
+        read = scan(
+            source,
+            y_true=y_true,
+            y_prob=y_prob,
+            sample_weight=sample_weight,
+            by=by,
+            cluster=cluster,
+            scale=PROBABILITY if scale is None else scale,
+            on_invalid=on_invalid,
+        )
+        assert isinstance(read, Sketches)
+        sketches = read
+    return _assessed(sketches, cluster, margin, confidence, seed)
+
+
+def _assessed(
+    sketches: Sketches, cluster: str | None, margin: float | None, confidence: float, seed: int
+) -> GroupAssessments:
+    names = tuple(name for name in sketches.by if name != cluster)
+    if not names or (cluster is not None and cluster not in sketches.by):
+        raise InputError(
+            f"the sketches are grouped by {', '.join(sketches.by)}; `cluster` must be one of these, "
+            "and another must be left to group by."
+        )
+    groups = sketches.roll_up(*names)
+    parts = _parts(sketches, names) if cluster is not None else {}
+    resamples = max(RESAMPLES, DRAWS_PER_GROUP * len(groups))
+    found: dict[Any, Assessment] = {}
+    skipped: dict[Any, str] = {}
+    for key, sketch in groups.items():
+        clusters = None
+        if cluster is not None:
+            own = [part for part in parts[key] if part.n]
+            clusters = partial(ClusterResiduals.of_sketches, sketches=own, seed=seed)
+            if len(own) < 2:
+                skipped[key] = "fewer than two clusters"
+                continue
+        if sketch.n < 2:
+            skipped[key] = "fewer than two rows"
+            continue
+        found[key] = assessment_of(
+            sketch, clusters, margin=margin, confidence=confidence, seed=seed, resamples=resamples
+        )
+    if not found:
+        raise InputError("no group has two rows or more; there is nothing to assess.")
+    order = sorted(found, key=lambda key: (found[key].p_value, -_excess(found[key])))
+    p_values = [found[key].p_value for key in order]
+    return GroupAssessments(
+        by=names,
+        assessments={key: found[key] for key in order},
+        adjusted=dict(zip(order, adjusted_p_values(p_values, "holm"), strict=True)),
+        detectable={
+            key: detectable_error(groups[key], level=1.0 - confidence, seed=seed) for key in order
+        },
+        skipped=skipped,
+        worst=order[0],
+        worst_p_value=smallest_p_value(p_values),
+        confidence=confidence,
+        seed=seed,
+        sketches={key: groups[key] for key in order},
+    )
+
+
+def _parts(sketches: Sketches, names: tuple[str, ...]) -> dict[Any, list[Sketch]]:
+    """The clusters' sketches of each group."""
+    places = [sketches.by.index(name) for name in names]
+    parts: dict[Any, list[Sketch]] = {}
+    for key, sketch in sketches.items():
+        group = tuple(key[place] for place in places)
+        parts.setdefault(group if len(group) > 1 else group[0], []).append(sketch)
+    return parts
+
+
+def _excess(found: Assessment) -> float:
+    return found.smooth_ece / max(found.noise_floor.value, 1e-300)
+
+
+def _shown(key: Any) -> str:
+    return ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)

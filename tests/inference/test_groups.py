@@ -1,0 +1,140 @@
+"""Groups: the worst one, what could have been seen in each, and how two differ."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import calibrant as cal
+from calibrant.errors import InputError
+from calibrant.inference.assess import assess
+from calibrant.inference.band import difference_band
+from calibrant.inference.groups import assess_by
+from calibrant.inference.planning import detectable_error, required_n
+from calibrant.sketch.table import Sketch
+
+COLUMNS = {"y_true": "y", "y_prob": "p"}
+
+
+def _frame(n: int = 2000, seed: int = 0) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    sex, race = rng.choice(["f", "m"], n), rng.choice(["a", "b", "c"], n)
+    truth = np.where((sex == "m") & (race == "b"), p**2, p)
+    y = (rng.random(n) < truth).astype(int)
+    return pl.DataFrame({"y": y, "p": p, "sex": sex, "race": race, "match": np.arange(n) // 4})
+
+
+def test_crossed_groups_sorted_by_evidence_and_the_worst() -> None:
+    found = assess_by(_frame(), **COLUMNS, by=["race", "sex"])
+    assert len(found) == 6
+    assert found.worst == ("b", "m")
+    assert found.worst_p_value < 0.02
+    p_values = [one.p_value for one in found.values()]
+    assert p_values == sorted(p_values)
+    assert all(found.adjusted[key] >= one.p_value for key, one in found.items())
+    assert "worst: b, m" in found.verdict
+    assert 0.02 < found.detectable["a", "f"] < 0.15
+    assert len(str(found).splitlines()) == 9
+    assert json.loads(json.dumps(found.to_dict()))["worst"] == "b, m"
+    assert "<table>" in found._repr_html_()
+    assert repr(found).startswith("GroupAssessments(by race, sex: ")
+
+
+def test_each_group_equals_its_own_assessment() -> None:
+    frame = _frame()
+    found = assess_by(frame, **COLUMNS, by="sex")
+    men = frame.filter(pl.col("sex") == "m")
+    alone = assess(men["y"].to_numpy(), men["p"].to_numpy())
+    assert found["m"] == alone
+    again = assess_by(cal.scan(frame, **COLUMNS, by="sex"))
+    assert again["m"] == alone
+
+
+def test_clusters_by_sketch_equal_clusters_by_row() -> None:
+    frame = _frame(400)
+    rows = assess(frame["y"].to_numpy(), frame["p"].to_numpy(), cluster=frame["match"].to_numpy())
+    sketched = assess(cal.scan(frame, **COLUMNS, cluster="match"), cluster="match")
+    assert sketched.clusters == rows.clusters == 100
+    assert sketched.interval.low == pytest.approx(rows.interval.low, abs=1e-3)
+    assert sketched.interval.high == pytest.approx(rows.interval.high, abs=2e-3)
+    found = assess_by(frame, **COLUMNS, by="sex", cluster="match")
+    assert found["m"].clusters is not None
+    with pytest.raises(InputError, match="pass `cluster=` one of match"):
+        assess(cal.scan(frame, **COLUMNS, cluster="match"))
+
+
+def test_tiny_groups_are_skipped_and_named() -> None:
+    frame = pl.concat([_frame(300), _frame(1).with_columns(sex=pl.lit("x"))])
+    found = assess_by(frame, **COLUMNS, by="sex")
+    assert found.skipped == {"x": "fewer than two rows"}
+
+
+def test_difference_band_sees_the_difference_and_only_that() -> None:
+    rng = np.random.default_rng(0)
+    p, q = rng.random(2000), rng.random(2000)
+    a = Sketch.from_arrays(rng.random(2000) < p, p)
+    b = Sketch.from_arrays(rng.random(2000) < q**1.7, q)
+    apart = difference_band(a, b)
+    assert apart.p_value < 0.01
+    middle = np.searchsorted(apart.prediction, 0.5)
+    assert apart.low[middle] > 0
+    same = [
+        difference_band(
+            Sketch.from_arrays(rng.random(500) < (u := rng.random(500)), u),
+            Sketch.from_arrays(rng.random(500) < (v := rng.random(500)), v),
+        ).p_value
+        for _ in range(10)
+    ]
+    assert np.mean(np.array(same) <= 0.05) <= 0.3
+    found = assess_by(_frame(), **COLUMNS, by="sex").difference("f", "m")
+    assert found.prediction.size == found.low.size
+    assert repr(found).startswith("DifferenceBand(")
+
+
+def test_detectable_error_is_detected_with_the_power_it_says() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(1000)
+    size = detectable_error(Sketch.from_arrays(np.zeros(1000, int), p))
+    slope = 1 - 4.1 * size  # SmoothECE of outcomes .5 + slope (p - .5) is about (1 - slope) / 4.1
+    found = 0
+    for seed in range(30):
+        p = rng.random(1000)
+        y = rng.random(1000) < 0.5 + slope * (p - 0.5)
+        found += assess(y, p, seed=seed).p_value <= 0.05
+    assert 15 <= found <= 30
+
+
+def test_required_n() -> None:
+    wide, narrow = required_n(0.1), required_n(0.05)
+    assert 100 < wide.simulated < narrow.simulated < narrow.theorem
+    assert 4 < narrow.simulated / wide.simulated < 16  # n goes like 1 / margin³
+    rare = required_n(0.05, np.random.default_rng(0).beta(0.5, 20, 500))
+    assert rare.simulated < narrow.simulated
+    assert int(wide) == wide.to_dict()["simulated"]
+    rng = np.random.default_rng(1)
+    p = rng.random(narrow.simulated)
+    assert assess(rng.random(p.size) < p, p, margin=0.05).interval.high < 0.07
+
+
+def test_bad_input() -> None:
+    frame = _frame(100)
+    with pytest.raises(InputError, match="must name columns"):
+        assess_by(frame, y_true="y", y_prob="p")
+    with pytest.raises(InputError, match="`confidence`"):
+        assess_by(frame, **COLUMNS, by="sex", confidence=95)
+    with pytest.raises(InputError, match="no group 'x'"):
+        assess_by(frame, **COLUMNS, by="sex").difference("x", "m")
+    with pytest.raises(InputError, match="`cluster` must be one of these"):
+        assess_by(cal.scan(frame, **COLUMNS, by="sex"), cluster="match")
+    with pytest.raises(InputError, match="`margin`"):
+        required_n(0.0)
+    with pytest.raises(InputError, match="`power`"):
+        required_n(0.1, power=80)
+    low = Sketch.from_arrays(np.zeros(50, int), np.full(50, 0.1))
+    high = Sketch.from_arrays(np.ones(50, int), np.full(50, 0.9))
+    with pytest.raises(InputError, match="no predictions in common"):
+        difference_band(low, high)
