@@ -87,6 +87,13 @@ def test_rare_events_read_right_on_the_relative_scale():
     assert shares["relative"] < shares["probability"] < 0.4 < 1 < shares["logit"]
 
 
+def test_a_relative_sketch_takes_the_base_rate_of_its_rows():
+    y, p = sample(200)
+    sketch = Sketch.from_arrays(y, p, scale="relative")
+    assert sketch.scale.name == f"relative:{float(y.mean())!r}"
+    assert smooth_ece(sketch) == pytest.approx(smooth_ece(y, p, scale="relative"), abs=1e-4)
+
+
 def test_weights_and_a_scale_of_ones_own():
     y, p = sample()
     w = np.random.default_rng(0).integers(1, 4, y.size)
@@ -99,6 +106,6 @@ def test_too_steep_for_a_sketch_is_said():
     with pytest.raises(InputError, match="arrays"):
         Sketch.from_arrays([0, 1], [0.2, 0.8], scale="boosting")
     with pytest.raises(InputError, match="base rate"):
-        Sketch.from_arrays([0, 1], [0.2, 0.8], scale="relative")
+        Sketch.empty(scale="relative")
     with pytest.raises(InputError, match="base_rate"):
         smooth_ece([1, 1], [0.2, 0.8], scale="relative")

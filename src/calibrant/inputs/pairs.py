@@ -143,6 +143,11 @@ class Pairs:
             + (f", {dropped} rows dropped>" if dropped else ">")
         )
 
+    @property
+    def base_rate(self) -> float:
+        """Share of the weight that has the event."""
+        return float(np.average(self.y, weights=self.weight))
+
     def blocks(
         self, rows: range | None = None
     ) -> Iterator[tuple[int, NDArray[Any], NDArray[Any], Floats | None]]:

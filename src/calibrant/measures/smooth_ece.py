@@ -240,7 +240,7 @@ def _measured_on_line(
     """On a scale with the plain Gaussian, the grid fits the data; a finer one where needed."""
     pairs.require_valid()
     weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight
-    chosen = as_scale(scale, base_rate=float(weight @ pairs.y / weight.sum()))
+    chosen = as_scale(scale, base_rate=pairs.base_rate)
     if chosen == PROBABILITY:
         return _measured_from_rows(pairs, bandwidth, tolerance)
     mean_residual = float(weight @ np.abs(pairs.p - pairs.y) / weight.sum())

@@ -77,7 +77,7 @@ class Sketch:
         cls, pairs: Pairs, *, nodes: int = DEFAULT_NODES, scale: str | Scale = PROBABILITY
     ) -> Sketch:
         """One pass over checked or unchecked pairs, on all cores when there are many."""
-        scale = as_scale(scale)
+        scale = as_scale(scale, base_rate=pairs.base_rate if scale == "relative" else None)
         columns = fill(pairs, require_nodes(nodes), scale)
         return cls(columns, nodes=nodes, scale=scale, dropped=pairs.dropped)
 
