@@ -98,6 +98,7 @@ evidence: $(STAMP)
 	$(BIN)/python -m bench.peers
 	$(BIN)/python -m bench.coverage
 	$(BIN)/python -m bench.scale
+	$(BIN)/python -m bench.diagrams
 	$(BIN)/python -m bench.measures
 	$(BIN)/python -m bench.repair
 	$(BIN)/python -m bench.index
@@ -108,6 +109,7 @@ evidence-quick: $(STAMP)
 	$(BIN)/python -m bench.peers --reduced
 	$(BIN)/python -m bench.coverage --reduced
 	$(BIN)/python -m bench.scale --reduced
+	$(BIN)/python -m bench.diagrams --reduced
 	$(BIN)/python -m bench.measures --reduced
 	$(BIN)/python -m bench.repair --reduced
 

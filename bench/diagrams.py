@@ -1,15 +1,15 @@
 """Speed of reliability diagrams: against relplot in the same run, and from 10³ to 10⁷ rows.
 
-    python bench/diagrams.py [--relplot PYTHON]
+python -m bench.diagrams
+python -m bench.diagrams --reduced    # fewer rounds, without relplot unless its environment is there
 
-PYTHON is an interpreter of an environment that has relplot 1.0.3 (it needs older neighbours than
-calibrant does). Both libraries are timed in turn on the same rows, and the best of each counts.
+Both libraries are timed in turn on the same rows, in wall time and in time of the processor (which a
+busy machine disturbs less), and the best of each counts.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import tempfile
 import time
@@ -18,11 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
+from bench import environments, pages
 from calibrant.diagrams.smooth import reliability_diagram
 from calibrant.sketch.table import Sketch
 
 ROWS = 50_000
-REPEATS = 7
 RELPLOT = """
 import sys, time, warnings
 import numpy as np
@@ -31,9 +31,9 @@ import relplot
 f, y = np.load(sys.argv[1])
 relplot.prepare_rel_diagram(f[:2000], y[:2000])
 for _ in sys.stdin:
-    start = time.perf_counter()
+    wall, processor = time.perf_counter(), time.process_time()
     relplot.prepare_rel_diagram(f, y)
-    print(time.perf_counter() - start, flush=True)
+    print(time.perf_counter() - wall, time.process_time() - processor, flush=True)
 """
 
 
@@ -44,19 +44,21 @@ def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return (rng.random(n) < 0.12 + 0.72 * p).astype(np.int64), p
 
 
-def seconds(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
+def seconds(call: Callable[[], object]) -> tuple[float, float]:
+    """Wall time and processor time of one call."""
+    wall, processor = time.perf_counter(), time.process_time()
     call()
-    return time.perf_counter() - start
+    return time.perf_counter() - wall, time.process_time() - processor
 
 
-def against_relplot(python: str) -> None:
+def against_relplot(python: Path, rounds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Times of relplot and of calibrant, in turn: arrays [calls, (wall, processor)]."""
     y, p = rows(ROWS)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.npy"
         np.save(path, np.stack([p, y.astype(float)]))
         theirs = subprocess.Popen(
-            [python, "-c", RELPLOT, str(path)],
+            [str(python), "-c", RELPLOT, str(path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -65,36 +67,69 @@ def against_relplot(python: str) -> None:
         assert theirs.stdout is not None
         reliability_diagram(y, p)
         ours, peer = [], []
-        for _ in range(REPEATS):
+        for _ in range(rounds):
             print(file=theirs.stdin, flush=True)
-            peer.append(float(theirs.stdout.readline()))
-            ours.extend(seconds(lambda: reliability_diagram(y, p)) for _ in range(3))
+            peer.append([float(text) for text in theirs.stdout.readline().split()])
+            ours += [seconds(lambda: reliability_diagram(y, p)) for _ in range(3)]
         theirs.stdin.close()
         theirs.wait()
-    ratios = {"best": min(peer) / min(ours), "median": np.median(peer) / np.median(ours)}
-    print(f"{ROWS} rows, diagram with bands, seconds (best of {REPEATS} rounds)")
-    print(f"  relplot 1.0.3 prepare_rel_diagram, 200 + 100 resamples  {min(peer):8.3f}")
-    print(f"  calibrant reliability_diagram, 1000 + 1000 resamples    {min(ours):8.3f}")
-    print(f"  ratio  {ratios['best']:.1f} (of medians {ratios['median']:.1f})")
-    print(json.dumps({k: round(float(v), 2) for k, v in ratios.items()}))
+    return np.array(peer), np.array(ours)
 
 
-def by_size() -> None:
-    print("\nseconds by number of rows: the sketch, and everything after it")
-    print(f"  {'rows':>12} {'sketch':>9} {'beyond':>9}  bandwidth")
-    for power in range(3, 8):
+def comparison(python: Path, rounds: int) -> pages.Table:
+    peer, ours = against_relplot(python, rounds)
+    lines = []
+    for name, of in (("best", np.min), ("median", np.median)):
+        for column, kind in enumerate(("wall", "processor")):
+            a, b = float(of(peer[:, column])), float(of(ours[:, column]))
+            lines.append([f"{name}, {kind}", f"{a:.3f} s", f"{b:.3f} s", f"{a / b:.1f}"])
+    return pages.Table(
+        f"A diagram with its bands, {ROWS:,} rows",
+        ["time", "relplot, 200 + 100 resamples", "calibrant, 1,000 + 1,000", "ratio"],
+        lines,
+        [
+            "relplot: `prepare_rel_diagram` at its defaults. calibrant: `reliability_diagram` from arrays, "
+            "with both bands, the simultaneous band, the consistency band, number and interval."
+        ],
+    )
+
+
+def by_size(powers: range) -> pages.Table:
+    lines = []
+    for power in powers:
         y, p = rows(10**power)
         sketch = Sketch.from_arrays(y, p)
-        made = min(seconds(lambda y=y, p=p: Sketch.from_arrays(y, p)) for _ in range(3))
-        beyond = min(seconds(lambda s=sketch: reliability_diagram(s)) for _ in range(5))
+        made = min(seconds(lambda y=y, p=p: Sketch.from_arrays(y, p))[1] for _ in range(3))
+        beyond = min(seconds(lambda s=sketch: reliability_diagram(s))[1] for _ in range(5))
         width = reliability_diagram(sketch, resamples=0).bandwidth
-        print(f"  {10**power:>12,} {made:9.4f} {beyond:9.4f}  {width:.4f}")
+        lines.append(
+            [f"{10**power:,}", f"{1000 * made:.1f} ms", f"{1000 * beyond:.0f} ms", f"{width:.4f}"]
+        )
+    return pages.Table(
+        "By number of rows: the sketch, and everything after it",
+        ["rows", "sketch", "beyond the sketch", "bandwidth"],
+        lines,
+        ["Time of the processor, all threads together."],
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--reduced", action="store_true", help="fewer rounds and rows, for CI")
+    reduced = parser.parse_args().reduced
+    there = environments.python_of("relplot").is_file()
+    sections = [by_size(range(3, 6 if reduced else 8))]
+    if there or not reduced:
+        sections.insert(0, comparison(environments.make("relplot"), 2 if reduced else 7))
+    page = pages.Page(
+        "diagrams",
+        "The cost of a diagram",
+        "python -m bench.diagrams" + (" --reduced" if reduced else ""),
+        "Resampling happens on the sketch, so bands cost the same for a thousand rows as for ten million.",
+        sections,
+    )
+    print(page.write(pages.place(reduced)).read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--relplot", metavar="PYTHON", help="interpreter that has relplot")
-    arguments = parser.parse_args()
-    if arguments.relplot:
-        against_relplot(arguments.relplot)
-    by_size()
+    main()
