@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import warnings
 
 import numpy as np
@@ -230,3 +231,17 @@ def test_clusters_cover_where_rows_do_not() -> None:
         by_row += 0.0 in assess(y, p, seed=seed).interval
     assert by_cluster >= 0.9 * runs
     assert by_row <= 0.5 * runs
+
+
+def test_a_million_rows_cost_little_more_than_the_value() -> None:
+    def seconds(call) -> float:
+        times = []
+        for _ in range(3):
+            start = time.process_time()
+            call()
+            times.append(time.process_time() - start)
+        return min(times)
+
+    y, p = _rows(1_000_000)
+    value = seconds(lambda: cal.smooth_ece(y, p))
+    assert seconds(lambda: assess(y, p)) <= 3 * value + 0.3

@@ -12,6 +12,7 @@ import calibrant as cal
 from calibrant.errors import InputError
 from calibrant.inference.assess import assess
 from calibrant.inference.band import difference_band
+from calibrant.inference.clusters import DependenceWarning
 from calibrant.inference.groups import assess_by
 from calibrant.inference.planning import detectable_error, required_n
 from calibrant.sketch.table import Sketch
@@ -65,6 +66,13 @@ def test_clusters_by_sketch_equal_clusters_by_row() -> None:
     assert found["m"].clusters is not None
     with pytest.raises(InputError, match="pass `cluster=` one of match"):
         assess(cal.scan(frame, **COLUMNS, cluster="match"))
+
+
+def test_repeated_ids_are_pointed_out() -> None:
+    frame = _frame(400).rename({"match": "match_id"})
+    with pytest.warns(DependenceWarning, match="'match_id' repeat: 400 rows have 100"):
+        assess_by(frame, **COLUMNS, by="sex")
+    assess_by(frame, **COLUMNS, by="sex", cluster="match_id")
 
 
 def test_tiny_groups_are_skipped_and_named() -> None:

@@ -28,6 +28,7 @@ __all__ = [
     "DependenceWarning",
     "cluster_codes",
     "random_blocks",
+    "warn_of_repeated_ids",
     "warn_of_repeated_rows",
 ]
 
@@ -196,3 +197,24 @@ def warn_of_repeated_rows(pairs: Pairs, *, stacklevel: int) -> None:
             DependenceWarning,
             stacklevel=stacklevel,
         )
+
+
+def warn_of_repeated_ids(frame: Any, used: Sequence[str], *, stacklevel: int) -> None:
+    """Warn where a frame has a column of ids that come back, and it is neither group nor cluster."""
+    import narwhals as nw
+
+    rows = nw.from_native(frame, pass_through=True)
+    if not isinstance(rows, nw.DataFrame):
+        return
+    for name in rows.columns:
+        if name in used or not name.lower().endswith("id"):
+            continue
+        distinct = rows[name].n_unique()
+        if distinct > 1 and len(rows) >= REPEATS * distinct:
+            warnings.warn(
+                f"the ids in column {name!r} repeat: {len(rows)} rows have {distinct} of them. The "
+                f"intervals and tests take rows to be independent; pass `cluster={name!r}` if rows of "
+                "one id share their outcome.",
+                DependenceWarning,
+                stacklevel=stacklevel,
+            )

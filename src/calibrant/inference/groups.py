@@ -12,7 +12,7 @@ from calibrant.errors import InputError
 from calibrant.inference.assess import assessment_of, require_margin
 from calibrant.inference.assessment import Assessment, format_p_value
 from calibrant.inference.band import DifferenceBand, difference_band
-from calibrant.inference.clusters import ClusterResiduals
+from calibrant.inference.clusters import ClusterResiduals, warn_of_repeated_ids
 from calibrant.inference.correction import adjusted_p_values, smallest_p_value
 from calibrant.inference.hypothesis import RESAMPLES
 from calibrant.inference.interval import require_confidence
@@ -231,6 +231,8 @@ def assess_by(
         )
         assert isinstance(read, Sketches)
         sketches = read
+        if cluster is None:
+            warn_of_repeated_ids(source, sketches.by, stacklevel=3)
     return _assessed(sketches, cluster, margin, confidence, seed)
 
 
