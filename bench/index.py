@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench import pages
 
-ORDER = ("paper", "peers", "speed", "scale", "diagrams", "measures", "repair", "data")
+ORDER = ("paper", "peers", "coverage", "speed", "scale", "diagrams", "measures", "repair", "data")
 
 
 def entry(path: Path) -> str:
