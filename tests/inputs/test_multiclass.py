@@ -109,3 +109,37 @@ def test_what_is_not_a_matrix_of_probabilities_is_refused(labels, probs, said):
     for read in (confidence, classwise, top_label):
         with pytest.raises(InputError, match=said):
             read(labels, probs)
+
+
+@pytest.mark.parametrize("reading", [confidence, top_label, classwise])
+@pytest.mark.parametrize(
+    ("labels", "probs", "options", "message"),
+    [
+        (np.eye(5)[LABELS], PROBS, {}, r"numpy\.argmax\(y_true, axis=1\)"),
+        (LABELS, 100 * PROBS, {}, "percentages, divide by 100"),
+        (LABELS, LOGITS + np.inf, {"from_logits": True}, "finite or -inf; row 0"),
+        (LABELS, PROBS, {"classes": 5}, "`classes` must be a list"),
+        (LABELS, PROBS, {"classes": [[k] for k in range(5)]}, "`classes` must be a list"),
+        (LABELS, PROBS, {"classes": [0, 1, 2, 3, 3]}, "got 4 different names for 5"),
+        ([0, 1], [[0.5, 0.5], [1.0]], {}, "rows differ in length"),
+    ],
+)
+def test_mistakes_are_refused_with_their_cure(reading, labels, probs, options, message):
+    with pytest.raises(InputError, match=message):
+        reading(labels, probs, **options)
+
+
+def test_weights_must_be_numbers():
+    with pytest.raises(InputError, match="`sample_weight` must hold numbers"):
+        confidence(LABELS, PROBS, sample_weight=["a"] * 400)
+
+
+@pytest.mark.parametrize("reading", [top_label, classwise])
+def test_every_sketch_says_how_many_rows_were_dropped(reading):
+    labels, probs = [0, 7, 1, 1], [[0.6, 0.4], [0.5, 0.5], [np.nan, 1], [0.2, 0.8]]
+    for sketch in reading(labels, probs, on_invalid="drop").values():
+        assert sketch.dropped == {"missing prediction": 1, "invalid label": 1}
+
+
+def test_nodes_of_any_whole_type():
+    assert classwise(LABELS, PROBS, nodes=np.int64(256)) == classwise(LABELS, PROBS, nodes=256)

@@ -241,3 +241,61 @@ def test_options_that_make_no_sense_are_refused(options):
         smooth_ece(Y, P, **options)
     with pytest.raises(TypeError):
         smooth_ece(Y, P, sigma=0.1)
+
+
+MISTAKES = {
+    "labels is an array": ({"labels": np.array([0, 1])}, "`labels` must be"),
+    "percent is text": ({"percent": "no"}, "`percent` must be True or False"),
+    "from_logits is a number": ({"from_logits": 1}, "`from_logits` must be True or False"),
+    "several events": ({"pos_label": [0, 1]}, "`pos_label` must be one label"),
+    "an event of another type": ({"pos_label": "1"}, "'1' is not among 0, 1"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_in_options_are_refused(name):
+    options, message = MISTAKES[name]
+    with pytest.raises(InputError, match=message):
+        smooth_ece(Y, P, **options)
+
+
+def test_the_value_shown_is_not_rounded_to_a_valid_one():
+    with pytest.raises(InputError, match=r"row 0 has 1\.0000000000000002\."):
+        smooth_ece(Y, changed(P, 0, np.nextafter(1, 2)))
+    with pytest.raises(InputError, match=r"row 1 has 1\.0000000000000002\."):
+        smooth_ece(changed(Y, 1, np.nextafter(1, 2)), P)
+
+
+def test_the_cure_for_both_columns_of_predict_proba_works():
+    both = np.column_stack([1 - np.array(P), P])
+    with pytest.raises(InputError, match=r"`y_prob\[:, 1\]`"):
+        smooth_ece(Y, both)
+    assert smooth_ece(Y, both[:, 1]) == smooth_ece(Y, P)
+
+
+def test_swapped_arguments_are_seen_where_rows_are_dropped_and_where_labels_are_text():
+    saturated = [0.0, 1.0, *P[2:]]
+    with pytest.raises(InputError, match="swapped"):
+        smooth_ece(saturated, Y, on_invalid="drop")
+    with pytest.raises(InputError, match=r"the order is \(y_true, y_prob\)"):
+        smooth_ece(P, ["yes", "no"] * 5, pos_label="yes")
+
+
+def test_large_whole_weights_do_not_wrap_around():
+    assert smooth_ece(Y, P, sample_weight=[2**62] * 10) == pytest.approx(smooth_ece(Y, P), abs=1e-9)
+
+
+def test_pairs_are_read_once():
+    pairs = as_pairs(Y, P)
+    for options in ({"from_logits": True}, {"percent": True}, {"pos_label": 1}, {"labels": "soft"}):
+        with pytest.raises(InputError, match=f"leave out `{next(iter(options))}`"):
+            smooth_ece(pairs, **options)
+    invalid = as_pairs(Y, changed(P, 3, np.nan))
+    assert smooth_ece_result(invalid, on_invalid="drop").dropped == {"missing prediction": 1}
+
+
+def test_pairs_with_weights_do_not_lose_them_by_unpacking():
+    y, p = as_pairs(Y, P)
+    assert smooth_ece(y, p) == smooth_ece(Y, P)
+    with pytest.raises(InputError, match="lose the weights"):
+        list(as_pairs(Y, P, sample_weight=P))

@@ -1,7 +1,9 @@
 """SmoothECE as a person calls it: what it returns, what it says, and real data."""
 
+import copy
 import json
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -140,3 +142,40 @@ def test_ten_million_rows_take_less_than_twenty_megabytes(label, cores):
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert float(done.stdout) < 20
+
+
+def test_a_zero_of_the_residual_on_the_mesh_counts_in_the_slope():
+    result = cal.smooth_ece_result(
+        [1, 0], [0.0, 1.0]
+    )  # odd about ½, which is a point of every mesh
+    assert result.certificate.total <= 1e-7
+    assert result.evaluations <= 10
+
+
+@pytest.mark.parametrize(
+    "value", [True, "0.1", 0, -1.0, np.nan, np.inf, 1j, np.array([0.1]), [0.1]]
+)
+@pytest.mark.parametrize("name", ["bandwidth", "tolerance"])
+def test_what_is_no_positive_number_is_refused(name, value):
+    with pytest.raises(cal.InputError, match=f"`{name}` must be a positive number"):
+        cal.smooth_ece([0, 1], [0.2, 0.7], **{name: value})
+
+
+def test_numbers_of_any_real_type_are_bandwidths():
+    exact = cal.smooth_ece([0, 1], [0.2, 0.7], bandwidth=0.25)
+    for kind in (np.float16, np.float32, np.float64):
+        assert cal.smooth_ece([0, 1], [0.2, 0.7], bandwidth=kind(0.25)) == exact
+    with pytest.raises(cal.InputError, match="`tolerance`"):
+        cal.smooth_ece([0, 1], [0.2, 0.7], tolerance=None)
+    with pytest.raises(cal.InputError, match="`scale` must be a name"):
+        cal.smooth_ece([0, 1], [0.2, 0.7], scale=np.array([1, 2]))
+
+
+def test_results_travel_between_processes():
+    pairs = cal.confidence([0, 1, 5], [[0.6, 0.4], [0.3, 0.7], [0.5, 0.5]], on_invalid="drop")
+    result = cal.smooth_ece_result(pairs)
+    assert result.dropped == {"invalid label": 1}
+    for again in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
+        assert again == result
+        assert hash(again) == hash(result)
+    assert cal.smooth_ece_result(pickle.loads(pickle.dumps(pairs))) == result

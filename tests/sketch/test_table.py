@@ -269,3 +269,35 @@ def test_a_sketch_settles_what_describes_rows():
     weightless = Sketch.from_columns([5], [0], [1], [3], [0.0], [0.0], [0.0])
     with pytest.raises(InputError, match="weight 0"):
         smooth_ece(weightless)
+
+
+def test_a_sum_shares_nothing_with_its_parts():
+    one = Sketch.from_arrays([0, 1], [0.2, 0.7])
+    sum([one]).update([1], [0.9])
+    groups = Sketches({(1, "a"): one}, by=["day", "model"])
+    (groups + Sketches({(2, "a"): one}, by=["day", "model"]))[1, "a"].update([1], [0.9])
+    groups.roll_up("day")[1].update([1], [0.9])
+    assert one.n == 2
+
+
+def test_the_grid_cannot_be_changed_under_the_cells():
+    sketch = Sketch.from_arrays([0, 1], [0.2, 0.7])
+    for name, value in {"nodes": 4, "scale": as_scale("logit")}.items():
+        with pytest.raises(AttributeError):
+            setattr(sketch, name, value)
+    with pytest.raises(InputError, match="cells of a sketch must lie between 0 and 4"):
+        Sketch(sketch.columns, nodes=4)
+
+
+@pytest.mark.parametrize("factor", ["2", None, np.array([1.0, 2.0]), 0, -1, np.nan])
+def test_factors_must_be_positive_numbers(factor):
+    with pytest.raises(InputError, match="`negative` must lie between"):
+        Sketch.from_arrays([0, 1], [0.2, 0.7]).reweight(negative=factor)
+
+
+def test_other_things_than_pairs_and_reasons_are_refused():
+    with pytest.raises(InputError, match=r"Sketch\.from_arrays"):
+        Sketch.from_pairs(([0, 1], [0.2, 0.7]))
+    for dropped in ({"rain": 1}, {"missing label": -1}, {"missing label": 0.5}):
+        with pytest.raises(InputError, match="`dropped` must"):
+            Sketch.from_columns([0], [1], [5], [0], dropped=dropped)

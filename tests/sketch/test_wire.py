@@ -1,6 +1,7 @@
 """Files give back every bit; a damaged or hostile one is an InputError, never a crash or a wrong sketch."""
 
 import json
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant import InputError, MergeError, Sketch, Sketches, smooth_ece
+from calibrant import InputError, MergeError, Scale, Sketch, Sketches, smooth_ece
 from calibrant.sketch.wire import from_json, from_table, load, save, to_json, to_table
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sketches"
@@ -246,3 +247,54 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
         save(examples()["weighted"], path)
     assert path.read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("suffix", ["json", "parquet"])
+class TestWhatCannotBeReadAgainIsNotWritten:
+    def test_a_scale_of_ones_own(self, suffix, tmp_path):
+        cube = Scale(lambda p: p**3, np.cbrt, name="cube")
+        fake = Scale(lambda p: p**3, np.cbrt, name="logit")
+        for scale in (cube, fake):
+            with pytest.raises(InputError, match="is your own"):
+                save(Sketch.from_arrays([0, 1], [0.2, 0.7], scale=scale), tmp_path / f"a.{suffix}")
+        assert not list(tmp_path.iterdir())
+
+    def test_groups_that_the_format_does_not_hold(self, suffix, tmp_path):
+        one = Sketch.from_arrays([0, 1], [0.2, 0.7])
+        keys = {"json": [date(2026, 1, 1)], "parquet": [1, "a"]}[suffix]
+        for wrong in (keys, [(1, 2)]):
+            with pytest.raises(InputError, match="group"):
+                save(Sketches(dict.fromkeys(wrong, one), by="g"), tmp_path / f"a.{suffix}")
+
+    def test_what_is_no_sketch(self, suffix, tmp_path):
+        with pytest.raises(InputError, match="takes a Sketch or Sketches; got list"):
+            save([0.2], tmp_path / f"a.{suffix}")
+        with pytest.raises(InputError, match="no folder"):
+            save(Sketch.empty(), tmp_path / "none" / f"a.{suffix}")
+
+    def test_a_group_without_a_value_stays_one_group(self, suffix, tmp_path):
+        groups = Sketches({float("nan"): Sketch.from_arrays([0, 1], [0.2, 0.7])}, by="g")
+        (sketch,) = load(save(groups, tmp_path / f"a.{suffix}")).values()
+        assert sketch.n == 2
+
+
+def test_flipped_bits_of_a_parquet_file_are_seen(tmp_path):
+    pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(0)
+    sketch = Sketch.from_arrays(rng.integers(0, 2, 500), rng.random(500))
+    whole = save(sketch, tmp_path / "whole.parquet").read_bytes()
+    damaged = tmp_path / "damaged.parquet"
+    refused = 0
+    for place in rng.integers(0, len(whole), 200):
+        damaged.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        try:
+            assert load(damaged) == sketch
+        except InputError:
+            refused += 1
+    assert refused > 100
+
+
+def test_no_file_holds_a_sketch_on_a_scale_without_a_grid():
+    text = to_json(Sketch.from_arrays([0, 1], [0.2, 0.7], scale="logit"))
+    with pytest.raises(InputError, match="no sketches on the scale 'boosting'"):
+        from_json(text.replace('"logit"', '"boosting"'))

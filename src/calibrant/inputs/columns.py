@@ -42,6 +42,11 @@ def as_column(values: Any, name: str) -> NDArray[Any]:
             f"`{name}` must be one-dimensional; its shape is {column.shape}. "
             f"Pass `numpy.ravel({name})`."
         )
+    if column.ndim == 2 and column.shape[1] == 2 and name == "y_prob":
+        raise InputError(
+            f"`y_prob` must be one-dimensional; its shape is {column.shape}. For two classes pass the "
+            "probability of the event, `y_prob[:, 1]`, or use `calibrant.confidence`."
+        )
     if column.ndim == 0:
         raise InputError(f"`{name}` must be an array or a list; got {type(values).__name__}.")
     if column.ndim != 1:
@@ -81,9 +86,9 @@ def _from_foreign(values: Any, name: str) -> NDArray[Any]:
     if isinstance(series, nw.Series):
         if series.null_count() and series.dtype.is_numeric():
             series = series.cast(nw.Float64)
-        return np.asarray(series.to_numpy())
+        values = series
     try:
-        return np.asarray(values)
+        return np.asarray(values.to_numpy() if isinstance(values, nw.Series) else values)
     except Exception as error:
         raise InputError(f"`{name}` must be an array; got {type(values).__name__}.") from error
 
@@ -94,7 +99,7 @@ def _from_sequence(values: list[Any] | tuple[Any, ...], name: str) -> NDArray[An
         # NumPy turns a list of numbers and text into text alone, and hides which row was wrong.
         return np.asarray(values, dtype=object) if array.dtype.kind in "US" else array
     except ValueError as error:
-        raise InputError(f"`{name}` must be one-dimensional; its rows differ in length.") from error
+        raise InputError(f"`{name}` must be an array; its rows differ in length.") from error
 
 
 def _from_extension_dtype(values: NDArray[Any], name: str) -> NDArray[Any]:

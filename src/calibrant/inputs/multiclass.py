@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +11,8 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.inputs.columns import as_array, as_column, is_missing
-from calibrant.inputs.pairs import Pairs
+from calibrant.inputs.dropped import Dropped
+from calibrant.inputs.pairs import Pairs, refuse_text
 from calibrant.inputs.refusals import show_value
 
 __all__ = ["ClassProbabilities", "TopClass", "as_class_probabilities", "confidence"]
@@ -34,7 +34,7 @@ class TopClass:
     probability: Floats
     correct: NDArray[np.bool_]
     rows: NDArray[np.int64] | slice
-    dropped: MappingProxyType[str, int]
+    dropped: Dropped
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,14 +104,14 @@ class ClassProbabilities:
         correct = predicted == self.labels
         kept = predicted >= 0
         if kept.all():
-            return TopClass(predicted, probability, correct, slice(None), MappingProxyType({}))
+            return TopClass(predicted, probability, correct, slice(None), Dropped())
         if not kept.any():
             raise InputError(f"no valid rows are left: all {self.n} were dropped.")
         dropped = self._reasons(np.flatnonzero(~kept))
         rows_kept = np.flatnonzero(kept)
         return TopClass(predicted[kept], probability[kept], correct[kept], rows_kept, dropped)
 
-    def _reasons(self, rows: NDArray[np.int64]) -> MappingProxyType[str, int]:
+    def _reasons(self, rows: NDArray[np.int64]) -> Dropped:
         raw, labels = self.raw[rows], self.labels[rows]
         missing = np.isnan(raw.astype(np.float64)).any(axis=1)
         rules = (missing, ~missing & (labels >= 0), labels == -1, labels == -2)
@@ -121,7 +121,7 @@ class ClassProbabilities:
             if np.any(left & broken):
                 dropped[reason] = int(np.sum(left & broken))
             left &= ~broken
-        return MappingProxyType(dropped)
+        return Dropped(dropped)
 
     def _refusal(self, row: int, probs: NDArray[Any], total: float) -> str:
         drop = 'pass `on_invalid="drop"` to leave such rows out and count them'
@@ -133,9 +133,17 @@ class ClassProbabilities:
             return (
                 f"`y_true` must hold one of {len(self.classes)} classes, "
                 f"{self.classes[0]!r} to {self.classes[-1]!r}; row {row} has "
-                f"{show_value(self.given_labels[row])}. Name the columns' classes with `classes=`."
+                f"{show_value(self.given_labels[row])}. Name the columns' classes with `classes=`, "
+                f"or {drop}."
             )
         worst = float(probs[np.argmax(np.abs(probs - np.clip(probs, 0, 1)))])
+        if self.from_logits:
+            return f"logits must be finite or -inf; row {row} has none or +inf. To go on, {drop}."
+        if self.raw.dtype.kind in "uif" and abs(total - 100.0) <= 1.0:
+            return (
+                f"the probabilities of a row must sum to 1; row {row} sums to {total:.10g}. If these "
+                "are percentages, divide by 100."
+            )
         if not 0 <= worst <= 1:
             return (
                 f"class probabilities must lie in [0, 1]; row {row} has {worst:.10g}. If these are "
@@ -168,16 +176,28 @@ def as_class_probabilities(
         raise InputError("`y_prob` must not be empty; it has no rows.")
     if matrix.dtype.kind not in "biuf":
         raise InputError(f"`y_prob` must hold numbers; its type is {matrix.dtype}.")
-    given = as_column(y_true, "y_true")
+    given = as_array(y_true, "y_true")
+    if given.shape == matrix.shape:
+        raise InputError(
+            f"`y_true` must hold a class for each row; its shape is {given.shape}. From columns of 0 "
+            "and 1 make classes with `numpy.argmax(y_true, axis=1)`."
+        )
+    given = as_column(given, "y_true")
     if given.size != matrix.shape[0]:
         raise InputError(
             f"`y_true` and `y_prob` must have one entry per row; they have {given.size} and "
             f"{matrix.shape[0]}."
         )
-    known = list(range(matrix.shape[1])) if classes is None else list(classes)
-    if len(known) != matrix.shape[1] or len(set(known)) != len(known):
+    try:
+        known = list(range(matrix.shape[1]) if classes is None else classes)
+        distinct = len(set(known))
+    except TypeError as error:
         raise InputError(
-            f"`classes` must name each column once; got {len(known)} names for "
+            f"`classes` must be a list of names, one for each column; got {classes!r}."
+        ) from error
+    if not len(known) == distinct == matrix.shape[1]:
+        raise InputError(
+            f"`classes` must name each column once; got {distinct} different names for "
             f"{matrix.shape[1]} columns."
         )
     labels = _class_indices(given, known, by_number=classes is None)
@@ -232,6 +252,8 @@ def confidence(
     top = matrix.top()
     weight = None if sample_weight is None else as_column(sample_weight, "sample_weight")
     if weight is not None:
+        if weight.dtype.kind not in "biuf":
+            refuse_text("sample_weight", weight)
         if weight.size != matrix.n:
             raise InputError(
                 f"`sample_weight` must have one entry per row; it has {weight.size} for {matrix.n}."

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, Literal, NoReturn, TypedDict
 
 import numpy as np
@@ -18,9 +17,10 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.inputs.columns import as_column, is_missing
-from calibrant.inputs.refusals import refusal
+from calibrant.inputs.dropped import Dropped
+from calibrant.inputs.refusals import is_swapped, refusal, show_value
 
-__all__ = ["REASONS", "InputOptions", "Pairs", "as_pairs"]
+__all__ = ["REASONS", "InputOptions", "Pairs", "as_pairs", "refuse_text"]
 
 Floats = NDArray[np.float64]
 Form = Literal["probability", "logit", "percent"]
@@ -83,7 +83,7 @@ class Pairs:
     form: Form = "probability"
     pos_label: Any = None
     soft: bool = False
-    dropped: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    dropped: Mapping[str, int] = field(default_factory=Dropped)
 
     @property
     def n(self) -> int:
@@ -133,6 +133,11 @@ class Pairs:
 
     def __iter__(self) -> Iterator[Floats]:
         """Unpacks into y_true, y_prob."""
+        if self.raw_weight is not None:
+            raise InputError(
+                "Pairs with weights must not be unpacked into (y_true, y_prob), which would lose the "
+                "weights; pass them on as they are."
+            )
         return iter((self.y, self.p))
 
     def __repr__(self) -> str:
@@ -205,11 +210,12 @@ class Pairs:
         self._require_two_classes()
         tally = np.bincount(codes[codes >= 0], minlength=len(REASONS))
         here = {reason: int(k) for reason, k in zip(REASONS, tally, strict=True) if k}
+        if "invalid label" in here and is_swapped(self):
+            self.refuse(int(np.argmax(codes == REASONS.index("invalid label"))))
         if sum(here.values()) == self.n:
             raise InputError(f"no valid rows are left: all {self.n} were dropped ({here}).")
         kept = self.select(codes < 0) if here else self
-        dropped = dict(Counter(self.dropped) + Counter(here))
-        return replace(kept, dropped=MappingProxyType(dropped))
+        return replace(kept, dropped=Dropped(Counter(self.dropped) + Counter(here)))
 
     def _require_two_classes(self) -> None:
         """Which of three classes is the other one would depend on the order of the rows."""
@@ -227,7 +233,7 @@ class Pairs:
             invalid = np.flatnonzero(self.reason_codes(slice(start, start + BLOCK_ROWS)) >= 0)
             if invalid.size:
                 self.refuse(start + int(invalid[0]))
-        if self.raw_weight is not None and self.raw_weight.sum() < LEAST_TOTAL_WEIGHT:
+        if self.raw_weight is not None and self.raw_weight.sum(dtype=float) < LEAST_TOTAL_WEIGHT:
             self.refuse_zero_weights()
         self.mark_valid()
 
@@ -311,7 +317,15 @@ def as_pairs(
     (array([0.1, 0.8]), array([0., 1.]), {'missing prediction': 1})
     """
     if isinstance(y_true, Pairs):
-        return _already_paired(y_true, y_prob, sample_weight)
+        given = {
+            "y_prob": y_prob is not None,
+            "sample_weight": sample_weight is not None,
+            "pos_label": pos_label is not None,
+            "from_logits": from_logits,
+            "percent": percent,
+            "labels": labels != "binary",
+        }
+        return _already_paired(y_true, [name for name in given if given[name]], on_invalid)
     if y_prob is None:
         raise InputError(
             "`y_prob` is missing: pass (y_true, y_prob); got one argument of type "
@@ -319,6 +333,11 @@ def as_pairs(
         )
     _require_choice("labels", labels, ("binary", "soft"))
     _require_choice("on_invalid", on_invalid, ("raise", "drop"))
+    for name, flag in (("from_logits", from_logits), ("percent", percent)):
+        if not isinstance(flag, bool | np.bool_):
+            raise InputError(f"`{name}` must be True or False; got {flag!r}.")
+    if not (pos_label is None or np.ndim(pos_label) == 0):
+        raise InputError(f"`pos_label` must be one label; got {pos_label!r}.")
     if from_logits and percent:
         raise InputError("`from_logits` and `percent` exclude each other; both are True.")
     if labels == "soft" and pos_label is not None:
@@ -331,7 +350,7 @@ def as_pairs(
     _require_same_length(label, prob, weight)
     for name, column in (("y_prob", prob), ("sample_weight", weight)):
         if column is not None and column.dtype.kind not in "biuf":
-            _refuse_text(name, column)
+            refuse_text(name, column)
     form: Form = "logit" if from_logits else "percent" if percent else "probability"
     pairs = Pairs(prob, label, weight, form, pos_label, labels == "soft")
     if pos_label is not None and not np.any(label == pos_label):
@@ -339,17 +358,17 @@ def as_pairs(
     return pairs.without_invalid() if on_invalid == "drop" else pairs
 
 
-def _already_paired(pairs: Pairs, y_prob: Any, sample_weight: Any) -> Pairs:
-    if y_prob is not None or sample_weight is not None:
+def _already_paired(pairs: Pairs, given: list[str], on_invalid: object) -> Pairs:
+    _require_choice("on_invalid", on_invalid, ("raise", "drop"))
+    if given:
         raise InputError(
-            "Pairs already hold predictions, outcomes and weights; leave out "
-            f"{'`y_prob`' if y_prob is not None else '`sample_weight`'}."
+            f"Pairs already hold predictions, outcomes and weights; leave out `{given[0]}`."
         )
-    return pairs
+    return pairs.without_invalid() if on_invalid == "drop" else pairs
 
 
 def _require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         wanted = " or ".join(f'"{choice}"' for choice in choices)
         raise InputError(f"`{name}` must be {wanted}; got {value!r}.")
 
@@ -369,21 +388,34 @@ def _require_same_length(
         )
 
 
-def _refuse_text(name: str, column: NDArray[Any]) -> NoReturn:
+def refuse_text(name: str, column: NDArray[Any]) -> NoReturn:
+    """Raise the InputError for a column that must hold numbers and does not."""
     row = 0
     if column.dtype.kind == "O":
         row = next((i for i, v in enumerate(column) if not isinstance(v, int | float)), 0)
-    raise InputError(
-        f"`{name}` must hold numbers; row {row} has {column[row]!r}. Convert the column first, for "
-        f"example with `numpy.asarray({name}, dtype=float)`."
-    )
+    cure = f"Convert the column first, for example with `numpy.asarray({name}, dtype=float)`."
+    if name == "y_prob" and not _reads_as_number(column[row]):
+        cure = "If these are the labels, the order is (y_true, y_prob)."
+    raise InputError(f"`{name}` must hold numbers; row {row} has {column[row]!r}. {cure}")
+
+
+def _reads_as_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    except OverflowError:
+        pass
+    return True
 
 
 def _require_known_class(pairs: Pairs) -> None:
     """A class that never occurs is allowed only where all rows are of one other class."""
-    classes = np.unique(pairs.raw_label[~is_missing(pairs.raw_label)].astype(str))
-    if classes.size > 1:
+    label = pairs.raw_label[~is_missing(pairs.raw_label)]
+    distinct = set(label.tolist()) if label.dtype.kind == "O" else np.unique(label)
+    classes = sorted(map(show_value, distinct))
+    if len(classes) > 1:
         raise InputError(
-            f"`pos_label` must be one of the labels; {pairs.pos_label!r} is not among "
-            f"{', '.join(map(repr, classes[:5].tolist()))}."
+            f"`pos_label` must be one of the labels; {show_value(pairs.pos_label)} is not among "
+            f"{', '.join(classes[:5])}."
         )

@@ -12,7 +12,7 @@ from calibrant.inputs.columns import is_missing
 if TYPE_CHECKING:
     from calibrant.inputs.pairs import Pairs
 
-__all__ = ["refusal", "show_value"]
+__all__ = ["is_swapped", "refusal", "show_value"]
 
 _DROP = 'pass `on_invalid="drop"` to leave such rows out and count them'
 
@@ -86,7 +86,7 @@ def _invalid_label(pairs: Pairs, row: int) -> str:
         )
     rule = f"`y_true` must hold 0 and 1; row {row} has {seen}."
     label = pairs.raw_label[~is_missing(pairs.raw_label)]
-    if _is_swapped(pairs):
+    if is_swapped(pairs):
         return (
             f"{rule} `y_prob` holds nothing but 0 and 1: the arguments look swapped. The order is "
             "(y_true, y_prob)."
@@ -114,9 +114,10 @@ def _invalid_label(pairs: Pairs, row: int) -> str:
     return f"{rule} If that stands for a missing outcome, {_DROP}."
 
 
-def _is_swapped(pairs: Pairs) -> bool:
+def is_swapped(pairs: Pairs) -> bool:
+    """Whether predictions stand where outcomes belong, and outcomes where predictions do."""
     prob, label = pairs.raw_prob, pairs.raw_label
-    if label.dtype.kind != "f":
+    if label.dtype.kind != "f" or pairs.soft or pairs.pos_label is not None:
         return False
     return bool(np.all((prob == 0) | (prob == 1)) and np.all((label >= 0) & (label <= 1)))
 
@@ -125,4 +126,8 @@ def show_value(value: Any) -> str:
     """A value as a person would write it."""
     if isinstance(value, np.generic):
         value = value.item()
-    return f"{value:.10g}" if isinstance(value, float) else repr(value)
+    if not isinstance(value, float):
+        return repr(value)
+    short = f"{value:.10g}"
+    # Not so short that what is wrong with it cannot be seen: 1.0000000000000002 is not 1.
+    return repr(value) if float(short).is_integer() and not value.is_integer() else short

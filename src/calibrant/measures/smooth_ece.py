@@ -28,20 +28,25 @@ GRIDS = (1 << 13, 1 << 16, 1 << 18, 1 << 20)
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is proved of the error of a SmoothECE; every term is a proved bound.
+    """A bound on the error of a SmoothECE, term by term.
+
+    All terms are proved but one: for float arithmetic `rounding` holds the customary bound on fast
+    transforms, a few roundings per stage, rather than a proof for the transform in use. It is about
+    1e-14, far below the others.
 
     Attributes
     ----------
     total : float
         The exact value lies within this of the one given.
     binning : float
-        What the grid costs (see `calibrant.smoothing.nodes.BinningError`).
+        What the grid costs (see `calibrant.smoothing.nodes.BinningError`). Proved.
     quadrature : float
-        What integrating |r| on a mesh costs.
+        What integrating |r| on a mesh costs. Proved, after the integral is known.
     rounding : float
-        Float arithmetic (the customary bound on a fast transform) and coefficients left out.
+        Float arithmetic, by the customary bound, and the coefficients left out, which is proved.
     solver : float
-        Distance between the bandwidth and the error found there.
+        Distance between the bandwidth and the error found there: smECE_σ falls with σ, so the fixed
+        point lies between them. Proved.
     """
 
     total: float
@@ -176,13 +181,11 @@ def smooth_ece_result(
     >>> smooth_ece_result([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.9])
     SmoothECE(0.092650129 ± ..., bandwidth=0.0926501, n=4)
     """
-    _require_positive("bandwidth", bandwidth)
     _require_positive("tolerance", tolerance)
-    if bandwidth is not None and not SMALLEST_BANDWIDTH <= bandwidth <= LARGEST_BANDWIDTH:
-        raise InputError(
-            f"`bandwidth` must lie between {SMALLEST_BANDWIDTH:g} and {LARGEST_BANDWIDTH:g}; got "
-            f"{bandwidth!r}. Leave it out to measure at the bandwidth that equals the error."
-        )
+    if bandwidth is not None:
+        _require_bandwidth(bandwidth)
+    if scale is not None:
+        as_scale(scale, base_rate=0.5)
     if isinstance(y_true, Sketch):
         sketch = as_sketch(y_true, y_prob, scale=scale, **options)
         return _measured(spectrum_of(sketch), sketch, bandwidth, tolerance)
@@ -286,8 +289,16 @@ def _measured(
     )
 
 
-def _require_positive(name: str, value: float | None) -> None:
-    if value is not None and not (
-        isinstance(value, int | float | np.number) and 0 < value < np.inf
-    ):
+def _require_bandwidth(bandwidth: float) -> None:
+    _require_positive("bandwidth", bandwidth)
+    if not SMALLEST_BANDWIDTH <= float(bandwidth) <= LARGEST_BANDWIDTH:
+        raise InputError(
+            f"`bandwidth` must lie between {SMALLEST_BANDWIDTH:g} and {LARGEST_BANDWIDTH:g}; got "
+            f"{bandwidth!r}. Leave it out to measure at the bandwidth that equals the error."
+        )
+
+
+def _require_positive(name: str, value: float) -> None:
+    number = isinstance(value, int | float | np.integer | np.floating)
+    if not (number and not isinstance(value, bool) and 0 < float(value) < np.inf):
         raise InputError(f"`{name}` must be a positive number; got {value!r}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.inputs.columns import as_array
+from calibrant.inputs.pairs import REASONS
 from calibrant.sketch.columns import FRACTION_BITS, require_room
 
-__all__ = ["checked_long_table"]
+__all__ = ["checked_dropped", "checked_long_table"]
 
 LARGEST_SUM = 1e250
 """Far above any sum of weights or of their squares, far below what sums of floats can hold."""
@@ -55,6 +57,18 @@ def checked_long_table(
     if floats:
         _check_weights(nodes, cell=integers["cell"], **floats)
     return tuple(columns.values())
+
+
+def checked_dropped(dropped: Mapping[str, int] | None) -> Mapping[str, int]:
+    """Rows left out by reason, or an InputError: a file has a place for these reasons alone."""
+    for reason, count in (dropped or {}).items():
+        if reason not in REASONS:
+            raise InputError(
+                f"`dropped` must count rows under {', '.join(map(repr, REASONS))}; got {reason!r}."
+            )
+        if not isinstance(count, int | np.integer) or count < 0:
+            raise InputError(f"`dropped` must hold whole numbers; {reason!r} has {count!r}.")
+    return dropped or {}
 
 
 def _check_integers(

@@ -79,9 +79,10 @@ class Sketches(Mapping[Any, Sketch]):
                 f"groups add only where they group by the same columns; these go by "
                 f"{', '.join(self.by)} and by {', '.join(other.by)}."
             )
-        merged = dict(self._groups)
+        # `0 +` makes a sketch of its own: an update of the sum must not reach its parts.
+        merged = {key: 0 + sketch for key, sketch in self.items()}
         for key, sketch in other.items():
-            merged[key] = merged[key] + sketch if key in merged else sketch
+            merged[key] = merged.get(key, 0) + sketch
         return Sketches(merged, by=self.by)
 
     def __radd__(self, other: object) -> Sketches:
@@ -121,7 +122,7 @@ class Sketches(Mapping[Any, Sketch]):
         for key, sketch in self.items():
             short = tuple(key[place] for place in places)
             name = short if len(short) > 1 else short[0]
-            rolled[name] = rolled[name] + sketch if name in rolled else sketch
+            rolled[name] = rolled.get(name, 0) + sketch
         return Sketches(rolled, by=by)
 
     def __repr__(self) -> str:

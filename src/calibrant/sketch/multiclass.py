@@ -47,7 +47,8 @@ def classwise(
         nodes = DEFAULT_NODES
         while 32 * many * nodes > MOST_BYTES and nodes > 256:
             nodes //= 2
-    counts, offsets = np.zeros((2, many, require_nodes(nodes) + 1, 2), dtype=np.int64)
+    nodes = require_nodes(nodes)
+    counts, offsets = np.zeros((2, many, nodes + 1, 2), dtype=np.int64)
     for rows, block, predicted, _ in matrix.checked_blocks(ENTRIES_PER_LARGE_BLOCK):
         labels = matrix.labels[rows]
         if predicted.min() < 0:
@@ -76,6 +77,7 @@ def top_label(
 
     Top-label calibration asks for the confidence to be right among the cases of each predicted class,
     not only on the whole (Gupta and Ramdas, 2022). Classes that are never predicted have no sketch.
+    Each sketch counts all the rows of the matrix that were left out.
 
     Examples
     --------
@@ -93,6 +95,6 @@ def top_label(
     for k, name in enumerate(matrix.classes):
         rows = order[bounds[k] : bounds[k + 1]]
         if rows.size:
-            pairs = Pairs(top.probability[rows], top.correct[rows])
+            pairs = Pairs(top.probability[rows], top.correct[rows], dropped=top.dropped)
             sketches[name] = Sketch.from_pairs(pairs, nodes=nodes)
     return Sketches(sketches, by="predicted")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Unpack
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError, MergeError
 from calibrant.inputs.columns import as_column
+from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
 from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
 from calibrant.sketch.columns import FRACTION_BITS, Columns, require_room
@@ -33,15 +33,6 @@ class Sketch:
 
     Build one with `Sketch.from_arrays`, `Sketch.from_counts` or `calibrant.scan`.
 
-    Attributes
-    ----------
-    nodes : int
-        Number of cells of the grid, a power of two.
-    scale : Scale
-        The scale on which the grid lies.
-    dropped : mapping of str to int
-        Rows that were left out on the way here, by reason.
-
     Examples
     --------
     >>> monday = Sketch.from_arrays([0, 1, 1], [0.2, 0.6, 0.9])
@@ -60,10 +51,13 @@ class Sketch:
         scale: Scale = PROBABILITY,
         dropped: Mapping[str, int] | None = None,
     ) -> None:
-        self.nodes = require_nodes(nodes)
-        self.scale = scale
+        self._nodes = require_nodes(nodes)
+        self._scale = scale
+        # The compiled loops write at these cells.
+        if columns.cells.size and not 0 <= columns.cells[0] <= columns.cells[-1] <= nodes:
+            raise InputError(f"the cells of a sketch must lie between 0 and {nodes}.")
         self._lock = threading.Lock()
-        self._state = (columns, MappingProxyType(dict(dropped or {})))
+        self._state = (columns, Dropped(dropped))
 
     # -- building ------------------------------------------------------------------------------
 
@@ -77,6 +71,11 @@ class Sketch:
         cls, pairs: Pairs, *, nodes: int = DEFAULT_NODES, scale: str | Scale = PROBABILITY
     ) -> Sketch:
         """One pass over checked or unchecked pairs, on all cores when there are many."""
+        if not isinstance(pairs, Pairs):
+            raise InputError(
+                f"`pairs` must be Pairs; got {type(pairs).__name__}. From outcomes and predictions "
+                "use `Sketch.from_arrays(y_true, y_prob)`."
+            )
         scale = as_scale(scale, base_rate=pairs.base_rate if scale == "relative" else None)
         columns = fill(pairs, require_nodes(nodes), scale)
         return cls(columns, nodes=nodes, scale=scale, dropped=pairs.dropped)
@@ -159,7 +158,7 @@ class Sketch:
 
         Every value is checked: this is how files and query results come in.
         """
-        from calibrant.sketch.checking import checked_long_table
+        from calibrant.sketch.checking import checked_dropped, checked_long_table
 
         sums = checked_long_table(
             nodes=require_nodes(nodes),
@@ -171,9 +170,24 @@ class Sketch:
             squared_weights=squared_weights,
             weighted_offsets=weighted_offsets,
         )
-        return cls(Columns.from_long(*sums), nodes=nodes, scale=as_scale(scale), dropped=dropped)
+        return cls(
+            Columns.from_long(*sums),
+            nodes=nodes,
+            scale=as_scale(scale),
+            dropped=checked_dropped(dropped),
+        )
 
     # -- reading -------------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> int:
+        """Number of cells of the grid, a power of two."""
+        return self._nodes
+
+    @property
+    def scale(self) -> Scale:
+        """The scale on which the grid lies."""
+        return self._scale
 
     @property
     def columns(self) -> Columns:
@@ -258,8 +272,11 @@ class Sketch:
 
     def __radd__(self, other: object) -> Sketch:
         if other == 0 and isinstance(other, int):  # the start value of sum()
-            return self
+            return self._copy()  # an update of the sum must not reach its only part
         return NotImplemented
+
+    def _copy(self) -> Sketch:
+        return Sketch(self.columns, nodes=self.nodes, scale=self.scale, dropped=self.dropped)
 
     def rebin(self, nodes: int) -> Sketch:
         """The sketch of the same rows on a coarser grid; for integer sums, to the bit."""
@@ -285,7 +302,8 @@ class Sketch:
         101.0
         """
         for name, factor in (("negative", negative), ("positive", positive)):
-            if not 1e-30 <= factor <= 1e30:
+            number = isinstance(factor, int | float | np.integer | np.floating)
+            if not (number and 1e-30 <= float(factor) <= 1e30):
                 raise InputError(f"`{name}` must lie between 1e-30 and 1e+30; got {factor!r}.")
         columns = self.columns.with_weights((negative, positive))
         return Sketch(columns, nodes=self.nodes, scale=self.scale, dropped=self.dropped)

@@ -39,6 +39,8 @@ INTEGER_COLUMNS = ("cell", "label", "count", "offset")
 FLOAT_COLUMNS = ("weight", "squared_weight", "weighted_offset")
 
 Table = Mapping[str, Any]
+_NAN = float("nan")
+"""One NaN for all: a mapping takes two of them for different keys."""
 
 
 def save(sketch: Sketch | Sketches, path: str | os.PathLike[str]) -> Path:
@@ -53,6 +55,10 @@ def save(sketch: Sketch | Sketches, path: str | os.PathLike[str]) -> Path:
     True
     """
     target = Path(path)
+    if not isinstance(sketch, Sketch | Sketches):
+        raise InputError(f"`save` takes a Sketch or Sketches; got {type(sketch).__name__}.")
+    if not target.parent.is_dir():
+        raise InputError(f"there is no folder {str(target.parent)!r}; make it first.")
     if target.suffix == ".json":
         text = to_json(sketch)
         return write_atomically(target, lambda file: file.write_text(text, encoding="utf-8"))
@@ -82,7 +88,12 @@ def to_json(sketch: Sketch | Sketches) -> str:
     """The table as JSON text; floats keep every bit."""
     table = to_table(sketch)
     columns = {name: _plain(values) for name, values in table.items()}
-    return json.dumps({**_header(sketch), "columns": columns}, separators=(",", ":"))
+    try:
+        return json.dumps({**_header(sketch), "columns": columns}, separators=(",", ":"))
+    except TypeError as error:
+        raise InputError(
+            f"JSON holds groups of text, numbers and None ({error}). Save to a `.parquet` file."
+        ) from error
 
 
 def from_json(text: str) -> Sketch | Sketches:
@@ -107,7 +118,11 @@ def to_table(sketch: Sketch | Sketches) -> dict[str, NDArray[Any] | list[Any]]:
     lengths = [part["cell"].size for part in parts]
     table: dict[str, NDArray[Any] | list[Any]] = {}
     for place, name in enumerate(groups.by):
-        values = [key[place] if isinstance(key, tuple) else key for key in groups]
+        values = [key[place] if len(groups.by) > 1 else key for key in groups]
+        if any(isinstance(value, tuple) for value in values):
+            raise InputError(
+                f"a group must be a plain value; {name!r} has tuples. Name their columns in `by=`."
+            )
         table[name] = [v for v, k in zip(values, lengths, strict=True) for _ in range(k)]
     for name in names:
         dtype = np.int64 if name in INTEGER_COLUMNS else np.float64
@@ -162,7 +177,8 @@ def from_table(
     columns = [list(_plain(table[name])) for name in by]
     if any(len(column) != everything.size for column in columns):
         raise InputError("the group columns must be as long as the others.")
-    for row, key in enumerate(zip(*columns, strict=True)):
+    for row, values in enumerate(zip(*columns, strict=True)):
+        key = tuple(_NAN if value != value else value for value in values)
         try:
             members.setdefault(key if len(by) > 1 else key[0], []).append(row)
         except TypeError as error:
@@ -222,6 +238,7 @@ def _long_columns(sketch: Sketch, names: tuple[str, ...]) -> dict[str, NDArray[A
 def _header(sketch: Sketch | Sketches) -> dict[str, Any]:
     by = list(sketch.by) if isinstance(sketch, Sketches) else []
     sample = next(iter(sketch.values()), Sketch.empty()) if isinstance(sketch, Sketches) else sketch
+    _require_known_scale(sample.scale)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -229,6 +246,19 @@ def _header(sketch: Sketch | Sketches) -> dict[str, Any]:
         "nodes": sample.nodes,
         "by": by,
     }
+
+
+def _require_known_scale(scale: Scale) -> None:
+    """A file names the scale; what cannot be found by that name could not be read again."""
+    try:
+        known = as_scale(scale.name) == scale
+    except InputError:
+        known = False
+    if not known:
+        raise InputError(
+            f"a file can hold a sketch on a scale that calibrant knows by name; {scale.name!r} is "
+            "your own. Save the sketch of the same rows on another scale."
+        )
 
 
 def _from_header(header: Any, columns: Table) -> Sketch | Sketches:
@@ -247,6 +277,8 @@ def _from_header(header: Any, columns: Table) -> Sketch | Sketches:
         raise InputError(f'its "by" must be a list of names; it is {by!r}.')
     if not isinstance(scale, str):
         raise InputError(f'its "scale" must be a name; it is {scale!r}.')
+    if not as_scale(scale).has_grid:
+        raise InputError(f"there are no sketches on the scale {scale!r}.")
     return from_table(columns, by=by, nodes=require_nodes(nodes), scale=scale)  # type: ignore[arg-type]
 
 
@@ -255,9 +287,14 @@ def _write_parquet(sketch: Sketch | Sketches, path: Path) -> None:
     parquet = require("pyarrow.parquet", caller="calibrant.save")
     columns = to_table(sketch)
     columns["label"] = np.asarray(columns["label"], np.int8)
-    table = pyarrow.table(dict(columns))
+    try:
+        table = pyarrow.table(dict(columns))
+    except (pyarrow.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"Parquet holds groups of one type in each column ({error}).") from error
     parquet.write_table(
-        table.replace_schema_metadata({"calibrant": json.dumps(_header(sketch))}), path
+        table.replace_schema_metadata({"calibrant": json.dumps(_header(sketch))}),
+        path,
+        write_page_checksum=True,
     )
 
 
@@ -265,7 +302,7 @@ def _read_parquet(path: Path) -> Sketch | Sketches:
     pyarrow = require("pyarrow", caller="calibrant.load")
     parquet = require("pyarrow.parquet", caller="calibrant.load")
     try:
-        table = parquet.read_table(path)
+        table = parquet.read_table(path, page_checksum_verification=True)
         columns = {name: table[name].to_pylist() for name in table.column_names}
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise InputError(f"it is not a valid Parquet file ({error}).") from error

@@ -207,7 +207,7 @@ def _variation(a: Floats, b: Floats, c: Floats) -> tuple[float, float]:
     stable = -0.5 * (b + np.copysign(np.sqrt(np.maximum(square, 0.0)), b))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         roots = np.stack([stable / c, a / stable])
-    roots[~((square >= 0.0) & (roots > 0.0) & (roots < 1.0))] = 1.0
+    roots[~((square >= 0.0) & (roots >= 0.0) & (roots < 1.0))] = 1.0
     roots.sort(axis=0)
     cuts = np.zeros((4, a.size))
     cuts[1:3], cuts[3] = roots, 1.0

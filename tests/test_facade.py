@@ -1,0 +1,30 @@
+"""What the lazy facade offers and what type checkers are told of it are the same."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import calibrant
+
+STUB = Path(__file__).parents[1] / "src" / "calibrant" / "__init__.pyi"
+
+
+def test_the_stub_names_what_the_facade_loads_and_where_from():
+    told = {}
+    for node in ast.parse(STUB.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                assert alias.asname == alias.name, "only `import x as x` is public in a stub"
+                told[alias.name] = node.module
+        elif isinstance(node, ast.AnnAssign):
+            told[node.target.id] = "calibrant"
+    loaded = {name: f"calibrant.{home}" for name, home in calibrant._HOME.items()}
+    assert told == {"__version__": "calibrant", **loaded}
+    assert sorted(told) == sorted(calibrant.__all__) == dir(calibrant)
+
+
+@pytest.mark.parametrize("name", calibrant.__all__)
+def test_every_public_name_loads_and_has_a_docstring(name):
+    value = getattr(calibrant, name)
+    assert name == "__version__" or value.__doc__
