@@ -203,7 +203,7 @@ def test_what_is_not_there_or_not_readable(calibrant, tmp_path, parquet) -> None
     done = calibrant("scan", "-", "-o", "-", stdin=gzip.compress(CSV))
     assert (done.code, "compressed" in done.err) == (2, True)
     done = calibrant("scan", parquet, "-o", tmp_path / "no" / "such" / "folder.json")
-    assert (done.code, "No such file or directory" in done.err) == (2, True)
+    assert (done.code, "no folder" in done.err) == (2, True)
 
 
 def test_debug_shows_the_traceback_and_keeps_the_message(calibrant, tmp_path) -> None:

@@ -68,3 +68,13 @@ def test_a_calibrated_model_scores_better_than_naive_bayes(tumours):
     naive = cross_val_score(GaussianNB(), X, y, cv=5, scoring=neg_smooth_ece).mean()
     logistic = cross_val_score(LogisticRegression(), X, y, cv=5, scoring=neg_smooth_ece).mean()
     assert logistic > naive
+
+
+def test_labels_that_the_estimator_does_not_know_are_refused(tumours):
+    X, y = tumours
+    model = GaussianNB().fit(X, y)
+    missing = np.where(np.arange(y.size) == 3, np.nan, y)
+    for wrong, row in ((y + 5, 0), (missing, 3), (np.array(["a", "b"])[y], 0)):
+        with pytest.raises(cal.InputError, match=f"fitted, 0, 1; row {row} has"):
+            neg_smooth_ece(model, X, wrong)
+    assert neg_smooth_ece(model, X, y.astype(bool)) == neg_smooth_ece(model, X, y)

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InputError
+from calibrant.inputs.columns import as_column
 from calibrant.inputs.multiclass import confidence
+from calibrant.inputs.refusals import show_value
 from calibrant.integrations.sklearn_display import ReliabilityDisplay
 from calibrant.measures.smooth_ece import smooth_ece
 
@@ -41,7 +43,21 @@ def neg_smooth_ece(estimator: Any, X: Any, y: Any, sample_weight: Any = None) ->
             "has none. Wrap it in `sklearn.calibration.CalibratedClassifierCV`."
         )
     classes = np.asarray(estimator.classes_)
+    _require_known_classes(y, classes.tolist())
     probs = np.asarray(estimator.predict_proba(X))
     if classes.size == 2:
         return -smooth_ece(np.asarray(y) == classes[1], probs[:, 1], sample_weight=sample_weight)
     return -smooth_ece(confidence(y, probs, classes=classes.tolist(), sample_weight=sample_weight))
+
+
+def _require_known_classes(y: Any, classes: list[Any]) -> None:
+    """A label that is not among the classes would count as "no event" without a word."""
+    known = set(classes)
+    label = as_column(y, "y").tolist()
+    wrong = next((row for row, value in enumerate(label) if value not in known), None)
+    if wrong is not None:
+        listed = ", ".join(map(show_value, classes[:5])) + (", ..." if len(classes) > 5 else "")
+        raise InputError(
+            f"`y` must hold classes on which the estimator was fitted, {listed}; row {wrong} has "
+            f"{show_value(label[wrong])}."
+        )
