@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -46,6 +47,9 @@ def test_where_nothing_can_be_written(calibrant, parquet, tmp_path) -> None:
         assert (done.code, "is written as" in done.err) == (2, True)
     done = calibrant("plot", parquet, "-o", tmp_path / "no" / "x.svg")
     assert (done.code, "there is no folder" in done.err) == (2, True)
+    if Path("/proc").is_dir():  # a folder in which not even root can make a file
+        done = calibrant("plot", parquet, "-o", "/proc/x.svg")
+        assert (done.code, "/proc/x.svg cannot be written" in done.err) == (2, True)
 
 
 def test_a_failure_leaves_what_was_there(calibrant, tmp_path) -> None:

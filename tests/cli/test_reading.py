@@ -191,7 +191,7 @@ def test_sketches_merge(calibrant, tmp_path, parquet, rows) -> None:
 
 def test_what_is_not_there_or_not_readable(calibrant, tmp_path, parquet) -> None:
     done = calibrant("scan", tmp_path / "nothing.csv", "-o", "-")
-    assert (done.code, "exist" in done.err) == (2, True)
+    assert (done.code, "`FILES` must name files that exist" in done.err) == (2, True)
     cut = tmp_path / "cut.parquet"
     cut.write_bytes(parquet.read_bytes()[:500])
     done = calibrant("scan", cut, "-o", "-")

@@ -63,7 +63,7 @@ def in_command_words(message: str, columns: Mapping[str, str | None]) -> str:
     for argument, column in columns.items():
         if column is not None:
             message = message.replace(f"`{argument}`", f"column {printable(column)!r}")
-    return _OPTION.sub(spoken, message)
+    return _OPTION.sub(spoken, message.replace("`source`", "`FILES`"))
 
 
 def wrapped(message: str, width: int | None = None) -> str:

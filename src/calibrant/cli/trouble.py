@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from calibrant.cli.text import note
+from calibrant.cli.text import in_command_words, note
 from calibrant.errors import CalibrationError
 
 __all__ = [
@@ -63,7 +63,7 @@ def _sentence(error: BaseException) -> str:
         return f"{where}{error.strerror}."
     if isinstance(error, MemoryError):
         return "there is not enough memory for this file."
-    return str(error)
+    return in_command_words(str(error), {})
 
 
 def _say(message: str, *, debug: bool) -> None:

@@ -28,7 +28,12 @@ def require_ending(output: str, endings: tuple[str, ...], what: str) -> Path:
 
 def written(target: Path, write: Callable[[Path], object]) -> int:
     """Let `write` make the file under its own name in a hidden folder, then move it; its size."""
-    folder = tempfile.mkdtemp(dir=target.parent, prefix=".calibrant-")
+    try:
+        folder = tempfile.mkdtemp(dir=target.parent, prefix=".calibrant-")
+    except OSError as error:
+        raise InputError(
+            f"{printable(target, 200)} cannot be written: {error.strerror}."
+        ) from error
     try:
         made = Path(folder, target.name)
         write(made)
