@@ -128,10 +128,6 @@ def _cells(cost: dict[str, Any], own: dict[str, Any]) -> list[str]:
     ]
 
 
-def ratio_to_sum(cost: dict[str, Any]) -> float:
-    return float(cost["seconds"] / cost["sum"])
-
-
 def seconds(value: float) -> str:
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
         if value * factor >= 1.0:
