@@ -29,21 +29,11 @@ def measured(part: str, sizes: list[int], *, reduced: bool) -> Any:
     return coverage.study(2 if reduced else 50)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--reduced", action="store_true", help="less data, for CI")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    options = parser.parse_args()
-    reduced = options.reduced
-    sizes = [1_000, 100_000] if reduced else [1_000, 100_000, 10_000_000]
-    found: dict[str, Any] = {}
-    for part in PARTS:
-        if part in options.parts:
-            pages.save(f"peers-{part}", measured(part, sizes, reduced=reduced))
-        found[part] = pages.saved(f"peers-{part}")
+def page(found: dict[str, Any], sizes: list[int], *, reduced: bool) -> pages.Page:
+    """Tables of what was measured, the smallest and the largest n."""
     spent = costs.from_json(found["costs"])
     shown = [sizes[0], sizes[-1]]
-    page = pages.Page(
+    return pages.Page(
         "peers",
         "calibrant and its peers",
         "python -m bench.peers" + (" --reduced" if reduced else ""),
@@ -63,7 +53,22 @@ def main() -> None:
         ],
         costs.versions(spent),
     )
-    print(page.write(pages.place(reduced)).read_text(encoding="utf-8"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--reduced", action="store_true", help="less data, for CI")
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS, help="none: only write")
+    options = parser.parse_args()
+    reduced = options.reduced
+    sizes = [1_000, 100_000] if reduced else [1_000, 100_000, 10_000_000]
+    found: dict[str, Any] = {}
+    for part in PARTS:
+        if part in options.parts:
+            pages.save(f"peers-{part}", measured(part, sizes, reduced=reduced))
+        found[part] = pages.saved(f"peers-{part}")
+    written = page(found, sizes, reduced=reduced).write(pages.place(reduced))
+    print(written.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":
