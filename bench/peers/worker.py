@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import json
+import logging
 import math
 import sys
 import time
@@ -110,6 +111,17 @@ def _bad_inputs() -> dict[str, tuple[Any, Any]]:
     }
 
 
+class _Logged(logging.Handler):
+    """Keeps what a package logs instead of warning."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())
+
+
 def bad_inputs(peer: Peer, _: dict[str, Any]) -> dict[str, Any]:
     """What happens: an error, a warning with a number, a number without a word, or a NaN.
 
@@ -117,7 +129,10 @@ def bad_inputs(peer: Peer, _: dict[str, Any]) -> dict[str, Any]:
     """
     answers: dict[str, Any] = {}
     usual: set[str] = set()
+    logged = _Logged(logging.WARNING)
+    logging.getLogger().addHandler(logged)
     for case, (y, p) in _bad_inputs().items():
+        logged.said.clear()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -126,7 +141,8 @@ def bad_inputs(peer: Peer, _: dict[str, Any]) -> dict[str, Any]:
                 first = str(error).strip().splitlines() or [""]
                 answers[case] = {"error": type(error).__name__, "says": first[0][:200]}
                 continue
-        said = [str(w.message) for w in caught if str(w.message) not in usual]
+        said = [*(str(w.message) for w in caught), *logged.said]
+        said = [text for text in said if text not in usual]
         if case == "clean":
             usual, said = set(said), []
         answers[case] = {
