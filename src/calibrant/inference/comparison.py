@@ -117,7 +117,7 @@ class Comparison:
         how = "paired, on the same rows" if self.paired else "unpaired: the rows are not known"
         if self.clusters is not None:
             how += f", in {self.clusters} clusters"
-        width = max(len(name) for name in self.assessments)
+        width = max(len(name) for name in ["model", *self.assessments])
         lines = [
             self.verdict,
             "",

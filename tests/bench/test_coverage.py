@@ -1,0 +1,53 @@
+"""The coverage study must cover all cells, draw what it says, and add up its parts."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from bench.coverage import tables
+from bench.coverage.__main__ import plan
+from bench.coverage.populations import DISTRIBUTIONS, SHAPES, TRUTHS, population, truth_at_support
+from bench.coverage.simulation import Cell, simulate
+
+
+def test_the_plan_holds_every_cell_often_enough() -> None:
+    runs: Counter[str] = Counter()
+    for task in plan(False):
+        if isinstance(task, Cell):
+            runs[task.name] += task.runs
+    cells = [
+        Cell("interval", distribution, shape, truth, n, 0).name
+        for n in (100, 300, 1_000, 10_000, 100_000)
+        for distribution in DISTRIBUTIONS
+        for shape in SHAPES
+        for truth in TRUTHS
+    ]
+    assert len(set(cells)) == 200
+    assert min(runs[name] for name in cells) >= 400
+    nulls = [name for name in cells if ", 0, " in name]
+    assert len(nulls) == 50
+    assert all(runs[name] == 1_000 for name in nulls)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_population_has_the_error_it_says(shape: str) -> None:
+    drawn = population("lattice", shape, 0.05)
+    p, chance = truth_at_support(drawn)
+    assert cal.smooth_ece(chance, p, labels="soft") == pytest.approx(0.05, abs=1e-5)
+    y, sample = drawn.draw(50_000, np.random.default_rng(0))
+    assert cal.smooth_ece(y, sample) == pytest.approx(0.05, abs=0.008)
+
+
+def test_parts_of_a_cell_add_up() -> None:
+    parts = [simulate(Cell("interval", "uniform", SHAPES[0], 0.0, 100, k, 4)) for k in range(2)]
+    (cell,) = tables.merged(parts)
+    assert cell["runs"] == 8
+    assert cell["coverage"] == pytest.approx(np.mean([part["coverage"] for part in parts]))
+    assert simulate(Cell("interval", "uniform", SHAPES[0], 0.0, 100, 1, 4)) == parts[1]
+    assert tables.failures([{**cell, "coverage": 0.5, "runs": 400}], {})[0].endswith(
+        "coverage 0.500"
+    )
