@@ -103,7 +103,7 @@ def main() -> int:
     watched = monitoring.summary(
         [one for task, part in done if isinstance(task, monitoring.Watch) for one in part]
     )
-    minutes = (time.monotonic() - started) / 60
+    minutes = None if given.resume else (time.monotonic() - started) / 60
     pages.save("coverage", {"cells": found, "monitor": watched, "peers": tables.by_peer(asked)})
     page = pages.Page(
         "coverage",

@@ -91,7 +91,7 @@ def _error(share: float, runs: int) -> float:
     return ERRORS * float(np.sqrt(share * (1 - share) / runs))
 
 
-def lead(found: Found, minutes: float) -> str:
+def lead(found: Found, minutes: float | None) -> str:
     intervals = [cell for cell in found if cell["kind"] == "interval"]
     lowest = min(intervals, key=lambda cell: cell["coverage"])
     sizes = [cell["rejected"] for cell in null_cells(found)]
@@ -106,8 +106,8 @@ def lead(found: Found, minutes: float) -> str:
         f"{lowest['truth']:g}, n = {lowest['n']:,}. {below} cells are below {COVERAGE}; a cell whose "
         f"true coverage is .95 shows less than {0.95 - 2 * np.sqrt(0.95 * 0.05 / runs):.3f} in one "
         f"study of forty. The test of calibration at level .05 rejects calibrated predictions in "
-        f"{min(sizes):.3f} to {max(sizes):.3f} of the samples. The study took {minutes:.0f} minutes."
-    )
+        f"{min(sizes):.3f} to {max(sizes):.3f} of the samples."
+    ) + ("" if minutes is None else f" The study took {minutes:.0f} minutes.")
 
 
 def sections(found: Found, beside: dict[str, Any], watched: dict[str, Any]) -> list[pages.Table]:

@@ -6,12 +6,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-
-import calibrant as cal
 from bench.coverage import tables
 from bench.coverage.__main__ import plan
 from bench.coverage.populations import DISTRIBUTIONS, SHAPES, TRUTHS, population, truth_at_support
 from bench.coverage.simulation import Cell, simulate
+
+import calibrant as cal
 
 
 def test_the_plan_holds_every_cell_often_enough() -> None:
