@@ -227,3 +227,14 @@ def test_wrong_logs_name_options_that_exist(calibrant, tmp_path) -> None:
         "".join(json.dumps({**row, "doc_id": k}) + "\n" for k in range(9) for row in both)
     )
     assert calibrant("assess", path, "--filter", "strict", "--by", "task").code == 0
+
+
+def test_groups_that_are_summed_up_keep_their_clusters(calibrant, parquet, rows) -> None:
+    words = ("--by", "day", "--cluster", "model", "--max-groups", "1", "--json")
+    found = json.loads(calibrant("assess", parquet, *words).out)
+    assert [each["clusters"] for each in found["results"]] == [2, 2]
+    assert found["results"][1]["n"] + found["results"][0]["n"] == 400
+    done = calibrant("report", parquet, *words[:-1], "-o", parquet.with_name("r.json"))
+    assert done.code == 0, done.err
+    page = json.loads(parquet.with_name("r.json").read_text())
+    assert [group["assessment"]["clusters"] for group in page["groups"]] == [2, 2]

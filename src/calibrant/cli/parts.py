@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from calibrant.cli.columns import Chosen, choose
 from calibrant.cli.opening import kind_of, opened
 from calibrant.cli.options import Grouping, Measuring, Reading
@@ -244,14 +246,31 @@ def limited(found: Given, limit: int, scale: str) -> Given:
     others = ranked[limit:]
     names = found.by
     group = {names[0]: f"({len(others):,} others)"} | dict.fromkeys(names[1:], "")
-    apart = {place: part.sketch(scale) for place, part in enumerate(others)}
-    total = Sketches(apart, by="place").total()
+    pooled = _pooled(group, others, scale)
     note(
         f"There are {len(found.parts):,} groups; the {limit} largest are shown and the others summed "
         "up. `--max-groups` shows more."
     )
-    parts = [*ranked[:limit], Part(group, (total,), {}, total.n)]
+    parts = [*ranked[:limit], pooled]
     return Given(parts, found.files, found.columns, found.log, len(others))
+
+
+def _pooled(group: Group, parts: Sequence[Part], scale: str) -> Part:
+    """All rows of the parts; where they depend on each other they stay rows, else sketches add up."""
+    if not any("cluster" in part.options for part in parts):
+        apart = {place: part.sketch(scale) for place, part in enumerate(parts)}
+        total = Sketches(apart, by="place").total()
+        return Part(group, (total,), {}, total.n)
+    if any(len(part.arguments) != 2 for part in parts):
+        raise InputError(
+            "groups of classes with `--cluster` cannot be summed up; show them all with `--max-groups`."
+        )
+    y_true, y_prob = (np.concatenate([part.arguments[k] for part in parts]) for k in range(2))
+    options = dict(parts[0].options)
+    for name in ("cluster", "sample_weight"):
+        if name in options:
+            options[name] = np.concatenate([part.options[name] for part in parts])
+    return Part(group, (y_true, y_prob), options, int(y_true.size))
 
 
 def _short(path: str) -> str:

@@ -99,12 +99,16 @@ def _page(
     from calibrant.reporting.html import report
     from calibrant.sketch.groups import Sketches
 
+    clustered = any("cluster" in part.options for part in found.parts)
+    limit = grouping.max_groups
+    if clustered:  # the page would sum up the other groups as if their rows were independent
+        found = limited(found, limit, measuring.scale)
+        limit = len(found.parts)
     with spoken(found.columns.spoken if found.columns else {}):
         sketches = [part.sketch(measuring.scale) for part in found.parts]
         keys: list[Any] = [_key(part) or (printable(found.files[0]),) for part in found.parts]
         by = found.by or ["file"]
         keys = [key[0] if len(by) == 1 else key for key in keys]
-        clustered = any("cluster" in part.options for part in found.parts)
         known = dict(zip(keys, assessed(found, measuring), strict=True)) if clustered else None
         made = report(
             Sketches(dict(zip(keys, sketches, strict=True)), by=by),
@@ -112,7 +116,7 @@ def _page(
             or f"Calibration of {', '.join(printable(name) for name in found.files[:3])}",
             confidence=measuring.confidence,
             seed=measuring.seed,
-            limit=grouping.max_groups,
+            limit=limit,
             assessments=known,
             command=command,
         )
