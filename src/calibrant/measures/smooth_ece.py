@@ -22,7 +22,7 @@ __all__ = ["Certificate", "SmoothECE", "smooth_ece", "smooth_ece_result", "spect
 
 TOLERANCE = 1e-7
 LARGEST_BANDWIDTH = 1e6
-ROWS_WORTH_A_SKETCH = 1 << 16
+ROWS_WORTH_A_SKETCH = 1 << 19
 GRIDS = (1 << 13, 1 << 16, 1 << 18, 1 << 20)
 
 
