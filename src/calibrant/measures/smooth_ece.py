@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from calibrant.errors import InputError
+from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
 from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
 from calibrant.sketch.atoms import Atoms
@@ -284,7 +285,7 @@ def _measured(
         certificate=Certificate(total, seen.binning, seen.quadrature, seen.rounding, solver),
         evaluations=evaluations,
         n=data.n,
-        dropped=dict(data.dropped),
+        dropped=Dropped(data.dropped),
         scale=data.scale.name if isinstance(data, Sketch) else PROBABILITY.name,
     )
 
