@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ import pyarrow.parquet
 import pytest
 
 from calibrant.cli import main
+
+GOLDEN = Path(__file__).parent / "golden"
 
 
 @dataclass(frozen=True)
@@ -66,3 +69,41 @@ def parquet(tmp_path: Path, rows: dict[str, np.ndarray]) -> Path:
     path = tmp_path / "preds.parquet"
     pyarrow.parquet.write_table(pyarrow.table(rows), path)
     return path
+
+
+# Estimates of uncertainty may get better; their names, kinds and places are what is promised.
+BY_KIND = {"interval", "debiased", "noise_floor", "p_value", "certificate", "verdict", "direction"}
+BY_KIND |= {"value", "low", "high", "adjusted_p_value", "e_value", "mean_error"}
+
+
+def same(found: object, golden: object, path: str = "") -> None:
+    """Keys and texts to the letter, numbers to nine digits (libraries round differently)."""
+    if path.rpartition("/")[2] in BY_KIND:
+        assert type(found) is type(golden), path
+        return
+    if isinstance(golden, dict):
+        assert isinstance(found, dict)
+        assert list(found) == list(golden), path
+        for key in golden:
+            same(found[key], golden[key], f"{path}/{key}")
+    elif isinstance(golden, list):
+        assert isinstance(found, list)
+        assert len(found) == len(golden), path
+        for place, (one, other) in enumerate(zip(found, golden, strict=True)):
+            same(one, other, f"{path}/{place}")
+    elif isinstance(golden, float):
+        assert found == pytest.approx(golden, rel=1e-9, abs=1e-12), path
+    else:
+        assert found == golden, path
+
+
+@pytest.fixture
+def as_golden() -> Callable[[str, object], None]:
+    """Compare JSON with a file that was read by a person when it was kept."""
+
+    def compare(name: str, found: object) -> None:
+        golden = GOLDEN / f"{name}.json"
+        assert golden.exists(), f"write it after reading it: {json.dumps(found, indent=2)}"
+        same(found, json.loads(golden.read_text()))
+
+    return compare

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pyarrow
@@ -11,8 +10,6 @@ import pyarrow.parquet
 import pytest
 
 import calibrant as cal
-
-GOLDEN = Path(__file__).parent / "golden"
 
 
 def test_a_line_per_group(calibrant, parquet, rows) -> None:
@@ -63,31 +60,6 @@ def test_an_inconclusive_gate_passes_and_says_so(calibrant, parquet) -> None:
     assert "passed. Inconclusive" in done.err
 
 
-# Estimates of uncertainty may get better; their names, kinds and places are what is promised.
-BY_KIND = ("interval", "debiased", "noise_floor", "p_value", "certificate", "verdict", "direction")
-
-
-def same(found: object, golden: object, path: str = "") -> None:
-    """Keys and texts to the letter, numbers to nine digits (libraries round differently)."""
-    if path.rpartition("/")[2] in BY_KIND:
-        assert type(found) is type(golden), path
-        return
-    if isinstance(golden, dict):
-        assert isinstance(found, dict)
-        assert list(found) == list(golden), path
-        for key in golden:
-            same(found[key], golden[key], f"{path}/{key}")
-    elif isinstance(golden, list):
-        assert isinstance(found, list)
-        assert len(found) == len(golden), path
-        for place, (one, other) in enumerate(zip(found, golden, strict=True)):
-            same(one, other, f"{path}/{place}")
-    elif isinstance(golden, float):
-        assert found == pytest.approx(golden, rel=1e-9, abs=1e-12), path
-    else:
-        assert found == golden, path
-
-
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -97,12 +69,9 @@ def same(found: object, golden: object, path: str = "") -> None:
         ("assess_max_groups", ("--by", "model,day", "--max-groups", "3", "--on-invalid", "drop")),
     ],
 )
-def test_the_json_is_as_it_was(calibrant, parquet, name, words) -> None:
+def test_the_json_is_as_it_was(calibrant, as_golden, parquet, name, words) -> None:
     done = calibrant("assess", parquet, "--json", *words)
-    found = json.loads(done.out)
-    golden = GOLDEN / f"{name}.json"
-    assert golden.exists(), f"write it after reading it: {done.out}"
-    same(found, json.loads(golden.read_text()))
+    as_golden(name, json.loads(done.out))
 
 
 def test_the_same_numbers_from_a_sketch(calibrant, parquet, tmp_path) -> None:

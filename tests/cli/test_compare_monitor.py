@@ -31,12 +31,13 @@ def models(tmp_path):
     return wide
 
 
-def test_columns_and_groups_lined_up_say_the_same(calibrant, models, tmp_path) -> None:
+def test_columns_and_groups_lined_up_say_the_same(calibrant, as_golden, models, tmp_path) -> None:
     done = calibrant(
         "compare", tmp_path / "wide.parquet", "--prob", "sharp", "--prob", "timid", "--json"
     )
     assert done.code == 0, done.err
     by_column = json.loads(done.out)
+    as_golden("compare", by_column)
     done = calibrant(
         "compare", tmp_path / "long.parquet", "--by", "model", "--on", "case", "--json"
     )
@@ -103,7 +104,7 @@ def batches(folder, *, wrong_from: int) -> list:
     return paths
 
 
-def test_days_one_by_one_or_all_at_once(calibrant, tmp_path) -> None:
+def test_days_one_by_one_or_all_at_once(calibrant, as_golden, tmp_path) -> None:
     paths = batches(tmp_path, wrong_from=3)
     state = tmp_path / "state.json"
     for path in paths:
@@ -115,6 +116,7 @@ def test_days_one_by_one_or_all_at_once(calibrant, tmp_path) -> None:
     assert last["alarm"]["direction"] == "over-forecasting"
     together = calibrant("monitor", *paths, "--json")
     assert together.code == 0
+    as_golden("monitor", json.loads(together.out))
     assert json.loads(together.out)["looks"][-1]["e_value"] == last["e_value"]
     table = calibrant("monitor", tmp_path / "day*.parquet", "--batch", "day")
     assert table.code == 0, table.err
