@@ -12,6 +12,7 @@ from bench.coverage.populations import DISTRIBUTIONS
 COVERAGE = 0.93
 SIZE = (0.02, 0.06)
 FALSE_ALARMS = 0.05
+FULL = 400
 ERRORS = 3.0
 """Standard errors of the simulation that a cell may fall short by: there are hundreds of cells."""
 
@@ -107,7 +108,19 @@ def lead(found: Found, minutes: float | None) -> str:
         f"true coverage is .95 shows less than {0.95 - 2 * np.sqrt(0.95 * 0.05 / runs):.3f} in one "
         f"study of forty. The test of calibration at level .05 rejects calibrated predictions in "
         f"{min(sizes):.3f} to {max(sizes):.3f} of the samples."
-    ) + ("" if minutes is None else f" The study took {minutes:.0f} minutes.")
+    ) + _extent(runs, minutes)
+
+
+def _extent(runs: int, minutes: float | None) -> str:
+    """How much of the study this is."""
+    said = "" if minutes is None else f" The study took {minutes:.0f} minutes."
+    if runs < FULL:
+        said += (
+            f" It is not the whole study, which draws at least {FULL} in every cell, 2,000 for every "
+            "size of the test, and asks the peers too: it was ended early with `--minutes`, and "
+            "`--resume` goes on with it."
+        )
+    return said
 
 
 def sections(found: Found, beside: dict[str, Any], watched: dict[str, Any]) -> list[pages.Table]:
