@@ -42,7 +42,7 @@ test: $(STAMP)
 # choose its version. What cannot be installed is named, and its tests say so.
 HEAVY := .venv-heavy
 HEAVY_PACKAGES := torchmetrics pyspark[connect] dask[dataframe,distributed] ray[data] \
-	ibis-framework[duckdb] modin psycopg[binary] playwright
+	ibis-framework[duckdb] modin psycopg[binary] playwright jax
 DEBIAN_PACKAGES := postgresql chromium default-jre-headless
 
 $(HEAVY)/.installed: pyproject.toml meson.build

@@ -143,7 +143,7 @@ def smooth_ece(
     -------
     float
         Within a constant and a square root of the distance to the nearest calibrated predictor:
-        ½ dCE ≤ smECE ≤ 2 √dCE (Theorem 7).
+        ½ dCE ≤ smECE ≤ 2 √dCE, as the theory page lists.
 
     Notes
     -----
@@ -152,7 +152,7 @@ def smooth_ece(
 
     References
     ----------
-    Błasiok and Nakkiran, *Smooth ECE*, ICLR 2024, Definitions 2 and 3.
+    Błasiok and Nakkiran, *Smooth ECE*, ICLR 2024.
 
     Examples
     --------

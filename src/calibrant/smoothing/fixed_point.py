@@ -1,4 +1,4 @@
-"""The bandwidth that equals its own error: σ* = smECE_σ* (Błasiok & Nakkiran, Definition 3)."""
+"""The bandwidth that equals its own error: σ* = smECE_σ*, after Błasiok and Nakkiran."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ the k-th coefficient by exp(-k²π²σ²/2). So with c_k = E[(f - y) cos(πk f)]
 
     r_σ(t) = c_0 + 2 Σ_k c_k exp(-k²π²σ²/2) cos(πkt)        smECE_σ = ∫ |r_σ(t)| dt
 
-(Błasiok & Nakkiran, Definition 2 and Lemma 8), and the infinite reflections cost nothing.
+(Błasiok and Nakkiran), and the infinite reflections cost nothing.
 """
 
 from __future__ import annotations
