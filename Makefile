@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 # The build looks for meson and ninja on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test test-all lint typecheck docs docs-test guard evidence evidence-quick clean
+.PHONY: help demo test test-all lint docs docs-test guard evidence evidence-quick clean
 
 help:
 	@echo "make demo    measure and draw the calibration of two real classifiers"
