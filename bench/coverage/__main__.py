@@ -18,7 +18,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
 
 from bench import pages
-from bench.coverage import monitoring, peers, tables
+from bench.coverage import contests, monitoring, peers, tables
 from bench.coverage.populations import DISTRIBUTIONS, SHAPES, TRUTHS
 from bench.coverage.simulation import CHUNK, Cell, simulate
 
@@ -45,10 +45,14 @@ def plan(reduced: bool) -> list[Any]:
                     add([Cell(*cell, chunk) for chunk in range(runs // CHUNK)])
                     if truth or shape == SHAPES[0]:
                         first.append(Cell(*cell, 0))
-    for kind in ("weights", "clusters"):
-        for truth in truths:
-            cell = (kind, "uniform", SHAPES[0], truth, 1_000)
-            add([Cell(*cell, chunk) for chunk in range(RUNS // share // CHUNK)])
+    dependent = [("clusters", "uniform", truth) for truth in truths]
+    weighted = [("weights", name, truth) for name in DISTRIBUTIONS for truth in truths]
+    for kind, distribution, truth in dependent + (weighted[: len(truths)] if reduced else weighted):
+        cell = (kind, distribution, SHAPES[0], truth, 1_000)
+        add([Cell(*cell, chunk) for chunk in range(RUNS // share // CHUNK)])
+    for contest in contests.REDUCED if reduced else contests.CELLS:
+        chunks = range(RUNS // share // contests.CHUNK)
+        add([contests.Contest(*contest, chunk) for chunk in chunks])
     for truth in monitoring.TRUTHS:
         looks, runs = (200, 20) if reduced else (1_000, WATCHES)
         add([monitoring.Watch(truth, looks, k) for k in range(runs // monitoring.CHUNK)])
@@ -62,6 +66,8 @@ def plan(reduced: bool) -> list[Any]:
 def perform(task: Any) -> Any:
     if isinstance(task, Cell):
         return simulate(task)
+    if isinstance(task, contests.Contest):
+        return contests.contend(task)
     return peers.answer(task) if isinstance(task, peers.Question) else monitoring.watch(task)
 
 
@@ -98,22 +104,31 @@ def main() -> int:
     given = parser.parse_args()
     started = time.monotonic()
     done = run(plan(given.reduced), given.workers, given.minutes, given.resume)
-    found = tables.merged([result for task, result in done if isinstance(task, Cell)])
+    found = tables.merged([(task.name, part) for task, part in done if isinstance(task, Cell)])
+    fought = tables.merged(
+        [(task.name, part) for task, part in done if isinstance(task, contests.Contest)]
+    )
     asked = [one for task, part in done if isinstance(task, peers.Question) for one in part]
     watched = monitoring.summary(
         [one for task, part in done if isinstance(task, monitoring.Watch) for one in part]
     )
     minutes = None if given.resume else (time.monotonic() - started) / 60
-    pages.save("coverage", {"cells": found, "monitor": watched, "peers": tables.by_peer(asked)})
+    results = {
+        "cells": found,
+        "contests": fought,
+        "monitor": watched,
+        "peers": tables.by_peer(asked),
+    }
+    pages.save("coverage", results)
     page = pages.Page(
         "coverage",
         "How sure: do the intervals cover?",
         "python -m bench.coverage" + (" --reduced" if given.reduced else ""),
         tables.lead(found, minutes),
-        tables.sections(found, tables.by_peer(asked), watched),
+        tables.sections(found, tables.by_peer(asked), fought, watched),
     )
     print(page.write(pages.place(given.reduced)).read_text(encoding="utf-8"))
-    failures = tables.failures(found, watched)
+    failures = tables.failures(found, fought, watched)
     for failure in failures:
         print(f"NOT REACHED: {failure}", file=sys.stderr)
     return 1 if failures else 0

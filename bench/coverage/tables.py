@@ -18,17 +18,16 @@ ERRORS = 3.0
 
 MEANS = {
     "coverage", "missed_low", "missed_high", "width", "rejected", "ecce", "coverage_by_row",
-    "width_by_row",
+    "width_by_row", "told_apart", "wrongly",
 }  # fmt: skip
 
 Found = list[dict[str, Any]]
 
 
-def merged(parts: Found) -> Found:
+def merged(parts: list[tuple[str, dict[str, Any]]]) -> Found:
     """The runs of each cell together."""
     cells: dict[str, dict[str, Any]] = {}
-    for part in parts:
-        name = f"{part['kind']}, {part['distribution']}, {part['shape']}, {part['truth']:g}, {part['n']}"
+    for name, part in parts:
         one = cells.setdefault(name, {**part, "name": name})
         if one.get("chunk") != part["chunk"]:
             _add(one, part)
@@ -54,15 +53,12 @@ def _add(one: dict[str, Any], part: dict[str, Any]) -> None:
     one["runs"] = runs
 
 
-def failures(found: Found, watched: dict[str, Any]) -> list[str]:
+def failures(found: Found, fought: Found, watched: dict[str, Any]) -> list[str]:
     """Cells below the promise by more than the error of the simulation."""
     missed = []
-    for cell in found:
-        name = (
-            f"{cell['kind']}, {cell['distribution']}, {cell['shape']}, {cell['truth']}, {cell['n']}"
-        )
-        if "coverage" in cell and cell["coverage"] < COVERAGE - _error(COVERAGE, cell["runs"]):
-            missed.append(f"{name}: coverage {cell['coverage']:.3f}")
+    for cell in found + fought:
+        if cell["coverage"] < COVERAGE - _error(COVERAGE, cell["runs"]):
+            missed.append(f"{cell['name']}: coverage {cell['coverage']:.3f}")
     for null in null_cells(found):
         low = SIZE[0] - _error(SIZE[0], null["runs"])
         high = SIZE[1] + _error(SIZE[1], null["runs"])
@@ -123,12 +119,15 @@ def _extent(runs: int, minutes: float | None) -> str:
     return said
 
 
-def sections(found: Found, beside: dict[str, Any], watched: dict[str, Any]) -> list[pages.Table]:
+def sections(
+    found: Found, beside: dict[str, Any], fought: Found, watched: dict[str, Any]
+) -> list[pages.Table]:
     return [
         *(_intervals(found, beside, name) for name in DISTRIBUTIONS),
         _sizes(found),
         _clusters(found),
         _weights(found),
+        _contests(fought),
         _monitor(watched),
     ]
 
@@ -209,6 +208,7 @@ def _clusters(found: Found) -> pages.Table:
 def _weights(found: Found) -> pages.Table:
     rows = [
         [
+            cell["distribution"],
             f"{cell['truth']:g}",
             f"{cell['n']:,}",
             f"{cell['runs']:,}",
@@ -220,11 +220,49 @@ def _weights(found: Found) -> pages.Table:
     ]
     return pages.Table(
         "Weighted rows",
-        ["truth", "rows, about", "samples", "coverage", "width"],
+        ["predictions", "truth", "rows, about", "samples", "coverage", "width"],
         rows,
         [
-            "Uniform predictions, kept with probability .1 + .3p and weighted by its inverse, so that "
-            "the weights differ by a factor of four."
+            "Of four times as many rows, each is kept with probability .1 + .3p and weighted by its "
+            "inverse, so that the weights differ by up to a factor of four.",
+        ],
+    )
+
+
+def _contests(fought: Found) -> pages.Table:
+    rows = [
+        [
+            one["rival"],
+            f"{one['truth']:g}",
+            f"{one['difference']:.4f}",
+            f"{one['n']:,}",
+            f"{one['runs']:,}",
+            f"{one['coverage']:.3f}",
+            f"{one['width']:.4f}",
+            f"{one['told_apart']:.3f}",
+            f"{one['wrongly']:.3f}",
+        ]
+        for one in fought
+    ]
+    return pages.Table(
+        "Two models on the same rows",
+        [
+            "rival",
+            "truth",
+            "difference",
+            "n",
+            "samples",
+            "coverage",
+            "width",
+            "told apart",
+            "wrongly",
+        ],
+        rows,
+        [
+            "Uniform predictions of an overconfident model whose SmoothECE is the truth in the second "
+            "column, and a rival that sees the same rows and errs in another way, or not at all.",
+            "Told apart: the p-value of the difference is at most .05; wrongly: the model named worse "
+            "is not. The comparison is cautious: near the noise floor it finds a difference late.",
         ],
     )
 

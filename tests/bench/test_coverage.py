@@ -8,10 +8,19 @@ import numpy as np
 import pytest
 from bench.coverage import tables
 from bench.coverage.__main__ import plan
+from bench.coverage.contests import RIVALS, difference, predictions
 from bench.coverage.populations import DISTRIBUTIONS, SHAPES, TRUTHS, population, truth_at_support
 from bench.coverage.simulation import Cell, simulate
 
 import calibrant as cal
+
+
+@pytest.mark.parametrize("rival", RIVALS)
+def test_a_rival_without_error_has_none(rival: str) -> None:
+    p, chance = truth_at_support(population("uniform", "overconfident", 0.05))
+    error = cal.smooth_ece(chance, predictions(rival, p, chance), labels="soft")
+    assert error == pytest.approx(0.05 - difference(rival, 0.05), abs=1e-5)
+    assert (error < 1e-5) == (rival in RIVALS[:2])
 
 
 def test_the_plan_holds_every_cell_often_enough() -> None:
@@ -43,11 +52,12 @@ def test_a_population_has_the_error_it_says(shape: str) -> None:
 
 
 def test_parts_of_a_cell_add_up() -> None:
-    parts = [simulate(Cell("interval", "uniform", SHAPES[0], 0.0, 100, k, 4)) for k in range(2)]
-    (cell,) = tables.merged(parts)
+    cells = [Cell("interval", "uniform", SHAPES[0], 0.0, 100, k, 4) for k in range(2)]
+    parts = [simulate(cell) for cell in cells]
+    (cell,) = tables.merged([(one.name, part) for one, part in zip(cells, parts, strict=True)])
     assert cell["runs"] == 8
     assert cell["coverage"] == pytest.approx(np.mean([part["coverage"] for part in parts]))
     assert simulate(Cell("interval", "uniform", SHAPES[0], 0.0, 100, 1, 4)) == parts[1]
-    assert tables.failures([{**cell, "coverage": 0.5, "runs": 400}], {})[0].endswith(
+    assert tables.failures([{**cell, "coverage": 0.5, "runs": 400}], [], {})[0].endswith(
         "coverage 0.500"
     )

@@ -55,6 +55,27 @@ def test_each_group_equals_its_own_assessment() -> None:
     assert again["m"] == alone
 
 
+@pytest.mark.parametrize("cluster", [None, "match"])
+def test_arrays_give_what_the_frame_gives(cluster: str | None) -> None:
+    frame = _frame()
+    by_name = assess_by(frame, **COLUMNS, by=["race", "sex"], cluster=cluster)
+    crossed = frame.select("race", "sex")
+    for by in (crossed, crossed.to_dict(as_series=False)):
+        found = assess_by(
+            frame["y"], frame["p"], by=by, cluster=None if cluster is None else frame[cluster]
+        )
+        assert found.to_dict() == by_name.to_dict()
+    alone = assess_by(frame["y"], frame["p"], by=frame["sex"].to_numpy())
+    assert dict(alone) == dict(assess_by(frame, **COLUMNS, by="sex"))
+
+
+@pytest.mark.parametrize("by", [None, "sex", {}, [1, 2], 3])
+def test_arrays_need_a_group_for_every_row(by: object) -> None:
+    frame = _frame()
+    with pytest.raises(InputError, match=r"by|group"):
+        assess_by(frame["y"], frame["p"], by=by)
+
+
 def test_clusters_by_sketch_equal_clusters_by_row() -> None:
     frame = _frame(400)
     rows = assess(frame["y"].to_numpy(), frame["p"].to_numpy(), cluster=frame["match"].to_numpy())

@@ -169,12 +169,12 @@ class GroupAssessments(Mapping[Any, Assessment]):
 
 def assess_by(
     source: Any,
+    y_prob: Any = None,
     *,
     y_true: Any = None,
-    y_prob: Any = None,
     by: Any = None,
     sample_weight: Any = None,
-    cluster: str | None = None,
+    cluster: Any = None,
     margin: float | None = None,
     confidence: float = 0.95,
     seed: int = 0,
@@ -185,14 +185,15 @@ def assess_by(
 
     Parameters
     ----------
-    source : frame, files or Sketches
-        Whatever `scan` reads, or what it gave when it grouped.
+    source : frame, files, Sketches or array
+        Whatever `scan` reads, or what it gave when it grouped; or the outcomes as an array.
     y_true, y_prob, sample_weight : str
-        Columns.
+        Columns. Where `source` is an array, `y_prob` and `sample_weight` are arrays too.
     by : str or list of str
-        Groups; several columns are crossed.
+        Groups; several columns are crossed. With arrays: an array of groups, or several by name, in
+        a mapping or a frame.
     cluster : str, optional
-        The column whose values make rows dependent; see `assess`.
+        The column whose values make rows dependent; see `assess`. With arrays, an array.
     margin, confidence, seed, scale, on_invalid
         As in `assess`.
 
@@ -209,13 +210,20 @@ def assess_by(
     ... )
     >>> found.worst, found["m"].miscalibrated
     ('m', True)
+    >>> assess_by(y, p, by=sex).worst
+    'm'
     """
     require_confidence(confidence)
     require_margin(margin)
     if isinstance(source, Sketches):
         sketches = source
     else:
-        if y_true is None or y_prob is None or by is None:
+        if y_true is None and y_prob is not None and not isinstance(y_prob, str):
+            source, by = _columns(source, y_prob, by, sample_weight, cluster)
+            y_true, y_prob = "y_true", "y_prob"
+            sample_weight = None if sample_weight is None else "sample_weight"
+            cluster = None if cluster is None else "cluster"
+        if y_true is None or y_prob is None or not by:
             raise InputError(
                 "`y_true`, `y_prob` and `by` must name columns; pass Sketches to go without them."
             )
@@ -234,6 +242,27 @@ def assess_by(
         if cluster is None:
             warn_of_repeated_ids(source, sketches.by, stacklevel=3)
     return _assessed(sketches, cluster, margin, confidence, seed)
+
+
+def _columns(
+    y_true: Any, y_prob: Any, by: Any, sample_weight: Any, cluster: Any
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Arrays as the columns of one batch, and from each grouping's name to its column."""
+    if by is None or isinstance(by, str) or (isinstance(by, Mapping) and not by):
+        raise InputError(
+            "with arrays, `by` must give the group of every row, or several such arrays by name; "
+            f"got {by!r}. Without groups, use `assess`."
+        )
+    if isinstance(by, Mapping):
+        groups = dict(by)
+    elif hasattr(by, "columns"):
+        groups = {name: by[name] for name in by.columns}
+    else:
+        groups = {"group": by}
+    given = {"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight, "cluster": cluster}
+    columns = {name: values for name, values in given.items() if values is not None}
+    names = {str(name): f"by[{name!r}]" for name in groups}
+    return columns | dict(zip(names.values(), groups.values(), strict=True)), names
 
 
 def _assessed(
