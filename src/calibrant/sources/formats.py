@@ -9,9 +9,10 @@ from typing import Any
 from calibrant._optional import require
 from calibrant.errors import InputError
 from calibrant.sources.arrow import require_types
+from calibrant.sources.layout import layout
 from calibrant.sources.request import Request
 from calibrant.sources.store import DataFile
-from calibrant.sources.text import layout, text_jobs
+from calibrant.sources.text import text_jobs
 
 __all__ = ["Job", "Jobs", "jobs_of"]
 

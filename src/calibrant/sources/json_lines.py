@@ -1,0 +1,137 @@
+"""JSON lines: blocks read by Arrow, and by Python where Arrow cannot, or a line must be named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from calibrant._optional import require
+from calibrant.errors import InputError
+from calibrant.sources.layout import layout
+from calibrant.sources.request import LABEL, PROB, WEIGHT, Request
+from calibrant.sources.store import DataFile
+
+__all__ = ["JsonParser"]
+
+PEEK_LINES = 200
+KIND_OF = {bool: "bool", int: "int64", float: "float64", str: "string"}
+VALUES_OF = {"float64": int | float, "int64": int, "bool": bool, "string": str}
+
+
+class JsonParser:
+    """Reads blocks of one file of JSON lines; the first block says the kinds of the columns.
+
+    A column of which the first block holds nothing but nulls has no kind: such files are read by
+    Python, line by line, so that whatever comes later has its own.
+    """
+
+    def __init__(self, file: DataFile, block: bytes, request: Request) -> None:
+        self.file = file
+        self.json = require("pyarrow.json", caller="scan of JSON lines")
+        found = _kinds(islice(_rows(block), PEEK_LINES))
+        wanted = [name for name in request.names() if name not in file.partitions]
+        if not all(found.get(name) for name in wanted):
+            found = _kinds(_rows(block))
+        self.names, self.constants = layout(file, list(found), request)
+        numbers = {self.names[alias] for alias in (PROB, WEIGHT) if alias in self.names}
+        self.kinds = {
+            name: "float64" if name in numbers else self._kind(name, found[name])
+            for name in self.names.values()
+        }
+        label = self.names[LABEL]
+        if self.kinds[label] != "bool":
+            self.kinds[label] = "float64"
+
+    def _kind(self, name: str, kinds: set[type]) -> str | None:
+        if kinds - KIND_OF.keys():
+            nested = " or ".join(sorted(kind.__name__ for kind in kinds - KIND_OF.keys()))
+            raise InputError(
+                f"column {name!r} of {self.file.path} must hold plain values; it holds {nested}."
+            )
+        if kinds == {int, float}:
+            return "float64"
+        return KIND_OF[next(iter(kinds))] if len(kinds) == 1 else "string" if kinds else None
+
+    def parse(self, block: bytes, line: int) -> Mapping[str, Any]:
+        """The columns that are read, under the names of the request."""
+        import pyarrow
+
+        if None in self.kinds.values():
+            return self.read_slowly(block, line)
+        schema = pyarrow.schema(
+            [(name, pyarrow.type_for_alias(kind)) for name, kind in self.kinds.items()]
+        )
+        table = self.json.read_json(
+            pyarrow.BufferReader(block),
+            read_options=self.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
+            parse_options=self.json.ParseOptions(
+                explicit_schema=schema, unexpected_field_behavior="ignore"
+            ),
+        )
+        return {a: table[name] for a, name in self.names.items()} | self.constants
+
+    def read_slowly(
+        self, block: bytes, line: int, error: Exception | None = None
+    ) -> Mapping[str, Any]:
+        """The same with Python's reader, which knows NaN and Infinity and the line of an error."""
+        import pyarrow
+
+        columns: dict[str, list[Any]] = {name: [] for name in self.kinds}
+        for number, text in enumerate(block.split(b"\n"), start=line):
+            if text.strip():
+                row = self._row(text, f"{self.file.path}, line {number}")
+                for name, values in columns.items():
+                    values.append(row.get(name))
+        arrays = {name: self._array(pyarrow, name, values) for name, values in columns.items()}
+        return {a: arrays[name] for a, name in self.names.items()} | self.constants
+
+    def _array(self, pyarrow: Any, name: str, values: list[Any]) -> Any:
+        kind = self.kinds[name] or self._kind(name, {type(v) for v in values if v is not None})
+        try:
+            return pyarrow.array(values, type=pyarrow.type_for_alias(kind or "null"))
+        except (ValueError, TypeError) as error:  # Arrow's errors are of these kinds
+            raise InputError(
+                f"column {name!r} of {self.file.path} must hold values of one kind: {error}."
+            ) from error
+
+    def _row(self, text: bytes, where: str) -> dict[str, Any]:
+        try:
+            row = json.loads(text)
+        except ValueError as error:
+            raise InputError(f"{where} must hold a JSON object: {error}.") from error
+        if not isinstance(row, dict):
+            raise InputError(f"{where} must hold a JSON object; it has {type(row).__name__}.")
+        for name, kind in self.kinds.items():
+            value = row.get(name)
+            if value is None or kind is None:
+                continue
+            is_wrong_bool = isinstance(value, bool) and kind != "bool"
+            if is_wrong_bool or not isinstance(value, VALUES_OF[kind]):
+                cure = " Turn it into 0 and 1 first." if name == self.names[LABEL] else ""
+                raise InputError(
+                    f"{where}: column {name!r} must hold {kind}; it has {value!r}.{cure}"
+                )
+        return row
+
+
+def _rows(block: bytes) -> Iterator[dict[str, Any]]:
+    for line in block.splitlines():
+        try:
+            row = json.loads(line) if line.strip() else None
+        except ValueError:
+            continue  # reported with its line when the block is read
+        if isinstance(row, dict):
+            yield row
+
+
+def _kinds(rows: Iterator[dict[str, Any]]) -> dict[str, set[type]]:
+    """The Python types of each column's values; none where all of them are null."""
+    found: dict[str, set[type]] = {}
+    for row in rows:
+        for name, value in row.items():
+            found.setdefault(name, set())
+            if value is not None:
+                found[name].add(type(value))
+    return found
