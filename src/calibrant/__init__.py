@@ -12,6 +12,7 @@ _HOME = {
     "InputError": "errors",
     "MergeError": "errors",
     "MissingDependency": "errors",
+    "TooFewRows": "errors",
     "Monitor": "inference.monitor",
     "RandomizedRecalibrator": "recalibration.randomized",
     "Scale": "inputs.scales",

@@ -6,6 +6,7 @@ from calibrant.errors import CalibrationError as CalibrationError
 from calibrant.errors import InputError as InputError
 from calibrant.errors import MergeError as MergeError
 from calibrant.errors import MissingDependency as MissingDependency
+from calibrant.errors import TooFewRows as TooFewRows
 from calibrant.inference.assess import assess as assess
 from calibrant.inference.comparison import compare as compare
 from calibrant.inference.groups import assess_by as assess_by

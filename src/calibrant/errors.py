@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CalibrationError", "InputError", "MergeError", "MissingDependency"]
+__all__ = ["CalibrationError", "InputError", "MergeError", "MissingDependency", "TooFewRows"]
 
 
 class CalibrationError(Exception):
@@ -11,6 +11,10 @@ class CalibrationError(Exception):
 
 class InputError(CalibrationError, ValueError):
     """A value that the caller gave breaks a rule; the message says which, where, and the cure."""
+
+
+class TooFewRows(InputError):
+    """There are fewer rows, or clusters of rows, than the answer needs; other groups may have enough."""
 
 
 class MergeError(CalibrationError, ValueError):

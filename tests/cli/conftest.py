@@ -72,7 +72,16 @@ def parquet(tmp_path: Path, rows: dict[str, np.ndarray]) -> Path:
 
 
 # Estimates of uncertainty may get better; their names, kinds and places are what is promised.
-BY_KIND = {"interval", "debiased", "noise_floor", "p_value", "certificate", "verdict", "direction"}
+BY_KIND = {
+    "interval",
+    "debiased",
+    "noise_floor",
+    "p_value",
+    "certificate",
+    "verdict",
+    "finding",
+    "direction",
+}
 BY_KIND |= {"value", "low", "high", "adjusted_p_value", "e_value", "mean_error"}
 
 

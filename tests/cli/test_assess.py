@@ -18,11 +18,82 @@ def test_a_line_per_group(calibrant, parquet, rows) -> None:
     header, good, halved = done.out.splitlines()
     assert header.split() == ["model", "rows", "smECE", "interval", "floor", "p", "O/E", "verdict"]
     assert good.startswith("good")
-    assert good.endswith("no evidence")
+    assert good.endswith("inconclusive")  # 200 rows leave room for an error
+    assert "inconclusive: no more error than chance explains, but too few rows" in done.err
     assert halved.endswith("miscalibrated")
     expected = cal.assess(rows["y"][1::2], rows["p"][1::2])
     assert f"{expected.smooth_ece:.3f}" in halved
     assert max(map(len, done.out.splitlines())) <= 80
+
+
+@pytest.fixture
+def uneven(tmp_path):
+    """Two groups of fifty rows and one of a single row, which two clusters share."""
+    draw = np.random.default_rng(3)
+    p = draw.random(101)
+    table = {
+        "p": p,
+        "y": (draw.random(101) < p).astype(int),
+        "g": ["a"] * 50 + ["b"] * 50 + ["lone"],
+        "c": np.arange(101) % 10,
+        "w": draw.random(101),
+        "id": np.arange(101),
+    }
+    path = tmp_path / "uneven.parquet"
+    pyarrow.parquet.write_table(pyarrow.table(table), path)
+    return path
+
+
+@pytest.mark.parametrize("more", [(), ("--cluster", "c"), ("--weight", "w"), ("--details",)])
+def test_a_group_of_one_row_stops_nobody(calibrant, uneven, more) -> None:
+    done = calibrant("assess", uneven, "--by", "g", *more)
+    assert done.code == 0, done.err
+    assert done.out.rstrip().endswith("too few rows")
+    gate = calibrant("assess", uneven, "--by", "g", *more, "--require-below", "0.99")
+    assert (gate.code, "Inconclusive" in gate.err) == (4, True)
+    if "--details" not in more:
+        *able, lone = json.loads(calibrant("assess", uneven, "--by", "g", *more, "--json").out)[
+            "results"
+        ]
+        assert list(lone) == list(able[0])
+        assert (lone["n"], lone["smooth_ece"], lone["finding"]) == (1, None, "too few rows")
+
+
+def test_a_group_of_one_row_is_left_out_of_pages_and_comparisons(calibrant, uneven) -> None:
+    page = uneven.with_name("r.json")
+    for more in ((), ("--cluster", "c")):
+        done = calibrant("report", uneven, "--by", "g", *more, "-o", page)
+        assert done.code == 0, done.err
+        assert [each["name"] for each in json.loads(page.read_text())["groups"]] == ["a", "b"]
+    assert "Left out, with too few rows or clusters: lone." in done.err
+    done = calibrant("compare", uneven, "--by", "g")
+    assert done.code == 0, done.err
+    assert "Left out, with too few rows: lone." in done.err
+    done = calibrant("compare", uneven, "--by", "id")
+    assert (done.code, "at least two models" in done.err) == (2, True)
+    done = calibrant("compare", uneven, "--by", "g", "--max-groups", "1")
+    assert (done.code, "`--max-groups`" in done.err) == (2, True)
+
+
+def test_only_groups_of_one_row(calibrant, uneven) -> None:
+    done = calibrant("assess", uneven, "--by", "id", "--max-groups", "200")
+    assert (done.code, "no group has two rows" in done.err) == (2, True)
+
+
+def test_a_test_that_rejects_beside_an_interval_from_zero_is_explained(calibrant, tmp_path) -> None:
+    for seed in range(200):
+        draw = np.random.default_rng(seed)
+        p = draw.random(300)
+        y = (draw.random(300) < p).astype(int)
+        found = cal.assess(y, p)
+        if found.remark:
+            break
+    assert (found.miscalibrated, found.interval.low) == (True, 0.0)
+    path = tmp_path / "x.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"p": p, "y": y, "g": ["only"] * 300}), path)
+    assert "the interval how large it is" in calibrant("assess", path).out
+    assert "the interval how large it is" in calibrant("assess", path, "--by", "g").err
+    assert found.remark in cal.report(y, p).markdown
 
 
 def test_one_group_ends_with_the_verdict(calibrant, parquet) -> None:
@@ -169,6 +240,9 @@ def test_too_few_rows(calibrant, tmp_path) -> None:
     assert (done.code, "at least two rows" in done.err) == (2, True)
     done = calibrant("assess", path, "--confidence", "2")
     assert (done.code, "`--confidence`" in done.err) == (2, True)
+    for seed in ("-1", "1.5", "x"):
+        done = calibrant("assess", path, "--seed", seed)
+        assert (done.code, "--seed" in done.err) == (2, True)
     done = calibrant("assess", path, "--scale", "cubic")
     assert (done.code, "`--scale`" in done.err) == (2, True)
 

@@ -185,6 +185,24 @@ def test_sketches_merge(calibrant, tmp_path, parquet, rows) -> None:
     done = calibrant("scan", one, "-o", "-", "--percent")
     assert (done.code, "already holds" in done.err) == (2, True)
     assert list(scanned(calibrant, one, "--by", "model")) == ["good", "halved"]
+    other, both = tmp_path / "3.json", tmp_path / "4.json"
+    assert calibrant("scan", parquet, "--by", "day", "-o", other).code == 0
+    assert calibrant("scan", parquet, "--by", "day,model", "-o", both).code == 0
+    done = calibrant("merge", one, other, "-o", "-")
+    assert (done.code, "is grouped by model" in done.err, "grouped by day" in done.err) == (
+        2,
+        True,
+        True,
+    )
+    done = calibrant("merge", one, both, "-o", "-")
+    assert (done.code, "`--by model` keeps" in done.err) == (2, True)
+    done = calibrant("merge", one, both, "--by", "model", "-o", "-")
+    assert cal.sketch.wire.from_json(done.out)["good"].n == 400
+    done = calibrant("assess", one, "--by", "day")
+    assert (done.code, "roll_up" in done.err, "is grouped by model" in done.err) == (2, False, True)
+    assert calibrant("scan", parquet, "--by", "day", "--scale", "logit", "-o", both).code == 0
+    done = calibrant("merge", other, both, "-o", "-")
+    assert (done.code, "`--scale`" in done.err, "rebin" in done.err) == (2, True, False)
     done = calibrant("scan", one, parquet, "-o", "-")
     assert (done.code, "of one kind" in done.err) == (2, True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import typer
@@ -14,12 +14,15 @@ from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.parts import Given, Part, given, limited, spoken
 from calibrant.cli.table import Column, decimal, p_text, show_table
 from calibrant.cli.text import count, note
+from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import assess
-from calibrant.inference.assessment import Assessment
+from calibrant.inference.assessment import FINDINGS, Assessment
 
-__all__ = ["assessed", "plain", "result_of", "run_assess"]
+__all__ = ["TOO_FEW", "assessed", "plain", "result_of", "run_assess"]
 
 SCHEMA = "calibrant.assess/1"
+TOO_FEW = "too few rows"
+STYLES = {"miscalibrated": "bold red", "slightly off": "yellow", "no evidence": "green"}
 CAPTION = "interval: {}; floor: if calibrated; p: of calibration; O/E: observed/expected"
 
 
@@ -34,12 +37,16 @@ def run_assess(
     json: bool,
 ) -> None:
     """Measure every part, print, and judge the gates."""
+    if json and details:
+        raise InputError("`--json` has every detail already; leave out `--details`.")
     for option, text in (("--fail-above", fail_above), ("--require-below", require_below)):
         if text is not None:
             Limit.parsed(text, option)  # before the files are read
     found = given(files, reading, grouping, measuring)
     found = limited(found, grouping.max_groups, measuring.scale)
     results = assessed(found, measuring)
+    if len(results) > 1 and not any(results):
+        raise InputError("no group has two rows or more, which an assessment needs.")
     gates = judged(fail_above, require_below, results)
     if json:
         print(json_format.dumps(_document(found, measuring, results, gates), indent=2))
@@ -52,54 +59,40 @@ def run_assess(
         raise typer.Exit(min(failed))
 
 
-def assessed(found: Given, measuring: Measuring) -> list[Assessment]:
-    """The assessment of each part."""
+def assessed(found: Given, measuring: Measuring) -> list[Assessment | None]:
+    """The assessment of each part; None for one among several that has too few rows."""
     with spoken(found.columns.spoken if found.columns else {}):
-        return [_assessed(part, measuring) for part in found.parts]
+        return [_assessed(part, measuring, alone=not found.by) for part in found.parts]
 
 
-def _assessed(part: Part, measuring: Measuring) -> Assessment:
+def _assessed(part: Part, measuring: Measuring, *, alone: bool) -> Assessment | None:
     options: dict[str, Any] = dict(part.options)
-    return assess(
-        *part.arguments,
-        confidence=measuring.confidence,
-        seed=measuring.seed,
-        scale=measuring.scale,
-        **options,
-    )
+    try:
+        return assess(
+            *part.arguments,
+            confidence=measuring.confidence,
+            seed=measuring.seed,
+            scale=measuring.scale,
+            **options,
+        )
+    except TooFewRows:
+        if alone:
+            raise
+        return None
 
 
-def _show(found: Given, results: Sequence[Assessment], confidence: float, *, details: bool) -> None:
+def _show(
+    found: Given, results: Sequence[Assessment | None], confidence: float, *, details: bool
+) -> None:
     if details:
         for part, result in zip(found.parts, results, strict=True):
-            print(f"{part.name}\n{result}\n" if found.by else f"{result}")
-        return
-    names = [
-        Column(name, [str(part.group[name]) for part in found.parts], is_name=True)
-        for name in found.by
-    ]
-    ends = [(result.interval.low, result.interval.high) for result in results]
-    show_table(
-        [
-            *names,
-            Column("rows", [f"{result.n:,}" for result in results]),
-            Column("smECE", [decimal(result.smooth_ece) for result in results]),
-            Column("interval", [_span(*end) for end in ends]),
-            Column("floor", [decimal(result.noise_floor.value) for result in results]),
-            Column("p", [p_text(result.p_value) for result in results]),
-            Column("O/E", [_ratio(result.observed_expected.value) for result in results]),
-            Column(
-                "verdict",
-                ["miscalibrated" if result.miscalibrated else "no evidence" for result in results],
-                styles=["bold red" if result.miscalibrated else "green" for result in results],
-            ),
-        ],
-        caption=CAPTION.format(f"{100 * confidence:g}%"),
-    )
-    if len(results) == 1:
-        print(f"\n{results[0].verdict[:1].upper()}{results[0].verdict[1:]}.")
-    dropped = {reason: 0 for result in results for reason in result.dropped}
-    for result in results:
+            print(f"{part.name}\n{result or TOO_FEW}\n" if found.by else f"{result}")
+    else:
+        _show_table(found, results, confidence)
+    able = [result for result in results if result is not None]
+    _explain(able, several=bool(found.by))
+    dropped = {reason: 0 for result in able for reason in result.dropped}
+    for result in able:
         for reason, rows in result.dropped.items():
             dropped[reason] += rows
     if dropped:
@@ -108,9 +101,63 @@ def _show(found: Given, results: Sequence[Assessment], confidence: float, *, det
         )
 
 
+def _show_table(found: Given, results: Sequence[Assessment | None], confidence: float) -> None:
+    names = [
+        Column(name, [str(part.group[name]) for part in found.parts], is_name=True)
+        for name in found.by
+    ]
+    cells = [_cells(part, result) for part, result in zip(found.parts, results, strict=True)]
+    rows, value, interval, floor, p, ratio, verdict = map(list, zip(*cells, strict=True))
+    show_table(
+        [
+            *names,
+            Column("rows", rows),
+            Column("smECE", value),
+            Column("interval", interval),
+            Column("floor", floor),
+            Column("p", p),
+            Column("O/E", ratio),
+            Column("verdict", verdict, styles=[STYLES.get(word, "") for word in verdict]),
+        ],
+        caption=CAPTION.format(f"{100 * confidence:g}%"),
+    )
+
+
+def _cells(part: Part, result: Assessment | None) -> tuple[str, ...]:
+    if result is None:
+        return f"{part.n:,}", "–", "–", "–", "–", "–", TOO_FEW
+    return (
+        f"{result.n:,}",
+        decimal(result.smooth_ece),
+        _span(result.interval.low, result.interval.high),
+        decimal(result.noise_floor.value),
+        p_text(result.p_value),
+        _ratio(result.observed_expected.value),
+        result.finding,
+    )
+
+
+def _explain(results: Sequence[Assessment], *, several: bool) -> None:
+    """What the verdicts mean, and why test and interval may seem to disagree."""
+    if not several:
+        verdict = results[0].verdict
+        print(f"\n{verdict[:1].upper()}{verdict[1:]}.")
+        if results[0].remark:
+            print(results[0].remark)
+        return
+    for word, meaning in FINDINGS.items():
+        if word != "miscalibrated" and any(result.finding == word for result in results):
+            note(f"{word}: {meaning}.")
+    if any(result.remark for result in results):
+        note(
+            "miscalibrated beside an interval that starts at 0: the test asks whether there is any "
+            "error, the interval how large it is, and near 0 the interval is the more cautious."
+        )
+
+
 def _span(low: float, high: float) -> str:
     digits = 3 if high >= 0.01 else 4
-    return f"{low:.{digits}f}–{high:.{digits}f}"
+    return f"{low:.{digits}f}–{high:.{digits}f}" if low else f"0–{high:.{digits}f}"
 
 
 def _ratio(value: float) -> str:
@@ -118,7 +165,7 @@ def _ratio(value: float) -> str:
 
 
 def _document(
-    found: Given, measuring: Measuring, results: Sequence[Assessment], gates: Sequence[Gate]
+    found: Given, measuring: Measuring, results: Sequence[Assessment | None], gates: Sequence[Gate]
 ) -> dict[str, Any]:
     chosen = found.columns
     return {
@@ -145,31 +192,14 @@ def _document(
     }
 
 
-def result_of(part: Part, result: Assessment) -> dict[str, Any]:
-    """One assessment in the schema of the command line, which stays as it is."""
-    ratio = result.observed_expected
+def result_of(part: Part, result: Assessment | None) -> dict[str, Any]:
+    """One assessment in the schema of the command line, which stays; null where there is none."""
+    known = {name: None if result is None else read(result) for name, read in RESULT.items()}
     return {
         "group": {name: plain(value) for name, value in part.group.items()},
-        "n": result.n,
-        "dropped": dict(result.dropped),
-        "clusters": result.clusters,
-        "smooth_ece": result.smooth_ece,
-        "debiased": result.debiased,
-        "interval": [result.interval.low, result.interval.high],
-        "noise_floor": result.noise_floor.value,
-        "p_value": result.p_value,
-        "observed_expected": plain(ratio.value),
-        "observed_expected_interval": [plain(ratio.low), plain(ratio.high)],
-        "relative_to_event_rate": plain(result.relative),
-        "mean_prediction": result.mean_prediction,
-        "event_rate": result.event_rate,
-        "direction": str(result.direction),
-        "brier": result.brier.value,
-        "log_loss": plain(result.log_loss.value),
-        "bandwidth": result.bandwidth,
-        "certificate": result.certificate.total,
-        "miscalibrated": result.miscalibrated,
-        "verdict": result.verdict,
+        "n": part.n if result is None else result.n,
+        **known,
+        **({"finding": TOO_FEW} if result is None else {}),
     }
 
 
@@ -178,3 +208,31 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+RESULT: Mapping[str, Callable[[Assessment], Any]] = {
+    "dropped": lambda r: dict(r.dropped),
+    "clusters": lambda r: r.clusters,
+    "smooth_ece": lambda r: r.smooth_ece,
+    "debiased": lambda r: r.debiased,
+    "interval": lambda r: [r.interval.low, r.interval.high],
+    "noise_floor": lambda r: r.noise_floor.value,
+    "p_value": lambda r: r.p_value,
+    "observed_expected": lambda r: plain(r.observed_expected.value),
+    "observed_expected_interval": lambda r: [
+        plain(r.observed_expected.low),
+        plain(r.observed_expected.high),
+    ],
+    "relative_to_event_rate": lambda r: plain(r.relative),
+    "mean_prediction": lambda r: r.mean_prediction,
+    "event_rate": lambda r: r.event_rate,
+    "direction": lambda r: str(r.direction),
+    "brier": lambda r: r.brier.value,
+    "log_loss": lambda r: plain(r.log_loss.value),
+    "bandwidth": lambda r: r.bandwidth,
+    "certificate": lambda r: r.certificate.total,
+    "miscalibrated": lambda r: r.miscalibrated,
+    "finding": lambda r: r.finding,
+    "verdict": lambda r: r.verdict,
+}
+"""What is said of each group, in the order in which it is printed."""

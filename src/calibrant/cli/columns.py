@@ -58,9 +58,32 @@ def choose(
     for name in (label, reading.weight, measuring.cluster, *grouping.columns):
         if name is not None:
             require_column(name, present, where)
+    _require_distinct(chosen)
     if not reading.prob or not reading.label:
         note(f"Reading predictions from {_columns(prob)} and outcomes from {printable(label)!r}.")
     return chosen
+
+
+def _require_distinct(chosen: Chosen) -> None:
+    """Refuse a column that is to serve two purposes: one of them is a slip of the pen."""
+    purposes = [
+        *((name, "--prob") for name in chosen.prob),
+        (chosen.label, "--label"),
+        (chosen.weight, "--weight"),
+        (chosen.cluster, "--cluster"),
+        *((name, "--by") for name in chosen.by),
+    ]
+    first: dict[str, str] = {}
+    for name, option in purposes:
+        if name is not None and name in first:
+            raise InputError(
+                f"column {printable(name)!r} stands for both `{first[name]}` and `{option}`; each needs "
+                "a column of its own."
+                if first[name] != option
+                else f"column {printable(name)!r} stands twice after `{option}`; name it once."
+            )
+        if name is not None:
+            first[name] = option
 
 
 def choose_predictions(

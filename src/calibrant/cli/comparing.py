@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,10 @@ from calibrant.cli.columns import Chosen, choose, require_column
 from calibrant.cli.converting import row_options, split
 from calibrant.cli.opening import kind_of, opened
 from calibrant.cli.options import Grouping, Measuring, Reading
-from calibrant.cli.parts import Part, given, spoken
+from calibrant.cli.parts import Given, Part, given, spoken
 from calibrant.cli.rows import columns_of, read_rows
 from calibrant.cli.table import Column, decimal, p_text, show_table
-from calibrant.cli.text import count, note, printable
+from calibrant.cli.text import count, listed, note, printable
 from calibrant.errors import InputError
 from calibrant.inference.comparison import Comparison, compare
 
@@ -153,7 +153,13 @@ def _compared_apart(
             "`--cluster` needs models on the same rows: name their columns with `--prob`, or what "
             "lines up the groups with `--on`."
         )
-    found = given(files, reading, grouping, measuring)
+    found = _of_two_rows(given(files, reading, grouping, measuring))
+    if len(found.parts) > grouping.max_groups:
+        raise InputError(
+            f"there are {len(found.parts):,} groups, and a comparison takes every pair of them; it "
+            f"stops at {grouping.max_groups}. Choose groups of a column with fewer values, or raise "
+            "`--max-groups`."
+        )
     if len(found.parts) < 2:
         raise InputError(
             "a comparison needs at least two models; there is one. Name the columns of predictions "
@@ -163,14 +169,24 @@ def _compared_apart(
         name: part.sketch(measuring.scale)
         for name, part in zip(found.names, found.parts, strict=True)
     }
+    can_line_up = found.columns is not None and not grouping.per_file and not reading.multiclass
+    cure = "`--on NAME` lines" if can_line_up else "one table with `--by` and `--on` lines"
     note(
         "Compared as if on different rows: what is common to the models does not cancel. If they "
-        "forecast the same cases, `--on NAME` lines them up."
+        f"forecast the same cases, {cure} them up."
     )
     compared = compare(
         sketches, confidence=measuring.confidence, seed=measuring.seed, scale=measuring.scale
     )
     return compared, list(sketches)
+
+
+def _of_two_rows(found: Given) -> Given:
+    """The groups that can be compared; of the others it is said that they are left out."""
+    few = [name for name, part in zip(found.names, found.parts, strict=True) if part.n < 2]
+    if few:
+        note(f"Left out, with too few rows: {listed(few)}.")
+    return replace(found, parts=[part for part in found.parts if part.n >= 2])
 
 
 def _show(found: Comparison) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from calibrant.cli.text import printable
+from calibrant.cli.text import listed, printable
 from calibrant.cli.trouble import LIMIT_EXCEEDED, LIMIT_NOT_SHOWN
 from calibrant.errors import InputError
 from calibrant.inference.assessment import Assessment
@@ -15,7 +15,6 @@ from calibrant.inference.assessment import Assessment
 __all__ = ["Gate", "Limit", "judged"]
 
 Position = Literal["above", "below", "inconclusive"]
-NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,10 @@ class Limit:
         """The limit for this group."""
         return self.value * assessment.event_rate if self.relative else self.value
 
-    def position(self, assessment: Assessment) -> Position:
-        """Where the whole interval lies."""
+    def position(self, assessment: Assessment | None) -> Position:
+        """Where the whole interval lies; a group with too few rows shows nothing."""
+        if assessment is None:
+            return "inconclusive"
         limit = self.of(assessment)
         if assessment.interval.low > limit:
             return "above"
@@ -80,10 +81,10 @@ class Gate:
         }
         said = [f"{self.option} {self.limit}: {'passed' if self.passed else 'FAILED'}."]
         if where["above"]:
-            said.append(f"Shown to be above it: {_listed(where['above'])}.")
+            said.append(f"Shown to be above it: {listed(where['above'])}.")
         if where["inconclusive"]:
             said.append(
-                f"Inconclusive, the interval holds the limit: {_listed(where['inconclusive'])}."
+                f"Inconclusive, the interval holds the limit: {listed(where['inconclusive'])}."
             )
         return " ".join(said)
 
@@ -99,7 +100,7 @@ class Gate:
 
 
 def judged(
-    fail_above: str | None, require_below: str | None, assessments: Sequence[Assessment]
+    fail_above: str | None, require_below: str | None, assessments: Sequence[Assessment | None]
 ) -> list[Gate]:
     """The gates that were asked for."""
     gates = []
@@ -110,8 +111,3 @@ def judged(
             wrong = ("above",) if option == "--fail-above" else ("above", "inconclusive")
             gates.append(Gate(option, limit, positions, not set(wrong) & set(positions)))
     return gates
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    return "; ".join(names[:NAMED]) + more

@@ -129,4 +129,6 @@ class Measuring:
     confidence: Annotated[
         float, option("Of intervals. [0.95]", section=MEASURE, metavar="SHARE")
     ] = 0.95
-    seed: Annotated[int, option("Of everything that draws. [0]", section=MEASURE)] = 0
+    seed: Annotated[
+        int, option("Of everything that draws, 0 or more. [0]", section=MEASURE, min=0, metavar="N")
+    ] = 0

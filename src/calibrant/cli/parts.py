@@ -21,7 +21,16 @@ from calibrant.sketch.table import Sketch, as_sketch
 if TYPE_CHECKING:
     from calibrant.sources.store import DataFile
 
-__all__ = ["Given", "Part", "given", "limited", "spoken"]
+__all__ = [
+    "Given",
+    "Part",
+    "given",
+    "groups_of",
+    "limited",
+    "short_path",
+    "sketch_parts",
+    "spoken",
+]
 
 Group = Mapping[str, Any]
 Key = tuple[tuple[str, Any], ...]
@@ -92,8 +101,15 @@ def given(
             "rows into sketches first, with `calibrant scan`."
         )
     kind = kinds.pop()
+    if reading.filter is not None and kind != "log":
+        raise InputError(
+            "`--filter` chooses among the answer filters of an lm-eval log, and this is none; leave it "
+            "out, or say `--log lm-eval`."
+        )
     if kind == "sketch":
-        return _from_sketches(paths, reading, grouping, measuring)
+        from calibrant.cli.saved import given_sketches
+
+        return given_sketches(paths, reading, grouping, measuring)
     if kind == "log":
         from calibrant.cli.answers import given_answers
 
@@ -120,31 +136,6 @@ def groups_of(sketches: Sketch | Sketches) -> dict[Key, Sketch]:
     }
 
 
-def _from_sketches(
-    paths: list[str], reading: Reading, grouping: Grouping, measuring: Measuring
-) -> Given:
-    from calibrant.sketch.wire import load
-
-    if reading != Reading() or measuring.cluster is not None:
-        raise InputError(
-            "a sketch already holds predictions, outcomes and weights; leave out the options that "
-            "say how to read rows."
-        )
-    found: dict[Key, Sketch] = {}
-    for path in paths:
-        sketches = load(path)
-        if grouping.columns:
-            if not isinstance(sketches, Sketches):
-                raise InputError(
-                    f"{printable(path, 200)} holds one sketch without groups; leave out `--by`."
-                )
-            sketches = sketches.roll_up(*grouping.columns)
-        for group, sketch in groups_of(sketches).items():
-            key = ((FILE, _short(path)), *group) if grouping.per_file else group
-            found[key] = found[key] + sketch if key in found else sketch
-    return Given(_sketch_parts(found), [_short(path) for path in paths])
-
-
 def _from_rows(
     paths: list[str],
     reading: Reading,
@@ -156,9 +147,9 @@ def _from_rows(
     from calibrant.sources.store import find_files
 
     files = find_files(paths)
-    where = _short(files[0].path)
+    where = short_path(files[0].path)
     present = columns_of(files[0])
-    short = [_short(path) for path in paths]
+    short = [short_path(path) for path in paths]
     if {name.lower() for name in present} >= QUERY_COLUMNS and not reading.prob:
         return Given(_query_parts(files, present, reading), short)
     chosen = choose(present, where, reading, grouping, measuring)
@@ -189,9 +180,9 @@ def _from_rows(
                     checkpoint=checkpoint,
                 )
             extra: Key = (("model", prob),) if len(chosen.prob) > 1 else ()
-            extra += ((FILE, _short(piece[0])),) if grouping.per_file else ()
+            extra += ((FILE, short_path(piece[0])),) if grouping.per_file else ()
             found |= {(*extra, *group): sketch for group, sketch in groups_of(sketches).items()}
-    return Given(_sketch_parts(found), short, chosen)
+    return Given(sketch_parts(found), short, chosen)
 
 
 def _query_parts(files: Sequence[DataFile], present: list[str], reading: Reading) -> list[Part]:
@@ -200,7 +191,7 @@ def _query_parts(files: Sequence[DataFile], present: list[str], reading: Reading
     from calibrant.sources.sql import read
 
     note("Reading the result of a query that `calibrant sql` wrote.")
-    return _sketch_parts(groups_of(read(read_rows(files, present), on_invalid=reading.on_invalid)))
+    return sketch_parts(groups_of(read(read_rows(files, present), on_invalid=reading.on_invalid)))
 
 
 @contextmanager
@@ -229,7 +220,8 @@ def _explained(files: Sequence[DataFile], chosen: Chosen, prob: str) -> Iterator
         raise
 
 
-def _sketch_parts(found: Mapping[Any, Sketch]) -> list[Part]:
+def sketch_parts(found: Mapping[Any, Sketch]) -> list[Part]:
+    """A part for each sketch that has rows."""
     empty = sum(sketch.n == 0 for sketch in found.values())
     if empty == len(found):
         raise InputError("no valid rows are left: all of them were dropped.")
@@ -273,5 +265,6 @@ def _pooled(group: Group, parts: Sequence[Part], scale: str) -> Part:
     return Part(group, (y_true, y_prob), options, int(y_true.size))
 
 
-def _short(path: str) -> str:
+def short_path(path: str) -> str:
+    """The last part of a path, for people."""
     return os.path.basename(path.rstrip("/")) or path

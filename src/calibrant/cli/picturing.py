@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from calibrant.cli.assessing import assessed
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.parts import Given, Part, given, limited, spoken
-from calibrant.cli.text import note, printable
+from calibrant.cli.text import in_bytes, listed, note, printable
 from calibrant.cli.writing import require_ending, written
 from calibrant.diagrams.binned import binned_diagram
 from calibrant.diagrams.cumulative import cumulative_diagram
@@ -17,6 +18,8 @@ from calibrant.diagrams.drawable import Diagram
 from calibrant.diagrams.group import Diagrams
 from calibrant.diagrams.isotonic import isotonic_diagram
 from calibrant.diagrams.smooth import reliability_diagram
+from calibrant.errors import InputError
+from calibrant.inference.assessment import Assessment
 
 __all__ = ["run_plot", "run_report"]
 
@@ -90,7 +93,8 @@ def run_report(
     target = require_ending(output, PAGES, "a report")
     found = given(files, reading, grouping, measuring)
     size = written(target, _page(found, grouping, measuring, title, command))
-    note(f"Wrote {printable(target, 200)} ({size / 1e6:.1f} MB). Open it in a browser.")
+    opened = " Open it in a browser." if target.suffix.lower() == ".html" else ""
+    note(f"Wrote {printable(target, 200)} ({in_bytes(size)}).{opened}")
 
 
 def _page(
@@ -104,12 +108,14 @@ def _page(
     if clustered:  # the page would sum up the other groups as if their rows were independent
         found = limited(found, limit, measuring.scale)
         limit = len(found.parts)
+    known = None
+    if clustered:
+        found, known = _able(found, assessed(found, measuring))
     with spoken(found.columns.spoken if found.columns else {}):
         sketches = [part.sketch(measuring.scale) for part in found.parts]
         keys: list[Any] = [_key(part) or (printable(found.files[0]),) for part in found.parts]
         by = found.by or ["file"]
         keys = [key[0] if len(by) == 1 else key for key in keys]
-        known = dict(zip(keys, assessed(found, measuring), strict=True)) if clustered else None
         made = report(
             Sketches(dict(zip(keys, sketches, strict=True)), by=by),
             title=title
@@ -117,10 +123,21 @@ def _page(
             confidence=measuring.confidence,
             seed=measuring.seed,
             limit=limit,
-            assessments=known,
+            assessments=dict(zip(keys, known, strict=True)) if known else None,
             command=command,
         )
     return made.save
+
+
+def _able(found: Given, results: Sequence[Assessment | None]) -> tuple[Given, list[Assessment]]:
+    """The parts that could be assessed; of the others it is said that they are left out."""
+    able = [(part, result) for part, result in zip(found.parts, results, strict=True) if result]
+    if not able:
+        raise InputError("no group has two clusters or more, which an assessment needs.")
+    lost = [n for n, result in zip(found.names, results, strict=True) if result is None]
+    if lost:
+        note(f"Left out, with too few rows or clusters: {listed(lost)}.")
+    return replace(found, parts=[part for part, _ in able]), [result for _, result in able]
 
 
 def _key(part: Part) -> tuple[Any, ...]:

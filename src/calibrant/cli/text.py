@@ -6,11 +6,12 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-__all__ = ["count", "in_command_words", "note", "printable", "wrapped"]
+__all__ = ["count", "in_bytes", "in_command_words", "listed", "note", "printable", "wrapped"]
 
 LONGEST_MESSAGE = 4_000
+NAMED = 5
 _OPTION = re.compile(
     r"`(from_logits|percent|pos_label|labels|on_invalid|scale|sample_weight|cluster|by|confidence"
     r"|margin|seed|nodes|level|probability|correct|question|filter|format)"
@@ -77,6 +78,25 @@ def wrapped(message: str, width: int | None = None) -> str:
         textwrap.fill(line, max(width, 20), break_on_hyphens=False, subsequent_indent="  ")
         for line in lines
     )
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return "; ".join(names[:NAMED]) + more
+
+
+def in_bytes(size: int) -> str:
+    """A size for people.
+
+    Examples
+    --------
+    >>> in_bytes(812), in_bytes(51_234), in_bytes(2_345_678)
+    ('812 bytes', '51 kB', '2.3 MB')
+    """
+    if size < 1000:
+        return f"{size} bytes"
+    return f"{size / 1e3:.0f} kB" if size < 1e6 else f"{size / 1e6:.1f} MB"
 
 
 def note(message: str) -> None:

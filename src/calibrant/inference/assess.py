@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import InputError
+from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assessment import Assessment, Ratio
 from calibrant.inference.clusters import (
     ClusterResiduals,
@@ -139,7 +139,7 @@ def assessment_of(
 ) -> Assessment:
     """The assessment of a sketch; with clusters, as dependent as they make it."""
     if sketch.n < 2:
-        raise InputError(f"an assessment needs at least two rows; there is {sketch.n}.")
+        raise TooFewRows(f"an assessment needs at least two rows; there is {sketch.n}.")
     found = smooth_ece_result(sketch)
     value = max(found.value, SMALLEST_BANDWIDTH * sketch.scale.length)
     grid = ResidualGrid.of(sketch, value)
@@ -199,7 +199,7 @@ def _clusters_of_sketches(
         )
     parts = [part for part in sketches.roll_up(cluster).values() if part.n]
     if len(parts) < 2:
-        raise InputError(f"`cluster` must name at least two clusters; there is {len(parts)}.")
+        raise TooFewRows(f"`cluster` must name at least two clusters; there is {len(parts)}.")
     return sketches.total(), partial(ClusterResiduals.of_sketches, sketches=parts, seed=seed)
 
 

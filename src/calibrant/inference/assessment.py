@@ -14,9 +14,18 @@ from calibrant.inference.noise_floor import NoiseFloor
 from calibrant.inference.scores import Score
 from calibrant.measures.smooth_ece import Certificate
 
-__all__ = ["Assessment", "Ratio", "format_p_value"]
+__all__ = ["FINDINGS", "Assessment", "Finding", "Ratio", "format_p_value"]
 
 SCHEMA_VERSION = 1
+SMALL, SMALL_SHARE, LARGE = 0.01, 0.1, 0.05
+Finding = Literal["miscalibrated", "slightly off", "no evidence", "inconclusive"]
+FINDINGS: Mapping[Finding, str] = {
+    "miscalibrated": "more error than chance explains",
+    "slightly off": "more error than chance explains, but little of it",
+    "no evidence": "no more error than chance explains, and a large error is ruled out",
+    "inconclusive": "no more error than chance explains, but too few rows to rule out a large one",
+}
+"""What an assessment can find, and what that means: the words of every table and page."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +146,29 @@ class Assessment:
         return self.p_value <= 1.0 - self.confidence + 1e-12
 
     @property
+    def finding(self) -> Finding:
+        """What was found, in the words of `FINDINGS`.
+
+        An error is small below 0.01 and a tenth of the rarer outcome's rate, and large above 0.05 or
+        that rate, judged by the upper end of the interval.
+        """
+        rarer, high = min(self.event_rate, 1.0 - self.event_rate), self.interval.high
+        if self.miscalibrated:
+            return "slightly off" if high < min(SMALL, SMALL_SHARE * rarer) else "miscalibrated"
+        return "no evidence" if high <= min(LARGE, rarer) else "inconclusive"
+
+    @property
+    def remark(self) -> str:
+        """Why the interval holds 0 although calibration is rejected; empty where it does not."""
+        if not self.miscalibrated or self.interval.low > 0.0:
+            return ""
+        return (
+            f"Calibration is rejected ({format_p_value(self.p_value)}) although the interval starts at "
+            "0: the test asks whether there is any error, the interval how large it is, and near 0 the "
+            "interval is the more cautious of the two."
+        )
+
+    @property
     def decision(self) -> Literal["within", "beyond", "inconclusive"] | None:
         """Where the interval lies with respect to the margin; None without one."""
         if self.margin is None:
@@ -148,7 +180,7 @@ class Assessment:
     @property
     def verdict(self) -> str:
         """The finding in one line."""
-        found = "miscalibrated" if self.miscalibrated else "no evidence of miscalibration"
+        found = self.finding.replace("no evidence", "no evidence of miscalibration")
         line = (
             f"{found}: {self.smooth_ece:.3g}, noise floor {self.noise_floor.value:.2g}, "
             f"{format_p_value(self.p_value)}"
@@ -227,6 +259,7 @@ class Assessment:
             "schema": SCHEMA_VERSION,
             "verdict": self.verdict,
             "miscalibrated": self.miscalibrated,
+            "finding": self.finding,
             "decision": self.decision,
             **{item.name: _plain(getattr(self, item.name)) for item in fields(self)},
         }

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import InputError
+from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.hypothesis import RESAMPLES, resampled_p_value
 from calibrant.inference.interval import Spread
 from calibrant.inference.noise_floor import NoiseFloor
@@ -64,7 +64,7 @@ def cluster_codes(cluster: Any, rows: int) -> tuple[Integers, int]:
         column = column.astype(str)
     names, codes = np.unique(column, return_inverse=True)
     if names.size < 2:
-        raise InputError(
+        raise TooFewRows(
             f"`cluster` must name at least two clusters; all {rows} rows are in "
             f"{names[0].item()!r}. With one cluster nothing can be said of the error."
         )

@@ -15,7 +15,7 @@ from typing import Any, Literal, NoReturn, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import InputError
+from calibrant.errors import InputError, TooFewRows
 from calibrant.inputs.columns import as_column, is_missing
 from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.refusals import is_swapped, refusal, show_value
@@ -213,7 +213,7 @@ class Pairs:
         if "invalid label" in here and is_swapped(self):
             self.refuse(int(np.argmax(codes == REASONS.index("invalid label"))))
         if sum(here.values()) == self.n:
-            raise InputError(f"no valid rows are left: all {self.n} were dropped ({here}).")
+            raise TooFewRows(f"no valid rows are left: all {self.n} were dropped ({here}).")
         kept = self.select(codes < 0) if here else self
         return replace(kept, dropped=Dropped(Counter(self.dropped) + Counter(here)))
 

@@ -11,8 +11,9 @@ import calibrant
 from calibrant.diagrams.drawable import plain
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.errors import InputError
-from calibrant.inference.assess import assess
+from calibrant.inference.assess import assessment_of
 from calibrant.inference.assessment import Assessment
+from calibrant.inference.correction import adjusted_p_values
 from calibrant.measures.catalogue import Measured, measure_all
 from calibrant.reporting.names import shown_names, shown_text
 from calibrant.reporting.notes import notes_on
@@ -25,6 +26,7 @@ __all__ = ["MOST_GROUPS", "GroupSummary", "Summary", "summarise"]
 MOST_GROUPS = 20
 FEWEST_ROWS = 2
 RESAMPLES, AFTER_RESAMPLES = 400, 100
+TEST_RESAMPLES, TEST_RESAMPLES_PER_GROUP = 1000, 100
 SCHEMA = 1
 OTHER_MEASURES = (
     "binned_ece",
@@ -95,8 +97,8 @@ class Summary:
         Of the page.
     groups : tuple of GroupSummary
         One by one, and last, where there were too many, all others together.
-    omitted : int
-        How many groups are taken together.
+    omitted, too_small : int
+        How many groups are taken together, and how many have too few rows even so.
     by : tuple of str
         Names of the grouping columns.
     scale, seed, command, version : str, int, str, str
@@ -106,11 +108,17 @@ class Summary:
     title: str
     groups: tuple[GroupSummary, ...]
     omitted: int
+    too_small: int
     by: tuple[str, ...]
     scale: str
     seed: int
     command: str
     version: str
+
+    @property
+    def adjusted(self) -> list[float]:
+        """P-value of each group, corrected for how many there are (Holm)."""
+        return adjusted_p_values([group.assessment.p_value for group in self.groups], "holm")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; numbers that are not finite are None."""
@@ -119,8 +127,12 @@ class Summary:
                 "schema": SCHEMA,
                 "title": self.title,
                 "by": list(self.by),
-                "groups": [group.to_dict() for group in self.groups],
+                "groups": [
+                    group.to_dict() | {"adjusted_p_value": p}
+                    for group, p in zip(self.groups, self.adjusted, strict=True)
+                ],
                 "omitted_groups": self.omitted,
+                "too_small_groups": self.too_small,
                 "scale": self.scale,
                 "seed": self.seed,
                 "command": self.command,
@@ -158,16 +170,24 @@ def summarise(
         (name, kept[key], assessments.get(key), 1)
         for name, key in zip(shown_names(shown), shown, strict=True)
     ]
-    if rest:
-        others = Sketches({key: kept[key] for key in rest}, by="group").total()
+    others = Sketches({key: kept[key] for key in rest}, by="group").total() if rest else None
+    if others is not None and (others.n >= FEWEST_ROWS or not parts):
         parts.append((f"all {len(rest):,} others together", others, None, len(rest)))
+    draws = max(TEST_RESAMPLES, TEST_RESAMPLES_PER_GROUP * len(parts))
+    omitted = len(rest) if len(parts) > len(shown) else 0
     return Summary(
         title=shown_text(title, longest=200),
         groups=tuple(
-            _summary_of(name, sketch, found, pooled, confidence, seed)
+            _summary_of(
+                name,
+                sketch,
+                found or assessment_of(sketch, confidence=confidence, seed=seed, resamples=draws),
+                pooled,
+            )
             for name, sketch, found, pooled in parts
         ),
-        omitted=len(rest),
+        omitted=omitted,
+        too_small=len(rest) - omitted,
         by=tuple(shown_text(name) for name in by),
         scale=next(iter(kept.values())).scale.name,
         seed=seed,
@@ -176,16 +196,9 @@ def summarise(
     )
 
 
-def _summary_of(
-    name: str,
-    sketch: Sketch,
-    found: Assessment | None,
-    pooled: int,
-    confidence: float,
-    seed: int,
-) -> GroupSummary:
+def _summary_of(name: str, sketch: Sketch, found: Assessment, pooled: int) -> GroupSummary:
+    confidence, seed = found.confidence, found.seed
     repair = repair_of(sketch, seed=seed)
-    found = found or assess(sketch, confidence=confidence, seed=seed)
     return GroupSummary(
         name=name,
         assessment=found,

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.inference.assessment import FINDINGS, Finding
 from calibrant.reporting.charts import MOST_EXPLORED
 from calibrant.reporting.summary import GroupSummary, Summary
 from calibrant.reporting.wording import (
-    headline,
+    HEADLINES,
     level_of,
     meaning,
     number,
@@ -20,7 +21,7 @@ from calibrant.reporting.wording import (
 
 __all__ = ["view_of"]
 
-TAGS = {"bad": "✗ miscalibrated", "unsure": "? unclear", "good": "✓ no sign of error"}
+SIGNS = {"bad": "✗", "unsure": "?", "good": "✓"}
 CURVE_STEPS = 11
 MOST_DESCRIBED = 5
 MEASURE_NAMES = {
@@ -60,16 +61,19 @@ def view_of(summary: Summary) -> dict[str, Any]:
 
 def _verdict_on_one(group: GroupSummary) -> dict[str, Any]:
     return {
-        "level": level_of(group),
-        "headline": headline(group),
+        "level": level_of(group.assessment.finding),
+        "headline": HEADLINES[group.assessment.finding],
         "sentences": meaning(group),
         "figures": _figures(group),
     }
 
 
 def _verdict_on_several(summary: Summary) -> dict[str, Any]:
-    levels = [level_of(group) for group in summary.groups]
-    bad, unsure = levels.count("bad"), levels.count("unsure")
+    findings = [group.assessment.finding for group in summary.groups]
+    rejected = [p <= 1.0 - summary.groups[0].assessment.confidence for p in summary.adjusted]
+    bad = sum(f == "miscalibrated" and r for f, r in zip(findings, rejected, strict=True))
+    alone = findings.count("miscalibrated")
+    unsure = sum(level_of(finding) == "unsure" for finding in findings)
     worst = max(summary.groups, key=lambda group: group.assessment.smooth_ece)
     found = worst.assessment
     sentences = [
@@ -77,6 +81,12 @@ def _verdict_on_several(summary: Summary) -> dict[str, Any]:
         f"interval {number(found.interval.low)} to {number(found.interval.high)}, noise floor "
         f"{number(found.noise_floor.value)}."
     ]
+    if alone > bad:
+        sentences.append(
+            f"Taken by {'itself' if alone == 1 else 'themselves'}, {alone} would be called "
+            f"miscalibrated; among {len(findings)} that are looked at, {alone - bad} of these may be "
+            "chance."
+        )
     if unsure:
         sentences.append(f"For {unsure} of them the data leave room for doubt either way.")
     if summary.omitted:
@@ -84,12 +94,15 @@ def _verdict_on_several(summary: Summary) -> dict[str, Any]:
             f"Only the {len(summary.groups) - 1} largest groups are shown one by one; the other "
             f"{summary.omitted:,} are taken together."
         )
+    if summary.too_small:
+        sentences.append(f"Too few rows to say anything: {summary.too_small:,} more.")
     return {
         "level": "bad" if bad else "unsure" if unsure else "good",
         "headline": (
-            f"{bad} of {len(levels)} are miscalibrated."
+            f"{bad} of {len(findings)} {'is' if bad == 1 else 'are'} miscalibrated, also after "
+            "correction for their number."
             if bad
-            else f"None of the {len(levels)} shows clear miscalibration."
+            else f"None of the {len(findings)} is clearly miscalibrated."
         ),
         "sentences": sentences,
         "figures": [],
@@ -130,7 +143,7 @@ def _figures(group: GroupSummary) -> list[dict[str, str]]:
 
 
 def _table(summary: Summary) -> dict[str, Any]:
-    names = ("Rows", "SmoothECE", "Interval", "Noise floor", "p-value", "Obs./exp.")
+    names = ("Rows", "SmoothECE", "Interval", "Noise floor", "p-value", "p, corrected", "Obs./exp.")
     first = ", ".join(summary.by) or "Name"
     return {
         "title": "All of them, side by side",
@@ -140,37 +153,43 @@ def _table(summary: Summary) -> dict[str, Any]:
             *({"name": name, "number": True} for name in names),
             {"name": "Verdict", "number": False},
         ],
-        "rows": [_row(group) for group in summary.groups],
+        "rows": [_row(group, p) for group, p in zip(summary.groups, summary.adjusted, strict=True)],
         "notes": [
-            "The interval, sorted by its upper end, is for the error of the population. Among many "
-            "calibrated groups about one in twenty has a p-value below 0.05 by chance."
+            "The interval, sorted by its upper end, is for the error of the population. The verdict "
+            "judges each by itself: among many calibrated ones about one in twenty has a p-value "
+            "below 0.05 by chance. The corrected p-value (Holm) takes their number into account."
         ],
     }
 
 
-def _row(group: GroupSummary) -> list[dict[str, Any]]:
+def _row(group: GroupSummary, adjusted: float) -> list[dict[str, Any]]:
     found = group.assessment
-    level = level_of(group)
+    level = level_of(found.finding)
     numbers = [
         (f"{found.n:,}", float(found.n)),
         (number(found.smooth_ece), found.smooth_ece),
         (f"{number(found.interval.low)} – {number(found.interval.high)}", found.interval.high),
         (number(found.noise_floor.value), found.noise_floor.value),
         (p_text(found.p_value), found.p_value),
+        (p_text(adjusted), adjusted),
         (f"{found.observed_expected.value:.2f}", found.observed_expected.value),
     ]
     return [
         {"text": group.name, "value": None, "level": ""},
         *({"text": text, "value": f"{value:.6g}", "level": ""} for text, value in numbers),
-        {"text": TAGS[level], "value": None, "level": level},
+        {"text": _tag(found.finding), "value": None, "level": level},
     ]
+
+
+def _tag(finding: Finding) -> str:
+    return f"{SIGNS[level_of(finding)]} {finding}"
 
 
 def _particulars(group: GroupSummary) -> dict[str, Any]:
     found = group.assessment
     return {
         "name": group.name,
-        "line": f"SmoothECE {number(found.smooth_ece)}, {TAGS[level_of(group)]}",
+        "line": f"SmoothECE {number(found.smooth_ece)}, {_tag(found.finding)}",
         "alternative": _alternative(group),
         "regions": region_text(group),
         "no_regions": "No part of the range stands out.",
@@ -289,6 +308,7 @@ def _terms() -> list[dict[str, str]]:
              "1, more was promised than came."),
             ("Band around the curve", "How much the curve would move if the rows were drawn again. It "
              "is not an interval for the true curve, which smoothing bends too."),
+            ("Verdict", "; ".join(f"“{word}”: {said}" for word, said in FINDINGS.items()) + "."),
         )
     ]  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isinf, isnan
 from typing import Literal
 
@@ -9,12 +10,13 @@ import numpy as np
 
 from calibrant.diagrams.curve import Region
 from calibrant.diagrams.smooth import ReliabilityDiagram
+from calibrant.inference.assessment import Finding
 from calibrant.reporting.summary import GroupSummary
 
 __all__ = [
+    "HEADLINES",
     "Level",
     "densest_half",
-    "headline",
     "level_of",
     "meaning",
     "number",
@@ -25,8 +27,6 @@ __all__ = [
 
 Level = Literal["bad", "unsure", "good"]
 
-SMALL, LARGE = 0.01, 0.05
-SMALL_SHARE = 0.1
 WIDE = 0.3
 
 
@@ -71,40 +71,18 @@ def p_text(p: float) -> str:
     return f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
-def level_of(group: GroupSummary) -> Level:
+def level_of(finding: Finding) -> Level:
     """Bad: beyond chance and not small. Good: any error is small. Unsure: all else."""
-    found = group.assessment
-    if found.miscalibrated:
-        return "unsure" if _is_slight(group) else "bad"
-    return "good" if _is_bounded(group) else "unsure"
+    return {"miscalibrated": "bad", "no evidence": "good"}.get(finding, "unsure")  # type: ignore[return-value]
 
 
-def _is_slight(group: GroupSummary) -> bool:
-    """Whether the error is small, and small beside the rarer outcome too."""
-    high = group.assessment.interval.high
-    return high < SMALL and high < SMALL_SHARE * _rarer(group)
-
-
-def _is_bounded(group: GroupSummary) -> bool:
-    """Whether the data rule out a large error, also beside the rarer outcome."""
-    return group.assessment.interval.high <= min(LARGE, _rarer(group))
-
-
-def _rarer(group: GroupSummary) -> float:
-    rate = group.assessment.event_rate
-    return min(rate, 1 - rate)
-
-
-def headline(group: GroupSummary) -> str:
-    """The verdict in plain words."""
-    found = group.assessment
-    if found.miscalibrated:
-        if _is_slight(group):
-            return "Miscalibrated beyond chance, but only slightly."
-        return "These probabilities are miscalibrated."
-    if _is_bounded(group):
-        return "No sign of miscalibration."
-    return "No sign of miscalibration, but too little data to rule it out."
+HEADLINES: Mapping[Finding, str] = {
+    "miscalibrated": "These probabilities are miscalibrated.",
+    "slightly off": "Slightly off: miscalibrated beyond chance, but only slightly.",
+    "no evidence": "No evidence of miscalibration.",
+    "inconclusive": "Inconclusive: no evidence of miscalibration, but too few rows to rule it out.",
+}
+"""The verdict in plain words."""
 
 
 def meaning(group: GroupSummary) -> list[str]:
@@ -124,6 +102,8 @@ def meaning(group: GroupSummary) -> list[str]:
             f"The true error lies below {number(found.interval.high)} with "
             f"{percent(found.interval.confidence)} confidence."
         )
+    if found.remark:
+        said.append(found.remark)
     return said
 
 
