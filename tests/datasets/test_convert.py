@@ -85,6 +85,19 @@ def originals(name):
         kept = {key: rows[key] for key in ("date", "season", "neutral", "playoff")}
         kept |= {"elo_prob1": text(rows["p"]), "result1": text(rows["y"])}
         return {"csv": comma_separated(kept)}
+    if name == "llm_token_confidence":
+        keys = {key: [*rows[key], rows[key][0]] for key in ("llm", "qset", "question_id")}
+        told = ["TRUE" if right else "FALSE" for right in rows["y"]]
+        return {
+            "csv": comma_separated(
+                {
+                    **keys,
+                    "stated_confidence": ["0.9"] * len(keys["llm"]),
+                    "chosen_token_confidence": [*text(rows["p"]), "NA"],
+                    "correct": [*told, "TRUE"],
+                }
+            )
+        }
     if name == "fmi_rain_raw_sentinels":
         lines = ["yyyy mm dd   obs(mm) p24_cat0 p48_cat0"]
         for mm, dry, later in zip(rows["obs_mm"], rows["p24_cat0"], rows["p48_cat0"], strict=True):

@@ -280,6 +280,18 @@ _ALL = (
         ("FiveThirtyEight. NFL forecasting game (2017).",),
     ),
     Source(
+        "llm_token_confidence",
+        "Questions answered by two sizes of Llama 3.1: the token probability of the answer given",
+        "NoamMichael/Comparing-Confidence-in-LLMs",
+        "560aae77b1",
+        ("Combined Results/llm-confidence-correct.csv",),
+        "token_confidences",
+        9_245,
+        "3314b1adb0bc7b472c8324d4eca7ee1f6c3222d5f191dd597bfc65d3126076cd",
+        "MIT",
+        ("N. Michael et al. Comparing confidence in LLMs (2025).",),
+    ),
+    Source(
         "cifar100_wideresnet_16_4_probs",
         "CIFAR-100: class probabilities of WideResNet-16-4, 10,000 rows by 100 classes",
         "EFS-OpenSource/calibration-framework",

@@ -286,6 +286,20 @@ def football_with_ties(paths: Sequence[Path]) -> Columns:
 
 
 @_converter
+def token_confidences(paths: Sequence[Path]) -> Columns:
+    """Answers of the models whose interface gives the probabilities of tokens."""
+    table = _table(paths[0])
+    probability = _floats(table["chosen_token_confidence"])
+    known = ~np.isnan(probability) & np.isin(table["correct"], ("TRUE", "FALSE"))
+    every = {
+        "p": probability,
+        "y": (np.array(table["correct"]) == "TRUE").astype(np.int8),
+        **{name: np.array(table[name]) for name in ("llm", "qset", "question_id")},
+    }
+    return {name: values[known] for name, values in every.items()}
+
+
+@_converter
 def class_probabilities(paths: Sequence[Path]) -> Columns:
     with np.load(paths[0], allow_pickle=False) as archive:
         labels = np.asarray(archive["ground_truth"]).reshape(-1).astype(np.int64)
