@@ -149,6 +149,75 @@ def test_refuses_other_words_and_weights_where_rows_are_counted():
     for wrong in ({"bins": 0}, {"binning": "log"}, {"norm": "l3"}):
         with pytest.raises(InputError, match=next(iter(wrong))):
             binned_ece([0, 1], [0.1, 0.9], **wrong)
-    for measure in (debiased_ece, cross_validated_ece):
-        with pytest.raises(InputError, match="sample_weight"):
-            measure([0, 1], [0.1, 0.9], sample_weight=[1.0, 2.0])
+    with pytest.raises(InputError, match="sample_weight"):
+        cross_validated_ece([0, 1], [0.1, 0.9], sample_weight=[1.0, 2.0])
+    weighted = Sketch.from_arrays([0, 1], [0.1, 0.9], sample_weight=[1.0, 2.0])
+    for refused in (([0.5, 1], [0.1, 0.9]), (weighted, None)):
+        with pytest.raises(InputError, match="soft labels"):
+            debiased_ece(*refused, **({"labels": "soft"} if refused[1] else {}))
+
+
+def test_the_debiased_error_of_weighted_rows_subtracts_their_noise():
+    """Equal weights change nothing, and unequal ones leave the estimate of the noise unbiased."""
+    y, p = sample(1500)
+    assert debiased_ece(y, p, sample_weight=np.full(1500, 0.3)) == pytest.approx(debiased_ece(y, p))
+    rng = np.random.default_rng(0)
+    w = rng.exponential(size=60) ** 2
+    squares = []
+    for _ in range(4000):
+        y = (rng.random(60) < 0.3).astype(int)
+        mean = w @ y / w.sum()
+        table = bins_of(as_atoms(y, np.full(60, 0.3), sample_weight=w), 1, "width")
+        noise = mean * (1 - mean) / (table.weight**2 / table.squared - 1)
+        squares.append((mean - 0.3) ** 2 - noise[0])
+    assert abs(np.mean(squares)) < 4 * np.std(squares) / np.sqrt(len(squares))
+
+
+@pytest.mark.parametrize("rows", ["random", "lattice", "one value", "ends", "float32"])
+@pytest.mark.parametrize("kind", ["plain", "weights", "soft"])
+def test_many_rows_give_the_same_without_a_sort(monkeypatch, rows, kind):
+    """Two passes over cells leave every sum over bins as one sort has it, right edges included."""
+    rng = np.random.default_rng(1)
+    n = 3000
+    p = {
+        "random": rng.random(n),
+        "lattice": rng.integers(0, 31, n) / 30,
+        "one value": np.full(n, 0.25),
+        "ends": rng.choice([0.0, 1.0, 0.5, 5e-324, 1 - 1e-16], n),
+        "float32": rng.beta(0.2, 0.2, n).astype(np.float32),
+    }[rows]
+    y = (rng.random(n) < p.astype(float) ** 1.3).astype(int)
+    options = {}
+    if kind == "weights":
+        options = {"sample_weight": rng.exponential(size=n)}
+    elif kind == "soft":
+        y, options = (
+            np.clip(p.astype(float) + 0.1 * rng.standard_normal(n), 0, 1),
+            {"labels": "soft"},
+        )
+    measures = [
+        (binned_ece, {"bins": bins, "binning": binning, "norm": norm})
+        for bins in (1, 7, 15, 64)
+        for binning in ("width", "mass")
+        for norm in ("l1", "l2", "max")
+    ] + [(sweep_ece, {})]
+    if kind == "plain":
+        measures += [(cross_validated_ece, {"binning": b}) for b in ("width", "mass")]
+    if kind != "soft":
+        measures += [(debiased_ece, {"binning": b}) for b in ("width", "mass")]
+    by_sort = [measure(y, p, **how, **options) for measure, how in measures]
+    monkeypatch.setattr("calibrant.sketch.gathering.ROWS_WORTH_TWO_PASSES", 0)
+    by_cells = [measure(y, p, **how, **options) for measure, how in measures]
+    assert by_cells == pytest.approx(by_sort, abs=1e-12)
+
+
+def test_many_rows_are_checked_as_few_are(monkeypatch):
+    monkeypatch.setattr("calibrant.sketch.gathering.ROWS_WORTH_TWO_PASSES", 0)
+    for y, p, w, word in (
+        ([0, 1, 1], [0.1, 1.5, 0.2], None, "row 1"),
+        ([0, 3, 1], [0.1, 0.5, 0.2], None, "row 1"),
+        ([0, 1, 1], [0.1, 0.5, 0.2], [1, 1, -1], "row 2"),
+        ([0, 1, 1], [0.1, 0.5, 0.2], [0, 0, 0], "zero"),
+    ):
+        with pytest.raises(InputError, match=word):
+            binned_ece(y, p, sample_weight=w)

@@ -52,8 +52,18 @@ def test_weights_enter_the_double_sum():
     r = w * (p - y) / w.sum()
     expected = np.sqrt(double_sum(p, r, "laplace", 0.2))
     assert mmce(y, p, sample_weight=w) == pytest.approx(expected, abs=1e-12)
-    with pytest.raises(InputError, match="unbiased"):
-        squared_kernel_calibration_error(y, p, sample_weight=w, unbiased=True)
+    soft = np.clip(y + 0.1, 0, 0.9)
+    for outcome, labels in ((y, "binary"), (soft, "soft")):
+        r = w * (p - outcome)
+        pairs = double_sum(p, r, "laplace", 1.0) - r @ r
+        unbiased = squared_kernel_calibration_error(
+            outcome, p, sample_weight=w, labels=labels, unbiased=True
+        )
+        assert unbiased == pytest.approx(pairs / (w.sum() ** 2 - w @ w), abs=1e-12)
+    with pytest.raises(InputError, match="sketch with weights"):
+        squared_kernel_calibration_error(Sketch.from_arrays(y, p, sample_weight=w), unbiased=True)
+    with pytest.raises(InputError, match="two or more rows"):
+        squared_kernel_calibration_error([0, 1], [0.1, 0.9], sample_weight=[0, 1], unbiased=True)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack
 
@@ -9,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.inputs.pairs import InputOptions
+from calibrant.inputs.pairs import InputOptions, as_pairs
 from calibrant.measures.record import Bounded
 from calibrant.sketch.atoms import Atoms, as_atoms
+from calibrant.sketch.gathering import atoms_around_edges, atoms_around_shares
+from calibrant.sketch.table import Sketch
 
 __all__ = [
     "Bins",
@@ -32,6 +35,8 @@ Norm = Literal["l1", "l2", "max"]
 
 DEFAULT_BINS = 15
 MOST_BINS = 1 << 12
+FEW_BINS = 128
+CROSS_VALIDATED = sorted({1} | {base << k for k in range(11) for base in (2, 3)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +51,15 @@ class Bins:
         Mean prediction and mean outcome in each.
     doubtful : float64[k]
         Share of rows in each that, for all a sketch knows, may belong to a neighbour.
+    squared : float64[k]
+        Sum of the squared shares of the rows in each.
     """
 
     weight: Floats
     prediction: Floats
     outcome: Floats
     doubtful: Floats
+    squared: Floats
 
     @property
     def gap(self) -> Floats:
@@ -64,24 +72,49 @@ def bins_of(atoms: Atoms, bins: int, binning: Binning) -> Bins:
 
     With equal mass, an atom belongs to the bin in which the middle of its mass lies.
     """
-    if not isinstance(bins, int | np.integer) or bins < 1:
-        raise InputError(f"`bins` must be a positive whole number; got {bins!r}.")
+    _require(bins, binning)
     if binning == "width":
-        edges = np.linspace(0.0, 1.0, int(bins) + 1)[1:-1]
-        cuts = np.searchsorted(atoms.p, edges, side="right")
-    elif binning == "mass":
-        middle = atoms.cumulative[1:, 0] - 0.5 * np.diff(atoms.cumulative[:, 0])
-        cuts = np.searchsorted(middle, np.arange(1, bins) * (atoms.total / bins))
+        cuts = np.searchsorted(atoms.p, _edges(bins), side="right")
     else:
-        raise InputError(f'`binning` must be "width" or "mass"; got {binning!r}.')
+        target = np.arange(1, bins) * (atoms.total / bins)
+        upto = atoms.cumulative[:, 0]
+        at = np.minimum(np.searchsorted(upto[1:], target), atoms.p.size - 1)
+        cuts = at + (0.5 * (upto[at] + upto[at + 1]) < target)
     cuts = np.unique(np.concatenate([[0], cuts, [atoms.p.size]]))
     weight, events, predictions = np.diff(atoms.cumulative[cuts], axis=0).T
+    squared = weight if atoms.squared is None else np.add.reduceat(atoms.squared, cuts[:-1])
     return Bins(
         weight / atoms.total,
         predictions / weight,
         events / weight,
         _doubtful(atoms, int(bins), binning, cuts) / atoms.total,
+        squared / atoms.total**2,
     )
+
+
+def _require(bins: int, binning: Binning) -> None:
+    if not isinstance(bins, int | np.integer) or bins < 1:
+        raise InputError(f"`bins` must be a positive whole number; got {bins!r}.")
+    if binning not in ("width", "mass"):
+        raise InputError(f'`binning` must be "width" or "mass"; got {binning!r}.')
+
+
+def _edges(bins: int) -> Floats:
+    return np.linspace(0.0, 1.0, int(bins) + 1)[1:-1]
+
+
+def _atoms_for(
+    bins: Sequence[int], binning: Binning, first: Any, y_prob: Any, options: InputOptions
+) -> Atoms:
+    """Atoms that give the sums over these bins; from many rows, without a sort of all of them."""
+    for number in bins:
+        _require(number, binning)
+    if isinstance(first, Atoms | Sketch):
+        return as_atoms(first, y_prob, **options)
+    pairs = as_pairs(first, y_prob, **options)
+    if binning == "mass":
+        return atoms_around_shares(pairs, bins)
+    return atoms_around_edges(pairs, np.concatenate([_edges(number) for number in bins]))
 
 
 def _doubtful(atoms: Atoms, bins: int, binning: Binning, cuts: NDArray[Any]) -> Floats:
@@ -140,7 +173,7 @@ def binned_ece(
     >>> round(binned_ece([0, 1, 1, 1], [0.3, 0.3, 0.8, 0.9]), 3)
     0.175
     """
-    atoms = as_atoms(y_true, y_prob, **options)
+    atoms = _atoms_for([bins], binning, y_true, y_prob, options)
     return binned_ece_of_atoms(atoms, bins=bins, binning=binning, norm=norm).value
 
 
@@ -176,12 +209,15 @@ def debiased_ece(
 ) -> float:
     """The ℓ2 error over bins without the bias of the bins' own noise.
 
-    √max(0, Σ weight · (gap² - ȳ(1-ȳ)/(n_b - 1))) over bins with two rows or more.
+    √max(0, Σ weight · (gap² - ȳ(1-ȳ)/(n_b - 1))) over bins with two rows or more. With weights, n_b
+    is the number (Σw)² / Σw² of rows of equal weight that a bin is worth, which leaves the estimate
+    of the noise unbiased.
 
     Parameters
     ----------
     y_true, y_prob, bins, binning, **options
-        As for `binned_ece`; for rows without weights.
+        As for `binned_ece`; not for soft labels, nor for sketches with weights, which may hold some:
+        the noise of an outcome between 0 and 1 is not known.
 
     References
     ----------
@@ -193,7 +229,7 @@ def debiased_ece(
     >>> debiased_ece([0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5], bins=1)
     0.0
     """
-    atoms = as_atoms(y_true, y_prob, **options)
+    atoms = _atoms_for([bins], binning, y_true, y_prob, options)
     return debiased_ece_of_atoms(atoms, bins=bins, binning=binning).value
 
 
@@ -201,12 +237,13 @@ def debiased_ece_of_atoms(
     atoms: Atoms, *, bins: int = DEFAULT_BINS, binning: Binning = "mass"
 ) -> Bounded:
     """Debiased ECE; the correction changes with the bins by as little as they do."""
-    if atoms.squared is not None:
+    if atoms.soft:
         raise InputError(
-            "`debiased_ece` counts rows, so it takes no `sample_weight` or soft labels."
+            "`debiased_ece` subtracts the noise of outcomes 0 and 1, so it takes no soft labels, and no "
+            "sketch with weights, which may hold some; pass `y_true` and `y_prob` as arrays of rows."
         )
     table = bins_of(atoms, bins, binning)
-    rows = table.weight * atoms.n
+    rows = table.weight**2 / table.squared
     variance = table.outcome * (1.0 - table.outcome)
     noise = np.where(rows > 1.5, variance / np.maximum(rows - 1.0, 0.5), 0.0)
     value = float(np.sqrt(max(0.0, float(table.weight @ (table.gap**2 - noise)))))
@@ -234,17 +271,27 @@ def sweep_ece(
     >>> round(sweep_ece([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9]), 3)
     0.25
     """
-    return sweep_ece_of_atoms(as_atoms(y_true, y_prob, **options), norm=norm).value
+    few = range(1, FEW_BINS + 1)
+    atoms = _atoms_for(few, "mass", y_true, y_prob, options)
+    best = _sweep(atoms, FEW_BINS)
+    if best == FEW_BINS:  # still in order: all rows must be sorted after all
+        atoms = as_atoms(y_true, y_prob, **options)
+        best = _sweep(atoms, MOST_BINS)
+    return binned_ece_of_atoms(atoms, bins=best, binning="mass", norm=norm).value
 
 
 def sweep_ece_of_atoms(atoms: Atoms, *, norm: Norm = "l1") -> Bounded:
     """ECE-sweep; the bound is for the number of bins that was found."""
-    best = 1
-    for bins in range(2, min(int(atoms.n), atoms.p.size, MOST_BINS) + 1):
-        if np.any(np.diff(bins_of(atoms, bins, "mass").outcome) < 0.0):
-            break
-        best = bins
+    best = _sweep(atoms, MOST_BINS)
     return binned_ece_of_atoms(atoms, bins=best, binning="mass", norm=norm)
+
+
+def _sweep(atoms: Atoms, most: int) -> int:
+    """The number of bins before the first that leaves mean outcomes out of order."""
+    for bins in range(2, min(int(atoms.n), atoms.p.size, most) + 1):
+        if np.any(np.diff(bins_of(atoms, bins, "mass").outcome) < 0.0):
+            return bins - 1
+    return min(int(atoms.n), atoms.p.size, most)
 
 
 def cross_validated_ece(
@@ -270,7 +317,7 @@ def cross_validated_ece(
     >>> round(cross_validated_ece([0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5]), 3)
     0.0
     """
-    atoms = as_atoms(y_true, y_prob, **options)
+    atoms = _atoms_for(CROSS_VALIDATED, binning, y_true, y_prob, options)
     return cross_validated_ece_of_atoms(atoms, binning=binning, norm=norm).value
 
 
@@ -281,10 +328,9 @@ def cross_validated_ece_of_atoms(
     if atoms.squared is not None:
         raise InputError(
             "`cross_validated_ece` leaves out rows one by one, so it takes no `sample_weight` or soft "
-            "labels."
+            "labels; `binned_ece` and `sweep_ece` do."
         )
-    candidates = sorted({1} | {base << k for k in range(11) for base in (2, 3)})
-    allowed = [b for b in candidates if b <= max(1, atoms.n // 2)]
+    allowed = [bins for bins in CROSS_VALIDATED if bins <= max(1, atoms.n // 2)]
     best = min(allowed, key=lambda bins: _left_out_error(bins_of(atoms, bins, binning), atoms.n))
     return binned_ece_of_atoms(atoms, bins=best, binning=binning, norm=norm)
 

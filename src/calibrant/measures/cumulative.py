@@ -29,6 +29,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 SERIES_TERMS = 64
+ROWS_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, repr=False)
@@ -212,18 +213,28 @@ def spline_ks_of_atoms(atoms: Atoms, *, knots: int = 6) -> Bounded:
     """Spline KS error; an error of A inside cells passes through the fit as its norm allows."""
     if knots < 3:
         raise InputError(f"`knots` must be at least 3; got {knots!r}.")
-    weight = atoms.mass.sum(axis=1)
-    share = np.cumsum(weight) / atoms.total
     places = np.linspace(0.0, 1.0, knots)
-    design = _natural_splines(share, places)
-    root = np.sqrt(weight / atoms.total)
-    solver = np.linalg.pinv(design * root[:, None]) * root
+    weight = atoms.mass.sum(axis=1) / atoms.total
+    share, at = np.cumsum(weight), np.cumsum(atoms.residuals)
     curve = _natural_splines(np.linspace(0.0, 1.0, 513), places)
-    value = float(np.abs(curve @ (solver @ np.cumsum(atoms.residuals))).max())
+    value = float(np.abs(curve @ _least_squares(share, at, weight, places)).max())
     if atoms.position_error == 0.0:
         return Bounded(value, 0.0)
+    root = np.sqrt(weight)
+    solver = np.linalg.pinv(_natural_splines(share, places) * root[:, None]) * root
     norm = max(float(np.abs(row @ solver).sum()) for row in curve)
     return Bounded(value, norm * _largest_cell(atoms))
+
+
+def _least_squares(x: Floats, y: Floats, weight: Floats, knots: Floats) -> Floats:
+    """Coefficients of the natural spline, by a QR decomposition that takes the rows block by block."""
+    triangle: Floats = np.zeros((0, knots.size + 1))
+    for start in range(0, x.size, ROWS_AT_ONCE):
+        part = slice(start, start + ROWS_AT_ONCE)
+        rows = np.column_stack([_natural_splines(x[part], knots), y[part]])
+        rows *= np.sqrt(weight[part])[:, None]
+        triangle = np.asarray(np.linalg.qr(np.concatenate([triangle, rows]), mode="r"))
+    return np.asarray(np.linalg.lstsq(triangle[:, :-1], triangle[:, -1])[0])
 
 
 def _natural_splines(x: Floats, knots: Floats) -> Floats:
@@ -231,8 +242,8 @@ def _natural_splines(x: Floats, knots: Floats) -> Floats:
     last, before = knots[-1], knots[-2]
 
     def bent(knot: float) -> Floats:
-        cubes = np.maximum(x - knot, 0.0) ** 3 - np.maximum(x - last, 0.0) ** 3
-        return np.asarray(cubes / (last - knot))
+        above, beyond = np.maximum(x - knot, 0.0), np.maximum(x - last, 0.0)
+        return np.asarray((above * above * above - beyond * beyond * beyond) / (last - knot))
 
     columns = [np.ones_like(x), x] + [bent(knot) - bent(before) for knot in knots[:-2]]
     return np.stack(columns, axis=1)

@@ -98,7 +98,8 @@ def squared_kernel_calibration_error(
     ----------
     unbiased : bool
         Leave those pairs out: the expectation is then 0 for calibrated predictions, and the value
-        may be negative. For unweighted rows with outcomes 0 or 1.
+        may be negative. With weights, Σ_{i≠j} w_i w_j r_i r_j k / Σ_{i≠j} w_i w_j; a sketch with
+        weights is refused.
     y_true, y_prob, kernel, bandwidth, scale, **options
         As for `kernel_calibration_error`.
 
@@ -121,14 +122,27 @@ def squared_kernel_calibration_error(
     total = laplace_sum(z, r, bandwidth) if kernel == "laplace" else _rbf_sum(z, r, bandwidth)
     if not unbiased:
         return float(total)
-    if atoms.squared is not None or atoms.n < 2:
+    itself, squares = _rows_with_themselves(atoms)
+    if not squares < 1.0 - 1e-12:
+        raise InputError("`unbiased=True` needs two or more rows with weight; got one.")
+    return float((total - itself) / (1.0 - squares))
+
+
+def _rows_with_themselves(atoms: Atoms) -> tuple[float, float]:
+    """Σ (w r)² and Σ w², with weights that add up to 1."""
+    if atoms.squared is None:
+        negative, positive = atoms.mass.T
+        squares = float(np.sum(negative * atoms.p**2 + positive * (1.0 - atoms.p) ** 2))
+        return squares / atoms.total**2, 1.0 / atoms.total
+    if atoms.squared_residuals is None:
         raise InputError(
-            "`unbiased=True` needs two or more rows without weights or soft labels; got "
-            + ("weighted rows." if atoms.squared is not None else f"{atoms.n} row.")
+            "`unbiased=True` needs the squares of single rows, which a sketch with weights does not "
+            "hold; pass `y_true` and `y_prob` as arrays."
         )
-    negative, positive = atoms.mass.T
-    itself = float(np.sum(negative * atoms.p**2 + positive * (1.0 - atoms.p) ** 2))
-    return float((total * atoms.n**2 - itself) / (atoms.n * (atoms.n - 1)))
+    return (
+        float(atoms.squared_residuals.sum()) / atoms.total**2,
+        float(atoms.squared.sum()) / atoms.total**2,
+    )
 
 
 def mmce(y_true: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -> float:

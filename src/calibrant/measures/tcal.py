@@ -113,8 +113,12 @@ def t_cal(
 
 
 def t_cal_of_atoms(atoms: Atoms, *, bins: int = 16) -> Bounded:
-    """The statistic alone; a sketch knows the bins exactly, and r² up to the width of a cell."""
-    _require_rows(atoms)
+    """The statistic alone; a sketch knows the bins exactly, and r² up to the width of a cell.
+
+    With weights it is Σ_bins ((Σwr)² - Σ(wr)²) / Σ_bin w, divided by Σw.
+    """
+    if atoms.squared is not None and atoms.squared_residuals is None:
+        _require_rows(atoms)
     value = float(_statistic(atoms, atoms.mass[None, :, 1], bins)[0])
     return Bounded(value, 4.0 * atoms.position_error * atoms.scale.steepness)
 
@@ -139,11 +143,13 @@ def _statistic(atoms: Atoms, events: NDArray[Any], bins: int) -> Floats:
     index = np.minimum((atoms.p * bins).astype(np.int64), bins - 1)
     first = np.flatnonzero(np.diff(index, prepend=-1))
     sums = np.add.reduceat(events - rows * atoms.p, first, axis=1)
-    squares = np.add.reduceat(
-        events * (1.0 - atoms.p) ** 2 + (rows - events) * atoms.p**2, first, axis=1
-    )
+    if atoms.squared_residuals is None:
+        each = events * (1.0 - atoms.p) ** 2 + (rows - events) * atoms.p**2
+    else:
+        each = atoms.squared_residuals[None]
+    squares = np.add.reduceat(each, first, axis=1)
     counts = np.add.reduceat(rows, first)
-    return np.asarray(((sums**2 - squares) / counts).sum(axis=1) / atoms.n)
+    return np.asarray(((sums**2 - squares) / counts).sum(axis=1) / atoms.total)
 
 
 def _upper_rank(values: Floats) -> Floats:
@@ -154,4 +160,7 @@ def _upper_rank(values: Floats) -> Floats:
 
 def _require_rows(atoms: Atoms) -> None:
     if atoms.squared is not None:
-        raise InputError("`t_cal` counts rows, so it takes no `sample_weight` or soft labels.")
+        raise InputError(
+            "`t_cal` draws outcomes of whole rows, so it takes no `sample_weight` or soft labels; "
+            "`calibrant.assess` has a test that does."
+        )

@@ -25,6 +25,9 @@ def fill_weights(
 def spread_residuals(
     p: NDArray[np.floating], y: NDArray[np.generic], w: Floats, nodes: Floats
 ) -> float: ...
+def sum_cells(
+    p: NDArray[np.floating], y: NDArray[np.generic], w: Floats, soft: bool, sums: Floats
+) -> int: ...
 def fill_classes(
     probs: NDArray[np.floating],
     labels: Integers,

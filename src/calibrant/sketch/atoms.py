@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
+from calibrant.inputs.pairs import BLOCK_ROWS, InputOptions, Pairs, as_pairs
 from calibrant.inputs.scales import PROBABILITY, Scale
 from calibrant.sketch.columns import FRACTION_BITS
 from calibrant.sketch.table import Sketch, as_sketch
@@ -36,6 +36,11 @@ class Atoms:
         a cell from a sketch.
     squared : float64[m] or None
         Sum of squared weights at each prediction; None where every row counts for one.
+    squared_residuals : float64[m] or None
+        Sum of (weight · (p - y))² at each prediction; None where `mass` tells it, or where it is not
+        known: from a sketch with weights, and where rows were gathered for bins.
+    soft : bool
+        Whether outcomes may lie between 0 and 1. A sketch with weights does not tell.
     scale : Scale
         The scale of the sketch that the atoms come from.
 
@@ -54,10 +59,12 @@ class Atoms:
     n: int
     position_error: float = 0.0
     squared: Floats | None = None
+    squared_residuals: Floats | None = None
+    soft: bool = False
     scale: Scale = PROBABILITY
 
     def __post_init__(self) -> None:
-        for array in (self.p, self.mass, self.squared):
+        for array in (self.p, self.mass, self.squared, self.squared_residuals):
             if array is not None:
                 array.flags.writeable = False
 
@@ -74,18 +81,21 @@ class Atoms:
     @cached_property
     def cumulative(self) -> Floats:
         """Weight, weight of events and weighted predictions up to each atom; 0 first, [m + 1, 3]."""
-        weight = self.mass.sum(axis=1)
-        sums = np.zeros((self.p.size + 1, 3))
-        np.cumsum(
-            np.stack([weight, self.mass[:, 1], weight * self.p], axis=1), axis=0, out=sums[1:]
-        )
+        sums = np.zeros((self.p.size + 1, 3), order="F")  # each column is searched by itself
+        weight = self.mass[:, 0] + self.mass[:, 1]
+        np.cumsum(weight, out=sums[1:, 0])
+        np.cumsum(self.mass[:, 1], out=sums[1:, 1])
+        weight *= self.p
+        np.cumsum(weight, out=sums[1:, 2])
         return sums
 
     @cached_property
     def residuals(self) -> Floats:
         """Sum of p - y over the rows of each atom, divided by the weight of all rows."""
-        negative, positive = self.mass.T
-        residuals: Floats = (self.p * negative + (self.p - 1.0) * positive) / self.total
+        residuals: Floats = self.p - 1.0  # in place from here on: there may be many rows
+        residuals *= self.mass[:, 1]
+        residuals += self.p * self.mass[:, 0]
+        residuals /= self.total
         return residuals
 
     @classmethod
@@ -99,26 +109,40 @@ class Atoms:
         weight = np.ones(p.size) if pairs.weight is None else pairs.weight[order]
         positive = np.add.reduceat(weight * y, first)
         negative = np.add.reduceat(weight * (1.0 - y), first)
-        squared = np.add.reduceat(weight * weight, first)
-        return cls(p[first], np.column_stack([negative, positive]), pairs.n, squared=squared)
+        return cls(
+            p[first],
+            np.column_stack([negative, positive]),
+            pairs.n,
+            squared=np.add.reduceat(weight * weight, first),
+            squared_residuals=np.add.reduceat((weight * (p - y)) ** 2, first),
+            soft=pairs.soft,
+        )
 
     @classmethod
     def _from_labels(cls, pairs: Pairs) -> Atoms:
         """Sort predictions and labels as one integer: the bits of a float in [0, 1] are in order,
         and leave the two highest free. Half the time of sorting indices.
         """
-        keys = (pairs.p + 0.0).view(np.uint64)  # without negative zeros
-        keys <<= np.uint64(1)
-        keys |= pairs.y.astype(np.uint64)
+        pairs.require_valid()
+        keys = np.empty(pairs.n, dtype=np.uint64)
+        for start in range(0, pairs.n, BLOCK_ROWS):
+            part = keys[start : start + BLOCK_ROWS]
+            ((_, p, y, _),) = pairs.blocks(range(start, start + part.size))
+            np.add(p, 0.0, out=part.view(np.float64))  # without negative zeros
+            part <<= np.uint64(1)
+            part |= y.astype(np.uint64)
         keys.sort()
-        positive = (keys & np.uint64(1)).astype(np.float64)
+        mass = np.empty((keys.size, 2))
+        mass[:, 1] = keys & np.uint64(1)
         keys >>= np.uint64(1)
-        first = np.flatnonzero(np.diff(keys, prepend=keys[0] ^ np.uint64(1)))
         p = keys.view(np.float64)
-        if first.size == p.size:
-            return cls(p, np.column_stack([1.0 - positive, positive]), pairs.n)
+        changes = keys[1:] != keys[:-1]
+        if changes.all():
+            np.subtract(1.0, mass[:, 1], out=mass[:, 0])
+            return cls(p, mass, pairs.n)
+        first = np.concatenate([[0], np.flatnonzero(changes) + 1])
         rows = np.diff(first, append=p.size)
-        events = np.add.reduceat(positive, first)
+        events = np.add.reduceat(mass[:, 1], first)
         return cls(p[first], np.column_stack([rows - events, events]), pairs.n)
 
     @classmethod
@@ -137,8 +161,9 @@ class Atoms:
             mass[used],
             sketch.n,
             error * sketch.scale.length,
-            sketch.squared_weights.sum(axis=1)[used] if sketch.weighted else None,
-            sketch.scale,
+            squared=sketch.squared_weights.sum(axis=1)[used] if sketch.weighted else None,
+            soft=sketch.weighted,
+            scale=sketch.scale,
         )
 
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from calibrant.inputs.pairs import BLOCK_ROWS, LEAST_TOTAL_WEIGHT, Pairs
 from calibrant.inputs.scales import PROBABILITY, Scale
-from calibrant.sketch._fill import fill_counts, fill_weights, spread_residuals
+from calibrant.sketch._fill import fill_counts, fill_weights, spread_residuals, sum_cells
 from calibrant.sketch.columns import FRACTION_BITS, Columns, require_room
 
-__all__ = ["fill", "residuals_on_nodes"]
+__all__ = ["fill", "residuals_on_nodes", "sums_of_cells"]
 
 ROWS_PER_THREAD = 1 << 18
 RESIDUAL_PIECES = 4
@@ -100,6 +100,32 @@ def residuals_on_nodes(pairs: Pairs, nodes: int) -> tuple[NDArray[np.float64], f
     pieces = _map_ranges(spread_range, pairs.n, RESIDUAL_PIECES if pairs.n > BLOCK_ROWS else 1)
     spread = np.sum([piece for piece, _ in pieces], axis=0)
     return spread, sum(absolute for _, absolute in pieces)
+
+
+def sums_of_cells(pairs: Pairs, cells: int) -> NDArray[np.float64]:
+    """Weight, weight of events, weighted prediction and squared weight in each cell; p = 1 is the last.
+
+    In floats, not in fixed point, so that nothing of a prediction is cut off; and in a fixed number of
+    pieces, so that the sums do not depend on the number of cores.
+    """
+
+    def sum_range(rows: range) -> tuple[NDArray[np.float64], int]:
+        sums = np.zeros((cells + 1, 4))
+        for start, p, y, weight in pairs.blocks(rows):
+            invalid = sum_cells(p, y, np.empty(0) if weight is None else weight, pairs.soft, sums)
+            if invalid >= 0:
+                return sums, start + invalid
+        return sums, -1
+
+    pieces = _map_ranges(sum_range, pairs.n, RESIDUAL_PIECES)
+    invalid = [row for _, row in pieces if row >= 0]
+    if invalid:
+        pairs.refuse(min(invalid))
+    sums: NDArray[np.float64] = np.sum([piece for piece, _ in pieces], axis=0)
+    if not sums[:, 0].sum() >= LEAST_TOTAL_WEIGHT:
+        pairs.refuse_zero_weights()
+    pairs.mark_valid()
+    return sums
 
 
 def _map_ranges(work: Any, n: int, parts: int) -> list[Any]:
