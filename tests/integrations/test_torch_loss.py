@@ -65,3 +65,12 @@ def test_bad_arguments_are_refused():
         smooth_ece_loss(p, y, 0.0)
     with pytest.raises(cal.InputError, match="empty"):
         smooth_ece_loss(p[:0], y[:0])
+
+
+@pytest.mark.parametrize("wrong", [2.0, -0.1, float("nan")])
+def test_values_out_of_range_are_refused(wrong):
+    good, bad = torch.tensor([0.5, 0.5]), torch.tensor([0.5, wrong])
+    with pytest.raises(cal.InputError, match=r"`preds` must lie in \[0, 1\].*from_logits"):
+        smooth_ece_loss(bad, good)
+    with pytest.raises(cal.InputError, match=r"`target` must lie in \[0, 1\]"):
+        smooth_ece_loss(good, bad)

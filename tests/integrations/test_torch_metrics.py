@@ -121,14 +121,36 @@ def test_bad_rows_are_counted_in_update_and_raise_in_compute():
         empty.compute()
 
 
+@pytest.mark.parametrize("kind", ["confidence", "top_label", "classwise"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_a_class_is_a_whole_number(kind, dtype):
+    probs = torch.tensor([[0.5, 0.3, 0.2]] * 5)
+    labels = torch.tensor([0.0, 2.0, 3.0, -1.0, 7.0], dtype=getattr(torch, dtype))
+    if dtype != "int64":
+        labels = torch.cat([labels, torch.tensor([0.5, 1.9, float("nan"), float("inf")])])
+        probs = probs[:1].repeat(9, 1)
+    metric = metrics.MulticlassSmoothECE(3, kind, ignore_index=7, nodes=256)
+    metric.update(probs, labels)
+    each = 3 if kind == "classwise" else 1
+    entries = metric.refused.tolist()
+    assert int(metric.counts.sum()) == 2 * each
+    expected = [0, 0, each, 5 * each] if dtype != "int64" else [0, 0, 0, 2 * each]
+    assert entries == [*expected, 0, 0, each]
+    with pytest.raises(cal.InputError, match="invalid label"):
+        metric.compute()
+
+
 def test_wrong_shapes_and_types_are_refused_at_once():
     metric = metrics.BinarySmoothECE()
     with pytest.raises(cal.InputError, match="one shape"):
         metric.update(torch.rand(3), torch.zeros(4))
     with pytest.raises(cal.InputError, match="floating-point"):
         metric.update(torch.ones(3, dtype=torch.long), torch.zeros(3))
-    with pytest.raises(cal.InputError, match="power of two"):
-        metrics.BinarySmoothECE(nodes=1000)
+    for nodes in (1000, 0, 1 << 25, 16.0):
+        with pytest.raises(cal.InputError, match="power of two"):
+            metrics.BinarySmoothECE(nodes=nodes)
+        with pytest.raises(cal.InputError, match="power of two"):
+            metrics.MulticlassSmoothECE(3, nodes=nodes)
     with pytest.raises(cal.InputError, match=r"\[n, 3, ...\]"):
         metrics.MulticlassSmoothECE(3).update(torch.rand(4, 2), torch.zeros(4))
 
@@ -163,6 +185,64 @@ def test_torchmetrics_manners(tmp_path):
     assert torch.equal(copied.counts, whole.counts)
     whole.reset()
     assert int(whole.counts.sum()) == 0
+
+
+def first_and_later_batches():
+    """A first batch that all metrics read alike, or that is empty; then one that they do not."""
+    p, y = torch.tensor([0.2, 0.9]), torch.tensor([0, 1])
+    later = torch.tensor([0.3, 0.7, 0.5]), torch.tensor([0, 1, 7])
+    return [[(p, y), later], [(p[:0], y[:0]), (p, y), later]]
+
+
+@pytest.mark.parametrize("batches", first_and_later_batches())
+def test_a_collection_keeps_metrics_apart_that_read_otherwise(batches):
+    torchmetrics = pytest.importorskip("torchmetrics")
+    options = {
+        "seven": {"ignore_index": 7},
+        "eight": {"ignore_index": 8},
+        "again": {"ignore_index": 7},
+        "logits": {"ignore_index": 7, "from_logits": True},
+    }
+    collection = torchmetrics.MetricCollection(
+        {name: metrics.BinarySmoothECE(**option) for name, option in options.items()}
+    )
+    apart = {name: metrics.BinarySmoothECE(**option) for name, option in options.items()}
+    for p, y in batches:
+        collection.update(p, y)
+        for metric in apart.values():
+            metric.update(p, y)
+    groups = [sorted(group) for group in collection.compute_groups.values()]
+    assert ["again", "seven"] in groups
+    assert len(groups) == 3
+    for name, metric in apart.items():
+        assert torch.equal(getattr(collection, name).counts, metric.counts)
+        assert torch.equal(getattr(collection, name).refused, metric.refused)
+
+
+def test_a_collection_keeps_kinds_apart():
+    torchmetrics = pytest.importorskip("torchmetrics")
+    kinds = ("confidence", "top_label", "classwise")
+    collection = torchmetrics.MetricCollection(
+        {kind: metrics.MulticlassSmoothECE(5, kind, nodes=256) for kind in kinds}
+    )
+    probs, labels = probabilities(200)
+    collection.update(probs[:0], labels[:0])
+    collection.update(probs, labels)
+    for kind, value in collection.compute().items():
+        alone = metrics.MulticlassSmoothECE(5, kind, nodes=256)
+        alone.update(probs, labels)
+        assert value == alone.compute()
+
+
+@pytest.mark.parametrize(
+    "other", [{"nodes": 256}, {"from_logits": True}, {"ignore_index": 3}], ids=str
+)
+def test_metrics_of_other_options_do_not_merge(other):
+    left, right = metrics.BinarySmoothECE(), metrics.BinarySmoothECE(**other)
+    right.update(torch.tensor([0.5]), torch.tensor([1]))
+    with pytest.raises(cal.InputError, match="the same options"):
+        left.merge_state(right)
+    assert int(left.counts.sum()) == 0
 
 
 def test_metrics_draw_themselves():

@@ -37,6 +37,8 @@ def add_kernel(
         group = index - row * classes
         y = tl.load(y_ptr + row, mask=live, other=0)
         label_ok = (y >= 0) & (y < classes)
+        if FLOAT_LABELS:
+            label_ok = label_ok & (y == y.to(tl.int64))
         positive = y == group
     else:
         y = tl.load(y_ptr + index, mask=live, other=0)

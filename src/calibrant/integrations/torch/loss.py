@@ -33,7 +33,7 @@ def smooth_ece_loss(
     preds : Tensor
         Probabilities, or log-odds with `from_logits=True`.
     target : Tensor
-        Outcomes 0 and 1, of the same shape.
+        Outcomes 0 and 1, or probabilities of them, of the same shape.
     bandwidth : float
         The width of the kernel; at least 0.001.
     from_logits : bool
@@ -46,7 +46,7 @@ def smooth_ece_loss(
     exp(-(k pi sigma)^2 / 2) cos(k pi t) with c_k = sum_i w_i cos(k pi f_i), and smECE is the integral
     of its modulus. The integral is a mean over 16 points per bandwidth, which is within 1e-5 of
     `calibrant.smooth_ece(..., bandwidth=...)`. Memory grows with rows times 2.8 / bandwidth: it is
-    meant for batches.
+    meant for batches. Values out of range are an error, so the host waits for the device once.
 
     Examples
     --------
@@ -69,7 +69,10 @@ def smooth_ece_loss(
     p = preds.reshape(-1)
     p = p if p.dtype in (torch.float32, torch.float64) else p.float()
     p = p.sigmoid() if from_logits else p
-    residual = (p - target.reshape(-1).to(p.dtype)) / p.numel()
+    y = target.reshape(-1).to(p.dtype)
+    _require_probabilities("preds", p, "Pass `from_logits=True` if they are log-odds.")
+    _require_probabilities("target", y, "Leave padding out first.")
+    residual = (p - y) / p.numel()
     last = max(1, math.ceil(LAST_DAMPING / bandwidth))
     mesh = max(64, math.ceil(MESH_PER_BANDWIDTH / bandwidth))
     waves = math.pi * torch.arange(last + 1, dtype=p.dtype, device=p.device)
@@ -79,3 +82,12 @@ def smooth_ece_loss(
     middles = (torch.arange(mesh, dtype=p.dtype, device=p.device) + 0.5) / mesh
     smoothed = torch.cos(middles.unsqueeze(1) * waves) @ coefficients
     return smoothed.abs().mean()
+
+
+def _require_probabilities(name: str, values: torch.Tensor, cure: str) -> None:
+    low, high = (bound.item() for bound in torch.aminmax(values.detach()))
+    if not 0 <= low <= high <= 1:
+        raise InputError(
+            f"`{name}` must lie in [0, 1], and not be NaN; its values run from {low:g} to {high:g}. "
+            f"{cure}"
+        )

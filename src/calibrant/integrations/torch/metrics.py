@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from calibrant._optional import find
 from calibrant.errors import InputError
-from calibrant.inputs.pairs import REASONS
-from calibrant.integrations.torch.accumulator import Accumulator
 from calibrant.integrations.torch.reading import binary_rows, class_rows
-from calibrant.integrations.torch.tables import NOT_COUNTED, Rows, add_rows
+from calibrant.integrations.torch.sketch_metric import SketchMetric
+from calibrant.integrations.torch.tables import Rows, class_outcome
 
 if TYPE_CHECKING:
     from calibrant.sketch.groups import Sketches
@@ -21,101 +19,7 @@ __all__ = ["BinarySmoothECE", "MulticlassSmoothECE", "ReliabilityDiagram"]
 
 DEFAULT_NODES = 1 << 16
 CLASSWISE_NODES = 1 << 12
-_torchmetrics = find("torchmetrics")
-Metric: Any = Accumulator if _torchmetrics is None else _torchmetrics.Metric
 Kind = Literal["confidence", "top_label", "classwise"]
-
-
-class SketchMetric(Metric):  # type: ignore[misc]
-    """What the metrics share: the tables, how they are read, and refused rows.
-
-    Rows that break a rule are counted on the device by `update`, which never waits for it, and raised
-    by `compute`.
-    """
-
-    is_differentiable = False
-    higher_is_better = False
-    full_state_update = False
-    plot_lower_bound = 0.0
-
-    counts: torch.Tensor
-    offsets: torch.Tensor
-    refused: torch.Tensor
-
-    def __init__(
-        self,
-        *,
-        tables: int,
-        nodes: int,
-        from_logits: bool,
-        ignore_index: int | None,
-        **options: Any,
-    ) -> None:
-        super().__init__(**options)
-        if nodes < 2 or nodes & (nodes - 1):
-            raise InputError(f"`nodes` must be a power of two; got {nodes!r}.")
-        self.nodes = nodes
-        self.from_logits = from_logits
-        self.ignore_index = ignore_index
-        for name in ("counts", "offsets"):
-            table = torch.zeros((tables, 2 * (nodes + 1)), dtype=torch.int64)
-            self.add_state(name, table, dist_reduce_fx="sum")
-        refused = torch.zeros(len(REASONS) + 1, dtype=torch.int64)
-        self.add_state("refused", refused, dist_reduce_fx="sum")
-
-    def set_dtype(self, dst_type: torch.dtype | str) -> SketchMetric:
-        """Counts stay integers, whatever the model's precision."""
-        return self
-
-    def sketches(self) -> list[Sketch]:
-        """A sketch for each table, over everything that was added (and every process, in `compute`)."""
-        from calibrant.sketch.columns import Columns
-        from calibrant.sketch.table import Sketch
-
-        states = self._states()
-        refused = states["refused"].tolist()
-        broken = {reason: n for reason, n in zip(REASONS, refused, strict=False) if n}
-        if broken:
-            listed = ", ".join(f"{reason}: {n}" for reason, n in broken.items())
-            cure = (
-                ""
-                if self.from_logits
-                else " If the predictions are logits, construct the metric with `from_logits=True`."
-            )
-            raise InputError(
-                "predictions must lie in [0, 1], sum to 1 over classes, and labels be classes; "
-                f"{sum(broken.values())} entries broke this ({listed}).{cure} For padding there is "
-                "`ignore_index`."
-            )
-        counts, offsets = (states[name].numpy() for name in ("counts", "offsets"))
-        tables = [
-            Columns.from_dense(c.reshape(-1, 2), o.reshape(-1, 2))
-            for c, o in zip(counts, offsets, strict=True)
-        ]
-        if not sum(table.cells.size for table in tables):
-            ignored = f" ({refused[NOT_COUNTED]} were ignored)" if refused[NOT_COUNTED] else ""
-            raise InputError(f"`compute` needs rows; `update` was given none{ignored}.")
-        return [Sketch(table, nodes=self.nodes) for table in tables]
-
-    def _states(self) -> dict[str, torch.Tensor]:
-        if isinstance(self, Accumulator):
-            states = self.summed_over_processes()
-        else:  # torchmetrics has summed them already
-            states = {name: getattr(self, name) for name in ("counts", "offsets", "refused")}
-        return {name: state.cpu() for name, state in states.items()}
-
-    def _add(self, rows: Rows) -> None:
-        add_rows(self.counts, self.offsets, self.refused, rows, self.nodes)
-
-    def _value(self, value: float) -> torch.Tensor:
-        precise = torch.float32 if self.counts.device.type == "mps" else torch.float64
-        return torch.tensor(value, dtype=precise, device=self.counts.device)
-
-    def plot(self, val: Any = None, ax: Any = None) -> Any:
-        """Draw the value, or the values of several steps, as torchmetrics does."""
-        if _torchmetrics is None:
-            raise InputError("`plot` of a single value is torchmetrics' own; install torchmetrics.")
-        return self._plot(val, ax)
 
 
 class BinarySmoothECE(SketchMetric):
@@ -152,7 +56,12 @@ class BinarySmoothECE(SketchMetric):
         **options: Any,
     ) -> None:
         super().__init__(
-            tables=1, nodes=nodes, from_logits=from_logits, ignore_index=ignore_index, **options
+            tables=1,
+            nodes=nodes,
+            kind="binary",
+            from_logits=from_logits,
+            ignore_index=ignore_index,
+            **options,
         )
 
     def update(self, preds: torch.Tensor, target: torch.Tensor) -> None:
@@ -217,12 +126,13 @@ class MulticlassSmoothECE(SketchMetric):
             )
         if average not in ("mean", "none"):
             raise InputError(f'`average` must be "mean" or "none"; got {average!r}.')
-        if num_classes < 2:
+        if not isinstance(num_classes, int) or num_classes < 2:
             raise InputError(f"`num_classes` must be at least 2; got {num_classes!r}.")
         single = kind == "confidence"
         super().__init__(
             tables=1 if single else num_classes,
-            nodes=nodes or (DEFAULT_NODES if single else CLASSWISE_NODES),
+            nodes=(DEFAULT_NODES if single else CLASSWISE_NODES) if nodes is None else nodes,
+            kind=kind,
             from_logits=from_logits,
             ignore_index=ignore_index,
             **options,
@@ -238,8 +148,7 @@ class MulticlassSmoothECE(SketchMetric):
             self._add(Rows(probs.reshape(-1), labels, None, self.num_classes, self.ignore_index))
             return
         top, predicted = probs.max(dim=1)
-        known = (labels >= 0) & (labels < self.num_classes)
-        correct = torch.where(known, (predicted == labels).to(torch.int64), -1)
+        correct = class_outcome(labels, predicted == labels, self.num_classes)
         if self.ignore_index is not None:
             correct = torch.where(labels == self.ignore_index, -2, correct)
         group = predicted if self.kind == "top_label" else None

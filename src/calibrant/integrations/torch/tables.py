@@ -14,7 +14,7 @@ import torch
 from calibrant.inputs.pairs import REASONS
 from calibrant.sketch.columns import FRACTION_BITS
 
-__all__ = ["Rows", "add_rows"]
+__all__ = ["Rows", "add_rows", "class_outcome"]
 
 MISSING_PREDICTION, OUT_OF_RANGE, MISSING_LABEL, INVALID_LABEL = range(4)
 NOT_COUNTED = len(REASONS)
@@ -71,7 +71,7 @@ def _add(
         n = y.numel()
         group = torch.arange(rows.classes, device=p.device).repeat(n)
         label = y.repeat_interleave(rows.classes)
-        y = torch.where(_is_class(label, rows), (label == group).to(torch.int64), label_of(label))
+        y = class_outcome(label, label == group, rows.classes)
         ignored = label == rows.ignored if rows.ignored is not None else None
     else:
         ignored = y == rows.ignored if rows.ignored is not None else None
@@ -89,13 +89,13 @@ def _add(
     refused += torch.stack([(reason == code).sum() for code in range(refused.numel())])
 
 
-def _is_class(label: torch.Tensor, rows: Rows) -> torch.Tensor:
-    return (label >= 0) & (label < rows.classes)
-
-
-def label_of(label: torch.Tensor) -> torch.Tensor:
-    """A value that no rule lets pass, where a class index is none."""
-    return torch.full_like(label, -1, dtype=torch.int64)
+def class_outcome(label: torch.Tensor, hit: torch.Tensor, classes: int) -> torch.Tensor:
+    """1 for a hit and 0 for a miss where the label is a class; NaN where it is NaN; else -1."""
+    known = (label >= 0) & (label < classes)
+    if not label.is_floating_point():
+        return torch.where(known, hit.to(torch.int64), -1)
+    known = known & (label == label.floor())
+    return torch.where(known, hit.to(label.dtype), torch.where(label.isnan(), label, -1))
 
 
 def _reason(p: torch.Tensor, y: torch.Tensor, ignored: torch.Tensor | None) -> torch.Tensor:

@@ -1,0 +1,139 @@
+"""What the metrics share: tables of sums as states, how they are read, and rows that are refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from calibrant._optional import find
+from calibrant.errors import InputError
+from calibrant.inputs.pairs import REASONS
+from calibrant.integrations.torch.accumulator import Accumulator
+from calibrant.integrations.torch.tables import NOT_COUNTED, Rows, add_rows
+
+if TYPE_CHECKING:
+    from calibrant.sketch.table import Sketch
+
+__all__ = ["SketchMetric"]
+
+MOST_NODES = 1 << 24
+_torchmetrics = find("torchmetrics")
+Metric: Any = Accumulator if _torchmetrics is None else _torchmetrics.Metric
+
+
+class SketchMetric(Metric):  # type: ignore[misc]
+    """What the metrics share: the tables, how they are read, and refused rows.
+
+    Rows that break a rule are counted on the device by `update`, which never waits for it, and raised
+    by `compute`.
+    """
+
+    is_differentiable = False
+    higher_is_better = False
+    full_state_update = False
+    plot_lower_bound = 0.0
+
+    counts: torch.Tensor
+    offsets: torch.Tensor
+    refused: torch.Tensor
+
+    def __init__(
+        self,
+        *,
+        tables: int,
+        nodes: int,
+        kind: str,
+        from_logits: bool,
+        ignore_index: int | None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        if not isinstance(nodes, int) or not 2 <= nodes <= MOST_NODES or nodes & (nodes - 1):
+            raise InputError(
+                f"`nodes` must be a power of two between 2 and {MOST_NODES}; got {nodes!r}."
+            )
+        self.nodes = nodes
+        self.from_logits = from_logits
+        self.ignore_index = ignore_index
+        for name in ("counts", "offsets"):
+            table = torch.zeros((tables, 2 * (nodes + 1)), dtype=torch.int64)
+            self.add_state(name, table, dist_reduce_fx="sum")
+        refused = torch.zeros(len(REASONS) + 1, dtype=torch.int64)
+        self.add_state("refused", refused, dist_reduce_fx="sum")
+        # A MetricCollection lets metrics share states that are named alike and equal after the first
+        # update. This one is always 0; its name keeps metrics apart that read later batches otherwise.
+        read_as = "logits" if from_logits else "probabilities"
+        self._reading = f"{kind}_{read_as}_ignoring_{ignore_index}"
+        self.add_state(self._reading, torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
+
+    def merge_state(self, incoming_state: Any) -> None:
+        """Add what another metric has gathered, one that was made with the same options."""
+        if isinstance(incoming_state, SketchMetric):
+            mine, theirs = (
+                (m._reading, m.nodes, m.counts.shape[0]) for m in (self, incoming_state)
+            )
+            if mine != theirs:
+                raise InputError(
+                    "metrics merge only where they were made with the same options; this one has "
+                    f"{_described(*mine)}, the other {_described(*theirs)}."
+                )
+        super().merge_state(incoming_state)
+
+    def set_dtype(self, dst_type: torch.dtype | str) -> SketchMetric:
+        """Counts stay integers, whatever the model's precision."""
+        return self
+
+    def sketches(self) -> list[Sketch]:
+        """A sketch for each table, over everything that was added (and every process, in `compute`)."""
+        from calibrant.sketch.columns import Columns
+        from calibrant.sketch.table import Sketch
+
+        states = self._states()
+        refused = states["refused"].tolist()
+        broken = {reason: n for reason, n in zip(REASONS, refused, strict=False) if n}
+        if broken:
+            listed = ", ".join(f"{reason}: {n}" for reason, n in broken.items())
+            cure = (
+                ""
+                if self.from_logits
+                else " If the predictions are logits, construct the metric with `from_logits=True`."
+            )
+            raise InputError(
+                "predictions must lie in [0, 1], sum to 1 over classes, and labels be classes; "
+                f"{sum(broken.values())} entries broke this ({listed}).{cure} For padding there is "
+                "`ignore_index`."
+            )
+        counts, offsets = (states[name].numpy() for name in ("counts", "offsets"))
+        tables = [
+            Columns.from_dense(c.reshape(-1, 2), o.reshape(-1, 2))
+            for c, o in zip(counts, offsets, strict=True)
+        ]
+        if not sum(table.cells.size for table in tables):
+            ignored = f" ({refused[NOT_COUNTED]} were ignored)" if refused[NOT_COUNTED] else ""
+            raise InputError(f"`compute` needs rows; `update` was given none{ignored}.")
+        return [Sketch(table, nodes=self.nodes) for table in tables]
+
+    def _states(self) -> dict[str, torch.Tensor]:
+        if isinstance(self, Accumulator):
+            states = self.summed_over_processes()
+        else:  # torchmetrics has summed them already
+            states = {name: getattr(self, name) for name in ("counts", "offsets", "refused")}
+        return {name: state.cpu() for name, state in states.items()}
+
+    def _add(self, rows: Rows) -> None:
+        add_rows(self.counts, self.offsets, self.refused, rows, self.nodes)
+
+    def _value(self, value: float) -> torch.Tensor:
+        precise = torch.float32 if self.counts.device.type == "mps" else torch.float64
+        return torch.tensor(value, dtype=precise, device=self.counts.device)
+
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Draw the value, or the values of several steps, as torchmetrics does."""
+        if _torchmetrics is None:
+            raise InputError("`plot` of a single value is torchmetrics' own; install torchmetrics.")
+        return self._plot(val, ax)
+
+
+def _described(reading: str, nodes: int, tables: int) -> str:
+    return f"{reading.replace('_', ' ')}, {nodes} nodes, {tables} tables"
