@@ -1,6 +1,9 @@
 """What a type checker knows of the names that `__init__.py` loads when they are first asked for."""
 
+from calibrant.diagrams.binned import binned_diagram as binned_diagram
+from calibrant.diagrams.cumulative import cumulative_diagram as cumulative_diagram
 from calibrant.diagrams.group import reliability_diagrams as reliability_diagrams
+from calibrant.diagrams.isotonic import isotonic_diagram as isotonic_diagram
 from calibrant.diagrams.smooth import reliability_diagram as reliability_diagram
 from calibrant.errors import CalibrationError as CalibrationError
 from calibrant.errors import InputError as InputError

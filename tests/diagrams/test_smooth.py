@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import pickle
+import time
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from scipy.interpolate import CubicSpline
 
+from calibrant.diagrams.kernel import KernelMatrix
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
+from calibrant.errors import InputError
 from calibrant.sketch.table import Sketch
 
 Rows = tuple[np.ndarray, np.ndarray]
@@ -114,6 +117,49 @@ def test_bands_hold_the_curve_and_the_calibrated_model() -> None:
     assert diagram.consistency.high[middle] - diagram.smoothed_predictions[middle] == pytest.approx(
         1.96 * spread, rel=0.15
     )
+
+
+@pytest.mark.parametrize("shape", ["uniform", "ends", "lattice", "rare"])
+@pytest.mark.parametrize("sigma", [30.0, 0.4, 0.05, 0.004])
+def test_the_kernel_matrix_is_the_reflected_kernel(shape: str, sigma: float) -> None:
+    sketch = Sketch.from_arrays(*_rows(shape))
+    points = np.linspace(0, 1, 300)
+    weights = np.random.default_rng(0).random((150, sketch.cells.size, 2))
+    found = KernelMatrix(sketch, points, sigma, labels=2)(weights)
+    offset = sketch.offsets / np.maximum(sketch.counts, 1) * 2.0**-sketch.offset_bits
+    at = (sketch.cells[:, None] + offset) / sketch.nodes
+    width = min(sigma, 4.0)  # wider kernels are level
+    kernel = np.zeros((*at.shape, points.size))
+    for shift in range(-20, 21):
+        for image in (at + 2 * shift, -at + 2 * shift):
+            kernel += np.exp(-0.5 * ((image[..., None] - points) / width) ** 2)
+    exact = np.einsum("rml,mlt->rlt", weights, kernel)
+    assert np.allclose(found / found.max(), exact / exact.max(), atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "scale"),
+    [
+        ([0, 1], [0.0, 1.0], None),
+        ([0, 1], [0.0, 1.0], "logit"),
+        ([0, 0], [0.0, 0.0], "logit"),
+        ([0, 1, 1, 0, 1], [0.0, 0.0, 0.0, 1.0, 1.0], "relative"),
+        ([0, 1, 1], [0.25, 0.25, 0.75], "unreflected"),
+    ],
+)
+def test_a_narrow_bandwidth_takes_no_time(y: list[int], p: list[float], scale: str | None) -> None:
+    reliability_diagram([0, 1], [0.2, 0.7], scale="logit", resamples=1)  # imports
+    start = time.process_time()
+    diagram = reliability_diagram(y, p, scale=scale)
+    assert time.process_time() - start < 1.5
+    start = time.process_time()
+    assert len(diagram.around()) == 9
+    assert time.process_time() - start < 4.0
+
+
+def test_a_scale_too_steep_to_draw_is_refused() -> None:
+    with pytest.raises(InputError, match="too steep to be drawn"):
+        reliability_diagram([0, 1], [0.2, 0.7], scale="boosting")
 
 
 def test_a_calibrated_model_looks_calibrated_at_the_ends() -> None:

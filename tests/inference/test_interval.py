@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from calibrant.errors import InputError
+from calibrant.inference.clusters import rows_on_nodes
 from calibrant.inference.hypothesis import calibration_p_value
 from calibrant.inference.interval import interval, row_spread
 from calibrant.inference.noise_floor import noise_floor
@@ -64,6 +65,35 @@ def test_a_part_of_the_grid_equals_the_whole() -> None:
     assert grid.cells < whole.cells
     value = float(whole.errors(whole.observed, 0.004))
     assert float(grid.errors(grid.observed, 0.004)) == pytest.approx(value, rel=1e-5)
+
+
+@pytest.mark.parametrize("bandwidth", [0.0005, 0.002])
+@pytest.mark.parametrize("ends", [[], [0.0], [1.0], [0.0, 1.0]])
+def test_wide_gaps_are_left_out_and_change_nothing(ends: list[float], bandwidth: float) -> None:
+    rng = np.random.default_rng(6)
+    p = np.concatenate([np.repeat(ends, 20), 0.3 + 0.001 * rng.random(300), np.full(40, 0.7)])
+    sketch = Sketch.from_arrays((rng.random(p.size) < 0.1 + 0.7 * p).astype(int), p)
+    grid = ResidualGrid.of(sketch, bandwidth)
+    whole = ResidualGrid(grid.sketch, 0, grid.sketch.nodes, 1.0)
+    assert grid.cells <= whole.cells / 4
+    place = grid.positions[grid.places(grid.sketch.cells)] * grid.sketch.nodes
+    assert np.allclose(place, grid.sketch.cells)
+    for width in (bandwidth, 3 * bandwidth):  # the grid serves wider bandwidths too
+        values = [float(each.errors(each.observed, width)) for each in (grid, whole)]
+        assert values[0] == pytest.approx(values[1], rel=1e-5)
+    spreads = [row_spread(each, bandwidth).standard_error for each in (grid, whole)]
+    assert spreads[0] == pytest.approx(spreads[1], rel=1e-6)
+    rows = rows_on_nodes(grid, p, np.ones(p.size), np.zeros(p.size, dtype=np.int64), 1)[0]
+    assert np.allclose(rows, grid.on_nodes(grid.sketch.weights.sum(axis=1)), atol=1e-6)
+
+
+def test_predictions_of_zero_and_one_alone_take_a_short_grid() -> None:
+    sketch = Sketch.from_arrays([0, 1], [0.0, 1.0])
+    assert ResidualGrid.of(sketch, 1e-5).cells == 64
+    for scale in ("logit", "relative:0.5"):
+        certain = Sketch.from_arrays([0, 1, 1], [0.0, 1.0, 0.0], scale=scale, nodes=1 << 20)
+        assert ResidualGrid.of(certain, 0.01).cells <= 4096
+        assert noise_floor(certain).value == 0.0
 
 
 def test_the_witness_attains_the_error_and_its_steepness_is_the_derivative() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
+from calibrant.inputs.seeds import generator, require_seed
 
 __all__ = ["SHAPES", "Synthetic", "generate"]
 
@@ -154,13 +155,15 @@ def generate(shape: str, n: int = 1000, *, seed: int = 0) -> Synthetic:
     if shape == "clustered":
         return _clustered(n, seed)
     predictions, truth = _DRAWN[shape]
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     p = predictions(rng, n)
     return _frozen(shape, p, rng.random(n) < truth(p), truth, None, seed)
 
 
 def _paper_sine(n: int, seed: int) -> Synthetic:
     # The paper's notebook draws with the legacy generator, prediction and chance by turns.
+    if require_seed(seed) >= 1 << 32:
+        raise InputError(f'`seed` must be below 2**32 for "paper_sine"; it is {seed}')
     drawn = np.random.RandomState(seed).rand(n, 2)
     p = np.ascontiguousarray(drawn[:, 0])
     return _frozen("paper_sine", p, drawn[:, 1] > 1 - _sine(p), _sine, None, seed)
@@ -168,7 +171,7 @@ def _paper_sine(n: int, seed: int) -> Synthetic:
 
 def _clustered(n: int, seed: int) -> Synthetic:
     """Several forecasts of one event, as when eight models forecast the same day."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     cluster = np.arange(n) // 8
     p = rng.random(cluster[-1] + 1)[cluster]
     chance = rng.random(cluster[-1] + 1)[cluster]

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.diagrams.curve import Mesh
+from calibrant.diagrams.kernel import KernelMatrix
 from calibrant.inference.resampling import (
     bootstrap_weights,
     cell_predictions,
     coarse_sketch,
     consistency_events,
-    smoothed_weights,
 )
 from calibrant.sketch.table import Sketch
 
-__all__ = ["Bounds", "ResampledCurves", "resampled_calibrated", "resampled_regression"]
+__all__ = [
+    "Bounds",
+    "ResampledCurves",
+    "resampled_calibrated",
+    "resampled_regression",
+    "spread_out",
+]
 
 Floats = NDArray[np.float64]
 
-# Under this share of the largest density a ratio of densities is rounding noise.
+# A resample with less than this share of its largest density near a point has no rows there.
 _NEGLIGIBLE = 1e-9
-_POINTS_AT_ONCE = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +40,17 @@ class Bounds:
     def __post_init__(self) -> None:
         self.low.flags.writeable = False
         self.high.flags.writeable = False
+
+    def at(self, places: NDArray[np.bool_]) -> Bounds:
+        """The band among more points: at these places, and NaN elsewhere."""
+        return Bounds(spread_out(self.low, places), spread_out(self.high, places))
+
+
+def spread_out(values: Floats, places: NDArray[np.bool_]) -> Floats:
+    """Values [..., k] at k true places among all, NaN elsewhere."""
+    wide = np.full((*values.shape[:-1], places.size), np.nan)
+    wide[..., places] = values
+    return wide
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +78,7 @@ class ResampledCurves:
         away = np.where(known, self.curves - self.center, 0.0)
         spread = np.sqrt(np.square(away).sum(axis=0) / number)
         steps = np.divide(np.abs(away), spread, out=np.zeros_like(away), where=spread > 0)
-        reach = float(np.quantile(steps.max(axis=1), confidence)) * spread
+        reach = float(np.quantile(steps.max(axis=1, initial=0.0), confidence)) * spread
         reach = np.where(np.isfinite(self.center), reach, np.nan)
         return Bounds(*_clipped(self.center - reach, self.center + reach))
 
@@ -84,58 +98,33 @@ def _clipped(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 
 
 def resampled_regression(
-    sketch: Sketch, center: Floats, mesh: Mesh, resamples: int, *, seed: int
+    sketch: Sketch, center: Floats, points: Floats, bandwidth: float, resamples: int, *, seed: int
 ) -> ResampledCurves:
-    """Regressions of bootstrapped rows, around the regression `center` of the sketch.
+    """Regressions of bootstrapped rows at `points` of the grid, around the regression `center` there.
 
     Drawn on a coarser grid; what that grid does to the curve of the data itself is taken off every
     resampled curve.
     """
-    coarse = coarse_sketch(sketch, mesh.bandwidth)
-    own = _regression(_smoothed(coarse, coarse.weights, mesh))
+    coarse = coarse_sketch(sketch, bandwidth)
+    smooth = KernelMatrix(coarse, points, bandwidth, labels=2)
+    own = _regression(smooth(coarse.weights[None]))
     drawn = bootstrap_weights(coarse, resamples, seed=seed)
-    curves = _filled(
-        drawn, resamples, mesh, lambda block: _regression(_smoothed(coarse, block, mesh))
-    )
-    curves += center - own
-    return ResampledCurves(center, curves)
+    curves = np.concatenate([_regression(smooth(block)) for block in drawn])
+    return ResampledCurves(center, curves + (center - own))
 
 
 def resampled_calibrated(
-    sketch: Sketch, center: Floats, mesh: Mesh, resamples: int, *, seed: int
+    sketch: Sketch, center: Floats, points: Floats, bandwidth: float, resamples: int, *, seed: int
 ) -> ResampledCurves:
     """Regressions that a calibrated model with these predictions would show, around f̂ = `center`."""
-    coarse = coarse_sketch(sketch, mesh.bandwidth)
-    weights = coarse.weights.sum(axis=1, keepdims=True)
-    density = _smoothed(coarse, weights, mesh)[0]
-
-    def ratio(events: Floats) -> Floats:
-        return _ratio(_smoothed(coarse, events, mesh)[..., 0, :], density)
-
-    own = ratio(weights * cell_predictions(coarse)[:, None])
+    coarse = coarse_sketch(sketch, bandwidth)
+    smooth = KernelMatrix(coarse, points, bandwidth, labels=1)
+    weights = coarse.weights.sum(axis=1)[None, :, None]
+    density = smooth(weights)[:, 0]
+    own = _ratio(smooth(weights * cell_predictions(coarse)[:, None])[:, 0], density)
     drawn = consistency_events(coarse, resamples, seed=seed)
-    curves = _filled(drawn, resamples, mesh, ratio)
-    curves += center - own
-    return ResampledCurves(center, curves)
-
-
-def _smoothed(sketch: Sketch, weights: Floats, mesh: Mesh) -> Floats:
-    return smoothed_weights(sketch, weights, mesh.bandwidth, mesh.steps)[..., mesh.kept]
-
-
-def _filled(
-    blocks: Iterable[Floats], resamples: int, mesh: Mesh, curves_of: Callable[[Floats], Floats]
-) -> Floats:
-    """A row of curves for each resample, a few at a time: the mesh may be far longer than its part."""
-    curves = np.empty((resamples, mesh.last - mesh.first + 1))
-    at_once = max(1, _POINTS_AT_ONCE // mesh.steps)
-    first = 0
-    for block in blocks:
-        for start in range(0, len(block), at_once):
-            part = block[start : start + at_once]
-            curves[first : first + len(part)] = curves_of(part)
-            first += len(part)
-    return curves
+    curves = np.concatenate([_ratio(smooth(block)[:, 0], density) for block in drawn])
+    return ResampledCurves(center, curves + (center - own))
 
 
 def _regression(by_label: Floats) -> Floats:
@@ -143,7 +132,7 @@ def _regression(by_label: Floats) -> Floats:
 
 
 def _ratio(numerator: Floats, density: Floats) -> Floats:
-    known = density > _NEGLIGIBLE * np.maximum(density.max(axis=-1, keepdims=True), 0.0)
+    known = density > _NEGLIGIBLE * density.max(axis=-1, keepdims=True, initial=0.0)
     empty = np.full_like(numerator, np.nan)
     ratio: Floats = np.divide(numerator, density, out=empty, where=known)
     return ratio

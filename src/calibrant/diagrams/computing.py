@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.diagrams.bands import Bounds, resampled_calibrated, resampled_regression
+from calibrant.diagrams.bands import (
+    Bounds,
+    resampled_calibrated,
+    resampled_regression,
+    spread_out,
+)
 from calibrant.diagrams.curve import (
     Mesh,
     absolute_integral,
@@ -22,15 +27,18 @@ from calibrant.diagrams.part import part_of
 from calibrant.diagrams.values import distinct_values, raw_sample
 from calibrant.errors import InputError
 from calibrant.inference.interval import Interval, interval, require_confidence
+from calibrant.inputs.seeds import require_seed
 from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
 from calibrant.sketch.table import Sketch
 from calibrant.smoothing.curves import SmoothCurves
 
-__all__ = ["computed"]
+__all__ = ["computed", "drawn_bandwidth"]
 
 # The curve is shown where so many rows lie within a bandwidth (a tenth of all, when there are few).
 _LEAST_ROWS = 5
 _TICKS = 200
+# Of a long grid, less than this is not told apart (`mesh_of` asks for more of the part that is drawn).
+_NARROWEST = 2e-5
 
 
 def computed(
@@ -54,10 +62,9 @@ def computed(
     bandwidth, confidence, resamples, curves, seed
         As in `reliability_diagram`.
     """
-    _require_settings(confidence, resamples, curves)
+    _require_settings(confidence, resamples, curves, seed)
     result = smooth_ece_result(sketch, bandwidth=bandwidth) if found is None else found
-    part = part_of(sketch, result.bandwidth)
-    mesh = mesh_of(part, result.bandwidth)
+    part, mesh = _laid_out(sketch, result.bandwidth)
     fine = fine_curves(part, mesh)
     seen = sampled(fine, mesh)
     rows = rows_nearby(part, seen.position, mesh.bandwidth / part.scale.length)
@@ -91,6 +98,18 @@ def computed(
     }
 
 
+def drawn_bandwidth(sketch: Sketch, bandwidth: float) -> float:
+    """The bandwidth at which a picture is drawn when this one is asked for: no narrower than it shows."""
+    return _laid_out(sketch, bandwidth)[1].bandwidth
+
+
+def _laid_out(sketch: Sketch, bandwidth: float) -> tuple[Sketch, Mesh]:
+    """The part of the grid that is drawn, and the points at which it is."""
+    visible = max(bandwidth, _NARROWEST * sketch.scale.length)
+    part = part_of(sketch, visible)
+    return part, mesh_of(part, visible)
+
+
 def _interval(
     sketch: Sketch, part: Sketch, result: SmoothECE, confidence: float, seed: int
 ) -> Interval:
@@ -118,20 +137,24 @@ def _bands(
             "consistency": nothing,
             "resampled": kept,
         }
-    center = np.where(shown, seen.regression, np.nan)
-    reference = np.where(shown, seen.smoothed_predictions, np.nan)
-    drawn = resampled_regression(sketch, center, mesh, resamples, seed=seed)
-    calibrated = resampled_calibrated(sketch, reference, mesh, resamples, seed=seed)
+    points, bandwidth = seen.position[shown], mesh.bandwidth
+    drawn = resampled_regression(
+        sketch, seen.regression[shown], points, bandwidth, resamples, seed=seed
+    )
+    calibrated = resampled_calibrated(
+        sketch, seen.smoothed_predictions[shown], points, bandwidth, resamples, seed=seed
+    )
     return {
-        "band": drawn.pointwise(confidence),
-        "simultaneous": drawn.simultaneous(confidence),
-        "consistency": calibrated.pointwise(confidence),
-        "resampled": np.clip(drawn.curves[:curves], 0.0, 1.0),
+        "band": drawn.pointwise(confidence).at(shown),
+        "simultaneous": drawn.simultaneous(confidence).at(shown),
+        "consistency": calibrated.pointwise(confidence).at(shown),
+        "resampled": spread_out(np.clip(drawn.curves[:curves], 0.0, 1.0), shown),
     }
 
 
-def _require_settings(confidence: float, resamples: int, curves: int) -> None:
+def _require_settings(confidence: float, resamples: int, curves: int, seed: int) -> None:
     require_confidence(confidence)
+    require_seed(seed)
     require_count("resamples", resamples)
     require_count("curves", curves)
     if curves > resamples:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.diagrams.bands import Bounds
-from calibrant.diagrams.computing import computed
+from calibrant.diagrams.computing import computed, drawn_bandwidth
 from calibrant.diagrams.curve import (
     Region,
 )
@@ -18,9 +18,10 @@ from calibrant.diagrams.drawable import Diagram, plain
 from calibrant.diagrams.smooth_panel import Truth, smooth_panel
 from calibrant.diagrams.values import DistinctValues, RawSample
 from calibrant.drawing.marks import Panel
+from calibrant.errors import InputError
 from calibrant.inference.interval import Interval
 from calibrant.inputs.pairs import InputOptions
-from calibrant.inputs.scales import Scale
+from calibrant.inputs.scales import Scale, as_scale
 from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
 from calibrant.sketch.table import DEFAULT_NODES, Sketch, as_sketch
 
@@ -254,9 +255,11 @@ class ReliabilityDiagram(Diagram):
     def around(self) -> list[ReliabilityDiagram]:
         """The diagram among those at smaller and larger bandwidths, for the slider of a chart."""
         fewer = min(self.resamples, 200)
+        wanted = (self.bandwidth * 2.0 ** (power / 2) for power in _SLIDER)
+        drawn = [drawn_bandwidth(self.sketch, bandwidth) for bandwidth in wanted]
         return [
-            self if power == 0 else self.at(self.bandwidth * 2.0 ** (power / 2), resamples=fewer)
-            for power in _SLIDER
+            self if bandwidth == self.bandwidth else self.at(bandwidth, resamples=fewer)
+            for bandwidth in drawn
         ]
 
     def chart(self, *, slider: bool = True, **options: Any) -> Any:
@@ -338,6 +341,7 @@ def reliability_diagram(
     """
     found: SmoothECE | None = None
     if scale is not None and not isinstance(y_true, Sketch):
+        _require_grid(scale)
         # From arrays a scale may take the base rate, and the number does not depend on a grid.
         found = smooth_ece_result(y_true, y_prob, bandwidth=bandwidth, scale=scale, **options)
         scale = found.scale if isinstance(scale, str) else scale
@@ -353,3 +357,11 @@ def reliability_diagram(
         seed=seed,
     )
     return ReliabilityDiagram(**fields)
+
+
+def _require_grid(scale: str | Scale) -> None:
+    if scale != "relative" and not as_scale(scale).has_grid:
+        raise InputError(
+            f"the scale {as_scale(scale).name!r} is too steep to be drawn: it puts predictions near 0 "
+            "and 1 too far away. `smooth_ece` has the number; draw it on the probability or logit scale."
+        )

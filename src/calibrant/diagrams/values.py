@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inference.resampling import cell_predictions
+from calibrant.inputs.seeds import generator
 from calibrant.sketch.columns import FRACTION_BITS
 from calibrant.sketch.table import Sketch
 
@@ -91,7 +92,7 @@ class RawSample:
 
 def raw_sample(sketch: Sketch, size: int, *, seed: int) -> RawSample:
     """At most `size` rows of the sketch; all of them when there are no more."""
-    rng = np.random.default_rng([seed, 3])
+    rng = generator(seed, 3)
     few = sketch.n <= size
     rows = np.arange(sketch.n) if few else rng.choice(sketch.n, size, replace=False, shuffle=False)
     ends = np.cumsum(sketch.counts.ravel())

@@ -34,6 +34,7 @@ from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.scores import brier_score, log_loss
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
 from calibrant.inputs.scales import PROBABILITY, Scale
+from calibrant.inputs.seeds import require_seed
 from calibrant.measures.smooth_ece import smooth_ece_result
 from calibrant.sketch.groups import Sketches
 from calibrant.sketch.table import Sketch, as_sketch
@@ -140,6 +141,7 @@ def assessment_of(
     """The assessment of a sketch; with clusters, as dependent as they make it."""
     if sketch.n < 2:
         raise TooFewRows(f"an assessment needs at least two rows; there is {sketch.n}.")
+    require_seed(seed)
     found = smooth_ece_result(sketch)
     value = max(found.value, SMALLEST_BANDWIDTH * sketch.scale.length)
     grid = ResidualGrid.of(sketch, value)

@@ -15,6 +15,7 @@ from calibrant.inference.resampling import (
     coarse_sketch,
     smoothed_weights,
 )
+from calibrant.inputs.seeds import require_seed
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.sketch.table import Sketch
 
@@ -81,6 +82,7 @@ def difference_band(
     True
     """
     require_confidence(confidence)
+    require_seed(seed)
     if first.scale != second.scale:
         raise InputError(
             f"both groups must be on one scale; these are on {first.scale.name!r} and "

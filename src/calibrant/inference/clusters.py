@@ -21,6 +21,7 @@ from calibrant.inference.noise_floor import NoiseFloor
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inputs.columns import as_column, is_missing
 from calibrant.inputs.pairs import Pairs
+from calibrant.inputs.seeds import generator
 from calibrant.sketch.table import Sketch
 
 __all__ = [
@@ -139,7 +140,7 @@ class ClusterResiduals:
         Were the predictions calibrated, the mean of a cluster's residual function would be 0, and a
         sum with random signs would have the variance of the sum.
         """
-        rng = np.random.default_rng([seed, 5])
+        rng = generator(seed, 5)
         for start in range(0, resamples, DRAWS_AT_ONCE):
             size = (min(DRAWS_AT_ONCE, resamples - start), len(self.residuals))
             yield (2.0 * rng.integers(0, 2, size) - 1.0) @ self.residuals
@@ -165,7 +166,7 @@ def random_blocks(codes: Integers, clusters: int, *, seed: int) -> tuple[Integer
     """At most MOST_BLOCKS sets of whole clusters, of nearly equal numbers, drawn at random."""
     if clusters <= MOST_BLOCKS:
         return codes, clusters
-    order = np.random.default_rng([seed, 6]).permutation(clusters)
+    order = generator(seed, 6).permutation(clusters)
     return order[codes] % MOST_BLOCKS, MOST_BLOCKS
 
 
@@ -173,7 +174,9 @@ def rows_on_nodes(
     grid: ResidualGrid, p: Floats, values: Floats, block: Integers, blocks: int
 ) -> Floats:
     """Sums of the rows' values on the nodes of the grid, apart by block: [blocks, cells + 1]."""
-    place = grid.sketch.scale.locate(p) * grid.sketch.nodes - grid.first
+    place = grid.sketch.scale.locate(p) * grid.sketch.nodes
+    cell = place.astype(np.int64)
+    place = place - cell + grid.places(cell)
     node = np.minimum(place.astype(np.int64), grid.cells - 1)
     right = place - node
     at = block * (grid.cells + 1) + node

@@ -27,6 +27,7 @@ from calibrant.inference.interval import normal_quantile, require_confidence, ro
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
 from calibrant.inputs.scales import PROBABILITY, Scale
+from calibrant.inputs.seeds import generator
 from calibrant.sketch.table import Sketch, as_sketch
 
 __all__ = ["Comparison", "Difference", "compare"]
@@ -219,9 +220,7 @@ def compare(
     models, codes = _read(y_true, y_probs, cluster, options)
     n = next(iter(models.values())).n
     block, blocks = random_blocks(*(codes or (np.arange(n), n)), seed=seed)
-    counts = np.random.default_rng([seed, 7]).multinomial(
-        blocks, np.full(blocks, 1.0 / blocks), size=RESAMPLES
-    )
+    counts = generator(seed, 7).multinomial(blocks, np.full(blocks, 1.0 / blocks), size=RESAMPLES)
     found, drawn = {}, {}
     for name, pairs in models.items():
         sketch = Sketch.from_pairs(pairs, scale=PROBABILITY if scale is None else scale)

@@ -118,9 +118,7 @@ def _regions(grid: ResidualGrid, value: float) -> tuple[Region, ...]:
     )
     edges = np.flatnonzero(np.diff(np.sign(residual))) + 1
     ends = [0, *edges.tolist(), residual.size]
-    place = grid.sketch.scale.prediction(
-        (grid.first + np.arange(residual.size)) / grid.sketch.nodes
-    )
+    place = grid.sketch.scale.prediction(grid.positions)
     whole = float(np.abs(residual).sum())
     found = []
     for start, stop in pairwise(ends):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inference.residuals import ResidualGrid
+from calibrant.inputs.seeds import generator
 from calibrant.sketch.table import Sketch
 
 __all__ = ["calibration_p_value", "honest_lower_bound", "resampled_p_value"]
@@ -60,7 +61,7 @@ def resampled_p_value(
 
     Ties, up to rounding, are put in a random order.
     """
-    rng = np.random.default_rng([seed, 3])
+    rng = generator(seed, 3)
     slack = 1e-9 * abs(observed)
     beyond, drawn = 0, 0
     for block in blocks:
@@ -119,7 +120,7 @@ def honest_lower_bound(
 
 def _split_rows(counts: NDArray[np.int64], seed: int) -> list[NDArray[np.int64]]:
     """Rows of each (cell, label) dealt at random into folds of nearly equal size."""
-    rng = np.random.default_rng([seed, 4])
+    rng = generator(seed, 4)
     left, folds = counts.ravel().copy(), []
     rows = int(left.sum())
     for remaining in range(FOLDS, 1, -1):

@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 
 _VALUES_PER_BANDWIDTH = 5.0
 _EXPECTED_EVENTS = 10.0
+# On a logit scale predictions of 0 and 1 are kept as 1e-13 from them.
+_NO_EVENT = 1e-6
 _DRAWS = 100
 _MOST_STEPS = 50
 
@@ -75,10 +77,10 @@ def noise_floor(sketch: Sketch, *, seed: int = 0) -> NoiseFloor:
     share = weight / weight.sum()
     variance = np.divide(share**2 * f * (1 - f), rows, out=np.zeros_like(f), where=rows > 0)
     variance = np.maximum(variance, 0.0)
-    if not variance.any():  # every prediction is 0 or 1: a calibrated one is never wrong
+    expected = float(rows @ np.minimum(f, 1.0 - f))
+    if not variance.any() or expected < _NO_EVENT:  # predictions of 0 and 1 that are never wrong
         return NoiseFloor(0.0, "closed form")
     closed, values = _closed_form(sketch, variance)
-    expected = float(rows @ np.minimum(f, 1.0 - f))
     if values >= _VALUES_PER_BANDWIDTH and expected >= _EXPECTED_EVENTS:
         return NoiseFloor(closed, "closed form")
     grid = ResidualGrid.of(sketch, 0.5 * closed)

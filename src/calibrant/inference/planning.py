@@ -13,6 +13,7 @@ from calibrant.inference.interval import bounds, normal_quantile, require_confid
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.residuals import ResidualGrid
+from calibrant.inputs.seeds import generator
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.sketch.table import Sketch
 
@@ -145,7 +146,7 @@ def detectable_error(
 
 def _share_within(like: Sketch, n: int, margin: float, confidence: float, seed: int) -> float:
     """How often the interval of a calibrated sample of n rows ends within the margin."""
-    rng = np.random.default_rng([seed, 8, n])
+    rng = generator(seed, 8, n)
     p = np.clip(cell_predictions(like), 0.0, 1.0)
     share = like.weights.sum(axis=1) / like.total_weight
     within = 0

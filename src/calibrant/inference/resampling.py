@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.inputs.seeds import generator
 from calibrant.sketch.columns import FRACTION_BITS
 from calibrant.sketch.table import Sketch
 from calibrant.smoothing.curves import smoothed_series
@@ -58,7 +59,7 @@ def bootstrap_weights(sketch: Sketch, resamples: int, *, seed: int) -> Iterator[
     >>> float(np.concatenate(blocks).mean(axis=0)[1, 1].round(1))
     2.0
     """
-    rng = np.random.default_rng([seed, 1])
+    rng = generator(seed, 1)
     weights, squared = sketch.weights, sketch.squared_weights
     unit = np.divide(squared, weights, out=np.ones_like(weights), where=weights > 0)
     expected = weights / unit
@@ -80,7 +81,7 @@ def consistency_events(
     >>> float(np.concatenate(list(consistency_events(sketch, 4000, seed=0))).mean().round(1))
     1.0
     """
-    rng = np.random.default_rng([seed, 2])
+    rng = generator(seed, 2)
     weights = sketch.weights.sum(axis=1)
     trials = np.maximum(np.rint(effective_rows(sketch)), 1.0)
     unit = weights / trials

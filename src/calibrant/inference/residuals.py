@@ -7,7 +7,7 @@ resample is another such function, so a test or a noise floor is one batch of co
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -26,6 +26,7 @@ from calibrant.smoothing.spectrum import DECAY, cosine_coefficients, cosine_seri
 __all__ = ["ResidualGrid"]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 _MESH_PER_BANDWIDTH = 5
 _MARGIN = 8.0
@@ -41,6 +42,8 @@ class ResidualGrid:
 
     Where all predictions are small, say, the rest of [0, 1] need not be transformed: at eight
     bandwidths from the nearest row the kernel has vanished, and reflecting there changes nothing.
+    Nor does the middle of a gap that is many bandwidths wide: predictions of 0 and 1 alone, or at
+    both ends of a logit scale, take a grid as short as their bandwidth is narrow.
 
     Attributes
     ----------
@@ -52,12 +55,16 @@ class ResidualGrid:
         Number of cells of this part, a power of two.
     length : float
         What they cover, in units of the scale.
+    beyond, skipped : int64[k]
+        From each of these cells of the sketch's grid on, so many cells before them are left out.
     """
 
     sketch: Sketch
     first: int
     cells: int
     length: float
+    beyond: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    skipped: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     @classmethod
     def of(cls, sketch: Sketch, bandwidth: float) -> ResidualGrid:
@@ -66,10 +73,29 @@ class ResidualGrid:
         margin = int(np.ceil(_MARGIN * bandwidth / sketch.scale.length * coarse.nodes))
         low = max(0, int(coarse.cells[0]) - margin)
         high = min(coarse.nodes, int(coarse.cells[-1]) + 1 + margin)
-        cells = 1 << max(6, int(np.ceil(np.log2(max(high - low, 1)))))
-        cells = min(cells, coarse.nodes)
-        first = min(low, coarse.nodes - cells)
-        return cls(coarse, first, cells, sketch.scale.length * cells / coarse.nodes)
+        cells = min(_power_of_two(high - low), coarse.nodes)
+        beyond, skipped = _cuts(coarse.cells, high - low, margin)
+        if beyond.size:
+            cells = high - low - int(skipped[-1])
+        first = low if beyond.size else min(low, coarse.nodes - cells)
+        length = sketch.scale.length * cells / coarse.nodes
+        return cls(coarse, first, cells, length, beyond, skipped)
+
+    def places(self, cells: Integers) -> Integers:
+        """Where cells of the sketch's grid lie in this one."""
+        if not self.beyond.size:
+            return cells - self.first
+        stretch = np.searchsorted(self.beyond, cells, side="right")
+        return np.asarray(cells - self.first - np.append(0, self.skipped)[stretch])
+
+    @property
+    def positions(self) -> Floats:
+        """Where the nodes lie on the scale's grid, from 0 to 1."""
+        node = self.first + np.arange(self.cells + 1)
+        if self.beyond.size:
+            starts = self.beyond - self.skipped
+            node = node + np.append(0, self.skipped)[np.searchsorted(starts, node, side="right")]
+        return np.asarray(node / self.sketch.nodes)
 
     @cached_property
     def predictions(self) -> Floats:
@@ -87,7 +113,7 @@ class ResidualGrid:
     def on_nodes(self, per_cell: Floats) -> Floats:
         """Sums per non-empty cell [..., m] split over the two nodes next to the cell's rows."""
         nodes = np.zeros((*per_cell.shape[:-1], self.cells + 2))
-        at = self.sketch.cells - self.first
+        at = self.places(self.sketch.cells)
         right = per_cell * self.right_share
         if at[-1] - at[0] + 1 == at.size:  # no gap: slices are many times faster than indices
             nodes[..., at[0] : at[-1] + 1] = per_cell - right
@@ -99,7 +125,7 @@ class ResidualGrid:
 
     def at_cells(self, on_nodes: Floats) -> Floats:
         """A function on the nodes, read at the mean position of the rows of each non-empty cell."""
-        at = self.sketch.cells - self.first
+        at = self.places(self.sketch.cells)
         after = np.minimum(at + 1, self.cells)
         between: Floats = (
             on_nodes[..., at] * (1.0 - self.right_share) + on_nodes[..., after] * self.right_share
@@ -183,6 +209,29 @@ class ResidualGrid:
         wide, narrow = 1.05 * bandwidth, 0.95 * bandwidth
         fall = self.errors(self.observed, narrow) - self.errors(self.observed, wide)
         return max(float(fall) / (wide - narrow), 0.0)
+
+
+def _power_of_two(cells: int) -> int:
+    return 1 << max(6, int(np.ceil(np.log2(max(cells, 1)))))
+
+
+def _cuts(cells: Integers, span: int, margin: int) -> tuple[Integers, Integers]:
+    """Cells after each gap that is shortened, and how many are left out before them.
+
+    So many are, in all, that a power of two is left of the span: none, where that is not less than
+    without. The wider bandwidths that are asked of a grid find room for four times the margin.
+    """
+    nothing = np.empty(0, dtype=np.int64)
+    gaps = np.diff(cells)
+    at = np.flatnonzero(gaps > 4 * margin + 1)
+    room = gaps[at] - (4 * margin + 1)
+    left = _power_of_two(span - int(room.sum()))
+    if left >= span:
+        return nothing, nothing
+    excess = left - (span - int(room.sum()))  # given back to the first gaps
+    room = room - np.clip(excess - (np.cumsum(room) - room), 0, room)
+    at, room = at[room > 0], room[room > 0]
+    return cells[at + 1] - margin, np.cumsum(room)
 
 
 def _steepness(

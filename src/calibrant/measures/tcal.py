@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.inputs.pairs import InputOptions
+from calibrant.inputs.seeds import generator
 from calibrant.measures.record import Bounded, Record
 from calibrant.sketch.atoms import Atoms, as_atoms
 
@@ -97,7 +98,7 @@ def t_cal(
     tried = [int(bins)] if bins is not None else [1 << k for k in range(1, most.bit_length())]
     grouped = _grouped(atoms)
     rows = grouped.mass.sum(axis=1).astype(np.int64)
-    drawn = np.random.default_rng(seed).binomial(rows, grouped.p, size=(draws, rows.size))
+    drawn = generator(seed).binomial(rows, grouped.p, size=(draws, rows.size))
     values = np.stack(
         [
             np.append(_statistic(atoms, atoms.mass[None, :, 1], m), _statistic(grouped, drawn, m))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.inputs.pairs import Pairs, as_pairs
+from calibrant.inputs.seeds import generator
 from calibrant.measures.record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.interface import FitOptions, Recalibrator
@@ -139,7 +140,7 @@ def choose_recalibrator(
         raise InputError(f"`folds` must lie between 2 and the number of rows; got {folds!r}.")
     p, y = pairs.p, pairs.y
     weight = np.ones(p.size) if pairs.weight is None else pairs.weight
-    fold = np.random.default_rng(seed).permutation(p.size) % folds
+    fold = generator(seed).permutation(p.size) % folds
     found: dict[str, Floats] = {}
     for name, candidate in maps.items():
         found[name] = predicted = np.empty_like(p)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from calibrant.errors import CalibrationError
 from calibrant.inference.hypothesis import calibration_p_value
 from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
+from calibrant.inputs.seeds import generator
 from calibrant.measures.smooth_ece import smooth_ece_result
 from calibrant.recalibration.interface import Recalibrator, State, Training
 from calibrant.recalibration.smooth import SMALLEST_BANDWIDTH, regression_on_knots
@@ -104,7 +105,7 @@ class RandomizedRecalibrator(Recalibrator):
     def _apply(self, p: Floats, state: State) -> Floats:
         scale = self.scale if isinstance(self.scale, Scale) else as_scale(state["scale"])
         values = state["values"]
-        noise = np.random.default_rng(self.seed).standard_normal(p.size)
+        noise = generator(self.seed).standard_normal(p.size)
         position = scale.locate(p) + noise * (state["bandwidth"] / scale.length)
         if scale.reflected:
             position = 1.0 - np.abs(1.0 - np.mod(position, 2.0))

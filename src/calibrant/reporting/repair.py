@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.inference.scores import brier_score, log_loss
+from calibrant.inputs.seeds import generator
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.smooth import SmoothRecalibrator
 from calibrant.sketch.atoms import Atoms
@@ -73,7 +74,7 @@ def halves(sketch: Sketch, *, seed: int) -> tuple[Sketch, Sketch]:
     Rows of one cell and outcome are alike, so that dealing them is a binomial draw of their number;
     their offsets are shared out in proportion, which moves no row out of its cell.
     """
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     cells = np.repeat(sketch.cells, 2)
     labels = np.tile(np.array([0, 1]), sketch.cells.size)
     counts, offsets = sketch.counts.ravel(), sketch.offsets.ravel()
