@@ -59,7 +59,7 @@ def test_it_says_which_columns_it_chose(calibrant, parquet) -> None:
             "which column of x.csv holds the predictions? No name says so: 'a', 'b'. .*--prob NAME",
         ),
         ("p,score,y", "Several could hold them: 'p', 'score'"),
-        ("p,b", "holds the outcomes? No name says so: 'p', 'b'. .*--label NAME"),
+        ("p,b", "holds the outcomes? No name says so: 'b'. .*--label NAME"),
     ],
 )
 def test_columns_that_are_not_obvious_are_listed(calibrant, tmp_path, header, message) -> None:
@@ -121,6 +121,51 @@ def test_options_that_read_values(calibrant, tmp_path) -> None:
     sketch = scanned(calibrant, path, "--on-invalid", "drop")
     assert dict(sketch.dropped) == {"missing prediction": 1, "prediction out of range": 1}
     assert "2 rows dropped" in calibrant("scan", path, "-o", "-", "--on-invalid", "drop").err
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "odd"),
+    [("x.csv", "{},{}\n", "{},{}\n"), ("x.jsonl", '{{"p":{},"y":{}}}\n', '{{"p":"{}","y":{}}}\n')],
+)
+@pytest.mark.parametrize("more", [(), ("--labels", "soft")])
+def test_text_among_numbers(calibrant, tmp_path, name, good, odd, more) -> None:
+    path = tmp_path / name
+    head = "p,y\n" if name == "x.csv" else ""
+    rows = [(0.2, 0), (0.9, 1), (0.4, 1), (0.3, 0)]
+    path.write_text(head + "".join(good.format(*row) for row in rows) + odd.format("85%", 1))
+    done = calibrant("assess", path, *more)
+    assert (done.code, "85%" in done.err, "`--percent`" in done.err) == (2, True, True), done.err
+    if name == "x.jsonl" and not more:
+        assert "`--log jsonl`" in done.err
+    done = calibrant("assess", path, *more, "--on-invalid", "drop", "--json")
+    found = json.loads(done.out)["results"][0]
+    assert (found["n"], found["dropped"]) == (4, {"prediction out of range": 1})
+
+
+def test_percentages_with_and_without_their_signs(calibrant, tmp_path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("p,y,g\n20%,0,a\n85 %,1,b\n30,0,\n")
+    found = scanned(calibrant, path, "--percent", "--by", "g")
+    assert {name: round(sketch.cells[0] / sketch.nodes, 3) for name, sketch in found.items()} == {
+        "a": 0.2,
+        "b": 0.85,
+        None: 0.3,
+    }
+    path.write_text("p,y\n0.2,0\n0.85,1\n")
+    for more in ((), ("--labels", "soft")):
+        assert "leave out `--percent`" in calibrant("assess", path, "--percent", *more).err
+
+
+def test_options_that_would_do_nothing_are_refused(calibrant, parquet, tmp_path) -> None:
+    def refused(*words, said: str) -> None:
+        done = calibrant(*words)
+        assert (done.code, said in done.err) == (2, True), done.err
+
+    refused("assess", parquet, "--filter", "x", said="`--filter`")
+    refused("assess", parquet, "--prob", "p", "--label", "p", said="both `--prob` and `--label`")
+    refused("assess", parquet, "--label", "y", "--by", "y", said="both `--label` and `--by`")
+    refused("assess", parquet, "--prob", "p", "--prob", "p", said="twice after `--prob`")
+    refused("assess", parquet, "--json", "--details", said="`--details`")
 
 
 def test_a_label_that_does_not_occur(calibrant, tmp_path) -> None:

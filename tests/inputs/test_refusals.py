@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant import InputError, Sketch, smooth_ece, smooth_ece_result
-from calibrant.inputs.pairs import as_pairs
+from calibrant.inputs.pairs import FormWarning, as_pairs
 
 Y = [0, 1, 0, 1, 1, 0, 1, 0, 1, 1]
 P = [0.1, 0.8, 0.3, 0.6, 0.9, 0.2, 0.7, 0.4, 0.5, 0.95]
@@ -299,3 +299,21 @@ def test_pairs_with_weights_do_not_lose_them_by_unpacking():
     assert smooth_ece(y, p) == smooth_ece(Y, P)
     with pytest.raises(InputError, match="lose the weights"):
         list(as_pairs(Y, P, sample_weight=P))
+
+
+def test_text_among_numbers_can_be_dropped():
+    mixed = [*P, "85%"]
+    with pytest.raises(InputError, match=r"row 10 has '85%'\. Take off the per cent signs"):
+        smooth_ece([*Y, 1], mixed)
+    found = smooth_ece_result([*Y, 1], mixed, on_invalid="drop")
+    assert (found.value, found.dropped) == (smooth_ece(Y, P), {"prediction out of range": 1})
+    with pytest.raises(InputError, match="must hold numbers"):
+        smooth_ece([0, 1], ["high", "low"], on_invalid="drop")
+
+
+def test_percentages_that_look_like_fractions_are_warned_of():
+    with pytest.warns(FormWarning, match="leave out `percent=True`"):
+        smooth_ece(Y, P, percent=True)
+    assert smooth_ece(Y, 100 * np.array(P), percent=True) == pytest.approx(
+        smooth_ece(Y, P), abs=1e-12
+    )

@@ -151,7 +151,7 @@ def test_a_missing_file_and_an_unknown_ending(tmp_path):
     (tmp_path / "a.xlsx").write_text("")
     with pytest.raises(cal.InputError, match=r"must say its format.*a\.xlsx"):
         scan(tmp_path / "a.xlsx")
-    with pytest.raises(cal.InputError, match="must find rows"):
+    with pytest.raises(cal.InputError, match="must be rows to read"):
         scan([])
 
 
@@ -200,7 +200,7 @@ def test_an_unreadable_row_of_a_csv_is_named_by_file_and_line(tmp_path, small_jo
     [
         ('{"p": 0.5', "must hold a JSON object"),
         ("[1, 2]", "must hold a JSON object; it has list"),
-        ('{"p": "high", "y": 1}', "column 'p' must hold float64; it has 'high'"),
+        ('{"p": "high", "y": 1}', "column 'p' must hold numbers; it has 'high'"),
     ],
 )
 def test_an_unreadable_line_of_jsonl_is_named_by_file_and_line(tmp_path, small_jobs, line, message):
@@ -213,10 +213,10 @@ def test_an_unreadable_line_of_jsonl_is_named_by_file_and_line(tmp_path, small_j
 
 def test_an_empty_result_is_an_error(tmp_path):
     pq.write_table(table(0), tmp_path / "a.parquet")
-    with pytest.raises(cal.InputError, match="must find rows; the source has none"):
+    with pytest.raises(cal.InputError, match="must be rows to read; the source has none"):
         scan(tmp_path / "a.parquet")
     (tmp_path / "a.csv").write_text("p,y\n,1\n,0\n")
-    with pytest.raises(cal.InputError, match="all 2 rows were dropped"):
+    with pytest.raises(cal.InputError, match="all 2 were dropped"):
         scan(tmp_path / "a.csv", on_invalid="drop")
     (tmp_path / "b.csv").write_text("")
     with pytest.raises(cal.InputError, match=r"b\.csv must not be empty"):

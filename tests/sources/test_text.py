@@ -6,8 +6,12 @@ import csv
 import gzip
 import io
 import json
+import math
 import re
 
+import pyarrow
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -176,3 +180,32 @@ def test_groups_of_several_kinds_are_refused(tmp_path, small_blocks, nulls, late
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(cal.InputError, match=rf"'g'.*({message})"):
         scan(path, by="g")
+
+
+@pytest.mark.parametrize(
+    ("options", "read"),
+    [
+        ({"percent": True}, lambda p: 100 * p),
+        ({"from_logits": True}, lambda p: math.log(p / (1 - p))),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_other_forms_are_converted_as_they_are_read(tmp_path, small_blocks, options, read, ending):
+    p = [k / 50 + 0.01 for k in range(50)]
+    table = pyarrow.table({"y": [k % 2 for k in range(50)], "p": [read(value) for value in p]})
+    path = tmp_path / f"x.{ending}"
+    (pyarrow.csv.write_csv if ending == "csv" else pyarrow.parquet.write_table)(table, path)
+    found = scan(path, **options)
+    assert found == cal.Sketch.from_arrays(table["y"].to_numpy(), table["p"].to_numpy(), **options)
+    with pytest.raises(cal.InputError, match="expression"):
+        scan(table, **options)
+
+
+@pytest.mark.parametrize("form", [{}, {"percent": True}, {"from_logits": True}])
+def test_text_is_out_of_range_where_rows_may_be_dropped(tmp_path, small_blocks, form):
+    path = tmp_path / "x.csv"
+    path.write_text("p,y,w\n2,1,1\nhigh,0,1\n0.3,perhaps,1\n0.3,0,heavy\n0.3,,1\n0.4,0,1\n")
+    found = scan(path, sample_weight="w", on_invalid="drop", **form)
+    valid = 1 if not form else 2
+    assert (found.n, sum(found.dropped.values())) == (valid, 6 - valid)
+    assert found.dropped["invalid weight"] == found.dropped["missing label"] == 1

@@ -24,7 +24,7 @@ def given_answers(
     """The parts of such logs; answers to one question are a cluster."""
     if reading.prob is not None and len(reading.prob) > 1:
         raise InputError("a log has one probability for each answer; give `--prob` once.")
-    if reading.converts and reading.labels != "soft":
+    if reading.has_form or (reading.converts and reading.labels != "soft"):
         raise InputError(
             "a log says itself how its values are written; leave out `--percent`, `--from-logits`, "
             "`--pos-label` and `--multiclass`."
@@ -38,6 +38,7 @@ def given_answers(
                 correct=reading.label,
                 question=measuring.cluster,
                 filter=reading.filter,
+                on_invalid=reading.on_invalid,
             )
             for path in paths
         ]

@@ -135,7 +135,7 @@ def _obvious(
     seen = "several could hold them" if found else "no name says so"
     raise InputError(
         f"which column of {printable(where, 200)} holds the {what}? {seen.capitalize()}: "
-        f"{_listed(found or present)}. Name it with `{option} NAME`."
+        f"{_listed(found or free)}. Name it with `{option} NAME`."
     )
 
 

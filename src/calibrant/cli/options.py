@@ -85,15 +85,14 @@ class Reading:
     ] = None
 
     @property
+    def has_form(self) -> bool:
+        """Whether predictions are written in another form than probabilities."""
+        return self.from_logits or self.percent
+
+    @property
     def converts(self) -> bool:
         """Whether values must be converted row by row before they can be summed."""
-        return bool(
-            self.from_logits
-            or self.percent
-            or self.pos_label is not None
-            or self.labels == "soft"
-            or self.multiclass
-        )
+        return bool(self.pos_label is not None or self.labels == "soft" or self.multiclass)
 
 
 @dataclass(frozen=True)

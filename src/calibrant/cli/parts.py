@@ -155,6 +155,7 @@ def _from_rows(
     chosen = choose(present, where, reading, grouping, measuring)
     once = len(chosen.prob) == 1 and not grouping.per_file
     by_rows = reading.converts or chosen.cluster is not None
+    by_rows |= reading.has_form and measuring.scale != "probability"
     if checkpoint is not None and (by_rows or not once):
         raise InputError("`--checkpoint` goes with one plain pass over the files.")
     if by_rows:
@@ -168,7 +169,10 @@ def _from_rows(
     found: dict[Key, Sketch] = {}
     for prob in chosen.prob:
         for piece in [[file.path] for file in files] if grouping.per_file else [paths]:
-            with spoken({**chosen.spoken, "y_prob": prob}), _explained(files, chosen, prob):
+            with (
+                spoken({**chosen.spoken, "y_prob": prob}),
+                _explained(files, chosen, prob, reading),
+            ):
                 sketches = scan(
                     piece,
                     y_true=chosen.label,
@@ -176,6 +180,8 @@ def _from_rows(
                     sample_weight=chosen.weight,
                     by=list(chosen.by) or None,
                     scale=measuring.scale,
+                    from_logits=reading.from_logits,
+                    percent=reading.percent,
                     on_invalid=reading.on_invalid,
                     checkpoint=checkpoint,
                 )
@@ -195,13 +201,20 @@ def _query_parts(files: Sequence[DataFile], present: list[str], reading: Reading
 
 
 @contextmanager
-def _explained(files: Sequence[DataFile], chosen: Chosen, prob: str) -> Iterator[None]:
+def _explained(
+    files: Sequence[DataFile], chosen: Chosen, prob: str, reading: Reading
+) -> Iterator[None]:
     """Where a scan counts rows that break a rule, name the first of them, and its cure."""
     try:
         yield
     except InputError as error:
+        if "must hold numbers; it has" in str(error) and files[0].format == "jsonl":
+            raise InputError(
+                f"{error} Answers of a language model, with what it said of its confidence, are read "
+                "with `--log jsonl`."
+            ) from error
         counted = "rows break this" in str(error)
-        if not counted and f"column {chosen.label!r} of" not in str(error):
+        if not counted and f"column {chosen.label!r}" not in str(error):
             raise
         from calibrant.cli.rows import read_rows
         from calibrant.inputs.pairs import as_pairs
@@ -211,9 +224,13 @@ def _explained(files: Sequence[DataFile], chosen: Chosen, prob: str) -> Iterator
             rows = read_rows([file], [prob, chosen.label, *weight], numbers=[prob, *weight])
             sample_weight = rows[chosen.weight] if chosen.weight is not None else None
             try:
-                Sketch.from_pairs(
-                    as_pairs(rows[chosen.label], rows[prob], sample_weight=sample_weight)
-                )
+                as_pairs(
+                    rows[chosen.label],
+                    rows[prob],
+                    sample_weight=sample_weight,
+                    from_logits=reading.from_logits,
+                    percent=reading.percent,
+                ).require_valid()
             except InputError as first:
                 broken = str(error).partition("; ")[2].partition(". ")[0]
                 raise InputError(f"{first} In all, {broken}." if counted else str(first)) from first

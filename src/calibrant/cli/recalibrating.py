@@ -38,6 +38,11 @@ def run_fit(files: Sequence[str], reading: Reading, method: str, output: str) ->
 
     if not output.endswith(".json"):
         raise InputError(f"a map is written as .json; got {printable(output, 200)!r}.")
+    if reading.has_form:
+        raise InputError(
+            "a map is learned from probabilities, and applied to such: convert the column first, and "
+            "leave out `--from-logits` and `--percent`."
+        )
     found = given(files, reading, Grouping(), Measuring())
     if len(found.parts) != 1:
         raise InputError("a map is learned from one column of predictions; give `--prob` once.")
@@ -102,10 +107,5 @@ def _fit_arguments(part: Part) -> tuple[Any, ...]:
 
 
 def _fit_options(part: Part) -> dict[str, Any]:
-    if part.options.get("from_logits") or part.options.get("percent"):
-        raise InputError(
-            "a map is learned from probabilities, and applied to such: convert the column first, and "
-            "leave out `--from-logits` and `--percent`."
-        )
     names = ("sample_weight", "pos_label", "labels", "on_invalid")
     return {name: part.options[name] for name in names if name in part.options}

@@ -104,12 +104,50 @@ def _delimiter(file: DataFile) -> str:
 
 def _read(file: DataFile, names: list[str], numbers: set[str]) -> Mapping[str, NDArray[Any]]:
     stored = [name for name in names if name not in file.partitions]
-    table = _opened(file, stored, numbers)
-    rows = {name: as_array(table[name], name) for name in stored}
+    try:
+        table = _table(file, stored, numbers)
+        rows = {name: as_array(table[name], name) for name in stored}
+        count = table.num_rows
+    except (OSError, ValueError, KeyError) as error:
+        rows = _read_slowly(file, stored, numbers, error)
+        count = len(next(iter(rows.values())))
     for name in names:
         if name in file.partitions:
-            rows[name] = np.full(table.num_rows, file.partitions[name], dtype=object)
+            rows[name] = np.full(count, file.partitions[name], dtype=object)
     return rows
+
+
+def _read_slowly(
+    file: DataFile, names: list[str], numbers: set[str], error: Exception
+) -> dict[str, NDArray[Any]]:
+    """Columns in which text stands among numbers, read by Python; the text is left as it is."""
+    if file.format not in ("csv", "jsonl") or not numbers:
+        raise InputError(f"{file.path} cannot be read: {error}") from error
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    with file.stream() as stream:
+        text = io.TextIOWrapper(
+            io.BytesIO(stream.read()), "utf-8-sig", errors="replace", newline=""
+        )
+    rows = csv.DictReader(text, delimiter=_delimiter(file)) if file.format == "csv" else text
+    for row in rows:
+        if isinstance(row, str) and not row.strip():
+            continue
+        values = json.loads(row) if isinstance(row, str) else row
+        for name in names:
+            columns[name].append(_number_or_text(values.get(name)))
+    for name, values in columns.items():
+        if name not in numbers and any(isinstance(value, str) for value in values):
+            columns[name] = [None if value is None else str(value) for value in values]
+    return {name: as_array(values, name) for name, values in columns.items()}
+
+
+def _number_or_text(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            return float(value) if value.strip() else None
+        except ValueError:
+            return value
+    return value
 
 
 def _opened(file: DataFile, names: list[str], numbers: set[str]) -> Any:

@@ -37,6 +37,7 @@ def presented(*, debug: bool) -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _as_note
+            warnings.simplefilter("default", UserWarning)
             yield
     except (KeyboardInterrupt, Interrupted):
         _say("Interrupted; nothing was left half-written.", debug=debug)
@@ -54,7 +55,7 @@ def presented(*, debug: bool) -> Iterator[None]:
 
 
 def _as_note(message: Warning | str, *_: object, **__: object) -> None:
-    note(f"Note: {message}")
+    note(f"Note: {in_command_words(str(message), {})}")
 
 
 def _sentence(error: BaseException) -> str:

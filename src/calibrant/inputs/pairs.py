@@ -6,6 +6,7 @@ compiled loops check while they read; when one of them stops at a row, `Pairs.re
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,17 @@ from calibrant.inputs.columns import as_column, is_missing
 from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.refusals import is_swapped, refusal, show_value
 
-__all__ = ["REASONS", "InputOptions", "Pairs", "as_pairs", "refuse_text"]
+__all__ = [
+    "REASONS",
+    "Form",
+    "FormWarning",
+    "InputOptions",
+    "Pairs",
+    "as_form",
+    "as_pairs",
+    "refuse_text",
+    "warn_of_fractions",
+]
 
 Floats = NDArray[np.float64]
 Form = Literal["probability", "logit", "percent"]
@@ -40,6 +51,10 @@ LARGEST_WEIGHT = 1e100
 LEAST_TOTAL_WEIGHT = 1e-100
 """Between these, no sum of weights, of their squares or of weighted offsets leaves the floats."""
 _NATIVE_LABELS = ("bool", "uint8", "int32", "int64", "float32", "float64")
+
+
+class FormWarning(UserWarning):
+    """The predictions look as if they were written in another form than was said."""
 
 
 class InputOptions(TypedDict, total=False):
@@ -117,7 +132,7 @@ class Pairs:
     def p(self) -> Floats:
         """Predicted probabilities, checked."""
         self.require_valid()
-        return self._probabilities(slice(None)).astype(np.float64, copy=False)
+        return self.probabilities(slice(None)).astype(np.float64, copy=False)
 
     @cached_property
     def y(self) -> Floats:
@@ -165,7 +180,7 @@ class Pairs:
         for start in rows[::size]:
             piece = slice(start, min(start + size, rows.stop))
             weight = None if self.raw_weight is None else self._weights(piece)
-            yield start, self._probabilities(piece), self._outcomes(piece), weight
+            yield start, self.probabilities(piece), self._outcomes(piece), weight
 
     def select(self, kept: NDArray[Any]) -> Pairs:
         """The rows at these indices, or where this mask is true."""
@@ -185,7 +200,7 @@ class Pairs:
         """Index into REASONS of the first rule that each row breaks, or -1."""
         prob, label = self.raw_prob[rows], self.raw_label[rows]
         with np.errstate(invalid="ignore"):
-            p, y = self._probabilities(rows), self._outcomes(rows)
+            p, y = self.probabilities(rows), self._outcomes(rows)
             broken = [
                 is_missing(prob),
                 ~((p >= 0) & (p <= 1)),
@@ -249,7 +264,8 @@ class Pairs:
             "Leave it out to give every row weight 1."
         )
 
-    def _probabilities(self, rows: slice) -> NDArray[Any]:
+    def probabilities(self, rows: slice) -> NDArray[Any]:
+        """Predictions as probabilities, converted but not checked."""
         prob = self.raw_prob[rows]
         if self.form == "probability" and prob.dtype in (np.float32, np.float64):
             return np.ascontiguousarray(prob)
@@ -333,13 +349,9 @@ def as_pairs(
         )
     _require_choice("labels", labels, ("binary", "soft"))
     _require_choice("on_invalid", on_invalid, ("raise", "drop"))
-    for name, flag in (("from_logits", from_logits), ("percent", percent)):
-        if not isinstance(flag, bool | np.bool_):
-            raise InputError(f"`{name}` must be True or False; got {flag!r}.")
+    form = as_form(from_logits=from_logits, percent=percent)
     if not (pos_label is None or np.ndim(pos_label) == 0):
         raise InputError(f"`pos_label` must be one label; got {pos_label!r}.")
-    if from_logits and percent:
-        raise InputError("`from_logits` and `percent` exclude each other; both are True.")
     if labels == "soft" and pos_label is not None:
         raise InputError(
             '`pos_label` names one of two classes, and `labels="soft"` says that there are none; '
@@ -350,12 +362,36 @@ def as_pairs(
     _require_same_length(label, prob, weight)
     for name, column in (("y_prob", prob), ("sample_weight", weight)):
         if column is not None and column.dtype.kind not in "biuf":
-            refuse_text(name, column)
-    form: Form = "logit" if from_logits else "percent" if percent else "probability"
+            drops = on_invalid == "drop" and any(isinstance(v, int | float) for v in column)
+            if not drops:  # text among numbers is a row out of range
+                refuse_text(name, column)
     pairs = Pairs(prob, label, weight, form, pos_label, labels == "soft")
     if pos_label is not None and not np.any(label == pos_label):
         _require_known_class(pairs)
-    return pairs.without_invalid() if on_invalid == "drop" else pairs
+    pairs = pairs.without_invalid() if on_invalid == "drop" else pairs
+    if percent and not np.any(pairs.probabilities(slice(None)) > 0.01):
+        warn_of_fractions(stacklevel=3)
+    return pairs
+
+
+def as_form(*, from_logits: bool, percent: bool) -> Form:
+    """How predictions are written, from the two keywords that say so."""
+    for name, flag in (("from_logits", from_logits), ("percent", percent)):
+        if not isinstance(flag, bool | np.bool_):
+            raise InputError(f"`{name}` must be True or False; got {flag!r}.")
+    if from_logits and percent:
+        raise InputError("`from_logits` and `percent` exclude each other; both are True.")
+    return "logit" if from_logits else "percent" if percent else "probability"
+
+
+def warn_of_fractions(*, stacklevel: int) -> None:
+    """Warn of predictions that are said to be percentages, none of them above one."""
+    warnings.warn(
+        "no prediction is above 1, so as percentages all of them are below 1 %. If they are "
+        "probabilities already, leave out `percent=True`.",
+        FormWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 def _already_paired(pairs: Pairs, given: list[str], on_invalid: object) -> Pairs:
@@ -394,7 +430,9 @@ def refuse_text(name: str, column: NDArray[Any]) -> NoReturn:
     if column.dtype.kind == "O":
         row = next((i for i, v in enumerate(column) if not isinstance(v, int | float)), 0)
     cure = f"Convert the column first, for example with `numpy.asarray({name}, dtype=float)`."
-    if name == "y_prob" and not _reads_as_number(column[row]):
+    if name == "y_prob" and str(column[row]).rstrip().endswith("%"):
+        cure = "Take off the per cent signs, and pass `percent=True`."
+    elif name == "y_prob" and not _reads_as_number(column[row]):
         cure = "If these are the labels, the order is (y_true, y_prob)."
     raise InputError(f"`{name}` must hold numbers; row {row} has {column[row]!r}. {cure}")
 

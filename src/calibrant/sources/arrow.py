@@ -85,7 +85,7 @@ def sums_of_batch(
     batch: Mapping[str, Any], request: Request, dense: DenseSums | None
 ) -> GroupedSums | None:
     """Add a batch to `dense`, or give its sums by group."""
-    p = _predictions(batch[PROB])
+    p = request.probabilities(_predictions(batch[PROB]))
     y = _labels(batch[LABEL])
     w = _floats(batch[WEIGHT]) if request.weighted else None
     if dense is not None:

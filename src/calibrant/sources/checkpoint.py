@@ -102,6 +102,7 @@ def _fingerprint(request: Request, files: Sequence[DataFile]) -> str:
         dict(request.selection),
         request.nodes,
         request.scale.name,
+        request.form,
         [file.identity for file in files],
         [formats.JOB_ROWS, text.BLOCK_BYTES],  # how the work is cut
     ]

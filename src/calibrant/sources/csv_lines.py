@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from calibrant._optional import require
 from calibrant.errors import InputError
-from calibrant.sources.layout import layout
+from calibrant.sources.layout import PER_CENT_CURE, layout, without_sign
 from calibrant.sources.quotes import Quotes
 from calibrant.sources.request import LABEL, PROB, WEIGHT, Request
 from calibrant.sources.store import DataFile
@@ -28,7 +29,7 @@ class CsvParser:
     """Reads blocks of one CSV file; the first block says the names and kinds of the columns."""
 
     def __init__(self, file: DataFile, block: bytes, request: Request) -> None:
-        self.file = file
+        self.file, self.request = file, request
         self.csv = require("pyarrow.csv", caller="scan of CSV")
         self.delimiter = delimiter_of(file)
         first = io.StringIO(block[:PEEK_BYTES].decode("utf-8", errors="replace"), newline="")
@@ -80,13 +81,34 @@ class CsvParser:
         )
 
     def read_slowly(self, block: bytes, line: int, error: Exception) -> Mapping[str, Any]:
-        """Find the line at which the block stops being readable, and say so."""
+        """The same with Python's reader, which can name the line of an error.
+
+        Text where a number belongs is refused, unless it is a percentage that is meant as one or
+        invalid rows are to be dropped.
+        """
+        import pyarrow
+
+        columns: dict[str, list[Any]] = {name: [] for name in self.kinds}
+        plain = True
+        for row, where in self._rows(block, line):
+            for name, kind in self.kinds.items():
+                cell: Any = row[self.header.index(name)]
+                if cell in self._nulls:
+                    cell = None
+                elif kind != "string":
+                    value = _as_number(cell, kind)
+                    plain &= value is not None
+                    cell = self._meant(cell, name, where) if value is None else value
+                columns[name].append(cell)
+        if plain:
+            raise InputError(f"{self.file.path} cannot be read: {error}") from error
+        kinds = {name: "string" if k == "string" else "float64" for name, k in self.kinds.items()}
+        arrays = {n: pyarrow.array(columns[n], pyarrow.type_for_alias(kinds[n])) for n in kinds}
+        return {a: arrays[name] for a, name in self.names.items()} | self.constants
+
+    def _rows(self, block: bytes, line: int) -> Iterator[tuple[list[str], str]]:
         text = io.StringIO(block.decode("utf-8", errors="replace"), newline="")
         rows = csv.reader(text, delimiter=self.delimiter)
-        nulls = set(self.csv.ConvertOptions().null_values)
-        numbers = [
-            (name, self.header.index(name)) for name, k in self.kinds.items() if k != "string"
-        ]
         start = line
         for row in rows:
             number, start = start, line + rows.line_num
@@ -95,20 +117,31 @@ class CsvParser:
             where = f"{self.file.path}, line {number}"
             if len(row) != len(self.header):
                 raise InputError(f"{where} must have {len(self.header)} fields; it has {len(row)}.")
-            for name, place in numbers:
-                if row[place] not in nulls and not _is_number(row[place], self.kinds[name]):
-                    cure = " Turn it into 0 and 1 first." if name == self.names[LABEL] else ""
-                    raise InputError(
-                        f"{where}: column {name!r} must hold numbers; it has {row[place]!r}.{cure}"
-                    )
-        raise InputError(f"{self.file.path} cannot be read: {error}") from error
+            yield row, where
+
+    def _meant(self, cell: str, name: str, where: str) -> float:
+        """The number that text stands for, if any."""
+        is_prediction = name == self.names[PROB]
+        if is_prediction and self.request.form == "percent":
+            value = _as_number(without_sign(cell), self.kinds[name])
+            if value is not None:
+                return value
+        if self.request.on_invalid == "drop":
+            return self.request.unreadable(PROB if is_prediction else LABEL)
+        cure = " Turn it into 0 and 1 first." if name == self.names[LABEL] else ""
+        if is_prediction and cell.rstrip().endswith("%"):
+            cure = f" {PER_CENT_CURE}"
+        raise InputError(f"{where}: column {name!r} must hold numbers; it has {cell!r}.{cure}")
+
+    @cached_property
+    def _nulls(self) -> set[str]:
+        return set(self.csv.ConvertOptions().null_values)
 
 
-def _is_number(text: str, kind: str) -> bool:
+def _as_number(text: str, kind: str) -> float | None:
     if kind == "bool":
-        return text in ("0", "1", "true", "false", "True", "False", "TRUE", "FALSE")
+        return {"0": 0.0, "1": 1.0, "true": 1.0, "false": 0.0}.get(text.lower())
     try:
-        float(text)
+        return None if "_" in text else float(text)
     except ValueError:
-        return False
-    return "_" not in text
+        return None

@@ -9,7 +9,7 @@ from typing import Any
 
 from calibrant._optional import require
 from calibrant.errors import InputError
-from calibrant.sources.layout import layout
+from calibrant.sources.layout import PER_CENT_CURE, layout, without_sign
 from calibrant.sources.request import LABEL, PROB, WEIGHT, Request
 from calibrant.sources.store import DataFile
 
@@ -28,7 +28,7 @@ class JsonParser:
     """
 
     def __init__(self, file: DataFile, block: bytes, request: Request) -> None:
-        self.file = file
+        self.file, self.request = file, request
         self.json = require("pyarrow.json", caller="scan of JSON lines")
         found = _kinds(islice(_rows(block), PEEK_LINES))
         wanted = [name for name in request.names() if name not in file.partitions]
@@ -109,11 +109,25 @@ class JsonParser:
                 continue
             is_wrong_bool = isinstance(value, bool) and kind != "bool"
             if is_wrong_bool or not isinstance(value, VALUES_OF[kind]):
-                cure = " Turn it into 0 and 1 first." if name == self.names[LABEL] else ""
-                raise InputError(
-                    f"{where}: column {name!r} must hold {kind}; it has {value!r}.{cure}"
-                )
+                row[name] = self._read_as_number(name, kind, value, where)
         return row
+
+    def _read_as_number(self, name: str, kind: str, value: Any, where: str) -> Any:
+        """What a wrong value stands for, where that is clear; otherwise it is refused."""
+        alias = next(alias for alias, each in self.names.items() if each == name)
+        is_prediction = alias == PROB and isinstance(value, str)
+        if is_prediction and self.request.form == "percent":
+            try:
+                return float(without_sign(value))
+            except ValueError:
+                pass
+        if self.request.on_invalid == "drop" and alias in (PROB, LABEL, WEIGHT):
+            return None if kind == "bool" else self.request.unreadable(alias)
+        cure = " Turn it into 0 and 1 first." if alias == LABEL else ""
+        if is_prediction and value.rstrip().endswith("%"):
+            cure = f" {PER_CENT_CURE}"
+        rule = "numbers" if kind == "float64" else kind
+        raise InputError(f"{where}: column {name!r} must hold {rule}; it has {value!r}.{cure}")
 
 
 def _rows(block: bytes) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,20 @@ from typing import Any
 from calibrant.sources.request import Request, require_columns
 from calibrant.sources.store import DataFile
 
-__all__ = ["layout"]
+__all__ = ["PER_CENT_CURE", "layout", "without_sign"]
+
+PER_CENT_CURE = "If these are percentages, pass `percent=True`."
+
+
+def without_sign(text: str) -> str:
+    """A percentage without its sign.
+
+    Examples
+    --------
+    >>> without_sign("85 %"), without_sign("0.5")
+    ('85', '0.5')
+    """
+    return text.strip().removesuffix("%").rstrip()
 
 
 def layout(

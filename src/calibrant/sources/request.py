@@ -7,8 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from calibrant.errors import InputError
-from calibrant.inputs.pairs import REASONS
+from calibrant.inputs.pairs import REASONS, Form, Pairs
 from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
 from calibrant.sketch.columns import FRACTION_BITS
 from calibrant.sketch.table import require_nodes
@@ -32,6 +35,8 @@ class Request:
     groups : mapping
         Names of the grouping columns, each to a name in the source or to an expression; a cluster
         column comes last.
+    form : {"probability", "logit", "percent"}
+        How the predictions of files are written.
     """
 
     columns: Mapping[str, Any]
@@ -39,6 +44,17 @@ class Request:
     nodes: int
     scale: Scale
     on_invalid: OnInvalid
+    form: Form = "probability"
+
+    def probabilities(self, p: NDArray[Any]) -> NDArray[Any]:
+        """The predictions as probabilities, whatever form they are written in."""
+        if self.form == "probability":
+            return p
+        return Pairs(p, np.empty(0), form=self.form).probabilities(slice(None))
+
+    def unreadable(self, alias: str) -> float:
+        """What text in this column is read as, if such rows are to be dropped: out of range."""
+        return np.nan if alias == PROB and self.form == "logit" else np.inf
 
     @property
     def weighted(self) -> bool:
@@ -114,6 +130,7 @@ def make_request(
     nodes: int,
     scale: str | Scale,
     on_invalid: OnInvalid,
+    form: Form = "probability",
 ) -> Request:
     """The request for these arguments of `scan`, checked."""
     if on_invalid not in ("raise", "drop"):
@@ -125,7 +142,7 @@ def make_request(
         if column is None:
             raise InputError(f"`{name}` must name a column; got None.")
     groups = _as_groups(by, "by") | _as_groups(cluster, "cluster")
-    return Request(columns, groups, require_nodes(nodes), as_scale(scale), on_invalid)
+    return Request(columns, groups, require_nodes(nodes), as_scale(scale), on_invalid, form)
 
 
 def _as_groups(by: Any, name: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from calibrant.errors import InputError
+from calibrant.inputs.pairs import as_form, warn_of_fractions
 from calibrant.inputs.scales import PROBABILITY, Scale
 from calibrant.sketch.groups import Sketches
 from calibrant.sketch.table import DEFAULT_NODES, Sketch
@@ -31,6 +32,8 @@ def scan(
     cluster: Any = None,
     nodes: int = DEFAULT_NODES,
     scale: str | Scale = PROBABILITY,
+    from_logits: bool = False,
+    percent: bool = False,
     on_invalid: Literal["raise", "drop"] = "raise",
     checkpoint: str | os.PathLike[str] | None = None,
     threads: int | None = None,
@@ -59,8 +62,12 @@ def scan(
         Cells of the grid, a power of two.
     scale : str or Scale
         The scale of the grid.
+    from_logits, percent : bool
+        For files: predictions are log-odds, or run from 0 to 100 (in text also as "85%"). Frames have
+        expressions for this.
     on_invalid : {"raise", "drop"}
-        What happens when rows break a rule. Dropped rows are counted by reason in the sketch.
+        What happens when rows break a rule. Dropped rows are counted by reason in the sketch; text where
+        a number belongs is one that is out of range.
     checkpoint : path, optional
         For files: note now and then how far the scan is. A scan that was stopped goes on from there
         when called again, and gives the same bits; the note is removed at the end.
@@ -97,6 +104,7 @@ def scan(
         nodes=nodes,
         scale=scale,
         on_invalid=on_invalid,
+        form=as_form(from_logits=from_logits, percent=percent),
     )
     if _is_path(source):
         from calibrant.sources.files import sums_of_files
@@ -104,10 +112,26 @@ def scan(
         found = sums_of_files(
             source, request, checkpoint=checkpoint, threads=threads, progress=progress
         )
-        return as_result(request, found)
+        result = as_result(request, found)
+        if percent:
+            _warn_of_fractions(result)
+        return result
+    if request.form != "probability":
+        raise InputError(
+            "`from_logits` and `percent` are for files; of a frame, pass an expression as `y_prob`, such "
+            'as `polars.col("p") / 100`.'
+        )
     if checkpoint is not None:
         raise InputError("`checkpoint` is for files; an engine keeps its own account of its work.")
     return as_result(request, _total(source, request))
+
+
+def _warn_of_fractions(found: Sketch | Sketches) -> None:
+    """Warn where no prediction is above one per cent."""
+    parts = found.values() if isinstance(found, Sketches) else [found]
+    highest = (part.scale.prediction(part.cells[-1:] / part.nodes) for part in parts if part.n)
+    if all(float(p[0]) <= 0.01 for p in highest):
+        warn_of_fractions(stacklevel=4)
 
 
 def _is_path(source: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import InputError
+from calibrant.errors import InputError, TooFewRows
 from calibrant.inputs.pairs import REASONS
 from calibrant.sketch.columns import Columns
 from calibrant.sketch.groups import Sketches
@@ -97,11 +97,12 @@ def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketc
         total = alone
     places, sums = total.merge()
     if not places.size:
-        raise InputError("`scan` must find rows; the source has none.")
+        raise InputError("there must be rows to read; the source has none.")
     _refuse_invalid(request, places, sums)
     sketches = _split(request, list(total.index), places, sums)
     if not any(sketch.n for sketch in sketches.values()):
-        raise InputError(f"`scan` must find valid rows; all {sums[0].sum()} rows were dropped.")
+        refused = refused_rows(request, places, sums[0])
+        raise TooFewRows(f"no valid rows are left: all {sums[0].sum()} were dropped ({refused}).")
     if not request.groups:
         return sketches[()]
     single = len(request.groups) == 1

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
 
+import calibrant as cal
 from calibrant.errors import InputError
 from calibrant.integrations.llm import as_probability, read_answers
 
@@ -76,6 +78,31 @@ def test_fields_can_be_named_and_a_refusal_is_an_abstention(tmp_path: Path) -> N
     answers = read_answers(path, probability="sure", correct="ok", question="item")
     assert (answers.n, answers.abstained) == (1, 1)
     assert answers.cluster.tolist() == ["q1"]
+
+
+@pytest.mark.parametrize(
+    "words", ["I don't know", "I’m not sure.", "unsure", "N/A", "IDK", "abstained", "unknown"]
+)
+def test_a_confidence_or_a_score_that_declines_is_an_abstention(tmp_path: Path, words: str) -> None:
+    rows = [
+        {"confidence": "80%", "correct": 1},
+        {"confidence": words, "correct": 0},
+        {"confidence": 0.5, "correct": words},
+    ]
+    answers = read_answers(write_lines(tmp_path / "x.jsonl", rows))
+    assert (answers.y_prob.tolist(), answers.abstained) == ([0.8], 2)
+
+
+def test_what_cannot_be_read_can_be_dropped_and_counted(tmp_path: Path) -> None:
+    rows = [
+        {"confidence": 0.8, "correct": 1},
+        {"confidence": 0.2, "correct": 0},
+        {"confidence": "high", "correct": 1},
+        {"confidence": 0.3, "correct": "perhaps"},
+    ]
+    answers = read_answers(write_lines(tmp_path / "x.jsonl", rows), on_invalid="drop")
+    found = cal.assess(answers.y_true, answers.y_prob, on_invalid="drop")
+    assert dict(found.dropped) == {"prediction out of range": 1, "invalid label": 1}
 
 
 def test_partial_credit_is_seen(tmp_path: Path) -> None:
@@ -169,6 +196,25 @@ def test_shares_per_character_go_with_acc_norm(tmp_path: Path) -> None:
     np.testing.assert_allclose(answers.y_prob, [1 / (1 + math.exp(-0.5))])
     assert answers.y_true.tolist() == [0.0]
     assert "'acc_norm'" in answers.probability
+
+
+def test_choices_that_are_asked_again_without_the_question_do_not_count(tmp_path: Path) -> None:
+    """As the harness does for `acc_mutual_info`."""
+    prompts = [["Q", " yes"], ["Q", " no"], ["", " yes"], ["", " no"]]
+    rows = [choice_sample(0, [-1.0, -2.0, -9.0, -0.1], 1.0, arguments=prompts)]
+    folder = tmp_path / "org__model"
+    folder.mkdir()
+    answers = read_answers(write_lines(folder / "samples_t.jsonl", rows))
+    np.testing.assert_allclose(answers.y_prob, [1 / (1 + math.exp(-1))])
+    assert answers.groups["model"].tolist() == ["org/model"]
+
+
+def test_choices_in_the_prompt_have_no_length_of_their_own(tmp_path: Path) -> None:
+    rows = [choice_sample(0, [-1.0, -2.0], 1.0, arguments=[["Ann", " ran."], ["Bob", " ran."]])]
+    path = write_lines(tmp_path / "samples_t.jsonl", rows)
+    assert read_answers(path).n == 1
+    with pytest.raises(InputError, match='probability="choices"'):
+        read_answers(path, probability="normalised", correct="acc")
 
 
 def test_generated_text_that_states_a_confidence(tmp_path: Path) -> None:
@@ -266,7 +312,7 @@ def test_inspect_json_with_stated_confidence_and_epochs(tmp_path: Path) -> None:
     answers = read_answers(path)
     np.testing.assert_array_equal(answers.y_prob, [0.9, 0.4, 0.7])
     np.testing.assert_array_equal(answers.y_true, [1, 0, 0.5])
-    assert answers.cluster.tolist() == ["q1", "q1", "q2"]
+    assert answers.cluster.tolist() == ["t/q1", "t/q1", "t/q2"]
     assert answers.abstained == 1
     assert answers.has_partial_credit
     assert answers.groups["model"].tolist() == ["m/1"] * 3
@@ -286,6 +332,26 @@ def test_inspect_archive_with_token_probabilities(tmp_path: Path) -> None:
     answers = read_answers(path)
     np.testing.assert_allclose(answers.y_prob, [math.exp(-0.75), math.nan])
     assert "token probabilities" in answers.probability
+
+
+def test_inspect_archive_as_inspect_packs_it(tmp_path: Path) -> None:
+    """With Zstandard, the header last: as version 0.3.285 wrote one that was looked into."""
+    path = tmp_path / "log.eval"
+    members = {
+        "_journal/start.json": {"version": 2, "eval": {"model": "m", "task": "t"}},
+        "samples/1_epoch_1.json": inspect_sample(1, "C", "B. Confidence: 90%"),
+        "samples/2_epoch_1.json": inspect_sample(2, "I", "I don't know."),
+        "samples/3_epoch_1.json": {"id": 3, "epoch": 1, "scores": {}, "error": {"message": "down"}},
+        "header.json": {"eval": {"model": "m", "task": "t"}, "status": "success"},
+    }
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            text = json.dumps(content).encode()
+            archive.writestr(name, pyarrow.compress(text, codec="zstd", asbytes=True))
+            archive.getinfo(name).compress_type, archive.getinfo(name).file_size = 93, len(text)
+    answers = read_answers(path)
+    np.testing.assert_array_equal(answers.y_prob, [0.9, math.nan])  # an error is no abstention
+    assert (answers.abstained, answers.cluster.tolist()) == (1, ["t/1", "t/3"])
 
 
 def test_inspect_metadata_comes_first_unless_told_otherwise(tmp_path: Path) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 from calibrant.errors import InputError
 
-__all__ = ["as_credit", "as_probability", "is_refusal", "stated_confidence"]
+__all__ = ["as_credit", "as_probability", "is_refusal", "reader", "stated_confidence"]
+
+Reader = Callable[[Any, str], float | None]
 
 _NUMBER = r"(\d+(?:\.\d+)?|\.\d+)"
 _WRITTEN = re.compile(rf"\s*{_NUMBER}\s*(%)?\s*")
@@ -17,7 +21,8 @@ _STATED = re.compile(
     re.IGNORECASE,
 )
 _REFUSALS = re.compile(
-    r"\W*(?:i (?:do not|don't|don’t) know|unknown|unsure|no answer|n/?a|abstain(?:ed)?|none)?\W*",
+    r"\W*(?:i (?:do not|don't|don’t) know|(?:(?:i am|i'm|i’m) )?(?:not |un)sure|i (?:cannot|can't) "
+    r"(?:answer|say)|unknown|no answer|refused|n/?a|abstain(?:ed|s)?|idk|none|null)?\W*",
     re.IGNORECASE,
 )
 _CREDIT = {"c": 1.0, "i": 0.0, "p": 0.5, "correct": 1.0, "incorrect": 0.0, "partial": 0.5}
@@ -55,6 +60,26 @@ def as_probability(value: Any, where: str) -> float | None:
             f"got {value:.10g}."
         )
     return float(value)
+
+
+def reader(read: Reader, on_invalid: Literal["raise", "drop"]) -> Reader:
+    """The same reader, for which what cannot be read is out of range where such rows are dropped.
+
+    Examples
+    --------
+    >>> reader(as_probability, "drop")("high", "line 1")
+    inf
+    """
+    if on_invalid == "raise":
+        return read
+
+    def lenient(value: Any, where: str) -> float | None:
+        try:
+            return read(value, where)
+        except InputError:
+            return math.inf
+
+    return lenient
 
 
 def stated_confidence(text: str) -> float | None:

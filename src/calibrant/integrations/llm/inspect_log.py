@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import struct
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from calibrant._optional import require
 from calibrant.errors import InputError
 from calibrant.integrations.llm.answers import Answer, Answers, collected
 from calibrant.integrations.llm.confidence import (
     as_credit,
     as_probability,
     is_refusal,
+    reader,
     stated_confidence,
 )
 
@@ -26,11 +30,21 @@ WORDS = {
     "tokens": "product of the answer's token probabilities",
 }
 CONFIDENCE = ("confidence", "probability", "prob", "p")
+HEADERS = ("header.json", "_journal/start.json")
+"""What says whose log it is: once it is finished, and before."""
 LARGEST_MEMBER = 1 << 30
+LOCAL_HEADER, ZSTANDARD = 30, 93
+"""Of a ZIP archive: bytes before the name of a member, and the number of a way to pack."""
 Sample = dict[str, Any]
 
 
-def inspect_answers(path: Path, *, probability: str | None, scorer: str | None) -> Answers:
+def inspect_answers(
+    path: Path,
+    *,
+    probability: str | None,
+    scorer: str | None,
+    on_invalid: Literal["raise", "drop"],
+) -> Answers:
     """The answers of such a log; epochs of one sample are one question."""
     if probability is not None and probability not in WORDS:
         raise InputError(
@@ -46,6 +60,7 @@ def inspect_answers(path: Path, *, probability: str | None, scorer: str | None) 
     )
     about = header.get("eval")
     about = about if isinstance(about, dict) else {}
+    read_credit = reader(as_credit, on_invalid)
     groups = {name: str(about[name]) for name in ("model", "task") if name in about}
 
     def answer(sample: Sample) -> Answer:
@@ -53,10 +68,10 @@ def inspect_answers(path: Path, *, probability: str | None, scorer: str | None) 
         score = _score(sample, judge)
         value = score.get("value")
         return Answer(
-            question=str(sample.get("id")),
+            question=f"{groups.get('task', path.stem)}/{sample.get('id')}",
             probability=_found(sample, judge, kind),
-            correct=None if value == "N" else as_credit(value, where),
-            abstained=value == "N" or is_refusal(_completion(sample)),
+            correct=None if value == "N" else read_credit(value, where),
+            abstained=value == "N" or (not sample.get("error") and is_refusal(_completion(sample))),
             groups=groups,
         )
 
@@ -82,7 +97,8 @@ def _archive(path: Path) -> tuple[Sample, list[Sample]]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = {member.filename: member for member in archive.infolist()}
-            header = _member(archive, members["header.json"]) if "header.json" in members else {}
+            first = next((members[name] for name in HEADERS if name in members), None)
+            header = _member(archive, first) if first else {}
             return header, list(_samples(archive, members))
     except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OSError) as error:
         if isinstance(error, InputError):
@@ -105,10 +121,25 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Sample:
             f"{archive.filename}: {member.filename} unpacks to {member.file_size} bytes, over the limit "
             f"of {LARGEST_MEMBER}."
         )
-    content = json.loads(archive.read(member))
+    content = json.loads(_unpacked(archive, member))
     if not isinstance(content, dict):
         raise InputError(f"{archive.filename}: {member.filename} must be an object.")
     return content
+
+
+def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """The bytes of a member; Inspect packs with Zstandard, which Python's reader may not know."""
+    if member.compress_type != ZSTANDARD:
+        return archive.read(member)
+    pyarrow = require("pyarrow", caller="reading an Inspect log")
+    assert archive.filename is not None
+    with open(archive.filename, "rb") as file:
+        file.seek(member.header_offset)
+        name, extra = struct.unpack("<26x2H", file.read(LOCAL_HEADER))
+        file.seek(name + extra, os.SEEK_CUR)
+        packed = file.read(member.compress_size)
+    unpacked: bytes = pyarrow.decompress(packed, member.file_size, codec="zstd", asbytes=True)
+    return unpacked
 
 
 def _scorer(path: Path, samples: list[Sample], scorer: str | None) -> str:

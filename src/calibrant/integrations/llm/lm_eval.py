@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from calibrant.errors import InputError
 from calibrant.integrations.llm.answers import Answer, Answers, collected
-from calibrant.integrations.llm.confidence import as_credit, is_refusal, stated_confidence
+from calibrant.integrations.llm.confidence import as_credit, is_refusal, reader, stated_confidence
 from calibrant.integrations.llm.reading import Lines
 
 __all__ = ["lm_eval_answers"]
@@ -28,7 +28,13 @@ Row = dict[str, Any]
 
 
 def lm_eval_answers(
-    path: Path, lines: Lines, *, probability: str | None, metric: str | None, filter: str | None
+    path: Path,
+    lines: Lines,
+    *,
+    probability: str | None,
+    metric: str | None,
+    filter: str | None,
+    on_invalid: Literal["raise", "drop"],
 ) -> Answers:
     """The answers of such a log, from the likelihoods of the choices or from the text."""
     rows = _of_one_filter(path, list(lines), filter)
@@ -41,7 +47,11 @@ def lm_eval_answers(
             f"`probability` of an lm-eval log must be one of {', '.join(WORDS)}; got {probability!r}."
         )
     scored = _metric(path, rows[0][1], probability, metric)
-    task = _task(path)
+    task, model = _task(path), _model(path)
+    read_share = reader(
+        lambda row, where: _share(row, where, per_character=probability == "normalised"), on_invalid
+    )
+    read_credit = reader(as_credit, on_invalid)
 
     def answer(number: int, row: Row) -> Answer:
         where = f"{path}, line {number}"
@@ -51,13 +61,11 @@ def lm_eval_answers(
         return Answer(
             question=f"{task}/{row['doc_id']}",
             probability=(
-                stated_confidence(text)
-                if probability == "stated"
-                else _share(row, where, per_character=probability == "normalised")
+                stated_confidence(text) if probability == "stated" else read_share(row, where)
             ),
-            correct=as_credit(row[scored], where),
+            correct=read_credit(row[scored], where),
             abstained=probability == "stated" and is_refusal(text),
-            groups={"task": task},
+            groups={"task": task} | ({"model": model} if model else {}),
         )
 
     return collected(
@@ -120,7 +128,9 @@ _GREEDY = {"True", "False", "0", "1", "0.0", "1.0"}
 
 
 def _share(row: Row, where: str, *, per_character: bool) -> float:
-    scores = _likelihoods(row)
+    scores, choices = _likelihoods(row), _choices(row)
+    if _is_repeated_without_context(row, scores):  # for acc_mutual_info
+        scores, choices = scores[: len(scores) // 2], choices[: len(choices) // 2]
     if len(scores) < 2 or not all(math.isfinite(score) for score in scores):
         raise InputError(
             f"{where} must have the finite log-likelihoods of at least two choices in "
@@ -128,23 +138,40 @@ def _share(row: Row, where: str, *, per_character: bool) -> float:
             "of the answer that the model would have chosen."
         )
     if per_character:
-        lengths = _choice_lengths(row)
-        if len(lengths) != len(scores):
-            raise InputError(f"{where} must give the text of each choice in 'arguments'.")
-        scores = [score / length for score, length in zip(scores, lengths, strict=True)]
+        if len(choices) != len(scores) or len(set(choices)) < 2 or not all(choices):
+            raise InputError(
+                f"{where} must give the text of each choice in 'arguments', after the prompt; it does "
+                'not. `probability="choices"` goes without it.'
+            )
+        scores = [score / len(choice) for score, choice in zip(scores, choices, strict=True)]
     best = max(scores)
     return 1.0 / sum(math.exp(score - best) for score in scores)
 
 
-def _choice_lengths(row: Row) -> list[int]:
+def _arguments(row: Row, place: int) -> list[str]:
+    """The prompt (0) or the continuation (1) of each request, as lists or, in files, as dicts."""
     arguments = row.get("arguments")
-    pairs = list(arguments.values()) if isinstance(arguments, dict) else arguments
-    lengths = []
-    for pair in pairs if isinstance(pairs, list) else []:
-        choice = pair.get("arg_1") if isinstance(pair, dict) else pair[1] if len(pair) > 1 else None
-        if isinstance(choice, str) and choice.strip():
-            lengths.append(len(choice.strip()))
-    return lengths
+    requests = list(arguments.values()) if isinstance(arguments, dict) else arguments
+    found = []
+    for request in requests if isinstance(requests, list) else []:
+        parts = list(request.values()) if isinstance(request, dict) else request
+        text = parts[place] if isinstance(parts, list) and len(parts) > place else None
+        found.append(text if isinstance(text, str) else "")
+    return found
+
+
+def _choices(row: Row) -> list[str]:
+    return [text.strip() for text in _arguments(row, 1)]
+
+
+def _is_repeated_without_context(row: Row, scores: list[float]) -> bool:
+    """Whether the second half asks for the same choices with no question before them."""
+    prompts, half = _arguments(row, 0), len(scores) // 2
+    return (
+        len(scores) == len(prompts) == 2 * half >= 4
+        and any(prompts[:half])
+        and not any(prompts[half:])
+    )
 
 
 def _text(row: Row) -> str:
@@ -152,6 +179,12 @@ def _text(row: Row) -> str:
     while isinstance(responses, list) and responses:
         responses = responses[0]
     return responses if isinstance(responses, str) else ""
+
+
+def _model(path: Path) -> str | None:
+    """The model in the name of the folder, where slashes are written as two underscores."""
+    folder = path.resolve().parent.name
+    return folder.replace("__", "/") if "__" in folder.strip("_") else None
 
 
 def _task(path: Path) -> str:

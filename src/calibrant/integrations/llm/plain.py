@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from calibrant.errors import InputError
 from calibrant.integrations.llm.answers import Answer, Answers, collected
-from calibrant.integrations.llm.confidence import as_credit, as_probability, is_refusal
+from calibrant.integrations.llm.confidence import as_credit, as_probability, is_refusal, reader
 from calibrant.integrations.llm.reading import Lines
 
 __all__ = ["plain_answers"]
@@ -27,6 +27,7 @@ def plain_answers(
     probability: str | None,
     correct: str | None,
     question: str | None,
+    on_invalid: Literal["raise", "drop"],
 ) -> Answers:
     """The answers of such a file; fields are found by their names unless given."""
     rows = list(lines)
@@ -37,15 +38,19 @@ def plain_answers(
     if asked is not None and asked not in present:
         raise _missing(path, asked, present)
     groups = [name for name in GROUPS if name in present]
+    read_probability, read_credit = (
+        reader(read, on_invalid) for read in (as_probability, as_credit)
+    )
 
     def answer(number: int, row: dict[str, Any]) -> Answer:
         where = f"{path}, line {number}"
         prob, right = row.get(prob_field), row.get(right_field)
+        abstained = _abstained(row, prob, right)
         return Answer(
             question=str(row.get(asked)) if asked else str(number),
-            probability=as_probability(prob, where),
-            correct=as_credit(right, where),
-            abstained=_abstained(row, prob, right),
+            probability=None if abstained else read_probability(prob, where),
+            correct=None if abstained else read_credit(right, where),
+            abstained=abstained,
             groups={name: str(row.get(name)) for name in groups},
         )
 
@@ -59,6 +64,10 @@ def plain_answers(
 def _abstained(row: dict[str, Any], prob: Any, right: Any) -> bool:
     if isinstance(row.get("abstained"), bool):
         return bool(row["abstained"])
+    if any(
+        isinstance(value, str) and value.strip() and is_refusal(value) for value in (prob, right)
+    ):
+        return True
     answers = [row[name] for name in ANSWER if name in row]
     return (prob is None and right is None) or (bool(answers) and all(map(is_refusal, answers)))
 

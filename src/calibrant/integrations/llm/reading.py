@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from calibrant.errors import InputError
 from calibrant.integrations.llm.answers import Answers
@@ -29,6 +29,7 @@ def read_answers(
     correct: str | None = None,
     question: str | None = None,
     filter: str | None = None,
+    on_invalid: Literal["raise", "drop"] = "raise",
 ) -> Answers:
     """Read an evaluation log: which answers were right, and how probable the model held that.
 
@@ -51,6 +52,9 @@ def read_answers(
         The field of JSON lines that names the question.
     filter : str, optional
         The answer filter of lm-eval, where a log has several.
+    on_invalid : {"raise", "drop"}
+        A confidence or a score that cannot be read, such as "high", is an error, or infinite: then
+        `assess(..., on_invalid="drop")` leaves it out and counts it.
 
     Notes
     -----
@@ -80,19 +84,31 @@ def read_answers(
         from calibrant.integrations.llm.inspect_log import inspect_answers
 
         _refuse(options, "question", "filter", format=chosen)
-        return inspect_answers(Path(path), probability=probability, scorer=correct)
+        return inspect_answers(
+            Path(path), probability=probability, scorer=correct, on_invalid=on_invalid
+        )
     if chosen == "lm-eval":
         from calibrant.integrations.llm.lm_eval import lm_eval_answers
 
         _refuse(options, "question", format=chosen)
         return lm_eval_answers(
-            Path(path), json_lines(path), probability=probability, metric=correct, filter=filter
+            Path(path),
+            json_lines(path),
+            probability=probability,
+            metric=correct,
+            filter=filter,
+            on_invalid=on_invalid,
         )
     from calibrant.integrations.llm.plain import plain_answers
 
     _refuse(options, "filter", format=chosen)
     return plain_answers(
-        Path(path), json_lines(path), probability=probability, correct=correct, question=question
+        Path(path),
+        json_lines(path),
+        probability=probability,
+        correct=correct,
+        question=question,
+        on_invalid=on_invalid,
     )
 
 
