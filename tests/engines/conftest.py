@@ -36,22 +36,39 @@ HEAVY = {
 }
 
 
+# Whose columns have types of their own: CSV and JSON are text, Dask makes text of what pandas holds as
+# objects, and what stands for pandas' nullable types here are numbers and text.
+TYPED = [
+    name
+    for name in (*LIGHT, *HEAVY)
+    if name not in ("csv", "jsonl", "dask", "pandas nullable", "spark connect")
+]
 QUICK = ["pandas", "polars", "polars lazy", "arrow table", "duckdb", "parquet", "csv"]
 
 
 def pytest_generate_tests(metafunc):
     if "quick_engine" in metafunc.fixturenames:
         metafunc.parametrize("quick_engine", QUICK, indirect=True, scope="session")
-    if "engine" not in metafunc.fixturenames:
-        return
-    params = [pytest.param(name, id=name) for name in LIGHT]
-    params += [pytest.param(name, id=name, marks=pytest.mark.heavy) for name in HEAVY]
-    metafunc.parametrize("engine", params, indirect=True, scope="session")
+    marks = {name: [pytest.mark.heavy] if name in HEAVY else [] for name in (*LIGHT, *HEAVY)}
+    for fixture, names in (("engine", marks), ("typed_engine", TYPED)):
+        if fixture in metafunc.fixturenames:
+            params = [pytest.param(name, id=name, marks=marks[name]) for name in names]
+            metafunc.parametrize(fixture, params, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
 def engine(request, tmp_path_factory):
     """A function from a dict of lists (None for missing) to a source of the engine."""
+    return _started(request, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def typed_engine(request, tmp_path_factory):
+    """As `engine`, for those whose columns hold dates, bytes and lists."""
+    return _started(request, tmp_path_factory)
+
+
+def _started(request, tmp_path_factory):
     name = request.param
     for package in {**LIGHT, **HEAVY}[name]:
         if importlib.util.find_spec(package) is None:
@@ -94,15 +111,16 @@ def _simple(convert):
 def _pandas(columns):
     import pandas as pd
 
-    return pd.DataFrame(
-        {
-            name: np.array(
-                [np.nan if v is None else v for v in values],
-                dtype=object if any(isinstance(v, str) for v in values) else None,
-            )
-            for name, values in columns.items()
-        }
-    )
+    return pd.DataFrame({name: _plain_array(values) for name, values in columns.items()})
+
+
+def _plain_array(values):
+    plain = [np.nan if value is None else value for value in values]
+    if not any(isinstance(value, str | list) for value in values):
+        return np.array(plain)
+    array = np.empty(len(plain), dtype=object)
+    array[:] = plain
+    return array
 
 
 def _pandas_nullable(columns):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import narwhals as nw
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -130,6 +134,52 @@ def test_text_where_numbers_are_meant_is_refused(engine):
     columns = {"p": ["high", "low"], "y": [1.0, 0.0]}
     with pytest.raises(cal.InputError, match=r"'p'.*must hold (numbers|float64)"):
         cal.scan(engine(columns), y_true="y", y_prob="p")
+
+
+GROUPS = {
+    "dates": [date(2026, 1, 31), date(1999, 12, 1)],
+    "instants": [datetime(2026, 1, 31, 12, 0, 0, 7, UTC), datetime(1999, 12, 1, tzinfo=UTC)],
+    "bytes": [b"a", b"\xff\x01"],
+    "decimals": [Decimal("0.10"), Decimal("12.25")],
+    "booleans": [True, False],
+    "large integers": [(1 << 62) + 1, (1 << 62) + 2],
+}
+
+
+@pytest.mark.parametrize("values", GROUPS.values(), ids=GROUPS)
+def test_groups_are_the_same_values_everywhere(typed_engine, values):
+    columns = {"p": [0.5, 0.25, 0.75], "y": [1, 0, 1], "g": [values[0], values[1], values[0]]}
+    found = cal.scan(typed_engine(columns), y_true="y", y_prob="p", by="g")
+    assert {key: part.n for key, part in found.items()} == {values[0]: 2, values[1]: 1}
+    kind = type(values[0])
+    assert [type(key) for key in found] == [kind, kind]
+
+
+@pytest.mark.parametrize("values", [[[1, 2], [3]], [{"a": 1}, {"a": 2}]], ids=["list", "struct"])
+@pytest.mark.parametrize("scale", ["probability", "logit"])
+def test_lists_and_structs_are_no_groups(typed_engine, values, scale):
+    columns = {"p": [0.5, 0.25], "y": [1, 0], "g": values}
+    with pytest.raises(cal.InputError, match=r"must be a plain value|could not compute"):
+        cal.scan(typed_engine(columns), y_true="y", y_prob="p", by="g", scale=scale)
+
+
+@pytest.mark.parametrize("by", [None, "y"])
+@pytest.mark.parametrize("scale", ["probability", "logit"])
+def test_an_empty_result_is_an_error(engine, by, scale):
+    source = emptied(engine({"p": [0.5] * 4, "y": [1.0] * 4}))
+    if source is not None:
+        with pytest.raises(cal.InputError, match="must find rows; the source has none"):
+            cal.scan(source, y_true="y", y_prob="p", by=by, scale=scale)
+
+
+def emptied(source):
+    """The source without its rows, where the engine can filter."""
+    if type(source).__module__.startswith("ray"):
+        return source.filter(lambda row: row["p"] > 2)
+    frame = nw.from_native(source, pass_through=True)
+    if isinstance(frame, nw.DataFrame | nw.LazyFrame):
+        return nw.to_native(frame.filter(nw.col("p") > 2))
+    return None
 
 
 number = st.floats(allow_nan=True, allow_infinity=True) | st.sampled_from(EDGES + BAD_PREDICTIONS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.inputs.columns import as_array
+from calibrant.sources.keys import indexed
 from calibrant.sources.request import LABEL, PROB, WEIGHT, Request, require_columns
-from calibrant.sources.sums import DenseSums, GroupedSums, Key, sums_by_group
+from calibrant.sources.sums import DenseSums, GroupedSums, sums_by_group
 
 __all__ = ["LOOP_LABELS", "as_outcomes", "sums_of_arrays", "sums_of_dict"]
 
@@ -22,7 +23,9 @@ def sums_of_dict(batch: Mapping[str, Any], request: Request) -> DenseSums | Grou
     """The sums of a dict of arrays, as training loops and data loaders yield it."""
     request.require_names()
     require_columns(request.names(), batch, "the batch")
-    arrays = {alias: as_array(batch[name], name) for alias, name in request.selection.items()}
+    arrays = {alias: as_array(batch[name], name) for alias, name in request.columns.items()}
+    groups = zip(request.group_aliases, request.groups.values(), strict=True)
+    arrays |= {alias: _as_objects(batch[name]) for alias, name in groups}
     sizes = {str(request.selection[alias]): array.shape for alias, array in arrays.items()}
     if len(set(sizes.values())) > 1 or arrays[PROB].ndim != 1:
         raise InputError(f"the columns of a batch must be vectors of equal length; got {sizes}.")
@@ -41,7 +44,8 @@ def sums_of_arrays(arrays: Mapping[str, NDArray[Any]], request: Request) -> Dens
     p = np.ascontiguousarray(p, dtype=p.dtype if p.dtype == np.float32 else np.float64)
     w = arrays[WEIGHT].astype(np.float64) if request.weighted else None
     if request.groups and p.size:
-        keys, group = _groups([arrays[alias] for alias in request.group_aliases])
+        columns = [arrays[alias].tolist() for alias in request.group_aliases]
+        group, keys = indexed(zip(*columns, strict=True))
         return sums_by_group(request, keys, group, p, y, w)
     total = DenseSums(request)
     if p.size:
@@ -57,8 +61,13 @@ def as_outcomes(y: NDArray[Any]) -> NDArray[Any]:
     return y if y.dtype.name in LOOP_LABELS else y.astype(np.float64)
 
 
-def _groups(columns: Sequence[NDArray[Any]]) -> tuple[list[Key], NDArray[np.int64]]:
-    index: dict[Key, int] = {}
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    group = [index.setdefault(key, len(index)) for key in rows]
-    return list(index), np.array(group, dtype=np.int64)
+def _as_objects(values: Any) -> NDArray[Any]:
+    """Values of groups as they are: numbers stay numbers, and dates dates."""
+    array = values if isinstance(values, np.ndarray) else None
+    if array is None or array.dtype.kind in "Mm":
+        found = list(values) if array is None else list(array)
+        array = np.empty(len(found), dtype=object)
+        array[:] = [
+            v.item() if hasattr(v, "item") and not hasattr(v, "astype") else v for v in found
+        ]
+    return array

@@ -11,8 +11,16 @@ from numpy.typing import NDArray
 from calibrant._optional import require
 from calibrant.errors import InputError
 from calibrant.sources.arrays import LOOP_LABELS, as_outcomes
-from calibrant.sources.request import LABEL, PROB, WEIGHT, Request, require_columns
-from calibrant.sources.sums import DenseSums, GroupedSums, Key, sums_by_group
+from calibrant.sources.keys import Key
+from calibrant.sources.request import (
+    LABEL,
+    PROB,
+    WEIGHT,
+    Request,
+    refuse_nested,
+    require_columns,
+)
+from calibrant.sources.sums import DenseSums, GroupedSums, sums_by_group
 
 __all__ = ["as_numpy", "batches_of", "require_types", "sums_of_batch", "sums_of_batches"]
 
@@ -49,8 +57,11 @@ def _expressions(request: Request) -> dict[str, Any]:
 
 
 def require_types(schema: Any, names: Mapping[str, str], where: str, request: Request) -> None:
-    """Refuse text where numbers are meant."""
+    """Refuse text where numbers are meant, and lists and structs as groups."""
     types = require("pyarrow.types", caller="scan")
+    for alias, name in zip(request.group_aliases, request.by, strict=True):
+        if alias in names and types.is_nested(schema.field(names[alias]).type):
+            refuse_nested(name, schema.field(names[alias]).type)
     for alias in (PROB, LABEL, WEIGHT):
         if alias not in names:
             continue
@@ -123,9 +134,17 @@ def _groups(columns: list[Any], rows: int) -> tuple[list[Key], NDArray[np.int64]
 
 
 def _whole(column: Any) -> Any:
-    """One array, not chunks, of plain values."""
+    """One array, not chunks, of plain values; Arrow computes little on views of text."""
     column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-    return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
+    if hasattr(column, "dictionary_decode"):
+        if str(column.dictionary.type).endswith("_view"):
+            kind = str(column.dictionary.type).replace("_view", "")
+            values = column.dictionary.cast(f"large_{kind}")
+            column = type(column).from_arrays(column.indices, values)
+        column = column.dictionary_decode()
+    if str(column.type).endswith("_view"):
+        column = column.cast("large_" + str(column.type).removesuffix("_view"))
+    return column
 
 
 def _predictions(column: Any) -> NDArray[Any]:

@@ -11,7 +11,8 @@ import numpy as np
 
 from calibrant.errors import InputError
 from calibrant.sources.arrow import as_numpy, batches_of, require_types, sums_of_batches
-from calibrant.sources.frames import arrow_stream, attach, select, sums_of_frame
+from calibrant.sources.frames import arrow_stream, select, sums_of_frame
+from calibrant.sources.natives import attach
 from calibrant.sources.request import Request, require_columns
 from calibrant.sources.sums import DenseSums, GroupedSums
 from calibrant.sources.totals import GroupTotal
@@ -85,7 +86,9 @@ def _ray(source: Any, request: Request) -> Iterator[GroupedSums]:
     """One kernel for each block; what comes back are tables of sums."""
     request.require_names()
     schema = source.schema()
-    require_columns(request.names(), schema.names if schema else [], "the dataset")
+    if schema is None:  # no blocks at all
+        return
+    require_columns(request.names(), schema.names, "the dataset")
     require_types(schema.base_schema, dict(request.selection), "the dataset", request)
     tables = source.map_batches(
         _ray_block, batch_format="pyarrow", batch_size=None, fn_kwargs={"request": request}

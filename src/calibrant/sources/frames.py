@@ -7,20 +7,34 @@ never null. See `calibrant.sources.sql` for the same aggregation as text.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.inputs.columns import as_array
 from calibrant.inputs.pairs import LARGEST_WEIGHT
 from calibrant.sources.arrays import sums_of_arrays
-from calibrant.sources.request import LABEL, PROB, WEIGHT, Request, require_columns
+from calibrant.sources.keys import indexed
+from calibrant.sources.natives import (
+    attach,
+    decoded,
+    engine_of,
+    fetched,
+    is_relation,
+    require_single_names,
+)
+from calibrant.sources.request import (
+    LABEL,
+    PROB,
+    WEIGHT,
+    Request,
+    refuse_nested,
+    require_columns,
+)
 from calibrant.sources.sums import DenseSums, GroupedSums
 
-__all__ = ["arrow_stream", "attach", "is_frame", "select", "sums_of_frame"]
+__all__ = ["arrow_stream", "is_frame", "select", "sums_of_frame"]
 
 SLOT, OFFSET, COUNT = "__calibrant_slot", "__calibrant_offset", "__calibrant_count"
 FLOATS = ("__calibrant_w", "__calibrant_ww", "__calibrant_wo")
@@ -30,6 +44,7 @@ def is_frame(source: Any) -> bool:
     """Whether narwhals can compute on it: pandas, polars, Arrow tables, DuckDB, Spark, Ibis, Modin."""
     import narwhals as nw
 
+    require_single_names(source)
     return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame | nw.LazyFrame)
 
 
@@ -37,7 +52,7 @@ def select(source: Any, request: Request) -> Any:
     """The narwhals frame of just the columns that are read, under the names of the request."""
     import narwhals as nw
 
-    native = nw.to_native(source, pass_through=True)
+    native = decoded(nw.to_native(source, pass_through=True), request)
     foreign = {
         alias: column
         for alias, column in request.selection.items()
@@ -53,32 +68,15 @@ def select(source: Any, request: Request) -> Any:
         for alias, column in request.selection.items()
     ]
     frame = frame.select(*chosen)
-    _require_numbers(frame.collect_schema(), request)
+    _require_kinds(frame.collect_schema(), request)
     return frame
 
 
-def attach(native: Any, expressions: dict[str, Any]) -> Any:
-    """The native frame with more columns, computed by expressions of its own engine."""
-    for method in ("with_columns", "mutate", "assign"):  # polars; Ibis; pandas, Modin and Dask
-        if hasattr(native, method):
-            return getattr(native, method)(**expressions)
-    if hasattr(native, "withColumns"):  # Spark
-        return native.withColumns(expressions)
-    duckdb = sys.modules.get("duckdb")
-    if duckdb is not None and isinstance(native, duckdb.DuckDBPyRelation):
-        named = [expression.alias(alias) for alias, expression in expressions.items()]
-        return native.select(duckdb.StarExpression(), *named)
-    if hasattr(native, "append_column"):  # an Arrow table: its columns are its expressions
-        for alias, values in expressions.items():
-            native = native.append_column(alias, values)
-        return native
-    raise InputError(
-        f"{type(native).__name__} has no expressions that calibrant knows; give columns by name, or "
-        "as narwhals expressions."
-    )
-
-
-def _require_numbers(schema: Any, request: Request) -> None:
+def _require_kinds(schema: Any, request: Request) -> None:
+    """Refuse text where numbers are meant, and lists and structs as groups."""
+    for alias, name in zip(request.group_aliases, request.by, strict=True):
+        if schema[alias].is_nested():
+            refuse_nested(name, schema[alias])
     for alias in request.columns:
         kind = schema[alias]
         if not (
@@ -109,11 +107,19 @@ def sums_of_frame(source: Any, request: Request) -> DenseSums | GroupedSums:
         raise
     except Exception as error:
         raise InputError(
-            f"{type(nw.to_native(source, pass_through=True)).__module__.split('.')[0]} could not "
+            f"{engine_of(nw.to_native(source, pass_through=True))} could not "
             f"compute the sums: {error}"
         ) from error
-    keys = list(zip(*(result[alias] for alias in request.group_aliases), strict=True))
-    group, distinct = _group_indices(keys, len(result[SLOT]))
+    if isinstance(frame, nw.DataFrame) and result[COUNT].sum() != len(frame):
+        raise InputError(
+            f"every row must be in a group; of {len(frame)} rows {result[COUNT].sum()} are. Convert the "
+            "columns of `by` to numbers or text first."
+        )
+    rows = len(result[SLOT])
+    group, distinct = np.zeros(rows, dtype=np.int64), [()]
+    if request.groups:
+        columns = [result[alias] for alias in request.group_aliases]
+        group, distinct = indexed(zip(*columns, strict=True))
     places = group * request.slots + result[SLOT].astype(np.int64)
     return GroupedSums(distinct, places, tuple(result[name] for name in names))
 
@@ -196,13 +202,8 @@ def _collected(frame: Any, numbers: tuple[str, ...]) -> dict[str, Any]:
     import narwhals as nw
 
     native = nw.to_native(frame)
-    duckdb = sys.modules.get("duckdb")
-    if duckdb is not None and isinstance(native, duckdb.DuckDBPyRelation):
-        arrays = native.fetchnumpy()
-        return {
-            name: np.asarray(values) if name in numbers else values.tolist()
-            for name, values in arrays.items()
-        }
+    if is_relation(native):
+        return fetched(native, numbers)
     if isinstance(frame, nw.LazyFrame):
         streaming: dict[str, Any] = (
             {"engine": "streaming"} if frame.implementation.is_polars() else {}
@@ -212,14 +213,6 @@ def _collected(frame: Any, numbers: tuple[str, ...]) -> dict[str, Any]:
         name: frame[name].to_numpy() if name in numbers else frame[name].to_list()
         for name in frame.columns
     }
-
-
-def _group_indices(keys: list[Any], rows: int) -> tuple[NDArray[np.int64], list[Any]]:
-    if not keys:
-        return np.zeros(rows, dtype=np.int64), [()]
-    index: dict[Any, int] = {}
-    group = [index.setdefault(key, len(index)) for key in keys]
-    return np.array(group, dtype=np.int64), list(index)
 
 
 def arrow_stream(frame: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,9 +161,11 @@ def _as_groups(by: Any, name: str) -> dict[str, Any]:
 
 
 def require_columns(wanted: Iterable[str], present: Iterable[str], where: str) -> None:
-    """Refuse names that are not among the columns, with the nearest that are."""
+    """Refuse names that are not among the columns, with the nearest that are, or stand for several."""
     present = [str(name) for name in present]
     for name in wanted:
+        if present.count(name) > 1:
+            refuse_repeated(name, present.count(name), where)
         if name in present:
             continue
         near = difflib.get_close_matches(name, present, n=1, cutoff=0.5)
@@ -172,3 +174,18 @@ def require_columns(wanted: Iterable[str], present: Iterable[str], where: str) -
         raise InputError(
             f"{where} must have a column {name!r}; it has {listed or 'none'}. {cure}".rstrip()
         )
+
+
+def refuse_repeated(name: str, times: int, where: str) -> NoReturn:
+    """Raise the InputError for a name that several columns have."""
+    raise InputError(
+        f"{where} must have one column {name!r}; it has {times} of that name. Rename or leave out the "
+        "others."
+    )
+
+
+def refuse_nested(name: str, kind: Any) -> NoReturn:
+    """Raise the InputError for a group that is a list, a struct or a map."""
+    raise InputError(
+        f"a group must be a plain value; column {name!r} holds {kind}. Group by a part of it."
+    )

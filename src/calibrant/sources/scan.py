@@ -15,6 +15,7 @@ from calibrant.sketch.groups import Sketches
 from calibrant.sketch.table import DEFAULT_NODES, Sketch
 from calibrant.sources.arrays import sums_of_dict
 from calibrant.sources.frames import arrow_stream, is_frame, select, sums_of_frame
+from calibrant.sources.natives import engine_of
 from calibrant.sources.request import Request, make_request
 from calibrant.sources.sums import DenseSums, GroupedSums
 from calibrant.sources.totals import GroupTotal, as_result
@@ -152,7 +153,7 @@ def _added(total: DenseSums | GroupTotal, part: DenseSums | GroupedSums) -> Dens
         total += part
     elif isinstance(total, DenseSums):
         assert isinstance(part, GroupedSums)
-        for column, values in zip(total.columns, part.sums, strict=True):
+        for column, values in zip(total.columns, part.sums, strict=bool(part.places.size)):
             np.add.at(column, part.places, values)
     else:
         total.add(part.grouped(()) if isinstance(part, DenseSums) else part)
@@ -160,7 +161,7 @@ def _added(total: DenseSums | GroupTotal, part: DenseSums | GroupedSums) -> Dens
 
 
 def _parts(source: Any, request: Request) -> Iterable[DenseSums | GroupedSums]:
-    engine = type(source).__module__.split(".")[0]
+    engine = engine_of(source)
     if engine in ("dask", "ray") or (engine == "pyspark" and not request.on_probability_scale):
         from calibrant.sources import clusters
 

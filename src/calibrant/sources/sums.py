@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from calibrant.inputs.pairs import Pairs
 from calibrant.sketch._fill import fill_counts, fill_weights
+from calibrant.sources.keys import Key
 from calibrant.sources.request import Request
 
 __all__ = ["DenseSums", "GroupedSums", "sums_by_group"]
 
 Integers = NDArray[np.int64]
-Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from calibrant.inputs.pairs import REASONS
 from calibrant.sketch.columns import Columns
 from calibrant.sketch.groups import Sketches
 from calibrant.sketch.table import Sketch
+from calibrant.sources.keys import Key, normal_key
 from calibrant.sources.request import Request
-from calibrant.sources.sums import DenseSums, GroupedSums, Key
+from calibrant.sources.sums import DenseSums, GroupedSums
 
 __all__ = ["GroupTotal", "as_result"]
 
@@ -49,8 +50,10 @@ class GroupTotal:
             self.merge()
 
     def _id(self, key: Key) -> int:
-        known = self.index.get(key)
-        return self.index.setdefault(_normal_key(key), len(self.index)) if known is None else known
+        try:
+            return self.index[key]
+        except (KeyError, TypeError):  # new, or not hashable as it is
+            return self.index.setdefault(normal_key(key), len(self.index))
 
     def merge(self) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]:
         """All sums, sorted by group (in order of appearance) and slot."""
@@ -74,19 +77,6 @@ def _fold(index: NDArray[np.intp], values: NDArray[Any], size: int) -> NDArray[A
     total = np.zeros(size, dtype=np.int64)
     np.add.at(total, index, values)
     return total
-
-
-def _normal_key(key: Key) -> Key:
-    """Plain Python values; a missing value of any kind is None."""
-    return tuple(_normal_value(value) for value in key)
-
-
-def _normal_value(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
-        return None
-    return value
 
 
 def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketches:

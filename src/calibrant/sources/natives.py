@@ -1,0 +1,127 @@
+"""What is asked of frames in the words of their own library, each only where it is already loaded."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections import Counter
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.sources.request import Request, refuse_repeated
+
+__all__ = ["attach", "decoded", "engine_of", "fetched", "is_relation", "require_single_names"]
+
+# Not `hasattr`: a column may be named like a method, and some frames have every attribute.
+_ATTACH = {
+    "polars": "with_columns",
+    "ibis": "mutate",
+    "pandas": "assign",
+    "modin": "assign",
+    "dask": "assign",
+}
+
+
+def engine_of(native: Any) -> str:
+    """The library that a frame comes from."""
+    return type(native).__module__.split(".")[0]
+
+
+def is_relation(native: Any) -> bool:
+    """Whether it is a relation of DuckDB."""
+    duckdb = sys.modules.get("duckdb")
+    return duckdb is not None and isinstance(native, duckdb.DuckDBPyRelation)
+
+
+def require_single_names(native: Any) -> None:
+    """Refuse a frame of which several columns have one name."""
+    if engine_of(native) == "pyarrow":
+        names = getattr(native, "column_names", [])  # of a table; readers and datasets have none
+    elif engine_of(native) in ("pandas", "modin", "pyspark") or is_relation(native):
+        names = native.columns
+    else:
+        return
+    for name, times in Counter(name for name in names if isinstance(name, str)).items():
+        if times > 1:
+            refuse_repeated(name, times, "the frame")
+
+
+def decoded(native: Any, request: Request) -> Any:
+    """Columns coded by a dictionary as plain values: of others than text, few engines know how."""
+    engine = engine_of(native)
+    for alias, name in request.selection.items():
+        if engine == "pyarrow" and name in native.column_names:
+            kind = native.schema.field(name).type
+            if str(kind).startswith("dictionary"):
+                place = native.column_names.index(name)
+                native = native.set_column(place, name, native[name].cast(kind.value_type))
+        elif engine in ("pandas", "modin") and isinstance(name, str) and name in native.columns:
+            plain = _plain_type(native.dtypes[name], is_number=alias in request.columns)
+            if plain is not None:
+                native = native.assign(**{name: native[name].astype(plain)})
+    return native
+
+
+def _plain_type(kind: Any, *, is_number: bool) -> Any:
+    """The type of the values that a dictionary of pandas codes, or None where there is none."""
+    if str(kind).startswith("dictionary"):
+        return type(kind)(kind.pyarrow_dtype.value_type)
+    coded = is_number and str(kind) == "category" and kind.categories.dtype.kind in "biuf"
+    return "float64" if coded else None
+
+
+def attach(native: Any, expressions: dict[str, Any]) -> Any:
+    """The native frame with more columns, computed by expressions of its own engine."""
+    engine = engine_of(native)
+    if engine == "pyspark":
+        return native.withColumns(expressions)
+    if engine in _ATTACH:
+        return getattr(native, _ATTACH[engine])(**expressions)
+    if is_relation(native):
+        named = [expression.alias(alias) for alias, expression in expressions.items()]
+        return native.select(sys.modules["duckdb"].StarExpression(), *named)
+    if engine == "pyarrow":  # its columns are its expressions
+        for alias, values in expressions.items():
+            native = native.append_column(alias, values)
+        return native
+    raise InputError(
+        f"{type(native).__name__} has no expressions that calibrant knows; give columns by name, or "
+        "as narwhals expressions."
+    )
+
+
+def fetched(relation: Any, numbers: tuple[str, ...]) -> dict[str, Any]:
+    """DuckDB's arrays as the values they stand for; it has none for decimals and dates."""
+    duckdb = sys.modules["duckdb"]
+    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    wide = [name for name, kind in kinds.items() if kind.startswith(("DECIMAL", "HUGE", "UHUGE"))]
+    columns = [duckdb.ColumnExpression(name) for name in kinds]
+    arrays = relation.select(
+        *(
+            c.cast("VARCHAR").alias(n) if n in wide else c
+            for c, n in zip(columns, kinds, strict=True)
+        )
+    ).fetchnumpy()
+    return {
+        name: np.asarray(arrays[name]) if name in numbers else _values(arrays[name], kind)
+        for name, kind in kinds.items()
+    }
+
+
+def _values(array: NDArray[Any], kind: str) -> list[Any]:
+    if array.dtype.kind in "Mm":
+        array = array.astype(f"{array.dtype.kind}8[{'D' if kind == 'DATE' else 'us'}]")
+    read: Any = None
+    if kind.startswith("DECIMAL"):
+        read = Decimal
+    elif "HUGE" in kind:
+        read = int
+    elif kind == "TIMESTAMP WITH TIME ZONE":
+        read = functools.partial(datetime.replace, tzinfo=UTC)
+    values: list[Any] = array.tolist()
+    return [value if value is None else read(value) for value in values] if read else values
