@@ -1,8 +1,6 @@
-"""What the command costs when nothing is warm: `python -m bench.command_line`.
+"""What the command costs when nothing is warm, beside the imports it is measured against.
 
-Every line is the best of several fresh processes, taken in turn, beside the imports that it is
-measured against. A plain install (not an editable one, which checks the build at every start) gives
-the figures that users see; the ratios are close to each other.
+python -m bench.command_line
 """
 
 from __future__ import annotations
@@ -17,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 import pyarrow.parquet
+
+from bench import pages
 
 ROUNDS = 9
 ROWS = 1_000_000
@@ -40,23 +40,51 @@ def timed(words: list[str]) -> tuple[float, float]:
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def main() -> None:
-    """Print the table."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(predictions(Path(folder)))
-        cases = (
-            ("calibrant assess, 1M rows", ["assess", path], "import numpy, pyarrow.parquet", 4.0),
-            ("calibrant --help", ["--help"], "import typer", 2.0),
+def table(path: str) -> pages.Table:
+    cases = (
+        ("calibrant assess, 1M rows", ["assess", path], "import numpy, pyarrow.parquet", 4.0),
+        ("calibrant --help", ["--help"], "import typer", 2.0),
+    )
+    rows = []
+    for name, words, imports, limit in cases:
+        runs = [(timed(["-m", "calibrant", *words]), timed(["-c", imports])) for _ in range(ROUNDS)]
+        ours, theirs = (
+            [min(run[k][clock] for run in runs) for clock in range(2)] for k in range(2)
         )
-        print(f"{'':32}{'wall':>8}{'CPU':>8}{'limit':>8}")
-        for name, words, imports, limit in cases:
-            command = ["-m", "calibrant", *words]
-            runs = [(timed(command), timed(["-c", imports])) for _ in range(ROUNDS)]
-            ours = [min(run[0][k] for run in runs) for k in range(2)]
-            theirs = [min(run[1][k] for run in runs) for k in range(2)]
-            print(f"{name:32}{ours[0]:7.3f}s{ours[1]:7.3f}s")
-            print(f"  {imports:30}{theirs[0]:7.3f}s{theirs[1]:7.3f}s")
-            print(f"  {'ratio':30}{ours[0] / theirs[0]:8.2f}{ours[1] / theirs[1]:8.2f}{limit:8.1f}")
+        ratio = ours[0] / theirs[0]
+        rows.append(
+            [
+                f"`{name}`",
+                f"{ours[0]:.3f} s",
+                f"`{imports}`",
+                f"{theirs[0]:.3f} s",
+                f"{ratio:.2f}",
+                f"{ours[1] / theirs[1]:.2f}",
+                f"{limit:g}",
+                "kept" if ratio <= limit else "**not kept**",
+            ]
+        )
+    return pages.Table(
+        "The command, cold",
+        ["command", "seconds", "beside", "seconds", "ratio", "processor", "at most", ""],
+        rows,
+        [
+            f"The best of {ROUNDS} fresh processes of each, taken in turn.",
+            "An editable install, as here, checks the build at every start; a plain one does not.",
+        ],
+    )
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        page = pages.Page(
+            "command_line",
+            "The cost of the command line",
+            "python -m bench.command_line",
+            "How long a fresh process takes to answer, beside the imports that it cannot do without.",
+            [table(str(predictions(Path(folder))))],
+        )
+    print(page.write(pages.EVIDENCE).read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

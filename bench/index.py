@@ -10,7 +10,10 @@ from pathlib import Path
 
 from bench import pages
 
-ORDER = ("paper", "peers", "coverage", "speed", "scale", "diagrams", "measures", "repair", "data")
+ORDER = (
+    "paper", "peers", "coverage", "speed", "scale", "scans", "gpu", "multiclass", "diagrams", "report",
+    "command_line", "measures", "repair", "data",
+)  # fmt: skip
 
 
 def entry(path: Path) -> str:
