@@ -6,10 +6,8 @@ quoted field two quotes stand for one, and a line break is part of the field.
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Sequence
-
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["Quotes"]
 
@@ -22,7 +20,7 @@ class Quotes:
 
     Attributes
     ----------
-    opened, closed : sequences of int
+    opened, closed : int64 arrays
         Places of the quotes that begin and end each stretch. A doubled quote ends one and begins the
         next; where the last one is not closed, `opened` is longer by one.
 
@@ -34,15 +32,13 @@ class Quotes:
 
     def __init__(self, piece: bytes, delimiter: str) -> None:
         self.piece = piece
-        self.delimiter = delimiter
-        marks = np.flatnonzero(np.frombuffer(piece, np.uint8) == QUOTE)
-        before = np.frombuffer(piece, np.uint8)[marks[::2] - 1]
-        starts = np.isin(before, (QUOTE, ord(delimiter), *LINE_ENDS)) | (marks[::2] == 0)
-        self.opened: Sequence[int]
-        self.closed: Sequence[int]
-        if starts.all():
-            self.opened, self.closed = marks[::2].tolist(), marks[1::2].tolist()
-        else:
+        self._bytes = np.frombuffer(piece, np.uint8)
+        self._borders = np.zeros(256, np.bool_)
+        self._borders[[QUOTE, ord(delimiter), *LINE_ENDS]] = True
+        marks = np.flatnonzero(self._bytes == QUOTE)
+        self.opened, self.closed = marks[::2], marks[1::2]
+        starts = self._borders[self._bytes[self.opened - 1]] | (self.opened == 0)
+        if not starts.all():
             self.opened, self.closed = _walked(piece, delimiter)
 
     def never_closed(self) -> int:
@@ -55,17 +51,15 @@ class Quotes:
 
         So does a field whose quote was forgotten, at the opening quote of another, lines later.
         """
-        ends = np.array(self.closed, dtype=np.int64)
-        ends = ends[ends + 1 < len(self.piece)]
-        after = np.frombuffer(self.piece, np.uint8)[ends + 1]
-        stray = ~np.isin(after, (QUOTE, ord(self.delimiter), *LINE_ENDS))
+        ends = self.closed[self.closed + 1 < len(self.piece)]
+        stray = ~self._borders[self._bytes[ends + 1]]
         return self._field(int(np.argmax(stray))) if stray.any() else -1
 
     def last_line_end(self) -> int:
         """Where the last line ends that is whole; 0 if none is."""
         end = self.piece.rfind(b"\n")
         while end >= 0:
-            place = bisect.bisect(self.opened, end) - 1
+            place = int(np.searchsorted(self.opened, end, side="right")) - 1
             if place < 0 or (place < len(self.closed) and self.closed[place] < end):
                 break
             end = self.piece.rfind(b"\n", 0, self.opened[place])
@@ -75,10 +69,10 @@ class Quotes:
         """Where the field of a stretch begins."""
         while place and self.opened[place] == self.closed[place - 1] + 1:  # a doubled quote
             place -= 1
-        return self.opened[place]
+        return int(self.opened[place])
 
 
-def _walked(piece: bytes, delimiter: str) -> tuple[list[int], list[int]]:
+def _walked(piece: bytes, delimiter: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The stretches where some quotes are characters like any other: one quote after the other."""
     opened: list[int] = []
     closed: list[int] = []
@@ -92,4 +86,4 @@ def _walked(piece: bytes, delimiter: str) -> tuple[list[int], list[int]]:
             if mark >= 0:
                 closed.append(mark)
         mark = piece.find(b'"', mark + 1) if mark >= 0 else -1
-    return opened, closed
+    return np.array(opened, dtype=np.int64), np.array(closed, dtype=np.int64)
