@@ -168,7 +168,7 @@ def test_lists_and_structs_are_no_groups(typed_engine, values, scale):
 def test_an_empty_result_is_an_error(engine, by, scale):
     source = emptied(engine({"p": [0.5] * 4, "y": [1.0] * 4}))
     if source is not None:
-        with pytest.raises(cal.InputError, match="must find rows; the source has none"):
+        with pytest.raises(cal.InputError, match="the source has none"):
             cal.scan(source, y_true="y", y_prob="p", by=by, scale=scale)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -302,38 +303,102 @@ def test_a_scan_killed_with_9_is_resumed_to_the_same_bits(tmp_path, small_jobs):
     assert scan(tmp_path, checkpoint=note, **options) == scan(tmp_path, **options)
 
 
-def test_a_full_disk_keeps_the_checkpoint_before(tmp_path, small_jobs, monkeypatch):
-    weighted_parts(tmp_path)
+FILLING_UP = """
+import resource, sys
+import calibrant as cal
+from calibrant.sources import files, formats, text
+formats.JOB_ROWS, text.BLOCK_BYTES, files.CHECKPOINT_SECONDS = 50, 400, 0.0
+if int(sys.argv[3]):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
+try:
+    cal.scan(sys.argv[1], y_true="y", y_prob="p", by="g", checkpoint=sys.argv[2])
+except cal.CalibrationError as error:
+    print(error)
+"""
+
+
+@pytest.fixture(params=["a limit on files", "a full disk"])
+def small_disk(request, tmp_path):
+    """A folder in which no file can grow past 60 kB, and the limit that the process must set for it."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    if request.param == "a limit on files":
+        yield folder, 60_000
+        return
+    mount = ["mount", "-t", "tmpfs", "-o", "size=120k", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a full disk could not be started: mounting one needs root")
+    yield folder, 0
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_keeps_the_checkpoint_before(tmp_path, small_disk, small_jobs):
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    for part in range(12):  # new groups in every part, so that checkpoints grow
+        rows = table(300, seed=part, g=np.arange(300) // 3 + 100 * part)
+        pq.write_table(rows, lake / f"{part:02}.parquet")
+    folder, limit = small_disk
+    note = folder / "scan.checkpoint"
+    run = [sys.executable, "-c", FILLING_UP, str(lake), str(note), str(limit)]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True)
+    said = (
+        r"could not be written: .*(No space left|too large).*before is intact.*goes on from there"
+    )
+    assert re.search(said, done.stdout), done.stdout + done.stderr
+    assert [path.name for path in folder.iterdir()] == [note.name]
+    parts = []
+    with pytest.MonkeyPatch.context() as patch:
+        original = files._add
+        patch.setattr(files, "_add", lambda t, part: (parts.append(part), original(t, part)))
+        resumed = scan(lake, by="g", checkpoint=note)
+    assert 0 < len(parts) < 12
+    assert resumed == scan(lake, by="g")
+    assert not note.exists()
+
+
+def test_a_disk_that_is_full_from_the_start(tmp_path):
+    pq.write_table(table(g=[1] * 1000), tmp_path / "a.parquet")
     note = tmp_path / "scan.checkpoint"
-    monkeypatch.setattr(files, "CHECKPOINT_SECONDS", 0.0)
-    synced = []
-
-    def fill_up(descriptor):
-        synced.append(descriptor)
-        if len(synced) > 3:
-            raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(checkpoint.os, "fsync", fill_up)
-    message = "could not be written: .*No space left.*the one before is intact"
-    with pytest.raises(cal.CalibrationError, match=message):
-        scan(tmp_path, checkpoint=note)
-    assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []
-    monkeypatch.setattr(checkpoint.os, "fsync", lambda descriptor: None)
-    assert scan(tmp_path, checkpoint=note) == scan(tmp_path)
+    run = [sys.executable, "-c", FILLING_UP, str(tmp_path), str(note), "10"]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True)
+    assert "could not be written" in done.stdout
+    assert "goes on from there" not in done.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet"]
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-def test_a_disk_that_is_full_from_the_start(tmp_path, small_jobs, monkeypatch):
-    weighted_parts(tmp_path)
-    monkeypatch.setattr(files, "CHECKPOINT_SECONDS", 0.0)
-    real_open = open
+def test_a_place_where_no_checkpoint_can_be_is_refused_before_anything_is_read(tmp_path):
+    (tmp_path / "broken.parquet").write_bytes(b"not Parquet")
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path, tmp_path / "none" / "note", tmp_path / "file" / "note"):
+        with pytest.raises(
+            cal.InputError, match="`checkpoint` must name a file that can be written"
+        ):
+            scan(tmp_path / "broken.parquet", checkpoint=place)
 
-    def full(path, mode="r", *args, **kwargs):
-        return real_open("/dev/full" if "partial" in str(path) else path, mode, *args, **kwargs)
 
-    monkeypatch.setattr(checkpoint, "open", full, raising=False)
-    with pytest.raises(cal.CalibrationError, match="No space left"):
-        scan(tmp_path, checkpoint=tmp_path / "note")
+@pytest.mark.parametrize("threads", ["a", 0, 1.5, True])
+def test_threads_are_counted(tmp_path, threads):
+    pq.write_table(table(), tmp_path / "a.parquet")
+    with pytest.raises(cal.InputError, match="`threads` must be a whole number, at least 1"):
+        scan(tmp_path, threads=threads)
+
+
+def test_arrow_files_and_arrow_streams(tmp_path, small_jobs):
+    rows = table(500, g=["a", "b"] * 250)
+    for name, new in (("file", pa.ipc.new_file), ("stream", pa.ipc.new_stream)):
+        with new(tmp_path / f"{name}.arrow", rows.schema) as writer:
+            writer.write_table(rows, max_chunksize=70)
+    assert scan(tmp_path / "stream.arrow") == scan(tmp_path / "file.arrow") == sketch_of(rows)
+    both = scan(tmp_path, by="g")
+    assert both.total().n == 1000
+    whole = (tmp_path / "stream.arrow").read_bytes()
+    (tmp_path / "stream.arrow").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(cal.InputError, match=r"stream\.arrow cannot be read"):
+        scan(tmp_path / "stream.arrow")
+    (tmp_path / "stream.arrow").write_bytes(b"something else")
+    with pytest.raises(cal.InputError, match=r"stream\.arrow is not a complete arrow file"):
+        scan(tmp_path / "stream.arrow")
 
 
 def test_a_checkpoint_of_another_scan_is_refused(tmp_path, small_jobs, monkeypatch):

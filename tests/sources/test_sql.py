@@ -233,5 +233,41 @@ def test_what_cannot_be_a_query_is_refused():
 def test_what_cannot_be_a_result_is_refused():
     with pytest.raises(cal.InputError, match="must have a column 'offset'"):
         sql.read({"cell": [1], "label": [0], "count": [1], "nodes": [16]})
-    with pytest.raises(cal.InputError, match="one query, with rows"):
+    with pytest.raises(cal.InputError, match="the query found none"):
         sql.read({"cell": [], "label": [], "count": [], "offset": [], "nodes": []})
+    with pytest.raises(cal.InputError, match=r"one grid.*16, 32"):
+        sql.read(
+            {"cell": [1, 1], "label": [0, 0], "count": [1, 1], "offset": [0, 0], "nodes": [16, 32]}
+        )
+    connection = sqlite3.connect(":memory:")
+    with pytest.raises(cal.InputError, match="the result of a query"):
+        sql.read(connection.execute("CREATE TABLE t (p REAL)"))
+    connection.close()
+
+
+def test_the_order_of_the_result_does_not_matter():
+    pd = pytest.importorskip("pandas")
+    rows = {
+        "day": [2, 1, None, 1],
+        "cell": [3, 5, 5, 3],
+        "label": [0, 1, 1, 0],
+        "count": [1, 2, 3, 4],
+    }
+    rows |= {"offset": [0, 7, 7, 0], "nodes": [16] * 4}
+    frame = pd.DataFrame(rows)
+    found = sql.read(frame)
+    assert list(found) == [1, 2, None]
+    assert found[1].n == 6
+    turned = sql.read(frame.iloc[::-1])
+    assert list(turned) == list(found)
+    assert turned == found
+
+
+def test_text_that_is_a_number_is_one_in_sqlite(sqlite_run):
+    sqlite_run("CREATE TABLE texts (p TEXT, y TEXT)")
+    given = [("0.5", "1"), ("0.25", "0"), ("5e-1", "1"), (" 0.5", "1"), ("0.5x", "1"), ("", "1")]
+    sqlite_run("INSERT INTO texts VALUES (?, ?)", given)
+    found = sql.read(sqlite_run(sql.query("texts", "p", "y", dialect="sqlite")))
+    kept = cal.Sketch.from_arrays([1, 0, 1, 1], [0.5, 0.25, 0.5, 0.5])
+    assert found.columns.equals(kept.columns)
+    assert found.dropped == {"missing prediction": 2}

@@ -40,6 +40,21 @@ class Checkpoint:
         self.path = Path(path)
         self.request = request
         self.fingerprint = _fingerprint(request, files)
+        self.partial = self.path.with_name(f"{self.path.name}.{os.getpid()}.partial")
+        self._require_place()
+
+    def _require_place(self) -> None:
+        """Refuse a place where nothing can be written, before anything is read."""
+        try:
+            if self.path.is_dir():
+                raise IsADirectoryError("it is a folder")
+            self.partial.touch()
+            self.partial.unlink()
+        except OSError as error:
+            raise InputError(
+                f"`checkpoint` must name a file that can be written; {self.path} cannot: {error}. "
+                "Name one in a folder that exists and is yours."
+            ) from error
 
     def save(self, done: int, total: DenseSums | GroupTotal) -> None:
         """Write the sums of the first `done` jobs; what was there before stays until this is whole."""
@@ -50,22 +65,25 @@ class Checkpoint:
         groups = pyarrow.table({f"group_{i}": list(column) for i, column in enumerate(by)})
         columns = {"place": places, **dict(zip(_SUMS, sums, strict=False))}
         table = pyarrow.table(columns).replace_schema_metadata({"calibrant": json.dumps(note)})
-        partial = self.path.with_name(f"{self.path.name}.{os.getpid()}.partial")
         try:
-            with open(partial, "wb") as sink:
+            with open(self.partial, "wb") as sink:
                 for piece in (table, groups):
                     with pyarrow.ipc.new_stream(sink, piece.schema) as writer:
                         writer.write_table(piece)
                 sink.flush()
                 os.fsync(sink.fileno())
-            os.replace(partial, self.path)
+            os.replace(self.partial, self.path)
         except OSError as error:
             with contextlib.suppress(OSError):
-                partial.unlink()
-            before = f"; the one before is intact in {self.path}" if self.path.exists() else ""
+                self.partial.unlink()
+            again = "Free some space or name another place, and run the scan again"
+            if self.path.exists():
+                again = (
+                    f"The one before is intact in {self.path}. Free some space and run the scan again: "
+                    "it goes on from there"
+                )
             raise CalibrationError(
-                f"the checkpoint {self.path} could not be written: {error}{before}. Free some space "
-                "or name another place, and run the scan again: it goes on from there."
+                f"the checkpoint {self.path} could not be written: {error}. {again}."
             ) from error
 
     def load(self, total: DenseSums | GroupTotal) -> int:

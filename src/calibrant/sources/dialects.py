@@ -60,8 +60,12 @@ _BY_TEXT = (
     "CASE CAST({{x}} AS {text}) WHEN 'true' THEN 1 WHEN 'false' THEN 0 "
     "ELSE CAST(CAST({{x}} AS {text}) AS {{float}}) END"
 )
-# SQLite would read text as 0; only numbers are numbers.
-_IF_NUMBER = "CASE WHEN typeof({x}) IN ('integer', 'real') THEN CAST({x} AS {float}) END"
+# SQLite casts any text, to 0 where it is no number; but it compares text with a number as a number only
+# where it is one.
+_IF_NUMBER = (
+    "CASE WHEN typeof({x}) IN ('integer', 'real') OR CAST({x} AS {float}) = {x} "
+    "THEN CAST({x} AS {float}) END"
+)
 
 DIALECTS = {
     dialect.name: dialect

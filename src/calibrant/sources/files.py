@@ -36,13 +36,13 @@ def sums_of_files(
     progress: bool | None,
 ) -> DenseSums | GroupTotal:
     """The total over all files of a path, a glob, a folder or a list of these."""
-    if threads is not None and threads < 1:
-        raise InputError(f"`threads` must be at least 1; got {threads}.")
+    if threads is not None and not (_is_integer(threads) and threads >= 1):
+        raise InputError(f"`threads` must be a whole number, at least 1; got {threads!r}.")
     files = find_files(source)
-    work = jobs_of(files, request)
     total: DenseSums | GroupTotal = GroupTotal(request) if request.groups else DenseSums(request)
     note = None if checkpoint is None else Checkpoint(checkpoint, request, files)
     done = note.load(total) if note else 0
+    work = jobs_of(files, request)
     bar = Progress(work.total, show=progress)
     saved = time.monotonic()
     try:
@@ -65,6 +65,10 @@ def sums_of_files(
     if note:
         note.remove()
     return total
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _reader(request: Request) -> Callable[[Job], list[Part]]:

@@ -18,6 +18,8 @@ __all__ = ["Job", "Jobs", "jobs_of"]
 
 JOB_ROWS = 1 << 22
 BATCH_ROWS = 1 << 20
+ARROW_MAGIC = b"ARROW1"
+"""How a file of Arrow begins; a stream begins otherwise."""
 Batches = Iterator[Mapping[str, Any]]
 
 
@@ -96,6 +98,10 @@ def _parquet_pieces(
 
 def _arrow_pieces(file: DataFile, request: Request) -> Iterator[tuple[Callable[[], Batches], int]]:
     ipc = require("pyarrow.ipc", caller="scan of Arrow files")
+    with file.open() as handle:
+        if handle.read(len(ARROW_MAGIC)) != ARROW_MAGIC:
+            yield from _stream_piece(file, request)
+            return
     reader = _opened(file, lambda: ipc.open_file(file.open()))
     names, constants = _layout(file, reader.schema, request)
     wanted = sorted({reader.schema.get_field_index(name) for name in names.values()})
@@ -108,6 +114,21 @@ def _arrow_pieces(file: DataFile, request: Request) -> Iterator[tuple[Callable[[
 
     for number in range(reader.num_record_batches):
         yield _explained(file, read_batch, number), file.size // (16 * reader.num_record_batches)
+
+
+def _stream_piece(file: DataFile, request: Request) -> Iterator[tuple[Callable[[], Batches], int]]:
+    """An Arrow stream, which has no table of contents: one piece, read from front to back."""
+    ipc = require("pyarrow.ipc", caller="scan of Arrow files")
+    with file.stream() as handle:
+        schema = _opened(file, lambda: ipc.open_stream(handle)).schema
+    names, constants = _layout(file, schema, request)
+
+    def read(_: int) -> Batches:
+        with file.stream() as handle:
+            for batch in ipc.open_stream(handle):
+                yield {a: batch.column(name) for a, name in names.items()} | constants
+
+    yield _explained(file, read, 0), file.size // 16
 
 
 def _opened(file: DataFile, opened: Callable[[], Any]) -> Any:

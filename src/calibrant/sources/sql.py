@@ -20,8 +20,9 @@ from calibrant.sketch.groups import Sketches
 from calibrant.sketch.table import DEFAULT_NODES, Sketch, require_nodes
 from calibrant.sketch.wire import FLOAT_COLUMNS, INTEGER_COLUMNS, from_table
 from calibrant.sources.dialects import Dialect, dialect_named
+from calibrant.sources.keys import normal_key
 from calibrant.sources.request import require_columns
-from calibrant.sources.totals import invalid_rows
+from calibrant.sources.totals import invalid_rows, sorted_groups
 
 __all__ = ["Expression", "piecewise_linear", "query", "read"]
 
@@ -185,12 +186,16 @@ def read(result: Any, *, on_invalid: str = "drop") -> Sketch | Sketches:
         if name in known:
             columns[name] = _numbers(columns[name], name)
     nodes = np.unique(columns.pop("nodes"))
-    if nodes.size != 1:
+    if nodes.size == 0:
+        raise InputError("there must be rows to read; the query found none.")
+    if nodes.size > 1:
         raise InputError(
-            "the table must be the result of one query, with rows, on one grid; its column 'nodes' has "
-            f"{nodes.size} values."
+            "the table must be the result of one query, on one grid; its column 'nodes' holds "
+            f"{', '.join(map(str, nodes.tolist()))}."
         )
-    found = from_table(columns, by=by, nodes=int(nodes[0]))
+    found = from_table(_normalized(columns, by), by=by, nodes=int(nodes[0]))
+    if isinstance(found, Sketches):  # a database gives its rows in any order
+        found = sorted_groups(found)
     sketches = list(found.values()) if isinstance(found, Sketches) else [found]
     dropped: dict[str, int] = {}
     for sketch in sketches:
@@ -200,6 +205,11 @@ def read(result: Any, *, on_invalid: str = "drop") -> Sketch | Sketches:
         rows = sum(sketch.n for sketch in sketches) + sum(dropped.values())
         raise InputError(invalid_rows(dropped, rows))
     return found
+
+
+def _normalized(columns: dict[str, Any], by: list[str]) -> dict[str, Any]:
+    """The columns, with groups as plain values: a missing one is None whatever it came through."""
+    return columns | {name: [normal_key((v,))[0] for v in columns[name]] for name in by}
 
 
 def _folded(name: str) -> str:
@@ -212,6 +222,8 @@ def _columns(result: Any) -> dict[str, Any]:
     if isinstance(result, Mapping):
         return dict(result)
     if hasattr(result, "description") and hasattr(result, "fetchall"):  # a cursor
+        if result.description is None:
+            raise InputError("the cursor must hold the result of a query; it has none.")
         names = [field[0] for field in result.description]
         rows = result.fetchall()
         return {name: [row[place] for row in rows] for place, name in enumerate(names)}

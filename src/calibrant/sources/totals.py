@@ -17,7 +17,7 @@ from calibrant.sources.keys import Key, normal_key
 from calibrant.sources.request import Request
 from calibrant.sources.sums import DenseSums, GroupedSums
 
-__all__ = ["GroupTotal", "as_result"]
+__all__ = ["GroupTotal", "as_result", "invalid_rows", "sorted_groups"]
 
 COMPACT_AT = 1 << 22
 """Entries that may wait to be merged; about 130 MB."""
@@ -96,9 +96,15 @@ def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketc
     if not request.groups:
         return sketches[()]
     single = len(request.groups) == 1
-    ordered = sorted(sketches, key=_sortable)
-    groups = {(key[0] if single else key): sketches[key] for key in ordered}
-    return Sketches(groups, by=request.by)
+    groups = {(key[0] if single else key): sketch for key, sketch in sketches.items()}
+    return sorted_groups(Sketches(groups, by=request.by))
+
+
+def sorted_groups(groups: Sketches) -> Sketches:
+    """The same groups in order: by type, then by value; missing ones last."""
+    single = len(groups.by) == 1
+    ordered = sorted(groups, key=lambda key: _sortable((key,) if single else key))
+    return Sketches({key: groups[key] for key in ordered}, by=groups.by)
 
 
 def _split(
