@@ -37,6 +37,11 @@ def test_steepness_and_curvature_bound_the_prediction(name):
     step = z[1] - z[0]
     assert np.abs(np.diff(p)).max() / step <= scale.steepness * (1 + 1e-9)
     assert np.abs(np.diff(p, 2)).max() / step**2 <= scale.curvature * (1 + 1e-4) + 1e-6
+    z, step = np.linspace(*scale.limits, 2001, retstep=True)
+    p = scale.inverse(z)
+    for order, bound in zip((3, 4), scale.higher_slopes, strict=True):
+        noise = 2.0**order * 1e-15 / step**order
+        assert np.abs(np.diff(p, order)).max() / step**order <= bound * (1 + 1e-4) + noise
 
 
 def test_logits_do_not_pass_through_probabilities():

@@ -109,3 +109,41 @@ def test_too_steep_for_a_sketch_is_said():
         Sketch.empty(scale="relative")
     with pytest.raises(InputError, match="base_rate"):
         smooth_ece([1, 1], [0.2, 0.8], scale="relative")
+
+
+@pytest.mark.parametrize("scale", ["probability", *SCALES])
+def test_errors_near_zero_are_certified_on_every_scale(scale):
+    """Residuals that cancel wherever rows meet are found out by hand, not by ever finer grids."""
+    p = np.repeat(np.arange(1, 20) / 20, 100)
+    y = np.concatenate([np.arange(100) < 5 * k for k in range(1, 20)]).astype(int)
+    result = smooth_ece_result(y, p, scale=scale)
+    assert result.value + result.certificate.total < 1e-9
+    assert result.evaluations == 1
+
+
+@pytest.mark.parametrize("largest", [1e-4, 1e-3, 1e-2])
+def test_rows_close_together_have_a_grid_of_their_own(largest):
+    """At either end, where the kernel is reflected, and in the middle; the same fixed point."""
+    rng = np.random.default_rng(2)
+    p = largest * rng.random(2000)
+    y = (rng.random(2000) < 3 * p).astype(int)
+    rare = smooth_ece_result(y, p)
+    assert rare.certificate.total < 1e-7
+    again = smooth_ece_result(y, p, bandwidth=rare.bandwidth)
+    assert again.value == pytest.approx(rare.bandwidth, abs=2e-7 + again.certificate.total)
+    certain = smooth_ece_result(1 - y, 1 - p)
+    assert certain.value == pytest.approx(rare.value, abs=1e-9)
+    middle = smooth_ece_result(y, 0.5 + p)
+    assert middle.value == pytest.approx(smooth_ece(y, 0.5 + p, scale="unreflected"), abs=2e-7)
+
+
+@pytest.mark.parametrize("scale", ["probability", "logit", "unreflected"])
+def test_no_certificate_exceeds_one(scale):
+    y, p = sample()
+    sketch = Sketch.from_arrays(y, p, scale=scale, nodes=16)
+    with pytest.raises(InputError, match="must lie between"):
+        smooth_ece(sketch, bandwidth=9e-6)
+    for bandwidth in (None, 0.02, 0.1):
+        result = smooth_ece_result(sketch, bandwidth=bandwidth)
+        assert max(vars(result.certificate).values()) <= 1.0
+        assert 0.0 <= result.value <= 1.0

@@ -61,7 +61,7 @@ class ReliabilityDiagram(Diagram):
     resampled : float64[k, m]
         Individual resampled curves, as many as were asked for.
     smooth_ece : SmoothECE
-        The number: ∫|μ̂ - f̂| δ̂, with its proved error.
+        The number: ∫|μ̂ - f̂| δ̂, with a bound on its numerical error.
     interval : Interval or None
         For the population's SmoothECE; None at a bandwidth that was asked for.
     ece : float

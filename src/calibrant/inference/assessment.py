@@ -112,7 +112,7 @@ class Assessment:
     n, dropped, clusters : int, mapping, int or None
         Rows, rows left out by reason, and clusters if rows are dependent.
     bandwidth, certificate, scale : float, Certificate, str
-        How SmoothECE was computed, and what is proved of its numerical error.
+        How SmoothECE was computed, and a bound on its numerical error.
     confidence, seed, margin : float, int, float or None
         As they were asked for.
     """

@@ -99,6 +99,8 @@ class Scale:
         your own it is found by sampling.
     curvature : float
         The most that this slope changes per unit of z; likewise.
+    higher_slopes : tuple of float
+        Bounds on the third and fourth derivative of the prediction in z; likewise.
 
     Examples
     --------
@@ -190,8 +192,18 @@ class Scale:
         p, step = self._sampled()
         return float(np.max(np.abs(np.diff(p, 2)))) / step**2
 
-    def _sampled(self) -> tuple[Floats, float]:
-        z, step = np.linspace(*self.limits, 1 << 16, retstep=True)
+    @cached_property
+    def higher_slopes(self) -> tuple[float, float]:
+        if self.forward is _identity:
+            return 0.0, 0.0
+        if isinstance(self.forward, _Logit):
+            return 0.125 / self.forward.factor**3, 0.12769 / self.forward.factor**4
+        p, step = self._sampled(1 << 12)  # finer steps would drown in rounding
+        third, fourth = (np.max(np.abs(np.diff(p, order))) for order in (3, 4))
+        return float(third) / step**3, float(fourth) / step**4
+
+    def _sampled(self, points: int = 1 << 16) -> tuple[Floats, float]:
+        z, step = np.linspace(*self.limits, points, retstep=True)
         return np.asarray(self.inverse(z), dtype=np.float64), float(step)
 
     def z(self, p: Floats) -> Floats:

@@ -25,6 +25,10 @@ TOLERANCE = 1e-7
 LARGEST_BANDWIDTH = 1e6
 ROWS_WORTH_A_SKETCH = 1 << 19
 GRIDS = (1 << 13, 1 << 16, 1 << 18, 1 << 20)
+NARROW = 0.02
+"""Rows closer together than this have small bandwidths, for which [0, 1] would be a waste of mesh."""
+CELLS_PER_BANDWIDTH = 16
+"""Fewer leave an error of the order of 1e-6: a grid with less is not worth its transform."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,13 @@ class Certificate:
 
     All terms are proved but one: for float arithmetic `rounding` holds the customary bound on fast
     transforms, a few roundings per stage, rather than a proof for the transform in use. It is about
-    1e-14, far below the others.
+    1e-14, far below the others. For a scale of your own the slopes of its map are found by sampling.
 
     Attributes
     ----------
     total : float
-        The exact value lies within this of the one given.
+        The exact value lies within this of the one given. At most 1, as both are: a certificate near 1
+        says that the grid is too coarse for the bandwidth to tell anything.
     binning : float
         What the grid costs (see `calibrant.smoothing.nodes.BinningError`). Proved.
     quadrature : float
@@ -59,7 +64,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class SmoothECE:
-    """A SmoothECE with its bandwidth and what is proved of its error.
+    """A SmoothECE with its bandwidth and a bound on its numerical error.
 
     Attributes
     ----------
@@ -68,7 +73,7 @@ class SmoothECE:
     bandwidth : float
         σ*, where it was solved for; otherwise the one that was asked for.
     certificate : Certificate
-        Proved bound on the error of `value`, term by term.
+        Bound on the numerical error of `value`, term by term.
     evaluations : int
         How many bandwidths were tried.
     n : int
@@ -105,7 +110,7 @@ class SmoothECE:
 
     def _repr_html_(self) -> str:
         return (
-            f"<b>SmoothECE {self.value:.6f}</b> ± {self.certificate.total:.1e} (proved), "
+            f"<b>SmoothECE {self.value:.6f}</b> ± {self.certificate.total:.1e}, "
             f"bandwidth {self.bandwidth:.4g}, n = {self.n}"
         )
 
@@ -133,7 +138,7 @@ def smooth_ece(
     scale : str or Scale, default "probability"
         Where the smoothing happens.
     tolerance : float
-        From arrays, the grid is refined until the proved error is at most this. A Sketch cannot be
+        From arrays, the grid is refined until the certificate is at most this. A Sketch cannot be
         refined; `smooth_ece_result` says how accurate the value is.
     **options
         How to read the arrays: `sample_weight`, `pos_label`, `from_logits`, `percent`, `labels`,
@@ -175,7 +180,7 @@ def smooth_ece_result(
     tolerance: float = TOLERANCE,
     **options: Unpack[InputOptions],
 ) -> SmoothECE:
-    """As `smooth_ece`, with the bandwidth and a proved bound on the error.
+    """As `smooth_ece`, with the bandwidth and a bound on the numerical error.
 
     Examples
     --------
@@ -184,7 +189,7 @@ def smooth_ece_result(
     """
     _require_positive("tolerance", tolerance)
     if bandwidth is not None:
-        _require_bandwidth(bandwidth)
+        _require_positive("bandwidth", bandwidth)
     if scale is not None:
         as_scale(scale, base_rate=0.5)
     if isinstance(y_true, Sketch):
@@ -200,7 +205,8 @@ def _measured_from_rows(pairs: Pairs, bandwidth: float | None, tolerance: float)
     """The cheapest grid first, a finer one while the certificate exceeds the tolerance.
 
     Many rows go through a sketch first: it reads them with every check at twice the speed of laying
-    each row onto four nodes, and is usually enough.
+    each row onto four nodes, and is usually enough. Rows in a small part of [0, 1] have a line of their
+    own.
     """
     grids: tuple[int, ...] = GRIDS
     if pairs.n > ROWS_WORTH_A_SKETCH:
@@ -210,27 +216,33 @@ def _measured_from_rows(pairs: Pairs, bandwidth: float | None, tolerance: float)
             return result
         grids = GRIDS[1:]
     pairs.require_valid()
+    if bandwidth is None and float(np.ptp(pairs.p)) < NARROW:
+        return _measured_on_line(pairs, PROBABILITY, bandwidth, tolerance)
     for nodes in grids:
         spectrum = Spectrum.of_residuals(*residuals_of_rows(pairs, nodes))
         result = _measured(spectrum, pairs, bandwidth, tolerance)
-        if result.certificate.total <= tolerance:
-            break
-        if bandwidth is None and result.value < SMALLEST_BANDWIDTH + result.certificate.total:
-            between = _calibrated(pairs, result)
-            if between is not None:
-                return between
+        between = _calibrated(pairs, result, bandwidth, tolerance)
+        if between is not None:
+            return between
     return result
 
 
-def _calibrated(pairs: Pairs, result: SmoothECE) -> SmoothECE | None:
-    """The value for rows whose residuals cancel wherever they meet, below what a grid resolves.
+def _calibrated(
+    pairs: Pairs, result: SmoothECE, bandwidth: float | None, tolerance: float
+) -> SmoothECE | None:
+    """The result where it is accurate enough, or where residuals cancel wherever rows meet.
 
-    It lies between the absolute mean of the residuals and the sum of their absolute sums, prediction
-    by prediction: no kernel makes the former smaller or the latter larger.
+    In that case the value lies between the absolute mean of the residuals and the sum of their absolute
+    sums, prediction by prediction: no kernel, on any scale, makes the former smaller or the latter
+    larger.
     """
+    if result.certificate.total <= tolerance:
+        return result
+    if bandwidth is not None or result.value > SMALLEST_BANDWIDTH + result.certificate.total:
+        return None
     residuals = Atoms.from_pairs(pairs).residuals
     low, high = abs(float(residuals.sum())), float(np.abs(residuals).sum())
-    if high > SMALLEST_BANDWIDTH:
+    if high > max(SMALLEST_BANDWIDTH, 2.0 * tolerance):
         return None
     value, half = 0.5 * (low + high), 0.5 * (high - low)
     rounding = float(np.finfo(float).eps) * (4.0 + pairs.n)
@@ -241,19 +253,29 @@ def _calibrated(pairs: Pairs, result: SmoothECE) -> SmoothECE | None:
 def _measured_on_line(
     pairs: Pairs, scale: str | Scale, bandwidth: float | None, tolerance: float
 ) -> SmoothECE:
-    """On a scale with the plain Gaussian, the grid fits the data; a finer one where needed."""
+    """The grid fits the data: no longer than the bandwidth needs, and finer where that is not enough."""
     pairs.require_valid()
-    weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight
     chosen = as_scale(scale, base_rate=pairs.base_rate)
-    if chosen == PROBABILITY:
+    if chosen == PROBABILITY and scale is not PROBABILITY:
         return _measured_from_rows(pairs, bandwidth, tolerance)
-    mean_residual = float(weight @ np.abs(pairs.p - pairs.y) / weight.sum())
-    line = Line(pairs, chosen, max(START, mean_residual) if bandwidth is None else bandwidth)
+    line = Line(pairs, chosen, START if bandwidth is None else bandwidth)
+    if bandwidth is None:
+        line.narrow(max(line.absolute, SMALLEST_BANDWIDTH))  # no fixed point lies beyond
+    enough = 0.0
     for nodes in GRIDS:
-        result = _measured(line.spectrum(nodes), pairs, bandwidth, tolerance)
-        if result.certificate.total <= tolerance:
-            break
-    return replace(result, scale=chosen.name)
+        if nodes < min(enough, GRIDS[-1]):
+            continue
+        result = _measured(line.spectrum(nodes), pairs, bandwidth, tolerance, line.widest)
+        result = replace(result, scale=chosen.name)
+        between = _calibrated(pairs, result, bandwidth, tolerance)
+        if between is not None:
+            return between
+        most = result.bandwidth + result.certificate.total
+        if bandwidth is None and most < 0.25 * line.widest:
+            line.narrow(2.0 * most)
+        if result.certificate.total < 0.5 * result.bandwidth:  # then its size is known
+            enough = CELLS_PER_BANDWIDTH * line.length / result.bandwidth
+    return result
 
 
 def spectrum_of(sketch: Sketch) -> Spectrum:
@@ -263,11 +285,15 @@ def spectrum_of(sketch: Sketch) -> Spectrum:
 
 
 def _measured(
-    spectrum: Spectrum, data: Sketch | Pairs, bandwidth: float | None, tolerance: float
+    spectrum: Spectrum,
+    data: Sketch | Pairs,
+    bandwidth: float | None,
+    tolerance: float,
+    widest: float = np.inf,
 ) -> SmoothECE:
     seen: Evaluation
     if bandwidth is None:
-        found = solve(spectrum, tolerance=tolerance)
+        found = solve(spectrum, tolerance=tolerance, widest=widest)
         value, total, seen, evaluations = (
             found.value,
             found.certificate,
@@ -276,13 +302,16 @@ def _measured(
         )
         solver, width = abs(seen.value - seen.bandwidth), value
     else:
+        _require_bandwidth(bandwidth, spectrum.length)
         seen = spectrum.evaluate(float(bandwidth), tolerance=tolerance / 8)
-        value, total, evaluations, solver = seen.value, seen.error, 1, 0.0
+        value, evaluations, solver = seen.value, 1, 0.0
+        total = min(seen.error, max(value, 1.0 - value))
         width = float(bandwidth)
+    terms = (seen.binning, seen.quadrature, seen.rounding, solver)
     return SmoothECE(
         value=value,
         bandwidth=width,
-        certificate=Certificate(total, seen.binning, seen.quadrature, seen.rounding, solver),
+        certificate=Certificate(total, *(min(term, 1.0) for term in terms)),
         evaluations=evaluations,
         n=data.n,
         dropped=Dropped(data.dropped),
@@ -290,11 +319,13 @@ def _measured(
     )
 
 
-def _require_bandwidth(bandwidth: float) -> None:
+def _require_bandwidth(bandwidth: float, length: float = 1.0) -> None:
+    """A mesh has some points to a bandwidth, over the whole length of a scale: it must end somewhere."""
     _require_positive("bandwidth", bandwidth)
-    if not SMALLEST_BANDWIDTH <= float(bandwidth) <= LARGEST_BANDWIDTH:
+    smallest = SMALLEST_BANDWIDTH * min(length, 1e9)
+    if not smallest <= float(bandwidth) <= LARGEST_BANDWIDTH:
         raise InputError(
-            f"`bandwidth` must lie between {SMALLEST_BANDWIDTH:g} and {LARGEST_BANDWIDTH:g}; got "
+            f"`bandwidth` must lie between {smallest:.2g} and {LARGEST_BANDWIDTH:g} here; got "
             f"{bandwidth!r}. Leave it out to measure at the bandwidth that equals the error."
         )
 

@@ -33,8 +33,10 @@ class FixedPoint:
         return max(self.high - self.value, self.value - self.low)
 
 
-def solve(spectrum: Spectrum, *, tolerance: float) -> FixedPoint:
+def solve(spectrum: Spectrum, *, tolerance: float, widest: float = np.inf) -> FixedPoint:
     """Bracketed Newton steps on log smECE_σ - log σ, then the proof.
+
+    `widest` is a bandwidth that σ* is known not to exceed.
 
     smECE_σ falls with σ, so σ* lies between σ and smECE_σ at every σ that was evaluated, up to the
     proved error of the evaluation. The certificate is what all these intervals have in common.
@@ -43,7 +45,8 @@ def solve(spectrum: Spectrum, *, tolerance: float) -> FixedPoint:
     if spectrum.nodal < floor:
         return _vanishing(spectrum, floor)
     low, high = max(floor, abs(spectrum.bias)), np.inf
-    sigma = max(START, low)
+    # smECE_σ never exceeds the mean absolute residual, so neither does σ*.
+    sigma = max(min(START, widest, spectrum.error.total_residual), low)
     tried = 0
     while tried < MOST_STEPS:
         tried += 1
@@ -58,7 +61,8 @@ def solve(spectrum: Spectrum, *, tolerance: float) -> FixedPoint:
         else:
             low, high = max(low, value), min(high, sigma)
         sigma = _next(sigma, value, slope, low, high)
-    return _certified(spectrum, spectrum.evaluate(sigma, tolerance=tolerance / 8), tolerance, tried)
+    last = spectrum.evaluate(sigma, tolerance=tolerance / 8)
+    return _certified(spectrum, last, tolerance, widest, tried)
 
 
 def _vanishing(spectrum: Spectrum, floor: float) -> FixedPoint:
@@ -80,12 +84,15 @@ def _next(sigma: float, value: float, slope: float, low: float, high: float) -> 
     return following if following < high else float(np.sqrt(low * high))
 
 
-def _certified(spectrum: Spectrum, last: Evaluation, tolerance: float, tried: int) -> FixedPoint:
+def _certified(
+    spectrum: Spectrum, last: Evaluation, tolerance: float, widest: float, tried: int
+) -> FixedPoint:
     proofs = [last]
     low, high = _common_interval(spectrum, proofs)
     # Far below the width of a cell an evaluation proves little; a wider bandwidth may prove more.
     wider = last.bandwidth
-    while high - low > tolerance and wider < 0.1 * spectrum.length and last.error > 0.1 * wider:
+    most = min(widest, 0.1 * spectrum.length)
+    while high - low > tolerance and wider < most and last.error > 0.1 * wider:
         wider *= 2.0
         proofs.append(spectrum.evaluate(wider))
         low, high = _common_interval(spectrum, proofs)
@@ -99,4 +106,6 @@ def _common_interval(spectrum: Spectrum, proofs: list[Evaluation]) -> tuple[floa
     slack = spectrum.bias_error
     lows = [min(seen.bandwidth, seen.value - seen.error) for seen in proofs]
     highs = [max(seen.bandwidth, seen.value + seen.error) for seen in proofs]
-    return float(max(abs(spectrum.bias) - slack, *lows, 0.0)), float(min(highs))
+    low = max(abs(spectrum.bias) - slack, *lows, 0.0)
+    # No error exceeds 1, so an interval up to 1 says that the grid tells nothing.
+    return float(min(low, 1.0)), float(min(1.0, *highs))

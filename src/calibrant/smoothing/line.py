@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant.inputs.pairs import Pairs
 from calibrant.inputs.scales import WIDTHS_OF_MARGIN, Scale
-from calibrant.smoothing.nodes import BinningError, fold
+from calibrant.smoothing.nodes import LEVEL, BinningError, fold
 from calibrant.smoothing.spectrum import Spectrum
 
 __all__ = ["Line"]
@@ -23,14 +23,15 @@ class Line:
     """Residuals of rows at their places on a scale, ready for any number of cells.
 
     Predictions at infinity (exactly 0 or 1 under a logit) stand alone, beyond all others, so that they
-    add the absolute value of their summed residual and nothing else.
+    add the absolute value of their summed residual and nothing else. On the probability scale the line
+    ends at 0 and at 1, where the kernel is reflected, unless the rows lie too far away for that to show.
 
     Parameters
     ----------
     pairs : Pairs
         Checked rows.
     scale : Scale
-        With the plain Gaussian on the real line.
+        Where the rows lie.
     widest : float
         No bandwidth beyond this will be asked for.
     """
@@ -40,15 +41,25 @@ class Line:
         self.residual: Floats = (pairs.p - pairs.y) * weight / weight.sum()
         self.absolute = float(np.abs(self.residual).sum())
         z = _places(pairs, scale)
-        order = np.argsort(z, kind="stable")
+        self._order = np.argsort(z, kind="stable")
+        self._sorted: Floats = z[self._order]
+        self._reflected = scale.reflected
+        self.narrow(widest)
+
+    def narrow(self, widest: float) -> None:
+        """Leave no more room at the ends and in gaps than bandwidths up to `widest` need."""
+        self.widest = widest
         margin = WIDTHS_OF_MARGIN * widest
         with np.errstate(invalid="ignore"):  # neighbours at the same infinity
-            gaps = np.nan_to_num(np.diff(z[order]), nan=0.0, posinf=2.0 * margin)
-        steps = np.cumsum(np.minimum(gaps, 2.0 * margin))
-        self.length = float(steps[-1] if steps.size else 0.0) + 2.0 * margin
-        self.position: Floats = np.empty_like(z)
-        self.position[order] = np.concatenate([[0.0], steps]) + margin
-        self.position /= self.length
+            gaps = np.nan_to_num(np.diff(self._sorted), nan=0.0, posinf=2.0 * margin)
+        before = after = margin
+        if self._reflected:
+            before = min(margin, float(self._sorted[0]))
+            after = min(margin, 1.0 - float(self._sorted[-1]))
+        steps = np.concatenate([[0.0], np.cumsum(np.minimum(gaps, 2.0 * margin))])
+        self.length = float(steps[-1]) + before + after
+        self.position: Floats = np.empty_like(self._sorted)
+        self.position[self._order] = (steps + before) / self.length
 
     def spectrum(self, cells: int) -> Spectrum:
         """Lay the residuals onto nodes to fourth order, and transform."""
@@ -66,17 +77,9 @@ class Line:
         for shift, share in enumerate(shares):
             nodes += np.bincount(at + shift, share * r, minlength=cells + 4)
         rounding = 8.0 * float(np.finfo(float).eps)
+        summands = self.residual.size
         error = BinningError(
-            cells,
-            self.absolute,
-            0.0,
-            0.0,
-            0.0,
-            0.0,
-            0.0,
-            0.0,
-            rounding,
-            summands=self.residual.size,
+            cells, self.absolute, 0.0, 0.0, 0.0, 0.0, LEVEL, rounding, summands=summands
         )
         return Spectrum.of_residuals(fold(nodes), error, self.length)
 

@@ -9,18 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inputs.pairs import Pairs
+from calibrant.inputs.scales import Scale
 from calibrant.sketch.columns import FRACTION_BITS
 from calibrant.sketch.filling import residuals_on_nodes
 from calibrant.sketch.table import Sketch
 from calibrant.smoothing._nodes import lay_cells
 
-__all__ = ["BinningError", "NodeMasses", "fold", "masses_of", "residuals_of_rows"]
+__all__ = ["LEVEL", "BinningError", "NodeMasses", "fold", "masses_of", "residuals_of_rows"]
 
 Floats = NDArray[np.float64]
 
 # L1 norms of the derivatives of the Gaussian density of unit bandwidth, orders 1 to 4, rounded up.
 # Reflection is a contraction, so they bound the reflected kernel too.
 SLOPE_NORMS = (0.7978845609, 0.9678828981, 1.5100132, 2.8006004)
+LEVEL = (0.0, 0.0, 0.0, 0.0)
+"""Slopes of a residual that is carried as it is."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class BinningError:
     - `skew` · 1.5100 / (6 x³) for the third moment of such cells;
     - 0.0656 / x⁴ for the interpolation itself,
 
-    and the same with one derivative less for the change of the prediction inside a cell.
+    and the same with one to four derivatives less of the kernel, and as many of the prediction, for the
+    change of the prediction inside a cell (the product rule).
     """
 
     cells: int
@@ -45,8 +49,9 @@ class BinningError:
     spread_mass: float  # mean of (unknown part of u(1-u))
     skew: float
     skew_mass: float
-    steepness: float  # of the prediction, per unit of the grid
-    curvature: float
+    slopes: tuple[
+        float, float, float, float
+    ]  # of the prediction, orders 1 to 4, per unit of the grid
     position: float  # rounding of positions to fixed point
     summands: int = 0  # the most rows whose floats were added up on one node
     margin: float = np.inf  # room at the ends, where the kernel should not be reflected but is
@@ -54,21 +59,22 @@ class BinningError:
     def at(self, bandwidth: float) -> float:
         """The bound at a bandwidth in units of the grid."""
         h, s = 1.0 / self.cells, bandwidth
-        d1, d2, d3, d4 = SLOPE_NORMS
-        a, b = self.steepness, self.curvature
-        second = self.spread * d2 / s**2 + self.spread_mass * (2 * a * d1 / s + b)
-        third = self.skew * d3 / s**3 + self.skew_mass * 3 * (a * d2 / s**2 + b * d1 / s)
-        fourth = self.total_residual * d4 / s**4 + 4 * a * d3 / s**3 + 6 * b * d2 / s**2
-        moved = self.position * (a + self.total_residual * d1 / s)
+        d1, d2, d3, d4 = (norm / s**order for order, norm in enumerate(SLOPE_NORMS, 1))
+        a, b, c, d = self.slopes
+        second = self.spread * d2 + self.spread_mass * (2 * a * d1 + b)
+        third = self.skew * d3 + self.skew_mass * (3 * a * d2 + 3 * b * d1 + c)
+        fourth = self.total_residual * d4 + 4 * a * d3 + 6 * b * d2 + 4 * c * d1 + d
+        moved = self.position * (a + self.total_residual * d1)
         if np.isfinite(self.margin):
             moved += 2.0 * self.total_residual * erfc(self.margin / (s * sqrt(2.0)))
         return h**2 / 2 * second + h**3 / 6 * third + 3 * h**4 / 128 * fourth + moved
 
     def of_mean(self) -> float:
         """The bound on the mean residual, which no bandwidth changes."""
-        return (
-            self.spread_mass * self.curvature / (2 * self.cells**2) + self.position * self.steepness
-        )
+        h = 1.0 / self.cells
+        a, b, c, d = self.slopes
+        bent = h**2 / 2 * self.spread_mass * b + h**3 / 6 * self.skew_mass * c + 3 * h**4 / 128 * d
+        return bent + self.position * a
 
 
 @dataclass(frozen=True)
@@ -118,8 +124,7 @@ def masses_of(sketch: Sketch) -> NodeMasses:
         spread_mass=spread_mass,
         skew=skew,
         skew_mass=skew_mass,
-        steepness=sketch.scale.steepness * sketch.scale.length,
-        curvature=sketch.scale.curvature * sketch.scale.length**2,
+        slopes=_slopes(sketch.scale),
         position=2.0**-FRACTION_BITS,
         summands=int(sketch.counts.sum(axis=1).max()) if sketch.weighted else 0,
         margin=np.inf if sketch.scale.reflected else sketch.scale.margin / sketch.scale.length,
@@ -135,8 +140,20 @@ def residuals_of_rows(pairs: Pairs, cells: int) -> tuple[Floats, BinningError]:
     spread, absolute = residuals_on_nodes(pairs, cells)
     ghosted = np.append(spread, 0.0) / pairs.total_weight
     size = absolute / pairs.total_weight
-    error = BinningError(cells, size, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, summands=pairs.n)
+    error = BinningError(cells, size, 0.0, 0.0, 0.0, 0.0, LEVEL, 0.0, summands=pairs.n)
     return fold(ghosted), error
+
+
+def _slopes(scale: Scale) -> tuple[float, float, float, float]:
+    """Derivatives of the prediction in the position on the grid."""
+    third, fourth = scale.higher_slopes
+    length = scale.length
+    return (
+        scale.steepness * length,
+        scale.curvature * length**2,
+        third * length**3,
+        fourth * length**4,
+    )
 
 
 def fold(ghosted: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""The cosine spectrum of a sketch: one transform, then any bandwidth, with a proved error.
+"""The cosine spectrum of a sketch: one transform, then any bandwidth, with a bound on the error.
 
 The reflected Gaussian kernel on [0, 1] is the Neumann heat kernel: in the cosine basis it multiplies
 the k-th coefficient by exp(-k²π²σ²/2). So with c_k = E[(f - y) cos(πk f)],
@@ -41,7 +41,7 @@ HERMITE = np.sqrt(3.0) / 216.0
 
 @dataclass(frozen=True)
 class Evaluation:
-    """smECE at one bandwidth, and what is proved of its error, term by term."""
+    """smECE at one bandwidth, and a bound on its error, term by term (`rounding` is customary)."""
 
     bandwidth: float
     value: float
