@@ -87,6 +87,30 @@ def test_the_table_fits_and_has_colours(parquet) -> None:
     assert max(len(line) for line in SGR.sub("", shown).splitlines()) <= 80
 
 
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_names_are_shortened_to_what_tells_them_apart_and_numbers_never(tmp_path, width) -> None:
+    draw = np.random.default_rng(0)
+    names = [f"meta-llama/Llama-3.1-{size}B-Instruct-of-a-long-name" for size in (405, 70, 8)]
+    table = {"p": draw.random(90), "y": draw.integers(0, 2, 90), "model": names * 30}
+    path = tmp_path / "x.parquet"
+    pyarrow.parquet.write_table(pyarrow.table(table), path)
+    words = [*COMMAND, "assess", path, "--by", "model"]
+    piped = subprocess.run(
+        list(map(str, words)),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": str(width)},
+    ).stdout.splitlines()
+    code, shown = Terminal(words, COLUMNS=str(width)).finish()
+    on_terminal = [line for line in SGR.sub("", shown).splitlines() if "B…" in line or "B-" in line]
+    assert code == 0
+    assert [line.split() for line in on_terminal] == [line.split() for line in piped[1:]]
+    for line, size in zip(piped[1:], (405, 70, 8), strict=True):
+        assert len(line) <= width
+        assert f"{size}B" in line
+        assert re.search(r"\s30  0\.\d{3}  ", line)
+
+
 def test_long_and_hostile_names_fit_too(tmp_path) -> None:
     draw = np.random.default_rng(0)
     names = ["a very long name of a model " * 9, "\x1b]0;owned\x07", "\u202eback", "模型" * 30]
@@ -202,8 +226,20 @@ def test_completion_and_the_module(tmp_path) -> None:
 
 
 def test_a_reader_that_has_seen_enough(parquet) -> None:
-    command = f"{sys.executable} -m calibrant assess {parquet} --by model,day | head -1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True)
-    assert done.returncode == 0
-    assert "Traceback" not in done.stderr
-    assert "Error" not in done.stderr
+    for words in (
+        ["assess", parquet, "--by", "model,day", "--json"],
+        ["assess", parquet],
+        ["--help"],
+    ):
+        done = subprocess.Popen(
+            list(map(str, [*COMMAND, *words])),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+        assert done.stdout is not None
+        done.stdout.close()
+        done.stdout = None
+        said = done.communicate(timeout=60)[1]
+        assert (done.returncode, "Error" in said, "rror:" in said) == (141, False, False), said

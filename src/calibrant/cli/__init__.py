@@ -13,7 +13,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Exit codes: 0 done; 1 a fault in calibrant; 2 a wrong option or a file that cannot be used, with the
     cure; 3 a limit was exceeded (`--fail-above`, `--fail-on-alarm`); 4 a limit could not be shown to
-    hold (`--require-below`); 130 interrupted.
+    hold (`--require-below`); 130 interrupted; 141 nobody reads the output any more.
     """
     from calibrant.cli.trouble import presented
 

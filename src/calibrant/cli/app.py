@@ -26,7 +26,7 @@ __all__ = ["app"]
 
 EPILOG = (
     "Exit codes: 0 done; 1 a fault in calibrant; 2 a wrong option or a file that cannot be used; 3 a "
-    "limit was exceeded; 4 a limit could not be shown to hold; 130 interrupted."
+    "limit was exceeded; 4 a limit could not be shown to hold; 130 interrupted; 141 nobody reads the output."
 )
 
 app = typer.Typer(

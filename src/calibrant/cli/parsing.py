@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any, get_type_hints
@@ -10,7 +11,7 @@ from typing import Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from calibrant.cli.trouble import Interrupted
+from calibrant.cli.trouble import Interrupted, NoReader
 
 __all__ = ["SectionedCommand", "flattened"]
 
@@ -52,9 +53,14 @@ def flattened(verb: Callable[..., None]) -> Callable[..., None]:
         for name, options in groups.items():
             values[name] = options(**{f.name: values.pop(f.name) for f in fields(options)})
         try:
-            verb(**values)
+            try:
+                verb(**values)
+            finally:
+                sys.stdout.flush()
         except KeyboardInterrupt as error:
             raise Interrupted from error
+        except BrokenPipeError as error:
+            raise NoReader from error
 
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

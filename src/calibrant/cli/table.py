@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,12 +19,17 @@ NARROWEST_NAME, WIDEST_NAME, LONGEST_NAME = 8, 60, 200
 
 @dataclass(frozen=True)
 class Column:
-    """A heading and the cells under it; names and prose give way when the terminal is narrow."""
+    """A heading and the cells under it.
+
+    When the terminal is narrow, names and prose are shortened, then columns that can be spared are left
+    out; numbers are never cut.
+    """
 
     heading: str
     cells: Sequence[str]
     is_name: bool = False
     is_prose: bool = False
+    is_spare: bool = False
     styles: Sequence[str] | None = None
 
     @property
@@ -60,11 +66,12 @@ class Column:
 
 def show_table(columns: Sequence[Column], *, caption: str = "") -> None:
     """Print the columns side by side on standard output."""
-    columns = [column.printable() for column in columns]
+    columns = _fitting(
+        [column.printable() for column in columns], shutil.get_terminal_size((80, 24)).columns
+    )
     if sys.stdout.isatty():
         _show_on_terminal(columns, caption)
         return
-    columns = [column.fitted(WIDEST_NAME) if column.is_name else column for column in columns]
     for row in zip(*((column.heading, *column.cells) for column in columns), strict=True):
         padded = (
             f"{cell:<{column.width}}" if column.is_left else f"{cell:>{column.width}}"
@@ -74,14 +81,15 @@ def show_table(columns: Sequence[Column], *, caption: str = "") -> None:
 
 
 def _show_on_terminal(columns: Sequence[Column], caption: str) -> None:
+    whole = sum(column.width + GAP for column in columns)
+    terminal = shutil.get_terminal_size((80, 24)).columns
     console = require("rich.console", caller=CALLER).Console(
-        highlight=False, markup=False, emoji=False
+        highlight=False, markup=False, emoji=False, width=max(whole, terminal)
     )
     text = require("rich.text", caller=CALLER).Text
     table = require("rich.table", caller=CALLER).Table(
         box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold"
     )
-    columns = _fitting(columns, console.width)
     for column in columns:
         justify = "left" if column.is_left else "right"
         table.add_column(text(column.heading), justify=justify, no_wrap=True)
@@ -90,11 +98,12 @@ def _show_on_terminal(columns: Sequence[Column], caption: str) -> None:
         table.add_row(*(text(cell, style=style) for cell, style in zip(row, styles, strict=True)))
     console.print(table)
     if caption:
-        console.print(text(caption, style="dim"))
+        console.print(text(caption, style="dim"), width=terminal)
 
 
 def _fitting(columns: Sequence[Column], width: int) -> list[Column]:
     """The columns in so many cells: numbers get what they need, names and prose share the rest."""
+    columns = _spared(columns, width)
     gaps = GAP * (len(columns) - 1)
     if sum(column.width for column in columns) + gaps > width:
         columns = [_distinguished(column) for column in columns]
@@ -108,15 +117,30 @@ def _fitting(columns: Sequence[Column], width: int) -> list[Column]:
     return [column.fitted(room) for column, room in zip(columns, rooms, strict=True)]
 
 
+def _spared(columns: Sequence[Column], width: int) -> list[Column]:
+    """Without columns that can be spared, the last first, as far as there is no room for them."""
+    kept = list(columns)
+    for column in [column for column in reversed(kept) if column.is_spare]:
+        least = (min(c.width, NARROWEST_NAME) if c.is_text else c.width for c in kept)
+        if sum(least) + GAP * (len(kept) - 1) > width:
+            kept.remove(column)
+    return kept
+
+
 def _distinguished(column: Column) -> Column:
     """Names without what all have: `model-8B-chat`, `model-70B-chat` become `…8B…`, `…70B…`."""
-    if not column.is_name or len(set(column.cells)) < 2:
+    names = [cell for cell in column.cells if cell and not cell.startswith("(")]
+    if not column.is_name or len(set(names)) < 2:
         return column
-    start = _common_words(column.cells)
-    rest = [name[start:] for name in column.cells]
-    end = _common_words([name[::-1] for name in rest])
+    start = _common_words(names)
+    end = _common_words([name[start:][::-1] for name in names])
     before, after = "…" if start else "", "…" if end else ""
-    return replace(column, cells=[f"{before}{name[: len(name) - end]}{after}" for name in rest])
+
+    def distinct(cell: str) -> str:
+        """What is in brackets, or empty, is no name: it stands for other rows."""
+        return f"{before}{cell[start : len(cell) - end]}{after}" if cell in names else cell
+
+    return replace(column, cells=[distinct(cell) for cell in column.cells])
 
 
 def _common_words(names: Sequence[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -16,7 +17,9 @@ __all__ = [
     "INVALID",
     "LIMIT_EXCEEDED",
     "LIMIT_NOT_SHOWN",
+    "NO_READER",
     "Interrupted",
+    "NoReader",
     "presented",
 ]
 
@@ -25,10 +28,16 @@ INVALID = 2
 LIMIT_EXCEEDED = 3
 LIMIT_NOT_SHOWN = 4
 INTERRUPTED = 130
+NO_READER = 141
+"""128 + SIGPIPE, as the shell says of other tools whose reader has gone."""
 
 
 class Interrupted(Exception):
     """Ctrl-C inside a verb, in a form that typer passes on."""
+
+
+class NoReader(Exception):
+    """Whoever read standard output has seen enough (`| head`), in a form that typer passes on."""
 
 
 @contextmanager
@@ -42,6 +51,14 @@ def presented(*, debug: bool) -> Iterator[None]:
     except (KeyboardInterrupt, Interrupted):
         _say("Interrupted; nothing was left half-written.", debug=debug)
         sys.exit(INTERRUPTED)
+    except NoReader:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
+        sys.exit(NO_READER)
+    except SystemExit as ended:
+        # Typer found the pipe closed while it printed help, and took that for a failure.
+        if type(sys.stdout).__name__ == "PacifyFlushWrapper":
+            sys.exit(NO_READER)
+        raise ended
     except (CalibrationError, OSError, MemoryError) as error:
         _say(f"Error: {_sentence(error)}", debug=debug)
         sys.exit(INVALID)
