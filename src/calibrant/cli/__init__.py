@@ -25,4 +25,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         require("typer", caller="the calibrant command")
         from calibrant.cli.app import app
 
-        app(args=[word for word in words if word != "--debug"], prog_name="calibrant")
+        given = [word for word in words if word != "--debug"]
+        code = app(args=given, prog_name="calibrant", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)

@@ -21,6 +21,7 @@ from calibrant.cli.options import (
     Scale,
 )
 from calibrant.cli.parsing import SectionedCommand, flattened, option
+from calibrant.errors import InputError
 
 __all__ = ["app"]
 
@@ -234,9 +235,9 @@ def recalibrate(
                section=OUTPUT, metavar="FILE"),
     ],
     method: Annotated[
-        Literal["smooth", "isotonic", "platt", "beta", "temperature", "offset", "randomized"],
+        Literal["smooth", "isotonic", "platt", "beta", "temperature", "offset", "randomized"] | None,
         option("Kind of map. [smooth]", section="Repair"),
-    ] = "smooth",
+    ] = None,
     apply: Annotated[
         str | None,
         option("Apply this map instead of learning one; labels are not needed.", section="Repair",
@@ -247,7 +248,9 @@ def recalibrate(
     from calibrant.cli.recalibrating import run_apply, run_fit
 
     if apply is None:
-        run_fit(files, reading, method, output)
+        run_fit(files, reading, method or "smooth", output)
+    elif method is not None:
+        raise InputError("`--apply` takes a map that was learned; leave out `--method`.")
     else:
         run_apply(files, reading, apply, output)
 
@@ -310,6 +313,8 @@ def sql(
     Save its result as Parquet or CSV: `calibrant assess` and the others read it.
     """
     if apply is not None:
+        if by or weight or label != "y":
+            raise InputError("`--apply` is an expression of `--prob` alone; leave out the others.")
         from calibrant.recalibration.interface import Recalibrator
 
         typer.echo(Recalibrator.load(apply).to_sql(prob, dialect).text)

@@ -10,6 +10,7 @@ from calibrant import datasets
 from calibrant._optional import require
 from calibrant.cli.table import Column, show_table
 from calibrant.cli.text import note, printable
+from calibrant.cli.writing import require_ending
 from calibrant.errors import InputError
 from calibrant.sketch.wire import write_atomically
 
@@ -62,10 +63,7 @@ def _describe(source: dict[str, Any]) -> None:
 
 def _write(name: str, target: Path) -> None:
     writers = {".parquet": "pyarrow.parquet", ".csv": "pyarrow.csv"}
-    if target.suffix not in writers:
-        raise InputError(
-            f"a data set is written as .parquet or .csv; got {printable(target, 200)!r}."
-        )
+    require_ending(str(target), tuple(writers), "a data set")
     pyarrow = require("pyarrow", caller="calibrant datasets")
     module = require(writers[target.suffix], caller="calibrant datasets")
     found = datasets.load(name)

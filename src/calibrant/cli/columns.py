@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from calibrant.cli.options import Grouping, Measuring, Reading
-from calibrant.cli.text import note, printable
+from calibrant.cli.text import note, printable, quoted
 from calibrant.errors import InputError
 
 __all__ = ["Chosen", "choose", "choose_predictions", "require_column"]
@@ -60,7 +60,7 @@ def choose(
             require_column(name, present, where)
     _require_distinct(chosen)
     if not reading.prob or not reading.label:
-        note(f"Reading predictions from {_columns(prob)} and outcomes from {printable(label)!r}.")
+        note(f"Reading predictions from {_columns(prob)} and outcomes from {quoted(label)}.")
     return chosen
 
 
@@ -77,10 +77,10 @@ def _require_distinct(chosen: Chosen) -> None:
     for name, option in purposes:
         if name is not None and name in first:
             raise InputError(
-                f"column {printable(name)!r} stands for both `{first[name]}` and `{option}`; each needs "
+                f"column {quoted(name)} stands for both `{first[name]}` and `{option}`; each needs "
                 "a column of its own."
                 if first[name] != option
-                else f"column {printable(name)!r} stands twice after `{option}`; name it once."
+                else f"column {quoted(name)} stands twice after `{option}`; name it once."
             )
         if name is not None:
             first[name] = option
@@ -100,9 +100,9 @@ def require_column(name: str, present: Sequence[str], where: str) -> None:
     if name in present:
         return
     near = difflib.get_close_matches(name, present, n=1, cutoff=0.5)
-    hint = f" Did you mean {printable(near[0])!r}?" if near else ""
+    hint = f" Did you mean {quoted(near[0])}?" if near else ""
     raise InputError(
-        f"{printable(where, 200)} must have a column {printable(name)!r}; it has {_listed(present)}.{hint}"
+        f"{printable(where, 200)} must have a column {quoted(name)}; it has {_listed(present)}.{hint}"
     )
 
 
@@ -113,7 +113,7 @@ def _matching(pattern: str, present: Sequence[str], where: str) -> list[str]:
     found = [name for name in present if fnmatch.fnmatchcase(name, pattern)]
     if not found:
         raise InputError(
-            f"no column of {printable(where, 200)} matches {printable(pattern)!r}; it has "
+            f"no column of {printable(where, 200)} matches {quoted(pattern)}; it has "
             f"{_listed(present)}."
         )
     return found
@@ -149,10 +149,7 @@ def _asked(what: str, offered: Sequence[str], present: Sequence[str], where: str
         if answer in present:
             return answer
         near = difflib.get_close_matches(answer, present, n=1, cutoff=0.5)
-        note(
-            f"There is no column {printable(answer)!r}."
-            + (f" {printable(near[0])}?" if near else "")
-        )
+        note(f"There is no column {quoted(answer)}." + (f" {printable(near[0])}?" if near else ""))
 
 
 def _columns(names: Sequence[str]) -> str:
@@ -161,6 +158,6 @@ def _columns(names: Sequence[str]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(printable(name)) for name in names[:LISTED])
+    shown = ", ".join(quoted(name) for name in names[:LISTED])
     more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
     return (shown or "none") + more

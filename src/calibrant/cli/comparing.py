@@ -18,7 +18,7 @@ from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.parts import Given, Part, given, spoken
 from calibrant.cli.rows import columns_of, read_rows
 from calibrant.cli.table import Column, decimal, p_text, show_table
-from calibrant.cli.text import count, listed, note, printable
+from calibrant.cli.text import count, listed, note, printable, quoted, shown
 from calibrant.errors import InputError
 from calibrant.inference.comparison import Comparison, compare
 
@@ -116,19 +116,19 @@ def _by_group(rows: dict[str, NDArray[Any]], chosen: Chosen, reading: Reading, o
     places: dict[str, dict[Any, int]] = {}
     for key, members in split([rows[name] for name in chosen.by], rows[on].size):
         assert members is not None
-        name = ", ".join(printable(value) for value in key)
+        name = ", ".join(shown(value) for value in key)
         places[name] = dict(zip(rows[on][members].tolist(), members.tolist(), strict=True))
         if len(places[name]) < members.size:
             raise InputError(
-                f"column {printable(on)!r} must name each case of {name} once; "
+                f"column {quoted(on)} must name each case of {name} once; "
                 f"{members.size - len(places[name]):,} are repeated."
             )
     common = set.intersection(*(set(of_group) for of_group in places.values()))
     most = max(map(len, places.values()))
+    if not common:
+        raise InputError(f"the groups must share values of {quoted(on)}; no value is in all.")
     if len(common) < most:
         note(f"Comparing on the {count(len(common), 'case')} that all have, of {most:,}.")
-    if not common:
-        raise InputError(f"the groups must share values of {printable(on)!r}; no value is in all.")
     first = next(iter(places.values()))
     cases = [case for case in first if case in common]
     lines = {name: np.array([of[case] for case in cases]) for name, of in places.items()}
@@ -138,7 +138,7 @@ def _by_group(rows: dict[str, NDArray[Any]], chosen: Chosen, reading: Reading, o
         if not np.array_equal(label[line], label[kept], equal_nan=label.dtype.kind == "f"):
             raise InputError(
                 f"one case has one outcome; {name} and the first group differ in column "
-                f"{printable(chosen.label)!r}. Is {printable(on)!r} what names a case?"
+                f"{quoted(chosen.label)}. Is {quoted(on)} what names a case?"
             )
     same = {name: values[kept] for name, values in rows.items()}
     predictions = {name: rows[chosen.prob[0]][line] for name, line in lines.items()}

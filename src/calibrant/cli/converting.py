@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.cli.columns import Chosen
 from calibrant.cli.options import Grouping, Reading
-from calibrant.cli.parts import FILE, Part, groups_of
+from calibrant.cli.parts import FILE, Part, groups_of, short_paths
 from calibrant.cli.rows import read_rows
 from calibrant.errors import InputError
 from calibrant.sources.store import DataFile
@@ -28,9 +28,11 @@ def converted_parts(
     wanted += [name for name in (chosen.weight, chosen.cluster) if name is not None]
     numbers = [*(() if reading.multiclass else chosen.prob), *filter(None, [chosen.weight])]
     parts: list[Part] = []
-    for some in [[file] for file in files] if grouping.per_file else [files]:
+    each = [[file] for file in files] if grouping.per_file else [files]
+    named_files = short_paths([file.path for file in files]) if grouping.per_file else [""]
+    for some, name in zip(each, named_files, strict=True):
         rows = read_rows(some, wanted, numbers=numbers)
-        extra = {FILE: some[0].path.rsplit("/", 1)[-1]} if grouping.per_file else {}
+        extra = {FILE: name} if grouping.per_file else {}
         for group, members in split([rows[name] for name in chosen.by], rows[chosen.label].size):
             named = extra | dict(zip(chosen.by, group, strict=True))
             piece = rows if members is None else {name: rows[name][members] for name in wanted}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from calibrant.cli.text import listed, printable
+from calibrant.cli.text import listed, quoted
 from calibrant.cli.trouble import LIMIT_EXCEEDED, LIMIT_NOT_SHOWN
 from calibrant.errors import InputError
 from calibrant.inference.assessment import Assessment
@@ -38,7 +38,7 @@ class Limit:
         if not match or value <= 0:
             raise InputError(
                 f"`{option}` must be a positive number such as 0.05, or a share of the event rate such "
-                f"as 20%; got {printable(text)!r}."
+                f"as 20%; got {quoted(text)}."
             )
         return cls(value / 100, True) if match[2] else cls(value, False)
 

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Literal
 
+from calibrant.cli.text import quoted
 from calibrant.errors import InputError
 
 __all__ = ["Kind", "kind_of", "opened"]
@@ -23,6 +24,11 @@ def opened(names: Sequence[str]) -> list[str]:
     """The paths, with standard input in a file of its own that is removed at the end."""
     if list(names).count("-") > 1:
         raise InputError("standard input can be read once; - stands twice in the command.")
+    twice = [name for name in dict.fromkeys(names) if list(names).count(name) > 1]
+    if twice:
+        raise InputError(
+            f"a file is read once; {quoted(twice[0], 200)} stands twice in the command."
+        )
     return [_spooled() if name == "-" else name for name in names]
 
 

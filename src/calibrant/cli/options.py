@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 import typer
 
 from calibrant.cli.parsing import option
+from calibrant.cli.text import quoted
+from calibrant.errors import InputError
 
 __all__ = ["By", "Files", "Grouping", "Json", "Measuring", "Reading", "Scale"]
 
@@ -25,7 +27,12 @@ Files = Annotated[
 ]
 Json = Annotated[bool, option("Print JSON, in a schema that stays.", "--json", section=OUTPUT)]
 Scale = Annotated[
-    str, option("probability, logit, relative, ... [probability]", section=MEASURE, metavar="NAME")
+    str,
+    option(
+        "probability, logit, logit/4, or relative:RATE for an event of that rate. [probability]",
+        section=MEASURE,
+        metavar="NAME",
+    ),
 ]
 By = Annotated[
     list[str] | None,
@@ -112,7 +119,10 @@ class Grouping:
     @property
     def columns(self) -> list[str]:
         """The names, one by one."""
-        return [name for given in self.by or [] for name in given.split(",") if name]
+        names = [name for given in self.by or [] for name in given.split(",")]
+        if "" in names:
+            raise InputError(f"`--by` must name columns; got {quoted(','.join(self.by or []))}.")
+        return names
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 from calibrant.cli.columns import Chosen, choose
 from calibrant.cli.opening import kind_of, opened
 from calibrant.cli.options import Grouping, Measuring, Reading
-from calibrant.cli.text import count, in_command_words, note, printable
+from calibrant.cli.text import count, in_command_words, note, shown
 from calibrant.errors import InputError
 from calibrant.sketch.groups import Sketches
 from calibrant.sketch.table import Sketch, as_sketch
@@ -28,6 +28,7 @@ __all__ = [
     "groups_of",
     "limited",
     "short_path",
+    "short_paths",
     "sketch_parts",
     "spoken",
 ]
@@ -50,7 +51,7 @@ class Part:
     @property
     def name(self) -> str:
         """The group's values, for people."""
-        return ", ".join(printable(value) for value in self.group.values()) or "all rows"
+        return ", ".join(shown(value) for value in self.group.values()) or "all rows"
 
     def sketch(self, scale: str) -> Sketch:
         """The rows as a sketch."""
@@ -167,8 +168,10 @@ def _from_rows(
     from calibrant.sources.scan import scan
 
     found: dict[Key, Sketch] = {}
+    each = [[file.path] for file in files] if grouping.per_file else [paths]
+    named = short_paths([file.path for file in files]) if grouping.per_file else [""]
     for prob in chosen.prob:
-        for piece in [[file.path] for file in files] if grouping.per_file else [paths]:
+        for piece, name in zip(each, named, strict=True):
             with (
                 spoken({**chosen.spoken, "y_prob": prob}),
                 _explained(files, chosen, prob, reading),
@@ -186,7 +189,7 @@ def _from_rows(
                     checkpoint=checkpoint,
                 )
             extra: Key = (("model", prob),) if len(chosen.prob) > 1 else ()
-            extra += ((FILE, short_path(piece[0])),) if grouping.per_file else ()
+            extra += ((FILE, name),) if grouping.per_file else ()
             found |= {(*extra, *group): sketch for group, sketch in groups_of(sketches).items()}
     return Given(sketch_parts(found), short, chosen)
 
@@ -280,6 +283,18 @@ def _pooled(group: Group, parts: Sequence[Part], scale: str) -> Part:
         if name in options:
             options[name] = np.concatenate([part.options[name] for part in parts])
     return Part(group, (y_true, y_prob), options, int(y_true.size))
+
+
+def short_paths(paths: Sequence[str]) -> list[str]:
+    """A name for each file that no other has: the last part of its path, or all of it.
+
+    Examples
+    --------
+    >>> short_paths(["runs/a.csv", "runs/b.csv"]), short_paths(["1/a.csv", "2/a.csv"])
+    (['a.csv', 'b.csv'], ['1/a.csv', '2/a.csv'])
+    """
+    short = [short_path(path) for path in paths]
+    return short if len(set(short)) == len(paths) else list(paths)
 
 
 def short_path(path: str) -> str:

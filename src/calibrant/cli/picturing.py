@@ -46,6 +46,8 @@ def run_plot(
 ) -> None:
     """Draw one diagram, or one per group, into a file."""
     target = require_ending(output, PICTURES, "a diagram")
+    if layout is not None and target.suffix.lower() == ".html":
+        raise InputError("an .html picture has all groups on one axis; leave out `--layout`.")
     found = given(files, reading, grouping, measuring)
     found = limited(found, grouping.max_groups, measuring.scale)
     with spoken(found.columns.spoken if found.columns else {}):

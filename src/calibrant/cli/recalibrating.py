@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.parts import Part, given, spoken
 from calibrant.cli.rows import columns_of, read_rows, read_table
 from calibrant.cli.table import decimal
-from calibrant.cli.text import count, note, printable
+from calibrant.cli.text import count, note, printable, quoted
+from calibrant.cli.writing import require_ending
 from calibrant.errors import InputError
 from calibrant.recalibration.interface import Recalibrator
 from calibrant.sketch.wire import write_atomically
@@ -36,8 +38,7 @@ def run_fit(files: Sequence[str], reading: Reading, method: str, output: str) ->
     from calibrant import recalibration
     from calibrant.measures.smooth_ece import smooth_ece
 
-    if not output.endswith(".json"):
-        raise InputError(f"a map is written as .json; got {printable(output, 200)!r}.")
+    require_ending(output, (".json",), "a map")
     if reading.has_form:
         raise InputError(
             "a map is learned from probabilities, and applied to such: convert the column first, and "
@@ -63,9 +64,12 @@ def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: s
     """Write the file again with a column of recalibrated predictions."""
     from calibrant.sources.store import find_files
 
-    target = Path(output)
-    if target.suffix not in (".parquet", ".csv"):
-        raise InputError(f"rows are written as .parquet or .csv; got {printable(output, 200)!r}.")
+    target = require_ending(output, (".parquet", ".csv"), "a file of rows")
+    if replace(reading, prob=None) != Reading():
+        raise InputError(
+            "a map needs only the column of predictions (`--prob`), as probabilities; leave out the "
+            "other options that say how to read rows."
+        )
     recalibrator = Recalibrator.load(chosen_map)
     paths = opened(files)
     if any(kind_of(path, log=None) != "rows" for path in paths):
@@ -76,12 +80,10 @@ def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: s
     if len(prob) != 1:
         raise InputError("a map is applied to one column of predictions; give `--prob` once.")
     if not reading.prob:
-        note(f"Reading predictions from column {printable(prob[0])!r}.")
+        note(f"Reading predictions from column {quoted(prob[0])}.")
     name = f"{prob[0]}_recalibrated"
     if name in present:
-        raise InputError(
-            f"{printable(data[0].path, 200)} already has a column {printable(name)!r}."
-        )
+        raise InputError(f"{printable(data[0].path, 200)} already has a column {quoted(name)}.")
     values = read_rows(data, prob, numbers=prob)[prob[0]]
     with spoken({"y_prob": prob[0]}):
         better = recalibrator.transform(values)
@@ -89,9 +91,7 @@ def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: s
         name, require("pyarrow", caller="recalibrate").array(better)
     )
     write_atomically(target, lambda path: _write(table, path, target.suffix))
-    note(
-        f"Wrote {printable(output, 200)}: {count(len(better), 'row')}, new column {printable(name)!r}."
-    )
+    note(f"Wrote {printable(output, 200)}: {count(len(better), 'row')}, new column {quoted(name)}.")
 
 
 def _write(table: Any, path: Path, suffix: str) -> None:

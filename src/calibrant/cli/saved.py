@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from calibrant.cli.options import Grouping, Measuring, Reading
-from calibrant.cli.parts import FILE, Given, Key, groups_of, short_path, sketch_parts
+from calibrant.cli.parts import FILE, Given, Key, groups_of, short_paths, sketch_parts
 from calibrant.cli.text import printable
 from calibrant.errors import InputError, MergeError
 from calibrant.sketch.groups import Sketches
@@ -26,13 +26,13 @@ def given_sketches(
         )
     found: dict[Key, Sketch] = {}
     groupings: dict[tuple[str, ...], str] = {}
-    for path in paths:
+    for path, name in zip(paths, short_paths(paths), strict=True):
         sketches = _rolled_up(load(path), path, grouping.columns)
         groupings.setdefault(sketches.by if isinstance(sketches, Sketches) else (), path)
         if len(groupings) > 1:
             raise _different_groups(groupings)
         for group, sketch in groups_of(sketches).items():
-            key = ((FILE, short_path(path)), *group) if grouping.per_file else group
+            key = ((FILE, name), *group) if grouping.per_file else group
             try:
                 found[key] = found[key] + sketch if key in found else sketch
             except MergeError as error:
@@ -40,7 +40,7 @@ def given_sketches(
                     f"sketches add up on one scale and one grid; {printable(path, 200)} has another "
                     "than those before it. Scan the rows again with the same `--scale`."
                 ) from error
-    return Given(sketch_parts(found), [short_path(path) for path in paths])
+    return Given(sketch_parts(found), short_paths(paths))
 
 
 def _rolled_up(sketches: Sketch | Sketches, path: str, columns: Sequence[str]) -> Sketch | Sketches:

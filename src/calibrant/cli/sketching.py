@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from calibrant.cli.opening import kind_of
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.parts import Given, given
-from calibrant.cli.text import count, note, printable
+from calibrant.cli.text import count, note, printable, quoted
+from calibrant.cli.writing import require_folder
 from calibrant.errors import InputError
 from calibrant.sketch.groups import Sketches
 from calibrant.sketch.table import Sketch
@@ -27,6 +28,8 @@ def run_scan(
 ) -> None:
     """Read rows and write their sketch."""
     _require_target(output)
+    if checkpoint is not None:
+        require_folder(checkpoint)
     measuring = Measuring(scale=scale)
     _write(given(files, reading, grouping, measuring, checkpoint=checkpoint), scale, output)
 
@@ -35,6 +38,10 @@ def run_merge(files: Sequence[str], by: list[str] | None, output: str) -> None:
     """Read sketches and write their sum."""
     _require_target(output)
     for path in files:
+        if path != "-" and not os.path.isfile(path):
+            raise InputError(
+                f"there is no sketch {quoted(path, 200)}; make it with `calibrant scan`."
+            )
         if path != "-" and os.path.isfile(path) and kind_of(path, log=None) != "sketch":
             raise InputError(
                 f"`calibrant merge` adds sketches, and {printable(path, 200)} is none. Make one with "
@@ -48,8 +55,10 @@ def _require_target(output: str) -> None:
     if output != "-" and not output.endswith((".parquet", ".json")):
         raise InputError(
             f"a sketch is written to a file that ends in .parquet or .json, or to -; got "
-            f"{printable(output, 200)!r}."
+            f"{quoted(output, 200)}."
         )
+    if output != "-":
+        require_folder(output)
 
 
 def _write(found: Given, scale: str, output: str) -> None:

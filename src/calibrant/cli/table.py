@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from calibrant._optional import require
 from calibrant.cli.text import printable
 
-__all__ = ["Column", "decimal", "p_text", "show_table"]
+__all__ = ["LONGEST_NAME", "Column", "decimal", "p_text", "show_table"]
 
 CALLER = "the calibrant command"
 GAP = 2

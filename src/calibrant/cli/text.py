@@ -8,7 +8,19 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 
-__all__ = ["count", "in_bytes", "in_command_words", "listed", "note", "printable", "wrapped"]
+from calibrant.sketch.naming import group_text
+
+__all__ = [
+    "count",
+    "in_bytes",
+    "in_command_words",
+    "listed",
+    "note",
+    "printable",
+    "quoted",
+    "shown",
+    "wrapped",
+]
 
 LONGEST_MESSAGE = 4_000
 NAMED = 5
@@ -17,6 +29,25 @@ _OPTION = re.compile(
     r"|margin|seed|nodes|level|probability|correct|question|filter|format)"
     r'(?:=(?:True|"?([^"`]*)"?))?`'
 )
+_PHRASES = (
+    (
+        "pass arrays, `relative_scale(base_rate)`, or the rate in the name,",
+        "give the rate in the name,",
+    ),
+    (", or a Scale(forward, inverse)", ""),
+    ("datasets.names() lists them", "`calibrant datasets` lists them."),
+    ("`name` must be", "NAME must be"),
+    ("exclude each other; both are True.", "exclude each other; leave out one."),
+    ("use `calibrant.confidence`", "use `--multiclass`, a column per class,"),
+    ("clip the column with `numpy.clip(y_prob, 0, 1)`", "clip the column to [0, 1] first"),
+    ("a recalibrator's `save` wrote", "`calibrant recalibrate` wrote"),
+    ("The order is (y_true, y_prob).", "Exchange `--prob` and `--label`."),
+    ("the order is (y_true, y_prob)", "exchange `--prob` and `--label`"),
+    ("the arguments look swapped", "the columns look exchanged"),
+    (", for example with `numpy.asarray(y_prob, dtype=float)`", ""),
+    (", for example with `numpy.asarray(sample_weight, dtype=float)`", ""),
+)
+"""What the library says of its own names, and what is meant on the command line."""
 _OPTION_NAME = {
     "sample_weight": "--weight",
     "probability": "--prob",
@@ -48,6 +79,28 @@ def printable(value: object, limit: int = 60) -> str:
     return text[: limit - 1] + "…" if cut else text
 
 
+def quoted(value: object, limit: int = 60) -> str:
+    r"""The value as printable text between quotes.
+
+    Examples
+    --------
+    >>> print(quoted("\x1b[31mred"))
+    '\x1b[31mred'
+    """
+    return f"'{printable(value, limit)}'"
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """The value of a group for people.
+
+    Examples
+    --------
+    >>> shown(2016.0), shown(""), shown(None), shown("a")
+    ('2016', '(empty)', '(missing)', 'a')
+    """
+    return printable(group_text(value), limit)
+
+
 def in_command_words(message: str, columns: Mapping[str, str | None]) -> str:
     """A message of the library in the words of the command line: its options, the file's columns.
 
@@ -61,9 +114,11 @@ def in_command_words(message: str, columns: Mapping[str, str | None]) -> str:
         name = _OPTION_NAME.get(match[1], "--" + match[1].replace("_", "-"))
         return f"`{name} {match[2]}`" if match[2] else f"`{name}`"
 
+    for words, spoken_words in _PHRASES:
+        message = message.replace(words, spoken_words)
     for argument, column in columns.items():
         if column is not None:
-            message = message.replace(f"`{argument}`", f"column {printable(column)!r}")
+            message = message.replace(f"`{argument}`", f"column {quoted(column)}")
     return _OPTION.sub(spoken, message.replace("`source`", "`FILES`"))
 
 

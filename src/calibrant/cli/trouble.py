@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from calibrant.cli.text import in_command_words, note
+from calibrant.cli.usage import is_usage_error, usage_message
 from calibrant.errors import CalibrationError
 
 __all__ = [
@@ -63,6 +64,15 @@ def presented(*, debug: bool) -> Iterator[None]:
         _say(f"Error: {_sentence(error)}", debug=debug)
         sys.exit(INVALID)
     except Exception as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()  # type: ignore[attr-defined]
+            sys.exit(INVALID)
+        if type(error).__name__ == "Abort":  # Ctrl-C at a question
+            _say("Interrupted; nothing was left half-written.", debug=debug)
+            sys.exit(INTERRUPTED)
+        if is_usage_error(error):
+            _say(f"Error: {usage_message(error)}", debug=debug)
+            sys.exit(INVALID)
         _say(
             f"Error: calibrant failed unexpectedly ({type(error).__name__}: {error}). This is a fault "
             "in calibrant, not in the file; `--debug` shows where.",

@@ -35,7 +35,8 @@ def run_monitor(
     """Take each file, or each value of a column, as the next batch, and look after each."""
     if reading.weight is not None or reading.labels == "soft":
         raise InputError(
-            "a monitor takes unweighted rows with outcomes 0 or 1; leave out `--weight`."
+            "a monitor takes unweighted rows with outcomes 0 or 1; leave out `--weight` and "
+            "`--labels soft`."
         )
     target = require_ending(state, (".json",), "the state of a monitor") if state else None
     monitor = Monitor(level=level)

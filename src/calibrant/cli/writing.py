@@ -8,22 +8,26 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from calibrant.cli.text import printable
+from calibrant.cli.text import printable, quoted
 from calibrant.errors import InputError
 
-__all__ = ["require_ending", "written"]
+__all__ = ["require_ending", "require_folder", "written"]
 
 
 def require_ending(output: str, endings: tuple[str, ...], what: str) -> Path:
     """The path, if its ending is one of these."""
     target = Path(output)
     if target.suffix.lower() not in endings:
-        raise InputError(
-            f"{what} is written as {', '.join(endings)}; got {printable(output, 200)!r}."
-        )
-    if not target.parent.is_dir():
-        raise InputError(f"there is no folder {printable(target.parent, 200)!r}; make it first.")
+        raise InputError(f"{what} is written as {' or '.join(endings)}; got {quoted(output, 200)}.")
+    require_folder(output)
     return target
+
+
+def require_folder(output: str) -> None:
+    """Refuse a file in a folder that does not exist, before anything is computed."""
+    folder = Path(output).parent
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {quoted(folder, 200)}; make it first.")
 
 
 def written(target: Path, write: Callable[[Path], object]) -> int:

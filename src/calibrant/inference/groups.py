@@ -19,6 +19,7 @@ from calibrant.inference.interval import require_confidence
 from calibrant.inference.planning import detectable_error
 from calibrant.inputs.scales import PROBABILITY, Scale
 from calibrant.sketch.groups import Sketches
+from calibrant.sketch.naming import group_text
 from calibrant.sketch.table import Sketch
 from calibrant.sources.scan import scan
 
@@ -328,4 +329,4 @@ def _excess(found: Assessment) -> float:
 
 
 def _shown(key: Any) -> str:
-    return ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+    return ", ".join(map(group_text, key)) if isinstance(key, tuple) else group_text(key)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Hashable, Iterable
 
+from calibrant.sketch.naming import group_text
+
 __all__ = ["LONGEST_NAME", "shown_names", "shown_text"]
 
 LONGEST_NAME = 60
@@ -29,10 +31,8 @@ def shown_text(value: object, *, longest: int = LONGEST_NAME) -> str:
         return shown_text(
             ", ".join(shown_text(part, longest=each) for part in value), longest=longest
         )
-    text = str(value)[: longest + 1]
+    text = group_text(value)[: longest + 1]
     clean = "".join("�" if unicodedata.category(c)[0] in "CZ" and c != " " else c for c in text)
-    if not clean.strip():
-        return "(empty)"
     return clean if len(clean) <= longest else clean[: longest - 1] + "…"
 
 

@@ -1,0 +1,126 @@
+"""A mistake in every argument of every command: one message, in the words of the command line."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+LIBRARY_WORDS = re.compile(
+    r"y_true|y_prob|sample_weight|roll_up|rebin|relative_scale|Scale\(|datasets\.names|`scan`|numpy"
+    r"|calibrant\.\w+\(|Value error|Input should|True|Traceback|unexpectedly"
+)
+
+MISTAKES = """
+assess nope.csv
+assess rows.parquet --prob pp
+assess rows.parquet --seed -1
+assess rows.parquet --seed many
+assess rows.parquet --confidence 95
+assess rows.parquet --confidence high
+assess rows.parquet --scale relative
+assess rows.parquet --scale relative:7
+assess rows.parquet --scale cubic
+assess rows.parquet --max-groups 0
+assess rows.parquet --by dya
+assess rows.parquet --by ,
+assess rows.parquet --cluster nope
+assess rows.parquet --cluster one
+assess rows.parquet --weight nope
+assess rows.parquet --weight day
+assess rows.parquet --pos-label yes
+assess rows.parquet --label day
+assess rows.parquet --prob y --label q
+assess rows.parquet --prob logit
+assess rows.parquet --multiclass confidence
+assess rows.parquet --multiclass some
+assess rows.parquet --from-logits --percent
+assess rows.parquet --labels soft --pos-label 1
+assess rows.parquet --log jsonl
+assess rows.parquet --fail-above -1
+assess rows.parquet --require-below x
+assess rows.parquet --unknown
+assess rows.parquet --prob
+assess rows.parquet rows.parquet
+assess rows.parquet sketch.json
+assess sketch.json --by nope
+assess sketch.json --scale logit
+assess sketch.json --prob p
+plot rows.parquet -o x.gif
+plot rows.parquet -o nowhere/x.svg
+plot rows.parquet --kind round
+plot rows.parquet --theme blue
+plot rows.parquet --layout grid -o x.html
+report rows.parquet -o x.pdf
+compare rows.parquet
+compare rows.parquet --by day --on id
+compare rows.parquet --prob p --prob q --on id
+compare rows.parquet --prob p --prob q --by day
+compare sketch.json --on id
+scan rows.parquet -o x.txt
+scan rows.parquet
+scan rows.parquet -o x.json --checkpoint nowhere/c
+scan rows.parquet -o x.json --filter strict
+merge rows.parquet -o x.json
+merge nope.json -o x.json
+merge sketch.json -o x.json --by q
+recalibrate rows.parquet -o x.csv
+recalibrate rows.parquet -o nowhere/x.json
+recalibrate rows.parquet -o x.json --method magic
+recalibrate rows.parquet -o x.json --percent
+recalibrate rows.parquet -o x.csv --apply nope.json
+recalibrate rows.parquet -o x.csv --apply sketch.json
+recalibrate rows.parquet -o x.csv --apply sketch.json --method beta
+recalibrate rows.parquet -o x.csv --apply sketch.json --label y
+monitor rows.parquet --batch nope
+monitor rows.parquet --level 2
+monitor rows.parquet --state x.txt
+monitor rows.parquet --state sketch.json
+monitor rows.parquet --weight q
+sql t --dialect oracle
+sql t --apply nope.json
+sql t --apply sketch.json --by g
+demo -o rows.parquet
+datasets nope
+datasets -o x.csv
+datasets solar_flares_daffs_c1 -o x.xlsx
+frobnicate
+--frobnicate
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    here = tmp_path_factory.mktemp("mistakes")
+    draw = np.random.default_rng(5)
+    p = draw.random(60)
+    table = {
+        "p": p,
+        "y": draw.integers(0, 2, 60),
+        "q": draw.random(60),
+        "day": np.arange(60) % 5 - 2,
+        "id": np.arange(60),
+        "one": ["same"] * 60,
+        "logit": np.log(p / (1 - p)) * 5,
+    }
+    pyarrow.parquet.write_table(pyarrow.table(table), here / "rows.parquet")
+    import calibrant as cal
+
+    cal.save(cal.scan(table, y_true="y", y_prob="p", by="day"), here / "sketch.json")
+    return here
+
+
+@pytest.mark.parametrize("words", MISTAKES.strip().splitlines())
+def test_a_mistake_is_told_once_in_command_words(calibrant, folder, monkeypatch, words) -> None:
+    monkeypatch.chdir(folder)
+    done = calibrant(*shlex.split(words))
+    said = [line for line in done.err.splitlines() if not line.startswith("Reading predictions")]
+    assert (done.code, done.out) == (2, ""), done.err
+    assert len(said) == 1, done.err
+    assert said[0].startswith("Error: ")
+    assert not LIBRARY_WORDS.search(said[0]), said[0]
+    assert sorted(path.name for path in folder.iterdir()) == ["rows.parquet", "sketch.json"]
