@@ -233,6 +233,14 @@ def test_impossible_settings_are_refused(options, message) -> None:
         {"density": True},
         {"axes": "log"},
         {"truth": ([0, 1], [0])},
+        {"truth": 3},
+        {"truth": "diagonal"},
+        {"truth": lambda t: None},
+        {"color": "nocolor"},
+        {"color": "none"},
+        {"color": (1, 0)},
+        {"color": (2, 0, 0)},
+        {"color": 3},
     ],
 )
 def test_unknown_looks_are_refused(diagram, look) -> None:
@@ -240,6 +248,82 @@ def test_unknown_looks_are_refused(diagram, look) -> None:
         diagram.plot(ax=Figure().subplots(), **look)
     with pytest.raises(TypeError, match="colour"):
         diagram.plot(ax=Figure().subplots(), colour="red")
+
+
+@pytest.mark.parametrize("color", ["red", "#f00", "#ff0000", (1, 0, 0), np.array([1.0, 0, 0]), "r"])
+def test_a_colour_is_the_same_for_all_renderers(diagram, color) -> None:
+    drawn = diagram.plot(ax=Figure().subplots(), color=color).artists["curve"][0]
+    assert mpl.colors.to_rgb(drawn.get_color()) == (1, 0, 0)
+    shown = diagram.panel(color=color).colors["model"]
+    assert shown in diagram.to_svg(color=color)
+    assert shown in diagram.chart(color=color, slider=False).to_json()
+    both = Diagrams({"a": diagram, "b": diagram})
+    drawn = both.plot(ax=Figure().subplots(), color={"b": color}).artists["curve"][2]
+    assert mpl.colors.to_rgb(drawn.get_color()) == (1, 0, 0)
+    with pytest.raises(InputError, match="tell several diagrams apart"):
+        both.plot(ax=Figure().subplots(), color=color)
+
+
+@pytest.mark.parametrize("size", [0, -5, np.nan, np.inf, "wide", None, True, 10**6])
+def test_impossible_sizes_are_refused(diagram, size, tmp_path) -> None:
+    several = Diagrams({"a": diagram, "b": diagram})
+    for each in (diagram, several):
+        for name in ("width", "dpi"):
+            if size is None and each is several and name == "width":
+                continue  # its default
+            with pytest.raises(InputError, match=f"`{name}` must be"):
+                each.save(tmp_path / "a.png", **{name: size})
+        for name in ("width", "height"):
+            with pytest.raises(InputError, match=f"`{name}` must be"):
+                each.chart(**{name: size})
+    with pytest.raises(InputError, match="`width` must be"):
+        diagram.to_svg(width=size)
+    with pytest.raises(InputError, match="inches for 2 panels"):
+        several.save(tmp_path / "a.png", layout="grid", width=2.0)
+
+
+def test_the_smallest_and_largest_pictures_are_drawn(diagram, tmp_path) -> None:
+    for width in (1.5, 12.0):
+        diagram.save(tmp_path / "a.png", width=width, dpi=100)
+    many = Diagrams({str(k): diagram for k in range(4)})
+    many.save(tmp_path / "b.png", layout="grid", width=3.0, dpi=100)
+    assert diagram.to_svg(width=100, height=100).startswith("<svg")
+
+
+def test_names_are_text_whatever_they_are(diagram) -> None:
+    assert diagram.panel(name=5).notes[0] == "5"
+    assert diagram.panel(name=None).notes[0].startswith("smECE")
+    for drawn in Diagrams({"$x$": diagram, "_y": diagram}).plot_grid().values():
+        drawn.figure.draw_without_rendering()
+    for clash in ({1: diagram, "1": diagram}, {("a", 1): diagram, "a, 1": diagram}):
+        with pytest.raises(InputError, match="names must differ"):
+            Diagrams(clash)
+
+
+def test_looks_that_one_kind_has_leave_the_others_alone(diagram, tmp_path) -> None:
+    y, p = _rows(300)
+    kinds = {"binned": binned_diagram(y, p), "isotonic": isotonic_diagram(y, p, resamples=9)}
+    both = Diagrams({**kinds, "smooth": diagram})
+    for look in ({"curve": "line"}, {"band": None}, {"density": "split"}, {"ticks": False}):
+        both.plot(ax=Figure().subplots(), **look)
+        both.plot_grid(**look)
+        both.save(tmp_path / "grid.svg", layout="grid", **look)
+        both.chart(**look)
+    for reference in ("smoothed", "consistency"):
+        assert all("consistency" in d.artists for d in both.plot_grid(reference=reference).values())
+    plainly = Diagrams({**both, "sums": cumulative_diagram(y, p)}).plot_grid(reference="diagonal")
+    assert "consistency" not in plainly["binned"].artists
+    for draw in (both.plot, both.plot_grid, both.chart):
+        with pytest.raises(TypeError, match=r"'colour'; these diagrams have .*color"):
+            draw(colour="red")
+
+
+def test_what_is_no_pair_of_rows_is_refused() -> None:
+    y, p = _rows(20)
+    for rows in ((y, p, p), (y,), 3, {"y": y}, p):
+        with pytest.raises(InputError, match=r"in group 'a'.*pair \(y_true, y_prob\)"):
+            reliability_diagrams({"a": rows})
+    assert len(reliability_diagrams({"a": [y, p]}, resamples=5)) == 1
 
 
 def test_empty_groups_are_named() -> None:

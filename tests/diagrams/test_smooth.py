@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 import time
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy.interpolate import CubicSpline
 
 from calibrant.diagrams.kernel import KernelMatrix
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
-from calibrant.errors import InputError
+from calibrant.errors import InputError, MissingDependency
 from calibrant.sketch.table import Sketch
 
 Rows = tuple[np.ndarray, np.ndarray]
@@ -241,13 +242,31 @@ def test_other_bandwidth_of_the_same_rows() -> None:
 def test_frames_dictionaries_and_copies() -> None:
     diagram = reliability_diagram(*_rows("uniform"), resamples=20)
     assert pickle.loads(pickle.dumps(diagram)).to_dict() == diagram.to_dict()
+    kept = reliability_diagram(*_rows("uniform"), resamples=20, curves=3).to_dict()
+    assert len(kept["resampled"]) == 3
+    assert len(kept["raw"]["prediction"]) == len(kept["raw"]["outcome"]) == 200
     frame = diagram.to_frame()
     assert list(frame.columns)[:3] == ["prediction", "regression", "smoothed_prediction"]
     assert diagram.to_frame("polars").height == diagram.grid.size
     json.dumps(diagram.to_dict(), allow_nan=False)
+    with pytest.raises(InputError, match="`backend` must be one of"):
+        diagram.to_frame(3)
+    with pytest.raises(MissingDependency, match="no_such_frame"):
+        diagram.to_frame("no_such_frame")
     with pytest.raises(ValueError, match="read-only"):
         diagram.regression[0] = 0.0
     assert diagram._repr_html_().count("<svg") == 1
+
+
+@pytest.mark.parametrize(
+    ("missing", "found"),
+    [((), "pandas"), (("pandas",), "polars"), (("pandas", "polars"), "pyarrow")],
+)
+def test_frames_are_of_a_library_that_is_there(monkeypatch, missing, found) -> None:
+    for name in missing:
+        monkeypatch.setitem(sys.modules, name, None)
+    frame = reliability_diagram(*_rows("uniform"), resamples=2).to_frame()
+    assert type(frame).__module__.split(".")[0] == found
 
 
 def test_smallest_inputs_give_a_picture() -> None:

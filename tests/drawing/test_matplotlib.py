@@ -101,11 +101,47 @@ def test_several_series_differ_by_marker(panel: Panel) -> None:
     assert core.get_marker() == "o"
     assert core.get_markevery()
 
+    edge, paper = core.get_markeredgecolor(), LIGHT.paper
+    assert edge == paper  # else it would vanish in a thick trail
 
-def test_legend_and_notes_are_text(panel: Panel) -> None:
-    artists = draw(replace(panel, legend={"a": "model A", "b": "model B"}), Figure().subplots())
-    assert [text.get_text() for text in artists["legend"][0].get_texts()] == ["model A", "model B"]
-    assert artists["note"][0].get_text() == "a note"
+
+def test_what_tells_series_apart_lies_on_top(panel: Panel) -> None:
+    artists = draw(panel, Figure().subplots())
+    assert artists["trail"][0].get_zorder() > artists["trail"][1].get_zorder()
+    assert artists["points"][0].get_zorder() > artists["points"][1].get_zorder()
+
+
+def test_legend_and_notes_are_text_as_it_is_written(panel: Panel, tmp_path) -> None:
+    names = {"a": "$a^2 _x", "b": "_hidden \\alpha $"}
+    odd = replace(panel, legend=names, notes=("costs $5",), title="a $ and a $$")
+    figure, axes = new_figure(theme=LIGHT, width=3.3, caller="test")
+    artists = draw(odd, axes[0, 0])
+    assert [text.get_text() for text in artists["legend"][0].get_texts()] == list(names.values())
+    written = save(figure, tmp_path / "names.svg").read_text(encoding="utf-8")
+    for text in (*names.values(), *odd.notes, odd.title):
+        assert f">{text}</text>" in written
+
+
+@pytest.mark.parametrize("bend", [1.0, 6.0, 1 / 6])
+@pytest.mark.parametrize("width", [3.3, 6.0])
+def test_the_legend_covers_no_curve(bend: float, width: float) -> None:
+    x = np.linspace(0, 1, 200)
+    flat = np.full_like(x, 0.5)
+    curves = (0.5 + (x - 0.5) * 0.9, x**bend, 1 - x if bend == 1.0 else flat)
+    marks = tuple(
+        Trail(key="curve", series=str(k), x=x, y=y, weight=flat) for k, y in enumerate(curves)
+    )
+    legend = {mark.series: f"model {mark.series} · smECE 0.012 [0.009, 0.015]" for mark in marks}
+    picture = Panel(marks, Axis("x", -0.02, 1.02), Axis("y", -0.08, 1.08), legend=legend)
+    figure, axes = new_figure(theme=LIGHT, width=width, caller="test")
+    (drawn,) = draw(picture, axes[0, 0])["legend"]
+    figure.draw_without_rendering()
+    box = drawn.get_window_extent()
+    assert figure.bbox.contains(*box.min)
+    assert figure.bbox.contains(*box.max)
+    for mark in marks:
+        places = axes[0, 0].transData.transform(np.column_stack([mark.x, mark.y]))
+        assert not box.count_contains(places)
 
 
 def test_note_goes_to_the_emptier_corner() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import subprocess
 import sys
@@ -92,6 +93,16 @@ def test_legend_toggles_and_charts_compose(panel: Panel) -> None:
     assert shown[0]["value"] == [{"series": "a"}, {"series": "b"}]
     assert "model A" in vl_convert.vegalite_to_svg(spec)
     assert vl_convert.vegalite_to_svg((one & other).to_dict()).startswith("<svg")
+
+
+def test_a_chart_stands_beside_itself(panel: Panel) -> None:
+    named = replace(panel, legend={"a": "model A", "b": "model B"})
+    for both in (chart([named]) | chart([named]), chart([named]) & chart([panel]) & chart([named])):
+        spec = both.to_dict()
+        names = [p["name"] for p in spec["params"]]
+        assert len(set(names)) == len(names) >= 4
+        assert vl_convert.vegalite_to_svg(spec).startswith("<svg")
+    assert pickle.loads(pickle.dumps(chart([named]))).to_json() == chart([named]).to_json()
 
 
 def test_panels_without_a_slider_are_refused(panel: Panel) -> None:

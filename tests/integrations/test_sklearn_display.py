@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from sklearn.datasets import load_iris, make_classification
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from calibrant.errors import InputError
@@ -52,8 +53,11 @@ def test_plot_again_with_another_name_and_without_reference(fitted) -> None:
     again = display.plot(ax=Figure().subplots(), name="mine", ref_line=False, curve="line")
     assert again is display
     assert "mine" in display.artists_["note"][0].get_text()
-    drawn = display.ax_.get_lines()
-    assert all(artist not in drawn for artist in display.artists_["diagonal"])
+    assert not {"diagonal", "consistency", "reference"} & set(display.artists_)
+    assert all(
+        artist.axes is display.ax_ for drawn in display.artists_.values() for artist in drawn
+    )
+    assert len(display.ax_.get_lines()) == 4  # curve, density and two rows of strokes
 
 
 def test_weights_and_seed_reach_the_diagram(fitted) -> None:
@@ -67,6 +71,9 @@ def test_weights_and_seed_reach_the_diagram(fitted) -> None:
 
 def test_what_cannot_be_drawn_is_refused(fitted) -> None:
     model, X, y = fitted
+    for unfitted in (LogisticRegression(), LinearSVC(), make_pipeline(LogisticRegression())):
+        with pytest.raises(InputError, match=r"not fitted.*`fit\(X, y\)`"):
+            ReliabilityDisplay.from_estimator(unfitted, X, y)
     with pytest.raises(InputError, match="predict_proba"):
         ReliabilityDisplay.from_estimator(LinearSVC().fit(X, y), X, y)
     flowers, kinds = load_iris(return_X_y=True)

@@ -11,12 +11,16 @@ from numpy.typing import NDArray
 from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.drawable import (
     Diagram,
+    calibrated_marks,
+    laid_out,
     plain,
     probability_axes,
     require_choice,
+    series_of,
 )
 from calibrant.diagrams.values import rate_interval
-from calibrant.drawing.marks import Band, Line, Mark, Panel, Points, Steps
+from calibrant.drawing.checks import Color, as_name
+from calibrant.drawing.marks import Panel, Points, Steps
 from calibrant.errors import InputError
 from calibrant.inference.interval import require_confidence
 from calibrant.inputs.pairs import InputOptions
@@ -105,7 +109,7 @@ class BinnedDiagram(Diagram):
         self,
         *,
         name: str = "",
-        color: str | None = None,
+        color: Color | None = None,
         reference: str = "consistency",
         axes: str = "probability",
     ) -> Panel:
@@ -115,22 +119,17 @@ class BinnedDiagram(Diagram):
         ----------
         name : str
             Of the model.
-        color : str, optional
+        color : str or three numbers, optional
             Of the points.
         reference : {"consistency", "diagonal"}
             Whether the rates that a calibrated model would show are drawn beside the diagonal.
         axes : {"probability", "logit"}
             Logit axes are for rare events.
         """
-        require_choice("reference", reference, ("consistency", "diagonal", "smoothed"))
-        series, used = name or "model", self.rows > 0
-        ends = np.linspace(0.0, 1.0, 257)
-        marks: list[Mark] = [Line(key="diagonal", ink="faint", x=ends, y=ends)]
-        if reference == "consistency":
-            bounds = self.consistency
-            x = np.repeat(self.edges, 2)[1:-1]
-            low, high = np.repeat(bounds.low, 2), np.repeat(bounds.high, 2)
-            marks.append(Band(key="consistency", ink="neutral", x=x, low=low, high=high))
+        name = as_name(name)
+        series, used, bounds = series_of(name), self.rows > 0, self.consistency
+        steps = Bounds(np.repeat(bounds.low, 2), np.repeat(bounds.high, 2))
+        marks = calibrated_marks(reference, np.repeat(self.edges, 2)[1:-1], steps)
         marks += [
             Steps(
                 key="steps", series=series, left=self.edges[:-1], right=self.edges[1:], y=self.rate
@@ -152,13 +151,10 @@ class BinnedDiagram(Diagram):
                 },
             ),
         ]
-        x_axis, y_axis = probability_axes(
-            np.concatenate([self.prediction[used], self.rate[used]]), axes
-        )
+        shown = np.concatenate([self.prediction[used], self.rate[used]])
         bins = f"{self.rows.size} bins" + (", cross-validated" if self.losses else "")
-        notes = (*([name] if name else []), self.label, bins)
-        return Panel(
-            tuple(marks), x_axis, y_axis, notes, colors={} if color is None else {series: color}
+        return laid_out(
+            marks, probability_axes(shown, axes), (self.label, bins), name=name, color=color
         )
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.diagrams.bands import Bounds
-from calibrant.diagrams.drawable import Diagram, plain
+from calibrant.diagrams.drawable import Diagram, laid_out, plain, series_of
 from calibrant.drawing.axes import Axis
+from calibrant.drawing.checks import Color, as_name
 from calibrant.drawing.marks import Band, Line, Mark, Panel, Trail
 from calibrant.inference.interval import require_confidence
 from calibrant.inputs.pairs import InputOptions
@@ -91,9 +92,10 @@ class CumulativeDiagram(Diagram):
         )
         return out
 
-    def panel(self, *, name: str = "", color: str | None = None) -> Panel:
+    def panel(self, *, name: str = "", color: Color | None = None) -> Panel:
         """The marks of the picture: the curve, level where the model is calibrated."""
-        series = name or "model"
+        name = as_name(name)
+        series = series_of(name)
         keep = self._drawn()
         x, y = self.fraction[keep], self.difference[keep]
         low, high = self.consistency.low[keep], self.consistency.high[keep]
@@ -112,14 +114,11 @@ class CumulativeDiagram(Diagram):
             curve,
         )
         reach = 1.15 * max(float(np.max(np.abs([y, low, high]))), 1e-6)
-        notes = (*([name] if name else []), self.label, f"n = {self.n:,}")
-        return Panel(
-            marks,
+        both = (
             Axis("share of rows, by prediction", -0.02, 1.02),
             Axis("cumulative outcome minus prediction", -reach, reach),
-            notes,
-            colors={} if color is None else {series: color},
         )
+        return laid_out(marks, both, (self.label, f"n = {self.n:,}"), name=name, color=color)
 
     def _drawn(self) -> NDArray[np.int64]:
         """Points to draw: evenly many, and both extremes."""

@@ -11,23 +11,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._optional import require
+from calibrant._optional import find, require
+from calibrant.diagrams.bands import Bounds
 from calibrant.drawing.axes import Axis, AxisScale
-from calibrant.drawing.marks import Panel
+from calibrant.drawing.checks import Color, as_color, require_pixels, require_print_size
+from calibrant.drawing.marks import Band, Line, Mark, Panel
 from calibrant.drawing.themes import Theme, as_theme
 from calibrant.errors import InputError
 
 __all__ = [
     "Diagram",
     "Drawn",
+    "calibrated_marks",
+    "laid_out",
     "plain",
     "probability_axes",
     "require_choice",
     "require_count",
+    "series_of",
 ]
 
 Floats = NDArray[np.float64]
 
+_FRAMES = ("pandas", "polars", "pyarrow")
 # A chart carries its data as text: enough points for a smooth curve, and no more.
 CHART_POINTS = 96
 # Finer than a printer, and a file of some tens of kilobytes.
@@ -66,13 +72,29 @@ class Diagram(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, for JSON."""
 
-    def to_frame(self, backend: Any = "pandas") -> Any:
-        """The columns as a data frame: "pandas", "polars", "pyarrow" or another narwhals backend."""
+    def to_frame(self, backend: Any = None) -> Any:
+        """The columns as a data frame.
+
+        Parameters
+        ----------
+        backend : str or narwhals backend, optional
+            "pandas", "polars", "pyarrow" or another that narwhals knows; by default the first of these
+            that is installed.
+        """
         import narwhals as nw
 
+        caller = f"{type(self).__name__}.to_frame"
+        if backend is None:
+            backend = next((name for name in _FRAMES if find(name) is not None), _FRAMES[0])
         if isinstance(backend, str):
-            require(backend, caller=f"{type(self).__name__}.to_frame")
-        return nw.from_dict(self.columns(), backend=backend).to_native()
+            require(backend, caller=caller)
+        try:
+            return nw.from_dict(self.columns(), backend=backend).to_native()
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"`backend` must be one of {', '.join(map(repr, _FRAMES))} or another that makes data "
+                f"frames; got {backend!r}."
+            ) from error
 
     def plot(self, ax: Any = None, *, theme: str | Theme | None = None, **look: Any) -> Drawn:
         """Draw with matplotlib, on `ax` or on a new figure.
@@ -107,6 +129,7 @@ class Diagram(ABC):
         """Draw with Altair: hover over the curve to read it. Composes with ``|`` and ``&``."""
         from calibrant.drawing.altair import chart
 
+        require_pixels(width=width, height=height)
         return chart(
             [self.panel(**look).thinned(CHART_POINTS)], theme=theme, width=width, height=height
         )
@@ -138,6 +161,7 @@ class Diagram(ABC):
         from calibrant.drawing.figures import new_figure, save
         from calibrant.drawing.matplotlib import draw
 
+        require_print_size(width, dpi)
         colors = as_theme(theme)
         picture = self.panel(**look).thinned(SAVED_POINTS)
         figure, axes = new_figure(theme=colors, width=width, caller=f"{type(self).__name__}.save")
@@ -148,10 +172,39 @@ class Diagram(ABC):
         """A small SVG, written without any plotting library."""
         from calibrant.drawing.svg import render
 
-        return render(self.panel(**look).thinned(width), width=width, height=height)
+        require_pixels(width=width, height=height)
+        return render(self.panel(**look).thinned(int(width)), width=width, height=height)
 
     def _repr_html_(self) -> str:
         return f"<div>{self.to_svg()}</div>"
+
+
+def laid_out(
+    marks: Sequence[Mark],
+    axes: tuple[Axis, Axis],
+    notes: Sequence[str],
+    *,
+    name: str,
+    color: Color | None,
+) -> Panel:
+    """The panel of one diagram: its name above the notes, its series in the colour asked for."""
+    colors = {} if color is None else {series_of(name): as_color(color)}
+    return Panel(tuple(marks), *axes, notes=(*([name] if name else []), *notes), colors=colors)
+
+
+def series_of(name: str) -> str:
+    """What the marks of a diagram with this name belong to."""
+    return name or "model"
+
+
+def calibrated_marks(reference: str, x: Floats, bounds: Bounds) -> list[Mark]:
+    """The diagonal and, unless that is all, the band of what a calibrated model would show."""
+    require_choice("reference", reference, ("consistency", "smoothed", "diagonal"))
+    ends = np.linspace(0.0, 1.0, 257)
+    diagonal = Line(key="diagonal", ink="faint", x=ends, y=ends)
+    if reference == "diagonal":
+        return [diagonal]
+    return [diagonal, Band(key="consistency", ink="neutral", x=x, low=bounds.low, high=bounds.high)]
 
 
 def require_choice(name: str, value: object, choices: Sequence[object]) -> None:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from calibrant.diagrams.drawable import CHART_POINTS, SAVED_POINTS, Diagram, Drawn, require_choice
+from calibrant.diagrams.drawable import (
+    CHART_POINTS,
+    SAVED_POINTS,
+    Diagram,
+    Drawn,
+    require_choice,
+    require_count,
+)
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
+from calibrant.drawing.checks import as_name, require_pixels, require_print_size
 from calibrant.drawing.marks import Mark, Panel
 from calibrant.drawing.themes import Theme, as_theme
 from calibrant.errors import InputError
+from calibrant.sketch.table import Sketch
 
 __all__ = ["Diagrams", "reliability_diagrams"]
 
@@ -36,7 +46,14 @@ class Diagrams(Mapping[str, Diagram]):
         for name, diagram in diagrams.items():
             if not isinstance(diagram, Diagram):
                 raise InputError(f"diagram {name!r} is a {type(diagram).__name__}, not a diagram.")
-        self._diagrams = {_text(name): diagram for name, diagram in diagrams.items()}
+        self._diagrams: dict[str, Diagram] = {}
+        for name, diagram in diagrams.items():
+            if as_name(name) in self._diagrams:
+                raise InputError(
+                    f"names must differ when they are written: two of these read {as_name(name)!r}. "
+                    "Give one of them another name."
+                )
+            self._diagrams[as_name(name)] = diagram
 
     def __getitem__(self, name: str) -> Diagram:
         return self._diagrams[name]
@@ -53,8 +70,9 @@ class Diagrams(Mapping[str, Diagram]):
     def _repr_html_(self) -> str:
         from calibrant.drawing.svg import render
 
-        panels = self._panels({})
-        return f"<div>{''.join(render(panel.thinned(300), width=300, height=300) for panel in panels)}</div>"
+        panels = (diagram.panel(name=name) for name, diagram in self.items())
+        pictures = (render(panel.thinned(300), width=300, height=300) for panel in panels)
+        return f"<div>{''.join(pictures)}</div>"
 
     def to_dict(self) -> dict[str, Any]:
         """Each diagram's data, by name."""
@@ -68,7 +86,8 @@ class Diagrams(Mapping[str, Diagram]):
         reference : {"diagonal", "smoothed"}
             "smoothed" draws every model's own f̂.
         **look
-            As in each diagram's `panel`.
+            As in each diagram's `panel`; a look that a kind of diagram does not have leaves it as it is.
+            `color` maps names to colours.
         """
         require_choice("reference", reference, ("diagonal", "smoothed"))
         return _overlaid(self._diagrams, reference, look)
@@ -96,7 +115,7 @@ class Diagrams(Mapping[str, Diagram]):
         theme : {"light", "dark", "print"}, optional
             By default whichever fits the background.
         **look
-            As in each diagram's `panel`.
+            As in `panel`; one `color` may serve all.
         """
         from calibrant.drawing.figures import new_axes
 
@@ -124,6 +143,7 @@ class Diagrams(Mapping[str, Diagram]):
         colors = as_theme(theme)
         across, down = self._shape(columns) if layout == "grid" else (1, 1)
         inches = 4.2 * across**0.75 if width is None else width
+        require_print_size(inches, dpi, columns=across)
         figure, axes = new_figure(down, across, theme=colors, width=inches, caller="Diagrams.save")
         if layout == "grid":
             panels = [panel.thinned(SAVED_POINTS) for panel in self._panels(look)]
@@ -147,6 +167,7 @@ class Diagrams(Mapping[str, Diagram]):
         """
         from calibrant.drawing.altair import Slider, chart
 
+        require_pixels(width=width, height=height)
         smooth = [d for d in self.values() if isinstance(d, ReliabilityDiagram)]
         if not slider or len(smooth) < len(self):
             panel = self._chart_panel(self._diagrams, look)
@@ -167,20 +188,22 @@ class Diagrams(Mapping[str, Diagram]):
                 CHART_POINTS
             )
         ((name, diagram),) = diagrams.items()
-        return diagram.panel(**{"name": name, **look}).thinned(CHART_POINTS)
+        own = {"name": name, **_looks_of(diagram, name, look)}
+        return diagram.panel(**own).thinned(CHART_POINTS)
 
     def _panels(self, look: Mapping[str, Any]) -> list[Panel]:
         """One panel for each diagram, on the same axes where these mean the same."""
+        _require_looks(self.values(), look)
         panels = [
-            replace(diagram.panel(**look), title=name) for name, diagram in self._diagrams.items()
+            replace(diagram.panel(**_looks_of(diagram, name, look)), title=name)
+            for name, diagram in self.items()
         ]
         return _on_common_axes(panels) if _comparable(panels) else panels
 
     def _shape(self, columns: int | None) -> tuple[int, int]:
         if columns is None:
             columns = min(3, int(np.ceil(np.sqrt(len(self)))) if len(self) > 3 else len(self))
-        if not isinstance(columns, int | np.integer) or columns < 1:
-            raise InputError(f"`columns` must be a whole number, 1 or more; got {columns!r}.")
+        require_count("columns", columns, least=1)
         across = min(int(columns), len(self))
         return across, -(-len(self) // across)
 
@@ -205,11 +228,17 @@ class Diagrams(Mapping[str, Diagram]):
 
 def _overlaid(diagrams: Mapping[str, Diagram], reference: str, look: Mapping[str, Any]) -> Panel:
     """One panel: each diagram's bands and curve, and one diagonal beneath them."""
+    _require_looks(diagrams.values(), look)
+    if look.get("color") is not None and not isinstance(look["color"], Mapping):
+        raise InputError(
+            "one `color` would not tell several diagrams apart; map names to colours, as in "
+            f"color={{{next(iter(diagrams))!r}: {look['color']!r}}}."
+        )
     plainer = {"ticks": False, "density": None, **look, "reference": reference}
-    panels = {}
-    for name, diagram in diagrams.items():
-        wanted = plainer if isinstance(diagram, ReliabilityDiagram) else dict(look)
-        panels[name] = diagram.panel(**{**wanted, "name": name})
+    panels = {
+        name: diagram.panel(**{**_looks_of(diagram, name, plainer), "name": name})
+        for name, diagram in diagrams.items()
+    }
     if not _comparable(list(panels.values())):
         raise InputError(
             "diagrams on one axis must show the same quantities; these do not. Draw them side by side "
@@ -237,6 +266,28 @@ def _overlaid(diagrams: Mapping[str, Diagram], reference: str, look: Mapping[str
         legend=names,
         colors=colors,
     )
+
+
+def _looks(diagram: Diagram) -> set[str]:
+    """What the panel of this kind of diagram can be asked for."""
+    return set(inspect.signature(diagram.panel).parameters)
+
+
+def _looks_of(diagram: Diagram, name: str, look: Mapping[str, Any]) -> dict[str, Any]:
+    """The looks that this kind of diagram has; of colours by name, its own."""
+    own = {key: value for key, value in look.items() if key in _looks(diagram)}
+    if isinstance(own.get("color"), Mapping):
+        own["color"] = own["color"].get(name)
+    return own
+
+
+def _require_looks(diagrams: Iterable[Diagram], look: Mapping[str, Any]) -> None:
+    known = set[str]().union(*map(_looks, diagrams))
+    for key in look:
+        if key not in known:
+            raise TypeError(
+                f"unexpected keyword argument {key!r}; these diagrams have {', '.join(sorted(known))}."
+            )
 
 
 def _comparable(panels: Sequence[Panel]) -> bool:
@@ -269,10 +320,6 @@ def _with_bandwidth(
     return replace(panel, notes=(*panel.notes, note))
 
 
-def _text(name: Any) -> str:
-    return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
-
-
 def reliability_diagrams(data: Mapping[Any, Any], **options: Any) -> Diagrams:
     """Smooth reliability diagrams of several models or groups.
 
@@ -298,8 +345,19 @@ def reliability_diagrams(data: Mapping[Any, Any], **options: Any) -> Diagrams:
     diagrams: dict[Any, Diagram] = {}
     for name, rows in data.items():
         try:
-            each = rows if isinstance(rows, tuple) else (rows,)
-            diagrams[name] = reliability_diagram(*each, **options)
+            diagrams[name] = reliability_diagram(*_arguments(rows), **options)
         except InputError as error:
             raise InputError(f"in group {name!r}: {error}") from error
     return Diagrams(diagrams)
+
+
+def _arguments(rows: Any) -> tuple[Any, ...]:
+    if isinstance(rows, Sketch):
+        return (rows,)
+    if isinstance(rows, tuple | list) and len(rows) == 2:
+        return tuple(rows)
+    seen = f"{len(rows)} values" if isinstance(rows, tuple | list) else f"a {type(rows).__name__}"
+    raise InputError(
+        f"rows must be a Sketch or a pair (y_true, y_prob); got {seen}. Weights go into a sketch: "
+        "`Sketch.from_arrays(y_true, y_prob, sample_weight=...)`."
+    )

@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 from calibrant.diagrams.bands import Bounds, ResampledCurves
 from calibrant.diagrams.drawable import (
     Diagram,
+    calibrated_marks,
+    laid_out,
     plain,
     probability_axes,
-    require_choice,
     require_count,
+    series_of,
 )
-from calibrant.drawing.marks import Band, Line, Mark, Panel, Ticks, Trail
+from calibrant.drawing.checks import Color, as_name
+from calibrant.drawing.marks import Panel, Ticks, Trail
 from calibrant.inference.interval import require_confidence
 from calibrant.inference.resampling import cell_predictions, consistency_events
 from calibrant.inputs.pairs import InputOptions
@@ -104,7 +107,7 @@ class IsotonicDiagram(Diagram):
         self,
         *,
         name: str = "",
-        color: str | None = None,
+        color: Color | None = None,
         reference: str = "consistency",
         axes: str = "probability",
     ) -> Panel:
@@ -114,28 +117,16 @@ class IsotonicDiagram(Diagram):
         ----------
         name : str
             Of the model.
-        color : str, optional
+        color : str or three numbers, optional
             Of the curve.
         reference : {"consistency", "diagonal"}
             Whether the band of a calibrated model is drawn around the diagonal.
         axes : {"probability", "logit"}
             Logit axes are for rare events.
         """
-        require_choice("reference", reference, ("consistency", "diagonal", "smoothed"))
-        series = name or "model"
-        ends = np.linspace(0.0, 1.0, 257)
-        marks: list[Mark] = [Line(key="diagonal", ink="faint", x=ends, y=ends)]
-        if reference == "consistency":
-            bounds = self.consistency
-            marks.append(
-                Band(
-                    key="consistency",
-                    ink="neutral",
-                    x=self.consistency_at,
-                    low=bounds.low,
-                    high=bounds.high,
-                )
-            )
+        name = as_name(name)
+        series = series_of(name)
+        marks = calibrated_marks(reference, self.consistency_at, self.consistency)
         x, y, rows = self._corners()
         marks.append(
             Trail(
@@ -151,11 +142,8 @@ class IsotonicDiagram(Diagram):
         place = np.searchsorted(np.cumsum(self.rows) * self.n / self.rows.sum(), pick, "right")
         raw = self.prediction[np.minimum(place, self.prediction.size - 1)]
         marks.append(Ticks(key="predictions", ink="neutral", x=raw))
-        x_axis, y_axis = probability_axes(np.concatenate([x, y]), axes)
-        notes = (*([name] if name else []), self.label, f"n = {self.n:,}")
-        return Panel(
-            tuple(marks), x_axis, y_axis, notes, colors={} if color is None else {series: color}
-        )
+        both = probability_axes(np.concatenate([x, y]), axes)
+        return laid_out(marks, both, (self.label, f"n = {self.n:,}"), name=name, color=color)
 
     def _corners(self) -> tuple[Floats, Floats, Floats]:
         """First and last prediction of each level: the fit is a line between neighbours."""

@@ -14,9 +14,10 @@ from calibrant.diagrams.computing import computed, drawn_bandwidth
 from calibrant.diagrams.curve import (
     Region,
 )
-from calibrant.diagrams.drawable import Diagram, plain
+from calibrant.diagrams.drawable import Diagram, plain, series_of
 from calibrant.diagrams.smooth_panel import Truth, smooth_panel
 from calibrant.diagrams.values import DistinctValues, RawSample
+from calibrant.drawing.checks import Color, as_name
 from calibrant.drawing.marks import Panel
 from calibrant.errors import InputError
 from calibrant.inference.interval import Interval
@@ -197,7 +198,9 @@ class ReliabilityDiagram(Diagram):
             "dropped": self.dropped,
             "regions": [asdict(region) for region in self.regions],
             "values": None if self.values is None else asdict(self.values),
+            "raw": asdict(self.raw),
             "curves": self.columns(),
+            "resampled": self.resampled,
         }
         plainly: dict[str, Any] = plain(out)
         return plainly
@@ -206,7 +209,7 @@ class ReliabilityDiagram(Diagram):
         self,
         *,
         name: str = "",
-        color: str | None = None,
+        color: Color | None = None,
         reference: str = "smoothed",
         curve: str = "trail",
         band: str | None = "pointwise",
@@ -221,7 +224,7 @@ class ReliabilityDiagram(Diagram):
         ----------
         name : str
             Of the model, written above its number.
-        color : str, optional
+        color : str or three numbers, optional
             Of the curve.
         reference : {"smoothed", "diagonal"}
             Against f̂ with its consistency band, beside a faint diagonal: then the area is the
@@ -277,7 +280,8 @@ class ReliabilityDiagram(Diagram):
             return super().chart(**options)
         from calibrant.diagrams.group import Diagrams
 
-        return Diagrams({options.pop("name", "") or "model": self}).chart(**options)
+        name = as_name(options.pop("name", ""))
+        return Diagrams({series_of(name): self}).chart(name=name, **options)
 
 
 def reliability_diagram(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.diagrams.drawable import probability_axes, require_choice
+from calibrant.diagrams.drawable import laid_out, probability_axes, require_choice, series_of
+from calibrant.drawing.checks import Color, as_name
 from calibrant.drawing.marks import Band, Bundle, Hill, Line, Mark, Panel, Points, Ticks, Trail
 from calibrant.errors import InputError
 
@@ -25,7 +26,7 @@ def smooth_panel(
     diagram: ReliabilityDiagram,
     *,
     name: str,
-    color: str | None,
+    color: Color | None,
     reference: str,
     curve: str,
     band: str | None,
@@ -35,11 +36,12 @@ def smooth_panel(
     truth: Truth | None,
 ) -> Panel:
     """Marks from the bottom up: density, ticks, references, bands, curve, truth, points."""
-    require_choice("reference", reference, ("smoothed", "diagonal"))
+    require_choice("reference", reference, ("smoothed", "consistency", "diagonal"))
     require_choice("curve", curve, ("trail", "line"))
     require_choice("band", band, ("pointwise", "simultaneous", None))
     require_choice("density", density, ("one", "split", None))
-    series = name or "model"
+    name = as_name(name)
+    series = series_of(name)
     marks = [
         *_densities(diagram, series, density),
         *(_outcomes(diagram) if ticks else []),
@@ -49,14 +51,10 @@ def smooth_panel(
         *_points(diagram, series),
         *([] if truth is None else [_truth(diagram.grid, truth)]),
     ]
-    x, y = probability_axes(_extent(diagram), axes)
     few = diagram.values
-    notes = [name] if name else []
-    notes.append(diagram.label)
-    notes.append(f"n = {diagram.n:,}" + (f", {few.rows.size} distinct predictions" if few else ""))
-    return Panel(
-        tuple(marks), x, y, notes=tuple(notes), colors={} if color is None else {series: color}
-    )
+    rows = f"n = {diagram.n:,}" + (f", {few.rows.size} distinct predictions" if few else "")
+    both = probability_axes(_extent(diagram), axes)
+    return laid_out(marks, both, (diagram.label, rows), name=name, color=color)
 
 
 def _extent(diagram: ReliabilityDiagram) -> Floats:
@@ -103,7 +101,7 @@ def _outcomes(diagram: ReliabilityDiagram) -> list[Mark]:
 
 def _references(diagram: ReliabilityDiagram, reference: str) -> list[Mark]:
     ends = np.union1d(diagram.grid, [0.0, 1.0])
-    faint = reference == "smoothed"
+    faint = reference != "diagonal"
     diagonal = Line(key="diagonal", ink="faint" if faint else "neutral", x=ends, y=ends)
     if not faint:
         return [diagonal]
@@ -175,8 +173,14 @@ def _points(diagram: ReliabilityDiagram, series: str) -> list[Mark]:
 
 
 def _truth(grid: Floats, truth: Truth) -> Mark:
-    x, y = (grid, truth(grid)) if callable(truth) else truth
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    try:
+        x, y = (grid, truth(grid)) if callable(truth) else truth
+        x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            "`truth` must be a function of an array of predictions, or a pair of arrays, predictions and "
+            f"chances; got {truth!r}, with which: {error}."
+        ) from error
     if x.ndim != 1 or x.shape != y.shape:
         raise InputError(
             f"`truth` must give one value for each prediction; got shapes {x.shape} and {y.shape}."

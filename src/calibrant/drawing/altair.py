@@ -1,7 +1,7 @@
 """Panels as interactive Altair charts: hover, a slider through alternatives, a legend that toggles.
 
 Data is written into the chart as plain rows of five significant digits, and every parameter is
-named after the data, so the same panel gives the same JSON and two charts can stand side by side.
+named after the data, so the same panel gives the same JSON; see `altair_layers` for two side by side.
 """
 
 from __future__ import annotations
@@ -71,14 +71,15 @@ def chart(
 
     Returns
     -------
-    altair.LayerChart
+    LayeredChart
+        An `altair.LayerChart`.
 
     Examples
     --------
     >>> import numpy as np
     >>> line = Line(key="curve", series="a", x=np.array([0.0, 1.0]), y=np.array([0.0, 1.0]))
     >>> type(chart([Panel((line,), Axis("x", 0, 1), Axis("y", 0, 1))])).__name__
-    'LayerChart'
+    'LayeredChart'
     """
     if not panels or (len(panels) > 1 and slider is None):
         raise InputError(f"one panel, or several and a slider; got {len(panels)} panels.")
@@ -89,8 +90,11 @@ def chart(
     layers = [layer for kind in canvas.kinds() for layer in canvas.layers(kind)]
     layers += [*canvas.words(), *canvas.hover()]
     # All parameters on one layer: Altair mixes them up between layers when charts are composed.
-    layers[-1] = layers[-1].add_params(*canvas.parameters())
-    drawn = alt.layer(*layers).properties(
+    named = layers[-1].properties(name=f"view_{canvas.id}")
+    layers[-1] = named.add_params(*canvas.parameters())
+    from calibrant.drawing.altair_layers import LayeredChart
+
+    drawn = LayeredChart(layer=layers).properties(
         width=width, height=height, view=alt.ViewBackground(stroke=None)
     )
     if canvas.theme.name == "dark":
@@ -117,7 +121,9 @@ class _Canvas:
         self.fixed: set[Kind] = set()
         self.rows = {kind: self._rows_of(kind) for kind in self.kinds()}
         text = json.dumps([list(self.rows.values()), width, height, theme.name])
-        self.id = hashlib.sha256(text.encode()).hexdigest()[:10]
+        from calibrant.drawing.altair_layers import parameter_tag
+
+        self.id = parameter_tag(hashlib.sha256(text.encode()).hexdigest()[:10])
         self.frame = alt.param(name=f"frame_{self.id}", value=0, bind=self._binding())
         self.shown = alt.selection_point(
             name=f"shown_{self.id}",
@@ -252,20 +258,20 @@ class _Canvas:
             return []
         lines = self.panel.notes
         share = min(max(map(len, lines)) * 6.2 / self.width, 0.9)
-        side, offset = empty_corner(self.panel, share, len(lines) * 15 / self.height)
-        top = side == "top"
+        corner = empty_corner(self.panel, share, len(lines) * 15 / self.height)
+        top = corner.side == "top"
         text = self.source(values, fixed=self.slider is None).mark_text(
-            align="left" if top else "right",
+            align="left" if corner.left else "right",
             baseline="top" if top else "bottom",
             lineBreak="\n",
             fontSize=12,
             color=self.theme.ink,
         )
-        x, y = (0.03, offset + 0.01) if top else (0.97, 1 - offset - 0.01)
+        x, up = corner.place(0.03)
         return [
             text.encode(
                 x=self.alt.value(x * self.width),
-                y=self.alt.value(y * self.height),
+                y=self.alt.value((1 - up + (0.01 if top else -0.01)) * self.height),
                 text="text:N",
             )
         ]

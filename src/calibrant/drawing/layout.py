@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.drawing.marks import Band, Hill, Line, Mark, Panel, Points, Side, Steps, Trail
 
-__all__ = ["MARKERS", "empty_corner", "fitted", "hill_span", "runs", "tick_span"]
+__all__ = ["MARKERS", "Corner", "empty_corner", "fitted", "hill_span", "runs", "tick_span"]
 
 # Strokes along an edge take the outer 3%; a density starts beyond them and rises by up to 17%.
 _TICK = 0.030
@@ -59,32 +59,65 @@ def runs(*arrays: NDArray[np.float64]) -> list[slice]:
     return [slice(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def empty_corner(panel: Panel, width: float, height: float) -> tuple[Side, float]:
-    """The corner for text: top left or bottom right, whichever the marks leave emptier.
+@dataclass(frozen=True)
+class Corner:
+    """A corner of a panel for some text.
 
-    Returns
-    -------
+    Attributes
+    ----------
     side : {"top", "bottom"}
-        The top left or the bottom right.
+    left : bool
+        At the left edge, or at the right one.
     offset : float
-        Distance from that edge, clear of the strokes and the densities there.
+        Distance from the top or the bottom, clear of the strokes and the densities there.
+    covered : int
+        How many points of the marks the text would cover.
     """
-    above, below = _clearance(panel, "top", width), _clearance(panel, "bottom", width)
-    top, bottom = 0, 0
+
+    side: Side
+    left: bool
+    offset: float
+    covered: int
+
+    def place(self, pad: float) -> tuple[float, float]:
+        """The corner of the text's box, in fractions of the panel from the bottom left."""
+        x = pad if self.left else 1.0 - pad
+        return x, 1.0 - self.offset if self.side == "top" else self.offset
+
+
+def empty_corner(panel: Panel, width: float, height: float) -> Corner:
+    """The corner that the marks leave emptiest for a text of this width and height.
+
+    Top left and bottom right first: a curve of calibration runs between the other two.
+    """
+    sides: tuple[tuple[Side, bool], ...] = (
+        ("top", True),
+        ("bottom", False),
+        ("top", False),
+        ("bottom", True),
+    )
+    found = [_corner(panel, side, left, width, height) for side, left in sides]
+    return min(found, key=lambda corner: corner.covered)
+
+
+def _corner(panel: Panel, side: Side, left: bool, width: float, height: float) -> Corner:
+    clear = _clearance(panel, side, left, width)
+    covered = 0
     for mark in panel.marks:
         for x, y in _outline(mark):
             across, up = panel.x.fraction(x), panel.y.fraction(y)
-            top += int(np.sum((across < width) & (up > 1 - above - height - 0.02)))
-            bottom += int(np.sum((across > 1 - width) & (up < below + height + 0.02)))
-    return ("bottom", below) if bottom < top else ("top", above)
+            near = across < width if left else across > 1 - width
+            beyond = clear + height + 0.02
+            covered += int(np.sum(near & (up > 1 - beyond if side == "top" else up < beyond)))
+    return Corner(side, left, clear, covered)
 
 
-def _clearance(panel: Panel, side: Side, width: float) -> float:
+def _clearance(panel: Panel, side: Side, left: bool, width: float) -> float:
     clear = 0.03
     for mark in panel.marks:
         if isinstance(mark, Hill) and mark.side == side and mark.ink != "faint":
             across = panel.x.fraction(mark.x)
-            near = across < width if side == "top" else across > 1 - width
+            near = across < width if left else across > 1 - width
             rise = float(
                 np.max(mark.height[near], initial=0.0, where=np.isfinite(mark.height[near]))
             )

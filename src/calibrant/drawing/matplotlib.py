@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._optional import require
-from calibrant.drawing.layout import MARKERS, empty_corner, fitted
+from calibrant.drawing.layout import empty_corner, fitted
 from calibrant.drawing.marks import Panel
 from calibrant.drawing.matplotlib_marks import USUAL_SIDE, Pen, draw_mark
 from calibrant.drawing.themes import DARK, LIGHT, Theme, as_theme
@@ -52,8 +52,8 @@ def draw(panel: Panel, ax: Any, *, theme: str | Theme | None = None) -> dict[str
     artists: dict[str, list[Any]] = {}
     for depth, mark in enumerate(panel.marks):
         drawn = draw_mark(mark, pen)
-        for artist in drawn:
-            artist.set_zorder(2 + depth / 100)
+        for place, artist in enumerate(reversed(drawn)):  # the first lies on top of its fellows
+            artist.set_zorder(2 + depth / 100 + place / 1000)
         artists.setdefault(mark.key, []).extend(drawn)
     if panel.notes:
         artists["note"] = [_write_notes(pen)]
@@ -94,6 +94,7 @@ def _set_axes(panel: Panel, ax: Any) -> None:
         getattr(ax, f"set_{name}label")(axis.label)
     if panel.title:
         ax.title.set_text(panel.title)
+        ax.title.set_parse_math(False)  # a name may hold a $
 
 
 def _text_size(pen: Pen) -> float:
@@ -109,55 +110,68 @@ def _text_box(pen: Pen, lines: Sequence[str], size: float) -> tuple[float, float
 
 def _write_notes(pen: Pen) -> Any:
     size = _text_size(pen)
-    side, offset = empty_corner(pen.panel, *_text_box(pen, pen.panel.notes, size))
-    left = side == "top"
+    corner = empty_corner(pen.panel, *_text_box(pen, pen.panel.notes, size))
+    x, y = corner.place(0.04)
     return pen.ax.text(
-        0.04 if left else 0.96,
-        1 - offset - 0.015 if left else offset + 0.015,
+        x,
+        y - 0.015 if corner.side == "top" else y + 0.015,
         "\n".join(pen.panel.notes),
         transform=pen.ax.transAxes,
         color=pen.theme.ink,
         fontsize=size,
-        ha="left" if left else "right",
-        va="top" if left else "bottom",
+        ha="left" if corner.left else "right",
+        va="top" if corner.side == "top" else "bottom",
         zorder=6,
         linespacing=1.35,
+        parse_math=False,
     )
 
 
 def _write_legend(pen: Pen) -> Any:
     lines = require("matplotlib.lines", caller="plot")
-    names = pen.panel.series()
+    entries = {name: text for name, text in pen.panel.legend.items() if name in pen.colors}
     handles = [
         lines.Line2D(
             [],
             [],
             color=pen.colors[name],
             linewidth=2.4 * pen.scale,
-            label=text,
-            marker=MARKERS[names.index(name) % 6],
-            markersize=5 * pen.scale,
-            markeredgewidth=0,
+            marker=pen.marker(name),
+            markersize=6.2 * pen.scale,
+            markeredgecolor=pen.theme.paper,
+            markeredgewidth=0.9 * pen.scale,
         )
-        for name, text in pen.panel.legend.items()
-        if name in pen.colors
+        for name in entries
     ]
     size = _text_size(pen) * 0.92
-    width, height = _text_box(pen, [handle.get_label() for handle in handles], size)
-    side, offset = empty_corner(pen.panel, min(width + 0.14, 0.95), height)
     legend = pen.ax.legend(
         handles=handles,
+        labels=[str(k) for k in range(len(handles))],
         fontsize=size,
         labelcolor=pen.theme.ink,
-        loc="upper left" if side == "top" else "lower right",
         borderaxespad=0.2,
         borderpad=0.2,
         labelspacing=0.35,
         handlelength=1.6,
-        bbox_to_anchor=(0.02, 1 - offset) if side == "top" else (0.98, offset),
         facecolor=pen.theme.paper,
         edgecolor="none",
         framealpha=0.7,
+        **_legend_place(pen, list(entries.values()), size),
     )
+    # As plain text: matplotlib reads $ as mathematics and leaves out what starts with "_".
+    for written, text in zip(legend.get_texts(), entries.values(), strict=True):
+        written.set_parse_math(False)
+        written.set_text(text)
     legend.set_zorder(6)
     return legend
+
+
+def _legend_place(pen: Pen, texts: Sequence[str], size: float) -> dict[str, Any]:
+    """In the emptiest corner; above the axes where every corner has a curve and there is room."""
+    width, height = _text_box(pen, texts, size)
+    corner = empty_corner(pen.panel, min(width + 0.14, 0.95), height)
+    makes_room = pen.ax.figure.get_layout_engine() is not None and not pen.ax.get_title()
+    if corner.covered and makes_room:
+        return {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}
+    across, up = "left" if corner.left else "right", "upper" if corner.side == "top" else "lower"
+    return {"loc": f"{up} {across}", "bbox_to_anchor": corner.place(0.02)}

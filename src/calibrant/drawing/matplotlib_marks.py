@@ -50,6 +50,23 @@ class Pen:
     def color(self, mark: Mark) -> str:
         return color_of(mark, self.colors, self.theme)
 
+    def marker(self, series: str) -> str:
+        """A shape for each of several series; a dot for the only one."""
+        names = self.panel.series()
+        return MARKERS[names.index(series) % len(MARKERS)] if series in names else MARKERS[0]
+
+    def along(self, mark: Line | Trail) -> dict[str, Any]:
+        """Markers here and there on a curve, where colour is not all that tells several apart."""
+        if mark.ink != "series" or len(self.panel.series()) < 2:
+            return {"marker": ""}
+        return {
+            "marker": self.marker(mark.series),
+            "markersize": 6.2 * self.scale,
+            "markeredgecolor": self.theme.paper,
+            "markeredgewidth": 0.9 * self.scale,
+            "markevery": _marker_places(mark, self.panel.series()),
+        }
+
     def across(self) -> Any:
         """Data along x, fractions of the panel along y."""
         return self.ax.get_xaxis_transform()
@@ -70,8 +87,8 @@ def _(mark: Line, pen: Pen) -> list[Any]:
         color=pen.color(mark),
         linewidth=width,
         linestyle=_DASHES[mark.dash],
-        marker="",
         solid_capstyle="round",
+        **(pen.along(mark) if mark.dash == "solid" else {"marker": ""}),
     )
     return [line]
 
@@ -79,8 +96,6 @@ def _(mark: Line, pen: Pen) -> list[Any]:
 @draw_mark.register
 def _(mark: Trail, pen: Pen) -> list[Any]:
     collections = require("matplotlib.collections", caller="plot")
-    names = pen.panel.series()
-    several = len(names) > 1
     (core,) = pen.ax.plot(
         mark.x,
         mark.y,
@@ -88,10 +103,7 @@ def _(mark: Trail, pen: Pen) -> list[Any]:
         linewidth=1.0 * pen.scale,
         linestyle="-",
         solid_capstyle="round",
-        marker=MARKERS[names.index(mark.series) % 6] if several else "",
-        markersize=4.2 * pen.scale,
-        markeredgewidth=0,
-        markevery=_marker_places(mark, names),
+        **pen.along(mark),
     )
     pieces, weights = _pieces(mark)
     trail = collections.LineCollection(
@@ -116,10 +128,10 @@ def _pieces(mark: Trail) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]
     return [points[a : b + 1] for a, b in kept], np.array([level[a] / _WIDTHS for a, _ in kept])
 
 
-def _marker_places(mark: Trail, names: Sequence[str]) -> list[int]:
+def _marker_places(mark: Line | Trail, names: Sequence[str]) -> list[int]:
     """A few markers along the curve, at other places for every series."""
     shown = np.flatnonzero(np.isfinite(mark.y))
-    if len(names) < 2 or len(shown) == 0:
+    if len(shown) == 0:
         return []
     start = (names.index(mark.series) + 0.5) / len(names) * 0.2
     places = (np.arange(start, 1, 0.2) * (len(shown) - 1)).round().astype(int)
@@ -216,7 +228,7 @@ def _(mark: Points, pen: Pen) -> list[Any]:
         color=color,
         edgecolors=pen.theme.paper,
         linewidths=0.8 * pen.scale,
-        marker="o",
+        marker=pen.marker(mark.series),
     )
     return [dots, whiskers]
 

@@ -107,15 +107,15 @@ def _words(sheet: _Sheet) -> list[str]:
     if not lines:
         return []
     shares = (max(map(len, lines)) * 6.0 / sheet.width, len(lines) * 15.0 / sheet.height)
-    side, offset = empty_corner(panel, min(shares[0], 0.9), shares[1])
-    left = side == "top"
-    x = _LEFT + sheet.width * (0.03 if left else 0.97)
-    clear = offset * sheet.height
-    first = _TOP + clear + 12 if left else _TOP + sheet.height - clear - 15 * (len(lines) - 1) - 3
+    corner = empty_corner(panel, min(shares[0], 0.9), shares[1])
+    x = _LEFT + sheet.width * corner.place(0.03)[0]
+    clear, lines_below = corner.offset * sheet.height, 15 * (len(lines) - 1)
+    top = corner.side == "top"
+    first = _TOP + clear + 12 if top else _TOP + sheet.height - clear - lines_below - 3
     fills = [""] * len(panel.notes)
     fills += [f' fill="{sheet.colors[n]}"' if n in sheet.colors else "" for n in panel.legend]
     return [
-        f'<text x="{x:.1f}" y="{first + 15 * k:.1f}" text-anchor="{"start" if left else "end"}"'
+        f'<text x="{x:.1f}" y="{first + 15 * k:.1f}" text-anchor="{"start" if corner.left else "end"}"'
         f"{fill}>{escape(line)}</text>"
         for k, (line, fill) in enumerate(zip(lines, fills, strict=True))
     ]

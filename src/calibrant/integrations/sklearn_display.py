@@ -81,12 +81,12 @@ class ReliabilityDisplay:
         """
         label = self.estimator_name if name is None else name
         drawn = self.diagram.plot(ax, name=label or "", **look)
-        if not ref_line:
-            for key in ("diagonal", "consistency", "reference"):
-                for artist in drawn.artists.get(key, []):
-                    artist.remove()
-        self.ax_, self.figure_, self.artists_ = drawn.ax, drawn.figure, drawn.artists
-        self.line_ = drawn.artists["curve"][0]
+        artists = dict(drawn.artists)
+        for key in () if ref_line else ("diagonal", "consistency", "reference"):
+            for artist in artists.pop(key, []):
+                artist.remove()
+        self.ax_, self.figure_, self.artists_ = drawn.ax, drawn.figure, artists
+        self.line_ = artists["curve"][0]
         return self
 
     @classmethod
@@ -123,6 +123,11 @@ class ReliabilityDisplay:
         seed : int
             Of the bands.
         """
+        if getattr(estimator, "classes_", None) is None and hasattr(estimator, "fit"):
+            raise InputError(
+                f"`from_estimator` needs a fitted classifier; this {type(estimator).__name__} is not "
+                "fitted, or is no classifier. Call its `fit(X, y)` first."
+            )
         if not hasattr(estimator, "predict_proba"):
             raise InputError(
                 f"`from_estimator` needs an estimator with `predict_proba`; "
