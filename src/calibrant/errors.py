@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 __all__ = ["CalibrationError", "InputError", "MergeError", "MissingDependency", "TooFewRows"]
 
 
@@ -14,7 +16,14 @@ class InputError(CalibrationError, ValueError):
 
 
 class TooFewRows(InputError):
-    """There are fewer rows, or clusters of rows, than the answer needs; other groups may have enough."""
+    """There are fewer rows, or clusters of rows, than the answer needs; other groups may have enough.
+
+    `dropped` counts by reason the rows that were left out, where that is why.
+    """
+
+    def __init__(self, message: str, dropped: Mapping[str, int] | None = None) -> None:
+        super().__init__(message)
+        self.dropped = dict(dropped or {})
 
 
 class MergeError(CalibrationError, ValueError):

@@ -135,10 +135,42 @@ def test_weights_must_be_numbers():
 
 
 @pytest.mark.parametrize("reading", [top_label, classwise])
-def test_every_sketch_says_how_many_rows_were_dropped(reading):
+def test_rows_that_were_dropped_are_counted_once(reading):
     labels, probs = [0, 7, 1, 1], [[0.6, 0.4], [0.5, 0.5], [np.nan, 1], [0.2, 0.8]]
-    for sketch in reading(labels, probs, on_invalid="drop").values():
-        assert sketch.dropped == {"missing prediction": 1, "invalid label": 1}
+    found = reading(labels, probs, on_invalid="drop")
+    assert len(found) == 2
+    assert found.total().dropped == {"missing prediction": 1, "invalid label": 1}
+
+
+@pytest.mark.parametrize("reading", [top_label, classwise])
+def test_weights_of_rows_weigh_in_every_class(reading):
+    rng = np.random.default_rng(4)
+    times = rng.integers(1, 4, LABELS.size)
+    weighted = reading(LABELS, PROBS, sample_weight=times, nodes=256)
+    repeated = reading(np.repeat(LABELS, times), np.repeat(PROBS, times, axis=0), nodes=256)
+    assert list(weighted) == list(repeated)
+    for name in weighted:
+        assert np.array_equal(weighted[name].cells, repeated[name].cells)
+        np.testing.assert_allclose(weighted[name].weights, repeated[name].weights)
+        np.testing.assert_allclose(
+            weighted[name].weighted_offsets, repeated[name].weighted_offsets, rtol=1e-12
+        )
+
+
+@pytest.mark.parametrize("reading", [top_label, classwise])
+def test_weights_are_checked_like_those_of_pairs(reading):
+    weight = np.ones(LABELS.size)
+    weight[[3, 8]] = -1.0, np.nan
+    with pytest.raises(InputError, match=r"row 3 has -1"):
+        reading(LABELS, PROBS, sample_weight=weight)
+    found = reading(LABELS, PROBS, sample_weight=weight, on_invalid="drop").total()
+    assert found.dropped == {"missing weight": 1, "invalid weight": 1}
+    classes = PROBS.shape[1] if reading is classwise else 1
+    assert found.n == classes * (LABELS.size - 2)
+    with pytest.raises(InputError, match="must not be zero everywhere"):
+        reading(LABELS, PROBS, sample_weight=np.zeros(LABELS.size))
+    with pytest.raises(InputError, match="one entry per row"):
+        reading(LABELS, PROBS, sample_weight=[1.0])
 
 
 def test_nodes_of_any_whole_type():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from tests.oracles.sketches import as_table, counts_and_offsets
 
+import calibrant as cal
 from calibrant import InputError, MergeError, Sketch, Sketches, smooth_ece
 from calibrant.inputs.scales import as_scale
 from calibrant.sketch.table import as_sketch
@@ -175,6 +176,49 @@ def test_overflow_is_refused_never_wrapped():
     assert spread.rebin(2**13).offsets.sum() == 4 * quarter * (2**23 - 1) - 6 * quarter * 2**20
     with pytest.raises((MergeError, InputError)):
         Sketch.from_counts([0.2] * 4, [2**62] * 4, [1] * 4)
+
+
+def test_what_a_table_of_counts_may_hold_is_a_matter_of_each_cell():
+    p = np.linspace(0, 1, 400)
+    each = 2**36
+    found = Sketch.from_counts(p, [each] * 400, [each // 2] * 400)
+    assert found.n == 400 * each  # more than one cell could hold
+    Sketch.from_counts([0.2] * 100, [each] * 100, [0] * 100)
+    with pytest.raises(MergeError, match="a cell of this grid holds at most"):
+        Sketch.from_counts([0.2] * 200, [each] * 200, [0] * 200)
+
+
+def test_batches_without_a_valid_row_are_counted_and_passed_over():
+    sketch = Sketch.empty()
+    for y, p in (
+        ([0, 1], [0.2, 0.7]),
+        ([1, 5], [np.nan, 0.5]),
+        ([], []),
+        (np.empty(0), np.empty(0)),
+    ):
+        sketch.update(y, p, on_invalid="drop")
+    expected = Sketch.from_arrays([0, 1, 1, 5], [0.2, 0.7, np.nan, 0.5], on_invalid="drop")
+    assert sketch == expected
+    with pytest.raises(InputError, match="row 0"):
+        sketch.update([1], [2.0])
+    with pytest.raises(InputError):
+        sketch.update([1], [])
+    assert sketch == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda **wrong: Sketch.from_arrays([0, 1], [0.2, 0.7], **wrong), "Sketch.from_arrays"),
+        (lambda **wrong: Sketch.empty().update([0, 1], [0.2, 0.7], **wrong), "Sketch.update"),
+        (lambda **wrong: cal.smooth_ece([0, 1], [0.2, 0.7], **wrong), "smooth_ece"),
+        (lambda **wrong: cal.assess([0, 1], [0.2, 0.7], **wrong), "assess"),
+    ],
+)
+def test_an_unknown_keyword_is_refused_in_the_name_of_what_was_called(call, name):
+    message = rf"^{name}\(\) got an unexpected keyword argument 'sample_weights'. .*'sample_weight'"
+    with pytest.raises(TypeError, match=message):
+        call(sample_weights=[1, 1])
 
 
 def test_from_counts_equals_the_rows():

@@ -47,10 +47,10 @@ def test_round_trip(name, suffix, tmp_path):
 def test_files_of_version_1_stay_readable(name):
     """These files were written by version 1 of the format, and are never written again."""
     assert load(GOLDEN / f"v1_{name}.json") == examples()[name]
-    assert (
-        to_json(examples()[name])
-        == (GOLDEN / f"v1_{name}.json").read_text(encoding="utf-8").strip()
-    )
+    content = json.loads(to_json(examples()[name]))
+    assert len(content.pop("checksum")) == 64
+    written = (GOLDEN / f"v1_{name}.json").read_text(encoding="utf-8").strip()
+    assert json.dumps(content, separators=(",", ":")) == written
     if name in ("plain", "weighted", "grouped"):
         pytest.importorskip("pyarrow")
         assert load(GOLDEN / f"v1_{name}.parquet") == examples()[name]
@@ -295,6 +295,20 @@ def test_flipped_bits_of_a_parquet_file_are_seen(tmp_path):
 
 
 def test_no_file_holds_a_sketch_on_a_scale_without_a_grid():
-    text = to_json(Sketch.from_arrays([0, 1], [0.2, 0.7], scale="logit"))
+    content = json.loads(to_json(Sketch.from_arrays([0, 1], [0.2, 0.7], scale="logit")))
+    del content["checksum"]
     with pytest.raises(InputError, match="no sketches on the scale 'boosting'"):
-        from_json(text.replace('"logit"', '"boosting"'))
+        from_json(json.dumps(content | {"scale": "boosting"}))
+
+
+@pytest.mark.parametrize("name", examples())
+def test_a_digit_that_changed_in_a_json_file_is_seen(name):
+    text = to_json(examples()[name])
+    body = text[: text.index('"checksum"')]
+    for place in (place for place, letter in enumerate(body) if letter in "1234"):
+        found = read_or_refuse(
+            from_json, text[:place] + str(int(text[place]) + 1) + text[place + 1 :]
+        )
+        assert (
+            found is None or found == examples()[name]
+        )  # the last digit of a float may not matter

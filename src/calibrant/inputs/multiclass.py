@@ -15,7 +15,7 @@ from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import Pairs, refuse_text
 from calibrant.inputs.refusals import show_value
 
-__all__ = ["ClassProbabilities", "TopClass", "as_class_probabilities", "confidence"]
+__all__ = ["ClassProbabilities", "TopClass", "as_class_probabilities", "as_weights", "confidence"]
 
 Floats = NDArray[np.float64]
 
@@ -250,17 +250,24 @@ def confidence(
         y_true, y_prob, from_logits=from_logits, classes=classes, on_invalid=on_invalid
     )
     top = matrix.top()
-    weight = None if sample_weight is None else as_column(sample_weight, "sample_weight")
-    if weight is not None:
-        if weight.dtype.kind not in "biuf":
-            refuse_text("sample_weight", weight)
-        if weight.size != matrix.n:
-            raise InputError(
-                f"`sample_weight` must have one entry per row; it has {weight.size} for {matrix.n}."
-            )
-        weight = weight[top.rows]
+    weight = as_weights(sample_weight, matrix.n)
+    weight = None if weight is None else weight[top.rows]
     pairs = Pairs(top.probability, top.correct, weight, dropped=top.dropped)
     return pairs.without_invalid() if on_invalid == "drop" else pairs
+
+
+def as_weights(sample_weight: Any, n: int) -> NDArray[Any] | None:
+    """Weights of the rows of a matrix: numbers, one for each, not yet checked."""
+    if sample_weight is None:
+        return None
+    weight = as_column(sample_weight, "sample_weight")
+    if weight.dtype.kind not in "biuf":
+        refuse_text("sample_weight", weight)
+    if weight.size != n:
+        raise InputError(
+            f"`sample_weight` must have one entry per row; it has {weight.size} for {n}."
+        )
+    return weight
 
 
 def _class_indices(given: NDArray[Any], known: list[Any], *, by_number: bool) -> NDArray[np.int64]:

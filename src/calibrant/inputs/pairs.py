@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NoReturn, TypedDict
+from typing import Any, Literal, Never, NoReturn, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inputs.columns import as_column, is_missing
 from calibrant.inputs.dropped import Dropped
-from calibrant.inputs.refusals import is_swapped, refusal, show_value
+from calibrant.inputs.refusals import is_swapped, refusal, refuse_keyword, show_value
 
 __all__ = [
     "REASONS",
@@ -228,7 +228,9 @@ class Pairs:
         if "invalid label" in here and is_swapped(self):
             self.refuse(int(np.argmax(codes == REASONS.index("invalid label"))))
         if sum(here.values()) == self.n:
-            raise TooFewRows(f"no valid rows are left: all {self.n} were dropped ({here}).")
+            raise TooFewRows(
+                f"no valid rows are left: all {self.n} were dropped ({here}).", dropped=here
+            )
         kept = self.select(codes < 0) if here else self
         return replace(kept, dropped=Dropped(Counter(self.dropped) + Counter(here)))
 
@@ -320,6 +322,7 @@ def as_pairs(
     percent: bool = False,
     labels: Literal["binary", "soft"] = "binary",
     on_invalid: Literal["raise", "drop"] = "raise",
+    **unknown: Never,
 ) -> Pairs:
     """Predictions and outcomes from arrays of any library, in scikit-learn's order.
 
@@ -332,6 +335,8 @@ def as_pairs(
     >>> pairs.p, pairs.y, dict(pairs.dropped)
     (array([0.1, 0.8]), array([0., 1.]), {'missing prediction': 1})
     """
+    if unknown:
+        refuse_keyword(next(iter(unknown)), InputOptions.__annotations__)
     if isinstance(y_true, Pairs):
         given = {
             "y_prob": y_prob is not None,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import difflib
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +15,7 @@ from calibrant.inputs.columns import is_missing
 if TYPE_CHECKING:
     from calibrant.inputs.pairs import Pairs
 
-__all__ = ["is_swapped", "refusal", "show_value"]
+__all__ = ["is_swapped", "refusal", "refuse_keyword", "show_value"]
 
 _DROP = 'pass `on_invalid="drop"` to leave such rows out and count them'
 
@@ -131,3 +134,14 @@ def show_value(value: Any) -> str:
     short = f"{value:.10g}"
     # Not so short that what is wrong with it cannot be seen: 1.0000000000000002 is not 1.
     return repr(value) if float(short).is_integer() and not value.is_integer() else short
+
+
+def refuse_keyword(name: str, known: Iterable[str]) -> NoReturn:
+    """Raise the TypeError for a keyword that no reading of rows has, in the name of what was called."""
+    frame = sys._getframe(1)
+    while frame.f_back and frame.f_back.f_globals.get("__name__", "").startswith("calibrant."):
+        frame = frame.f_back
+    near = difflib.get_close_matches(name, list(known), n=1)
+    cure = f"Did you mean {near[0]!r}?" if near else f"Rows are read by {', '.join(known)}."
+    called = frame.f_code.co_qualname
+    raise TypeError(f"{called}() got an unexpected keyword argument {name!r}. {cure}")

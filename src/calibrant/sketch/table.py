@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import InputError, MergeError
+from calibrant.errors import InputError, MergeError, TooFewRows
 from calibrant.inputs.columns import as_column
 from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
@@ -126,8 +126,9 @@ class Sketch:
                 f"{trials[row]}."
             )
         bits = FRACTION_BITS - (require_nodes(nodes).bit_length() - 1)
-        require_room(int(trials.sum(dtype=object)), bits)
         fixed = np.floor(scale.locate(predictions) * 2.0**FRACTION_BITS).astype(np.int64)
+        _, place = np.unique(fixed >> bits, return_inverse=True)
+        require_room(int(np.bincount(place, weights=trials).max()), bits)  # exact up to the limit
         counts = np.concatenate([trials - successes, successes])
         offsets = counts * np.tile(fixed & ((1 << bits) - 1), 2)
         labels = np.repeat(np.array([0, 1]), trials.size)
@@ -255,8 +256,28 @@ class Sketch:
     # -- combining -----------------------------------------------------------------------------
 
     def update(self, y_true: Any, y_prob: Any, **options: Unpack[InputOptions]) -> None:
-        """Add rows in place. Several threads may update one sketch."""
-        more = Sketch.from_arrays(y_true, y_prob, nodes=self.nodes, scale=self.scale, **options)
+        """Add rows in place; a batch may be empty. Several threads may update one sketch.
+
+        With `on_invalid="drop"`, a batch of which no row is valid is counted and adds none.
+
+        Examples
+        --------
+        >>> day = Sketch.empty()
+        >>> for y, p in ([0, 1], [0.2, 0.7]), ([1], [None]), ([], []):
+        ...     day.update(y, p, on_invalid="drop")
+        >>> day
+        <Sketch of 2 rows, 1 events, in 2 of 65536 cells, scale probability, 1 rows dropped>
+        """
+        if _is_empty(y_true) and _is_empty(y_prob):
+            return
+        try:
+            more = Sketch.from_arrays(y_true, y_prob, nodes=self.nodes, scale=self.scale, **options)
+        except TooFewRows as refusal:
+            if not refusal.dropped:
+                raise
+            more = Sketch(
+                Columns.empty(), nodes=self.nodes, scale=self.scale, dropped=refusal.dropped
+            )
         with self._lock:
             merged = self + more
             self._state = merged._state
@@ -390,6 +411,10 @@ def as_sketch(
     if first.n == 0 or not first.total_weight > 0.0:
         raise InputError(f"the sketch must not be empty; it has {first.n} rows with weight 0.")
     return first
+
+
+def _is_empty(values: Any) -> bool:
+    return hasattr(values, "__len__") and len(values) == 0
 
 
 def _as_integers(values: Any, name: str) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ format, version, scale, number of nodes and group columns. Files of every past v
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
@@ -88,8 +89,9 @@ def to_json(sketch: Sketch | Sketches) -> str:
     """The table as JSON text; floats keep every bit."""
     table = to_table(sketch)
     columns = {name: _plain(values) for name, values in table.items()}
+    content = {**_header(sketch), "columns": columns}
     try:
-        return json.dumps({**_header(sketch), "columns": columns}, separators=(",", ":"))
+        return _dumped({**content, "checksum": _checksum(content)})
     except TypeError as error:
         raise InputError(
             f"JSON holds groups of text, numbers and None ({error}). Save to a `.parquet` file."
@@ -105,7 +107,19 @@ def from_json(text: str) -> Sketch | Sketches:
     header, columns = content, content.get("columns") if isinstance(content, dict) else None
     if not isinstance(columns, dict) or not all(isinstance(c, list) for c in columns.values()):
         raise InputError('the JSON must be an object with lists under "columns".')
+    stated = content.pop("checksum", None)  # files of before it was written have none
+    if stated is not None and stated != _checksum(content):
+        raise InputError("its checksum does not match: the file was damaged or changed by hand.")
     return _from_header(header, columns)
+
+
+def _dumped(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, separators=(",", ":"))
+
+
+def _checksum(content: Mapping[str, Any]) -> str:
+    """Of the text without it, which is the same after reading: Python's floats keep every bit."""
+    return hashlib.sha256(_dumped(content).encode()).hexdigest()
 
 
 def to_table(sketch: Sketch | Sketches) -> dict[str, NDArray[Any] | list[Any]]:
