@@ -31,6 +31,7 @@ HEAVY = {
     "spark connect": ["pyspark", "grpc"],
     "dask": ["dask"],
     "ray": ["ray"],
+    "ray of pandas": ["ray"],
     "ibis": ["ibis"],
     "modin": ["modin"],
 }
@@ -41,7 +42,7 @@ HEAVY = {
 TYPED = [
     name
     for name in (*LIGHT, *HEAVY)
-    if name not in ("csv", "jsonl", "dask", "pandas nullable", "spark connect")
+    if name not in ("csv", "jsonl", "dask", "pandas nullable", "spark connect", "ray of pandas")
 ]
 QUICK = ["pandas", "polars", "polars lazy", "arrow table", "duckdb", "parquet", "csv"]
 
@@ -235,12 +236,29 @@ def _dask(request, tmp_path_factory):
     return lambda columns: dd.from_pandas(_pandas(columns), npartitions=3)
 
 
-def _ray(request, tmp_path_factory):
+def _started_ray(request):
     import ray
 
     ray.data.DataContext.get_current().enable_progress_bars = False
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    request.addfinalizer(ray.shutdown)
+    if not ray.is_initialized():
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+        request.addfinalizer(ray.shutdown)
+    return ray
+
+
+def _ray_of_pandas(request, tmp_path_factory):
+    ray = _started_ray(request)
+
+    def make(columns):
+        frame = _pandas(columns)
+        half = -(-len(frame) // 2)
+        return ray.data.from_pandas([frame.iloc[:half], frame.iloc[half:]])
+
+    return make
+
+
+def _ray(request, tmp_path_factory):
+    ray = _started_ray(request)
     return lambda columns: ray.data.from_arrow(
         [arrow_table(columns).slice(start, 900) for start in range(0, len(columns["p"]), 900)]
     )
@@ -287,6 +305,7 @@ _MAKERS = {
     "spark connect": _spark_connect,
     "dask": _dask,
     "ray": _ray,
+    "ray of pandas": _ray_of_pandas,
     "ibis": _ibis,
     "modin": _modin,
 }

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant._optional import require
 from calibrant.errors import InputError
 from calibrant.sources.arrays import LOOP_LABELS, as_outcomes
-from calibrant.sources.keys import Key
+from calibrant.sources.keys import Key, indexed, normal_key
 from calibrant.sources.request import (
     LABEL,
     PROB,
@@ -121,9 +121,8 @@ def _groups(columns: list[Any], rows: int) -> tuple[list[Key], NDArray[np.int64]
         if not hasattr(column, "dictionary_encode"):
             values.append([column])
             continue
-        encoded = _whole(column).dictionary_encode(null_encoding="encode")
-        entries = encoded.dictionary.to_pylist()
-        code = code * len(entries) + as_numpy(encoded.indices)
+        entries, place = _encoded(_whole(column))
+        code = code * len(entries) + place
         values.append(entries)
     distinct, group = np.unique(code, return_inverse=True)
     columns = []
@@ -131,6 +130,15 @@ def _groups(columns: list[Any], rows: int) -> tuple[list[Key], NDArray[np.int64]
         distinct, place = np.divmod(distinct, len(entries))
         columns.append([entries[k] for k in place.tolist()])
     return list(zip(*reversed(columns), strict=True)), group
+
+
+def _encoded(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
+    """The distinct values of a column, and each row's place among them."""
+    if hasattr(column, "storage"):  # a type of others', such as Ray's for the objects of pandas
+        place, keys = indexed(normal_key((value,)) for value in column.to_pylist())
+        return [key[0] for key in keys], place
+    encoded = column.dictionary_encode(null_encoding="encode")
+    return encoded.dictionary.to_pylist(), as_numpy(encoded.indices)
 
 
 def _whole(column: Any) -> Any:

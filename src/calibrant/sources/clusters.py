@@ -19,6 +19,7 @@ from calibrant.sources.totals import GroupTotal
 
 __all__ = ["sums_of"]
 
+_REFUSAL = "__calibrant_refusal"
 _SUMS = ("count", "offset", "weight", "squared_weight", "weighted_offset")
 
 
@@ -89,17 +90,32 @@ def _ray(source: Any, request: Request) -> Iterator[GroupedSums]:
     if schema is None:  # no blocks at all
         return
     require_columns(request.names(), schema.names, "the dataset")
-    require_types(schema.base_schema, dict(request.selection), "the dataset", request)
+    require_types(_arrow_schema(schema), dict(request.selection), "the dataset", request)
     tables = source.map_batches(
         _ray_block, batch_format="pyarrow", batch_size=None, fn_kwargs={"request": request}
     )
     for table in tables.iter_batches(batch_format="pyarrow", batch_size=None):
+        if _REFUSAL in table.column_names:
+            raise InputError(table[_REFUSAL][0].as_py())
         yield _from_table(table, request)
+
+
+def _arrow_schema(schema: Any) -> Any:
+    """Ray's schema as Arrow's; what pandas holds as objects has no type before it is read."""
+    import pyarrow
+
+    kinds = (k if isinstance(k, pyarrow.DataType) else pyarrow.null() for k in schema.types)
+    return pyarrow.schema(list(zip(schema.names, kinds, strict=True)))
 
 
 def _ray_block(block: Any, request: Request) -> Any:
     parts: list[DenseSums | GroupedSums] = []
-    sums_of_batches(batches_of(block, request), request, parts.append)
+    try:
+        sums_of_batches(batches_of(block, request), request, parts.append)
+    except InputError as refusal:  # raised here, it would reach the driver as text inside another
+        import pyarrow
+
+        return pyarrow.table({_REFUSAL: [str(refusal)]})
     return _as_table(merged(parts, request), request)
 
 
