@@ -17,6 +17,7 @@ import pytest
         ("many.svg", ("--by", "model,day", "--max-groups", "5", "--kind", "cumulative")),
         ("iso.svg", ("--kind", "isotonic", "--cluster", "day")),
         ("chart.html", ("--by", "model")),
+        ("charts.html", ("--by", "model,day")),
     ],
 )
 def test_a_picture(calibrant, parquet, tmp_path, name, words) -> None:
@@ -24,7 +25,7 @@ def test_a_picture(calibrant, parquet, tmp_path, name, words) -> None:
     done = calibrant("plot", parquet, "-o", target, *words)
     assert done.code == 0, done.err
     assert f"Wrote {str(target)[:40]}" in done.err
-    assert target.stat().st_size > 2000
+    assert 2000 < target.stat().st_size < 2_000_000
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["preds.parquet", name])
 
 
@@ -35,6 +36,7 @@ def test_a_page_and_its_other_forms(calibrant, parquet, tmp_path) -> None:
         )
         assert done.code == 0, done.err
         assert "Mine" in (tmp_path / name).read_text()
+        assert ("Open it in a browser" in done.err) is (name == "report.html")
     found = json.loads((tmp_path / "report.json").read_text())
     assert len(found["groups"]) == 2
     done = calibrant("report", parquet, "--cluster", "day", "-o", tmp_path / "one.json")

@@ -37,13 +37,36 @@ def test_a_calibrated_lattice_gains_nothing() -> None:
 
 def test_repair_needs_rows_of_both_outcomes() -> None:
     assert repair_of(cal.Sketch.from_arrays(np.zeros(50), np.full(50, 0.1))) is None
-    weighted = cal.Sketch.from_arrays([0, 1, 1], [0.1, 0.4, 0.9], sample_weight=[1, 2, 3])
+    weighted = cal.Sketch.from_arrays([0, 0, 0], [0.1, 0.4, 0.9], sample_weight=[1, 2, 3])
     assert repair_of(weighted) is None
+
+
+def test_weighted_and_soft_rows_are_repaired_too() -> None:
+    rng = np.random.default_rng(1)
+    p = rng.random(4000)
+    y = (rng.random(4000) < p**2).astype(float)
+    plain = repair_of(cal.Sketch.from_arrays(y, p))
+    ones = repair_of(cal.Sketch.from_arrays(y, p, sample_weight=np.ones(4000)))
+    heavy = cal.Sketch.from_arrays(y, p, sample_weight=np.where(p > 0.5, 3.0, 1.0))
+    soft = cal.Sketch.from_arrays(0.2 + 0.6 * y, p, labels="soft")
+    first, second = halves(heavy, seed=0)
+    np.testing.assert_allclose((first + second).weights, heavy.weights)
+    assert plain is not None
+    assert ones is not None
+    assert ones.before.smooth_ece == pytest.approx(plain.before.smooth_ece, abs=1e-3)
+    assert ones.after.log_loss == pytest.approx(plain.after.log_loss, abs=5e-3)
+    for sketch in (heavy, soft):
+        found = repair_of(sketch)
+        assert found is not None
+        assert found.before.smooth_ece == pytest.approx(cal.smooth_ece(sketch), abs=1e-3)
+        assert found.after.smooth_ece < 0.4 * found.before.smooth_ece
+        assert found.sketch.total_weight == pytest.approx(sketch.total_weight)
+    assert "would bring SmoothECE" in cal.report({"m": heavy}).markdown
 
 
 def test_notes_say_what_was_dropped() -> None:
     sketch = cal.Sketch.from_arrays([0, 1, None], [0.1, 0.9, 0.5], on_invalid="drop")
-    assert "1 rows were dropped: 1 for missing label." in notes_on(sketch)[0]
+    assert "1 row was dropped: 1 for missing label." in notes_on(sketch)[0]
 
 
 def test_notes_warn_of_few_events() -> None:

@@ -86,6 +86,21 @@ def test_several_models_are_a_sortable_table(several: Report) -> None:
     assert f"{bad} of 3 are miscalibrated, also after" in several.html
 
 
+def test_the_verdict_on_many_accounts_for_their_number() -> None:
+    """Of forty calibrated groups some are rejected by themselves, and none after correction."""
+    groups = {f"g{k}": cal.Sketch.from_arrays(*_rows(120, seed=k)) for k in range(40)}
+    made = cal.report(groups, limit=40)
+    found = made.to_dict()["groups"]
+    assert any(group["assessment"]["miscalibrated"] for group in found)
+    assert min(group["adjusted_p_value"] for group in found) > 0.05
+    assert "None of the 40 is clearly miscalibrated." in made.markdown
+    assert "may be chance" in made.markdown
+    assert "of 40, the 5 with the largest error" in made.html
+    assert "band around it" not in made.html.split("<figcaption>")[1].split("</figcaption>")[0]
+    looks = re.findall(r'class="swatch ([\w-]+)" style="--series: var\(([\w-]+)\)', made.html)
+    assert len(set(looks)) == 24  # four kinds of dashes, six colours
+
+
 def test_sketches_by_group_give_the_page_of_their_rows() -> None:
     y, p = _rows()
     halves = np.arange(y.size) % 2

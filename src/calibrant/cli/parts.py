@@ -242,12 +242,12 @@ def _explained(
 
 def sketch_parts(found: Mapping[Any, Sketch]) -> list[Part]:
     """A part for each sketch that has rows."""
-    empty = sum(sketch.n == 0 for sketch in found.values())
-    if empty == len(found):
+    parts = [Part(dict(group), (s,), {}, s.n) for group, s in found.items() if s.n]
+    if not parts:
         raise InputError("no valid rows are left: all of them were dropped.")
-    if empty:
-        note(f"Left out {count(empty, 'group')} without a valid row.")
-    return [Part(dict(group), (s,), {}, s.n) for group, s in found.items() if s.n]
+    if len(parts) < len(found):
+        note(f"Left out {count(len(found) - len(parts), 'group')} without a valid row.")
+    return parts
 
 
 def limited(found: Given, limit: int, scale: str) -> Given:

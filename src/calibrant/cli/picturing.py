@@ -17,7 +17,7 @@ from calibrant.diagrams.cumulative import cumulative_diagram
 from calibrant.diagrams.drawable import Diagram
 from calibrant.diagrams.group import Diagrams
 from calibrant.diagrams.isotonic import isotonic_diagram
-from calibrant.diagrams.smooth import reliability_diagram
+from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.errors import InputError
 from calibrant.inference.assessment import Assessment
 
@@ -26,6 +26,7 @@ __all__ = ["run_plot", "run_report"]
 PICTURES = (".svg", ".pdf", ".png", ".html")
 PAGES = (".html", ".md", ".json")
 MOST_ON_ONE_AXIS = 4
+MOST_WITH_SLIDER = 3
 LONGEST_IN_A_LEGEND = 28
 SIMPLE: Mapping[str, Callable[..., Diagram]] = {
     "binned": binned_diagram,
@@ -55,18 +56,32 @@ def run_plot(
         diagrams = {name: _diagram(part, kind, measuring) for name, part in named}
     only = next(iter(diagrams.values()))
     if target.suffix.lower() == ".html":
-        chart = (
-            Diagrams(diagrams).chart(theme=theme) if len(diagrams) > 1 else only.chart(theme=theme)
-        )
-        written(target, lambda path: chart.save(str(path), inline=True))
+        chart = _chart(diagrams, theme)
+        size = written(target, lambda path: chart.save(str(path), inline=True))
     elif len(diagrams) == 1:
-        written(target, lambda path: only.save(path, theme=theme))
+        size = written(target, lambda path: only.save(path, theme=theme))
     else:
         chosen = layout or ("overlay" if len(diagrams) <= MOST_ON_ONE_AXIS else "grid")
-        written(target, lambda path: Diagrams(diagrams).save(path, layout=chosen, theme=theme))
+        size = written(
+            target, lambda path: Diagrams(diagrams).save(path, layout=chosen, theme=theme)
+        )
     for name, diagram in diagrams.items():
         note(f"{name}: {diagram.label}")
-    note(f"Wrote {printable(target, 200)}.")
+    note(f"Wrote {printable(target, 200)} ({in_bytes(size)}).")
+
+
+def _chart(diagrams: Mapping[str, Diagram], theme: str) -> Any:
+    """The picture that answers to the mouse; a slider and bands only while they can be read."""
+    if len(diagrams) == 1:
+        return next(iter(diagrams.values())).chart(theme=theme)
+    few = len(diagrams) <= MOST_WITH_SLIDER
+    smooth = all(isinstance(diagram, ReliabilityDiagram) for diagram in diagrams.values())
+    if not few:
+        note(
+            f"The slider through bandwidths is for up to {MOST_WITH_SLIDER} groups; it is left out."
+        )
+    plain: dict[str, Any] = {} if few or not smooth else {"band": None}
+    return Diagrams(diagrams).chart(theme=theme, slider=few, **plain)
 
 
 def _short_names(found: Given) -> list[str]:

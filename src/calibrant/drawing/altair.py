@@ -37,7 +37,7 @@ from calibrant.errors import InputError
 __all__ = ["Slider", "chart"]
 
 Kind: TypeAlias = tuple[type, str, str]
-_DASHES = {"solid": [1, 0], "dashed": [5, 3], "dotted": [1, 3]}
+_DASHES = {"solid": [1, 0], "dashed": [5, 3], "dotted": [1, 3], "dash-dotted": [7, 2, 1, 2]}
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,15 @@ def chart(
     if not panels or (len(panels) > 1 and slider is None):
         raise InputError(f"one panel, or several and a slider; got {len(panels)} panels.")
     alt = require("altair", caller="chart")
-    canvas = _Canvas(
-        alt, [fitted(panel) for panel in panels], slider, as_theme(theme), width, height
-    )
+    # Checking every row against the schema of Vega-Lite takes longer than all else.
+    with require("altair.utils.schemapi", caller="chart").debug_mode(False):
+        return _composed(alt, panels, slider, as_theme(theme), width, height)
+
+
+def _composed(
+    alt: Any, panels: Sequence[Panel], slider: Slider | None, theme: Theme, width: int, height: int
+) -> Any:
+    canvas = _Canvas(alt, [fitted(panel) for panel in panels], slider, theme, width, height)
     layers = [layer for kind in canvas.kinds() for layer in canvas.layers(kind)]
     layers += [*canvas.words(), *canvas.hover()]
     # All parameters on one layer: Altair mixes them up between layers when charts are composed.

@@ -14,6 +14,7 @@ from calibrant.drawing.axes import Axis
 __all__ = [
     "Band",
     "Bundle",
+    "Dash",
     "Hill",
     "Ink",
     "Line",
@@ -30,7 +31,7 @@ __all__ = [
 Array: TypeAlias = NDArray[np.float64]
 Ink: TypeAlias = Literal["series", "neutral", "faint", "accent"]
 Side: TypeAlias = Literal["bottom", "top"]
-Dash: TypeAlias = Literal["solid", "dashed", "dotted"]
+Dash: TypeAlias = Literal["solid", "dashed", "dotted", "dash-dotted"]
 
 
 @dataclass(frozen=True, kw_only=True)

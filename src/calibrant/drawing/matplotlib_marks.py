@@ -31,7 +31,7 @@ __all__ = ["USUAL_SIDE", "Pen", "draw_mark"]
 # The axes of a picture in a column are about this many inches wide; widths and text are for that.
 USUAL_SIDE = 3.2
 _WIDTHS = 32
-_DASHES = {"solid": "-", "dashed": (0, (4, 2.2)), "dotted": (0, (1, 1.6))}
+_DASHES = {"solid": "-", "dashed": (0, (4, 2.2)), "dotted": (0, (1, 1.6)), "dash-dotted": "-."}
 
 
 class Pen:

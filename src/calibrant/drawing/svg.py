@@ -26,7 +26,12 @@ from calibrant.drawing.themes import LIGHT, Theme, as_theme, color_of, series_co
 __all__ = ["render"]
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 10.0, 10.0, 40.0
-_DASHES = {"solid": "", "dashed": ' stroke-dasharray="5 3"', "dotted": ' stroke-dasharray="1 3"'}
+_DASHES = {
+    "solid": "",
+    "dashed": ' stroke-dasharray="5 3"',
+    "dotted": ' stroke-dasharray="1 3"',
+    "dash-dotted": ' stroke-dasharray="7 2 1 2"',
+}
 
 
 class _Sheet:

@@ -196,10 +196,13 @@ class Assessment:
         """What the text table and the HTML table show, line by line."""
         share, ratio = f"{100 * self.confidence:g}%", self.observed_expected
         rows = [
-            ("SmoothECE", f"{self.smooth_ece:.4f}"),
-            ("  debiased", f"{self.debiased:.4f}"),
-            (f"  {share} interval", f"{self.interval.low:.4f} to {self.interval.high:.4f}"),
-            ("  noise floor", f"{self.noise_floor.value:.4f} ({self.noise_floor.method})"),
+            ("SmoothECE", _decimals(self.smooth_ece)),
+            ("  debiased", _decimals(self.debiased)),
+            (
+                f"  {share} interval",
+                f"{_decimals(self.interval.low)} to {_decimals(self.interval.high)}",
+            ),
+            ("  noise floor", f"{_decimals(self.noise_floor.value)} ({self.noise_floor.method})"),
             ("  calibrated?", format_p_value(self.p_value)),
         ]
         if self.lower_bound is not None:
@@ -263,6 +266,11 @@ class Assessment:
             "decision": self.decision,
             **{item.name: _plain(getattr(self, item.name)) for item in fields(self)},
         }
+
+
+def _decimals(value: float) -> str:
+    """Four decimals, or two digits where these would hide it."""
+    return f"{value:.4f}" if value >= 0.001 or value == 0 else f"{value:.2g}"
 
 
 def format_p_value(p: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,16 +12,19 @@ from calibrant.diagrams.drawable import plain
 from calibrant.diagrams.group import Diagrams
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.drawing.altair import Slider, chart
-from calibrant.drawing.marks import Band, Mark, Panel
+from calibrant.drawing.marks import Band, Dash, Line, Mark, Panel, Trail
 from calibrant.drawing.svg import render
 from calibrant.drawing.themes import DARK, LIGHT
 
 __all__ = [
     "DARK_OF_LIGHT",
+    "FEW_ENOUGH_FOR_BANDS",
     "MOST_EXPLORED",
     "MOST_SHOWN",
+    "Look",
     "color_variable",
     "explored",
+    "looks",
     "main_spec",
     "marked_panel",
     "overview",
@@ -30,6 +33,7 @@ __all__ = [
 ]
 
 Named = Mapping[str, ReliabilityDiagram]
+DASHES: tuple[Dash, ...] = ("solid", "dashed", "dotted", "dash-dotted")
 
 MOST_SHOWN = 5
 MOST_EXPLORED = 3
@@ -44,6 +48,29 @@ _LIGHT = (LIGHT.paper, LIGHT.ink, LIGHT.neutral, LIGHT.faint, LIGHT.accent, *LIG
 _DARK = (DARK.paper, DARK.ink, DARK.neutral, DARK.faint, DARK.accent, *DARK.series)
 DARK_OF_LIGHT = dict(zip(_LIGHT, _DARK, strict=True))
 """Each colour of a light picture, and what takes its place in the dark."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How the curve of one series is told apart: first by colour, then by dashes."""
+
+    color: str
+    dash: Dash
+
+
+def looks(names: Sequence[str]) -> dict[str, Look]:
+    """A look for each name; the first ones get the colours, the next the same colours dashed.
+
+    Examples
+    --------
+    >>> [look.dash for look in looks("abcdefgh").values()][-3:]
+    ['solid', 'dashed', 'dashed']
+    """
+    palette = LIGHT.series
+    return {
+        name: Look(palette[k % len(palette)], DASHES[k // len(palette) % len(DASHES)])
+        for k, name in enumerate(names)
+    }
 
 
 def color_variable(color: str) -> str:
@@ -70,7 +97,7 @@ def _regions(diagram: ReliabilityDiagram) -> list[Mark]:
     return marks
 
 
-def overview(diagrams: Named, colors: Mapping[str, str]) -> Panel:
+def overview(diagrams: Named, looks: Mapping[str, Look]) -> Panel:
     """One marked diagram, or all of them on one axis; bands only while they can be told apart."""
     if len(diagrams) == 1:
         ((name, diagram),) = diagrams.items()
@@ -78,7 +105,28 @@ def overview(diagrams: Named, colors: Mapping[str, str]) -> Panel:
     few = len(diagrams) <= FEW_ENOUGH_FOR_BANDS
     panel = Diagrams(diagrams).panel(band="pointwise" if few else None)
     marks = tuple(mark for mark in panel.marks if few or mark.key != "values")
-    return replace(panel, marks=marks, notes=(), colors=dict(colors))
+    return _with_looks(replace(panel, marks=marks, notes=()), looks)
+
+
+def _with_looks(panel: Panel, looks: Mapping[str, Look]) -> Panel:
+    """The panel in these colours; a curve that shares its colour with another is dashed."""
+    marks: list[Mark] = []
+    for mark in panel.marks:
+        look = looks.get(mark.series)
+        if isinstance(mark, Trail) and look is not None and look.dash != "solid":
+            key = f"{mark.key}-{look.dash}"  # a layer of its own
+            mark = Line(
+                key=key,
+                series=mark.series,
+                ink=mark.ink,
+                details=mark.details,
+                x=mark.x,
+                y=mark.y,
+                dash=look.dash,
+            )
+        marks.append(mark)
+    colors = {name: look.color for name, look in looks.items()}
+    return replace(panel, marks=tuple(marks), colors=colors)
 
 
 def svg(panel: Panel, title: str) -> str:
@@ -102,14 +150,14 @@ def _themed(panel: Panel, title: str, *, width: int, height: int) -> str:
     return drawn
 
 
-def main_spec(diagrams: Named, colors: Mapping[str, str]) -> Any:
+def main_spec(diagrams: Named, looks: Mapping[str, Look]) -> Any:
     """The interactive overview: hover to read a curve."""
     points = min(CHART_POINTS, ALL_CHART_POINTS // len(diagrams))
-    panel = overview(diagrams, colors).thinned(points)
+    panel = overview(diagrams, looks).thinned(points)
     return packed(chart([panel], width=WIDTH, height=HEIGHT).to_dict(validate=False))
 
 
-def explored(diagrams: Named, colors: Mapping[str, str]) -> tuple[Any, list[str]]:
+def explored(diagrams: Named, looks: Mapping[str, Look]) -> tuple[Any, list[str]]:
     """A chart with a slider through bandwidths around each diagram's own, and what each step shows."""
     coarse = {
         name: d.sketch.rebin(min(d.sketch.nodes, EXPLORE_NODES)) for name, d in diagrams.items()
@@ -121,7 +169,7 @@ def explored(diagrams: Named, colors: Mapping[str, str]) -> tuple[Any, list[str]
             name: reliability_diagram(coarse[name], bandwidth=d.bandwidth * factor, resamples=0)
             for name, d in diagrams.items()
         }
-        panels.append(_plain_panel(each, colors))
+        panels.append(_plain_panel(each, looks))
         labels.append(_step(factor, each))
     slider = Slider("bandwidth", start=-POWERS.start)
     return packed(
@@ -129,7 +177,7 @@ def explored(diagrams: Named, colors: Mapping[str, str]) -> tuple[Any, list[str]
     ), labels
 
 
-def _plain_panel(diagrams: Named, colors: Mapping[str, str]) -> Panel:
+def _plain_panel(diagrams: Named, looks: Mapping[str, Look]) -> Panel:
     if len(diagrams) == 1:
         ((name, diagram),) = diagrams.items()
         panel = diagram.panel(name=name, band=None, ticks=False)
@@ -137,7 +185,7 @@ def _plain_panel(diagrams: Named, colors: Mapping[str, str]) -> Panel:
     else:
         panel = Diagrams(diagrams).panel(band=None)
         marks = tuple(mark for mark in panel.marks if mark.key != "values")
-    return replace(panel, marks=marks, notes=(), colors=dict(colors)).thinned(CHART_POINTS)
+    return _with_looks(replace(panel, marks=marks, notes=()), looks).thinned(CHART_POINTS)
 
 
 def _step(factor: float, diagrams: Named) -> str:

@@ -51,8 +51,9 @@ def notes_on(sketch: Sketch, *, clusters: int | None = None) -> tuple[str, ...]:
 def _size(sketch: Sketch) -> str:
     events = int(sketch.counts[:, 1].sum())
     dropped = dict(sketch.dropped)
+    many = sum(dropped.values())
     lost = (
-        f"{sum(dropped.values()):,} rows were dropped: "
+        f"{many:,} {'row was' if many == 1 else 'rows were'} dropped: "
         + ", ".join(f"{count:,} for {reason}" for reason, count in dropped.items())
         + "."
         if dropped

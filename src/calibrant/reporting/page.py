@@ -11,13 +11,14 @@ from importlib.resources import files
 from typing import Any
 
 from calibrant._optional import require
-from calibrant.drawing.themes import LIGHT
 from calibrant.reporting.charts import (
     DARK_OF_LIGHT,
     MOST_EXPLORED,
     MOST_SHOWN,
+    Look,
     color_variable,
     explored,
+    looks,
     main_spec,
     overview,
     small_svg,
@@ -35,13 +36,13 @@ def render(summary: Summary) -> str:
     markup = jinja2.filters.Markup
     diagrams = {group.name: group.diagram for group in summary.groups}
     worst = worst_first(summary.groups)
-    colors = {name: LIGHT.series[k % len(LIGHT.series)] for k, name in enumerate(worst)}
+    told_apart = looks(worst)
     shown = {name: diagrams[name] for name in worst[:MOST_SHOWN]}
-    explore, steps = explored({name: diagrams[name] for name in worst[:MOST_EXPLORED]}, colors)
+    explore, steps = explored({name: diagrams[name] for name in worst[:MOST_EXPLORED]}, told_apart)
     charts = {
         "colors": DARK_OF_LIGHT,
         "steps": steps,
-        "charts": {"main": main_spec(diagrams, colors), "explore": explore},
+        "charts": {"main": main_spec(diagrams, told_apart), "explore": explore},
     }
     scripts = [_libraries(), _text("page.js")]
     environment = jinja2.Environment(
@@ -50,8 +51,8 @@ def render(summary: Summary) -> str:
     template = environment.from_string(_text("page.html"))
     html: str = template.render(
         page=view_of(summary),
-        legend=_legend(diagrams, shown, colors),
-        picture=markup(svg(overview(shown, colors), _title(", ".join(shown)))),
+        legend=_legend(diagrams, shown, told_apart),
+        picture=markup(svg(overview(shown, told_apart), _title(", ".join(shown)))),
         pictures=[_pictures(group, len(diagrams) > 1, markup) for group in summary.groups],
         policy=_policy(scripts),
         style=markup(_text("page.css") + _colors()),
@@ -67,13 +68,18 @@ def worst_first(groups: Sequence[GroupSummary]) -> list[str]:
 
 
 def _legend(
-    diagrams: Collection[str], shown: Collection[str], colors: Mapping[str, str]
+    diagrams: Collection[str], shown: Collection[str], looks: Mapping[str, Look]
 ) -> list[dict[str, Any]]:
     """Names with the colour of their curve; none for a single one."""
     if len(diagrams) == 1:
         return []
     return [
-        {"name": name, "color": color_variable(colors[name]), "shown": name in shown}
+        {
+            "name": name,
+            "color": color_variable(looks[name].color),
+            "dash": looks[name].dash,
+            "shown": name in shown,
+        }
         for name in diagrams
     ]
 

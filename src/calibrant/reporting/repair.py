@@ -6,15 +6,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.inference.scores import brier_score, log_loss
 from calibrant.inputs.seeds import generator
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.smooth import SmoothRecalibrator
 from calibrant.sketch.atoms import Atoms
+from calibrant.sketch.columns import FRACTION_BITS
 from calibrant.sketch.table import Sketch
 
 __all__ = ["Repair", "Scores", "halves", "repair_of", "scores_of"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 NODES = 1 << 13
 """Enough for three digits of every score, at an eighth of the cost of the default grid."""
@@ -45,7 +50,7 @@ class Repair:
 def repair_of(sketch: Sketch, *, seed: int = 0) -> Repair | None:
     """Fit the smooth recalibrator on either half of the rows and apply it to the other.
 
-    None where halves of the rows cannot be had from the sketch (weights), or hold one outcome only.
+    None where a half of the rows holds one outcome only.
 
     Examples
     --------
@@ -54,11 +59,11 @@ def repair_of(sketch: Sketch, *, seed: int = 0) -> Repair | None:
     >>> found.after.smooth_ece < 0.5 * found.before.smooth_ece
     True
     """
-    if sketch.weighted:
-        return None
-    sketch = sketch.rebin(min(sketch.nodes, NODES))
-    parts = halves(sketch, seed=seed)
-    if any(not part.counts.sum(axis=0).all() for part in parts):
+    if not sketch.weighted:  # with weights, rows that share a cell are told apart less well
+        sketch = sketch.rebin(min(sketch.nodes, NODES))
+    first, second = halves(sketch, seed=seed)
+    parts = first.rebin(min(sketch.nodes, NODES)), second.rebin(min(sketch.nodes, NODES))
+    if any(not part.weights.sum(axis=0).all() for part in parts):
         return None
     repaired = sum(
         _applied(SmoothRecalibrator(scale=sketch.scale).fit(fitted), held_out)
@@ -72,7 +77,8 @@ def halves(sketch: Sketch, *, seed: int) -> tuple[Sketch, Sketch]:
     """The rows dealt into two parts, each by the throw of a coin.
 
     Rows of one cell and outcome are alike, so that dealing them is a binomial draw of their number;
-    their offsets are shared out in proportion, which moves no row out of its cell.
+    their offsets are shared out in proportion, which moves no row out of its cell. So are weights, as
+    if all rows of a cell and outcome had the same.
     """
     rng = generator(seed)
     cells = np.repeat(sketch.cells, 2)
@@ -80,29 +86,45 @@ def halves(sketch: Sketch, *, seed: int) -> tuple[Sketch, Sketch]:
     counts, offsets = sketch.counts.ravel(), sketch.offsets.ravel()
     first = rng.binomial(counts, 0.5)
     share = np.where(counts > 0, offsets // np.maximum(counts, 1), 0) * first
-    return tuple(  # type: ignore[return-value]
-        Sketch.from_columns(
-            cells[kept > 0],
-            labels[kept > 0],
-            kept[kept > 0],
-            moved[kept > 0],
-            nodes=sketch.nodes,
-            scale=sketch.scale,
-        )
-        for kept, moved in ((first, share), (counts - first, offsets - share))
-    )
+    part = _share_of_weights(first.reshape(-1, 2), sketch.counts).ravel()
+    weights = [
+        column.ravel()
+        for column in (sketch.weights, sketch.squared_weights, sketch.weighted_offsets)
+        if sketch.weighted
+    ]
+
+    def half(kept: Integers, moved: Integers, part: Floats) -> Sketch:
+        own = [column * part for column in weights]
+        used = (kept > 0) | (part > 0 if weights else False)
+        sums = [column[used] for column in (cells, labels, kept, moved, *own)]
+        return Sketch.from_columns(*sums, nodes=sketch.nodes, scale=sketch.scale)
+
+    return half(first, share, part), half(counts - first, offsets - share, 1.0 - part)
+
+
+def _share_of_weights(first: Integers, counts: Integers) -> Floats:
+    """The share of each cell and outcome that goes to the first half.
+
+    A soft row is counted under one outcome and weighs under both; the other follows the cell.
+    """
+    of_cell = first.sum(axis=1) / np.maximum(counts.sum(axis=1), 1)
+    return np.where(counts > 0, first / np.maximum(counts, 1), of_cell[:, None])
 
 
 def _applied(recalibrator: SmoothRecalibrator, held_out: Sketch) -> Sketch:
+    """The rows of a sketch where the map puts them."""
     atoms = Atoms.from_sketch(held_out)
-    counts = atoms.mass.astype(np.int64)
-    return Sketch.from_counts(
-        recalibrator.transform(atoms.p),
-        counts.sum(axis=1),
-        counts[:, 1],
-        nodes=held_out.nodes,
-        scale=held_out.scale,
-    )
+    used = held_out.weights.sum(axis=1) > 0
+    position = held_out.scale.locate(recalibrator.transform(atoms.p))
+    fixed = np.floor(position * 2.0**FRACTION_BITS).astype(np.int64)
+    cells, offset = np.divmod(np.repeat(fixed, 2), 1 << held_out.offset_bits)
+    labels = np.tile(np.array([0, 1]), fixed.size)
+    counts = held_out.counts[used].ravel()
+    sums = [counts, counts * offset]
+    if held_out.weighted:
+        weights = held_out.weights[used].ravel()
+        sums += [weights, held_out.squared_weights[used].ravel(), weights * offset]
+    return Sketch.from_columns(cells, labels, *sums, nodes=held_out.nodes, scale=held_out.scale)
 
 
 def scores_of(sketch: Sketch) -> Scores:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.inference.assessment import FINDINGS, Finding
-from calibrant.reporting.charts import MOST_EXPLORED
+from calibrant.reporting.charts import FEW_ENOUGH_FOR_BANDS, MOST_EXPLORED, MOST_SHOWN
 from calibrant.reporting.summary import GroupSummary, Summary
 from calibrant.reporting.wording import (
     HEADLINES,
@@ -48,7 +48,8 @@ def view_of(summary: Summary) -> dict[str, Any]:
         "version": summary.version,
         **verdict,
         "alternative": " ".join(_alternative(group) for group in groups[:MOST_DESCRIBED]),
-        "caption": _caption(several),
+        "legend": _legend(len(groups)),
+        "caption": _caption(len(groups)),
         "explore": _explore(summary),
         "table": _table(summary) if several else None,
         "groups": [_particulars(group) for group in groups],
@@ -236,7 +237,7 @@ def _repair(group: GroupSummary) -> dict[str, Any]:
     repair = group.repair
     if repair is None:
         return {
-            "sentence": "Not estimated: it needs unweighted rows of both outcomes.",
+            "sentence": "Not estimated: it needs rows of both outcomes in either half of them.",
             "rows": [],
             "caption": "",
         }
@@ -267,12 +268,25 @@ def _alternative(group: GroupSummary) -> str:
     )
 
 
-def _caption(several: bool) -> str:
-    if several:
+def _legend(groups: int) -> str:
+    if groups <= MOST_SHOWN:
+        return "Shown"
+    return (
+        f"Shown: of {groups}, the {MOST_SHOWN} with the largest error. Tick others to see them too."
+    )
+
+
+def _caption(groups: int) -> str:
+    if groups > 1:
+        band = (
+            ", the band around it its sensitivity to the sample"
+            if groups <= FEW_ENOUGH_FOR_BANDS
+            else ""
+        )
         return (
-            "How often the event came, against what was predicted: one curve for each. Its width is "
-            "the density of predictions, the band around it its sensitivity to the sample. Below the "
-            "diagonal too much is promised, above it too little. Point at a curve to read it."
+            "How often the event came, against what was predicted: one curve for each. The width of a "
+            f"solid curve is the density of predictions{band}. Below the diagonal too much is "
+            "promised, above it too little. Point at a curve to read it."
         )
     return (
         "How often the event came, against what was predicted. The dashed line is where the curve of "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,14 +45,21 @@ class Columns:
     weighted_offsets: Floats | None = None
 
     def __post_init__(self) -> None:
-        for column in fields(self):
-            values = getattr(self, column.name)
+        self.cells.flags.writeable = False
+        self.counts.flags.writeable = False
+        self.offsets.flags.writeable = False
+        for values in (self.weights, self.squared_weights, self.weighted_offsets):
             if values is not None:
                 values.flags.writeable = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Through the constructor, which makes the arrays read-only again."""
         return Columns, tuple(getattr(self, column.name) for column in fields(self))
+
+    @cached_property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return int(self.counts.sum())
 
     @property
     def weighted(self) -> bool:

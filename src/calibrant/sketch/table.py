@@ -241,7 +241,7 @@ class Sketch:
     @property
     def n(self) -> int:
         """Number of rows."""
-        return int(self.counts.sum())
+        return self.columns.rows
 
     @property
     def total_weight(self) -> float:
@@ -408,7 +408,7 @@ def as_sketch(
             f"this sketch was made on the scale {first.scale.name!r}; it cannot be read on "
             f"{as_scale(scale).name!r}. Build it again with `scale=`."
         )
-    if first.n == 0 or not first.total_weight > 0.0:
+    if first.n == 0 or (first.weighted and not first.total_weight > 0.0):
         raise InputError(f"the sketch must not be empty; it has {first.n} rows with weight 0.")
     return first
 
