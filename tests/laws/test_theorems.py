@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant import Sketch, smooth_ece, smooth_ece_result, weak_calibration_error
+from calibrant.inference.noise_floor import noise_floor
 from calibrant.measures.distance import distance_to_calibration_result
 from calibrant.measures.interval import interval_calibration_error
 from calibrant.measures.kernel import kernel_calibration_error
 from calibrant.measures.proper_loss import loss_gap
 from calibrant.recalibration.randomized import RandomizedRecalibrator
+from calibrant.recalibration.smooth import regression_on_knots
 from calibrant.smoothing.curves import smooth_curves
 
 ROUNDING = 1e-7
@@ -106,17 +108,30 @@ def test_kappa_moves_predictions_by_the_error_and_the_bandwidth_at_most(data, si
 
 
 def test_kappa_is_calibrated_on_fresh_rows_as_they_grow():
+    """What is left on fresh rows is the error of a kernel regression: a constant over √(nσ).
+
+    Given the noisy prediction t, κ says μ̂(t) where the truth is μ(t); |μ̂ - μ| has the mean of a normal
+    variable with variance y's · ∫K² / (n σ δ). With uniform predictions and P(y = 1) = f², that gives
+    √(2/π) · (2√π)^(-1/2) · ∫ f √(1 - f²) df.
+    """
+    sigma, constant = 0.1, np.sqrt(2 / np.pi) / np.sqrt(2 * np.sqrt(np.pi)) / 3
+    at = (np.arange(4096) + 0.5) / 4096
+    trials = np.full(at.size, 10**9)
+    everybody = Sketch.from_counts(at, trials, np.rint(at**2 * trials).astype(int))
+    density, truth = regression_on_knots(everybody, sigma)
     rng = np.random.default_rng(0)
-    errors = []
     for n in (500, 5000, 50_000):
-        p = rng.random(n)
-        kappa = RandomizedRecalibrator(bandwidth=0.1).fit(p, rng.random(n) < p**2)
-        fresh = rng.random(400_000)
-        moved = kappa.transform(fresh)
-        y = rng.random(fresh.size) < fresh**2
-        errors.append(smooth_ece(y, moved))
-    assert errors[0] > errors[1] > errors[2], errors
-    assert errors[2] < 0.4 * errors[0], errors
+        errors = []
+        for _ in range(8):
+            p = rng.random(n)
+            kappa = RandomizedRecalibrator(bandwidth=sigma).fit(p, rng.random(n) < p**2)
+            errors.append(np.average(np.abs(kappa.state["values"] - truth), weights=density))
+        assert np.mean(errors) * np.sqrt(n * sigma) == pytest.approx(constant, rel=0.3), n
+    fresh = rng.random(400_000)
+    seen = smooth_ece(rng.random(fresh.size) < fresh**2, kappa.transform(fresh))
+    # SmoothECE of calibrated predictions is not 0 either: add what 400,000 rows show of themselves.
+    floor = noise_floor(Sketch.from_arrays(rng.random(fresh.size) < fresh, fresh)).value
+    assert seen < errors[-1] + 1.5 * floor
 
 
 def test_a_sample_gives_the_population_error_up_to_one_over_root_n_sigma():

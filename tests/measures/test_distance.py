@@ -1,5 +1,7 @@
 """The distance to calibration against the transport problem written out in full."""
 
+import time
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -109,6 +111,13 @@ def test_a_program_over_its_limit_is_an_error():
     y, p = sample()
     with pytest.raises(CalibrationError, match="time_limit"):
         distance_to_calibration(y, p, nodes=1000, time_limit=1e-6)
+    start = time.perf_counter()
+    with pytest.raises(CalibrationError, match="time_limit"):  # presolving would outlast it
+        distance_to_calibration(y, p, nodes=3000, time_limit=0.02)
+    assert time.perf_counter() - start < 3.0
+    for wrong in (0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(InputError, match="time_limit"):
+            distance_to_calibration(y, p, time_limit=wrong)
 
 
 def test_refuses_other_words():

@@ -93,12 +93,16 @@ def test_weights_files_and_refusals(made, tmp_path):
 def test_one_vs_rest_repairs_and_normalises(tmp_path):
     logits, y = sample(8000)
     probs = softmax(logits, axis=1)
-    for inner in (PlattRecalibrator(), IsotonicRecalibrator()):
+    best, none = (
+        mean_log_loss(softmax(z[4000:], axis=1), y[4000:]) for z in (logits / 2.5, logits)
+    )
+    # A map with two parameters loses about 1/n per class, an isotonic one n^(-2/3).
+    for inner, lost in ((PlattRecalibrator(), 0.03), (IsotonicRecalibrator(), 0.1)):
         fitted = OneVsRestRecalibrator(inner).fit(probs[:4000], y[:4000])
         repaired = fitted.transform(probs[4000:])
         assert repaired.sum(axis=1) == pytest.approx(1.0)
         clipped = np.clip(repaired, 1e-6, 1)
-        assert mean_log_loss(clipped, y[4000:]) < mean_log_loss(probs[4000:], y[4000:])
+        assert mean_log_loss(clipped, y[4000:]) < best + lost * (none - best)
     fitted.save(tmp_path / "map.json")
     again = OneVsRestRecalibrator.load(tmp_path / "map.json")
     assert np.array_equal(again.transform(probs), fitted.transform(probs))

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from calibrant import InputError, Sketch, smooth_ece
+from calibrant.recalibration.parametric import PlattRecalibrator
 from calibrant.recalibration.smooth import SmoothRecalibrator
+
+
+def paper_map(**settings):
+    """The regression itself, on the probability scale."""
+    return SmoothRecalibrator(scale="probability", pseudo_rows=0, **settings)
 
 
 def sample(n=3000, power=1.8, seed=0):
@@ -28,7 +34,7 @@ def by_formula(at, p, y, sigma):
 def test_equals_the_formula(sigma):
     p, y = sample(800)
     at = np.linspace(0, 1, 57)
-    got = SmoothRecalibrator(bandwidth=sigma).fit(p, y).transform(at)
+    got = paper_map(bandwidth=sigma).fit(p, y).transform(at)
     assert got == pytest.approx(by_formula(at, p, y, sigma), abs=2e-4)
 
 
@@ -36,7 +42,7 @@ def test_far_from_all_rows_it_is_the_value_of_the_nearest():
     p = np.array([0.1, 0.11, 0.9, 0.9])
     y = np.array([0, 1, 1, 1])
     at = np.array([0.0, 0.3, 0.45, 0.7, 1.0])
-    got = SmoothRecalibrator(bandwidth=0.01).fit(p, y).transform(at)
+    got = paper_map(bandwidth=0.01).fit(p, y).transform(at)
     assert got == pytest.approx(by_formula(at, p, y, 0.01), abs=2e-3)
     assert not np.isnan(got).any()
 
@@ -57,9 +63,11 @@ def test_repairs_held_out_rows_from_arrays_and_from_a_sketch():
 def test_a_sketch_gives_the_map_of_its_rows():
     p, y = sample()
     at = np.linspace(0, 1, 201)
-    rows = SmoothRecalibrator(bandwidth=0.05).fit(p, y).transform(at)
-    table = SmoothRecalibrator(bandwidth=0.05).fit(Sketch.from_arrays(y, p, nodes=1 << 12))
-    assert table.transform(at) == pytest.approx(rows, abs=1e-4)
+    sketch = Sketch.from_arrays(y, p, nodes=1 << 12)
+    for pseudo_rows in (0, 10):
+        rows = SmoothRecalibrator(0.05, scale="probability", pseudo_rows=pseudo_rows).fit(p, y)
+        table = SmoothRecalibrator(0.05, pseudo_rows=pseudo_rows).fit(sketch)  # on its own scale
+        assert table.transform(at) == pytest.approx(rows.transform(at), abs=1e-4)
 
 
 def test_monotone_maps_increase_and_others_need_not():
@@ -67,8 +75,8 @@ def test_monotone_maps_increase_and_others_need_not():
     p = rng.random(500)
     y = (rng.random(500) < 0.5 + 0.3 * np.sin(12 * p)).astype(int)
     at = np.linspace(0, 1, 999)
-    free = SmoothRecalibrator(bandwidth=0.03).fit(p, y).transform(at)
-    tied = SmoothRecalibrator(bandwidth=0.03, monotone=True).fit(p, y).transform(at)
+    free = paper_map(bandwidth=0.03).fit(p, y).transform(at)
+    tied = paper_map(bandwidth=0.03, monotone=True).fit(p, y).transform(at)
     assert np.any(np.diff(free) < 0)
     assert np.all(np.diff(tied) >= -1e-12)
 
@@ -77,9 +85,40 @@ def test_weights_count_as_duplicates():
     p, y = sample(300)
     w = np.random.default_rng(0).integers(1, 4, p.size)
     at = np.linspace(0, 1, 50)
-    weighted = SmoothRecalibrator(bandwidth=0.1).fit(p, y, w).transform(at)
-    repeated = SmoothRecalibrator(bandwidth=0.1).fit(np.repeat(p, w), np.repeat(y, w)).transform(at)
+    weighted = paper_map(bandwidth=0.1).fit(p, y, w).transform(at)
+    repeated = paper_map(bandwidth=0.1).fit(np.repeat(p, w), np.repeat(y, w)).transform(at)
     assert weighted == pytest.approx(repeated, abs=1e-6)
+
+
+def test_pseudo_rows_follow_platt_where_rows_are_few_and_vanish_where_they_are_many():
+    """A weighted mean of the regression and the Platt map, the weights being numbers of rows."""
+    p, y = sample(800)
+    at, sigma = np.linspace(0.02, 0.98, 49), 0.05
+    got = SmoothRecalibrator(sigma, scale="probability", pseudo_rows=4).fit(p, y).transform(at)
+    images = np.concatenate([p, -p, 2 - p])
+    rows = np.exp(-0.5 * ((at[:, None] - images) / sigma) ** 2).sum(axis=1)
+    platt = PlattRecalibrator().fit(p, y).transform(at)
+    expected = (rows * by_formula(at, p, y, sigma) + 4 * platt) / (rows + 4)
+    assert got == pytest.approx(expected, abs=2e-4)
+    equal = SmoothRecalibrator(sigma, scale="probability", pseudo_rows=4).fit(
+        p, y, np.full(800, 7.0)
+    )
+    assert equal.transform(at) == pytest.approx(got, abs=5e-4)  # Platt's targets count weight
+    far = SmoothRecalibrator(0.01).fit(p, y).transform([1e-9, 1 - 1e-9])
+    assert far == pytest.approx(PlattRecalibrator().fit(p, y).transform([1e-9, 1 - 1e-9]), abs=1e-4)
+
+
+def test_one_row_does_not_make_a_prediction_certain():
+    """Three rows with the event are three of thirteen rows, the other ten being Platt's."""
+    p = np.repeat([0.01, 0.1, 0.5, 0.9, 0.99], [50, 60, 40, 60, 3])
+    y = np.concatenate(
+        [np.arange(k) < e for k, e in ((50, 0), (60, 8), (40, 22), (60, 50), (3, 3))]
+    )
+    ends = [0.01, 0.99]
+    platt = PlattRecalibrator().fit(p, y).transform(ends)
+    repaired = SmoothRecalibrator(0.01).fit(p, y).transform(ends)
+    assert repaired == pytest.approx([10 * platt[0] / 60, (3 + 10 * platt[1]) / 13], abs=2e-3)
+    assert paper_map(bandwidth=0.001).fit(p, y).transform(ends) == pytest.approx([0, 1], abs=1e-6)
 
 
 def test_refuses_one_outcome_and_bad_bandwidths():
@@ -87,6 +126,8 @@ def test_refuses_one_outcome_and_bad_bandwidths():
         SmoothRecalibrator().fit([0.2, 0.4], [1, 1])
     with pytest.raises(InputError, match="bandwidth"):
         SmoothRecalibrator(bandwidth=-1.0).fit([0.2, 0.4], [0, 1])
+    with pytest.raises(InputError, match="pseudo_rows"):
+        SmoothRecalibrator(pseudo_rows=-1.0).fit([0.2, 0.4], [0, 1])
     with pytest.raises(InputError, match="y_true"):
         SmoothRecalibrator().fit([0.2, 0.4])
     with pytest.raises(InputError, match="made on the scale"):

@@ -23,6 +23,8 @@ Flips = Literal["forbidden", "allowed"]
 FARTHEST = 2.0
 """Distances on a scale are cut there: d(u, v) = min(|h(u) - h(v)|, 2)."""
 ACCURACY = 1e-10
+TIME_TO_BEGIN = 1e-4
+"""Seconds a node, several times what it takes."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,7 +92,8 @@ def distance_to_calibration(
         Where the calibrated distribution may have mass: half of the nodes are evenly spaced on the
         scale, half are quantiles of the predictions, or all of these.
     time_limit : float
-        Seconds for the linear program.
+        Seconds for the linear program, after which it ends with an error. The clock is looked at
+        between its steps, so that it may end some tenths of a second late, or solved.
     **options
         How to read the arrays (see `InputOptions`).
 
@@ -142,6 +145,8 @@ def distance_to_calibration_result(
         raise InputError(f'`flips` must be "forbidden" or "allowed"; got {flips!r}.')
     if not isinstance(nodes, int | np.integer) or nodes < 10:
         raise InputError(f"`nodes` must be a whole number of at least 10; got {nodes!r}.")
+    if not 0.0 < time_limit < np.inf:
+        raise InputError(f"`time_limit` must be a positive number of seconds; got {time_limit!r}.")
     atoms = as_atoms(y_true, y_prob, **options)
     scale = as_scale(scale, base_rate=atoms.base_rate)
     at = _nodes(atoms, scale, int(nodes))
@@ -222,7 +227,10 @@ def _solve(
         b_eq=supply,
         method="highs-ipm",
         options={
-            "time_limit": float(time_limit),
+            # A limit that has passed before the first step counts as none at all: no presolving, and
+            # time enough to begin.
+            "presolve": False,
+            "time_limit": max(float(time_limit), TIME_TO_BEGIN * at.size),
             "primal_feasibility_tolerance": ACCURACY,
             "dual_feasibility_tolerance": ACCURACY,
         },

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.inputs.pairs import Pairs, as_pairs
+from calibrant.inputs.scales import PROBABILITY
 from calibrant.inputs.seeds import generator
 from calibrant.measures.record import Record
 from calibrant.measures.smooth_ece import smooth_ece
@@ -110,8 +111,8 @@ def choose_recalibrator(
     y_prob, y_true, sample_weight, **options
         As for `Recalibrator.fit`.
     candidates : mapping of str to Recalibrator, optional
-        By default smooth (on two scales), Platt, temperature, beta, isotonic and offset. "none" is
-        always there.
+        By default smooth, the paper's own smooth map on the probability scale, Platt, temperature,
+        beta, isotonic and offset. "none" is always there.
     loss : {"log", "brier"}
         The proper loss that decides. Predictions of 0 and 1 count as 6e-8 away from them.
     folds : int
@@ -167,7 +168,7 @@ def _fitted(candidate: Recalibrator, pairs: Pairs) -> Recalibrator:
 def _defaults() -> dict[str, Recalibrator]:
     return {
         "smooth": SmoothRecalibrator(),
-        "smooth logit/4": SmoothRecalibrator(scale="logit/4"),
+        "smooth probability": SmoothRecalibrator(scale=PROBABILITY, pseudo_rows=0.0),
         "platt": PlattRecalibrator(),
         "temperature": TemperatureRecalibrator(),
         "beta": BetaRecalibrator(),

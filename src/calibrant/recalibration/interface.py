@@ -182,7 +182,10 @@ class Recalibrator(LearnedMap):
         **options
             How to read the arrays (see `FitOptions`).
         """
-        training = Training.of(y_prob, y_true, sample_weight, options)
+        return self.fit_training(Training.of(y_prob, y_true, sample_weight, options))
+
+    def fit_training(self, training: Training) -> Self:
+        """Learn the map from rows that were checked before."""
         training.require_both_outcomes(type(self).__name__)
         self._state = self._learn(training)
         return self
