@@ -275,9 +275,12 @@ def test_metrics_draw_themselves():
     ],
 )
 def test_what_every_metric_of_torchmetrics_does(make, shape):
-    """Pickles, clones, batches in any order, values per batch, resets, hashes, whatever the precision."""
+    """Scripts, pickles, clones, batches in any order, values per batch, resets, hashes, precisions."""
+    pytest.importorskip("torchmetrics")
     preds, target = probabilities() if shape == "classes" else map(torch.tensor, rows(3000))
     whole = make()
+    torch.jit.script(whole)
+    assert whole.state_dict() == {}
     whole.update(preds, target)
     expected = whole.sketches()
     pieces = [(preds[k::4], target[k::4]) for k in range(4)]

@@ -34,10 +34,6 @@ class SketchMetric(Metric):  # type: ignore[misc]
     full_state_update = False
     plot_lower_bound = 0.0
 
-    counts: torch.Tensor
-    offsets: torch.Tensor
-    refused: torch.Tensor
-
     def __init__(
         self,
         *,
