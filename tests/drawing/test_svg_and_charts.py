@@ -15,7 +15,8 @@ import vl_convert
 
 from calibrant.drawing.altair import Slider, chart
 from calibrant.drawing.axes import Axis
-from calibrant.drawing.marks import Line, Panel
+from calibrant.drawing.layout import fitted
+from calibrant.drawing.marks import Band, Line, Panel, Steps
 from calibrant.drawing.rows import rows_of
 from calibrant.drawing.svg import render
 from calibrant.errors import InputError
@@ -153,6 +154,35 @@ def test_logit_ticks_stay_inside() -> None:
     assert max(values) <= 0.9
     assert np.allclose(axis.fraction(np.array([0.004, 0.9])), [0, 1])
     assert np.isnan(axis.fraction(np.array([0.0, 1.0]))).all()
+
+
+@pytest.mark.parametrize("low", [1e-6, 0.0003, 0.004, 0.2, 0.48])
+@pytest.mark.parametrize("high", [0.02, 0.05, 0.52, 0.9, 0.9999])
+def test_logit_ticks_leave_room_for_their_labels(low: float, high: float) -> None:
+    if low >= high:
+        return
+    axis = Axis("x", low, high, "logit")
+    places = axis.fraction(np.array([value for value, _ in axis.ticks()]))
+    assert 1 <= places.size <= 6
+    assert (np.diff(places) > 0.1).all()
+
+
+def test_a_logit_axis_shows_what_ends_at_zero_or_one() -> None:
+    axis = Axis("x", 0.001, 0.2, "logit")
+    edges = np.array([0.0, 0.01, 1.0])
+    steps = Steps(key="steps", left=edges[:-1], right=edges[1:], y=np.array([0.004, 1.0]))
+    band = Band(key="band", x=edges, low=np.zeros(3), high=np.full(3, 0.05))
+    panel = Panel((steps, band), axis, axis)
+    root = ElementTree.fromstring(render(panel))
+    assert len(root.findall(".//{*}g")) == 2
+    (inner,) = root.findall("{*}svg")  # what lies beyond the axes is cut off
+    assert inner.find("{*}g") is not None
+    assert "nan" not in render(panel)
+    assert len(rows_of(fitted(panel).marks[0], panel)) == 2
+    assert all(
+        layer["mark"].get("clip", layer["mark"]["type"] == "text")
+        for layer in chart([panel]).to_dict()["layer"]
+    )
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def computed(
         "bandwidth": mesh.bandwidth,
         "regions": regions_of(fine, prediction),
         "raw": raw_sample(sketch, _TICKS, seed=seed),
-        "values": distinct_values(sketch, confidence),
+        "values": distinct_values(sketch, confidence, bandwidth=mesh.bandwidth),
         "confidence": confidence,
         "resamples": resamples,
         "seed": seed,

@@ -15,7 +15,7 @@ from calibrant._optional import find, require
 from calibrant.diagrams.bands import Bounds
 from calibrant.drawing.axes import Axis, AxisScale
 from calibrant.drawing.checks import Color, as_color, require_pixels, require_print_size
-from calibrant.drawing.marks import Band, Line, Mark, Panel
+from calibrant.drawing.marks import Band, Ink, Line, Mark, Panel
 from calibrant.drawing.themes import Theme, as_theme
 from calibrant.errors import InputError
 
@@ -23,6 +23,7 @@ __all__ = [
     "Diagram",
     "Drawn",
     "calibrated_marks",
+    "diagonal_of",
     "laid_out",
     "plain",
     "probability_axes",
@@ -197,11 +198,17 @@ def series_of(name: str) -> str:
     return name or "model"
 
 
+def diagonal_of(grid: Floats, ink: Ink) -> Mark:
+    """The diagonal, from end to end also of logit axes."""
+    odds = 10.0 ** np.arange(-9.0, 0.0, 0.125)
+    x = np.union1d(grid, np.concatenate([[0.0, 1.0], odds, 1.0 - odds]))
+    return Line(key="diagonal", ink=ink, x=x, y=x)
+
+
 def calibrated_marks(reference: str, x: Floats, bounds: Bounds) -> list[Mark]:
     """The diagonal and, unless that is all, the band of what a calibrated model would show."""
     require_choice("reference", reference, ("consistency", "smoothed", "diagonal"))
-    ends = np.linspace(0.0, 1.0, 257)
-    diagonal = Line(key="diagonal", ink="faint", x=ends, y=ends)
+    diagonal = diagonal_of(np.linspace(0.0, 1.0, 257), "faint")
     if reference == "diagonal":
         return [diagonal]
     return [diagonal, Band(key="consistency", ink="neutral", x=x, low=bounds.low, high=bounds.high)]

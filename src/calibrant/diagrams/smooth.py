@@ -145,7 +145,7 @@ class ReliabilityDiagram(Diagram):
         return self.interval is not None
 
     def __repr__(self) -> str:
-        few = f", {self.values.rows.size} distinct predictions" if self.values else ""
+        few = "" if self.values is None else f", {self.values.count}"
         return (
             f"ReliabilityDiagram(smECE {self.smooth_ece.value:.3f}, "
             f"bandwidth={self.bandwidth:.4g}, n={self.n}{few})"
@@ -307,7 +307,8 @@ def reliability_diagram(
     bandwidth : float, optional
         By default the one that equals its own error, σ* = smECE_σ*.
     scale : str or Scale, default "probability"
-        Where the smoothing happens.
+        Where the smoothing happens. On "logit" σ* is so many log-odds, which is too narrow for a picture
+        where the error is small: give a `bandwidth` of some tenths, or take "relative" for rare events.
     confidence : float
         Of the bands.
     resamples : int

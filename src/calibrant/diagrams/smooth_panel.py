@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.diagrams.drawable import laid_out, probability_axes, require_choice, series_of
+from calibrant.diagrams.drawable import (
+    diagonal_of,
+    laid_out,
+    probability_axes,
+    require_choice,
+    series_of,
+)
 from calibrant.drawing.checks import Color, as_name
 from calibrant.drawing.marks import Band, Bundle, Hill, Line, Mark, Panel, Points, Ticks, Trail
 from calibrant.errors import InputError
@@ -52,7 +58,7 @@ def smooth_panel(
         *([] if truth is None else [_truth(diagram.grid, truth)]),
     ]
     few = diagram.values
-    rows = f"n = {diagram.n:,}" + (f", {few.rows.size} distinct predictions" if few else "")
+    rows = f"n = {diagram.n:,}" + ("" if few is None else f", {few.count}")
     both = probability_axes(_extent(diagram), axes)
     return laid_out(marks, both, (diagram.label, rows), name=name, color=color)
 
@@ -100,9 +106,8 @@ def _outcomes(diagram: ReliabilityDiagram) -> list[Mark]:
 
 
 def _references(diagram: ReliabilityDiagram, reference: str) -> list[Mark]:
-    ends = np.union1d(diagram.grid, [0.0, 1.0])
     faint = reference != "diagonal"
-    diagonal = Line(key="diagonal", ink="faint" if faint else "neutral", x=ends, y=ends)
+    diagonal = diagonal_of(diagram.grid, "faint" if faint else "neutral")
     if not faint:
         return [diagonal]
     bounds = diagram.consistency

@@ -22,6 +22,8 @@ _FEW = 32
 _ROWS_EACH = 4
 # Values closer than this are one value written with float residue (1 - 0.8 and 0.2).
 _SAME = 1e-6
+# The curve is shown for a bandwidth around each row, so it ends between values so far from each other.
+_WIDTHS_APART = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +48,28 @@ class DistinctValues:
     high: Floats
     rows: NDArray[np.int64]
 
+    @property
+    def count(self) -> str:
+        """How many there are, in words."""
+        return f"{self.rows.size} distinct prediction{'s' if self.rows.size > 1 else ''}"
 
-def distinct_values(sketch: Sketch, confidence: float) -> DistinctValues | None:
-    """The values with their rates, or None when the predictor emits many."""
+
+def distinct_values(
+    sketch: Sketch, confidence: float, *, bandwidth: float = np.inf
+) -> DistinctValues | None:
+    """The values with their rates, or None when the predictor emits many.
+
+    Few values count also where each has few rows, if the bandwidth (in units of the scale) is too narrow
+    for the curve to join any two of them.
+    """
     p, counts = cell_predictions(sketch), sketch.counts.sum(axis=1)
     first = np.flatnonzero(np.diff(p, prepend=-1.0) > _SAME)
     rows = np.add.reduceat(counts, first)
-    if first.size > _FEW or (first.size > 1 and np.median(rows) < _ROWS_EACH):
+    if first.size > _FEW:
+        return None
+    apart = np.diff(sketch.cells[first]) / sketch.nodes * sketch.scale.length
+    joined = np.min(apart, initial=np.inf) < _WIDTHS_APART * bandwidth
+    if first.size > 1 and joined and np.median(rows) < _ROWS_EACH:
         return None
     weights = np.add.reduceat(sketch.weights, first)
     squared = np.add.reduceat(sketch.squared_weights, first).sum(axis=1)

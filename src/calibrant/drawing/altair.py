@@ -295,11 +295,11 @@ class _Canvas:
         source = self.source(rows, fixed=all(kind in self.fixed for kind in kinds))
         place = {"x": self.x(), "y": self.y()}
         seen = alt.condition(self.near, alt.value(1), alt.value(0))
-        rule = source.mark_rule(color=self.theme.faint).encode(x=self.x(), opacity=seen)
+        rule = source.mark_rule(clip=True, color=self.theme.faint).encode(x=self.x(), opacity=seen)
         dot = source.mark_point(
-            filled=True, size=70, color=self.theme.ink, stroke=self.theme.paper
+            clip=True, filled=True, size=70, color=self.theme.ink, stroke=self.theme.paper
         ).encode(**place, opacity=seen)
-        target = source.mark_point(size=300, opacity=0).encode(**place, tooltip=columns)
+        target = source.mark_point(clip=True, size=300, opacity=0).encode(**place, tooltip=columns)
         if self.panel.legend:  # a legend toggles a parameter of a layer that it describes
             target = target.encode(color=self.color(targets[0]))
         return [rule, dot, target]
@@ -317,7 +317,7 @@ def _layers(mark: Mark, canvas: _Canvas, source: Any) -> list[Any]:
 @_layers.register
 def _(mark: Line, canvas: _Canvas, source: Any) -> list[Any]:
     width = 1.0 if mark.ink in ("faint", "neutral") else 1.8
-    drawn = source.mark_line(strokeWidth=width, strokeDash=_DASHES[mark.dash])
+    drawn = source.mark_line(clip=True, strokeWidth=width, strokeDash=_DASHES[mark.dash])
     return [_encode(drawn, mark, canvas, 1.0)]
 
 
@@ -325,29 +325,29 @@ def _(mark: Line, canvas: _Canvas, source: Any) -> list[Any]:
 def _(mark: Trail, canvas: _Canvas, source: Any) -> list[Any]:
     alt = canvas.alt
     size = alt.Size("size:Q", scale=None, legend=None)  # a scale would be shared between layers
-    return [_encode(source.mark_trail(), mark, canvas, 1.0).encode(size=size)]
+    return [_encode(source.mark_trail(clip=True), mark, canvas, 1.0).encode(size=size)]
 
 
 @_layers.register
 def _(mark: Bundle, canvas: _Canvas, source: Any) -> list[Any]:
-    return [_encode(source.mark_line(strokeWidth=0.5), mark, canvas, 0.2)]
+    return [_encode(source.mark_line(clip=True, strokeWidth=0.5), mark, canvas, 0.2)]
 
 
 @_layers.register
 def _(mark: Band, canvas: _Canvas, source: Any) -> list[Any]:
     own = mark.ink in ("series", "accent")
     value = canvas.theme.band_opacity if own else canvas.theme.neutral_opacity
-    return [_encode(source.mark_area(), mark, canvas, value).encode(y2="y2:Q")]
+    return [_encode(source.mark_area(clip=True), mark, canvas, value).encode(y2="y2:Q")]
 
 
 @_layers.register
 def _(mark: Hill, canvas: _Canvas, source: Any) -> list[Any]:
-    return [_encode(source.mark_area(), mark, canvas, 0.18).encode(y2="y2:Q")]
+    return [_encode(source.mark_area(clip=True), mark, canvas, 0.18).encode(y2="y2:Q")]
 
 
 @_layers.register
 def _(mark: Ticks, canvas: _Canvas, source: Any) -> list[Any]:
-    drawn = source.mark_rule(strokeWidth=0.6)
+    drawn = source.mark_rule(clip=True, strokeWidth=0.6)
     return [_encode(drawn, mark, canvas, 0.4, connected=False).encode(y2="y2:Q")]
 
 
@@ -355,14 +355,14 @@ def _(mark: Ticks, canvas: _Canvas, source: Any) -> list[Any]:
 def _(mark: Points, canvas: _Canvas, source: Any) -> list[Any]:
     alt = canvas.alt
     size = alt.Size("size:Q", scale=None, legend=None)
-    dots = _encode(source.mark_point(filled=True), mark, canvas, 1.0, connected=False)
-    whiskers = _encode(source.mark_rule(), mark, canvas, 0.7, connected=False)
+    dots = _encode(source.mark_point(clip=True, filled=True), mark, canvas, 1.0, connected=False)
+    whiskers = _encode(source.mark_rule(clip=True), mark, canvas, 0.7, connected=False)
     return [whiskers.encode(y=canvas.y("low_end"), y2="high_end:Q"), dots.encode(size=size)]
 
 
 @_layers.register
 def _(mark: Steps, canvas: _Canvas, source: Any) -> list[Any]:
-    drawn = source.mark_rule(strokeWidth=1.5)
+    drawn = source.mark_rule(clip=True, strokeWidth=1.5)
     return [_encode(drawn, mark, canvas, 0.8, connected=False).encode(x2="x2:Q")]
 
 

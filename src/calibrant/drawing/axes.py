@@ -18,7 +18,10 @@ AxisScale: TypeAlias = Literal["linear", "logit"]
 _MOST_TICKS = 6
 _DECADES = tuple(10.0**-k for k in range(9, 0, -1))
 _LOGIT_TICKS = (*_DECADES, 0.5, *(1 - tick for tick in reversed(_DECADES)))
-_LOGIT_FINER = tuple(sorted((0.002, 0.005, 0.02, 0.05, 0.2, 0.3, 0.7, 0.8, 0.95, 0.98, 0.995)))
+# Between the decades where these are few: the first ones that leave room for their labels.
+_THIRDS = (0.003, 0.03, 0.3, 0.7, 0.97, 0.997)
+_LOGIT_FINER = (*_THIRDS, 0.002, 0.005, 0.02, 0.05, 0.2, 0.8, 0.95, 0.98, 0.995)
+_ROOM_FOR_A_LABEL = 0.15
 
 
 @dataclass(frozen=True)
@@ -76,9 +79,18 @@ class Axis:
         slack = 1 + 1e-9
         ticks = [t for t in _LOGIT_TICKS if self.low <= t * slack and t <= self.high * slack]
         if len(ticks) < 4:
-            ticks = sorted({*ticks, *(t for t in _LOGIT_FINER if self.low <= t <= self.high)})
+            ticks = self._filled(ticks)
         every = -(-len(ticks) // _MOST_TICKS)
         return tuple((t, _odds_text(t)) for t in ticks[(len(ticks) - 1) % every :: every])
+
+    def _filled(self, ticks: list[float]) -> list[float]:
+        """The ticks, with finer ones wherever there is room."""
+        kept = list(ticks)
+        for tick in (t for t in _LOGIT_FINER if self.low <= t <= self.high):
+            gaps = np.abs(self.fraction(np.array(kept)) - self.fraction(np.array(tick)))
+            if np.min(gaps, initial=1.0) >= _ROOM_FOR_A_LABEL:
+                kept.append(tick)
+        return sorted(kept)
 
 
 def _linear_ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:

@@ -17,6 +17,9 @@ _TICK = 0.030
 _HILL_BASE = 0.045
 _HILL_HEIGHT = 0.17
 
+# The fields of marks that lie along an axis.
+_ALONG = {"x": "x", "left": "x", "right": "x", "y": "y", "ys": "y", "low": "y", "high": "y"}
+
 # One for each series in turn, so that series differ by shape as well as by colour.
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
@@ -35,19 +38,15 @@ def hill_span(hill: Hill) -> tuple[float, NDArray[np.float64]]:
 
 
 def fitted(panel: Panel) -> Panel:
-    """The panel with what a logit axis cannot show moved to its edge, or left out along x."""
-    if panel.x.scale == panel.y.scale == "linear":
-        return panel
-    low, high = panel.y.low / 4, 1 - (1 - panel.y.high) / 4
+    """The panel with what a logit axis cannot show moved just beyond its edge."""
     marks = []
     for mark in panel.marks:
         changes: dict[str, Any] = {}
         for item in fields(mark):
-            value = getattr(mark, item.name)
-            if item.name in ("x", "left", "right") and panel.x.scale == "logit":
-                changes[item.name] = np.where((value > 0) & (value < 1), value, np.nan)
-            elif item.name in ("y", "ys", "low", "high") and panel.y.scale == "logit":
-                changes[item.name] = np.clip(value, low, high)
+            axis = {"x": panel.x, "y": panel.y}.get(_ALONG.get(item.name, ""))
+            if axis is not None and axis.scale == "logit":
+                low, high = axis.low / 4, 1 - (1 - axis.high) / 4
+                changes[item.name] = np.clip(getattr(mark, item.name), low, high)
         marks.append(replace(mark, **changes))
     return replace(panel, marks=tuple(marks))
 

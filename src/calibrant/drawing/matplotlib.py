@@ -152,7 +152,7 @@ def _write_legend(pen: Pen) -> Any:
         borderaxespad=0.2,
         borderpad=0.2,
         labelspacing=0.35,
-        handlelength=1.6,
+        handlelength=2.2,
         facecolor=pen.theme.paper,
         edgecolor="none",
         framealpha=0.7,

@@ -25,7 +25,7 @@ from calibrant.drawing.themes import LIGHT, Theme, as_theme, color_of, series_co
 
 __all__ = ["render"]
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 10.0, 10.0, 40.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 10.0, 10.0, 40.0
 _DASHES = {
     "solid": "",
     "dashed": ' stroke-dasharray="5 3"',
@@ -75,16 +75,24 @@ def render(
     chosen = LIGHT if theme is None else as_theme(theme)
     text = "currentColor" if theme is None else chosen.ink
     sheet = _Sheet(panel, chosen, width, height)
-    body = [*_frame(sheet)]
-    for mark in panel.marks:
-        body.append(f'<g class="{escape(mark.key)}">{"".join(_draw(mark, sheet))}</g>')
-    body.extend(_words(sheet))
+    marks = [
+        f'<g class="{escape(mark.key)}">{"".join(_draw(mark, sheet))}</g>' for mark in panel.marks
+    ]
+    body = [*_frame(sheet), *_inside(sheet, marks), *_words(sheet)]
     title = escape(" · ".join([panel.title or "diagram", *panel.notes]))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" font-family="sans-serif" font-size="11" '
         f'fill="{text}"><title>{title}</title>{"".join(body)}</svg>'
     )
+
+
+def _inside(sheet: _Sheet, marks: list[str]) -> list[str]:
+    """The marks, cut off where the panel ends (and a little beyond, for the width of lines)."""
+    box = f"{_LEFT - 4:g} {_TOP - 4:g} {sheet.width + 8:g} {sheet.height + 8:g}"
+    x, y, width, height = box.split()
+    start = f'<svg x="{x}" y="{y}" width="{width}" height="{height}" viewBox="{box}">'
+    return [start, *marks, "</svg>"]
 
 
 def _frame(sheet: _Sheet) -> list[str]:
