@@ -30,6 +30,7 @@ Integers = NDArray[np.int64]
 
 _MESH_PER_BANDWIDTH = 5
 _MARGIN = 8.0
+_NARROWEST = 0.25
 _VALUES_AT_ONCE = 1 << 19
 _DRAWS_AT_ONCE = 100
 _MOST_STEPS = 12
@@ -158,12 +159,16 @@ class ResidualGrid:
     def smoothed(self, on_nodes: Floats, bandwidth: float) -> Floats:
         """What lies on the nodes, smoothed, as a density on the same nodes."""
         coefficients = cosine_coefficients(on_nodes)
-        return smoothed_series(coefficients, bandwidth / self.length, self.cells)
+        return smoothed_series(coefficients, self._resolved(bandwidth), self.cells)
 
     def errors(self, residuals: Floats, bandwidth: float) -> Floats:
         """smECE at one bandwidth of residuals [..., cells + 1]."""
         coefficients = cosine_coefficients(residuals)
-        return _errors(coefficients, np.full(residuals.shape[:-1], bandwidth / self.length))
+        return _errors(coefficients, np.full(residuals.shape[:-1], self._resolved(bandwidth)))
+
+    def _resolved(self, bandwidth: float) -> float:
+        """The bandwidth in units of this grid: a quarter of a cell is as narrow as a point."""
+        return max(bandwidth / self.length, _NARROWEST / self.cells)
 
     def fixed_points(self, residuals: Floats, *, start: float) -> Floats:
         """σ* = smECE_σ* of each of the residuals [b, cells + 1].
@@ -172,7 +177,7 @@ class ResidualGrid:
         the fixed point, since smECE_σ falls with σ. Less than a quarter of a cell is not resolved.
         """
         coefficients = cosine_coefficients(residuals)
-        low = np.maximum(np.abs(coefficients[..., 0]), 0.25 * self.length / self.cells)
+        low = np.maximum(np.abs(coefficients[..., 0]), _NARROWEST * self.length / self.cells)
         high = np.full(low.shape, np.inf)
         sigma = np.maximum(start, low)
         steepness = np.full(low.shape, 0.25)
