@@ -5,13 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from calibrant.inference.interval import row_spread
+from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.resampling import (
     bootstrap_weights,
     cell_predictions,
     coarse_sketch,
     consistency_events,
+    cross_weights,
     smoothed_weights,
 )
+from calibrant.inference.residuals import ResidualGrid
+from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.sketch.table import Sketch
 from calibrant.smoothing.curves import smooth_curves
 
@@ -82,3 +87,69 @@ def test_blocks_do_not_change_the_draws(monkeypatch: pytest.MonkeyPatch) -> None
     blocks = list(bootstrap_weights(sketch, 50, seed=7))
     assert len(blocks) > 1
     assert np.array_equal(np.concatenate(blocks), whole)
+
+
+def _soft(n: int, seed: int = 0, noise: float = 4.0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    p = rng.beta(1.2, 0.8, n)
+    true = 0.15 + 0.6 * p
+    return rng.beta(noise * true, noise * (1 - true)), p
+
+
+def test_soft_outcomes_are_resampled_as_rows() -> None:
+    y, p = _soft(300)
+    bandwidth, points = 0.1, 64
+    coarse = coarse_sketch(Sketch.from_arrays(y, p, labels="soft"), bandwidth)
+    curves = smoothed_weights(
+        coarse, np.concatenate(list(bootstrap_weights(coarse, 2000, seed=0))), bandwidth, points
+    )
+    sketched = curves[:, 1] / curves.sum(axis=1)
+    rng = np.random.default_rng(1)
+    kernel = smoothed_weights(
+        coarse := coarse_sketch(Sketch.from_arrays(np.ones(300), p), bandwidth),
+        np.eye(coarse.cells.size)[:, :, None],
+        bandwidth,
+        points,
+    )[:, 0]
+    cell = np.searchsorted(coarse.cells, np.floor(p * coarse.nodes))
+    picks = rng.multinomial(300, np.full(300, 1 / 300), size=2000)
+    by_rows = (picks * y) @ kernel[cell] / (picks @ kernel[cell])
+    ratio = sketched.std(axis=0) / by_rows.std(axis=0)
+    assert 0.85 < ratio.min() <= ratio.max() < 1.15
+    assert np.abs(sketched.mean(axis=0) - by_rows.mean(axis=0)).max() < 0.02
+
+
+@pytest.mark.parametrize("noise", [2.0, 20.0, 1e6])
+def test_calibrated_soft_outcomes_stray_as_far_as_soft_ones_do(noise: float) -> None:
+    rng = np.random.default_rng(2)
+    p = rng.uniform(0.05, 0.95, 4000)
+    y = rng.beta(noise * p, noise * (1 - p))
+    coarse = coarse_sketch(Sketch.from_arrays(y, p, labels="soft"), 0.1)
+    events = np.concatenate(list(consistency_events(coarse, 1000, seed=0)))[..., 0]
+    found = events.var(axis=0).sum()
+    assert found == pytest.approx((p * (1 - p)).sum() / (noise + 1), rel=0.15, abs=0.3)
+    hard = noise_floor(Sketch.from_arrays(rng.random(4000) < p, p)).value
+    soft = noise_floor(Sketch.from_arrays(y, p, labels="soft")).value
+    assert soft == pytest.approx(hard / (noise + 1) ** (1 / 3), rel=0.1, abs=2e-4)
+
+
+def test_the_spread_of_soft_rows_is_that_of_their_influence() -> None:
+    y, p = _soft(2000)
+    sketch = Sketch.from_arrays(y, p, labels="soft")
+    value = smooth_ece(sketch)
+    grid = ResidualGrid.of(sketch, value)
+    witness = grid.witness(grid.observed, value)
+    influence = (p - y) * np.interp(p, grid.positions, witness)
+    exact = influence.std() / np.sqrt(p.size)
+    assert row_spread(grid, value).standard_error == pytest.approx(exact, rel=0.01)
+
+
+def test_weights_are_not_taken_for_soft_outcomes() -> None:
+    y, p = _rows(400)
+    rng = np.random.default_rng(0)
+    for weight in (np.ones(400), rng.uniform(0.5, 1.5, 400), rng.integers(1, 4, 400)):
+        assert not cross_weights(Sketch.from_arrays(y, p, sample_weight=weight)).any()
+    one = Sketch.from_arrays([0, 1, 0, 1], [0.3] * 4, sample_weight=[0.5, 1.5, 1.0, 1.0])
+    assert not cross_weights(one).any()
+    soft = Sketch.from_arrays([0.25, 0.5], [0.3, 0.3], labels="soft")
+    assert cross_weights(soft) == pytest.approx(0.25 * 0.75 + 0.25)

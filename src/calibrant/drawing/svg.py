@@ -88,11 +88,17 @@ def render(
 
 
 def _inside(sheet: _Sheet, marks: list[str]) -> list[str]:
-    """The marks, cut off where the panel ends (and a little beyond, for the width of lines)."""
-    box = f"{_LEFT - 4:g} {_TOP - 4:g} {sheet.width + 8:g} {sheet.height + 8:g}"
-    x, y, width, height = box.split()
-    start = f'<svg x="{x}" y="{y}" width="{width}" height="{height}" viewBox="{box}">'
-    return [start, *marks, "</svg>"]
+    """The marks; those that run off a logit axis are cut off a little beyond it.
+
+    Pictures of one size share a name for the rectangle, so any number of them can be on one page.
+    """
+    if sheet.panel.x.scale == sheet.panel.y.scale == "linear":
+        return marks
+    name = f"panel-{sheet.width:g}-{sheet.height:g}"
+    box = f'x="{_LEFT - 4:g}" y="{_TOP - 4:g}" width="{sheet.width + 8:g}"'
+    rectangle = f'<rect {box} height="{sheet.height + 8:g}"/>'
+    start = f'<clipPath id="{name}">{rectangle}</clipPath><g clip-path="url(#{name})">'
+    return [start, *marks, "</g>"]
 
 
 def _frame(sheet: _Sheet) -> list[str]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inference.hypothesis import calibration_p_value
 from calibrant.inference.noise_floor import noise_floor
+from calibrant.inference.resampling import cross_weights
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.sketch.table import Sketch
 
@@ -127,7 +128,7 @@ def row_spread(grid: ResidualGrid, value: float) -> Spread:
     """The spread of smECE over independent rows, by its influence function.
 
     IF = (f - y) g(f) - smECE_σ with g = K_σ ∗ sign(r̂_σ); with weights, the variance is
-    Σ w² IF² / (Σw)².
+    Σ w² IF² / (Σw)². A soft row's influence is that of both labels, in its shares.
     """
     sketch, weights = grid.sketch, grid.sketch.weights
     residual = np.stack([grid.predictions, grid.predictions - 1.0], axis=1)
@@ -136,8 +137,9 @@ def row_spread(grid: ResidualGrid, value: float) -> Spread:
     influence -= (weights * influence).sum() / total
     squared = sketch.squared_weights
     variance = float((squared * influence**2).sum() / total**2)
+    variance += 2.0 * float(cross_weights(sketch) @ influence.prod(axis=1)) / total**2
     units = min(float(total**2 / squared.sum()), float(sketch.n))
-    return Spread(float(np.sqrt(variance)), grid.steepness(value), units)
+    return Spread(float(np.sqrt(max(variance, 0.0))), grid.steepness(value), units)
 
 
 def require_confidence(confidence: float) -> None:

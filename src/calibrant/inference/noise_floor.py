@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inference.resampling import cell_predictions, effective_rows
+from calibrant.inference.resampling import cell_predictions, effective_rows, outcome_variances
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.sketch.table import Sketch
 from calibrant.smoothing.curves import smoothed_series
@@ -73,10 +73,7 @@ def noise_floor(sketch: Sketch, *, seed: int = 0) -> NoiseFloor:
     NoiseFloor(value=0.01..., method='simulated')
     """
     f, rows = cell_predictions(sketch), effective_rows(sketch)
-    weight = sketch.weights.sum(axis=1)
-    share = weight / weight.sum()
-    variance = np.divide(share**2 * f * (1 - f), rows, out=np.zeros_like(f), where=rows > 0)
-    variance = np.maximum(variance, 0.0)
+    variance = outcome_variances(sketch) / sketch.total_weight**2
     expected = float(rows @ np.minimum(f, 1.0 - f))
     if not variance.any() or expected < _NO_EVENT:  # predictions of 0 and 1 that are never wrong
         return NoiseFloor(0.0, "closed form")

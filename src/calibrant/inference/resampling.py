@@ -23,7 +23,9 @@ __all__ = [
     "cell_predictions",
     "coarse_sketch",
     "consistency_events",
+    "cross_weights",
     "effective_rows",
+    "outcome_variances",
     "smoothed_weights",
 ]
 
@@ -50,7 +52,7 @@ def bootstrap_weights(sketch: Sketch, resamples: int, *, seed: int) -> Iterator[
 
     Every row is taken a Poisson(1) number of times, so a (cell, label) with n rows gets Poisson(n) of
     them. With weights, the draw is scaled so that mean and variance are those of the resampled sum:
-    Σw and Σw².
+    Σw and Σw². A soft outcome lies under both labels, which then go together.
 
     Examples
     --------
@@ -61,6 +63,16 @@ def bootstrap_weights(sketch: Sketch, resamples: int, *, seed: int) -> Iterator[
     """
     rng = generator(seed, 1)
     weights, squared = sketch.weights, sketch.squared_weights
+    if cross_weights(sketch).any():
+        rows = weights.sum(axis=1)
+        rate = weights[:, 1] / rows
+        spread = np.sqrt(np.maximum(squared[:, 1] - rate * weights[:, 1], 0.0))
+        for size in _block_sizes(resamples, weights.size):
+            drawn = rng.poisson(rows, size=(size, rows.size)).astype(np.float64)
+            events = rate * drawn + spread * rng.standard_normal(drawn.shape)
+            events = np.clip(events, 0.0, drawn)
+            yield np.stack([drawn - events, events], axis=-1)
+        return
     unit = np.divide(squared, weights, out=np.ones_like(weights), where=weights > 0)
     expected = weights / unit
     for size in _block_sizes(resamples, weights.size):
@@ -73,7 +85,8 @@ def consistency_events(
     """Weight of events per cell if the predictions were calibrated, in blocks [some, m, 1].
 
     Predictions stay; every outcome is drawn again as y ~ Bernoulli(f) with f the mean prediction of
-    its cell. No block has more than `at_once` resamples: for those who may stop early.
+    its cell, or, where outcomes are soft, with their own spread around it. No block has more than
+    `at_once` resamples: for those who may stop early.
 
     Examples
     --------
@@ -86,6 +99,12 @@ def consistency_events(
     trials = np.maximum(np.rint(effective_rows(sketch)), 1.0)
     unit = weights / trials
     predictions = np.clip(cell_predictions(sketch), 0.0, 1.0)
+    if cross_weights(sketch).any():
+        spread = np.sqrt(outcome_variances(sketch))
+        for size in _block_sizes(resamples, weights.size, at_once):
+            draws = weights * predictions + spread * rng.standard_normal((size, weights.size))
+            yield np.clip(draws, 0.0, weights)[..., None]
+        return
     for size in _block_sizes(resamples, weights.size, at_once):
         yield np.asarray(_binomial(rng, trials, predictions, size) * unit)[..., None]
 
@@ -143,6 +162,34 @@ def effective_rows(sketch: Sketch) -> Floats:
     squared = sketch.squared_weights.sum(axis=1)
     rows = np.divide(weights**2, squared, out=np.zeros_like(weights), where=squared > 0)
     return np.asarray(np.minimum(rows, sketch.counts.sum(axis=1)))
+
+
+def cross_weights(sketch: Sketch) -> Floats:
+    """Σ y(1 - y) over the soft outcomes of each cell: how far its two labels go together.
+
+    0 for outcomes of 0 and 1. Where soft rows have weights of their own the sums of a sketch do not tell,
+    and 0 is on the safe side: bands and intervals are then wider than they need be.
+    """
+    if not sketch.weighted:
+        return np.zeros(sketch.cells.size)
+    negative, positive = (sketch.weights - sketch.squared_weights).T
+    counted = np.allclose(sketch.weights.sum(axis=1), sketch.counts.sum(axis=1), rtol=1e-9)
+    both = np.allclose(negative, positive, rtol=1e-6, atol=1e-9)
+    return np.maximum(positive, 0.0) if counted and both else np.zeros(sketch.cells.size)
+
+
+def outcome_variances(sketch: Sketch) -> Floats:
+    """Variance of the weight of events in each cell, were the predictions calibrated.
+
+    Outcomes of 0 and 1 are Bernoulli; soft ones stray less, as far as they do in the data.
+    """
+    f, weight = cell_predictions(sketch), sketch.weights.sum(axis=1)
+    rows = effective_rows(sketch)
+    chance = np.divide(weight**2 * f * (1 - f), rows, out=np.zeros_like(f), where=rows > 0)
+    if cross_weights(sketch).any():
+        events, squared = sketch.weights[:, 1], sketch.squared_weights[:, 1]
+        chance = np.minimum(chance, squared - 2.0 * f * events + weight * f**2)
+    return np.asarray(np.maximum(chance, 0.0))
 
 
 def cell_predictions(sketch: Sketch) -> Floats:
