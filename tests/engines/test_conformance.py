@@ -107,6 +107,23 @@ def test_other_scales(engine, weighted):
     assert cal.smooth_ece(found.total()) == pytest.approx(whole.value, abs=whole.certificate.total)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_soft_labels(engine, weighted):
+    columns = dirty_columns(800)
+    rng = np.random.default_rng(2)
+    for row in np.flatnonzero(rng.random(800) < 0.6):
+        columns["y"][row] = [0.5, 0.25, float(rng.random())][rng.integers(3)]
+    options = {"sample_weight": "w"} if weighted else {}
+    options |= {"y_true": "y", "y_prob": "p", "labels": "soft", "on_invalid": "drop"}
+    expected = numpy_sketch(columns, weighted=weighted, labels="soft")
+    assert_same(cal.scan(engine(columns), **options), expected, exact=False)
+    found = cal.scan(engine(columns), by="h", **options)
+    for key in range(3):
+        rows = [row for row, other in enumerate(columns["h"]) if other == key]
+        expected = numpy_sketch(columns, rows, weighted=weighted, labels="soft")
+        assert_same(found[key], expected, exact=False)
+
+
 @pytest.mark.parametrize("kind", [int, bool])
 def test_labels_may_be_integers_and_booleans(engine, kind):
     rng = np.random.default_rng(1)

@@ -121,6 +121,7 @@ def _fingerprint(request: Request, files: Sequence[DataFile]) -> str:
         request.nodes,
         request.scale.name,
         request.form,
+        request.soft,
         [file.identity for file in files],
         [formats.JOB_ROWS, text.BLOCK_BYTES],  # how the work is cut
     ]

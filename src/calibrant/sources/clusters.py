@@ -68,7 +68,7 @@ def _dask(source: Any, request: Request) -> GroupedSums:
 
 
 def _partition(frame: Any, request: Request) -> GroupedSums:
-    if request.on_probability_scale:
+    if request.portable:
         return merged([sums_of_frame(frame, request)], request)
     return merged(_arrow_sums(frame, request), request)
 
@@ -119,7 +119,7 @@ def _ray_block(block: Any, request: Request) -> Any:
     return _as_table(merged(parts, request), request)
 
 
-# -- Spark, for scales that its SQL has no words for ---------------------------------------------------
+# -- Spark, for what its SQL has no words for ------------------------------------------------------------
 
 
 def _spark(source: Any, request: Request) -> Iterator[GroupedSums]:
@@ -150,7 +150,7 @@ def _spark(source: Any, request: Request) -> Iterator[GroupedSums]:
 
 
 def _sum_names(request: Request) -> tuple[str, ...]:
-    return _SUMS if request.weighted else _SUMS[:2]
+    return _SUMS if request.fractional else _SUMS[:2]
 
 
 def _as_table(part: GroupedSums, request: Request) -> Any:

@@ -37,6 +37,8 @@ class Request:
         column comes last.
     form : {"probability", "logit", "percent"}
         How the predictions of files are written.
+    soft : bool
+        Whether labels are shares in [0, 1].
     """
 
     columns: Mapping[str, Any]
@@ -45,6 +47,7 @@ class Request:
     scale: Scale
     on_invalid: OnInvalid
     form: Form = "probability"
+    soft: bool = False
 
     def probabilities(self, p: NDArray[Any]) -> NDArray[Any]:
         """The predictions as probabilities, whatever form they are written in."""
@@ -97,9 +100,19 @@ class Request:
         return self.cell_slots + len(REASONS)
 
     @property
+    def fractional(self) -> bool:
+        """Whether rows can count for other than one whole outcome."""
+        return self.weighted or self.soft
+
+    @property
     def on_probability_scale(self) -> bool:
-        """Whether cells are plain multiples of the prediction, as any engine can compute them."""
+        """Whether cells are plain multiples of the prediction."""
         return self.scale == PROBABILITY
+
+    @property
+    def portable(self) -> bool:
+        """Whether the sums are a group-by that any engine can compute."""
+        return self.on_probability_scale and not self.soft
 
     def selected(self) -> Request:
         """The request for what `selection` made: every column has the name that it got."""
@@ -131,8 +144,11 @@ def make_request(
     scale: str | Scale,
     on_invalid: OnInvalid,
     form: Form = "probability",
+    labels: Literal["binary", "soft"] = "binary",
 ) -> Request:
     """The request for these arguments of `scan`, checked."""
+    if labels not in ("binary", "soft"):
+        raise InputError(f'`labels` must be "binary" or "soft"; got {labels!r}.')
     if on_invalid not in ("raise", "drop"):
         raise InputError(f'`on_invalid` must be "raise" or "drop"; got {on_invalid!r}.')
     columns = {PROB: y_prob, LABEL: y_true}
@@ -142,7 +158,8 @@ def make_request(
         if column is None:
             raise InputError(f"`{name}` must name a column; got None.")
     groups = _as_groups(by, "by") | _as_groups(cluster, "cluster")
-    return Request(columns, groups, require_nodes(nodes), as_scale(scale), on_invalid, form)
+    soft = labels == "soft"
+    return Request(columns, groups, require_nodes(nodes), as_scale(scale), on_invalid, form, soft)
 
 
 def _as_groups(by: Any, name: str) -> dict[str, Any]:

@@ -35,6 +35,7 @@ def scan(
     scale: str | Scale = PROBABILITY,
     from_logits: bool = False,
     percent: bool = False,
+    labels: Literal["binary", "soft"] = "binary",
     on_invalid: Literal["raise", "drop"] = "raise",
     checkpoint: str | os.PathLike[str] | None = None,
     threads: int | None = None,
@@ -66,6 +67,9 @@ def scan(
     from_logits, percent : bool
         For files: predictions are log-odds, or run from 0 to 100 (in text also as "85%"). Frames have
         expressions for this.
+    labels : {"binary", "soft"}
+        Soft outcomes are probabilities or shares in [0, 1]. Outcomes that are named, such as "yes" and
+        "no", are an expression: `y_true=polars.col("paid") == "yes"`.
     on_invalid : {"raise", "drop"}
         What happens when rows break a rule. Dropped rows are counted by reason in the sketch; text where
         a number belongs is one that is out of range.
@@ -84,8 +88,8 @@ def scan(
 
     Notes
     -----
-    Without weights and on the probability scale, every engine gives the same bits as NumPy. A group
-    whose rows were all dropped keeps its count of them and has no rows.
+    Without weights or soft labels and on the probability scale, every engine gives the same bits as
+    NumPy. A group whose rows were all dropped keeps its count of them and has no rows.
 
     Examples
     --------
@@ -106,6 +110,7 @@ def scan(
         scale=scale,
         on_invalid=on_invalid,
         form=as_form(from_logits=from_logits, percent=percent),
+        labels=labels,
     )
     if _is_path(source):
         from calibrant.sources.files import sums_of_files
@@ -162,13 +167,13 @@ def _added(total: DenseSums | GroupTotal, part: DenseSums | GroupedSums) -> Dens
 
 def _parts(source: Any, request: Request) -> Iterable[DenseSums | GroupedSums]:
     engine = engine_of(source)
-    if engine in ("dask", "ray") or (engine == "pyspark" and not request.on_probability_scale):
+    if engine in ("dask", "ray") or (engine == "pyspark" and not request.portable):
         from calibrant.sources import clusters
 
         yield from clusters.sums_of(engine, source, request)
     elif isinstance(source, Mapping):
         yield sums_of_dict(source, request)
-    elif is_frame(source) and request.on_probability_scale:
+    elif is_frame(source) and request.portable:
         yield sums_of_frame(source, request)
     elif is_frame(source):
         yield from _arrow_parts(arrow_stream(select(source, request)), request.selected())

@@ -46,7 +46,7 @@ class DenseSums:
         self.request = request
         self.counts = np.zeros(request.slots, dtype=np.int64)
         self.offsets = np.zeros(request.slots, dtype=np.int64)
-        self.floats = tuple(np.zeros(request.slots) for _ in range(3 * request.weighted))
+        self.floats = tuple(np.zeros(request.slots) for _ in range(3 * request.fractional))
 
     def __iadd__(self, other: DenseSums) -> DenseSums:
         for mine, theirs in zip(self.columns, other.columns, strict=True):
@@ -63,12 +63,12 @@ class DenseSums:
 
         `p` is float32 or float64; missing values are NaN.
         """
-        if w is None and self.request.on_probability_scale:
+        if w is None and self.request.portable:
             first_refused = self._fill_counts(p, y)
             if first_refused < 0:
                 return
             p, y = p[first_refused:], y[first_refused:]
-        pairs = Pairs(p, y, w)
+        pairs = Pairs(p, y, w, soft=self.request.soft)
         codes = pairs.reason_codes(slice(None))
         kept = pairs.select(codes < 0) if np.any(codes >= 0) else pairs
         refused = np.bincount(codes[codes >= 0], minlength=self.request.slots - self._cells)
@@ -78,7 +78,10 @@ class DenseSums:
 
     def grouped(self, key: Key) -> GroupedSums:
         """The non-empty slots, as those of one group."""
-        places = np.flatnonzero(self.counts)
+        used = self.counts > 0
+        if self.request.soft:
+            used |= self.floats[0] > 0  # a soft row weighs under both labels
+        places = np.flatnonzero(used)
         return GroupedSums([key], places, tuple(column[places] for column in self.columns))
 
     @property
@@ -89,10 +92,11 @@ class DenseSums:
         p, y = kept.raw_prob, kept.raw_label
         if not self.request.on_probability_scale:
             p = self.request.scale.locate(p.astype(np.float64, copy=False))
-        if kept.raw_weight is None:
+        if not kept.fractional:
             self._fill_counts(np.ascontiguousarray(p), np.ascontiguousarray(y))
             return
-        p, y, w = (np.ascontiguousarray(x, dtype=np.float64) for x in (p, y, kept.raw_weight))
+        weight = np.ones(kept.n) if kept.raw_weight is None else kept.raw_weight
+        p, y, w = (np.ascontiguousarray(x, dtype=np.float64) for x in (p, y, weight))
         fill_weights(p, y, w, self.request.log2_nodes, *map(self._table, self.columns))
 
     def _fill_counts(self, p: NDArray[Any], y: NDArray[Any]) -> int:
@@ -114,6 +118,8 @@ def sums_by_group(
 ) -> GroupedSums:
     """Sums of rows of which `group` says the index into `keys`."""
     slot, offset = _slots(request, p, y, w)
+    if request.soft:
+        return _soft_sums(request, keys, group, slot, offset, y, w)
     place = group * request.slots + slot
     bits = request.offset_bits
     if w is None and (len(keys) * request.slots).bit_length() + bits < 64:
@@ -133,17 +139,49 @@ def sums_by_group(
     return GroupedSums(keys, places, tuple(columns))
 
 
+def _soft_sums(
+    request: Request,
+    keys: Sequence[Key],
+    group: Integers,
+    slot: Integers,
+    offset: Integers,
+    y: NDArray[Any],
+    w: NDArray[Any] | None,
+) -> GroupedSums:
+    """Each row weighs under both labels; it is counted once, under the likelier."""
+    is_row = slot < request.cell_slots
+    share = np.where(is_row, y, 0.0).astype(np.float64)
+    weight = np.where(is_row, 1.0 if w is None else w, 0.0)
+    under = (weight * (1.0 - share), weight * share)  # the label 0, the label 1
+    first = slot - np.where(is_row, slot & 1, 0)
+    places, index = np.unique(
+        np.concatenate([group * request.slots + first + side * is_row for side in (0, 1)]),
+        return_inverse=True,
+    )
+    counted = np.concatenate([slot == first, slot != first])
+    offsets = np.concatenate([offset, offset])
+    shares = np.concatenate(under)
+    columns: list[NDArray[Any]] = [
+        _summed(index, counted.astype(np.int64), places.size),
+        _summed(index, np.where(counted, offsets, 0), places.size),
+    ]
+    for values in (shares, shares * shares, shares * offsets):
+        columns.append(np.bincount(index, weights=values, minlength=places.size))
+    used = (columns[0] > 0) | (columns[2] > 0)
+    return GroupedSums(keys, places[used], tuple(column[used] for column in columns))
+
+
 def _slots(
     request: Request, p: NDArray[Any], y: NDArray[Any], w: NDArray[Any] | None
 ) -> tuple[Integers, Integers]:
     """Each row's slot and offset; refused rows stand in the slot of their reason."""
-    codes = Pairs(p, y, w).reason_codes(slice(None))
+    codes = Pairs(p, y, w, soft=request.soft).reason_codes(slice(None))
     refused = codes >= 0
     position = np.where(refused, 0.0, p).astype(np.float64, copy=False)
     if not request.on_probability_scale:
         position = request.scale.locate(position)
     fixed = (position * float(1 << request.offset_bits + request.log2_nodes)).astype(np.int64)
-    slot = 2 * (fixed >> request.offset_bits) + (np.where(refused, 0, y) == 1)
+    slot = 2 * (fixed >> request.offset_bits) + (np.where(refused, 0, y) >= 0.5)
     slot = np.where(refused, request.cell_slots + codes.astype(np.int64), slot)
     offset = np.where(refused, 0, fixed & ((1 << request.offset_bits) - 1))
     return slot, offset
