@@ -51,7 +51,7 @@ def render(summary: Summary) -> str:
     template = environment.from_string(_text("page.html"))
     html: str = template.render(
         page=view_of(summary),
-        legend=_legend(diagrams, shown, told_apart),
+        legend=_legend(worst, shown, told_apart),
         picture=markup(svg(overview(shown, told_apart), _title(", ".join(shown)))),
         pictures=[_pictures(group, len(diagrams) > 1, markup) for group in summary.groups],
         policy=_policy(scripts),
@@ -70,7 +70,7 @@ def worst_first(groups: Sequence[GroupSummary]) -> list[str]:
 def _legend(
     diagrams: Collection[str], shown: Collection[str], looks: Mapping[str, Look]
 ) -> list[dict[str, Any]]:
-    """Names with the colour of their curve; none for a single one."""
+    """Names with the look of their curve, the largest error first; none for a single one."""
     if len(diagrams) == 1:
         return []
     return [

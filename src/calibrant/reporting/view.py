@@ -144,7 +144,7 @@ def _figures(group: GroupSummary) -> list[dict[str, str]]:
 
 
 def _table(summary: Summary) -> dict[str, Any]:
-    names = ("Rows", "SmoothECE", "Interval", "Noise floor", "p-value", "p, corrected", "Obs./exp.")
+    names = ("Rows", "SmoothECE", "Interval", "Floor", "p", "p, corrected", "Obs./exp.")
     first = ", ".join(summary.by) or "Name"
     return {
         "title": "All of them, side by side",
@@ -158,7 +158,8 @@ def _table(summary: Summary) -> dict[str, Any]:
         "notes": [
             "The interval, sorted by its upper end, is for the error of the population. The verdict "
             "judges each by itself: among many calibrated ones about one in twenty has a p-value "
-            "below 0.05 by chance. The corrected p-value (Holm) takes their number into account."
+            "below 0.05 by chance. The corrected p-value (Holm) takes their number into account. Floor, p "
+            "and the others are explained below."
         ],
     }
 
@@ -200,7 +201,9 @@ def _particulars(group: GroupSummary) -> dict[str, Any]:
             {
                 "name": MEASURE_NAMES.get(line.name, line.name),
                 "value": number(line.value),
-                "misses": line.misses,
+                "misses": "not computed: it needs the single rows"
+                if np.isnan(line.value)
+                else line.misses,
             }
             for line in group.measures
         ],
