@@ -370,6 +370,8 @@ def test_a_disk_that_is_full_from_the_start(tmp_path):
 def test_a_place_where_no_checkpoint_can_be_is_refused_before_anything_is_read(tmp_path):
     (tmp_path / "broken.parquet").write_bytes(b"not Parquet")
     (tmp_path / "file").write_text("")
+    with pytest.raises(cal.InputError, match="must be the path of a file; got 5"):
+        scan(tmp_path / "broken.parquet", checkpoint=5)
     for place in (tmp_path, tmp_path / "none" / "note", tmp_path / "file" / "note"):
         with pytest.raises(
             cal.InputError, match="`checkpoint` must name a file that can be written"

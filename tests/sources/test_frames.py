@@ -114,3 +114,11 @@ def test_groups_of_a_dict_of_arrays_stay_what_they_are():
         found = list(scan(rows | {"g": values}, by="g"))
         assert found == expected
         assert [type(key) for key in found] == [type(key) for key in expected]
+
+
+def test_what_is_no_frame_is_refused_by_its_own_name():
+    pl = pytest.importorskip("polars")
+    with pytest.raises(cal.InputError, match="must be a frame, with columns; Series is none"):
+        scan(pl.Series([1]))
+    with pytest.raises(cal.InputError, match="`p` must hold numbers"):
+        scan(pd.DataFrame({"p": [0.5 + 1j], "y": [1]}))

@@ -209,3 +209,19 @@ def test_text_is_out_of_range_where_rows_may_be_dropped(tmp_path, small_blocks, 
     valid = 1 if not form else 2
     assert (found.n, sum(found.dropped.values())) == (valid, 6 - valid)
     assert found.dropped["invalid weight"] == found.dropped["missing label"] == 1
+
+
+@pytest.mark.parametrize(
+    "lines", ['{"p": 0.5, "y": 1}{"p": 0.5, "y": 1}', '{\n"p": 0.5}', "no JSON"]
+)
+def test_a_file_that_does_not_begin_with_objects_is_named_by_its_line(tmp_path, lines):
+    (tmp_path / "a.jsonl").write_text("\n" + lines + "\n")
+    with pytest.raises(cal.InputError, match=r"a\.jsonl, line 2 must hold a JSON object"):
+        scan(tmp_path / "a.jsonl")
+
+
+def test_text_that_is_not_utf8_is_named_by_its_line(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"p,y,g,z\n0.5,1,a,\xe9\n0.5,0,\xe9,b\n")
+    with pytest.raises(cal.InputError, match=r"a\.csv, line \d: the text must be in UTF-8"):
+        scan(tmp_path / "a.csv", by="g")
+    assert scan(tmp_path / "a.csv").n == 2  # the column is not read

@@ -39,13 +39,22 @@ def batches_of(source: Any, request: Request) -> Iterable[Mapping[str, Any]]:
         if isinstance(source, dataset.Scanner):
             source = source.to_reader()
         if not isinstance(source, pyarrow.RecordBatchReader):
-            source = pyarrow.RecordBatchReader.from_stream(source)
+            source = _reader_of(pyarrow, source)
         request.require_names()
         require_columns(request.names(), source.schema.names, "the stream")
         names = dict(request.selection)
     require_types(source.schema, names, "the stream", request)
     for batch in source:
         yield {alias: batch.column(name) for alias, name in names.items()}
+
+
+def _reader_of(pyarrow: Any, source: Any) -> Any:
+    try:
+        return pyarrow.RecordBatchReader.from_stream(source)
+    except (ValueError, TypeError) as error:  # Arrow's errors are of these kinds
+        raise InputError(
+            f"`source` must be a frame, with columns; {type(source).__name__} is none: {error}."
+        ) from error
 
 
 def _expressions(request: Request) -> dict[str, Any]:

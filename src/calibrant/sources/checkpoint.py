@@ -37,6 +37,8 @@ class Checkpoint:
     def __init__(
         self, path: str | os.PathLike[str], request: Request, files: Sequence[DataFile]
     ) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise InputError(f"`checkpoint` must be the path of a file; got {path!r}.")
         self.path = Path(path)
         self.request = request
         self.fingerprint = _fingerprint(request, files)

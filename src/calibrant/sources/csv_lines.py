@@ -101,10 +101,21 @@ class CsvParser:
                     cell = self._meant(cell, name, where) if value is None else value
                 columns[name].append(cell)
         if plain:
+            self._require_text(block, line)
             raise InputError(f"{self.file.path} cannot be read: {error}") from error
         kinds = {name: "string" if k == "string" else "float64" for name, k in self.kinds.items()}
         arrays = {n: pyarrow.array(columns[n], pyarrow.type_for_alias(kinds[n])) for n in kinds}
         return {a: arrays[name] for a, name in self.names.items()} | self.constants
+
+    def _require_text(self, block: bytes, line: int) -> None:
+        try:
+            block.decode("utf-8")
+        except UnicodeDecodeError as error:
+            number = line + block.count(b"\n", 0, error.start)
+            raise InputError(
+                f"{self.file.path}, line {number}: the text must be in UTF-8; it has the byte "
+                f"{block[error.start]:#x}. Convert the file first."
+            ) from error
 
     def _rows(self, block: bytes, line: int) -> Iterator[tuple[list[str], str]]:
         text = io.StringIO(block.decode("utf-8", errors="replace"), newline="")

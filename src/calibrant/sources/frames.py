@@ -98,7 +98,7 @@ def sums_of_frame(source: Any, request: Request) -> DenseSums | GroupedSums:
 
     frame = select(source, request)
     if isinstance(frame, nw.DataFrame) and not request.groups:
-        arrays = {alias: as_array(frame[alias], alias) for alias in request.columns}
+        arrays = {a: as_array(frame[a], str(name)) for a, name in request.columns.items()}
         return sums_of_arrays(arrays, request)
     names = (COUNT, OFFSET, *FLOATS) if request.weighted else (COUNT, OFFSET)
     try:

@@ -31,6 +31,9 @@ class JsonParser:
         self.file, self.request = file, request
         self.json = require("pyarrow.json", caller="scan of JSON lines")
         found = _kinds(islice(_rows(block), PEEK_LINES))
+        self.kinds: dict[str, str | None] = {}
+        if not found:
+            self.read_slowly(block, 1)  # names the first line that is no object
         wanted = [name for name in request.names() if name not in file.partitions]
         if not all(found.get(name) for name in wanted):
             found = _kinds(_rows(block))
