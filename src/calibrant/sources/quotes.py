@@ -13,6 +13,7 @@ __all__ = ["Quotes"]
 
 QUOTE = 0x22
 LINE_ENDS = (0x0A, 0x0D)
+Places = NDArray[np.int64]
 
 
 class Quotes:
@@ -62,7 +63,7 @@ class Quotes:
             place = int(np.searchsorted(self.opened, end, side="right")) - 1
             if place < 0 or (place < len(self.closed) and self.closed[place] < end):
                 break
-            end = self.piece.rfind(b"\n", 0, self.opened[place])
+            end = self.piece.rfind(b"\n", 0, int(self.opened[place]))
         return end + 1
 
     def _field(self, place: int) -> int:
