@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from bench import pages
+from bench.peers import agreement
 from calibrant.inputs.scales import as_scale
 from calibrant.measures.catalogue import measure_all
 from calibrant.measures.distance import distance_to_calibration
@@ -156,6 +157,7 @@ def main() -> None:
         "The distances and kernel measures against what defines them, and what they cost.",
         [
             pages.Table("Exactness and cost", ["what", "found", "meant to be"], rows),
+            agreement.table(),
             every_measure(n),
         ],
     )

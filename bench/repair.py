@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench import pages
+from bench import choice, pages
 from calibrant import InputError, Sketch, datasets, smooth_ece
 from calibrant.inference.hypothesis import calibration_p_value
 from calibrant.inputs.pairs import as_pairs
@@ -27,6 +27,7 @@ from calibrant.recalibration.smooth import SmoothRecalibrator
 Floats = NDArray[np.float64]
 Map = Callable[[Floats], Floats]
 
+DEFAULT, PAPER = "calibrant smooth", "the paper's smooth map"
 LEVEL = 0.05
 CUTS = 8
 LARGE = 20_000
@@ -58,7 +59,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Found:
-    """What a map did on halves that it had not seen, on average over the cuts."""
+    """What a map did on a half that it had not seen."""
 
     smooth_ece: float
     log_loss: float
@@ -69,6 +70,20 @@ class Found:
     def within_noise(self) -> bool:
         """Whether the log loss rose by no more than two standard errors."""
         return self.rise <= 2.0 * self.noise
+
+
+@dataclass(frozen=True)
+class Result:
+    """A data set, the p-values of all its rows and of the first half, and every method on every cut."""
+
+    rows: Rows
+    p_value: float
+    p_value_of_half: float
+    found: dict[str, list[Found]]
+
+    def mean(self, method: str, what: str) -> float:
+        """Of one figure over the cuts."""
+        return float(np.mean([getattr(one, what) for one in self.found[method]]))
 
 
 def sets() -> Iterator[Rows]:
@@ -131,9 +146,9 @@ def of_scikit_learn(method: str) -> Callable[[Rows], Map]:
 
 METHODS: dict[str, Callable[[Rows], Map]] = {
     "none": lambda data: lambda p: p,
-    "calibrant smooth": lambda data: SmoothRecalibrator().fit(data.p, data.y).transform,
-    "calibrant smooth, logit/4": lambda data: (
-        SmoothRecalibrator(scale="logit/4").fit(data.p, data.y).transform
+    DEFAULT: lambda data: SmoothRecalibrator().fit(data.p, data.y).transform,
+    PAPER: lambda data: (
+        SmoothRecalibrator(scale="probability", pseudo_rows=0).fit(data.p, data.y).transform
     ),
     "calibrant beta": lambda data: BetaRecalibrator().fit(data.p, data.y).transform,
     "calibrant chosen": lambda data: choose_recalibrator(data.p, data.y).recalibrator.transform,
@@ -143,9 +158,9 @@ METHODS: dict[str, Callable[[Rows], Map]] = {
 }
 
 
-def measured(data: Rows, cuts: int) -> dict[str, Found]:
+def measured(data: Rows, cuts: int) -> Result:
     """Every method on the halves that it has not seen."""
-    found: dict[str, list[tuple[float, float, float, float]]] = {name: [] for name in METHODS}
+    found: dict[str, list[Found]] = {name: [] for name in METHODS}
     for seed in range(cuts):
         first, second = data.halves(seed)
         before = log_losses(second.y, second.p)
@@ -155,51 +170,72 @@ def measured(data: Rows, cuts: int) -> dict[str, Found]:
             risen = losses - before
             noise = float(risen.std() / np.sqrt(risen.size))
             error = smooth_ece(second.y, p)
-            found[name].append((error, float(losses.mean()), float(risen.mean()), noise))
-    return {name: Found(*map(float, np.mean(rows, axis=0))) for name, rows in found.items()}
+            found[name].append(Found(error, float(losses.mean()), float(risen.mean()), noise))
+    return Result(data, data.p_value, data.halves(0)[0].p_value, found)
 
 
-Results = list[tuple[Rows, float, dict[str, Found]]]
-
-
-def tables(results: Results) -> list[pages.Table]:
-    """SmoothECE and log loss by data set and method, and what was promised of them."""
-    shown = []
-    for title, cell in (
-        ("SmoothECE on the unseen half", lambda f: f"{f.smooth_ece:.4f}"),
-        ("Log loss on the unseen half", lambda f: f"{f.log_loss:.4f}"),
+def tables(results: list[Result]) -> list[pages.Table]:
+    """What was promised, for the default and for the paper's map; and all methods beside each other."""
+    shown = [promise(results, method) for method in (DEFAULT, PAPER)]
+    for title, what in (
+        ("SmoothECE on the unseen half", "smooth_ece"),
+        ("Log loss on the unseen half", "log_loss"),
     ):
         rows = [
-            [data.name, f"{data.p.size:,}", f"{p_value:.2g}", *map(cell, found.values())]
-            for data, p_value, found in results
+            [r.rows.name, f"{r.rows.p.size:,}", *(f"{r.mean(m, what):.4f}" for m in METHODS)]
+            for r in results
         ]
-        shown.append(pages.Table(title, ["data set", "rows", "p-value", *METHODS], rows))
-    return [*shown, promises(results)]
+        shown.append(pages.Table(title, ["data set", "rows", *METHODS], rows, [OF_CUTS]))
+    return shown
 
 
-def promises(results: Results) -> pages.Table:
-    """Where a data set tests as miscalibrated: does the smooth map repair the unseen half?"""
+OF_CUTS = f"Means over random cuts into halves: {CUTS} below {LARGE:,} rows, one above."
+
+
+def promise(results: list[Result], method: str) -> pages.Table:
+    """Of every data set that tests as miscalibrated, the first cut, and how many of all cuts agree."""
     rows = []
-    for data, p_value, found in results:
-        if p_value <= LEVEL:
-            none, smooth = found["none"], found["calibrant smooth"]
-            rows.append(
-                [
-                    data.name,
-                    f"{none.smooth_ece:.4f} -> {smooth.smooth_ece:.4f}",
-                    "falls" if smooth.smooth_ece < none.smooth_ece else "RISES",
-                    f"{smooth.rise:+.4f} ± {smooth.noise:.4f}",
-                    "kept" if smooth.within_noise else "BROKEN",
-                ]
-            )
+    for r in results:
+        if r.p_value > LEVEL:
+            continue
+        none, done = r.found["none"], r.found[method]
+        fell = [b.smooth_ece < a.smooth_ece for a, b in zip(none, done, strict=True)]
+        kept = [one.within_noise for one in done]
+        rows.append(
+            [
+                r.rows.name,
+                f"{r.p_value:.2g}",
+                f"{r.p_value_of_half:.2g}",
+                f"{none[0].smooth_ece:.4f} -> {done[0].smooth_ece:.4f}",
+                "falls" if fell[0] else "RISES",
+                f"{done[0].rise:+.4f} ± {done[0].noise:.4f}",
+                "kept" if kept[0] else "BROKEN",
+                f"{sum(fell)} of {len(fell)}",
+                f"{sum(kept)} of {len(kept)}",
+            ]
+        )
     return pages.Table(
-        "The promise: SmoothECE falls wherever the test finds miscalibration",
-        ["data set", "SmoothECE", "", "change of log loss", ""],
+        f"One held-out half, where the test finds miscalibration: {method}",
+        [
+            "data set",
+            "p, all rows",
+            "p, learned half",
+            "SmoothECE, first cut",
+            "",
+            "log loss, first cut",
+            "",
+            "cuts where SmoothECE falls",
+            "cuts where log loss is kept",
+        ],
         rows,
         [
-            f"Data sets with p ≤ {LEVEL} in the test of calibration.",
-            "Means over random cuts: 8 below 20,000 rows, 1 above. The noise is one standard error of "
-            "the change over the rows of a half; two are allowed.",
+            f"The protocol: cut each data set in two at random (seed 0), learn from one half, measure the "
+            f"other; for the sets whose rows test as miscalibrated (p ≤ {LEVEL}), SmoothECE must fall "
+            "and log loss must not rise by more than two standard errors of its change over the rows.",
+            "The last two columns repeat it with other cuts. Of a few hundred rows one half tells little: "
+            "the same map can rise on one cut and fall on the mean of all. An earlier version of this "
+            "page showed only the means over the cuts, for which every set falls; it did so after the "
+            "first cut alone had not.",
         ],
     )
 
@@ -209,7 +245,7 @@ def main() -> None:
     parser.add_argument("--reduced", action="store_true")
     reduced = parser.parse_args().reduced
     results = [
-        (data, data.p_value, measured(data, cuts=CUTS if data.p.size < LARGE else 1))
+        measured(data, cuts=CUTS if data.p.size < LARGE else 1)
         for data in sets()
         if not reduced or data.p.size < LARGE
     ]
@@ -218,7 +254,7 @@ def main() -> None:
         "Repair",
         "python -m bench.repair",
         "Recalibration maps learned from a random half of real predictions and measured on the other.",
-        tables(results),
+        [*tables(results), *choice.tables(reduced=reduced)],
     )
     print(page.write(pages.place(reduced)).read_text(encoding="utf-8"))
 

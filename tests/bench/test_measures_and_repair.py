@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench import measures, repair
+from bench import choice, measures, repair
 
 
 def test_costs_are_counted_in_sorts_and_differences_are_small():
@@ -19,8 +19,22 @@ def test_maps_are_measured_on_the_half_they_have_not_seen():
     data = repair.Rows("drawn", p, (rng.random(600) < p**3).astype(float))
     first, second = data.halves(0)
     assert first.p.size == second.p.size == 300
-    found = repair.measured(data, cuts=2)
-    assert found["none"].rise == 0.0
-    assert found["calibrant smooth"].smooth_ece < found["none"].smooth_ece
-    shown = repair.tables([(data, data.p_value, found)])
-    assert shown[2].rows[0][2] == "falls"
+    result = repair.measured(data, cuts=2)
+    assert result.mean("none", "rise") == 0.0
+    assert result.mean("calibrant smooth", "smooth_ece") < result.mean("none", "smooth_ece")
+    assert result.p_value <= result.p_value_of_half <= 0.05
+    shown = repair.tables([result])
+    for table in shown[:2]:
+        assert table.rows[0][4] == "falls"
+        assert table.rows[0][7] == "2 of 2"
+
+
+def test_the_default_is_compared_with_what_it_replaced():
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.1, 0.1, 800)
+    drawn = {"drawn": (p, (rng.random(800) < 0.1 + 0.8 * p).astype(float))}
+    table = choice._table("Drawn", drawn)
+    assert [row[0] for row in table.rows] == ["none", *choice.MAPS]
+    assert table.rows[1][2] == "+0.0000 ± 0.0000"
+    default = next(row for row in table.rows if "default" in row[0])
+    assert float(default[1]) < float(table.rows[0][1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from bench.peers import accuracy, asking, coverage, robustness
+from bench.peers import accuracy, agreement, asking, coverage, robustness
 from bench.peers.adapters import PEERS
 
 from bench import costs, environments, speed
@@ -19,7 +19,8 @@ def no_network(monkeypatch):
             raise subprocess.CalledProcessError(1, "pip")
         return environments.python_of(name)
 
-    monkeypatch.setattr(asking, "make", make)
+    for module in (asking, agreement):
+        monkeypatch.setattr(module, "make", make)
     few = {name: PEERS[name] for name in ("calibrant", "relplot")}
     for module in (accuracy, coverage, robustness):
         monkeypatch.setattr(module, "PEERS", few)
@@ -46,3 +47,7 @@ def test_bad_input_and_coverage_go_on(monkeypatch):
         robustness.tables(robustness.study())[0].rows[1][1] == "its environment could not be made"
     )
     assert coverage.tables(coverage.study(1))[0].rows[1][3] == "its environment could not be made"
+
+
+def test_companions_without_their_packages_say_so():
+    assert {row[-1] for row in agreement.table().rows} == {"no answer"}
