@@ -225,6 +225,14 @@ def test_files_of_one_name_stay_apart(calibrant, tmp_path) -> None:
         assert list(found) == [str(path) for path in paths]
 
 
+def test_it_says_where_models_may_have_been_mixed(calibrant, parquet, tmp_path) -> None:
+    assert "`--by model` gives a line for each" in calibrant("assess", parquet).err
+    done = calibrant("report", parquet, "-o", tmp_path / "r.json")
+    assert "`--by model`" in done.err
+    for words in (("--by", "model"), ("--by", "day"), ("--cluster", "model")):
+        assert "gives a line for each" not in calibrant("assess", parquet, *words).err
+
+
 def test_groups_are_named_as_people_would(calibrant, tmp_path) -> None:
     table = {
         "p": [0.2, 0.8, 0.3, 0.7, 0.4, 0.6],

@@ -43,6 +43,8 @@ def run_assess(
         if text is not None:
             Limit.parsed(text, option)  # before the files are read
     found = given(files, reading, grouping, measuring)
+    if found.columns is not None and not grouping.per_file:
+        found.columns.hint()
     found = limited(found, grouping.max_groups, measuring.scale)
     results = assessed(found, measuring)
     if len(results) > 1 and not any(results):

@@ -24,6 +24,7 @@ LABEL_NAMES = frozenset((
     "y", "y_true", "label", "labels", "target", "correct", "is_correct", "outcome", "truth",
     "ground_truth", "actual", "observed",
 ))
+MODEL_NAMES = frozenset(("model", "llm", "classifier", "forecaster", "system", "method"))
 # fmt: on
 LISTED = 30
 
@@ -37,6 +38,16 @@ class Chosen:
     weight: str | None
     by: tuple[str, ...]
     cluster: str | None
+    unused: tuple[str, ...] = ()
+
+    def hint(self) -> None:
+        """Say so where rows of several models are about to be taken together."""
+        models = [name for name in self.unused if name.strip().lower() in MODEL_NAMES]
+        if models and not self.by and len(self.prob) == 1:
+            note(
+                f"All rows are taken together; column {quoted(models[0])} may tell models apart: "
+                f"`--by {printable(models[0])}` gives a line for each."
+            )
 
     @property
     def spoken(self) -> dict[str, str | None]:
@@ -54,7 +65,15 @@ def choose(
     prob = choose_predictions(present, where, reading, free)
     free = [name for name in free if name not in prob]
     label = reading.label or _obvious("outcomes", "--label", LABEL_NAMES, free, present, where)
-    chosen = Chosen(prob, label, reading.weight, tuple(grouping.columns), measuring.cluster)
+    used = {*prob, label, *taken}
+    chosen = Chosen(
+        prob,
+        label,
+        reading.weight,
+        tuple(grouping.columns),
+        measuring.cluster,
+        tuple(name for name in present if name not in used),
+    )
     for name in (label, reading.weight, measuring.cluster, *grouping.columns):
         if name is not None:
             require_column(name, present, where)

@@ -109,6 +109,8 @@ def run_report(
     """Write the page, or its Markdown or JSON form."""
     target = require_ending(output, PAGES, "a report")
     found = given(files, reading, grouping, measuring)
+    if found.columns is not None and not grouping.per_file:
+        found.columns.hint()
     size = written(target, _page(found, grouping, measuring, title, command))
     opened = " Open it in a browser." if target.suffix.lower() == ".html" else ""
     note(f"Wrote {printable(target, 200)} ({in_bytes(size)}).{opened}")

@@ -110,8 +110,8 @@ def _repeats(sketch: Sketch, atoms: Atoms) -> str:
         return ""
     return (
         f"Each prediction occurs {each:.1f} times on average. If these are several rows of one event, "
-        "they are not independent: say which belong together (`cluster`), or the interval is too "
-        "narrow and the p-value too small."
+        "they are not independent: say which belong together (`cluster=`, `--cluster`), or the interval "
+        "is too narrow and the p-value too small."
     )
 
 
