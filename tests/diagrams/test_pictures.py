@@ -292,9 +292,17 @@ def test_the_smallest_and_largest_pictures_are_drawn(diagram, tmp_path) -> None:
 
 def test_names_are_text_whatever_they_are(diagram) -> None:
     assert diagram.panel(name=5).notes[0] == "5"
+    assert list(Diagrams({None: diagram, ("a", 2016.0): diagram})) == ["(missing)", "a, 2016"]
     assert diagram.panel(name=None).notes[0].startswith("smECE")
     for drawn in Diagrams({"$x$": diagram, "_y": diagram}).plot_grid().values():
         drawn.figure.draw_without_rendering()
+    long = {f"{'long ' * 30}{k}": diagram for k in range(9)}
+    several = Diagrams(long)
+    for figure in (several.plot().figure, several.plot_grid()[next(iter(long))].figure):
+        figure.draw_without_rendering()
+    texts = several.panel().legend.values()
+    assert len(set(texts)) == 9
+    assert max(map(len, texts)) < 70
     for clash in ({1: diagram, "1": diagram}, {("a", 1): diagram, "a, 1": diagram}):
         with pytest.raises(InputError, match="names must differ"):
             Diagrams(clash)
@@ -337,7 +345,7 @@ def test_empty_groups_are_named() -> None:
         Diagrams({"a": 3})
 
 
-@pytest.mark.parametrize("bins", [0, -3, 2.5, "many", True])
+@pytest.mark.parametrize("bins", [0, -3, 2.5, "many", True, 10**9])
 def test_impossible_bins_are_refused(bins) -> None:
     with pytest.raises(InputError, match="`bins` must be"):
         binned_diagram([0, 1], [0.2, 0.7], bins=bins)

@@ -31,6 +31,7 @@ __all__ = ["BinnedDiagram", "binned_diagram"]
 Floats = NDArray[np.float64]
 
 _MOST_BINS = 100
+_MOST_BINS_ASKED = 10_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -205,8 +206,11 @@ def binned_diagram(
 
 
 def _require_bins(bins: int | str) -> int:
-    if not isinstance(bins, int | np.integer) or isinstance(bins, bool) or bins < 1:
-        raise InputError(f'`bins` must be "cv" or a whole number, 1 or more; got {bins!r}.')
+    whole = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
+    if not whole or not 1 <= bins <= _MOST_BINS_ASKED:  # type: ignore[operator]
+        raise InputError(
+            f'`bins` must be "cv" or a whole number from 1 to {_MOST_BINS_ASKED:,}; got {bins!r}.'
+        )
     return int(bins)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from calibrant._optional import find, require
 from calibrant.diagrams.bands import Bounds
 from calibrant.drawing.axes import Axis, AxisScale
-from calibrant.drawing.checks import Color, as_color, require_pixels, require_print_size
+from calibrant.drawing.checks import Color, as_color, require_pixels, require_print_size, shortened
 from calibrant.drawing.marks import Band, Ink, Line, Mark, Panel
 from calibrant.drawing.themes import Theme, as_theme
 from calibrant.errors import InputError
@@ -190,7 +190,9 @@ def laid_out(
 ) -> Panel:
     """The panel of one diagram: its name above the notes, its series in the colour asked for."""
     colors = {} if color is None else {series_of(name): as_color(color)}
-    return Panel(tuple(marks), *axes, notes=(*([name] if name else []), *notes), colors=colors)
+    return Panel(
+        tuple(marks), *axes, notes=(*([shortened(name, 48)] if name else []), *notes), colors=colors
+    )
 
 
 def series_of(name: str) -> str:

@@ -19,10 +19,11 @@ from calibrant.diagrams.drawable import (
     require_count,
 )
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
-from calibrant.drawing.checks import as_name, require_pixels, require_print_size
+from calibrant.drawing.checks import require_pixels, require_print_size, shortened
 from calibrant.drawing.marks import Mark, Panel
 from calibrant.drawing.themes import Theme, as_theme
 from calibrant.errors import InputError
+from calibrant.sketch.naming import group_text
 from calibrant.sketch.table import Sketch
 
 __all__ = ["Diagrams", "reliability_diagrams"]
@@ -48,12 +49,13 @@ class Diagrams(Mapping[str, Diagram]):
                 raise InputError(f"diagram {name!r} is a {type(diagram).__name__}, not a diagram.")
         self._diagrams: dict[str, Diagram] = {}
         for name, diagram in diagrams.items():
-            if as_name(name) in self._diagrams:
+            written = ", ".join(map(group_text, name if isinstance(name, tuple) else (name,)))
+            if written in self._diagrams:
                 raise InputError(
-                    f"names must differ when they are written: two of these read {as_name(name)!r}. "
+                    f"names must differ when they are written: two of these read {written!r}. "
                     "Give one of them another name."
                 )
-            self._diagrams[as_name(name)] = diagram
+            self._diagrams[written] = diagram
 
     def __getitem__(self, name: str) -> Diagram:
         return self._diagrams[name]
@@ -195,7 +197,7 @@ class Diagrams(Mapping[str, Diagram]):
         """One panel for each diagram, on the same axes where these mean the same."""
         _require_looks(self.values(), look)
         panels = [
-            replace(diagram.panel(**_looks_of(diagram, name, look)), title=name)
+            replace(diagram.panel(**_looks_of(diagram, name, look)), title=shortened(name))
             for name, diagram in self.items()
         ]
         return _on_common_axes(panels) if _comparable(panels) else panels
@@ -257,7 +259,9 @@ def _overlaid(diagrams: Mapping[str, Diagram], reference: str, look: Mapping[str
                 above.append(mark)
     order = ("band", "resampled", "steps", "reference", "curve", "values")
     above.sort(key=lambda mark: order.index(mark.key) if mark.key in order else len(order))
-    names = {name: " · ".join(panel.notes[:2]) for name, panel in panels.items()}
+    names = {
+        name: " · ".join([shortened(name), *panel.notes[1:2]]) for name, panel in panels.items()
+    }
     colors = {k: v for panel in panels.values() for k, v in panel.colors.items()}
     return Panel(
         (*beneath.values(), *above),

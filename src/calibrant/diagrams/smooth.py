@@ -23,7 +23,7 @@ from calibrant.errors import InputError
 from calibrant.inference.interval import Interval
 from calibrant.inputs.pairs import InputOptions
 from calibrant.inputs.scales import Scale, as_scale
-from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
+from calibrant.measures.smooth_ece import LARGEST_BANDWIDTH, SmoothECE, smooth_ece_result
 from calibrant.sketch.table import DEFAULT_NODES, Sketch, as_sketch
 
 __all__ = ["ReliabilityDiagram", "reliability_diagram"]
@@ -259,7 +259,7 @@ class ReliabilityDiagram(Diagram):
         """The diagram among those at smaller and larger bandwidths, for the slider of a chart."""
         fewer = min(self.resamples, 200)
         wanted = (self.bandwidth * 2.0 ** (power / 2) for power in _SLIDER)
-        drawn = [drawn_bandwidth(self.sketch, bandwidth) for bandwidth in wanted]
+        drawn = [min(drawn_bandwidth(self.sketch, each), LARGEST_BANDWIDTH) for each in wanted]
         return [
             self if bandwidth == self.bandwidth else self.at(bandwidth, resamples=fewer)
             for bandwidth in drawn

@@ -11,7 +11,7 @@ import numpy as np
 from calibrant._optional import find
 from calibrant.errors import InputError
 
-__all__ = ["Color", "as_color", "as_name", "require_pixels", "require_print_size"]
+__all__ = ["Color", "as_color", "as_name", "require_pixels", "require_print_size", "shortened"]
 
 Color: TypeAlias = str | Sequence[float]
 
@@ -56,9 +56,21 @@ def _is_rgb(color: Any) -> bool:
 
 def as_name(name: Any) -> str:
     """A name as text; None for no name."""
-    if isinstance(name, tuple):
-        return ", ".join(map(str, name))
     return "" if name is None else str(name)
+
+
+def shortened(name: str, longest: int = 32) -> str:
+    """A name that fits into a picture: the middle of a longer one is left out.
+
+    Examples
+    --------
+    >>> shortened("a-rather-long-name-of-a-model-version-17")
+    'a-rather-long-name-o…version-17'
+    """
+    if len(name) <= longest:
+        return name
+    end = longest // 3
+    return name[: longest - end - 2] + "…" + name[-end:]
 
 
 def require_pixels(**sizes: Any) -> None:
