@@ -259,9 +259,12 @@ def _ray_of_pandas(request, tmp_path_factory):
 
 def _ray(request, tmp_path_factory):
     ray = _started_ray(request)
-    return lambda columns: ray.data.from_arrow(
-        [arrow_table(columns).slice(start, 900) for start in range(0, len(columns["p"]), 900)]
-    )
+
+    def make(columns):
+        rows = arrow_table(columns)
+        return ray.data.from_arrow([rows.slice(at, 900) for at in range(0, rows.num_rows, 900)])
+
+    return make
 
 
 def _ibis(request, tmp_path_factory):

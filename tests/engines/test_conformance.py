@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -130,6 +131,35 @@ def test_labels_may_be_integers_and_booleans(engine, kind):
     columns = {"p": rng.random(300).tolist(), "y": [kind(v) for v in rng.integers(0, 2, 300)]}
     found = cal.scan(engine(columns), y_true="y", y_prob="p")
     assert_same(found, numpy_sketch(columns))
+
+
+def test_expressions_of_the_engine(engine):
+    rng = np.random.default_rng(3)
+    columns = {"assign": rng.random(300).tolist(), "y": rng.integers(0, 2, 300).tolist()}
+    source = engine(columns)  # a column named like a method of the frame
+    half = half_of(source, "assign")
+    if half is not None:
+        found = cal.scan(source, y_true="y", y_prob=half, by={"event": "y"})
+        assert found.by == ("event",)
+        expected = cal.Sketch.from_arrays(columns["y"], np.array(columns["assign"]) / 2)
+        assert_same(found.total(), expected)
+
+
+def half_of(source, name):
+    """Half of a column, as an expression of the engine that holds it; None where it has none."""
+    library = type(source).__module__.split(".")[0]
+    if library == "polars":
+        return sys.modules["polars"].col(name) / 2
+    if library == "pyspark":
+        from pyspark.sql import functions
+
+        return functions.col(name) / 2
+    if library in ("pandas", "modin", "dask", "ibis"):
+        return source[name] / 2
+    if "duckdb" in library:
+        duckdb = sys.modules["duckdb"]
+        return duckdb.ColumnExpression(name) / duckdb.ConstantExpression(2)
+    return None
 
 
 def test_refused_rows_raise_with_the_same_words(engine):

@@ -13,7 +13,6 @@ __all__ = ["Quotes"]
 
 QUOTE = 0x22
 LINE_ENDS = (0x0A, 0x0D)
-Places = NDArray[np.int64]
 
 
 class Quotes:
