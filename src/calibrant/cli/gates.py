@@ -66,6 +66,7 @@ class Gate:
     option: str
     limit: Limit
     positions: tuple[Position, ...]
+    too_few: tuple[bool, ...]
     passed: bool
 
     @property
@@ -75,8 +76,9 @@ class Gate:
 
     def sentence(self, names: Sequence[str]) -> str:
         """What happened, for people."""
+        groups = list(zip(names, self.positions, self.too_few, strict=True))
         where = {
-            position: [n for n, at in zip(names, self.positions, strict=True) if at == position]
+            position: [name for name, at, few in groups if at == position and not few]
             for position in ("above", "inconclusive")
         }
         said = [f"{self.option} {self.limit}: {'passed' if self.passed else 'FAILED'}."]
@@ -86,6 +88,8 @@ class Gate:
             said.append(
                 f"Inconclusive, the interval holds the limit: {listed(where['inconclusive'])}."
             )
+        if any(self.too_few):
+            said.append(f"Too few rows to say: {listed([name for name, _, few in groups if few])}.")
         return " ".join(said)
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,5 +113,6 @@ def judged(
             limit = Limit.parsed(text, option)
             positions = tuple(limit.position(assessment) for assessment in assessments)
             wrong = ("above",) if option == "--fail-above" else ("above", "inconclusive")
-            gates.append(Gate(option, limit, positions, not set(wrong) & set(positions)))
+            few = tuple(assessment is None for assessment in assessments)
+            gates.append(Gate(option, limit, positions, few, not set(wrong) & set(positions)))
     return gates
