@@ -299,6 +299,8 @@ def test_what_is_not_there_or_not_readable(calibrant, tmp_path, parquet) -> None
     assert (done.code, "cut.parquet" in done.err) == (2, True)
     done = calibrant("scan", "-", "-o", "-", stdin=b"")
     assert (done.code, "must not be empty" in done.err) == (2, True)
+    done = calibrant("scan", "-", "-o", "-", stdin=b"p;y\n0.2;0\n")
+    assert done.err.startswith("Error: standard input must separate its columns by commas")
     done = calibrant("scan", "-", "-", "-o", "-", stdin=CSV)
     assert (done.code, "read once" in done.err) == (2, True)
     done = calibrant("scan", "-", "-o", "-", stdin=gzip.compress(CSV))

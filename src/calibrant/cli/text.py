@@ -29,6 +29,7 @@ _OPTION = re.compile(
     r"|margin|seed|nodes|level|probability|correct|question|filter|format)"
     r'(?:=(?:True|"?([^"`]*)"?))?`'
 )
+_SPOOLED = re.compile(r"[^\s'\"]*calibrant-\w+/standard input(?:\.\w+)?")
 _PHRASES = (
     (
         "pass arrays, `relative_scale(base_rate)`, or the rate in the name,",
@@ -114,6 +115,7 @@ def in_command_words(message: str, columns: Mapping[str, str | None]) -> str:
         name = _OPTION_NAME.get(match[1], "--" + match[1].replace("_", "-"))
         return f"`{name} {match[2]}`" if match[2] else f"`{name}`"
 
+    message = _SPOOLED.sub("standard input", message)
     for words, spoken_words in _PHRASES:
         message = message.replace(words, spoken_words)
     for argument, column in columns.items():
