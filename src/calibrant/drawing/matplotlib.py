@@ -143,7 +143,7 @@ def _write_legend(pen: Pen) -> Any:
         )
         for name in entries
     ]
-    size = _text_size(pen) * 0.92
+    size = _legend_size(pen, list(entries.values()))
     legend = pen.ax.legend(
         handles=handles,
         labels=[str(k) for k in range(len(handles))],
@@ -166,12 +166,28 @@ def _write_legend(pen: Pen) -> Any:
     return legend
 
 
+def _legend_size(pen: Pen, texts: Sequence[str]) -> float:
+    """As the notes, or as small as the longest entry and its line need to fit along the axes."""
+    most = USUAL_SIDE * pen.scale * 72 / (0.55 * max(map(len, texts)) + 3.5)
+    usual = 0.92 * _text_size(pen)
+    return max(min(usual, most), 0.6 * usual)
+
+
 def _legend_place(pen: Pen, texts: Sequence[str], size: float) -> dict[str, Any]:
     """In the emptiest corner; above the axes where every corner has a curve and there is room."""
     width, height = _text_box(pen, texts, size)
     corner = empty_corner(pen.panel, min(width + 0.14, 0.95), height)
-    makes_room = pen.ax.figure.get_layout_engine() is not None and not pen.ax.get_title()
-    if corner.covered and makes_room:
+    inches = (1.55 * len(texts) + 0.6) * size / 72
+    if corner.covered and not pen.ax.get_title() and _room_above(pen, inches):
         return {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}
     across, up = "left" if corner.left else "right", "upper" if corner.side == "top" else "lower"
     return {"loc": f"{up} {across}", "bbox_to_anchor": corner.place(0.02)}
+
+
+def _room_above(pen: Pen, inches: float) -> bool:
+    """Whether the figure makes room for what stands above the axes, or has it."""
+    figure = pen.ax.figure
+    if figure.get_layout_engine() is not None:
+        return True
+    above = (1.0 - pen.ax.get_position().y1) * figure.get_figure(root=True).get_size_inches()[1]
+    return bool(above >= inches)
