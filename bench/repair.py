@@ -2,6 +2,7 @@
 
 python -m bench.repair              # every data set
 python -m bench.repair --reduced    # those with fewer than 20,000 rows
+python -m bench.repair --parts sets # one part anew, the other as last measured
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -240,23 +242,35 @@ def promise(results: list[Result], method: str) -> pages.Table:
     )
 
 
+def study(*, reduced: bool) -> list[dict[str, Any]]:
+    """The tables of every data set, as plain values; several data sets at a time."""
+    few = [data for data in sets() if not reduced or data.p.size < LARGE]
+    with ProcessPoolExecutor() as pool:
+        results = list(pool.map(measured, few, [CUTS if d.p.size < LARGE else 1 for d in few]))
+    return [asdict(table) for table in tables(results)]
+
+
+PARTS: dict[str, Callable[..., list[dict[str, Any]]]] = {"sets": study, "choice": choice.study}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reduced", action="store_true")
-    reduced = parser.parse_args().reduced
-    results = [
-        measured(data, cuts=CUTS if data.p.size < LARGE else 1)
-        for data in sets()
-        if not reduced or data.p.size < LARGE
-    ]
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS, help="none: only write")
+    options = parser.parse_args()
+    shown = []
+    for part, run in PARTS.items():
+        if part in options.parts:
+            pages.save(f"repair-{part}", run(reduced=options.reduced))
+        shown += [pages.Table(**table) for table in pages.saved(f"repair-{part}")]
     page = pages.Page(
         "repair",
         "Repair",
         "python -m bench.repair",
         "Recalibration maps learned from a random half of real predictions and measured on the other.",
-        [*tables(results), *choice.tables(reduced=reduced)],
+        shown,
     )
-    print(page.write(pages.place(reduced)).read_text(encoding="utf-8"))
+    print(page.write(pages.place(options.reduced)).read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":
