@@ -24,7 +24,7 @@ _HOME = {
     "binned_diagram": "diagrams.binned",
     "choose_recalibrator": "recalibration.choice",
     "classwise": "sketch.multiclass",
-    "compare": "inference.comparison",
+    "compare": "inference.compare",
     "confidence": "inputs.multiclass",
     "cumulative_diagram": "diagrams.cumulative",
     "distance_to_calibration": "measures.distance",

@@ -7,14 +7,17 @@ import time
 import warnings
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import calibrant as cal
 from calibrant.errors import InputError
 from calibrant.inference.assess import assess
-from calibrant.inference.clusters import DependenceWarning
+from calibrant.inference.clusters import DependenceWarning, warn_of_repeated_rows
 from calibrant.inference.hypothesis import honest_lower_bound
 from calibrant.inference.scores import brier_score, log_loss
+from calibrant.inputs.pairs import as_pairs
 from calibrant.sketch.table import Sketch
 
 
@@ -104,7 +107,7 @@ def test_how_it_reads() -> None:
     assert assess(*_rows(2000)).verdict.startswith("no evidence of miscalibration: 0.0")
     text = str(found)
     assert len(text.splitlines()) <= 24
-    assert max(map(len, text.splitlines())) <= 100
+    assert max(map(len, text.splitlines())) <= 80
     assert "<table>" in found._repr_html_()
     assert "\n" not in repr(found)
     plain = json.loads(json.dumps(found.to_dict()))
@@ -190,6 +193,12 @@ def test_scores_of_a_table() -> None:
         ({"cluster": [1, 2, 3]}, "`cluster` must have one entry per row; it has 3 for 10 rows"),
         ({"cluster": ["a"] * 10}, "at least two clusters; all 10 rows are in 'a'"),
         ({"cluster": [None] + ["a"] * 9}, "`cluster` must not hold missing values; row 0"),
+        ({"cluster": np.array(["NaT"] * 10, "datetime64[D]")}, "missing values; row 0"),
+        ({"cluster": np.array(["2020-01-01"] * 10, "datetime64[D]")}, "rows are in 2020-01-01."),
+        (
+            {"cluster": [1, 2] * 5, "sample_weight": [1, 0] * 5},
+            "at least two clusters; all rows with weight are in 1",
+        ),
     ],
 )
 def test_bad_input(options: dict, message: str) -> None:
@@ -207,13 +216,71 @@ def test_too_few_rows_and_clusters_of_a_sketch() -> None:
         assess([0, 1])
 
 
-def test_repeated_rows_are_pointed_out() -> None:
+@pytest.mark.parametrize(
+    ("events", "copies", "digits"), [(300, 5, 16), (300, 5, 3), (40, 50, 16), (400, 2, 16)]
+)
+def test_repeated_rows_are_pointed_out(events: int, copies: int, digits: int) -> None:
+    y, p = _rows(events)
+    with pytest.warns(DependenceWarning, match="times on average"):
+        assess(np.repeat(y, copies), np.round(np.repeat(p, copies), digits))
+
+
+@pytest.mark.parametrize("power", [1.0, 3.0, 0.2])
+@pytest.mark.parametrize("values", [11, 101, "a tree's"])
+def test_forecasts_that_repeat_by_nature_are_not(values: object, power: float) -> None:
+    rng = np.random.default_rng(0)
+    for n in (60, 2000):
+        levels = rng.random(80) if values == "a tree's" else np.linspace(0, 1, values)
+        p = rng.choice(levels, n)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warn_of_repeated_rows(as_pairs(rng.random(n) < p**power, p), stacklevel=2)
+
+
+def test_repeated_rare_events_are_told_by_their_digits() -> None:
+    p = np.random.default_rng(0).uniform(0.002, 0.01, 300)
+    with pytest.warns(DependenceWarning, match="to the last digit"):
+        assess(np.zeros(1500, int), np.repeat(p, 5))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "clusters"),
+    [
+        (np.arange("2020-01-01", "2020-01-06", dtype="datetime64[D]").repeat(4), 5),
+        (pl.Series(np.arange("2020-01-01", "2020-01-06", dtype="datetime64[D]").repeat(4)), 5),
+        ([pd.Timestamp("2020-01-01"), pd.Timestamp("2020-01-02")] * 10, 2),
+        (pd.Series(pd.date_range("2020-01-01", periods=20, tz="UTC")), 20),
+        ([1, "1", "a", 2.5] * 5, 4),
+    ],
+)
+def test_clusters_of_any_kind(cluster: object, clusters: int) -> None:
+    y, p = _rows(20)
+    assert assess(y, p, cluster=cluster).clusters == clusters
+
+
+def test_clusters_without_weight_do_not_count() -> None:
     y, p = _rows(300)
-    with pytest.warns(DependenceWarning, match=r"occurs 5\.0 times"):
-        assess(np.repeat(y, 5), np.repeat(p, 5))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assess(np.repeat(y, 5), np.round(np.repeat(p, 5), 2))
+    cluster, weight = np.arange(300) // 30, (np.arange(300) >= 90) * 1.0
+    kept = weight > 0
+    found = assess(y, p, cluster=cluster, sample_weight=weight)
+    alone = assess(y[kept], p[kept], cluster=cluster[kept])
+    assert found.clusters == alone.clusters == 7
+    assert found.interval.high == pytest.approx(alone.interval.high, abs=1e-9)
+
+
+def test_what_is_not_finite_is_null_in_json_and_words_in_the_table() -> None:
+    none_expected = assess([1, 0, 1], [0.0, 0.0, 0.0], margin=np.float32(0.1), seed=np.int64(3))
+    only_events = assess(np.ones(7, int), np.linspace(0.1, 0.9, 7))
+    no_event = assess(np.zeros(7, int), np.linspace(0.1, 0.9, 7))
+    for found in (none_expected, only_events, no_event):
+        plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+        assert "nan" not in str(found).split("\n", 2)[2]
+    assert plain["relative"] is None
+    assert none_expected.to_dict()["observed_expected"]["value"] is None
+    assert "events seen, none expected" in str(none_expected)
+    assert "no event seen" in str(no_event)
+    assert np.isnan(only_events.brier.skill)
+    assert np.isnan(only_events.log_loss.skill)
 
 
 def test_clusters_cover_where_rows_do_not() -> None:

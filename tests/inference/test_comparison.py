@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 
 import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.errors import InputError
-from calibrant.inference.comparison import compare
+from calibrant.errors import InputError, TooFewRows
+from calibrant.inference.clusters import DependenceWarning
+from calibrant.inference.compare import compare
 from calibrant.inference.correction import adjusted_p_values, smallest_p_value
 from calibrant.sketch.table import Sketch
 
@@ -91,10 +94,80 @@ def test_clusters_widen_it() -> None:
     rows = np.repeat(np.arange(300), 8)
     repeated = {name: p[rows] for name, p in list(models.items())[2:]}
     by_cluster = compare(y[rows], repeated, cluster=rows)
-    as_rows = compare(y[rows], repeated)
+    with pytest.warns(DependenceWarning):
+        as_rows = compare(y[rows], repeated)
     widths = [d.differences[0].high - d.differences[0].low for d in (by_cluster, as_rows)]
     assert by_cluster.clusters == 300
     assert widths[0] > 2 * widths[1]
+
+
+def test_rows_without_weight_are_no_part_of_a_resample() -> None:
+    """With 5 weights of 1,200 above 0, one resample of rows in 150 would have no weight at all."""
+    y, models = _models(1200)
+    weight = np.zeros(1200)
+    weight[:60:12] = 1.0
+    two = {"good": models["good"], "bold": models["bold"]}
+    (pair,) = compare(y, two, sample_weight=weight).differences
+    kept = weight > 0
+    (alone,) = compare(y[kept], {name: p[kept] for name, p in two.items()}).differences
+    assert (pair.first, pair.low) == (alone.first, alone.low)
+    assert pair.p_value == pytest.approx(alone.p_value, rel=0.05)
+    with pytest.raises(TooFewRows, match="two rows with weight; there is 1"):
+        compare(y, two, sample_weight=np.arange(1200) == 7)
+    with pytest.raises(TooFewRows, match="all rows with weight are in 0"):
+        compare(y, two, cluster=np.arange(1200) // 60, sample_weight=weight)
+
+
+def test_few_rows_are_not_an_error() -> None:
+    tiny = {
+        "a": Sketch.from_arrays([0, 1], [0.2, 0.8]),
+        "b": Sketch.from_arrays([1, 0], [0.3, 0.6]),
+    }
+    (pair,) = compare(tiny).differences
+    assert pair.high - pair.low > 0.5
+    (pair,) = compare([0, 1], {"a": [0.2, 0.8], "b": [0.3, 0.6]}).differences
+    assert pair.high - pair.low > 0.5
+
+
+def test_perfect_on_the_rows_seen_is_not_certainty() -> None:
+    """Forecasts that are right to the last have no spread at all, and an error far below any noise.
+
+    No grid follows them there: both comparisons would take minutes, or gigabytes.
+    """
+    y = np.arange(100) % 2
+    (pair,) = compare(y, {"a": y * 1.0, "b": np.where(y, 0.9, 0.1)}).differences
+    shares = np.linspace(0.1, 0.9, 400)  # outcomes that are shares: no error at all, anywhere
+    exact = compare(shares, {"a": shares, "b": shares**2}, labels="soft")
+    assert pair.low < 0.08 < 0.12 < pair.high
+    assert 0.0001 < pair.p_value < 0.05
+    assert exact.assessments["a"].smooth_ece < 1e-4
+
+
+def test_it_travels_and_stays_read_only() -> None:
+    y, models = _models(300)
+    found = compare(y, models, confidence=np.float32(0.9), seed=np.int64(3))
+    for other in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
+        assert other == found
+        assert list(other.assessments) == list(found.assessments)
+        with pytest.raises(TypeError, match="does not support item assignment"):
+            other.assessments["new"] = other.assessments["good"]
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["seed"] == 3
+
+
+def test_every_line_fits() -> None:
+    y, models = _models(300)
+    names = ["a model with quite a long name, version " + letter for letter in "abcd"]
+    text = str(compare(y, dict(zip(names, models.values(), strict=True)), cluster=np.arange(300)))
+    assert max(map(len, text.splitlines())) <= 80
+    assert names[0] in text.replace("\n", " ")
+
+
+def test_dependence_is_pointed_out() -> None:
+    y, models = _models(300)
+    repeated = {name: np.repeat(p, 5) for name, p in models.items()}
+    with pytest.warns(DependenceWarning, match=r"occurs 5\.0 times") as caught:
+        compare(np.repeat(y, 5), repeated)
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_a_row_is_dropped_for_all_models() -> None:
@@ -126,6 +199,23 @@ def test_how_it_reads_and_repeats() -> None:
         (([0, 1], {"a": [0.1, 0.2], "b": [0.1, 0.9]}), {"confidence": 2}, "`confidence` must lie"),
         (([0, 1], {"a": [0.1, 0.2], "b": [0.1, 0.9]}), {"cluster": [1]}, "`cluster` must have one"),
         (({"a": [0.1], "b": [0.2]},), {}, "a mapping without outcomes must hold sketches"),
+        (([0, 1], {1: [0.1, 0.2], "1": [0.1, 0.9]}), {}, "two of them read '1'"),
+        (([0, 1], {"a": [0.1, 0.2], "b": [0.1, 1.9]}), {}, "model 'b': `y_prob` must lie in"),
+        (
+            ([0, 1], {"a": [0.1, 0.2], "b": [0.1, 0.9]}),
+            {"seed": -1},
+            "`seed` must be a whole number",
+        ),
+        (
+            (
+                {
+                    s: Sketch.from_arrays([0, 1], [0.2, 0.7], scale=s)
+                    for s in ("probability", "logit")
+                },
+            ),
+            {},
+            "'probability' is on 'probability' and 'logit' on 'logit'",
+        ),
     ],
 )
 def test_bad_input(arguments: tuple, options: dict, message: str) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import polars as pl
+import pyarrow
 import pytest
 
 import calibrant as cal
 from calibrant.errors import InputError
+from calibrant.inference import planning
 from calibrant.inference.assess import assess
 from calibrant.inference.band import difference_band
 from calibrant.inference.clusters import DependenceWarning
@@ -89,17 +92,50 @@ def test_clusters_by_sketch_equal_clusters_by_row() -> None:
         assess(cal.scan(frame, **COLUMNS, cluster="match"))
 
 
-def test_repeated_ids_are_pointed_out() -> None:
-    frame = _frame(400).rename({"match": "match_id"})
-    with pytest.warns(DependenceWarning, match="'match_id' repeat: 400 rows have 100"):
+@pytest.mark.parametrize("name", ["match_id", "matchId", "Match ID", "id"])
+def test_repeated_ids_are_pointed_out(name: str) -> None:
+    frame = _frame(400).rename({"match": name})
+    with pytest.warns(DependenceWarning, match=f"'{name}' repeat: 400 rows have 100"):
         assess_by(frame, **COLUMNS, by="sex")
-    assess_by(frame, **COLUMNS, by="sex", cluster="match_id")
+    assess_by(frame, **COLUMNS, by="sex", cluster=name)
+
+
+@pytest.mark.parametrize("name", ["question", "date", "home match"])
+@pytest.mark.parametrize("library", [pl.DataFrame, pd.DataFrame, pyarrow.table])
+def test_units_that_share_their_outcome_are_pointed_out(name: str, library) -> None:
+    rng = np.random.default_rng(0)
+    level, unit = rng.random(80), np.repeat(np.arange(80), 5)
+    columns = {
+        "y": (rng.random(80) < level)[unit],
+        "p": np.clip(level[unit] + 0.05 * rng.standard_normal(400), 0, 1),
+        "sex": rng.choice(["f", "m"], 400),
+        name: unit,
+    }
+    with pytest.warns(DependenceWarning, match=f"'{name}' repeat: 400 rows have 80"):
+        assess_by(library(columns), **COLUMNS, by="sex")
+    columns["y"] = rng.random(400) < columns["p"]
+    assess_by(library(columns), **COLUMNS, by="sex")
+
+
+def test_other_columns_are_not_taken_for_ids() -> None:
+    frame = _frame(400).rename({"match": "paid"}).with_columns(valid=pl.lit(True), update=pl.lit(3))
+    assess_by(frame.rename({"y": "day_id"}), y_true="day_id", y_prob="p", by="sex")
+
+
+def test_repeated_rows_of_arrays_are_pointed_out() -> None:
+    frame = _frame(200)
+    y, p, sex = (np.repeat(frame[name].to_numpy(), 5) for name in ("y", "p", "sex"))
+    with pytest.warns(DependenceWarning, match=r"occurs 5\.0 times"):
+        assess_by(y, p, by=sex)
 
 
 def test_tiny_groups_are_skipped_and_named() -> None:
-    frame = pl.concat([_frame(300), _frame(1).with_columns(sex=pl.lit("x"))])
-    found = assess_by(frame, **COLUMNS, by="sex")
-    assert found.skipped == {"x": "fewer than two rows"}
+    frame = pl.concat([_frame(300), _frame(1).with_columns(sex=pl.lit("<x>"))])
+    found = assess_by(frame, **COLUMNS, by="sex", margin=np.float32(0.1), seed=np.int64(0))
+    assert found.skipped == {"<x>": "fewer than two rows"}
+    assert "<x>: fewer than two rows" in str(found)
+    assert "&lt;x&gt;: fewer than two rows" in found._repr_html_()
+    json.dumps(found.to_dict(), allow_nan=False)
 
 
 def test_difference_band_sees_the_difference_and_only_that() -> None:
@@ -149,6 +185,47 @@ def test_required_n() -> None:
     assert assess(rng.random(p.size) < p, p, margin=0.05).interval.high < 0.07
 
 
+@pytest.fixture
+def few_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "RUNS", 5)
+    monkeypatch.setattr(planning, "LAST_RUNS", 10)
+
+
+@pytest.mark.usefixtures("few_runs")
+@pytest.mark.parametrize("margin", [0.33, 0.5, 0.6, 0.9, 2.0])
+def test_required_n_of_a_wide_margin(margin: float) -> None:
+    """Few rows, where the middle of two numbers of rows may be one of them."""
+    assert 2 <= required_n(margin).simulated < 50
+
+
+@pytest.mark.usefixtures("few_runs")
+def test_required_n_by_the_theorem_shows_what_it_says() -> None:
+    """With so many rows, a calibrated sample's bound is within the margin as often as `power` says."""
+    found = required_n(0.3, power=np.float32(0.8), confidence=np.float32(0.9))
+    n, within = found.theorem, 0
+    kernel = 1 + 2 * np.exp(-((np.arange(1, 30) * np.pi * 0.3) ** 2)).sum()
+    reach = (np.sqrt(kernel) + np.sqrt(2 * np.log(10))) / np.sqrt(n)
+    for seed in range(20):
+        p = np.random.default_rng(seed).random(n)
+        y = np.random.default_rng(seed + 100).random(n) < p
+        within += cal.smooth_ece(y, p, bandwidth=0.3) + reach <= 0.3
+    assert within >= 16
+    assert found.theorem < required_n(0.3, power=0.95, confidence=0.9).theorem
+    assert json.loads(json.dumps(found.to_dict()))["power"] == pytest.approx(0.8)
+
+
+@pytest.mark.usefixtures("few_runs")
+def test_required_n_reads_predictions_as_others_do() -> None:
+    p = np.random.default_rng(0).random(50)
+    expected = required_n(0.3, p)
+    assert required_n(0.3, 100 * p, percent=True).theorem == expected.theorem
+    assert required_n(0.3, 100 * p, percent=True).simulated == expected.simulated
+    assert required_n(0.3, [*p, None], on_invalid="drop") == expected
+    assert required_n(0.3, Sketch.from_arrays(p > 0.5, p)).simulated > 10
+    on_logits = required_n(0.3, Sketch.from_arrays(p > 0.5, p, scale="logit/4"))
+    assert on_logits.theorem != expected.theorem
+
+
 def test_bad_input() -> None:
     frame = _frame(100)
     with pytest.raises(InputError, match="must name columns"):
@@ -159,8 +236,13 @@ def test_bad_input() -> None:
         assess_by(frame, **COLUMNS, by="sex").difference("x", "m")
     with pytest.raises(InputError, match="`cluster` must be one of these"):
         assess_by(cal.scan(frame, **COLUMNS, by="sex"), cluster="match")
-    with pytest.raises(InputError, match="`margin`"):
-        required_n(0.0)
+    for margin in (0.0, None, "a"):
+        with pytest.raises(InputError, match="`margin` must be a positive number"):
+            required_n(margin)
+    with pytest.raises(InputError, match=r"`y_prob` must be an array; got 0\.5"):
+        required_n(0.1, 0.5)
+    with pytest.raises(InputError, match="`seed` must be a whole number"):
+        required_n(0.1, seed=None)
     with pytest.raises(InputError, match="`power`"):
         required_n(0.1, power=80)
     low = Sketch.from_arrays(np.zeros(50, int), np.full(50, 0.1))

@@ -20,7 +20,8 @@ from calibrant.cli.rows import columns_of, read_rows
 from calibrant.cli.table import Column, decimal, p_text, show_table
 from calibrant.cli.text import count, listed, note, printable, quoted, shown
 from calibrant.errors import InputError
-from calibrant.inference.comparison import Comparison, compare
+from calibrant.inference.compare import compare
+from calibrant.inference.comparison import Comparison
 
 __all__ = ["run_compare"]
 

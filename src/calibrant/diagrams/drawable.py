@@ -18,6 +18,7 @@ from calibrant.drawing.checks import Color, as_color, require_pixels, require_pr
 from calibrant.drawing.marks import Band, Ink, Line, Mark, Panel
 from calibrant.drawing.themes import Theme, as_theme
 from calibrant.errors import InputError
+from calibrant.measures.record import plain
 
 __all__ = [
     "Diagram",
@@ -244,18 +245,3 @@ def probability_axes(
     low, high = float(max(ends[0], 1e-9)), float(min(ends[1], 1 - 1e-9))
     scale: AxisScale = "logit"
     return Axis(x, low, high, scale), Axis(y, low, high, scale)
-
-
-def plain(value: Any) -> Any:
-    """Arrays as lists, NaN as None, mappings and tuples all the way down."""
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
-    if isinstance(value, np.integer | np.bool_):
-        return value.item()
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value

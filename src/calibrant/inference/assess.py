@@ -199,7 +199,7 @@ def _clusters_of_sketches(
             f"pass `cluster=` one of {', '.join(sketches.by)}. For one assessment a group, use "
             "`assess_by`."
         )
-    parts = [part for part in sketches.roll_up(cluster).values() if part.n]
+    parts = [part for part in sketches.roll_up(cluster).values() if part.total_weight > 0]
     if len(parts) < 2:
         raise TooFewRows(f"`cluster` must name at least two clusters; there is {len(parts)}.")
     return sketches.total(), partial(ClusterResiduals.of_sketches, sketches=parts, seed=seed)
@@ -214,13 +214,13 @@ def read_clustered(
     drop = options.get("on_invalid", "raise") == "drop"
     pairs = as_pairs(y_true, y_prob, **options)
     if not pairs.dropped:
-        return pairs, cluster_codes(cluster, pairs.n)
+        return pairs, cluster_codes(cluster, pairs.n, pairs.weight)
     assert drop
     options["on_invalid"] = "raise"
     everything = as_pairs(y_true, y_prob, **options)
     kept = np.flatnonzero(everything.reason_codes(slice(None)) < 0)
     codes, _ = cluster_codes(cluster, everything.n)
-    return pairs, cluster_codes(codes[kept], pairs.n)
+    return pairs, cluster_codes(codes[kept], pairs.n, pairs.weight)
 
 
 def require_margin(margin: float | None) -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from html import escape
+from textwrap import fill
 from typing import Any, Literal
 
 from calibrant.inference.direction import Direction
 from calibrant.inference.interval import Interval
 from calibrant.inference.noise_floor import NoiseFloor
 from calibrant.inference.scores import Score
+from calibrant.measures.record import plain
 from calibrant.measures.smooth_ece import Certificate
 
-__all__ = ["FINDINGS", "Assessment", "Finding", "Ratio", "format_p_value"]
+__all__ = ["FINDINGS", "LINE", "Assessment", "Finding", "Ratio", "format_p_value"]
 
 SCHEMA_VERSION = 1
+LINE = 80
+"""Width of every text."""
 SMALL, SMALL_SHARE, LARGE = 0.01, 0.1, 0.05
 Finding = Literal["miscalibrated", "slightly off", "no evidence", "inconclusive"]
 FINDINGS: Mapping[Finding, str] = {
@@ -76,9 +81,14 @@ class Ratio:
         high = 1.0 if all_of_them else float(betaincinv(self.events + 1.0, others, 1.0 - tail))
         return low / self.mean_prediction, high / self.mean_prediction
 
-    def to_dict(self) -> dict[str, float]:
-        """The ratio and its interval."""
-        return {"value": self.value, "low": self.low, "high": self.high}
+    def __str__(self) -> str:
+        if self.mean_prediction > 0:
+            return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
+        return "events seen, none expected" if self.events > 0 else "no event seen, none expected"
+
+    def to_dict(self) -> dict[str, float | None]:
+        """The ratio and its interval; None where they are not finite."""
+        return {name: plain(getattr(self, name)) for name in ("value", "low", "high")}
 
 
 @dataclass(frozen=True)
@@ -194,7 +204,7 @@ class Assessment:
 
     def rows(self) -> list[tuple[str, str]]:
         """What the text table and the HTML table show, line by line."""
-        share, ratio = f"{100 * self.confidence:g}%", self.observed_expected
+        share = f"{100 * self.confidence:g}%"
         rows = [
             ("SmoothECE", _decimals(self.smooth_ece)),
             ("  debiased", _decimals(self.debiased)),
@@ -208,8 +218,11 @@ class Assessment:
         if self.lower_bound is not None:
             rows.append(("  cross-fitted bound", f"at least {self.lower_bound:.4f}"))
         rows += [
-            ("  relative to event rate", f"{self.relative:.3g}"),
-            ("observed / expected", f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"),
+            (
+                "  over the event rate",
+                f"{self.relative:.3g}" if self.event_rate > 0 else "no event seen",
+            ),
+            ("observed / expected", str(self.observed_expected)),
             ("mean prediction", f"{self.mean_prediction:.4f}"),
             ("event rate", f"{self.event_rate:.4f}"),
             ("direction", str(self.direction)),
@@ -217,18 +230,14 @@ class Assessment:
         if self.miscalibrated:
             rows += [("  at predictions", str(region)) for region in self.direction.regions]
         for name, score in (("Brier score", self.brier), ("log loss", self.log_loss)):
-            rows.append(
-                (
-                    name,
-                    f"{score.value:.4f} = {score.calibration:.4f} calibration + "
-                    f"{score.refinement:.4f} refinement; skill {score.skill:.3f}",
-                )
-            )
+            parts = f"{score.calibration:.4f} calibration + {score.refinement:.4f} refinement"
+            skill = "none: one outcome only" if math.isnan(score.skill) else f"{score.skill:.3f}"
+            rows += [(name, f"{score.value:.4f} = {parts}"), ("  skill", skill)]
         size = f"{self.n:,}"
         if self.clusters is not None:
             size += f" in {self.clusters:,} clusters"
         rows.append(("rows", size))
-        rows += [(f"  dropped: {reason}", f"{k:,}") for reason, k in self.dropped.items()]
+        rows += [("  dropped", f"{k:,}: {reason}") for reason, k in self.dropped.items()]
         rows.append(
             (
                 "bandwidth",
@@ -240,7 +249,7 @@ class Assessment:
     def __str__(self) -> str:
         width = max(len(name) for name, _ in self.rows())
         lines = [f"{name:<{width}}  {text}" for name, text in self.rows()]
-        return "\n".join([self.verdict, "", *lines])
+        return "\n".join([fill(self.verdict, LINE), "", *lines])
 
     def __repr__(self) -> str:
         low, high = self.interval.low, self.interval.high
@@ -257,14 +266,14 @@ class Assessment:
         return f"<p><b>{escape(self.verdict)}</b></p><table>{body}</table>"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings, for JSON; infinities and NaN stay floats."""
+        """Plain numbers and strings, for JSON; numbers that are not finite are None."""
         return {
             "schema": SCHEMA_VERSION,
             "verdict": self.verdict,
-            "miscalibrated": self.miscalibrated,
+            "miscalibrated": bool(self.miscalibrated),
             "finding": self.finding,
             "decision": self.decision,
-            **{item.name: _plain(getattr(self, item.name)) for item in fields(self)},
+            **{item.name: plain(getattr(self, item.name)) for item in fields(self)},
         }
 
 
@@ -276,11 +285,3 @@ def _decimals(value: float) -> str:
 def format_p_value(p: float) -> str:
     """As it is printed: "p = 0.032", "p < 0.001"."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.2g}" if p < 0.1 else f"p = {p:.2f}"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, Ratio):
-        return value.to_dict()
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value

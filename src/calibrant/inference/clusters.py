@@ -6,8 +6,9 @@ these are independent, and what resampling or flipping signs does to rows it doe
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from calibrant.inference.noise_floor import NoiseFloor
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inputs.columns import as_column, is_missing
 from calibrant.inputs.pairs import Pairs
+from calibrant.inputs.refusals import show_value
 from calibrant.inputs.seeds import generator
 from calibrant.sketch.table import Sketch
 
@@ -42,15 +44,26 @@ DRAWS_AT_ONCE = 200
 ROWS_LOOKED_AT = 1 << 14
 FEWEST_VALUES = 50
 REPEATS = 1.5
+NEIGHBOURS = 4
+EXPECTED_TO_DIFFER, SHARE_DIFFERING = 10.0, 0.5
+IDS = frozenset({"id", "ids", "uuid", "guid"})
+UNITS = frozenset({"question", "patient", "subject", "match", "game", "date", "day"})
+CLEAR_AGREEMENT = 4.0
 
 
 class DependenceWarning(UserWarning):
     """The rows look dependent, and the interval and the test take them to be independent."""
 
 
-def cluster_codes(cluster: Any, rows: int) -> tuple[Integers, int]:
-    """The cluster of each row as 0, 1, ..., and how many there are."""
-    column = as_column(cluster, "cluster")
+def cluster_codes(cluster: Any, rows: int, weight: Floats | None = None) -> tuple[Integers, int]:
+    """The cluster of each row as 0, 1, ..., and how many there are with weight.
+
+    Examples
+    --------
+    >>> cluster_codes(["b", "a", "b", 1, "1"], 5)
+    (array([3, 2, 3, 0, 1]), 4)
+    """
+    column = as_column(cluster, "cluster", dates=True)
     if column.size != rows:
         raise InputError(
             f"`cluster` must have one entry per row; it has {column.size} for {rows} rows."
@@ -61,15 +74,38 @@ def cluster_codes(cluster: Any, rows: int) -> tuple[Integers, int]:
             f"`cluster` must not hold missing values; row {int(missing[0])} is missing. Give such "
             "rows a cluster of their own, or leave them out."
         )
-    if column.dtype.kind == "O":
-        column = column.astype(str)
-    names, codes = np.unique(column, return_inverse=True)
-    if names.size < 2:
-        raise TooFewRows(
-            f"`cluster` must name at least two clusters; all {rows} rows are in "
-            f"{names[0].item()!r}. With one cluster nothing can be said of the error."
+    numbers = _numbered(column) if column.dtype.kind == "O" else column
+    names, first, codes = np.unique(numbers, return_index=True, return_inverse=True)
+    codes, clusters = codes.ravel().astype(np.int64), int(names.size)
+    if weight is not None:
+        counted = np.unique(codes[weight > 0])
+        # Rows without weight add nothing to whatever cluster they are in.
+        codes = np.where(weight > 0, np.searchsorted(counted, codes), 0)
+        clusters, first = int(counted.size), first[counted]
+    if clusters < 2:
+        which = (
+            f"all {rows} rows" if weight is None or np.all(weight > 0) else "all rows with weight"
         )
-    return codes.ravel().astype(np.int64), int(names.size)
+        name = column[first[0]]
+        shown = str(name) if column.dtype.kind in "Mm" else show_value(name)
+        raise TooFewRows(
+            f"`cluster` must name at least two clusters; {which} are in {shown}. With one cluster "
+            "nothing can be said of the error."
+        )
+    return codes, clusters
+
+
+def _numbered(column: NDArray[Any]) -> Integers:
+    """Values of several types as numbers, in an order that does not depend on that of the rows."""
+    try:
+        distinct = set(column.tolist())
+    except TypeError as error:
+        raise InputError(
+            "`cluster` must hold names, numbers or dates; it holds lists or other values that change."
+        ) from error
+    order = sorted(distinct, key=lambda value: (type(value).__name__, str(value)))
+    number = {value: place for place, value in enumerate(order)}
+    return np.fromiter((number[value] for value in column), dtype=np.int64, count=column.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,38 +222,102 @@ def rows_on_nodes(
     return sums.astype(np.float64, copy=False).reshape(blocks, grid.cells + 1)
 
 
-def warn_of_repeated_rows(pairs: Pairs, *, stacklevel: int) -> None:
-    """Warn where predictions with many digits come back again and again."""
-    p = pairs.select(np.arange(min(pairs.n, ROWS_LOOKED_AT))).p
-    p = p[(p > 0.001) & (p < 0.999)]  # beyond, single precision makes ties
-    p = p[p != np.round(p, 4)]  # rounded predictions repeat by nature
-    distinct = np.unique(p).size
-    if distinct >= FEWEST_VALUES and p.size >= REPEATS * distinct:
-        warnings.warn(
-            f"each prediction occurs {p.size / distinct:.1f} times on average, to the last digit: "
-            "rows may repeat one event. The interval and the test take rows to be independent; pass "
-            "`cluster=` with what identifies the event (question, patient, match, day).",
-            DependenceWarning,
-            stacklevel=stacklevel,
-        )
+def warn_of_repeated_rows(*models: Pairs, stacklevel: int) -> None:
+    """Warn where predictions come back again and again, and with them their outcomes.
+
+    Forecasts on a lattice, of a tree or of an isotonic map repeat by nature: rows that share one of
+    these do not share an outcome. So where ties tell (enough of them should have seen both outcomes,
+    by the rate among their neighbours), the outcomes decide; where they do not, as for rare events,
+    it is the digits that come back.
+    """
+    for pairs in models:
+        part = pairs.select(np.arange(min(pairs.n, ROWS_LOOKED_AT)))
+        inside = (part.p > 0.001) & (part.p < 0.999)  # beyond, single precision makes ties
+        p, y = part.p[inside], part.y[inside]
+        distinct, expected, seen = _ties(p, y)
+        if expected >= EXPECTED_TO_DIFFER:
+            repeated, how = (
+                seen < SHARE_DIFFERING * expected,
+                "and rows that tie share their outcome",
+            )
+        else:
+            digits = p[p != np.round(p, 4)]  # rounded predictions repeat by nature
+            distinct, how = np.unique(digits).size, "to the last digit"
+            repeated = distinct >= FEWEST_VALUES and digits.size >= REPEATS * distinct
+            p = digits
+        if repeated:
+            warnings.warn(
+                f"each prediction occurs {p.size / distinct:.1f} times on average, {how}: rows may "
+                "repeat one event. The interval and the test take rows to be independent; pass "
+                "`cluster=` with what identifies the event (question, patient, match, day).",
+                DependenceWarning,
+                stacklevel=stacklevel,
+            )
+            return
 
 
-def warn_of_repeated_ids(frame: Any, used: Sequence[str], *, stacklevel: int) -> None:
-    """Warn where a frame has a column of ids that come back, and it is neither group nor cluster."""
+def _ties(p: Floats, y: Floats) -> tuple[int, float, int]:
+    """Distinct predictions; how many of them should have seen both outcomes, and how many have.
+
+    Were the k rows of one prediction independent, they would agree with probability r^k + (1-r)^k, with
+    r the rate of events among the predictions next to theirs.
+    """
+    values, place, rows = np.unique(p, return_inverse=True, return_counts=True)
+    if values.size <= 2 * NEIGHBOURS:
+        return int(values.size), 0.0, 0
+    events = np.bincount(place.ravel(), weights=y, minlength=values.size)
+    rate = events / rows
+    total = np.concatenate([[0.0], np.cumsum(rate)])
+    start = np.clip(np.arange(values.size) - NEIGHBOURS, 0, values.size - 2 * NEIGHBOURS - 1)
+    nearby = total[start + 2 * NEIGHBOURS + 1] - total[start]
+    r = np.clip((nearby - rate) / (2 * NEIGHBOURS), 0.0, 1.0)
+    expected = float((1.0 - r**rows - (1.0 - r) ** rows).sum())
+    return int(values.size), expected, int(((events > 0) & (events < rows)).sum())
+
+
+def warn_of_repeated_ids(
+    frame: Any, y_true: str, y_prob: str, used: Iterable[str | None], *, stacklevel: int
+) -> None:
+    """Warn where a frame has ids that come back, or days or the like whose rows share their errors."""
     import narwhals as nw
 
     rows = nw.from_native(frame, pass_through=True)
     if not isinstance(rows, nw.DataFrame):
         return
+    used = {*used, y_true, y_prob}
     for name in rows.columns:
-        if name in used or not name.lower().endswith("id"):
+        last = _last_word(name)
+        if name in used or last not in IDS | UNITS:
             continue
         distinct = rows[name].n_unique()
-        if distinct > 1 and len(rows) >= REPEATS * distinct:
+        if distinct < 2 or len(rows) < REPEATS * distinct:
+            continue
+        if last in IDS or _agreement(rows, name, y_true, y_prob) > CLEAR_AGREEMENT:
             warnings.warn(
-                f"the ids in column {name!r} repeat: {len(rows)} rows have {distinct} of them. The "
+                f"the values of column {name!r} repeat: {len(rows)} rows have {distinct} of them. The "
                 f"intervals and tests take rows to be independent; pass `cluster={name!r}` if rows of "
-                "one id share their outcome.",
+                "one value share their outcome.",
                 DependenceWarning,
                 stacklevel=stacklevel,
             )
+
+
+def _agreement(rows: Any, name: str, y_true: str, y_prob: str) -> float:
+    """Σ e_i e_j over pairs of rows with one value, in standard errors; e is y - f less its mean."""
+    import narwhals as nw
+
+    error = nw.col(y_true).cast(nw.Float64) - nw.col(y_prob).cast(nw.Float64)
+    valid = rows.select(name, error=error).drop_nulls().filter(nw.col("error").abs() <= 1.0)
+    centred = nw.col("error") - nw.col("error").mean()
+    powers = valid.select(name, one=centred).with_columns(two=nw.col("one") ** 2)
+    powers = powers.with_columns(four=nw.col("two") ** 2)
+    sums = powers.group_by(name).agg(nw.col("one", "two", "four").sum())
+    one, two, four = (sums[column].to_numpy() for column in ("one", "two", "four"))
+    variance = 2.0 * float((two**2 - four).sum())
+    return float((one**2 - two).sum()) / float(np.sqrt(variance)) if variance > 0 else 0.0
+
+
+def _last_word(name: str) -> str:
+    """Of a column's name: "id" in question_id, questionId and Question ID, but not in paid."""
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
+    return words[-1].lower() if words else ""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from calibrant.errors import InputError
 
-__all__ = ["Correction", "adjusted_p_values", "smallest_p_value"]
+__all__ = ["Correction", "adjusted_p_values", "require_correction", "smallest_p_value"]
 
 Correction = Literal["holm", "bonferroni", "none"]
 
@@ -22,10 +22,7 @@ def adjusted_p_values(p_values: Sequence[float], correction: Correction) -> list
     >>> [round(p, 3) for p in adjusted_p_values([0.01, 0.04, 0.03], "holm")]
     [0.03, 0.06, 0.06]
     """
-    if correction not in ("holm", "bonferroni", "none"):
-        raise InputError(
-            f'`correction` must be "holm", "bonferroni" or "none"; got {correction!r}.'
-        )
+    require_correction(correction)
     p = np.asarray(p_values, dtype=np.float64)
     if correction == "none":
         return [float(value) for value in p]
@@ -47,3 +44,11 @@ def smallest_p_value(p_values: Sequence[float]) -> float:
     0.0394
     """
     return float(-np.expm1(len(p_values) * np.log1p(-min(min(p_values), 1.0 - 1e-16))))
+
+
+def require_correction(correction: Correction) -> None:
+    """Refuse a correction that there is not."""
+    if correction not in get_args(Correction):
+        raise InputError(
+            f'`correction` must be "holm", "bonferroni" or "none"; got {correction!r}.'
+        )

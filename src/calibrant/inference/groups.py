@@ -12,12 +12,18 @@ from calibrant.errors import InputError
 from calibrant.inference.assess import assessment_of, require_margin
 from calibrant.inference.assessment import Assessment, format_p_value
 from calibrant.inference.band import DifferenceBand, difference_band
-from calibrant.inference.clusters import ClusterResiduals, warn_of_repeated_ids
+from calibrant.inference.clusters import (
+    ClusterResiduals,
+    warn_of_repeated_ids,
+    warn_of_repeated_rows,
+)
 from calibrant.inference.correction import adjusted_p_values, smallest_p_value
 from calibrant.inference.hypothesis import RESAMPLES
 from calibrant.inference.interval import require_confidence
 from calibrant.inference.planning import detectable_error
+from calibrant.inputs.pairs import as_pairs
 from calibrant.inputs.scales import PROBABILITY, Scale
+from calibrant.measures.record import plain
 from calibrant.sketch.groups import Sketches
 from calibrant.sketch.naming import group_text
 from calibrant.sketch.table import Sketch
@@ -134,8 +140,10 @@ class GroupAssessments(Mapping[Any, Assessment]):
             )
             for row in rows
         ]
-        skipped = [f"{_shown(key)}: {why}" for key, why in self.skipped.items()]
-        return "\n".join([self.verdict, "", *lines, *skipped])
+        return "\n".join([self.verdict, "", *lines, *self._skipped_lines()])
+
+    def _skipped_lines(self) -> list[str]:
+        return [f"{_shown(key)}: {why}" for key, why in self.skipped.items()]
 
     def __repr__(self) -> str:
         return f"GroupAssessments(by {', '.join(self.by)}: {self.verdict})"
@@ -146,11 +154,12 @@ class GroupAssessments(Mapping[Any, Assessment]):
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows
         )
-        return f"<p><b>{escape(self.verdict)}</b></p><table><tr>{head}</tr>{body}</table>"
+        skipped = "".join(f"<p>{escape(line)}</p>" for line in self._skipped_lines())
+        return f"<p><b>{escape(self.verdict)}</b></p><table><tr>{head}</tr>{body}</table>{skipped}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings, for JSON."""
-        return {
+        """Plain numbers and strings, for JSON; numbers that are not finite are None."""
+        out: dict[str, Any] = {
             "verdict": self.verdict,
             "by": list(self.by),
             "worst": _shown(self.worst),
@@ -166,6 +175,8 @@ class GroupAssessments(Mapping[Any, Assessment]):
             ],
             "skipped": {_shown(key): why for key, why in self.skipped.items()},
         }
+        plainly: dict[str, Any] = plain(out)
+        return plainly
 
 
 def assess_by(
@@ -241,7 +252,11 @@ def assess_by(
         assert isinstance(read, Sketches)
         sketches = read
         if cluster is None:
-            warn_of_repeated_ids(source, sketches.by, stacklevel=3)
+            used = (*sketches.by, sample_weight)
+            warn_of_repeated_ids(source, y_true, y_prob, used, stacklevel=3)
+            if isinstance(source, Mapping):
+                rows = as_pairs(source[y_true], source[y_prob], on_invalid=on_invalid)
+                warn_of_repeated_rows(rows, stacklevel=3)
     return _assessed(sketches, cluster, margin, confidence, seed)
 
 
@@ -283,7 +298,7 @@ def _assessed(
     for key, sketch in groups.items():
         clusters = None
         if cluster is not None:
-            own = [part for part in parts[key] if part.n]
+            own = [part for part in parts[key] if part.total_weight > 0]
             clusters = partial(ClusterResiduals.of_sketches, sketches=own, seed=seed)
             if len(own) < 2:
                 skipped[key] = "fewer than two clusters"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.inference.assess import require_margin
@@ -13,17 +14,23 @@ from calibrant.inference.interval import bounds, normal_quantile, require_confid
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.residuals import ResidualGrid
-from calibrant.inputs.seeds import generator
+from calibrant.inputs.columns import as_column
+from calibrant.inputs.pairs import InputOptions
+from calibrant.inputs.seeds import generator, require_seed
 from calibrant.measures.smooth_ece import smooth_ece
-from calibrant.sketch.table import Sketch
+from calibrant.sketch.table import Sketch, as_sketch
 
 __all__ = ["RequiredRows", "detectable_error", "required_n"]
 
-RUNS = 40
+Floats = NDArray[np.float64]
+
+RUNS, LAST_RUNS = 40, 400
 DRAWS = 100
 NODES = 1 << 12
 MOST_ROWS = 10**9
-PRECISION = 1.05
+PRECISION = 1.2
+ROWS_PER_END = 2.5
+"""The interval's upper end falls like n^(-1/3) to n^(-1/2), so n like its power -2 to -3."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +40,12 @@ class RequiredRows:
     Attributes
     ----------
     simulated : int
-        With so many rows the interval's upper end is at most the margin with probability `power`, if
-        the predictor is calibrated. This is the number to plan with.
+        With so many rows the interval of `assess` ends within the margin with probability `power`, if
+        the predictor is calibrated. This is the number to plan with; other seeds give numbers that
+        differ by some per cent.
     theorem : int
-        So many rows are enough for any distribution of predictions and outcomes, by a proved bound:
-        many times more.
+        With so many rows a proved bound does the same for any distribution of predictions and
+        outcomes: ten times more and beyond.
     margin, confidence, power : float
         As they were asked for.
     """
@@ -63,6 +71,9 @@ def required_n(
     confidence: float = 0.95,
     power: float = 0.8,
     seed: int = 0,
+    from_logits: bool = False,
+    percent: bool = False,
+    on_invalid: Literal["raise", "drop"] = "raise",
 ) -> RequiredRows:
     """How many rows it takes to show that a calibrated predictor is within a margin.
 
@@ -76,18 +87,27 @@ def required_n(
     confidence : float
         Of the interval.
     power : float
-        How often the interval should end within the margin.
+        How often the interval should end within the margin, if the predictor is calibrated.
     seed : int
         Of the simulation.
+    from_logits, percent, on_invalid
+        How to read the predictions; see `InputOptions`.
 
     Notes
     -----
     The theorem is that of the paper's sample complexity, n ≥ C / (σ ε²), with its constant worked out.
-    At a bandwidth σ the mean of ∫|r̂_σ - r_σ| is at most √(H/n), where H = 1 + 2 Σ exp(-k²π²σ²) bounds
-    ∫ K² for the reflected kernel; one row changes it by at most 2/n, so by McDiarmid's inequality it
-    exceeds its mean by √(2 log(1/δ)/n) with probability at most δ. The fixed point moves by no more
-    than smECE at its own bandwidth does, so n ≥ (√H + √(2 log(1/δ)))² / ε² rows suffice at σ = ε: of
-    the order ε⁻³.
+    Let ε be the margin, F and F̂ the population's and the sample's smECE at σ = ε, H = 1 + 2 Σ
+    exp(-k²π²ε²), which bounds ∫ K² for the reflected kernel, and α and β one minus the confidence and
+    the power.
+
+    1. *Confidence.* The mean of ∫|r̂ - r| is at most √(H/n), and one row changes it by at most 2/n. So
+       by McDiarmid's inequality F > F̂ + u with probability at most α, for u = (√H + √(2 log 1/α))/√n.
+       smECE falls with σ, so F ≤ ε says that the population's SmoothECE is at most ε: F̂ + u ≤ ε shows
+       it.
+    2. *Power.* For a calibrated predictor, F = 0 and the variance of an outcome is at most ¼, so F̂ is
+       at most (½√H + √(2 log 1/β))/√n, except with probability β.
+
+    Together, n ≥ (1½√H + √(2 log 1/α) + √(2 log 1/β))² / ε² rows suffice: of the order ε⁻³.
 
     Examples
     --------
@@ -96,33 +116,34 @@ def required_n(
     True
     """
     require_confidence(confidence)
+    if margin is None:
+        raise InputError("`margin` must be a positive number; got None.")
     require_margin(margin)
-    if not isinstance(power, int | float) or isinstance(power, bool) or not 0.0 < power < 1.0:
+    valid = isinstance(power, int | float | np.number) and not isinstance(power, bool)
+    if not valid or not 0.0 < power < 1.0:
         raise InputError(f"`power` must lie between 0 and 1; got {power!r}.")
+    require_seed(seed)
+    margin, confidence, power = float(margin), float(confidence), float(power)
     if y_prob is None:
         p = (np.arange(NODES) + 0.5) / NODES
         like = Sketch.from_counts(p, np.ones(NODES, int), np.zeros(NODES, int), nodes=NODES)
     elif isinstance(y_prob, Sketch):
-        like = y_prob.rebin(min(NODES, y_prob.nodes))
+        like = as_sketch(y_prob).rebin(min(NODES, y_prob.nodes))
     else:
-        like = Sketch.from_arrays(np.zeros(len(y_prob), int), y_prob, nodes=NODES)
-
-    def share_within(n: int) -> float:
-        return _share_within(like, n, margin, confidence, seed)
-
-    start = _rows_at_floor(like, 0.6 * margin, seed)
-    high = max(start, 2)
-    while share_within(high) < power:
-        high *= 2
-        if high > MOST_ROWS:
-            raise InputError(f"a margin of {margin:g} takes more than {MOST_ROWS:,} rows.")
-    low = high // 2
-    while low > 2 and share_within(low) >= power:
-        low, high = low // 2, low
-    while high > PRECISION * low + 1:
-        middle = int(np.sqrt(float(low) * high))
-        low, high = (low, middle) if share_within(middle) >= power else (middle, high)
-    return RequiredRows(high, _rows_by_theorem(margin, confidence), margin, confidence, power)
+        column = as_column(y_prob, "y_prob")
+        reading: InputOptions = {
+            "from_logits": from_logits,
+            "percent": percent,
+            "on_invalid": on_invalid,
+        }
+        like = Sketch.from_arrays(np.zeros(column.size, int), column, nodes=NODES, **reading)
+    return RequiredRows(
+        _simulated_rows(like, margin, confidence, power, seed),
+        _rows_by_theorem(margin / like.scale.length, margin, confidence, power),
+        margin,
+        confidence,
+        power,
+    )
 
 
 def detectable_error(
@@ -144,19 +165,41 @@ def detectable_error(
     return float(np.sqrt(max(needed**2 - drawn.mean() ** 2, 0.0)))
 
 
-def _share_within(like: Sketch, n: int, margin: float, confidence: float, seed: int) -> float:
-    """How often the interval of a calibrated sample of n rows ends within the margin."""
+def _simulated_rows(like: Sketch, margin: float, confidence: float, power: float, seed: int) -> int:
+    """Bisect with few samples at each n; then set right, with many, what is left of the error."""
+
+    def upper_end(n: int, runs: int = RUNS) -> float:
+        return float(np.quantile(_upper_ends(like, n, runs, confidence, seed), power))
+
+    high = max(_rows_at_floor(like, 0.6 * margin, seed), 2)
+    while upper_end(high) > margin:
+        high *= 2
+        if high > MOST_ROWS:
+            raise InputError(f"a margin of {margin:g} takes more than {MOST_ROWS:,} rows.")
+    low = max(high // 2, 1)
+    while low > 1 and upper_end(low) <= margin:
+        low, high = low // 2, low
+    while high > max(PRECISION * low, low + 1):
+        middle = min(max(int(np.sqrt(float(low) * high)), low + 1), high - 1)
+        low, high = (low, middle) if upper_end(middle) <= margin else (middle, high)
+    return max(int(np.ceil(high * (upper_end(high, LAST_RUNS) / margin) ** ROWS_PER_END)), 2)
+
+
+def _upper_ends(like: Sketch, n: int, runs: int, confidence: float, seed: int) -> Floats:
+    """Where the intervals of calibrated samples of n rows end."""
     rng = generator(seed, 8, n)
     p = np.clip(cell_predictions(like), 0.0, 1.0)
     share = like.weights.sum(axis=1) / like.total_weight
-    within = 0
-    for _ in range(RUNS):
+    ends = np.empty(runs)
+    for run in range(runs):
         rows = rng.multinomial(n, share)
-        sample = Sketch.from_counts(p, rows, rng.binomial(rows, p), nodes=like.nodes)
+        sample = Sketch.from_counts(
+            p, rows, rng.binomial(rows, p), nodes=like.nodes, scale=like.scale
+        )
         value = max(smooth_ece(sample, tolerance=1e-4), 1e-5)
         spread = row_spread(ResidualGrid.of(sample, value), value)
-        within += bounds(value, spread, 0.0, 1.0, confidence=confidence).high <= margin
-    return within / RUNS
+        ends[run] = bounds(value, spread, 0.0, 1.0, confidence=confidence).high
+    return ends
 
 
 def _rows_at_floor(like: Sketch, floor: float, seed: int) -> int:
@@ -165,8 +208,10 @@ def _rows_at_floor(like: Sketch, floor: float, seed: int) -> int:
     return int(np.clip(like.n * (now / floor) ** 3, 2, MOST_ROWS))
 
 
-def _rows_by_theorem(margin: float, confidence: float) -> int:
-    k = np.arange(1, int(10 / margin) + 2)
-    kernel = 1.0 + 2.0 * float(np.exp(-((k * np.pi * margin) ** 2)).sum())
-    deviation = np.sqrt(2.0 * np.log(1.0 / (1.0 - confidence)))
-    return int(np.ceil(((np.sqrt(kernel) + deviation) / margin) ** 2))
+def _rows_by_theorem(bandwidth: float, margin: float, confidence: float, power: float) -> int:
+    """The bound of the notes, with the bandwidth as a share of the scale's length."""
+    k = np.arange(1, int(10 / bandwidth) + 2)
+    kernel = 1.0 + 2.0 * float(np.exp(-((k * np.pi * bandwidth) ** 2)).sum())
+    chances = np.array([1.0 - confidence, 1.0 - power])
+    deviations = float(np.sqrt(-2.0 * np.log(chances)).sum())
+    return int(np.ceil(((1.5 * np.sqrt(kernel) + deviations) / margin) ** 2))

@@ -87,7 +87,8 @@ def _score(sketch: Sketch, loss: Loss) -> Score:
     calibration = value - refinement
     if abs(calibration) < 1e-12:
         calibration, refinement = 0.0, value
-    skill = 1.0 - value / uncertainty if uncertainty > 0 else float("nan")
+    both_occur = bool(weights.any(axis=0).all())  # what rounding leaves is no uncertainty
+    skill = 1.0 - value / uncertainty if both_occur else float("nan")
     return Score(value, calibration, refinement, skill)
 
 

@@ -13,11 +13,12 @@ from calibrant.errors import InputError
 __all__ = ["as_array", "as_column", "is_missing"]
 
 
-def as_array(values: Any, name: str) -> NDArray[Any]:
+def as_array(values: Any, name: str, *, dates: bool = False) -> NDArray[Any]:
     """The values as a NumPy array of the shape they have.
 
     Missing values become NaN in numeric columns and None in columns of text. Half precision and
-    bfloat16 are widened; nothing else is changed and nothing is copied that need not be.
+    bfloat16 are widened; nothing else is changed and nothing is copied that need not be. Dates and
+    spans of time are refused unless `dates` says that they mean something.
     """
     array: NDArray[Any] = values if isinstance(values, np.ndarray) else _from_foreign(values, name)
     if isinstance(array, np.ma.MaskedArray):
@@ -25,7 +26,7 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         array[masked] = None
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    if array.dtype.kind not in "biufOUST":
+    if array.dtype.kind not in ("biufOUSTMm" if dates else "biufOUST"):
         array = _from_extension_dtype(array, name)
     if array.dtype.kind == "O":
         array = _from_objects(array)
@@ -34,9 +35,9 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def as_column(values: Any, name: str) -> NDArray[Any]:
+def as_column(values: Any, name: str, *, dates: bool = False) -> NDArray[Any]:
     """As `as_array`, for what must be one-dimensional and not empty."""
-    column = as_array(values, name)
+    column = as_array(values, name, dates=dates)
     if column.ndim == 2 and 1 in column.shape:
         raise InputError(
             f"`{name}` must be one-dimensional; its shape is {column.shape}. "
@@ -64,6 +65,8 @@ def is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
     """Where the column holds NaN, None or a null of its library."""
     if column.dtype.kind == "f":
         return np.asarray(np.isnan(column))
+    if column.dtype.kind in "Mm":
+        return np.asarray(np.isnat(column))
     if column.dtype.kind == "O":
         return np.fromiter((_is_null(value) for value in column), dtype=np.bool_, count=column.size)
     return np.zeros(column.shape, dtype=np.bool_)

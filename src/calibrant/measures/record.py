@@ -1,14 +1,15 @@
-"""What every measure's result has in common: a dictionary of plain values, and a line of HTML."""
+"""What every result has in common: a dictionary of plain values, and a line of HTML."""
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Bounded", "Record"]
+__all__ = ["Bounded", "Record", "plain"]
 
 
 class Bounded(NamedTuple):
@@ -28,9 +29,9 @@ class Record:
                 value.flags.writeable = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and lists, for JSON."""
+        """Plain numbers, strings and lists, for JSON; numbers that are not finite are None."""
         return {
-            item.name: _plain(getattr(self, item.name))
+            item.name: plain(getattr(self, item.name))
             for item in fields(self)  # type: ignore[arg-type]
         }
 
@@ -38,7 +39,25 @@ class Record:
         return f"<code>{escape(repr(self))}</code>"
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """What JSON has: arrays and tuples as lists, results as mappings, None for what is not finite.
+
+    Examples
+    --------
+    >>> plain({"a": np.float32(0.5), "b": (np.inf, np.int64(3)), "c": np.array([1.0, np.nan])})
+    {'a': 0.5, 'b': [None, 3], 'c': [1.0, None]}
+    """
     if isinstance(value, np.ndarray):
-        return value.tolist()
-    return value.to_dict() if isinstance(value, Record) else value
+        return plain(value.tolist())
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
+    if isinstance(value, np.integer | np.bool_):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        own = getattr(value, "to_dict", None)
+        return own() if own else {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    return value
