@@ -264,7 +264,7 @@ def _columns(
     y_true: Any, y_prob: Any, by: Any, sample_weight: Any, cluster: Any
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Arrays as the columns of one batch, and from each grouping's name to its column."""
-    if by is None or isinstance(by, str) or (isinstance(by, Mapping) and not by):
+    if isinstance(by, str) or not hasattr(by, "__iter__") or (isinstance(by, Mapping) and not by):
         raise InputError(
             "with arrays, `by` must give the group of every row, or several such arrays by name; "
             f"got {by!r}. Without groups, use `assess`."
