@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,8 @@ def as_outcomes(y: NDArray[Any]) -> NDArray[Any]:
 def _as_objects(values: Any) -> NDArray[Any]:
     """Values of groups as they are: numbers stay numbers, and dates dates."""
     array = values if isinstance(values, np.ndarray) else None
+    if array is None and not isinstance(values, Iterable):
+        raise InputError(f"a group must be given for every row; got {values!r}.")
     if array is None or array.dtype.kind in "Mm":
         found = list(values) if array is None else list(array)
         array = np.empty(len(found), dtype=object)
