@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -113,6 +115,49 @@ def test_state_survives_a_file(tmp_path: Path) -> None:
     assert second.last == first.last
     assert second.update(y, p) == first.update(y, p)
     assert Monitor.from_json(Monitor().to_json()).n == 0
+
+
+def test_batches_on_different_grids_mix() -> None:
+    """Each is bet on with its own cells; and a coarser past bets no worse than chance allows."""
+    rng = np.random.default_rng(8)
+    mixed, fine = Monitor(), Monitor()
+    for day in range(12):
+        y, p = _batch(rng, 100, 1.6)
+        coarse = Sketch.from_arrays(y, p, nodes=256)
+        look = mixed.update(coarse) if day % 2 else mixed.update(y, p)
+        expected = fine.update(y, p)
+    assert look.n == expected.n == 1200
+    assert np.log(look.e_value) == pytest.approx(np.log(expected.e_value), rel=0.1)
+    assert Monitor.from_json(mixed.to_json()).update(y, p).n == 1300
+
+
+def test_the_p_value_is_never_zero() -> None:
+    monitor = Monitor()
+    for _ in range(3):
+        look = monitor.update(np.zeros(4000, int), np.full(4000, 0.9))
+    assert 0.0 < look.p_value < 1e-300
+    assert np.isfinite(look.e_value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda state: state.pop("sums"), "lacks 'sums'"),
+        (lambda state: state.pop("version"), "in version None of the monitor's format"),
+        (lambda state: state.update(version=2), "in version 2 of .* reads version 1"),
+        (lambda state: state["log_wealth"].pop(), "48, 49 and 49 bets in place of 49"),
+        (lambda state: state.update(looks="many"), "is damaged: .*'many'"),
+        (lambda state: state.update(alarm={"look": 1}), "is damaged: .*'since'"),
+        (lambda state: state.update(level=3), "`level` must lie between 0 and 1; got 3"),
+    ],
+)
+def test_a_damaged_state_is_refused(change: Callable[[dict], object], message: str) -> None:
+    monitor = Monitor()
+    monitor.update(*_batch(np.random.default_rng(0)))
+    state = json.loads(monitor.to_json())
+    change(state)
+    with pytest.raises(InputError, match=message):
+        Monitor.from_json(json.dumps(state))
 
 
 def test_reset_forgets() -> None:

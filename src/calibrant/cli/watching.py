@@ -16,7 +16,8 @@ from calibrant.cli.text import note, printable
 from calibrant.cli.trouble import LIMIT_EXCEEDED
 from calibrant.cli.writing import require_ending, written
 from calibrant.errors import InputError
-from calibrant.inference.monitor import Look, Monitor
+from calibrant.inference.looks import Look
+from calibrant.inference.monitor import Monitor
 
 __all__ = ["run_monitor"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Unpack
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.inference.bets import BETS, log_gains
+from calibrant.inference.looks import Alarm, Look
 from calibrant.inference.resampling import cell_predictions
 from calibrant.inputs.pairs import InputOptions
 from calibrant.inputs.scales import PROBABILITY
@@ -18,7 +19,7 @@ from calibrant.sketch.table import Sketch, as_sketch
 from calibrant.sketch.wire import from_json, to_json
 from calibrant.smoothing.curves import smooth_curves
 
-__all__ = ["Alarm", "Look", "Monitor"]
+__all__ = ["Monitor"]
 
 Floats = NDArray[np.float64]
 
@@ -28,61 +29,9 @@ LEARNT_BANDWIDTH = 0.1
 LEARNT_POINTS = 128
 CLEAR = 3.0
 """Standard errors at which a mean error is named."""
+SMALLEST_P_VALUE = float(np.finfo(np.float64).tiny)
 PRIOR_ROWS = 200.0
 """Rows' worth of doubt with which the learnt bet is shrunk towards no bet."""
-
-
-@dataclass(frozen=True)
-class Alarm:
-    """What the monitor says when it rejects calibration.
-
-    Attributes
-    ----------
-    look : int
-        At which look, counted from 1.
-    since : int
-        The look at which the winning bet's best run began: an estimate of when it went wrong.
-    direction : str
-        "over-forecasting" or "under-forecasting" where the mean error since then is clear; otherwise
-        what the best bet stands for: "over-confident", "under-confident" or "wrong in places".
-    mean_error : float
-        Mean prediction minus event rate since that look.
-    """
-
-    look: int
-    since: int
-    direction: str
-    mean_error: float
-
-    def __str__(self) -> str:
-        return f"miscalibrated since about look {self.since}: {self.direction}"
-
-
-@dataclass(frozen=True)
-class Look:
-    """What one look found: valid however often one looks, and whenever one stops.
-
-    Attributes
-    ----------
-    look, n : int
-        Number of batches, and of rows, so far.
-    e_value : float
-        What a stake of 1 has become by betting against calibration.
-    p_value : float
-        1 / the largest e-value so far, at most 1.
-    alarm : Alarm or None
-        The first alarm, if one was raised by now.
-    """
-
-    look: int
-    n: int
-    e_value: float
-    p_value: float
-    alarm: Alarm | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings, for JSON."""
-        return asdict(self)
 
 
 class Monitor:
@@ -168,14 +117,16 @@ class Monitor:
             self._looks,
             self.n,
             _capped_exp(self._log_e_value()),
-            float(np.exp(-self._highest)),
+            max(float(np.exp(-self._highest)), SMALLEST_P_VALUE),
             self._alarm,
         )
 
     def update(self, y_true: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -> Look:
         """Take the next batch, as arrays or as a Sketch, and look.
 
-        Weights are refused: a weighted row is not a bet at the odds of its forecast.
+        Weights are refused: a weighted row is not a bet at the odds of its forecast. Batches may come on
+        grids of different fineness: each is bet on with its own, and what is learnt from all of them
+        is learnt on the coarsest.
         """
         batch = as_sketch(y_true, y_prob, **options)
         if batch.weighted:
@@ -189,7 +140,7 @@ class Monitor:
                 f"{batch.scale.name!r}."
             )
         learnt = None if self._past is None else _learnt_gap(self._past)
-        past = batch if self._past is None else self._past + batch
+        past = batch if self._past is None else _together(self._past, batch)
         gains = log_gains(batch, np.zeros(2) if learnt is None else learnt)
         self._looks += 1
         entering = -np.log(self._looks) - np.log(self._looks + 1)
@@ -261,23 +212,45 @@ class Monitor:
             raise InputError(f"this is not the state of a monitor: {error}.") from error
         if not isinstance(state, dict) or state.get("format") != FORMAT:
             raise InputError('this is not the state of a monitor: "format" is missing.')
-        if state["version"] != VERSION or len(state["log_wealth"]) != len(BETS) + 1:
+        if state.get("version") != VERSION:
             raise InputError(
-                f"this state was written by version {state['version']} of the monitor's format; this "
-                f"calibrant reads version {VERSION}."
+                f"this state was written in version {state.get('version')!r} of the monitor's format; "
+                f"this calibrant reads version {VERSION}. Go on with the calibrant that wrote it, or "
+                "start a new state."
             )
+        try:
+            return cls._from_state(state)
+        except KeyError as error:
+            raise InputError(
+                f"this state of a monitor lacks {error}: it was cut short or changed. Go on from a copy "
+                "of it, or start a new state."
+            ) from error
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"this state of a monitor is damaged: {error}. Go on from a copy of it, or start a new "
+                "state."
+            ) from error
+
+    @classmethod
+    def _from_state(cls, state: dict[str, Any]) -> Monitor:
         monitor = cls(level=state["level"])
-        monitor._looks, monitor._highest = state["looks"], state["highest"]
-        monitor._log_wealth = _with_infinities(state["log_wealth"])
-        monitor._log_best_run = _with_infinities(state["log_best_run"])
-        monitor._started = np.array(state["started"], dtype=np.int64)
+        wealth, best_run = (_with_infinities(state[k]) for k in ("log_wealth", "log_best_run"))
+        started = np.array(state["started"], dtype=np.int64)
+        bets = len(BETS) + 1
+        if not wealth.size == best_run.size == started.size == bets:
+            raise ValueError(
+                f"it holds {wealth.size}, {best_run.size} and {started.size} bets in place of {bets}"
+            )
+        monitor._looks, monitor._highest = int(state["looks"]), float(state["highest"])
+        monitor._log_wealth, monitor._log_best_run, monitor._started = wealth, best_run, started
         monitor._sums = [(a, b, c) for a, b, c in state["sums"]]
-        past = state["past"]
-        if past is not None:
-            sketch = from_json(json.dumps(past))
-            assert isinstance(sketch, Sketch)
+        if state["past"] is not None:
+            sketch = from_json(json.dumps(state["past"]))
+            if not isinstance(sketch, Sketch):
+                raise ValueError("it holds sketches by group")
             monitor._past = sketch
-        monitor._alarm = None if state["alarm"] is None else Alarm(**state["alarm"])
+        if state["alarm"] is not None:
+            monitor._alarm = Alarm(**state["alarm"])
         return monitor
 
     def save(self, path: Any) -> None:
@@ -290,6 +263,11 @@ class Monitor:
         """Read the state that `save` wrote."""
         with open(path, encoding="utf-8") as file:
             return cls.from_json(file.read())
+
+
+def _together(past: Sketch, batch: Sketch) -> Sketch:
+    nodes = min(past.nodes, batch.nodes)
+    return past.rebin(nodes) + batch.rebin(nodes)
 
 
 def _learnt_gap(past: Sketch) -> Floats:
