@@ -45,9 +45,10 @@ def plan(reduced: bool) -> list[Any]:
                     add([Cell(*cell, chunk) for chunk in range(runs // CHUNK)])
                     if truth or shape == SHAPES[0]:
                         first.append(Cell(*cell, 0))
-    dependent = [("clusters", "uniform", truth) for truth in truths]
+    dependent = [("clusters", name, truth) for name in DISTRIBUTIONS for truth in truths]
     weighted = [("weights", name, truth) for name in DISTRIBUTIONS for truth in truths]
-    for kind, distribution, truth in dependent + (weighted[: len(truths)] if reduced else weighted):
+    some = len(truths) if reduced else None
+    for kind, distribution, truth in dependent[:some] + weighted[:some]:
         cell = (kind, distribution, SHAPES[0], truth, 1_000)
         add([Cell(*cell, chunk) for chunk in range(RUNS // share // CHUNK)])
     for contest in contests.REDUCED if reduced else contests.CELLS:

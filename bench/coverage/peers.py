@@ -29,7 +29,10 @@ class Question:
 
 
 def answer(question: Question) -> list[dict[str, Any]]:
-    """Whether the interval held the population value of the peer's own measure, and its width."""
+    """Whether the interval held the population value of the peer's own measure, and its width.
+
+    Samples that the peer refuses, such as those without an event, are left out.
+    """
     samples = [_sample(cell, question.run) for cell in question.cells]
     with tempfile.TemporaryDirectory() as folder:
         p_file, y_file = Path(folder, "p.npy"), Path(folder, "y.npy")
@@ -41,6 +44,8 @@ def answer(question: Question) -> list[dict[str, Any]]:
             return []
     answers = []
     for cell, (low, high) in zip(question.cells, found["intervals"], strict=True):
+        if np.isnan(low):
+            continue
         truth = _population_value(question.peer, cell)
         answers.append(
             {

@@ -92,33 +92,36 @@ def _intervals(cell: Cell) -> dict[str, Any]:
 def _weighted(cell: Cell) -> dict[str, Any]:
     """Rows drawn too often where p is large, with the weights that undo it."""
     rng, drawn = cell.generator, cell.population()
-    low, high = np.empty((2, cell.runs))
+    low, high, rejected = np.empty((3, cell.runs))
     for run, seed in enumerate(cell.seeds):
         y, p = drawn.draw(4 * cell.n, rng)
         kept = rng.random(4 * cell.n) < 0.1 + 0.3 * p
         found = assess(y[kept], p[kept], sample_weight=1 / (0.1 + 0.3 * p[kept]), seed=seed)
         low[run], high[run] = found.interval.low, found.interval.high
-    return _covered(low, high, drawn.truth)
+        rejected[run] = found.p_value <= LEVEL
+    return {**_covered(low, high, drawn.truth), "rejected": float(rejected.mean())}
 
 
 def _clustered(cell: Cell) -> dict[str, Any]:
     """Ten forecasts of every event, close to one another; the interval by cluster and by row."""
     rng, drawn = cell.generator, cell.population()
     by_cluster, by_row = np.empty((2, cell.runs, 2))
+    rejected = np.empty(cell.runs)
     repeats = 10
     cluster = np.repeat(np.arange(cell.n // repeats), repeats)
     for run, seed in enumerate(cell.seeds):
         y, p = drawn.draw(cell.n // repeats, rng)
         y, p = np.repeat(y, repeats), np.repeat(p, repeats)
         sketch = Sketch.from_arrays(y, p, nodes=NODES)
-        for found, kind in (
-            (assess(y, p, cluster=cluster, seed=seed), by_cluster),
-            (assess(sketch, seed=seed), by_row),
-        ):
-            kind[run] = found.interval.low, found.interval.high
+        found = assess(y, p, cluster=cluster, seed=seed)
+        rejected[run] = found.p_value <= LEVEL
+        by_cluster[run] = found.interval.low, found.interval.high
+        alone = assess(sketch, seed=seed).interval
+        by_row[run] = alone.low, alone.high
     rows = _covered(*by_row.T, drawn.truth)
     return {
         **_covered(*by_cluster.T, drawn.truth),
+        "rejected": float(rejected.mean()),
         "coverage_by_row": rows["coverage"],
         "width_by_row": rows["width"],
     }

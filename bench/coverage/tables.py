@@ -64,6 +64,11 @@ def failures(found: Found, fought: Found, watched: dict[str, Any]) -> list[str]:
         high = SIZE[1] + _error(SIZE[1], null["runs"])
         if not low <= null["rejected"] <= high:
             missed.append(f"{null['distribution']}, {null['n']}: size {null['rejected']:.3f}")
+    for cell in found:
+        limit = SIZE[1] + _error(SIZE[1], cell["runs"])
+        is_null = cell["kind"] in ("weights", "clusters") and cell["truth"] == 0.0
+        if is_null and cell["rejected"] > limit:
+            missed.append(f"{cell['name']}: size {cell['rejected']:.3f}")
     for truth, one in watched.items():
         limit = FALSE_ALARMS + _error(FALSE_ALARMS, one["runs"])
         if truth.startswith("calibrated") and one["alarms"] > limit:
@@ -159,7 +164,7 @@ def _intervals(found: Found, beside: dict[str, Any], distribution: str) -> pages
     if beside:
         notes.append(
             f"relplot's interval for SmoothECE and probcal's for its binned error, each against the "
-            f"population value of its own measure, from {asked} samples a cell with n ≤ 10,000."
+            f"population value of its own measure, from up to {asked} samples a cell with n ≤ 10,000."
         )
     return pages.Table(f"Intervals: {distribution}", header, rows, notes)
 
@@ -186,9 +191,11 @@ def _sizes(found: Found) -> pages.Table:
 def _clusters(found: Found) -> pages.Table:
     rows = [
         [
+            cell["distribution"],
             f"{cell['truth']:g}",
             f"{cell['n']:,}",
             f"{cell['runs']:,}",
+            f"{cell['rejected']:.3f}",
             f"{cell['coverage']:.3f}",
             f"{cell['width']:.4f}",
             f"{cell['coverage_by_row']:.3f}",
@@ -199,9 +206,23 @@ def _clusters(found: Found) -> pages.Table:
     ]
     return pages.Table(
         "Repeated forecasts: ten rows for every event",
-        ["truth", "rows", "samples", "by cluster", "width", "as if independent", "width"],
+        [
+            "predictions",
+            "truth",
+            "rows",
+            "samples",
+            "rejected",
+            "by cluster",
+            "width",
+            "as if independent",
+            "width",
+        ],
         rows,
-        ["Uniform predictions. With `cluster=` the interval covers; without, it does not."],
+        [
+            "With `cluster=` the interval covers; without, it does not where there is something to see.",
+            "Rejected: how often the test of calibration, by cluster, rejects at level .05. Where "
+            "events are few it is cautious.",
+        ],
     )
 
 
@@ -212,6 +233,7 @@ def _weights(found: Found) -> pages.Table:
             f"{cell['truth']:g}",
             f"{cell['n']:,}",
             f"{cell['runs']:,}",
+            f"{cell['rejected']:.3f}",
             f"{cell['coverage']:.3f}",
             f"{cell['width']:.4f}",
         ]
@@ -220,7 +242,7 @@ def _weights(found: Found) -> pages.Table:
     ]
     return pages.Table(
         "Weighted rows",
-        ["predictions", "truth", "rows, about", "samples", "coverage", "width"],
+        ["predictions", "truth", "rows, about", "samples", "rejected", "coverage", "width"],
         rows,
         [
             "Of four times as many rows, each is kept with probability .1 + .3p and weighted by its "

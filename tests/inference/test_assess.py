@@ -174,8 +174,26 @@ def test_honest_lower_bound_is_below_the_truth() -> None:
         lows.append(honest_lower_bound(sketch, cal.smooth_ece(sketch), seed=seed))
     assert np.mean(np.array(lows) <= truth) >= 0.9
     assert np.mean(lows) > 0.2 * truth
-    null = [honest_lower_bound(Sketch.from_arrays(*_rows(500, 1.0, s)), 0.03) for s in range(60)]
-    assert np.mean(np.array(null) <= 0.0) >= 0.85
+    null = [
+        honest_lower_bound(Sketch.from_arrays(*_rows(300, 1.0, s), nodes=1 << 12), 0.04, seed=s)
+        for s in range(300)
+    ]
+    assert np.mean(np.array(null) > 0.0) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 300)
+
+
+def test_where_no_event_was_seen_nothing_is_claimed() -> None:
+    found = assess([0] * 1000, [0.001] * 1000)
+    assert found.lower_bound == 0.0
+    assert found.interval.low == 0.0
+    assert str(found.direction) == "no clear direction"
+
+
+@pytest.mark.parametrize("confidence", [0.998, 0.9985, 0.9995, 0.9999])
+def test_any_confidence_can_be_had(confidence: float) -> None:
+    y, p = _rows(2000, 0.3, 0)
+    found = assess(y, p, confidence=confidence)
+    assert found.miscalibrated
+    assert found.interval.low > 0.0
 
 
 def test_scores_of_a_table() -> None:
@@ -188,6 +206,7 @@ def test_scores_of_a_table() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"confidence": 0.99999}, "`confidence` must be at most 0.9999; got 0.99999"),
         ({"confidence": 95}, "`confidence` must lie between 0 and 1; got 95. For 95 per cent"),
         ({"margin": -1}, "`margin` must be a positive number; got -1"),
         ({"cluster": [1, 2, 3]}, "`cluster` must have one entry per row; it has 3 for 10 rows"),

@@ -228,4 +228,5 @@ def test_corrections() -> None:
     assert adjusted_p_values([0.01, 0.04, 0.03], "holm") == pytest.approx([0.03, 0.06, 0.06])
     assert adjusted_p_values([0.01, 0.5], "bonferroni") == pytest.approx([0.02, 1.0])
     assert adjusted_p_values([0.01, 0.5], "none") == [0.01, 0.5]
-    assert smallest_p_value([0.01] * 5) == pytest.approx(1 - 0.99**5)
+    assert smallest_p_value([0.01] * 5, independent=True) == pytest.approx(1 - 0.99**5)
+    assert smallest_p_value([0.01] * 5, independent=False) == pytest.approx(0.05)

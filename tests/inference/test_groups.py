@@ -170,7 +170,7 @@ def test_detectable_error_is_detected_with_the_power_it_says() -> None:
         p = rng.random(1000)
         y = rng.random(1000) < 0.5 + slope * (p - 0.5)
         found += assess(y, p, seed=seed).p_value <= 0.05
-    assert 15 <= found <= 30
+    assert found >= 21
 
 
 def test_required_n() -> None:

@@ -8,7 +8,7 @@ import pytest
 from calibrant.errors import InputError
 from calibrant.inference.clusters import rows_on_nodes
 from calibrant.inference.hypothesis import calibration_p_value
-from calibrant.inference.interval import interval, row_spread
+from calibrant.inference.interval import Spread, bounds, interval, row_spread
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.measures.smooth_ece import smooth_ece
@@ -144,6 +144,29 @@ def test_no_event_seen_is_not_certainty() -> None:
     found = interval(sketch, smooth_ece(sketch))
     assert found.low == 0.0
     assert 0.02 < found.high < 0.06  # Clopper and Pearson: 0.036
+
+
+def test_the_upper_end_is_wilsons() -> None:
+    z = 1.959963984540054
+    none_seen = bounds(0.0, Spread(0.0, 0.0, 1000.0), 0.0, 1.0, confidence=0.95)
+    assert none_seen.high == pytest.approx(z**2 / 1000)
+    error = Spread(0.01, 0.5, 400.0)
+    wide = bounds(0.1, error, 0.0, 1.0, confidence=0.95).high
+    assert wide == pytest.approx(
+        0.1 + (z**2 / 800 + z * np.sqrt(0.01**2 + z**2 / (4 * 400**2))) / 1.5
+    )
+
+
+def test_ties_do_not_inflate_the_test() -> None:
+    """Two rows at .04: of 4 outcomes, those with an event are tied and have probability .0784."""
+    rejected = {0: 0.0, 1: 0.0, 2: 0.0}
+    for events in rejected:
+        sketch = Sketch.from_counts([0.04], [2], [events])
+        value = smooth_ece(sketch)
+        p_values = [calibration_p_value(sketch, value, resamples=199, seed=s) for s in range(400)]
+        rejected[events] = float(np.mean(np.array(p_values) <= 0.05))
+    chance = {0: 0.96**2, 1: 2 * 0.04 * 0.96, 2: 0.04**2}
+    assert sum(chance[k] * rejected[k] for k in chance) == pytest.approx(0.05, abs=0.008)
 
 
 def test_size_of_the_test() -> None:

@@ -80,6 +80,15 @@ def test_weights_are_resampled_with_their_own_variance() -> None:
     assert np.allclose(drawn.var(axis=0)[heavy], sketch.squared_weights[heavy], rtol=0.2)
 
 
+@pytest.mark.parametrize("other", [0.25, 0.33, 0.9])
+def test_calibrated_outcomes_of_weighted_rows_have_their_own_variance(other: float) -> None:
+    p, weight = np.array([0.3, 0.3]), np.array([1.0, other])
+    sketch = Sketch.from_arrays([0, 0], p, sample_weight=weight)
+    drawn = np.concatenate(list(consistency_events(sketch, 40_000, seed=0))).ravel()
+    assert drawn.mean() == pytest.approx(0.3 * weight.sum(), rel=0.02)
+    assert drawn.var() == pytest.approx(0.21 * (weight**2).sum(), rel=0.03)
+
+
 def test_blocks_do_not_change_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     sketch = Sketch.from_arrays(*_rows(500)).rebin(64)
     whole = np.concatenate(list(bootstrap_weights(sketch, 50, seed=7)))

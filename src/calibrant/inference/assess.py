@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Unpack
 
@@ -20,6 +21,7 @@ from calibrant.inference.direction import direction_of
 from calibrant.inference.hypothesis import (
     RESAMPLES,
     calibration_p_value,
+    draws_needed,
     honest_lower_bound,
 )
 from calibrant.inference.interval import (
@@ -29,7 +31,7 @@ from calibrant.inference.interval import (
     require_confidence,
     row_spread,
 )
-from calibrant.inference.noise_floor import noise_floor
+from calibrant.inference.noise_floor import NoiseFloor, noise_floor
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.scores import brier_score, log_loss
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
@@ -145,33 +147,30 @@ def assessment_of(
     found = smooth_ece_result(sketch)
     value = max(found.value, SMALLEST_BANDWIDTH * sketch.scale.length)
     grid = ResidualGrid.of(sketch, value)
-    independent = row_spread(grid, value)
-    lower, count = None, None
+    draws = max(resamples, draws_needed(confidence))
     if clusters is None:
-        spread = independent
-        floor = noise_floor(sketch, seed=seed)
-        p_value = calibration_p_value(sketch, value, resamples=resamples, seed=seed)
-        lower = honest_lower_bound(sketch, value, confidence=confidence, seed=seed)
+        sure = _of_rows(sketch, grid, value, confidence, seed, draws)
     else:
-        dependent = clusters(grid)
-        spread, count = dependent.spread(value), dependent.clusters
-        floor = dependent.noise_floor(value, seed=seed)
-        p_value = dependent.p_value(value, resamples=resamples, seed=seed)
-    inflation = spread.standard_error / max(independent.standard_error, 1e-300)
+        sure = _of_clusters(clusters(grid), row_spread(grid, value), value, seed, draws)
     weights, total = sketch.weights, sketch.total_weight
     rate = float(weights[:, 1].sum() / total)
     bias = float(grid.observed.sum())
     return Assessment(
         smooth_ece=found.value,
-        debiased=float(np.sqrt(max(found.value**2 - floor.value**2, 0.0))),
-        interval=bounds(found.value, spread, floor.value, p_value, confidence=confidence),
-        lower_bound=lower,
-        noise_floor=floor,
-        p_value=p_value,
-        observed_expected=_observed_expected(rate, rate + bias, spread, inflation, confidence),
+        debiased=float(np.sqrt(max(found.value**2 - sure.floor.value**2, 0.0))),
+        interval=bounds(
+            found.value, sure.spread, sure.floor.value, sure.p_value, confidence=confidence
+        ),
+        lower_bound=sure.lower_bound,
+        noise_floor=sure.floor,
+        p_value=sure.p_value,
+        observed_expected=_observed_expected(rate, rate + bias, sure.trials, confidence),
         relative=found.value / rate if rate > 0 else float("inf"),
         direction=direction_of(
-            grid, value, normal_quantile(0.5 + 0.5 * confidence), max(inflation, 1.0)
+            grid,
+            value,
+            normal_quantile(0.5 + 0.5 * confidence, sure.spread.degrees),
+            sure.bias_inflation,
         ),
         mean_prediction=rate + bias,
         event_rate=rate,
@@ -179,13 +178,59 @@ def assessment_of(
         log_loss=log_loss(sketch),
         n=sketch.n,
         dropped=sketch.dropped,
-        clusters=count,
+        clusters=sure.clusters,
         bandwidth=found.bandwidth,
         certificate=found.certificate,
         scale=found.scale,
         confidence=confidence,
         seed=seed,
         margin=margin,
+    )
+
+
+@dataclass(frozen=True)
+class _Uncertainty:
+    """What rows, or clusters of them, say of how sure the value is.
+
+    `trials` is the number of independent rows whose mean outcome would be as uncertain, and
+    `bias_inflation` the factor by which clusters make the error of a mean residual larger.
+    """
+
+    spread: Spread
+    floor: NoiseFloor
+    p_value: float
+    lower_bound: float | None
+    trials: float
+    bias_inflation: float = 1.0
+    clusters: int | None = None
+
+
+def _of_rows(
+    sketch: Sketch, grid: ResidualGrid, value: float, confidence: float, seed: int, resamples: int
+) -> _Uncertainty:
+    spread = row_spread(grid, value)
+    return _Uncertainty(
+        spread,
+        noise_floor(sketch, seed=seed),
+        calibration_p_value(sketch, value, resamples=resamples, seed=seed),
+        honest_lower_bound(sketch, value, confidence=confidence, seed=seed),
+        spread.units,
+    )
+
+
+def _of_clusters(
+    found: ClusterResiduals, independent: Spread, value: float, seed: int, resamples: int
+) -> _Uncertainty:
+    inflation = found.bias_inflation()
+    trials = independent.units / inflation**2
+    return _Uncertainty(
+        found.spread(value, independent),
+        found.noise_floor(value, seed=seed),
+        found.p_value(value, resamples=resamples, seed=seed),
+        None,
+        trials if found.outcomes is None else min(trials, found.units),
+        inflation,
+        found.clusters,
     )
 
 
@@ -230,9 +275,6 @@ def require_margin(margin: float | None) -> None:
         raise InputError(f"`margin` must be a positive number; got {margin!r}.")
 
 
-def _observed_expected(
-    rate: float, expected: float, spread: Spread, inflation: float, confidence: float
-) -> Ratio:
-    trials = spread.units if np.isinf(spread.degrees) else spread.units / max(inflation, 1.0) ** 2
+def _observed_expected(rate: float, expected: float, trials: float, confidence: float) -> Ratio:
     value = rate / expected if expected > 0 else float("nan") if rate == 0 else float("inf")
     return Ratio(value, rate * trials, trials, expected, confidence)

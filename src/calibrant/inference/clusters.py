@@ -19,6 +19,8 @@ from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.hypothesis import RESAMPLES, resampled_p_value
 from calibrant.inference.interval import Spread
 from calibrant.inference.noise_floor import NoiseFloor
+from calibrant.inference.outcomes import SharedOutcomes
+from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inputs.columns import as_column, is_missing
 from calibrant.inputs.pairs import Pairs
@@ -125,6 +127,8 @@ class ClusterResiduals:
         Number of clusters.
     units : float
         Their effective number, (Σ weight)² / Σ weight².
+    outcomes : SharedOutcomes or None
+        The rows, where events are too few for the signs of the clusters to be drawn at random.
     """
 
     grid: ResidualGrid
@@ -132,6 +136,7 @@ class ClusterResiduals:
     shares: Floats
     clusters: int
     units: float
+    outcomes: SharedOutcomes | None
 
     @classmethod
     def of(
@@ -144,7 +149,10 @@ class ClusterResiduals:
         block, blocks = random_blocks(*codes, seed=seed)
         residuals = rows_on_nodes(grid, pairs.p, weight * (pairs.p - pairs.y), block, blocks)
         shares = np.bincount(block, weights=weight, minlength=blocks).astype(np.float64)
-        return cls(grid, residuals, shares, codes[1], float(1.0 / (per_cluster**2).sum()))
+        rows = np.ones(pairs.n, dtype=np.int64)
+        outcomes = _few_outcomes(grid, pairs.p, codes[0], weight * pairs.y, weight, rows)
+        units = float(1.0 / (per_cluster**2).sum())
+        return cls(grid, residuals, shares, codes[1], units, outcomes)
 
     @classmethod
     def of_sketches(
@@ -155,26 +163,54 @@ class ClusterResiduals:
         weight = weight / weight.sum()
         block, blocks = random_blocks(np.arange(len(sketches)), len(sketches), seed=seed)
         residuals = np.zeros((blocks, grid.cells + 1))
-        for place, sketch in zip(block, sketches, strict=True):
-            part = sketch.rebin(grid.sketch.nodes)
+        parts = [sketch.rebin(grid.sketch.nodes) for sketch in sketches]
+        for place, part in zip(block, parts, strict=True):
             own = replace(grid, sketch=part)
             residuals[place] += own.observed * (part.total_weight / grid.sketch.total_weight)
         shares = np.bincount(block, weights=weight, minlength=blocks).astype(np.float64)
-        return cls(grid, residuals, shares, len(sketches), float(1.0 / (weight**2).sum()))
+        outcomes = _few_outcomes(
+            grid,
+            np.concatenate([cell_predictions(part) for part in parts]),
+            np.repeat(np.arange(len(parts)), [part.cells.size for part in parts]),
+            np.concatenate([part.weights[:, 1] for part in parts]) / grid.sketch.total_weight,
+            np.concatenate([part.weights.sum(axis=1) for part in parts]) / grid.sketch.total_weight,
+            np.concatenate([part.counts.sum(axis=1) for part in parts]),
+        )
+        units = float(1.0 / (weight**2).sum())
+        return cls(grid, residuals, shares, len(sketches), units, outcomes)
 
-    def spread(self, value: float) -> Spread:
-        """The spread of smECE over clusters, by the influence of each."""
+    def spread(self, value: float, independent: Spread) -> Spread:
+        """The spread of smECE over clusters, by the influence of each.
+
+        There are as many units as independent rows would have the same error, or, where events are
+        few, as clusters: the error that was seen may then be too small by chance.
+        """
         grid = self.grid
         influence = self.residuals @ grid.witness(grid.observed, value) - self.shares * value
         blocks = influence.size
-        variance = float((influence**2).sum()) * blocks / (blocks - 1)
-        return Spread(float(np.sqrt(variance)), grid.steepness(value), self.units, blocks - 1.0)
+        error = float(np.sqrt((influence**2).sum() * blocks / (blocks - 1)))
+        alone = independent.standard_error
+        inflation = max(error / alone, 1.0) if alone > 0.0 else 1.0
+        units = independent.units / inflation**2
+        if self.outcomes is not None or alone == 0.0:
+            units = min(units, self.units)
+        return Spread(error, grid.steepness(value), units, blocks - 1.0)
+
+    def bias_inflation(self) -> float:
+        """How many times larger the clusters make the error of the mean residual; at least 1."""
+        grid = self.grid
+        f, squared = grid.predictions, grid.sketch.squared_weights
+        alone = float((squared * np.stack([f, f - 1.0], axis=1) ** 2).sum())
+        alone /= grid.sketch.total_weight**2
+        together = float((self.residuals.sum(axis=1) ** 2).sum())
+        return float(np.sqrt(max(together / alone, 1.0))) if alone > 0.0 else 1.0
 
     def null_residuals(self, resamples: int, *, seed: int) -> Iterator[Floats]:
         """Residuals with the sign of each cluster's drawn at random, in blocks of draws.
 
         Were the predictions calibrated, the mean of a cluster's residual function would be 0, and a
-        sum with random signs would have the variance of the sum.
+        sum with random signs would have the variance of the sum. It has its distribution, too, where
+        that is symmetric: not where events are few.
         """
         rng = generator(seed, 5)
         for start in range(0, resamples, DRAWS_AT_ONCE):
@@ -182,20 +218,49 @@ class ClusterResiduals:
             yield (2.0 * rng.integers(0, 2, size) - 1.0) @ self.residuals
 
     def p_value(self, value: float, *, seed: int, resamples: int = RESAMPLES) -> float:
-        """P-value of "calibrated", by random signs of the clusters."""
-        observed = float(self.grid.errors(self.grid.observed, value))
-        blocks = (
-            self.grid.errors(drawn, value) for drawn in self.null_residuals(resamples, seed=seed)
+        """P-value of "calibrated", by random signs of the clusters.
+
+        Where events are few it is the larger of that and the one by outcomes that rows of a cluster
+        share.
+        """
+        observed = float(self.grid.errors(self.residuals.sum(axis=0), value))
+        nulls = [self.null_residuals(resamples, seed=seed)]
+        if self.outcomes is not None:
+            nulls.append(self.outcomes.residuals(resamples, seed=seed))
+        return max(
+            resampled_p_value(
+                observed, (self.grid.errors(drawn, value) for drawn in null), resamples, seed=seed
+            )
+            for null in nulls
         )
-        return resampled_p_value(observed, blocks, resamples, seed=seed)
+
+    def null_values(self, value: float, resamples: int, *, seed: int) -> Floats:
+        """SmoothECE of calibrated predictions on as many clusters."""
+        null = self.null_residuals if self.outcomes is None else self.outcomes.residuals
+        drawn = [self.grid.fixed_points(block, start=value) for block in null(resamples, seed=seed)]
+        return np.concatenate(drawn)
 
     def noise_floor(self, value: float, *, seed: int) -> NoiseFloor:
-        """The mean SmoothECE of residuals with random signs."""
-        drawn = [
-            self.grid.fixed_points(block, start=value)
-            for block in self.null_residuals(FLOOR_DRAWS, seed=seed + 1)
-        ]
-        return NoiseFloor(float(np.concatenate(drawn).mean()), "simulated by clusters")
+        """The mean SmoothECE of calibrated predictions on as many clusters."""
+        drawn = self.null_values(value, FLOOR_DRAWS, seed=seed + 1)
+        return NoiseFloor(float(drawn.mean()), "simulated by clusters")
+
+
+def _few_outcomes(
+    grid: ResidualGrid,
+    p: Floats,
+    cluster: Integers,
+    events: Floats,
+    weight: Floats,
+    rows: Integers,
+) -> SharedOutcomes | None:
+    """The rows as outcomes to draw, if surprises among them are few."""
+    entry, event = SharedOutcomes.events_of(cluster, events, weight, rows)
+    held = np.bincount(entry, minlength=p.size)
+    node, right = nodes_of(grid, p[entry])
+    share = (weight / np.maximum(held, 1))[entry]
+    drawn = SharedOutcomes(np.clip(p[entry], 0.0, 1.0), share, event, node, right, grid.cells)
+    return drawn if drawn.are_few else None
 
 
 def random_blocks(codes: Integers, clusters: int, *, seed: int) -> tuple[Integers, int]:
@@ -206,15 +271,20 @@ def random_blocks(codes: Integers, clusters: int, *, seed: int) -> tuple[Integer
     return order[codes] % MOST_BLOCKS, MOST_BLOCKS
 
 
-def rows_on_nodes(
-    grid: ResidualGrid, p: Floats, values: Floats, block: Integers, blocks: int
-) -> Floats:
-    """Sums of the rows' values on the nodes of the grid, apart by block: [blocks, cells + 1]."""
+def nodes_of(grid: ResidualGrid, p: Floats) -> tuple[Integers, Floats]:
+    """The node on the left of each row, and the part of the row that goes to the one on its right."""
     place = grid.sketch.scale.locate(p) * grid.sketch.nodes
     cell = place.astype(np.int64)
     place = place - cell + grid.places(cell)
     node = np.minimum(place.astype(np.int64), grid.cells - 1)
-    right = place - node
+    return node, np.asarray(place - node)
+
+
+def rows_on_nodes(
+    grid: ResidualGrid, p: Floats, values: Floats, block: Integers, blocks: int
+) -> Floats:
+    """Sums of the rows' values on the nodes of the grid, apart by block: [blocks, cells + 1]."""
+    node, right = nodes_of(grid, p)
     at = block * (grid.cells + 1) + node
     size = blocks * (grid.cells + 1)
     sums = np.bincount(at, weights=values * (1.0 - right), minlength=size)

@@ -35,14 +35,16 @@ def adjusted_p_values(p_values: Sequence[float], correction: Correction) -> list
     return [float(value) for value in adjusted]
 
 
-def smallest_p_value(p_values: Sequence[float]) -> float:
-    """P-value of the smallest of independent p-values: 1 - (1 - p)^k (Šidák).
+def smallest_p_value(p_values: Sequence[float], *, independent: bool) -> float:
+    """P-value of the smallest of k p-values: 1 - (1 - p)^k (Šidák), or k p where they may depend.
 
     Examples
     --------
-    >>> round(smallest_p_value([0.01, 0.5, 0.7, 0.3]), 4)
+    >>> round(smallest_p_value([0.01, 0.5, 0.7, 0.3], independent=True), 4)
     0.0394
     """
+    if not independent:
+        return float(min(len(p_values) * min(p_values), 1.0))
     return float(-np.expm1(len(p_values) * np.log1p(-min(min(p_values), 1.0 - 1e-16))))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -94,9 +95,13 @@ def direction_of(grid: ResidualGrid, value: float, z: float, inflation: float = 
     towards = np.sign(f - 0.5)[:, None]
     gap = float((weights * residual * towards).sum() / total)
 
+    chance = np.clip(f, 0.0, 1.0)
+    calibrated = float((squared.sum(axis=1) * chance * (1.0 - chance)).sum())
+
     def is_clear(values: Floats, mean: float) -> bool:
-        error = float(np.sqrt((squared * (values - mean) ** 2).sum()) / total)
-        return abs(mean) > z * error * inflation
+        """Beyond the error of the rows, and beyond that of calibrated ones: some saw no event."""
+        seen = float((squared * (values - mean) ** 2).sum())
+        return abs(mean) > z * math.sqrt(max(seen, calibrated)) / float(total) * inflation
 
     two_sided = float(weights[f > 0.5].sum() / total) > RARE
     biased = is_clear(residual, bias)

@@ -18,7 +18,7 @@ from calibrant.inference.clusters import (
     warn_of_repeated_rows,
 )
 from calibrant.inference.correction import adjusted_p_values, smallest_p_value
-from calibrant.inference.hypothesis import RESAMPLES
+from calibrant.inference.hypothesis import RESAMPLES, draws_needed
 from calibrant.inference.interval import require_confidence
 from calibrant.inference.planning import detectable_error
 from calibrant.inputs.pairs import as_pairs
@@ -30,8 +30,6 @@ from calibrant.sketch.table import Sketch
 from calibrant.sources.scan import scan
 
 __all__ = ["GroupAssessments", "assess_by"]
-
-DRAWS_PER_GROUP = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +51,11 @@ class GroupAssessments(Mapping[Any, Assessment]):
     worst : object
         The group with the strongest evidence.
     worst_p_value : float
-        Of its error, accounting for the search among all groups: groups are disjoint, so the smallest
-        of k p-values is below p with probability 1 - (1 - p)^k if all are calibrated.
+        Of its error, accounting for the search among all groups: these are disjoint, so the smallest
+        of k p-values is below p with probability 1 - (1 - p)^k if all are calibrated. With clusters,
+        which may reach into several groups, it is k p.
+    clustered : bool
+        Whether rows were taken to depend on each other.
     """
 
     by: tuple[str, ...]
@@ -64,6 +65,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
     skipped: Mapping[Any, str]
     worst: Any
     worst_p_value: float
+    clustered: bool
     confidence: float
     seed: int
     sketches: Mapping[Any, Sketch]
@@ -92,6 +94,11 @@ class GroupAssessments(Mapping[Any, Assessment]):
 
     def difference(self, first: Any, second: Any) -> DifferenceBand:
         """A simultaneous band for the difference of two groups' calibration curves."""
+        if self.clustered:
+            raise InputError(
+                "the band takes rows to be independent, and these are in clusters: it would be too "
+                "narrow. Keep one row of each cluster, and assess again without `cluster`."
+            )
         for key in (first, second):
             if key not in self.sketches:
                 raise InputError(f"no group {key!r}; there are {', '.join(map(_shown, self))}.")
@@ -292,8 +299,9 @@ def _assessed(
         )
     groups = sketches.roll_up(*names)
     parts = _parts(sketches, names) if cluster is not None else {}
-    resamples = max(RESAMPLES, DRAWS_PER_GROUP * len(groups))
+    resamples = max(RESAMPLES, draws_needed(confidence, len(groups)))
     found: dict[Any, Assessment] = {}
+    detectable: dict[Any, float] = {}
     skipped: dict[Any, str] = {}
     for key, sketch in groups.items():
         clusters = None
@@ -309,6 +317,7 @@ def _assessed(
         found[key] = assessment_of(
             sketch, clusters, margin=margin, confidence=confidence, seed=seed, resamples=resamples
         )
+        detectable[key] = detectable_error(sketch, clusters, level=1.0 - confidence, seed=seed)
     if not found:
         raise InputError("no group has two rows or more; there is nothing to assess.")
     order = sorted(found, key=lambda key: (found[key].p_value, -_excess(found[key])))
@@ -317,12 +326,11 @@ def _assessed(
         by=names,
         assessments={key: found[key] for key in order},
         adjusted=dict(zip(order, adjusted_p_values(p_values, "holm"), strict=True)),
-        detectable={
-            key: detectable_error(groups[key], level=1.0 - confidence, seed=seed) for key in order
-        },
+        detectable=detectable,
         skipped=skipped,
         worst=order[0],
-        worst_p_value=smallest_p_value(p_values),
+        worst_p_value=smallest_p_value(p_values, independent=cluster is None),
+        clustered=cluster is not None,
         confidence=confidence,
         seed=seed,
         sketches={key: groups[key] for key in order},

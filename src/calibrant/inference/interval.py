@@ -27,6 +27,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
+LARGEST_CONFIDENCE = 0.9999
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -90,6 +92,10 @@ def interval(sketch: Sketch, value: float, *, confidence: float = 0.95, seed: in
     Interval(low=0.06..., high=0.12..., confidence=0.95)
     """
     require_confidence(confidence)
+    if not 0.0 < value <= sketch.scale.length:
+        raise InputError(
+            f"`value` must be the SmoothECE of the rows, above 0; got {value!r}. See `smooth_ece`."
+        )
     spread = row_spread(ResidualGrid.of(sketch, value), value)
     floor = noise_floor(sketch, seed=seed).value
     p_value = calibration_p_value(sketch, value, seed=seed)
@@ -116,7 +122,7 @@ def bounds(
     """
     z = normal_quantile(0.5 + 0.5 * confidence, spread.degrees)
     s, shrink, m = spread.standard_error, 1.0 + spread.steepness, spread.units
-    high = value + (z**2 / (2 * m) + z * np.sqrt(s**2 + (z / (2 * m)) ** 2 * z**2)) / shrink
+    high = value + (z**2 / (2 * m) + z * np.sqrt(s**2 + (z / (2 * m)) ** 2)) / shrink
     below = max(value - z * s / shrink, 0.0)
     low = float(np.sqrt(max(below**2 - floor**2, 0.0)))
     if p_value > 0.5 * (1.0 - confidence):
@@ -148,6 +154,11 @@ def require_confidence(confidence: float) -> None:
     if not valid or not 0.0 < confidence < 1.0:
         cure = " For 95 per cent pass 0.95." if valid and 1.0 < confidence < 100.0 else ""
         raise InputError(f"`confidence` must lie between 0 and 1; got {confidence!r}.{cure}")
+    if confidence > LARGEST_CONFIDENCE:
+        raise InputError(
+            f"`confidence` must be at most {LARGEST_CONFIDENCE}; got {confidence!r}. Beyond, "
+            "the test would take more draws than there is time for."
+        )
 
 
 def normal_quantile(level: float, degrees: float = np.inf) -> float:

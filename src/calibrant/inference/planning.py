@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.inference.assess import require_margin
+from calibrant.inference.assess import ClusterSource, require_margin
 from calibrant.inference.interval import bounds, normal_quantile, require_confidence, row_spread
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.resampling import cell_predictions
@@ -25,7 +25,7 @@ __all__ = ["RequiredRows", "detectable_error", "required_n"]
 Floats = NDArray[np.float64]
 
 RUNS, LAST_RUNS = 40, 400
-DRAWS = 100
+DRAWS = 400
 NODES = 1 << 12
 MOST_ROWS = 10**9
 PRECISION = 1.2
@@ -147,22 +147,36 @@ def required_n(
 
 
 def detectable_error(
-    sketch: Sketch, *, level: float = 0.05, power: float = 0.8, seed: int = 0
+    sketch: Sketch,
+    clusters: ClusterSource | None = None,
+    *,
+    level: float = 0.05,
+    power: float = 0.8,
+    seed: int = 0,
 ) -> float:
     """The smallest SmoothECE that the test at `level` would find with this power, on these rows.
 
-    A sample's value is about √(θ² + b0²), with the spread of the null, so the truth must lie so far
-    out that all but 1 - `power` of the values exceed the null's 1 - `level` quantile.
+    A sample's value is about √(θ² + b0²) with b0 the noise floor. It must lie so far out that all but
+    1 - `power` of the values exceed the null's 1 - `level` quantile; they spread as those of the null
+    do, or as the mean residual does, whichever is more: an error of one sign is such a mean.
     """
     floor = noise_floor(sketch, seed=seed).value
     if floor == 0.0:
         return 0.0
     grid = ResidualGrid.of(sketch, 0.5 * floor)
-    drawn = np.concatenate(
-        [grid.fixed_points(block, start=floor) for block in grid.consistency(DRAWS, seed=seed)]
-    )
-    needed = np.quantile(drawn, 1.0 - level) + normal_quantile(power) * drawn.std()
-    return float(np.sqrt(max(needed**2 - drawn.mean() ** 2, 0.0)))
+    f, squared = np.clip(grid.predictions, 0.0, 1.0), grid.sketch.squared_weights.sum(axis=1)
+    error = float(np.sqrt(squared @ (f * (1.0 - f)))) / grid.sketch.total_weight
+    if clusters is None:
+        drawn = np.concatenate(
+            [grid.fixed_points(block, start=floor) for block in grid.consistency(DRAWS, seed=seed)]
+        )
+    else:
+        found = clusters(grid)
+        error *= found.bias_inflation()
+        drawn = found.null_values(floor, DRAWS, seed=seed)
+    spread = max(float(drawn.std()), error)
+    needed = float(np.quantile(drawn, 1.0 - level)) + normal_quantile(power) * spread
+    return float(np.sqrt(max(needed**2 - float(drawn.mean()) ** 2, 0.0)))
 
 
 def _simulated_rows(like: Sketch, margin: float, confidence: float, power: float, seed: int) -> int:

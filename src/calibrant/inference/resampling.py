@@ -85,8 +85,10 @@ def consistency_events(
     """Weight of events per cell if the predictions were calibrated, in blocks [some, m, 1].
 
     Predictions stay; every outcome is drawn again as y ~ Bernoulli(f) with f the mean prediction of
-    its cell, or, where outcomes are soft, with their own spread around it. No block has more than
-    `at_once` resamples: for those who may stop early.
+    its cell, or, where outcomes are soft, with their own spread around it. With weights, as many
+    outcomes of equal weight are drawn as there are effective rows, and the deviation from their mean
+    is scaled so that its variance is Σw² f(1-f) to the last digit. No block has more than `at_once`
+    resamples: for those who may stop early.
 
     Examples
     --------
@@ -96,8 +98,9 @@ def consistency_events(
     """
     rng = generator(seed, 2)
     weights = sketch.weights.sum(axis=1)
-    trials = np.maximum(np.rint(effective_rows(sketch)), 1.0)
-    unit = weights / trials
+    rows = effective_rows(sketch)
+    trials = np.maximum(np.rint(rows), 1.0)
+    unit = weights / np.sqrt(trials * np.where(rows > 0.0, rows, 1.0))
     predictions = np.clip(cell_predictions(sketch), 0.0, 1.0)
     if cross_weights(sketch).any():
         spread = np.sqrt(outcome_variances(sketch))
@@ -105,8 +108,9 @@ def consistency_events(
             draws = weights * predictions + spread * rng.standard_normal((size, weights.size))
             yield np.clip(draws, 0.0, weights)[..., None]
         return
+    mean = (weights - unit * trials) * predictions  # 0 where the rows are whole
     for size in _block_sizes(resamples, weights.size, at_once):
-        yield np.asarray(_binomial(rng, trials, predictions, size) * unit)[..., None]
+        yield np.asarray(_binomial(rng, trials, predictions, size) * unit + mean)[..., None]
 
 
 def _binomial(rng: np.random.Generator, trials: Floats, chance: Floats, size: int) -> Floats:

@@ -25,7 +25,7 @@ def sums_of_dict(batch: Mapping[str, Any], request: Request) -> DenseSums | Grou
     require_columns(request.names(), batch, "the batch")
     arrays = {alias: as_array(batch[name], name) for alias, name in request.columns.items()}
     groups = zip(request.group_aliases, request.groups.values(), strict=True)
-    arrays |= {alias: _as_objects(batch[name]) for alias, name in groups}
+    arrays |= {alias: _as_objects(batch[name], name) for alias, name in groups}
     sizes = {str(request.selection[alias]): array.shape for alias, array in arrays.items()}
     if len(set(sizes.values())) > 1 or arrays[PROB].ndim != 1:
         raise InputError(f"the columns of a batch must be vectors of equal length; got {sizes}.")
@@ -61,8 +61,10 @@ def as_outcomes(y: NDArray[Any]) -> NDArray[Any]:
     return y if y.dtype.name in LOOP_LABELS else y.astype(np.float64)
 
 
-def _as_objects(values: Any) -> NDArray[Any]:
+def _as_objects(values: Any, name: str) -> NDArray[Any]:
     """Values of groups as they are: numbers stay numbers, and dates dates."""
+    if not hasattr(values, "__len__"):
+        raise InputError(f"`{name}` must be an array; got {values!r}.")
     array = values if isinstance(values, np.ndarray) else None
     if array is None and not isinstance(values, Iterable):
         raise InputError(f"a group must be given for every row; got {values!r}.")

@@ -1,0 +1,88 @@
+"""Dependent rows: the test keeps its size, and no error is claimed that was not seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from calibrant.errors import InputError
+from calibrant.inference.assess import assess
+from calibrant.inference.clusters import DependenceWarning
+from calibrant.inference.groups import assess_by
+
+
+def _copies(events: int, copies: int, rate: float, seed: int) -> tuple:
+    """Each event forecast several times, by one calibrated prediction."""
+    rng = np.random.default_rng(seed)
+    p = rng.beta(0.5, 0.5 / rate - 0.5, events)
+    y = (rng.random(events) < p).astype(int)
+    return np.repeat(y, copies), np.repeat(p, copies), np.repeat(np.arange(events), copies)
+
+
+@pytest.mark.parametrize(("events", "copies"), [(100, 1), (100, 5)])
+def test_rare_events_do_not_inflate_the_test(events: int, copies: int) -> None:
+    rejected = claimed = 0
+    for seed in range(60):
+        y, p, cluster = _copies(events, copies, 0.02, seed)
+        found = assess(y, p, cluster=cluster, seed=seed)
+        rejected += found.p_value <= 0.05
+        claimed += found.interval.low > 0
+    assert rejected <= 6
+    assert claimed <= 4
+
+
+def test_no_event_in_few_rows_is_no_evidence() -> None:
+    y, p = np.zeros(100, int), np.linspace(0.015, 0.025, 100)
+    found = assess(y, p, cluster=np.arange(100))
+    assert found.p_value > 0.03
+    assert found.interval.low == 0.0
+    assert found.direction.forecasting == ""
+    assert assess([0] * 10, [0.2] * 10, cluster=list(range(10))).p_value > 0.03
+
+
+@pytest.mark.parametrize(("clusters", "least"), [(2, 0.5), (3, 0.25), (4, 0.125)])
+def test_few_clusters_cannot_reject(clusters: int, least: float) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(60 * clusters)
+    y = rng.random(p.size) < p**4
+    found = [
+        assess(y, p, cluster=np.repeat(np.arange(clusters), 60), seed=seed).p_value
+        for seed in range(20)
+    ]
+    assert np.mean(found) == pytest.approx(least / 2, rel=0.5)  # ties are put in a random order
+
+
+def test_the_rate_is_as_sure_as_the_events_are_many() -> None:
+    y, p, cluster = _copies(200, 10, 0.5, 0)
+    together = assess(y, p, cluster=cluster).observed_expected
+    alone = assess(y[::10], p[::10]).observed_expected
+    assert together.trials == pytest.approx(200, rel=0.01)
+    assert together.low == pytest.approx(alone.low, rel=0.01)
+    rng = np.random.default_rng(1)
+    p = rng.random(2000)
+    labelled = assess(rng.random(2000) < p, p, cluster=np.arange(2000) // 10)
+    assert labelled.observed_expected.trials > 1200
+
+
+def test_clusters_of_unequal_size_do_not_widen_the_interval_without_reason() -> None:
+    rng = np.random.default_rng(2)
+    p = rng.random(20_000)
+    y = rng.random(20_000) < p**1.2
+    cluster = np.minimum(rng.geometric(0.3, 20_000), 12)  # a third of the rows in one
+    by_cluster, by_row = assess(y, p, cluster=cluster), assess(y, p)
+    assert by_cluster.interval.width < 5 * by_row.interval.width
+
+
+def test_groups_say_what_clusters_leave_them() -> None:
+    y, p, cluster = _copies(200, 20, 0.5, 3)
+    frame = {"y": y, "p": p, "c": cluster, "g": np.arange(y.size) % 2}
+    columns = {"y_true": "y", "y_prob": "p", "by": "g"}
+    with pytest.warns(DependenceWarning):
+        alone = assess_by(frame, **columns)
+    found = assess_by(frame, **columns, cluster="c")
+    assert all(found.detectable[key] > 2 * alone.detectable[key] for key in found)
+    smallest = min(one.p_value for one in found.values())
+    assert found.worst_p_value == pytest.approx(min(2 * smallest, 1.0))
+    with pytest.raises(InputError, match="in clusters"):
+        found.difference(0, 1)
+    assert alone.difference(0, 1).p_value > 0.05
