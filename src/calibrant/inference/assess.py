@@ -46,6 +46,7 @@ __all__ = ["assess", "assessment_of", "read_clustered"]
 Codes = tuple[NDArray[np.int64], int]
 ClusterSource = Callable[[ResidualGrid], ClusterResiduals]
 SMALLEST_BANDWIDTH = 1e-5
+FINEST_OF_FLOOR = 0.1
 
 
 def assess(
@@ -145,11 +146,14 @@ def assessment_of(
         raise TooFewRows(f"an assessment needs at least two rows; there is {sketch.n}.")
     require_seed(seed)
     found = smooth_ece_result(sketch)
-    value = max(found.value, SMALLEST_BANDWIDTH * sketch.scale.length)
+    floor = noise_floor(sketch, seed=seed)
+    # Far below the noise a finer grid shows nothing but costs much.
+    finest = max(SMALLEST_BANDWIDTH * sketch.scale.length, FINEST_OF_FLOOR * floor.value)
+    value = max(found.value, finest)
     grid = ResidualGrid.of(sketch, value)
     draws = max(resamples, draws_needed(confidence))
     if clusters is None:
-        sure = _of_rows(sketch, grid, value, confidence, seed, draws)
+        sure = _of_rows(sketch, grid, floor, value, confidence, seed, draws)
     else:
         sure = _of_clusters(clusters(grid), row_spread(grid, value), value, seed, draws)
     weights, total = sketch.weights, sketch.total_weight
@@ -206,12 +210,18 @@ class _Uncertainty:
 
 
 def _of_rows(
-    sketch: Sketch, grid: ResidualGrid, value: float, confidence: float, seed: int, resamples: int
+    sketch: Sketch,
+    grid: ResidualGrid,
+    floor: NoiseFloor,
+    value: float,
+    confidence: float,
+    seed: int,
+    resamples: int,
 ) -> _Uncertainty:
     spread = row_spread(grid, value)
     return _Uncertainty(
         spread,
-        noise_floor(sketch, seed=seed),
+        floor,
         calibration_p_value(sketch, value, resamples=resamples, seed=seed),
         honest_lower_bound(sketch, value, confidence=confidence, seed=seed),
         spread.units,

@@ -176,6 +176,10 @@ class ResidualGrid:
         Between two evaluations log smECE is taken to be linear in log σ; every evaluation brackets
         the fixed point, since smECE_σ falls with σ. Less than a quarter of a cell is not resolved.
         """
+        some = max(1, _VALUES_AT_ONCE // (self.cells + 1))
+        if len(residuals) > some:
+            parts = [residuals[k : k + some] for k in range(0, len(residuals), some)]
+            return np.concatenate([self.fixed_points(part, start=start) for part in parts])
         coefficients = cosine_coefficients(residuals)
         low = np.maximum(np.abs(coefficients[..., 0]), _NARROWEST * self.length / self.cells)
         high = np.full(low.shape, np.inf)
