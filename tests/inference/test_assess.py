@@ -14,7 +14,7 @@ import pytest
 import calibrant as cal
 from calibrant.errors import InputError
 from calibrant.inference.assess import assess
-from calibrant.inference.clusters import DependenceWarning, warn_of_repeated_rows
+from calibrant.inference.dependence import DependenceWarning, warn_of_repeated_rows
 from calibrant.inference.hypothesis import honest_lower_bound
 from calibrant.inference.scores import brier_score, log_loss
 from calibrant.inputs.pairs import as_pairs

@@ -7,7 +7,7 @@ import pytest
 
 from calibrant.errors import InputError
 from calibrant.inference.assess import assess
-from calibrant.inference.clusters import DependenceWarning
+from calibrant.inference.dependence import DependenceWarning
 from calibrant.inference.groups import assess_by
 
 

@@ -11,9 +11,9 @@ import pytest
 
 import calibrant as cal
 from calibrant.errors import InputError, TooFewRows
-from calibrant.inference.clusters import DependenceWarning
 from calibrant.inference.compare import compare
 from calibrant.inference.correction import adjusted_p_values, smallest_p_value
+from calibrant.inference.dependence import DependenceWarning
 from calibrant.sketch.table import Sketch
 
 

@@ -15,7 +15,7 @@ from calibrant.errors import InputError
 from calibrant.inference import planning
 from calibrant.inference.assess import assess
 from calibrant.inference.band import difference_band
-from calibrant.inference.clusters import DependenceWarning
+from calibrant.inference.dependence import DependenceWarning
 from calibrant.inference.groups import assess_by
 from calibrant.inference.planning import detectable_error, required_n
 from calibrant.sketch.table import Sketch

@@ -15,8 +15,8 @@ from calibrant.inference.assessment import Assessment, Ratio
 from calibrant.inference.clusters import (
     ClusterResiduals,
     cluster_codes,
-    warn_of_repeated_rows,
 )
+from calibrant.inference.dependence import warn_of_repeated_rows
 from calibrant.inference.direction import direction_of
 from calibrant.inference.hypothesis import (
     RESAMPLES,

@@ -17,10 +17,10 @@ from calibrant.inference.assessment import Assessment
 from calibrant.inference.clusters import (
     ClusterResiduals,
     cluster_codes,
-    warn_of_repeated_rows,
 )
 from calibrant.inference.comparison import Comparison, Difference
 from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
+from calibrant.inference.dependence import warn_of_repeated_rows
 from calibrant.inference.interval import normal_quantile, require_confidence
 from calibrant.inference.paired import (
     Blocks,

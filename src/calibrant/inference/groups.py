@@ -14,10 +14,9 @@ from calibrant.inference.assessment import Assessment, format_p_value
 from calibrant.inference.band import DifferenceBand, difference_band
 from calibrant.inference.clusters import (
     ClusterResiduals,
-    warn_of_repeated_ids,
-    warn_of_repeated_rows,
 )
 from calibrant.inference.correction import adjusted_p_values, smallest_p_value
+from calibrant.inference.dependence import warn_of_repeated_ids, warn_of_repeated_rows
 from calibrant.inference.hypothesis import RESAMPLES, draws_needed
 from calibrant.inference.interval import require_confidence
 from calibrant.inference.planning import detectable_error

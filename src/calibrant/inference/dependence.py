@@ -1,0 +1,129 @@
+"""Rows that look dependent although nothing was said of it: told by ties and by names of columns."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inputs.pairs import Pairs
+
+__all__ = ["DependenceWarning", "warn_of_repeated_ids", "warn_of_repeated_rows"]
+
+Floats = NDArray[np.float64]
+
+ROWS_LOOKED_AT = 1 << 14
+FEWEST_VALUES = 50
+REPEATS = 1.5
+NEIGHBOURS = 4
+EXPECTED_TO_DIFFER, SHARE_DIFFERING = 10.0, 0.5
+IDS = frozenset({"id", "ids", "uuid", "guid"})
+UNITS = frozenset({"question", "patient", "subject", "match", "game", "date", "day"})
+CLEAR_AGREEMENT = 4.0
+
+
+class DependenceWarning(UserWarning):
+    """The rows look dependent, and the interval and the test take them to be independent."""
+
+
+def warn_of_repeated_rows(*models: Pairs, stacklevel: int) -> None:
+    """Warn where predictions come back again and again, and with them their outcomes.
+
+    Forecasts on a lattice, of a tree or of an isotonic map repeat by nature: rows that share one of
+    these do not share an outcome. So where ties tell (enough of them should have seen both outcomes,
+    by the rate among their neighbours), the outcomes decide; where they do not, as for rare events,
+    it is the digits that come back.
+    """
+    for pairs in models:
+        part = pairs.select(np.arange(min(pairs.n, ROWS_LOOKED_AT)))
+        inside = (part.p > 0.001) & (part.p < 0.999)  # beyond, single precision makes ties
+        p, y = part.p[inside], part.y[inside]
+        distinct, expected, seen = _ties(p, y)
+        how = "and rows that tie share their outcome"
+        repeated = expected >= EXPECTED_TO_DIFFER and seen < SHARE_DIFFERING * expected
+        if not repeated:
+            long = p != np.round(p, 4)  # rounded predictions repeat by nature
+            p, how = p[long], "to the last digit"
+            distinct, expected, _ = _ties(p, y[long])
+            repeated = distinct >= FEWEST_VALUES and p.size >= REPEATS * distinct
+            repeated &= expected < EXPECTED_TO_DIFFER
+        if repeated:
+            warnings.warn(
+                f"each prediction occurs {p.size / distinct:.1f} times on average, {how}: rows may "
+                "repeat one event. The interval and the test take rows to be independent; pass "
+                "`cluster=` with what identifies the event (question, patient, match, day).",
+                DependenceWarning,
+                stacklevel=stacklevel,
+            )
+            return
+
+
+def _ties(p: Floats, y: Floats) -> tuple[int, float, int]:
+    """Distinct predictions; how many of them should have seen both outcomes, and how many have.
+
+    Were the k rows of one prediction independent, they would agree with probability r^k + (1-r)^k, with
+    r the rate of events among the predictions next to theirs.
+    """
+    values, place, rows = np.unique(p, return_inverse=True, return_counts=True)
+    if values.size <= 2 * NEIGHBOURS:
+        return int(values.size), 0.0, 0
+    events = np.bincount(place.ravel(), weights=y, minlength=values.size)
+    rate = events / rows
+    total = np.concatenate([[0.0], np.cumsum(rate)])
+    start = np.clip(np.arange(values.size) - NEIGHBOURS, 0, values.size - 2 * NEIGHBOURS - 1)
+    nearby = total[start + 2 * NEIGHBOURS + 1] - total[start]
+    r = np.clip((nearby - rate) / (2 * NEIGHBOURS), 0.0, 1.0)
+    expected = float((1.0 - r**rows - (1.0 - r) ** rows).sum())
+    return int(values.size), expected, int(((events > 0) & (events < rows)).sum())
+
+
+def warn_of_repeated_ids(
+    frame: Any, y_true: str, y_prob: str, used: Iterable[str | None], *, stacklevel: int
+) -> None:
+    """Warn where a frame has ids that come back, or days or the like whose rows share their errors."""
+    import narwhals as nw
+
+    rows = nw.from_native(frame, pass_through=True)
+    if not isinstance(rows, nw.DataFrame):
+        return
+    used = {*used, y_true, y_prob}
+    for name in rows.columns:
+        last = _last_word(name)
+        if name in used or last not in IDS | UNITS:
+            continue
+        distinct = rows[name].n_unique()
+        if distinct < 2 or len(rows) < REPEATS * distinct:
+            continue
+        if last in IDS or _agreement(rows, name, y_true, y_prob) > CLEAR_AGREEMENT:
+            warnings.warn(
+                f"the values of column {name!r} repeat: {len(rows)} rows have {distinct} of them. The "
+                f"intervals and tests take rows to be independent; pass `cluster={name!r}` if rows of "
+                "one value share their outcome.",
+                DependenceWarning,
+                stacklevel=stacklevel,
+            )
+
+
+def _agreement(rows: Any, name: str, y_true: str, y_prob: str) -> float:
+    """Σ e_i e_j over pairs of rows with one value, in standard errors; e is y - f less its mean."""
+    import narwhals as nw
+
+    error = nw.col(y_true).cast(nw.Float64) - nw.col(y_prob).cast(nw.Float64)
+    valid = rows.select(name, error=error).drop_nulls().filter(nw.col("error").abs() <= 1.0)
+    centred = nw.col("error") - nw.col("error").mean()
+    powers = valid.select(name, one=centred).with_columns(two=nw.col("one") ** 2)
+    powers = powers.with_columns(four=nw.col("two") ** 2)
+    sums = powers.group_by(name).agg(nw.col("one", "two", "four").sum())
+    one, two, four = (sums[column].to_numpy() for column in ("one", "two", "four"))
+    variance = 2.0 * float((two**2 - four).sum())
+    return float((one**2 - two).sum()) / float(np.sqrt(variance)) if variance > 0 else 0.0
+
+
+def _last_word(name: str) -> str:
+    """Of a column's name: "id" in question_id, questionId and Question ID, but not in paid."""
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
+    return words[-1].lower() if words else ""
