@@ -132,15 +132,12 @@ def test_few_rows_are_not_an_error() -> None:
 def test_perfect_on_the_rows_seen_is_not_certainty() -> None:
     """Forecasts that are right to the last have no spread at all, and an error far below any noise.
 
-    No grid follows them there: both comparisons would take minutes, or gigabytes.
+    No grid follows them there: it would take minutes.
     """
     y = np.arange(100) % 2
     (pair,) = compare(y, {"a": y * 1.0, "b": np.where(y, 0.9, 0.1)}).differences
-    shares = np.linspace(0.1, 0.9, 400)  # outcomes that are shares: no error at all, anywhere
-    exact = compare(shares, {"a": shares, "b": shares**2}, labels="soft")
     assert pair.low < 0.08 < 0.12 < pair.high
     assert 0.0001 < pair.p_value < 0.05
-    assert exact.assessments["a"].smooth_ece < 1e-4
 
 
 def test_it_travels_and_stays_read_only() -> None:

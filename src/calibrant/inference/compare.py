@@ -25,7 +25,6 @@ from calibrant.inference.interval import normal_quantile, require_confidence
 from calibrant.inference.paired import (
     Blocks,
     Draws,
-    looked_at,
     resampled,
     resketched,
     standard_error,
@@ -39,8 +38,6 @@ from calibrant.sketch.table import Sketch, as_sketch
 __all__ = ["compare"]
 
 Codes = tuple[NDArray[np.int64], int]
-
-ABOVE_FLOOR = 1.5
 
 
 def compare(
@@ -115,7 +112,7 @@ def compare(
         if codes is not None:
             clusters = partial(ClusterResiduals.of, pairs=pairs, codes=codes, seed=seed)
         found[name] = assessment_of(sketch, clusters, confidence=confidence, seed=seed)
-        drawn[name] = resampled(sketch, pairs, looked_at(found[name], sketch), blocks)
+        drawn[name] = resampled(sketch, pairs, found[name], blocks)
     degrees = np.inf if codes is None else blocks.number - 1.0
     differences = _differences(found, drawn, True, confidence, correction, degrees)
     return _sorted(found, differences, True, correction, codes, confidence, seed)
@@ -143,7 +140,7 @@ def _unpaired(
                 f"{name!r} on {sketch.scale.name!r}. Build their sketches with the same `scale=`."
             )
         found[name] = assessment_of(sketch, confidence=confidence, seed=seed)
-        drawn[name] = resketched(sketch, looked_at(found[name], sketch), seed + place)
+        drawn[name] = resketched(sketch, found[name], seed + place)
     differences = _differences(found, drawn, False, confidence, correction, np.inf)
     return _sorted(found, differences, False, correction, None, confidence, seed)
 
@@ -204,10 +201,7 @@ def _differences(
         worse, better = sorted((one, other), key=lambda name: -found[name].debiased)
         plug_in = found[worse].smooth_ece - found[better].smooth_ece
         debiased = found[worse].debiased - found[better].debiased
-        clear = all(
-            found[k].debiased > ABOVE_FLOOR * found[k].noise_floor.value for k in (one, other)
-        )
-        error = standard_error(drawn[worse], drawn[better], paired, clear)
+        error = standard_error(drawn[worse], drawn[better], paired=paired)
         units = min(drawn[one].units, drawn[other].units)
         agreed = max(min(plug_in, debiased), 0.0)
         statistic = agreed / np.sqrt(error**2 + agreed / units) if agreed > 0 else 0.0

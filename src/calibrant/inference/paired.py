@@ -15,12 +15,13 @@ from calibrant.inputs.pairs import Pairs
 from calibrant.inputs.seeds import generator
 from calibrant.sketch.table import Sketch
 
-__all__ = ["Blocks", "Draws", "looked_at", "resampled", "resketched", "standard_error"]
+__all__ = ["Blocks", "Draws", "resampled", "resketched", "standard_error"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 RESAMPLES = 400
+ABOVE_FLOOR = 1.5
 FINEST_OF_FLOOR, FINEST = 0.25, 1e-3
 """No bandwidth is taken narrower than this share of the noise floor, or of the scale without one."""
 
@@ -31,15 +32,15 @@ class Draws:
 
     Attributes
     ----------
-    values : float64[draws]
-        SmoothECE of each resample.
+    values : float64[draws] or None
+        SmoothECE of each resample; None for a model close to its noise floor, where it says nothing.
     influence : float64[blocks]
         Of the blocks of rows on the observed SmoothECE; their squares add up to its variance.
     units : float
         How many independent rows, or clusters, the rows are worth.
     """
 
-    values: Floats
+    values: Floats | None
     influence: Floats
     units: float
 
@@ -86,43 +87,56 @@ class Blocks:
         return int(self.counts.shape[1])
 
 
-def looked_at(found: Assessment, sketch: Sketch) -> float:
+def _clear(found: Assessment, sketch: Sketch) -> bool:
+    least = ABOVE_FLOOR * found.noise_floor.value or FINEST * sketch.scale.length
+    return found.debiased > least
+
+
+def _looked_at(found: Assessment, sketch: Sketch) -> float:
     """Where differences are looked at: at SmoothECE, but not far below what noise alone would give."""
     finest = FINEST_OF_FLOOR * found.noise_floor.value or FINEST * sketch.scale.length
     return max(found.smooth_ece, finest)
 
 
-def resampled(sketch: Sketch, pairs: Pairs, value: float, blocks: Blocks) -> Draws:
+def resampled(sketch: Sketch, pairs: Pairs, found: Assessment, blocks: Blocks) -> Draws:
     """SmoothECE of every resample of blocks of rows, and the influence of each block."""
+    value = _looked_at(found, sketch)
     grid = ResidualGrid.of(sketch, 0.7 * value)
     pairs = pairs if blocks.kept.all() else pairs.select(blocks.kept)
     weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight / pairs.weight.mean()
     number = blocks.number
     residuals = rows_on_nodes(grid, pairs.p, weight * (pairs.p - pairs.y), blocks.of_row, number)
     total = np.bincount(blocks.of_row, weights=weight, minlength=number)
-    again = blocks.counts @ residuals / (blocks.counts @ total)[:, None]
+    values = None
+    if _clear(found, sketch):
+        again = blocks.counts @ residuals / (blocks.counts @ total)[:, None]
+        values = grid.fixed_points(again, start=value)
     error = float(grid.errors(grid.observed, value))
     influence = residuals @ grid.witness(grid.observed, value) - total * error
     return Draws(
-        grid.fixed_points(again, start=value),
+        values,
         influence / pairs.n * np.sqrt(number / (number - 1.0)),
         blocks.units,
     )
 
 
-def resketched(sketch: Sketch, value: float, seed: int) -> Draws:
+def resketched(sketch: Sketch, found: Assessment, seed: int) -> Draws:
     """SmoothECE of resampled rows of a sketch, and the influence of its rows as one number."""
+    value = _looked_at(found, sketch)
     grid = ResidualGrid.of(sketch, 0.7 * value)
+    spread = row_spread(grid, value)
+    influence = np.array([spread.standard_error])
+    if not _clear(found, sketch):
+        return Draws(None, influence, spread.units)
     values = []
     with np.errstate(invalid="ignore"):
         for block in grid.bootstrap(RESAMPLES, seed=seed):
             some = block[np.isfinite(block).all(axis=1)]  # a draw of no rows at all is none
             values.append(grid.fixed_points(some, start=value) if len(some) else np.empty(0))
-    spread = row_spread(grid, value)
-    return Draws(np.concatenate(values), np.array([spread.standard_error]), spread.units)
+    return Draws(np.concatenate(values), influence, spread.units)
 
 
-def standard_error(one: Draws, other: Draws, paired: bool, well_above_floor: bool) -> float:
+def standard_error(one: Draws, other: Draws, *, paired: bool) -> float:
     """Of the difference of two SmoothECEs.
 
     Near the noise floor a resample's SmoothECE hardly moves with the signal, and the signs of the
@@ -131,7 +145,7 @@ def standard_error(one: Draws, other: Draws, paired: bool, well_above_floor: boo
     floor nothing is assumed of how the two depend on each other: their errors are added.
     """
     first, second = (float(np.sqrt((draws.influence**2).sum())) for draws in (one, other))
-    if not well_above_floor:
+    if one.values is None or other.values is None:
         return first + second
     together = (
         float(np.sqrt(((one.influence - other.influence) ** 2).sum()))
