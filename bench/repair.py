@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench import choice, pages
-from calibrant import InputError, Sketch, datasets, smooth_ece
+from calibrant import InputError, Sketch, assess, datasets, smooth_ece
 from calibrant.inference.hypothesis import calibration_p_value
 from calibrant.inputs.pairs import as_pairs
 from calibrant.recalibration.choice import choose_recalibrator, log_losses
@@ -34,29 +34,42 @@ LEVEL = 0.05
 CUTS = 8
 LARGE = 20_000
 
+EVENTS = {
+    "precip_niamey_2016": ("date",),
+    "solar_flares_all_models": ("date",),
+    "llm_token_confidence": ("qset", "question_id"),
+    "fivethirtyeight_all": ("project", "date"),
+}
+"""Columns that tell which rows forecast one event, where there are several: they stay together."""
+
 
 @dataclass(frozen=True)
 class Rows:
-    """Predictions and outcomes of one data set."""
+    """Predictions and outcomes of one data set; the event of each row, where rows share one."""
 
     name: str
     p: Floats
     y: Floats
+    event: NDArray[np.int64] | None = None
 
     @property
     def p_value(self) -> float:
-        """Of the test of calibration."""
+        """Of the test of calibration, which takes the rows of an event together."""
+        if self.event is not None:
+            return assess(self.y, self.p, cluster=self.event).p_value
         sketch = Sketch.from_arrays(self.y, self.p)
         return calibration_p_value(sketch, smooth_ece(sketch))
 
     def halves(self, seed: int) -> tuple[Rows, Rows]:
-        """Cut in two at random."""
-        order = np.random.default_rng(seed).permutation(self.p.size)
-        first, second = order[: self.p.size // 2], order[self.p.size // 2 :]
-        return (
-            Rows(self.name, self.p[first], self.y[first]),
-            Rows(self.name, self.p[second], self.y[second]),
-        )
+        """Cut in two at random, events as a whole."""
+        event = np.arange(self.p.size) if self.event is None else self.event
+        order = np.random.default_rng(seed).permutation(int(event.max()) + 1)
+        first = order[event] < order.size // 2
+        return self._where(first), self._where(~first)
+
+    def _where(self, kept: NDArray[np.bool_]) -> Rows:
+        event = None if self.event is None else self.event[kept]
+        return Rows(self.name, self.p[kept], self.y[kept], event)
 
 
 @dataclass(frozen=True)
@@ -90,19 +103,29 @@ class Result:
 
 def sets() -> Iterator[Rows]:
     """Every set of predictions of one event that needs no cleaning."""
-    for name, p, y in _columns():
+    for name, columns in _columns():
         try:
-            pairs = as_pairs(y, p)
-            yield Rows(name, pairs.p, pairs.y)
+            pairs = as_pairs(columns["y"], columns["p"])
+            yield Rows(name, pairs.p, pairs.y, _events(name, columns))
         except InputError:
             continue
 
 
-def _columns() -> Iterator[tuple[str, Any, Any]]:
+def _events(name: str, columns: Mapping[str, Any]) -> NDArray[np.int64] | None:
+    if name not in EVENTS:
+        return None
+    code = np.zeros(len(columns["y"]), dtype=np.int64)
+    for column in EVENTS[name]:
+        values, part = np.unique(columns[column].astype(str), return_inverse=True)
+        code = np.unique(code * values.size + part.ravel(), return_inverse=True)[1].ravel()
+    return code.astype(np.int64)
+
+
+def _columns() -> Iterator[tuple[str, Mapping[str, Any]]]:
     for name in datasets.names():
         found = datasets.load(name)
         if {"p", "y"} <= set(found.columns):
-            yield name, found.p, found.y
+            yield name, found.columns
     folder = Path(os.environ.get("CALIBRANT_DATA", "."))
     for path in sorted(folder.glob("*.parquet")):
         if path.stem not in datasets.names():
@@ -110,7 +133,7 @@ def _columns() -> Iterator[tuple[str, Any, Any]]:
 
             table = parquet.read_table(path)
             if {"p", "y"} <= set(table.column_names):
-                yield path.stem, table["p"].to_numpy(), table["y"].to_numpy()
+                yield path.stem, {name: table[name].to_numpy() for name in ("p", "y")}
 
 
 def of_scikit_learn(method: str) -> Callable[[Rows], Map]:
@@ -235,9 +258,13 @@ def promise(results: list[Result], method: str) -> pages.Table:
             f"other; for the sets whose rows test as miscalibrated (p ≤ {LEVEL}), SmoothECE must fall "
             "and log loss must not rise by more than two standard errors of its change over the rows.",
             "The last two columns repeat it with other cuts. Of a few hundred rows one half tells little: "
-            "the same map can rise on one cut and fall on the mean of all. An earlier version of this "
-            "page showed only the means over the cuts, for which every set falls; it did so after the "
-            "first cut alone had not.",
+            "the same map can rise on one cut and fall on the mean of all.",
+            "Forecasts of one event ("
+            + ", ".join(EVENTS)
+            + ") are tested and cut together. Earlier "
+            "versions of this page took all rows to be independent: then `precip_niamey_2016`, four "
+            "forecasts of each of 92 days, tested as miscalibrated too (p = .008), and its SmoothECE "
+            "rose on the first cut (.0765 to .0892) though it fell on the mean of eight.",
         ],
     )
 
