@@ -138,6 +138,9 @@ def test_perfect_on_the_rows_seen_is_not_certainty() -> None:
     (pair,) = compare(y, {"a": y * 1.0, "b": np.where(y, 0.9, 0.1)}).differences
     assert pair.low < 0.08 < 0.12 < pair.high
     assert 0.0001 < pair.p_value < 0.05
+    soft = np.linspace(0.1, 0.9, 400)
+    (pair,) = compare(soft, {"a": soft, "b": soft**2}, labels="soft").differences
+    assert pair.second == "a"
 
 
 def test_it_travels_and_stays_read_only() -> None:

@@ -22,8 +22,8 @@ Integers = NDArray[np.int64]
 
 RESAMPLES = 400
 ABOVE_FLOOR = 1.5
-FINEST_OF_FLOOR, FINEST = 0.25, 1e-3
-"""No bandwidth is taken narrower than this share of the noise floor, or of the scale without one."""
+FINEST_OF_FLOOR, FINEST = 0.25, 5e-4
+"""No bandwidth is taken narrower than this share of the noise floor, nor than this of the scale."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,13 +88,16 @@ class Blocks:
 
 
 def _clear(found: Assessment, sketch: Sketch) -> bool:
-    least = ABOVE_FLOOR * found.noise_floor.value or FINEST * sketch.scale.length
+    least = max(ABOVE_FLOOR * found.noise_floor.value, FINEST * sketch.scale.length)
     return found.debiased > least
 
 
 def _looked_at(found: Assessment, sketch: Sketch) -> float:
-    """Where differences are looked at: at SmoothECE, but not far below what noise alone would give."""
-    finest = FINEST_OF_FLOOR * found.noise_floor.value or FINEST * sketch.scale.length
+    """Where differences are looked at: at SmoothECE, but not far below what noise alone would give.
+
+    Nor below a two-thousandth of the scale: hundreds of draws on so fine a grid would take minutes.
+    """
+    finest = max(FINEST_OF_FLOOR * found.noise_floor.value, FINEST * sketch.scale.length)
     return max(found.smooth_ece, finest)
 
 
