@@ -128,6 +128,47 @@ def test_a_label_that_is_no_number_is_named_wherever_it_stands(tmp_path, rows):
         scan(path)
 
 
+WORDED = {
+    "csv": ("p,y\n", "0.1,true\n0.9,False\n", "0.5,maybe\n", "0.5,1\n"),
+    "jsonl": (
+        "",
+        '{"p": 0.1, "y": true}\n{"p": 0.9, "y": false}\n',
+        '{"p": 0.5, "y": "maybe"}\n',
+        '{"p": 0.5, "y": 1}\n',
+    ),
+}
+
+
+@pytest.mark.parametrize("block", [40, 1 << 24])
+@pytest.mark.parametrize("ending", WORDED)
+def test_one_bad_label_among_true_and_false_is_one_row(tmp_path, monkeypatch, ending, block):
+    monkeypatch.setattr(text, "BLOCK_BYTES", block)
+    header, words, bad, number = WORDED[ending]
+    good, broken = tmp_path / f"2.{ending}", tmp_path / f"1.{ending}"
+    good.write_text(header + words * 50)
+    broken.write_text(header + words * 50 + bad)
+    found = scan([broken, good], on_invalid="drop")
+    assert (found.n, found.dropped) == (200, {"invalid label": 1})
+    line = 101 + bool(header)
+    with pytest.raises(cal.InputError, match=rf"line {line}: column 'y'.*'maybe'.*0 and 1"):
+        scan(broken)
+    for mixed in (words + number, number + words):
+        good.write_text(header + mixed)
+        again = cal.Sketch.from_arrays([1, 0, 1], [0.1, 0.9, 0.5])
+        assert scan(good) == again
+
+
+def test_only_an_empty_cell_is_a_missing_group(tmp_path, small_blocks):
+    rows = [(0.5, 1, name) for name in ("NA", "null", "nan", "N/A", "", "x")]
+    path = tmp_path / "a.csv"
+    path.write_text(written(rows, "\n"))
+    assert set(scan(path, by="note")) == {"NA", "null", "nan", "N/A", None, "x"}
+    path.write_text("p,y,note\n50%,1,NA\n40,0,\nNA,0,x\n")
+    found = scan(path, by="note", percent=True, on_invalid="drop")
+    assert list(found) == ["NA", "x", None]
+    assert found["x"].dropped == {"missing prediction": 1}
+
+
 @pytest.mark.parametrize("name", ["a.csv.gz", "a.jsonl.gz"])
 def test_a_truncated_compressed_file_is_named(tmp_path, name):
     line = "0.5,1\n" if "csv" in name else '{"p": 0.5, "y": 1}\n'
@@ -225,3 +266,6 @@ def test_text_that_is_not_utf8_is_named_by_its_line(tmp_path):
     with pytest.raises(cal.InputError, match=r"a\.csv, line \d: the text must be in UTF-8"):
         scan(tmp_path / "a.csv", by="g")
     assert scan(tmp_path / "a.csv").n == 2  # the column is not read
+    (tmp_path / "a.csv").write_bytes(b"p,y,g\n50%,1,a\n40,0,\xe9\n")
+    with pytest.raises(cal.InputError, match=r"a\.csv, line 3: the text must be in UTF-8"):
+        scan(tmp_path / "a.csv", by="g", percent=True)

@@ -6,18 +6,20 @@ import csv
 import io
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from calibrant._optional import require
 from calibrant.errors import InputError
 from calibrant.sources.layout import PER_CENT_CURE, layout, without_sign
-from calibrant.sources.quotes import Quotes
 from calibrant.sources.request import LABEL, PROB, WEIGHT, Request
 from calibrant.sources.store import DataFile
 
 __all__ = ["CsvParser", "delimiter_of"]
 
-PEEK_BYTES = 1 << 20
+PEEK_BYTES, PEEK_ROWS = 1 << 20, 1000
+WORDS = {"true": 1.0, "false": 0.0}
+"""Labels that are no numbers."""
 
 
 def delimiter_of(file: DataFile) -> str:
@@ -32,41 +34,31 @@ class CsvParser:
         self.file, self.request = file, request
         self.csv = require("pyarrow.csv", caller="scan of CSV")
         self.delimiter = delimiter_of(file)
-        first = io.StringIO(block[:PEEK_BYTES].decode("utf-8", errors="replace"), newline="")
-        self.header = next(csv.reader(first, delimiter=self.delimiter))
+        peek = io.StringIO(block[:PEEK_BYTES].decode("utf-8", errors="replace"), newline="")
+        first = csv.reader(peek, delimiter=self.delimiter)
+        self.header = next(first)
         self.names, self.constants = layout(file, self.header, request)
         self.kinds = dict.fromkeys(self.names.values(), "string")
-        for alias in (PROB, LABEL, WEIGHT):
+        for alias in (PROB, WEIGHT):
             if alias in self.names:
                 self.kinds[self.names[alias]] = "float64"
-        label = self.names[LABEL]
-        self.kinds[label] = self._label_kind(label, block)
+        self.kinds[self.names[LABEL]] = self._label_kind(first)
 
-    def _label_kind(self, name: str, block: bytes) -> str:
-        """Whether labels are written as true and false; what is neither is named with its line."""
-        options = self.csv.ConvertOptions(include_columns=[name])
-        end = Quotes(block[:PEEK_BYTES], self.delimiter).last_line_end() or len(block)
-        try:
-            inferred = str(self._table(block[:end], 1, options)[name].type)
-        except ValueError:
-            return "float64"  # a broken line is reported with its number when the block is read
-        return "bool" if inferred == "bool" else "float64"
+    def _label_kind(self, rows: Iterator[list[str]]) -> str:
+        """How Arrow is to read labels: as true and false, if some of the first are such words.
+
+        The others are read one by one where Arrow cannot, so a wrong guess costs time alone.
+        """
+        place = self.header.index(self.names[LABEL])
+        cells = (row[place] for row in islice(rows, PEEK_ROWS) if place < len(row))
+        return "bool" if any(cell.lower() in WORDS for cell in cells) else "float64"
 
     def parse(self, block: bytes, line: int) -> Mapping[str, Any]:
         """The columns that are read, under the names of the request."""
         import pyarrow
 
         kinds = {name: pyarrow.type_for_alias(kind) for name, kind in self.kinds.items()}
-        options = self.csv.ConvertOptions(
-            column_types=kinds, include_columns=sorted(kinds), strings_can_be_null=True
-        )
-        table = self._table(block, line, options)
-        return {a: table[name] for a, name in self.names.items()} | self.constants
-
-    def _table(self, block: bytes, line: int, options: Any) -> Any:
-        import pyarrow
-
-        return self.csv.read_csv(
+        table = self.csv.read_csv(
             pyarrow.BufferReader(block),
             read_options=self.csv.ReadOptions(
                 use_threads=False,
@@ -77,8 +69,15 @@ class CsvParser:
             parse_options=self.csv.ParseOptions(
                 delimiter=self.delimiter, newlines_in_values=b'"' in block
             ),
-            convert_options=options,
+            convert_options=self.csv.ConvertOptions(
+                column_types=kinds, include_columns=sorted(kinds)
+            ),
         )
+        columns = {
+            name: _without_empty(table[name]) if kind == "string" else table[name]
+            for name, kind in self.kinds.items()
+        }
+        return {a: columns[name] for a, name in self.names.items()} | self.constants
 
     def read_slowly(self, block: bytes, line: int, error: Exception) -> Mapping[str, Any]:
         """The same with Python's reader, which can name the line of an error.
@@ -93,18 +92,22 @@ class CsvParser:
         for row, where in self._rows(block, line):
             for name, kind in self.kinds.items():
                 cell: Any = row[self.header.index(name)]
-                if cell in self._nulls:
+                if not cell or (kind != "string" and cell in self._nulls):
                     cell = None
                 elif kind != "string":
-                    value = _as_number(cell, kind)
-                    plain &= value is not None
+                    value = self._as_number(cell, name)
+                    plain &= value is not None and self._is_arrows(cell, kind)
                     cell = self._meant(cell, name, where) if value is None else value
                 columns[name].append(cell)
         if plain:
             self._require_text(block, line)
             raise InputError(f"{self.file.path} cannot be read: {error}") from error
         kinds = {name: "string" if k == "string" else "float64" for name, k in self.kinds.items()}
-        arrays = {n: pyarrow.array(columns[n], pyarrow.type_for_alias(kinds[n])) for n in kinds}
+        try:
+            arrays = {n: pyarrow.array(columns[n], pyarrow.type_for_alias(kinds[n])) for n in kinds}
+        except UnicodeError:
+            self._require_text(block, line)
+            raise
         return {a: arrays[name] for a, name in self.names.items()} | self.constants
 
     def _require_text(self, block: bytes, line: int) -> None:
@@ -118,7 +121,7 @@ class CsvParser:
             ) from error
 
     def _rows(self, block: bytes, line: int) -> Iterator[tuple[list[str], str]]:
-        text = io.StringIO(block.decode("utf-8", errors="replace"), newline="")
+        text = io.StringIO(block.decode("utf-8", errors="surrogateescape"), newline="")
         rows = csv.reader(text, delimiter=self.delimiter)
         start = line
         for row in rows:
@@ -134,7 +137,7 @@ class CsvParser:
         """The number that text stands for, if any."""
         is_prediction = name == self.names[PROB]
         if is_prediction and self.request.form == "percent":
-            value = _as_number(without_sign(cell), self.kinds[name])
+            value = self._as_number(without_sign(cell), name)
             if value is not None:
                 return value
         if self.request.on_invalid == "drop":
@@ -148,11 +151,27 @@ class CsvParser:
     def _nulls(self) -> set[str]:
         return set(self.csv.ConvertOptions().null_values)
 
+    @cached_property
+    def _words(self) -> set[str]:
+        options = self.csv.ConvertOptions()
+        return {*options.true_values, *options.false_values}
 
-def _as_number(text: str, kind: str) -> float | None:
-    if kind == "bool":
-        return {"0": 0.0, "1": 1.0, "true": 1.0, "false": 0.0}.get(text.lower())
-    try:
-        return None if "_" in text else float(text)
-    except ValueError:
-        return None
+    def _is_arrows(self, cell: str, kind: str) -> bool:
+        """Whether Arrow reads this number too."""
+        return cell in self._words if kind == "bool" else cell.lower() not in WORDS
+
+    def _as_number(self, cell: str, name: str) -> float | None:
+        if name == self.names[LABEL] and cell.lower() in WORDS:
+            return WORDS[cell.lower()]
+        try:
+            return None if "_" in cell else float(cell)
+        except ValueError:
+            return None
+
+
+def _without_empty(column: Any) -> Any:
+    """Text in which an empty cell is missing, and nothing else is: "NA" may be a country."""
+    compute = require("pyarrow.compute", caller="scan of CSV")
+    empty = compute.equal(column, "")
+    missing = require("pyarrow", caller="scan of CSV").scalar(None, column.type)
+    return compute.if_else(empty, missing, column) if compute.any(empty).as_py() else column

@@ -39,13 +39,13 @@ class JsonParser:
             found = _kinds(_rows(block))
         self.names, self.constants = layout(file, list(found), request)
         numbers = {self.names[alias] for alias in (PROB, WEIGHT) if alias in self.names}
+        self.label = self.names[LABEL]
         self.kinds = {
             name: "float64" if name in numbers else self._kind(name, found[name])
             for name in self.names.values()
+            if name != self.label
         }
-        label = self.names[LABEL]
-        if self.kinds[label] != "bool":
-            self.kinds[label] = "float64"
+        self.kinds[self.label] = "bool" if bool in found[self.label] else "float64"
 
     def _kind(self, name: str, kinds: set[type]) -> str | None:
         if kinds - KIND_OF.keys():
@@ -92,9 +92,10 @@ class JsonParser:
 
     def _array(self, pyarrow: Any, name: str, values: list[Any]) -> Any:
         kind = self.kinds[name] or self._kind(name, {type(v) for v in values if v is not None})
+        kind = "float64" if name == self.label else kind
         try:
             return pyarrow.array(values, type=pyarrow.type_for_alias(kind or "null"))
-        except (ValueError, TypeError) as error:  # Arrow's errors are of these kinds
+        except (ValueError, TypeError, OverflowError) as error:  # Arrow's are of these kinds
             raise InputError(
                 f"column {name!r} of {self.file.path} must hold values of one kind: {error}."
             ) from error
@@ -109,6 +110,9 @@ class JsonParser:
         for name, kind in self.kinds.items():
             value = row.get(name)
             if value is None or kind is None:
+                continue
+            if name == self.label and isinstance(value, int | float):
+                row[name] = float(value) if isinstance(value, bool) else value
                 continue
             is_wrong_bool = isinstance(value, bool) and kind != "bool"
             if is_wrong_bool or not isinstance(value, VALUES_OF[kind]):
@@ -125,11 +129,11 @@ class JsonParser:
             except ValueError:
                 pass
         if self.request.on_invalid == "drop" and alias in (PROB, LABEL, WEIGHT):
-            return None if kind == "bool" else self.request.unreadable(alias)
+            return self.request.unreadable(alias)
         cure = " Turn it into 0 and 1 first." if alias == LABEL else ""
         if is_prediction and value.rstrip().endswith("%"):
             cure = f" {PER_CENT_CURE}"
-        rule = "numbers" if kind == "float64" else kind
+        rule = "numbers" if kind == "float64" or alias == LABEL else kind
         raise InputError(f"{where}: column {name!r} must hold {rule}; it has {value!r}.{cure}")
 
 
