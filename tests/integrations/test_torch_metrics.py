@@ -114,11 +114,70 @@ def test_bad_rows_are_counted_in_update_and_raise_in_compute():
         metric.compute()
     classes = metrics.MulticlassSmoothECE(2, "classwise")
     classes.update(torch.tensor([[0.5, 0.5], [0.9, 0.9], [nan, 0.5]]), torch.tensor([5, 0, 0]))
-    with pytest.raises(cal.InputError, match=r"missing prediction: 2.*out of range: 2.*label: 2"):
+    with pytest.raises(cal.InputError, match=r"missing prediction: 2.*not of sum 1: 2.*label: 2"):
         classes.compute()
     empty = metrics.BinarySmoothECE()
     with pytest.raises(cal.InputError, match="`compute` needs rows"):
         empty.compute()
+
+
+FORWARDS = {
+    "binary": (lambda: metrics.BinarySmoothECE(ignore_index=-1), "binary"),
+    "diagram": (lambda: metrics.ReliabilityDiagram(ignore_index=-1), "binary"),
+    "sync on step": (
+        lambda: metrics.BinarySmoothECE(ignore_index=-1, dist_sync_on_step=True),
+        "binary",
+    ),
+    **{
+        kind: (lambda kind=kind: metrics.MulticlassSmoothECE(5, kind, ignore_index=-1), "classes")
+        for kind in ("confidence", "top_label", "classwise")
+    },
+}
+
+
+def states_of(metric):
+    return {name: getattr(metric, name).clone() for name in ("counts", "offsets", "refused")}
+
+
+@pytest.mark.parametrize("case", FORWARDS)
+def test_a_batch_that_is_refused_or_has_no_rows_loses_nothing(case):
+    if case == "sync on step":
+        pytest.importorskip("torchmetrics")
+    make, shape = FORWARDS[case]
+    preds, target = probabilities(300) if shape == "classes" else map(torch.tensor, rows(300))
+    metric, whole = make(), make()
+    metric(preds, target)
+    whole.update(preds, target)
+    padding = torch.full((3,), -1)
+    for p, y in ((preds[:3], padding), (preds[:0], target[:0])):
+        value = metric(p, y)
+        value = value["smooth_ece"] if isinstance(value, dict) else value
+        assert value.isnan().all()
+        whole.update(p, y)
+        assert str(metric.compute()) == str(whole.compute())
+    with pytest.raises(cal.InputError, match="shape"):
+        metric(preds[:3], target[:2])
+    assert all(torch.equal(v, states_of(whole)[k]) for k, v in states_of(metric).items())
+    with pytest.raises(cal.InputError, match=r"[15] entries broke this"):
+        metric(2 + preds[:1], target[:1])
+    whole.update(2 + preds[:1], target[:1])
+    metric.update(preds, target)
+    whole.update(preds, target)
+    assert all(torch.equal(v, states_of(whole)[k]) for k, v in states_of(metric).items())
+    with pytest.raises(cal.InputError, match="entries broke this"):
+        metric.compute()
+
+
+def test_a_refusal_in_compute_leaves_the_states_of_this_process():
+    pytest.importorskip("torchmetrics")
+    metric = metrics.BinarySmoothECE(
+        distributed_available_fn=lambda: True, dist_sync_fn=lambda state, group: [state, state]
+    )
+    metric.update(torch.tensor([0.5, 2.0]), torch.tensor([1, 1]))
+    for _ in range(2):
+        with pytest.raises(cal.InputError, match="2 entries broke this"):
+            metric.compute()
+        assert metric.refused.sum() == metric.counts.sum() == 1
 
 
 @pytest.mark.parametrize("kind", ["confidence", "top_label", "classwise"])
@@ -146,6 +205,16 @@ def test_wrong_shapes_and_types_are_refused_at_once():
         metric.update(torch.rand(3), torch.zeros(4))
     with pytest.raises(cal.InputError, match="floating-point"):
         metric.update(torch.ones(3, dtype=torch.long), torch.zeros(3))
+    for given in (np.array([0.5]), [0.5]):
+        with pytest.raises(cal.InputError, match="`preds` must be a tensor"):
+            metric.update(given, torch.zeros(1))
+        with pytest.raises(cal.InputError, match="`target` must be a tensor"):
+            metrics.MulticlassSmoothECE(3).update(torch.rand(1, 3), given)
+    with pytest.raises(cal.InputError, match="`from_logits` must be True or False; got 'no'"):
+        metrics.BinarySmoothECE(from_logits="no")
+    for ignored in ("a", 1.5, True):
+        with pytest.raises(cal.InputError, match="`ignore_index` must be a whole number"):
+            metrics.MulticlassSmoothECE(3, ignore_index=ignored)
     for nodes in (1000, 0, 1 << 25, 16.0):
         with pytest.raises(cal.InputError, match="power of two"):
             metrics.BinarySmoothECE(nodes=nodes)
@@ -331,6 +400,30 @@ def test_updating_needs_nothing_compiled_and_no_torchmetrics(refused, base):
     done = subprocess.run(run, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["3", "2", base]
+
+
+PLAIN = """
+import sys
+sys.modules["torchmetrics"] = None
+import torch
+from calibrant import InputError
+from calibrant.integrations.torch import BinarySmoothECE
+metric = BinarySmoothECE(ignore_index=-1)
+metric(torch.tensor([0.5, 0.25]), torch.tensor([1, 0]))
+assert metric(torch.tensor([0.5]), torch.tensor([-1])).isnan()
+try:
+    metric(torch.tensor([2.0]), torch.tensor([1]))
+except InputError:
+    print(int(metric.counts.sum()), metric.refused.tolist())
+"""
+
+
+def test_a_plain_accumulator_loses_nothing_either():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PLAIN], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "2 [0, 1, 0, 0, 0, 0, 1]"
 
 
 DISTRIBUTED = """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from calibrant.errors import InputError
+from calibrant.inputs.pairs import REASONS
 from calibrant.integrations.torch.reading import binary_rows, class_rows
 from calibrant.integrations.torch.sketch_metric import SketchMetric
 from calibrant.integrations.torch.tables import Rows, class_outcome
@@ -68,11 +69,8 @@ class BinarySmoothECE(SketchMetric):
         """Add a batch: predictions and targets of one shape."""
         self._add(binary_rows(preds, target, self.from_logits, self.ignore_index))
 
-    def compute(self) -> torch.Tensor:
-        """The SmoothECE of everything that was added."""
-        from calibrant.measures.smooth_ece import smooth_ece
-
-        return self._value(smooth_ece(self.sketch()))
+    def _measured(self, sketches: list[Sketch]) -> Any:
+        return self._value(_smooth_ece(sketches[0]))
 
     def sketch(self) -> Sketch:
         """The sketch of everything that was added, for any other measure."""
@@ -108,6 +106,10 @@ class MulticlassSmoothECE(SketchMetric):
     """
 
     plot_upper_bound = 1.0
+    reasons = tuple(
+        "probabilities out of range or not of sum 1" if r == "prediction out of range" else r
+        for r in REASONS
+    )
 
     def __init__(
         self,
@@ -155,16 +157,10 @@ class MulticlassSmoothECE(SketchMetric):
         ignored = None if self.ignore_index is None else -2
         self._add(Rows(top, correct, group, 1, ignored))
 
-    def compute(self) -> torch.Tensor:
-        """The SmoothECE of everything that was added."""
-        from calibrant.measures.smooth_ece import smooth_ece
-
-        sketches = self.sketches()
+    def _measured(self, sketches: list[Sketch]) -> torch.Tensor:
         if self.kind == "confidence":
-            return self._value(smooth_ece(sketches[0]))
-        values = torch.tensor(
-            [smooth_ece(s) if s.n else float("nan") for s in sketches], dtype=torch.float64
-        )
+            return self._value(_smooth_ece(sketches[0]))
+        values = torch.tensor([_smooth_ece(s) for s in sketches], dtype=torch.float64)
         if self.average == "none":
             return values.to(self._value(0.0))
         rows = torch.tensor([s.n for s in sketches], dtype=torch.float64)
@@ -198,10 +194,17 @@ class ReliabilityDiagram(BinarySmoothECE):
 
         The SmoothECE is the area between the first two, weighted by the third.
         """
+        curves: dict[str, torch.Tensor] = super().compute()
+        return curves
+
+    def _measured(self, sketches: list[Sketch]) -> dict[str, torch.Tensor]:
         from calibrant.measures.smooth_ece import smooth_ece_result
         from calibrant.smoothing.curves import smooth_curves
 
-        sketch = self.sketch()
+        sketch = sketches[0]
+        if not sketch.n:
+            names = ("position", "density", "event_rate", "prediction", "smooth_ece")
+            return {name: self._value(float("nan")) for name in names}
         result = smooth_ece_result(sketch)
         curves = smooth_curves(sketch, result.bandwidth)
         found = {
@@ -224,3 +227,10 @@ class ReliabilityDiagram(BinarySmoothECE):
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Draw the diagram with matplotlib."""
         return self.diagram().plot(ax=ax)
+
+
+def _smooth_ece(sketch: Sketch) -> float:
+    """The SmoothECE, or NaN where there are no rows."""
+    from calibrant.measures.smooth_ece import smooth_ece
+
+    return smooth_ece(sketch) if sketch.n else float("nan")

@@ -16,6 +16,7 @@ def binary_rows(
     preds: torch.Tensor, target: torch.Tensor, from_logits: bool, ignored: int | None
 ) -> Rows:
     """Predictions and targets of one shape as rows."""
+    _require_tensors(preds, target)
     if preds.shape != target.shape:
         raise InputError(
             f"`preds` and `target` must have one shape; they have {tuple(preds.shape)} and "
@@ -31,6 +32,7 @@ def class_rows(
     preds: torch.Tensor, target: torch.Tensor, classes: int, from_logits: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Probabilities [rows, classes] and labels [rows]; a row that does not sum to 1 is made invalid."""
+    _require_tensors(preds, target)
     if (
         preds.ndim < 2
         or preds.shape[1] != classes
@@ -52,6 +54,15 @@ def class_rows(
         wrong, 2.0, torch.where(missing.unsqueeze(1), torch.nan, probs.clamp(max=1))
     )
     return probs, target.detach().reshape(-1)
+
+
+def _require_tensors(preds: object, target: object) -> None:
+    for name, given in (("preds", preds), ("target", target)):
+        if not isinstance(given, torch.Tensor):
+            raise InputError(
+                f"`{name}` must be a tensor; got {type(given).__name__}. Turn it into one with "
+                "`torch.as_tensor`."
+            )
 
 
 def _as_floats(preds: torch.Tensor) -> torch.Tensor:

@@ -26,13 +26,15 @@ class SketchMetric(Metric):  # type: ignore[misc]
     """What the metrics share: the tables, how they are read, and refused rows.
 
     Rows that break a rule are counted on the device by `update`, which never waits for it, and raised
-    by `compute`.
+    by `compute` and by calling the metric; what was gathered before stays. Calling it with a batch that
+    has no rows, or none but padding, gives NaN.
     """
 
     is_differentiable = False
     higher_is_better = False
     full_state_update = False
     plot_lower_bound = 0.0
+    reasons: tuple[str, ...] = tuple(REASONS)
 
     def __init__(
         self,
@@ -49,6 +51,15 @@ class SketchMetric(Metric):  # type: ignore[misc]
             raise InputError(
                 f"`nodes` must be a power of two between 2 and {MOST_NODES}; got {nodes!r}."
             )
+        if not isinstance(from_logits, bool):
+            raise InputError(f"`from_logits` must be True or False; got {from_logits!r}.")
+        if ignore_index is not None and (
+            not isinstance(ignore_index, int) or isinstance(ignore_index, bool)
+        ):
+            raise InputError(
+                f"`ignore_index` must be a whole number or None; got {ignore_index!r}."
+            )
+        self._of_batch = False
         self.nodes = nodes
         self.from_logits = from_logits
         self.ignore_index = ignore_index
@@ -62,6 +73,37 @@ class SketchMetric(Metric):  # type: ignore[misc]
         read_as = "logits" if from_logits else "probabilities"
         self._reading = f"{kind}_{read_as}_ignoring_{ignore_index}"
         self.add_state(self._reading, torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
+
+    @torch.jit.unused  # type: ignore[untyped-decorator]
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Add a batch, and give the value of that batch alone: NaN where it has no rows."""
+        before = dict(self.__dict__)  # torchmetrics puts states and settings aside for the batch
+        self._of_batch = True
+        try:
+            value = super().forward(*args, **kwargs)
+        except BaseException:
+            self.__dict__.update(before)
+            raise
+        self._of_batch = False
+        if isinstance(value, InputError):
+            self._forward_cache = None
+            raise value
+        return value
+
+    def compute(self) -> Any:
+        """The value over everything that was added."""
+        try:
+            return self._measured(self.sketches())
+        except InputError as refusal:
+            if self._of_batch:  # `forward` raises it, once what was gathered is back in its place
+                return refusal
+            if not isinstance(self, Accumulator) and self._is_synced and self._should_unsync:
+                self.unsync()
+            raise
+
+    def _measured(self, sketches: list[Sketch]) -> Any:
+        """What `compute` gives."""
+        raise NotImplementedError
 
     def merge_state(self, incoming_state: Any) -> None:
         """Add what another metric has gathered, one that was made with the same options."""
@@ -87,7 +129,7 @@ class SketchMetric(Metric):  # type: ignore[misc]
 
         states = self._states()
         refused = states["refused"].tolist()
-        broken = {reason: n for reason, n in zip(REASONS, refused, strict=False) if n}
+        broken = {reason: n for reason, n in zip(self.reasons, refused, strict=False) if n}
         if broken:
             listed = ", ".join(f"{reason}: {n}" for reason, n in broken.items())
             cure = (
@@ -105,7 +147,7 @@ class SketchMetric(Metric):  # type: ignore[misc]
             Columns.from_dense(c.reshape(-1, 2), o.reshape(-1, 2))
             for c, o in zip(counts, offsets, strict=True)
         ]
-        if not sum(table.cells.size for table in tables):
+        if not self._of_batch and not sum(table.cells.size for table in tables):
             ignored = f" ({refused[NOT_COUNTED]} were ignored)" if refused[NOT_COUNTED] else ""
             raise InputError(f"`compute` needs rows; `update` was given none{ignored}.")
         return [Sketch(table, nodes=self.nodes) for table in tables]
