@@ -16,12 +16,15 @@ from calibrant.recalibration import (
     SmoothRecalibrator,
     TemperatureRecalibrator,
 )
+from calibrant.sources import sql
 
 
 def rows(n=3000):
     rng = np.random.default_rng(2)
     p = rng.beta(0.5, 0.5, n)
     p[:50], p[50:100] = 0.0, 1.0
+    p[100:200] = np.logspace(-9, -1, 100)
+    p[200:300] = 1 - p[100:200]
     return p, (rng.random(n) < 0.1 + 0.7 * p**2).astype(int)
 
 
@@ -47,8 +50,28 @@ def test_the_expression_is_the_map(recalibrator):
     got = connection.execute(f'SELECT "p;", {expression.text} FROM t').fetchall()
     connection.close()
     given, repaired = np.array(got).T
-    np.testing.assert_allclose(repaired, recalibrator.transform(given), atol=2e-5)
+    expected = recalibrator.transform(given)
+    np.testing.assert_allclose(repaired, expected, atol=2e-5)
+    from_ends = np.minimum(expected, 1 - expected)
+    assert np.all(np.abs(repaired - expected) <= 2e-3 * from_ends + 1e-11)
     assert len(expression.text) < 500_000
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite"])
+def test_what_is_no_prediction_stays_none(dialect):
+    duckdb = pytest.importorskip("duckdb")
+    run = (duckdb if dialect == "duckdb" else sqlite3).connect(":memory:").execute
+    run("CREATE TABLE t (p DOUBLE PRECISION, y INTEGER)")
+    invalid = [None, float("nan"), -1.0, -1e-300, 7.0, 1 + 2**-52, float("inf"), float("-inf")]
+    for value in [0.25, *invalid]:
+        run("INSERT INTO t VALUES (?, 1)", (value,))
+    repair = PlattRecalibrator().fit(*rows()).to_sql("p", dialect)
+    got = [value for (value,) in run(f"SELECT {repair.text} FROM t").fetchall()]
+    nan_as_none = [None if value is None or value != value else value for value in (got[1:])]
+    assert nan_as_none == [None, None, *invalid[2:]]
+    found = sql.read(run(sql.query("t", repair, "y", dialect=dialect)))
+    assert found.n == 1
+    assert found.dropped == {"missing prediction": 2, "prediction out of range": 6}
 
 
 def test_what_has_no_expression_is_refused():

@@ -228,6 +228,26 @@ def test_what_cannot_be_a_query_is_refused():
         sql.query("t", "p\0", "y")
     with pytest.raises(cal.InputError, match="increase strictly"):
         sql.piecewise_linear("p", [0, 0], [0, 1])
+    with pytest.raises(cal.InputError, match="`beyond` must be"):
+        sql.piecewise_linear("p", [0, 1], [0, 1], beyond="null")
+    for table in (3, (), None):
+        with pytest.raises(cal.InputError, match="`table` must be a table's name"):
+            sql.query(table, "p", "y")
+    for by in ([1], 1, [None]):
+        with pytest.raises(cal.InputError, match="`by` must be a column's name"):
+            sql.query("t", "p", "y", by=by)
+    for table in ([1], "", "shop."):
+        with pytest.raises(cal.InputError, match="name of a table or column must be text"):
+            sql.query(table, "p", "y")
+    assert sql.query("t", "p", "y", by=None) == sql.query("t", "p", "y")
+
+
+def test_sqlite_names_a_column_that_is_not_there(sqlite_run):
+    sqlite_run("CREATE TABLE spelt (prob REAL, y INTEGER, model TEXT)")
+    sqlite_run("INSERT INTO spelt VALUES (?, ?, ?)", [(0.5, 1, "a")])
+    for prob, label, by in (("prb", "y", ()), ("prob", "z", ()), ("prob", "y", "modle")):
+        with pytest.raises(sqlite3.OperationalError, match=r"no such column: (prb|z|modle)"):
+            sqlite_run(sql.query("spelt", prob, label, by, "sqlite"))
 
 
 def test_what_cannot_be_a_result_is_refused():
@@ -239,6 +259,10 @@ def test_what_cannot_be_a_result_is_refused():
         sql.read(
             {"cell": [1, 1], "label": [0, 0], "count": [1, 1], "offset": [0, 0], "nodes": [16, 32]}
         )
+    for missing in ("nodes", "count"):
+        columns = {"cell": [1], "label": [0], "count": [1], "offset": [0], "nodes": [16]}
+        with pytest.raises(cal.InputError, match=f"'{missing}' must not have missing values"):
+            sql.read(columns | {missing: [None]})
     connection = sqlite3.connect(":memory:")
     with pytest.raises(cal.InputError, match="the result of a query"):
         sql.read(connection.execute("CREATE TABLE t (p REAL)"))

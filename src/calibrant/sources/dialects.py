@@ -26,8 +26,11 @@ class Dialect:
 
     def quote(self, name: str) -> str:
         """The name as an identifier, whatever is in it."""
-        if not name or "\0" in name:
-            raise InputError(f"a name must not be empty nor hold a NUL character; got {name!r}.")
+        if not isinstance(name, str) or not name or "\0" in name:
+            raise InputError(
+                "the name of a table or column must be text, neither empty nor with a NUL character; "
+                f"got {name!r}."
+            )
         if self.backslash:
             return "`" + name.replace("\\", "\\\\").replace("`", "\\`").replace("\n", "\\n") + "`"
         mark = self.quote_mark
@@ -36,6 +39,10 @@ class Dialect:
     def quote_table(self, table: str | Sequence[str]) -> str:
         """A table's name; dots of a plain string separate catalogue, schema and table."""
         parts = table.split(".") if isinstance(table, str) else table
+        if not isinstance(parts, Sequence) or not parts:
+            raise InputError(
+                f"`table` must be a table's name, or its parts in a list; got {table!r}."
+            )
         return ".".join(self.quote(part) for part in parts)
 
     def as_float(self, operand: str) -> str:
@@ -102,6 +109,7 @@ DIALECTS = {
             number=_IF_NUMBER,
             label=_IF_NUMBER,
             floor="CAST({x} AS {integer})",
+            quote_mark="`",  # what stands in double quotes and is no column, it reads as text
         ),
     )
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def query(
     table: str | Sequence[str],
     prob: str | Expression,
     label: str | Expression,
-    by: str | Sequence[str] = (),
+    by: str | Sequence[str] | None = (),
     dialect: str = "duckdb",
     *,
     weight: str | Expression | None = None,
@@ -88,7 +88,7 @@ def query(
     <Sketch of 8 rows, 8 events, in 1 of 65536 cells, scale probability>
     """
     spoken = dialect_named(dialect)
-    by = (by,) if isinstance(by, str) else tuple(by)
+    by = _group_names(by)
     taken = {*INTEGER_COLUMNS, *FLOAT_COLUMNS, "nodes"} & {name.lower() for name in by}
     if taken:
         raise InputError(
@@ -142,6 +142,18 @@ def _sums(dialect: Dialect, groups: dict[str, str], nodes: int, weighted: bool) 
         for name, value in zip(FLOAT_COLUMNS, ("w", "w * w", "w * o"), strict=True):
             columns[dialect.quote(name)] = f"SUM(CASE WHEN reason = 0 THEN {value} ELSE 0.0 END)"
     return ", ".join(f"{value} AS {name}" for name, value in columns.items())
+
+
+def _group_names(by: Any) -> tuple[str, ...]:
+    if isinstance(by, str):
+        return (by,)
+    by = () if by is None else by
+    if isinstance(by, Sequence) and all(isinstance(name, str) for name in by):
+        return tuple(by)
+    raise InputError(
+        f"`by` must be a column's name or a list of names; got {by!r}. For a computed group, give the "
+        "query a view in which it is a column."
+    )
 
 
 def _operand(column: str | Expression | None, dialect: Dialect) -> str:
@@ -244,13 +256,27 @@ def _numbers(values: Any, name: str) -> np.ndarray[Any, Any]:
     array = as_array(values, name)
     if array.dtype.kind not in "iuf":
         raise InputError(f"column {name!r} must hold numbers; its type is {array.dtype}.")
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise InputError(
+            f"column {name!r} must not have missing values; {np.isnan(array).sum()} of {array.size} are. "
+            "Hand over the result of `query` as it is."
+        )
     return array
 
 
-def piecewise_linear(prob: str | Expression, x: Any, y: Any, dialect: str = "duckdb") -> Expression:
-    """A piecewise-linear map of a column, through the knots (x, y), constant beyond their ends.
+def piecewise_linear(
+    prob: str | Expression,
+    x: Any,
+    y: Any,
+    dialect: str = "duckdb",
+    *,
+    beyond: Literal["constant", "unchanged"] = "constant",
+) -> Expression:
+    """A piecewise-linear map of a column, through the knots (x, y).
 
-    The text is a tree of comparisons, so that n knots cost log n of them per row.
+    The text is a tree of comparisons, so that n knots cost log n of them per row. NULL stays NULL; what
+    lies beyond the ends (NaN too, where the database has it) is given the value of the nearest end, or
+    left `"unchanged"`.
 
     Examples
     --------
@@ -270,8 +296,18 @@ def piecewise_linear(prob: str | Expression, x: Any, y: Any, dialect: str = "duc
         np.all(np.isfinite(values)) and np.all(np.diff(knots) > 0) and np.isfinite(knots).all()
     ):
         raise InputError("`x` must increase strictly, and `x` and `y` must be finite.")
-    operand = spoken.as_float(_operand(prob, spoken))
-    return Expression(_tree(operand, knots, values, spoken, -1, knots.size - 1))
+    if beyond not in ("constant", "unchanged"):
+        raise InputError(f'`beyond` must be "constant" or "unchanged"; got {beyond!r}.')
+    given = _operand(prob, spoken)
+    operand = spoken.as_float(given)
+    if beyond == "constant":
+        return Expression(_tree(operand, knots, values, spoken, -1, knots.size - 1))
+    low, high = (_literal(knots[end], spoken) for end in (0, -1))
+    # Everywhere NaN is above all numbers, or neither above nor below any.
+    inside = f"{operand} >= {low} AND {operand} <= {high}"
+    number = f"CAST({given} AS {spoken.float_type})"
+    tree = _tree(number, knots, values, spoken, 0, knots.size - 1)
+    return Expression(f"CASE WHEN {inside} THEN {tree} ELSE {operand} END")
 
 
 def _tree(operand: str, x: Any, y: Any, dialect: Dialect, low: int, high: int) -> str:
