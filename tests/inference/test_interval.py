@@ -163,10 +163,10 @@ def test_ties_do_not_inflate_the_test() -> None:
     for events in rejected:
         sketch = Sketch.from_counts([0.04], [2], [events])
         value = smooth_ece(sketch)
-        p_values = [calibration_p_value(sketch, value, resamples=199, seed=s) for s in range(400)]
+        p_values = [calibration_p_value(sketch, value, resamples=199, seed=s) for s in range(150)]
         rejected[events] = float(np.mean(np.array(p_values) <= 0.05))
     chance = {0: 0.96**2, 1: 2 * 0.04 * 0.96, 2: 0.04**2}
-    assert sum(chance[k] * rejected[k] for k in chance) == pytest.approx(0.05, abs=0.008)
+    assert sum(chance[k] * rejected[k] for k in chance) == pytest.approx(0.05, abs=0.012)
 
 
 def test_size_of_the_test() -> None:

@@ -340,7 +340,7 @@ def reliability_diagrams(data: Mapping[Any, Any], **options: Any) -> Diagrams:
     >>> models = reliability_diagrams({"a": (y, [0.1, 0.3, 0.4, 0.8, 0.6, 0.9]),
     ...                                "b": (y, [0.4, 0.4, 0.5, 0.6, 0.5, 0.6])})
     >>> models["b"].label
-    'smECE 0.140 [0.000, 0.659]'
+    'smECE 0.140 [0.000, 0.494]'
     """
     if not isinstance(data, Mapping):
         raise InputError(
