@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 
 import numpy as np
@@ -47,6 +48,9 @@ def test_slider_moves_through_bandwidths_and_hover_reads_the_curve(page) -> None
     page.show(diagram.chart())
     own = page.locator("svg.marks").inner_html()
     assert "bandwidth: σ* = " in own
+    described = page.locator("[aria-label]").first.get_attribute("aria-label")
+    assert "observed frequency against predicted probability" in described
+    assert diagram.label in described
     slider = page.locator("input[type=range]")
     slider.focus()
     slider.press("ArrowRight")
@@ -60,9 +64,13 @@ def test_slider_moves_through_bandwidths_and_hover_reads_the_curve(page) -> None
     assert not page.errors
 
 
-def test_legend_hides_and_shows_a_model(page) -> None:
+def test_hover_names_a_model_and_the_legend_hides_and_shows_it(page) -> None:
     models = reliability_diagrams({"a": _rows(0.8), "b": _rows(0.5)}, resamples=50)
     page.show(models.chart(slider=False))
+    box = page.locator("svg.marks").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.4)
+    page.wait_for_selector("#vg-tooltip-element.visible")
+    assert re.search(r"series:?\s+[ab]\b", page.locator("#vg-tooltip-element").inner_text())
 
     def visible() -> int:
         return page.evaluate(

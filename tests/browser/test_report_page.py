@@ -103,14 +103,30 @@ def test_the_slider_changes_the_curve(browser: Any, pages: Path) -> None:
     assert "2.83 times" in opened.page.inner_text("details.explore output")
 
 
-def test_hover_shows_a_value(browser: Any, pages: Path) -> None:
-    opened = Opened(browser, pages / "one.html")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("one", r"0\.\d"), ("several", r"series:?\s+(plain|squared|vague|</script>)")],
+)
+def test_hover_shows_a_value(browser: Any, pages: Path, name: str, said: str) -> None:
+    opened = Opened(browser, pages / f"{name}.html")
     chart = opened.page.locator('[data-chart="main"] svg')
     size = chart.bounding_box()
     for share in (0.5, 0.52):
         chart.hover(position={"x": share * size["width"], "y": 0.5 * size["height"]})
     tooltip = opened.page.wait_for_selector("#vg-tooltip-element.visible")
-    assert re.search(r"0\.\d", tooltip.inner_text())
+    assert re.search(said, tooltip.inner_text())
+    opened.page.emulate_media(media="print")
+    assert not tooltip.is_visible()
+
+
+@pytest.mark.parametrize(("name", "said"), [("one", "predictions: "), ("several", "squared: ")])
+def test_the_diagram_is_described_in_the_words_of_the_data(
+    browser: Any, pages: Path, name: str, said: str
+) -> None:
+    opened = Opened(browser, pages / f"{name}.html")
+    label = opened.page.get_attribute('[data-chart="main"]', "aria-label")
+    assert f"Reliability diagram of {said}" in label
+    assert "SmoothECE 0." in label
 
 
 def test_a_model_can_be_hidden_by_keyboard(browser: Any, pages: Path) -> None:

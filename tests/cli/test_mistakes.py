@@ -124,3 +124,39 @@ def test_a_mistake_is_told_once_in_command_words(calibrant, folder, monkeypatch,
     assert said[0].startswith("Error: ")
     assert not LIBRARY_WORDS.search(said[0]), said[0]
     assert sorted(path.name for path in folder.iterdir()) == ["rows.parquet", "sketch.json"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "scan rows.parquet -o rows.parquet",
+        "scan rows.parquet -o link.parquet",
+        "scan rows.parquet -o x.json --checkpoint rows.parquet",
+        "scan '*.parquet' -o ./rows.parquet",
+        "scan . -o rows.parquet",
+        "merge sketch.json -o sketch.json",
+        "recalibrate rows.parquet --apply sketch.json -o rows.parquet",
+        "monitor sketch.json --state sketch.json",
+        "scan rows.parquet -o locked.json",
+    ],
+)
+def test_what_is_read_is_never_overwritten(calibrant, folder, monkeypatch, tmp_path, words) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for name, contents in before.items():
+        (tmp_path / name).write_bytes(contents)
+    (tmp_path / "link.parquet").symlink_to("rows.parquet")
+    (tmp_path / "locked.json").touch(mode=0o444)
+    done = calibrant(*shlex.split(words))
+    assert (done.code, len(done.err.splitlines())) == (2, 1), done.err
+    assert "must not be one of the files that are read" in done.err or "is read-only" in done.err
+    assert before == {name: (tmp_path / name).read_bytes() for name in before}
+
+
+def test_what_lies_in_a_folder_and_is_not_read_may_be_written_again(
+    calibrant, folder, monkeypatch, tmp_path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.parquet").write_bytes((folder / "rows.parquet").read_bytes())
+    for _ in range(2):
+        assert calibrant("scan", ".", "-o", "sketch.json").code == 0

@@ -66,7 +66,9 @@ def test_what_cannot_be(calibrant, overconfident, tmp_path) -> None:
     refused([overconfident, "--apply", target, "-o", tmp_path / "x.xlsx"], ".parquet or .csv")
     better = tmp_path / "b.parquet"
     assert calibrant("recalibrate", overconfident, "--apply", target, "-o", better).code == 0
-    refused([better, "--prob", "p", "--apply", target, "-o", better], "already has a column")
+    refused(
+        [better, "--prob", "p", "--apply", target, "-o", tmp_path / "x.csv"], "already has a column"
+    )
     one = tmp_path / "one.csv"
     one.write_text("p,y\n0.5,1\n0.6,1\n")
     refused([one, "-o", target], "outcome 1")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -125,8 +127,15 @@ def test_chart_has_a_slider_with_its_own_bandwidth_marked(diagram) -> None:
     texts = {row["frame"]: row["text"] for row in notes}
     assert "bandwidth: σ* = " in texts[0]
     assert "σ* × 4 = " in texts[4]
-    tips = [c["field"] for c in spec["layer"][-1]["encoding"]["tooltip"]]
-    assert tips == ["prediction", "observed", "low", "high", "if calibrated", "rows"]
+    tooltip = spec["layer"][-1]["encoding"]["tooltip"]["value"]["expr"]
+    assert re.findall(r'"([a-z ]+)": ', tooltip) == [
+        "prediction",
+        "observed",
+        "low",
+        "high",
+        "if calibrated",
+        "rows",
+    ]
 
 
 def test_overlay_shows_every_model_with_its_number() -> None:

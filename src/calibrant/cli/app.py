@@ -17,6 +17,7 @@ from calibrant.cli.options import (
     Grouping,
     Json,
     Measuring,
+    PerFile,
     Reading,
     Scale,
 )
@@ -185,12 +186,13 @@ def compare(
 def scan(
     files: Files,
     reading: Reading,
-    grouping: Grouping,
     output: Annotated[
         str,
         option("Sketch to write: .parquet, .json, or - for JSON on standard output.", "--output", "-o",
                section=OUTPUT, metavar="FILE"),
     ],
+    by: By = None,
+    per_file: PerFile = False,
     scale: Scale = "probability",
     checkpoint: Annotated[
         str | None,
@@ -204,7 +206,7 @@ def scan(
     """
     from calibrant.cli.sketching import run_scan
 
-    run_scan(files, reading, grouping, scale, output, checkpoint)
+    run_scan(files, reading, Grouping(by, per_file), scale, output, checkpoint)
 
 
 @_verb

@@ -11,7 +11,7 @@ from calibrant.cli.parsing import option
 from calibrant.cli.text import quoted
 from calibrant.errors import InputError
 
-__all__ = ["By", "Files", "Grouping", "Json", "Measuring", "Reading", "Scale"]
+__all__ = ["By", "Files", "Grouping", "Json", "Measuring", "PerFile", "Reading", "Scale"]
 
 COLUMNS, VALUES, GROUPS = "Columns", "Values", "Groups"
 MEASURE, OUTPUT = "Measurement", "Output"
@@ -39,6 +39,11 @@ By = Annotated[
     option(
         "Column to group by; repeat it, or join names with commas.", section=GROUPS, metavar="NAME"
     ),
+]
+
+
+PerFile = Annotated[
+    bool, option("One group per file instead of all together.", "--per-file", section=GROUPS)
 ]
 
 
@@ -107,9 +112,7 @@ class Grouping:
     """By what the rows are told apart."""
 
     by: By = None
-    per_file: Annotated[
-        bool, option("One group per file instead of all together.", "--per-file", section=GROUPS)
-    ] = False
+    per_file: PerFile = False
     max_groups: Annotated[
         int,
         option("Show this many of the largest groups, the others summed up. [50]", section=GROUPS,

@@ -46,7 +46,7 @@ def run_plot(
     output: str,
 ) -> None:
     """Draw one diagram, or one per group, into a file."""
-    target = require_ending(output, PICTURES, "a diagram")
+    target = require_ending(output, PICTURES, "a diagram", files)
     if layout is not None and target.suffix.lower() == ".html":
         raise InputError("an .html picture has all groups on one axis; leave out `--layout`.")
     found = given(files, reading, grouping, measuring)
@@ -107,7 +107,7 @@ def run_report(
     command: str,
 ) -> None:
     """Write the page, or its Markdown or JSON form."""
-    target = require_ending(output, PAGES, "a report")
+    target = require_ending(output, PAGES, "a report", files)
     found = given(files, reading, grouping, measuring)
     if found.columns is not None and not grouping.per_file:
         found.columns.hint()

@@ -38,7 +38,7 @@ def run_fit(files: Sequence[str], reading: Reading, method: str, output: str) ->
     from calibrant import recalibration
     from calibrant.measures.smooth_ece import smooth_ece
 
-    require_ending(output, (".json",), "a map")
+    require_ending(output, (".json",), "a map", files)
     if reading.has_form:
         raise InputError(
             "a map is learned from probabilities, and applied to such: convert the column first, and "
@@ -53,10 +53,11 @@ def run_fit(files: Sequence[str], reading: Reading, method: str, output: str) ->
         recalibrator.fit(*_fit_arguments(part), **_fit_options(part))
         before = smooth_ece(*part.arguments, **part.options)
     write_atomically(Path(output), recalibrator.save)
+    article = "an" if method[0] in "aeiou" else "a"
     note(
-        f"Wrote {printable(output, 200)}: a {method} map learned from {count(part.n, 'row')} with "
-        f"SmoothECE {decimal(before)}. Apply it to other rows: `calibrant recalibrate NEW.parquet "
-        f"--apply {printable(output, 200)} -o BETTER.parquet`."
+        f"Wrote {printable(output, 200)}: {article} {method} map learned from "
+        f"{count(part.n, 'row')} with SmoothECE {decimal(before)}. Apply it to other "
+        f"rows: `calibrant recalibrate NEW.parquet --apply {printable(output, 200)} -o BETTER.parquet`."
     )
 
 
@@ -64,7 +65,7 @@ def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: s
     """Write the file again with a column of recalibrated predictions."""
     from calibrant.sources.store import find_files
 
-    target = require_ending(output, (".parquet", ".csv"), "a file of rows")
+    target = require_ending(output, (".parquet", ".csv"), "a file of rows", [*files, chosen_map])
     if replace(reading, prob=None) != Reading():
         raise InputError(
             "a map needs only the column of predictions (`--prob`), as probabilities; leave out the "

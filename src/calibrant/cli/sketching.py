@@ -10,7 +10,7 @@ from calibrant.cli.opening import kind_of
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.parts import Given, given
 from calibrant.cli.text import count, note, printable, quoted
-from calibrant.cli.writing import require_folder
+from calibrant.cli.writing import require_writable
 from calibrant.errors import InputError
 from calibrant.sketch.groups import Sketches
 from calibrant.sketch.table import Sketch
@@ -27,16 +27,16 @@ def run_scan(
     checkpoint: str | None,
 ) -> None:
     """Read rows and write their sketch."""
-    _require_target(output)
+    _require_target(output, files)
     if checkpoint is not None:
-        require_folder(checkpoint)
+        require_writable(checkpoint, [*files, output])
     measuring = Measuring(scale=scale)
     _write(given(files, reading, grouping, measuring, checkpoint=checkpoint), scale, output)
 
 
 def run_merge(files: Sequence[str], by: list[str] | None, output: str) -> None:
     """Read sketches and write their sum."""
-    _require_target(output)
+    _require_target(output, files)
     for path in files:
         if path != "-" and not os.path.isfile(path):
             raise InputError(
@@ -51,14 +51,14 @@ def run_merge(files: Sequence[str], by: list[str] | None, output: str) -> None:
     _write(found, found.parts[0].arguments[0].scale.name, output)
 
 
-def _require_target(output: str) -> None:
+def _require_target(output: str, files: Sequence[str]) -> None:
     if output != "-" and not output.endswith((".parquet", ".json")):
         raise InputError(
             f"a sketch is written to a file that ends in .parquet or .json, or to -; got "
             f"{quoted(output, 200)}."
         )
     if output != "-":
-        require_folder(output)
+        require_writable(output, files)
 
 
 def _write(found: Given, scale: str, output: str) -> None:

@@ -39,7 +39,7 @@ def run_monitor(
             "a monitor takes unweighted rows with outcomes 0 or 1; leave out `--weight` and "
             "`--labels soft`."
         )
-    target = require_ending(state, (".json",), "the state of a monitor") if state else None
+    target = require_ending(state, (".json",), "the state of a monitor", files) if state else None
     monitor = Monitor(level=level)
     if target is not None and target.exists():
         monitor = Monitor.load(target)

@@ -101,11 +101,21 @@ def _composed(
     from calibrant.drawing.altair_layers import LayeredChart
 
     drawn = LayeredChart(layer=layers).properties(
-        width=width, height=height, view=alt.ViewBackground(stroke=None)
+        width=width,
+        height=height,
+        view=alt.ViewBackground(stroke=None),
+        description=_in_words(canvas.panel),
     )
     if canvas.theme.name == "dark":
         drawn = drawn.properties(background=canvas.theme.paper)
     return drawn.properties(title=panels[0].title) if panels[0].title else drawn
+
+
+def _in_words(panel: Panel) -> str:
+    """The picture for those who hear it: its axes, and what its legend and notes say."""
+    said = [*(panel.legend.get(name, name) for name in panel.series()), *panel.notes]
+    axes = f"{panel.y.label} against {panel.x.label}"
+    return f"{axes}: {'; '.join(said)}." if said else f"{axes}."
 
 
 class _Canvas:
@@ -288,9 +298,6 @@ class _Canvas:
         if not targets:
             return []
         alt, kinds = self.alt, dict.fromkeys(_kind(mark) for mark in targets)
-        columns = [alt.Tooltip(f"{name}:Q", format=".4~g") for name in targets[0].details]
-        if self.panel.legend:
-            columns.insert(0, alt.Tooltip("series:N", title="series"))
         rows = [row for kind in kinds for row in self.rows[kind]]
         source = self.source(rows, fixed=all(kind in self.fixed for kind in kinds))
         place = {"x": self.x(), "y": self.y()}
@@ -299,10 +306,18 @@ class _Canvas:
         dot = source.mark_point(
             clip=True, filled=True, size=70, color=self.theme.ink, stroke=self.theme.paper
         ).encode(**place, opacity=seen)
-        target = source.mark_point(clip=True, size=300, opacity=0).encode(**place, tooltip=columns)
+        read_out = alt.value(alt.expr(self._read_out(targets[0])))
+        target = source.mark_point(clip=True, size=300, opacity=0).encode(**place, tooltip=read_out)
         if self.panel.legend:  # a legend toggles a parameter of a layer that it describes
             target = target.encode(color=self.color(targets[0]))
         return [rule, dot, target]
+
+    def _read_out(self, mark: Mark) -> str:
+        """The tooltip, spelled out: of the nearest point Vega-Lite itself would read only the numbers."""
+        row = "(datum.datum || datum)"
+        said = {"series": f"{row}.series"} if self.panel.legend else {}
+        said |= {name: f"format({row}[{json.dumps(name)}], '.4~g')" for name in mark.details}
+        return "{" + ", ".join(f"{json.dumps(name)}: {value}" for name, value in said.items()) + "}"
 
 
 def _kind(mark: Mark) -> Kind:

@@ -29,6 +29,7 @@
     spec.width = side;
     spec.height = Math.round(side * 0.82);
     spec.background = null;
+    spec.description = holder.getAttribute("aria-label");  // else Vega puts its own words there
     const config = { aria: false, font: "system-ui, sans-serif", axis: { labelFontSize: 12, titleFontSize: 13 } };
     const result = await vegaEmbed(holder, spec, { ast: true, renderer: "svg", actions: false, config });
     drawn.get(holder)?.finalize();
