@@ -159,7 +159,40 @@ def half_of(source, name):
     if "duckdb" in library:
         duckdb = sys.modules["duckdb"]
         return duckdb.ColumnExpression(name) / duckdb.ConstantExpression(2)
+    if hasattr(source, "schema") and not hasattr(source, "read_next_batch"):
+        compute = pytest.importorskip("pyarrow.compute")
+        return compute.field(name) / 2 if library == "pyarrow" else None
     return None
+
+
+@pytest.mark.parametrize("scale", ["probability", "logit"])
+def test_expressions_of_narwhals(engine, scale):
+    """Every frame takes them; what is no frame says so."""
+    rng = np.random.default_rng(3)
+    columns = {"p": rng.random(300).tolist(), "y": rng.integers(0, 2, 300).tolist()}
+    source = engine(columns)
+    is_frame = hasattr(nw.from_native(source, pass_through=True), "with_columns")
+    asked = {
+        "y_true": nw.col("y") == 1,
+        "y_prob": nw.col("p") / 2,
+        "by": {"high": nw.col("p") > 0.5},
+        "scale": scale,
+    }
+    if not is_frame:
+        with pytest.raises(cal.InputError, match="given by name"):
+            cal.scan(source, **asked)
+        return
+    found = cal.scan(source, **asked)
+    assert list(found) == [False, True]
+    expected = cal.Sketch.from_arrays(columns["y"], np.array(columns["p"]) / 2, scale=scale)
+    assert np.array_equal(found.total().counts, expected.counts)
+
+
+def test_labels_beyond_what_floats_hold_are_refused_rows(engine):
+    columns = {"p": [0.5, 0.25], "y": [1, (1 << 53) + 1], "g": ["a", "b"]}
+    found = cal.scan(engine(columns), y_true="y", y_prob="p", by="g", on_invalid="drop")
+    assert found["a"].n == 1
+    assert dict(found["b"].dropped) == {"invalid label": 1}
 
 
 def test_refused_rows_raise_with_the_same_words(engine):

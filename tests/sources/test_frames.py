@@ -122,3 +122,19 @@ def test_what_is_no_frame_is_refused_by_its_own_name():
         scan(pl.Series([1]))
     with pytest.raises(cal.InputError, match="`p` must hold numbers"):
         scan(pd.DataFrame({"p": [0.5 + 1j], "y": [1]}))
+
+
+def test_what_an_arrow_table_can_compute():
+    import narwhals as nw
+    import pyarrow.compute as pc
+
+    rows = pa.table({"p": [0.5, 0.25], "y": [1, 0], "g": ["a", "b"]})
+    expected = cal.scan({"p": [0.25, 0.125], "y": [1, 0]}, y_true="y", y_prob="p")
+    halves = pc.field("p") / 2, pc.divide(rows["p"], 2), nw.col("p") / 2
+    for source in (rows, nw.from_native(rows)):
+        for half in halves:
+            assert cal.scan(source, y_true="y", y_prob=half) == expected
+            assert cal.scan(source, y_true="y", y_prob=half, by="g").total() == expected
+    for wrong in (3, [0.5], pc.field("q")):
+        with pytest.raises(cal.InputError, match="of an Arrow table, a column is a name"):
+            cal.scan(rows, y_true="y", y_prob=wrong)

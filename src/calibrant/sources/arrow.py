@@ -24,12 +24,16 @@ from calibrant.sources.sums import DenseSums, GroupedSums, sums_by_group
 
 __all__ = ["as_numpy", "batches_of", "require_types", "sums_of_batch", "sums_of_batches"]
 
+LARGEST_BATCH = 1 << 20
+
 
 def batches_of(source: Any, request: Request) -> Iterable[Mapping[str, Any]]:
     """Batches, under the names of the request, of a table, a dataset, a scanner or a stream."""
     pyarrow = require("pyarrow", caller="scan")
     dataset = require("pyarrow.dataset", caller="scan")
-    if isinstance(source, pyarrow.Table | pyarrow.RecordBatch):
+    if isinstance(source, pyarrow.Table) and len(request.names()) == len(request.selection):
+        source = source.to_reader(max_chunksize=LARGEST_BATCH)
+    elif isinstance(source, pyarrow.Table | pyarrow.RecordBatch):
         source = dataset.dataset(source)
     if isinstance(source, dataset.Dataset):
         require_columns(request.names(), source.schema.names, "the dataset")
@@ -59,6 +63,12 @@ def _reader_of(pyarrow: Any, source: Any) -> Any:
 
 def _expressions(request: Request) -> dict[str, Any]:
     compute = require("pyarrow.compute", caller="scan")
+    for column in request.selection.values():
+        if not isinstance(column, str | compute.Expression):
+            raise InputError(
+                "columns of this source are given by name or as expressions of Arrow, such as "
+                f'`pyarrow.compute.field("p") / 100`; got {type(column).__name__}.'
+            )
     return {
         alias: compute.field(column) if isinstance(column, str) else column
         for alias, column in request.selection.items()

@@ -50,8 +50,14 @@ def _dask(source: Any, request: Request) -> GroupedSums:
             f"of Dask, `source` must be a DataFrame; got {type(source).__name__}. Turn it into one "
             "with `.to_dataframe()`."
         )
+    import narwhals as nw
+
     expressions = {a: c for a, c in request.selection.items() if not isinstance(c, str)}
-    source = attach(source, expressions) if expressions else source
+    portable = [c.alias(a) for a, c in expressions.items() if isinstance(c, nw.Expr)]
+    if portable:
+        source = nw.to_native(nw.from_native(source).with_columns(*portable))
+    own = {a: c for a, c in expressions.items() if not isinstance(c, nw.Expr)}
+    source = attach(source, own) if own else source
     require_columns(request.names(), source.columns, "the frame")
     names = {a: a if a in expressions else column for a, column in request.selection.items()}
     by_name = replace(

@@ -52,15 +52,17 @@ def require_single_names(native: Any) -> None:
 
 
 def decoded(native: Any, request: Request) -> Any:
-    """Columns coded by a dictionary as plain values: of others than text, few engines know how."""
+    """Columns as plain values where engines fail: codes of a dictionary, Arrow's large integers."""
     engine = engine_of(native)
     for alias, name in request.selection.items():
+        if not isinstance(name, str):
+            continue
         if engine == "pyarrow" and name in native.column_names:
             kind = native.schema.field(name).type
             if str(kind).startswith("dictionary"):
                 place = native.column_names.index(name)
                 native = native.set_column(place, name, native[name].cast(kind.value_type))
-        elif engine in ("pandas", "modin") and isinstance(name, str) and name in native.columns:
+        elif engine in ("pandas", "modin") and name in native.columns:
             plain = _plain_type(native.dtypes[name], is_number=alias in request.columns)
             if plain is not None:
                 native = native.assign(**{name: native[name].astype(plain)})
@@ -68,7 +70,12 @@ def decoded(native: Any, request: Request) -> Any:
 
 
 def _plain_type(kind: Any, *, is_number: bool) -> Any:
-    """The type of the values that a dictionary of pandas codes, or None where there is none."""
+    """The type that a column of pandas is turned into: plain values for codes; None to leave it.
+
+    Arrow refuses to cast integers to floats that do not hold them.
+    """
+    if is_number and str(kind) in ("int64[pyarrow]", "uint64[pyarrow]"):
+        return "float64"
     if str(kind).startswith("dictionary"):
         return type(kind)(kind.pyarrow_dtype.value_type)
     coded = is_number and str(kind) == "category" and kind.categories.dtype.kind in "biuf"
@@ -85,14 +92,33 @@ def attach(native: Any, expressions: dict[str, Any]) -> Any:
     if is_relation(native):
         named = [expression.alias(alias) for alias, expression in expressions.items()]
         return native.select(sys.modules["duckdb"].StarExpression(), *named)
-    if engine == "pyarrow":  # its columns are its expressions
-        for alias, values in expressions.items():
-            native = native.append_column(alias, values)
-        return native
+    if engine == "pyarrow":
+        return _attach_to_table(native, expressions)
     raise InputError(
         f"{type(native).__name__} has no expressions that calibrant knows; give columns by name, or "
         "as narwhals expressions."
     )
+
+
+def _attach_to_table(table: Any, expressions: dict[str, Any]) -> Any:
+    """An Arrow table with more columns: expressions that it computes, or columns that are given."""
+    import pyarrow.compute
+    import pyarrow.dataset
+
+    for alias, given in expressions.items():
+        try:
+            if isinstance(given, pyarrow.compute.Expression):
+                computed = pyarrow.dataset.dataset(table).to_table(columns={alias: given})
+                table = table.append_column(alias, computed[alias])
+            else:
+                table = table.append_column(alias, given)
+        except (pyarrow.ArrowException, TypeError, ValueError) as error:
+            raise InputError(
+                f"of an Arrow table, a column is a name, an expression such as "
+                f'`pyarrow.compute.field("p") / 100`, one of narwhals, or an array of as many rows; got '
+                f"{type(given).__name__}: {error}"
+            ) from error
+    return table
 
 
 def fetched(relation: Any, numbers: tuple[str, ...]) -> dict[str, Any]:

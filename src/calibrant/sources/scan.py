@@ -166,6 +166,7 @@ def _added(total: DenseSums | GroupTotal, part: DenseSums | GroupedSums) -> Dens
 
 
 def _parts(source: Any, request: Request) -> Iterable[DenseSums | GroupedSums]:
+    source = source.to_native() if engine_of(source) == "narwhals" else source
     engine = engine_of(source)
     if engine in ("dask", "ray") or (engine == "pyspark" and not request.portable):
         from calibrant.sources import clusters
@@ -173,7 +174,7 @@ def _parts(source: Any, request: Request) -> Iterable[DenseSums | GroupedSums]:
         yield from clusters.sums_of(engine, source, request)
     elif isinstance(source, Mapping):
         yield sums_of_dict(source, request)
-    elif is_frame(source) and request.portable:
+    elif is_frame(source) and request.portable and engine != "pyarrow":
         yield sums_of_frame(source, request)
     elif is_frame(source):
         yield from _arrow_parts(arrow_stream(select(source, request)), request.selected())
