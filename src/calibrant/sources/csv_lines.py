@@ -172,6 +172,8 @@ class CsvParser:
 def _without_empty(column: Any) -> Any:
     """Text in which an empty cell is missing, and nothing else is: "NA" may be a country."""
     compute = require("pyarrow.compute", caller="scan of CSV")
-    empty = compute.equal(column, "")
-    missing = require("pyarrow", caller="scan of CSV").scalar(None, column.type)
-    return compute.if_else(empty, missing, column) if compute.any(empty).as_py() else column
+    filled = compute.binary_length(column).cast("bool")  # a scalar to compare with imports pandas
+    if compute.all(filled).as_py():
+        return column
+    missing = require("pyarrow", caller="scan of CSV").nulls(len(column), column.type)
+    return compute.if_else(filled, column, missing)
