@@ -13,6 +13,7 @@ from sklearn.metrics import brier_score_loss
 from calibrant.diagrams.binned import binned_diagram
 from calibrant.diagrams.cumulative import cumulative_diagram
 from calibrant.diagrams.isotonic import isotonic_diagram
+from calibrant.diagrams.smooth import reliability_diagram
 from calibrant.measures.binned import binned_ece
 from calibrant.sketch.table import Sketch
 
@@ -159,3 +160,47 @@ def test_same_form_for_all(build, rows, tmp_path) -> None:
     assert sketched.n == diagram.n
     for tiny in (([1], [0.3]), ([0, 0], [0.0, 0.0]), ([1, 1, 1], [1.0, 1.0, 1.0])):
         build(*tiny).plot(ax=Figure().subplots())
+
+
+@pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("strategy", ["width", "mass"])
+def test_every_row_is_left_out_with_its_own_weight(soft, weighted, strategy) -> None:
+    rng = np.random.default_rng(6)
+    p = np.round(rng.random(20), 1)
+    y = rng.random(20) if soft else (rng.random(20) < p).astype(float)
+    w = rng.exponential(size=20) if weighted else np.ones(20)
+    options = {"sample_weight": w} if weighted else {}
+    options |= {"labels": "soft"} if soft else {}
+    found = binned_diagram(y, p, strategy=strategy, **options)
+    for bins, loss in found.losses.items():
+        edges = binned_diagram(y, p, bins=bins, strategy=strategy, **options).edges
+        place, exact = np.searchsorted(edges[1:-1], p), 0.0
+        for k in range(20):
+            others = (place == place[k]) & (np.arange(20) != k)
+            rate = (
+                np.average(y[others], weights=w[others])
+                if others.any()
+                else np.average(y, weights=w)
+            )
+            exact += w[k] * (y[k] - rate) ** 2 / w.sum()
+        assert loss == pytest.approx(exact)
+    if weighted and not soft:  # where rows of a cell have one weight, a sketch tells as much
+        spread = 0.9 * p + np.arange(20) * 1e-3
+        apart = binned_diagram(Sketch.from_arrays(y, spread, sample_weight=w))
+        rows = binned_diagram(y, spread, sample_weight=w)
+        assert list(apart.losses.values()) == pytest.approx(list(rows.losses.values()))
+
+
+def test_no_array_of_a_diagram_can_be_written_to(rows) -> None:
+    y, p = rows
+    made = [binned_diagram(y, p), isotonic_diagram(y, p, resamples=5), cumulative_diagram(y, p)]
+    smooth = reliability_diagram(y, np.round(p, 1), resamples=5)
+    seen = 0
+    for record in (*made, smooth, smooth.raw, smooth.values, smooth.band):
+        for array in vars(record).values():
+            if isinstance(array, np.ndarray):
+                seen += 1
+                with pytest.raises(ValueError, match="read-only"):
+                    array[...] = 0
+    assert seen > 25

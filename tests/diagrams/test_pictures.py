@@ -128,6 +128,7 @@ def test_chart_has_a_slider_with_its_own_bandwidth_marked(diagram) -> None:
     assert "bandwidth: σ* = " in texts[0]
     assert "σ* × 4 = " in texts[4]
     tooltip = spec["layer"][-1]["encoding"]["tooltip"]["value"]["expr"]
+    assert re.search(r'"rows": [^,]*"rows"\], \',d\'', tooltip)
     assert re.findall(r'"([a-z ]+)": ', tooltip) == [
         "prediction",
         "observed",
@@ -155,6 +156,66 @@ def test_overlay_shows_every_model_with_its_number() -> None:
     spec = models.chart().to_dict()
     assert any(p.get("bind") == "legend" for p in spec["params"])
     assert models._repr_html_().count("<svg") == 2
+
+
+def test_a_second_diagram_on_the_same_axes_is_told_apart(diagram) -> None:
+    ax = Figure().subplots()
+    other = reliability_diagram(*_rows(slope=0.4), resamples=9)
+    first, second = diagram.plot(ax, name="LogReg"), other.plot(ax, name="a $ b")
+    third = binned_diagram(*_rows()).plot(ax)
+    lines = [drawn.artists["curve"][0] for drawn in (first, second)]
+    labels = ax.get_legend_handles_labels()[1]
+    assert labels == [f"LogReg · {diagram.label}", f"a \\$ b · {other.label}", "ECE 0.104"]
+    notes = [drawn.artists["note"][0] for drawn in (first, second, third)]
+    ax.figure.draw_without_rendering()
+    boxes = [note.get_window_extent() for note in notes]
+    assert boxes[0].y0 > boxes[1].y1
+    assert boxes[1].y0 > boxes[2].y1
+    colors = [line.get_color() for line in lines]
+    assert colors == [note.get_color() for note in notes[:2]]
+    assert len({*colors, notes[2].get_color()}) == 3
+    ax.cla()
+    assert diagram.plot(ax).artists["curve"][0].get_color() == colors[0]
+
+
+def test_no_two_of_many_models_share_colour_and_marker(diagram) -> None:
+    many = Diagrams({f"model {k}": diagram for k in range(12)})
+    cores = many.plot(ax=Figure().subplots()).artists["curve"][::2]
+    assert len({(core.get_color(), core.get_marker()) for core in cores}) == 12
+
+
+def test_a_legend_stays_inside_the_axes_that_were_given(diagram) -> None:
+    many = Diagrams({f"model {k}": diagram.at(0.01 * (k + 1), resamples=5) for k in range(6)})
+    ax = Figure(figsize=(9, 9), layout="constrained").subplots(2, 2)[1, 0]
+    (legend,) = many.plot(ax).artists["legend"]
+    ax.figure.draw_without_rendering()
+    inside, box = ax.get_window_extent(), legend.get_window_extent()
+    assert inside.x0 <= box.x0 < box.x1 <= inside.x1
+    assert inside.y0 <= box.y0 < box.y1 <= inside.y1
+
+
+def test_axes_of_another_scale_are_set(diagram) -> None:
+    ax = Figure().subplots()
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    diagram.plot(ax)
+    ax.figure.draw_without_rendering()
+    assert (ax.get_xscale(), ax.get_yscale()) == ("linear", "linear")
+
+
+def test_files_that_cannot_be_written_are_refused(diagram, tmp_path) -> None:
+    for path in (None, 3):
+        with pytest.raises(InputError, match="`path` must be the name of a file"):
+            diagram.save(path)
+    with pytest.raises(InputError, match="folder that exists"):
+        diagram.save(tmp_path / "missing" / "a.svg")
+    saved = diagram.save(tmp_path / "a.svg", name="日本語")
+    assert "日本語" in saved.read_text(encoding="utf-8")
+
+
+def test_predictions_at_one_place_have_a_small_picture() -> None:
+    y, p = _rows(200)
+    assert "nan" not in isotonic_diagram(y, p * 1e-300, resamples=5)._repr_html_()
 
 
 def test_small_multiples_share_their_axes(diagram) -> None:
@@ -210,6 +271,9 @@ def test_polar_axes_are_refused(diagram) -> None:
     for each in (diagram, Diagrams({"a": diagram}), cumulative_diagram(*_rows(50))):
         with pytest.raises(InputError, match="rectangular"):
             each.plot(ax=ax)
+        for other in ("x", Figure().subplots(1, 2)):
+            with pytest.raises(InputError, match="ax must be a matplotlib Axes"):
+                each.plot(ax=other)
 
 
 @pytest.mark.parametrize("bandwidth", [0, -0.1, np.nan, np.inf, "wide"])
@@ -257,6 +321,9 @@ def test_unknown_looks_are_refused(diagram, look) -> None:
         diagram.plot(ax=Figure().subplots(), **look)
     with pytest.raises(TypeError, match="colour"):
         diagram.plot(ax=Figure().subplots(), colour="red")
+    for theme in ("neon", ["dark"], 3):
+        with pytest.raises(InputError, match="theme must be one of"):
+            diagram.plot(ax=Figure().subplots(), theme=theme)
 
 
 @pytest.mark.parametrize("color", ["red", "#f00", "#ff0000", (1, 0, 0), np.array([1.0, 0, 0]), "r"])
@@ -288,14 +355,14 @@ def test_impossible_sizes_are_refused(diagram, size, tmp_path) -> None:
     with pytest.raises(InputError, match="`width` must be"):
         diagram.to_svg(width=size)
     with pytest.raises(InputError, match="inches for 2 panels"):
-        several.save(tmp_path / "a.png", layout="grid", width=2.0)
+        several.save(tmp_path / "a.png", layout="grid", width=4.0)
 
 
 def test_the_smallest_and_largest_pictures_are_drawn(diagram, tmp_path) -> None:
-    for width in (1.5, 12.0):
+    for width in (2.5, 12.0):
         diagram.save(tmp_path / "a.png", width=width, dpi=100)
     many = Diagrams({str(k): diagram for k in range(4)})
-    many.save(tmp_path / "b.png", layout="grid", width=3.0, dpi=100)
+    many.save(tmp_path / "b.png", layout="grid", width=5.0, dpi=100)
     assert diagram.to_svg(width=100, height=100).startswith("<svg")
 
 

@@ -12,6 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 from scipy.interpolate import CubicSpline
 
+from calibrant.diagrams.group import Diagrams
 from calibrant.diagrams.kernel import KernelMatrix
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.errors import InputError, MissingDependency
@@ -259,10 +260,10 @@ def test_frames_dictionaries_and_copies() -> None:
     json.dumps(diagram.to_dict(), allow_nan=False)
     with pytest.raises(InputError, match="`backend` must be one of"):
         diagram.to_frame(3)
-    with pytest.raises(MissingDependency, match="no_such_frame"):
+    with pytest.raises(InputError, match="`backend` must be one of"):
         diagram.to_frame("no_such_frame")
-    with pytest.raises(ValueError, match="read-only"):
-        diagram.regression[0] = 0.0
+    with pytest.raises(MissingDependency, match="cudf"):
+        diagram.to_frame("cudf")
     assert diagram._repr_html_().count("<svg") == 1
 
 
@@ -322,7 +323,47 @@ def test_relative_scale_from_arrays_and_rows_at_infinity() -> None:
     assert ends.grid[0] > 0
 
 
-def test_a_bandwidth_too_narrow_to_draw_is_drawn_wider() -> None:
-    diagram = reliability_diagram(*_rows("uniform"), bandwidth=1e-4, resamples=0)
-    assert diagram.bandwidth == 1 / 2048
-    assert diagram.label.endswith("at bandwidth 0.0001")
+@pytest.mark.parametrize("sigma", [None, 1e-4, 5e-5])
+def test_a_narrow_bandwidth_is_drawn_as_it_is(sigma: float | None) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 3000, 200_000)
+    diagram = reliability_diagram(rng.random(p.size) < p, p, bandwidth=sigma, resamples=5)
+    assert diagram.bandwidth == diagram.smooth_ece.bandwidth < 1.2e-4
+    gap = np.nan_to_num(diagram.regression - diagram.smoothed_predictions) * diagram.density
+    area = np.trapezoid(np.abs(gap), diagram.grid)
+    assert area == pytest.approx(diagram.smooth_ece.value, rel=0.01)
+    parts = sum(region.contribution for region in diagram.regions)
+    assert 0.7 * diagram.smooth_ece.value < parts <= diagram.smooth_ece.value
+    assert not any("0.00 " in str(region) for region in diagram.regions)
+    at = diagram.grid[:60:6, None]
+    kernel = sum(np.exp(-0.5 * ((at - q) / diagram.bandwidth) ** 2) for q in (p, -p))
+    exact = kernel.mean(axis=1) / (diagram.bandwidth * np.sqrt(2 * np.pi))
+    assert diagram.density[:60:6] == pytest.approx(exact, rel=0.01)
+
+
+def test_a_bandwidth_too_narrow_to_draw_is_drawn_wider_and_says_so() -> None:
+    diagram = reliability_diagram(*_rows("uniform"), bandwidth=1e-5, resamples=0)
+    assert diagram.bandwidth == 2 / 65536
+    assert diagram.drawn_wider
+    assert diagram.label.endswith("at bandwidth 1e-05")
+    assert diagram.panel().notes[-1] == "drawn at bandwidth 3.05e-05"
+    both = Diagrams({"a": diagram, "b": reliability_diagram(*_rows("rare"), resamples=0)}).panel()
+    assert both.legend["a"].endswith("drawn at bandwidth 3.05e-05")
+    rows = [row for rows in diagram.chart().to_dict()["datasets"].values() for row in rows]
+    texts = {row["frame"]: row["text"] for row in rows if "text" in row}
+    assert "bandwidth: own × 3.1 = 3.05e-05" in texts[0]
+
+
+def test_a_perfect_predictor_has_no_digits_that_are_not_known() -> None:
+    y = np.arange(5000) % 2
+    assert reliability_diagram(y, y.astype(float), resamples=0).label.startswith("smECE < 0.00002")
+
+
+def test_predictions_that_differ_within_a_cell_are_not_called_distinct_values() -> None:
+    rng = np.random.default_rng(4)
+    p = rng.random(20_000) * 1e-4
+    for y in (rng.random(p.size) < 0.3, np.zeros(p.size)):
+        assert reliability_diagram(y, p, resamples=0).values is None
+        found = reliability_diagram(y, np.round(p * 1e5) / 20, resamples=0).values
+        assert found is not None
+        assert found.rows.size == 11

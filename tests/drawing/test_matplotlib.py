@@ -135,7 +135,7 @@ def test_the_legend_covers_no_curve(bend: float, width: float) -> None:
     legend = {mark.series: f"{name} {mark.series} · smECE 0.012 [0.009, 0.015]" for mark in marks}
     picture = Panel(marks, Axis("x", -0.02, 1.02), Axis("y", -0.08, 1.08), legend=legend)
     figure, axes = new_figure(theme=LIGHT, width=width, caller="test")
-    (drawn,) = draw(picture, axes[0, 0])["legend"]
+    (drawn,) = draw(picture, axes[0, 0], legend_outside=True)["legend"]
     figure.draw_without_rendering()
     box = drawn.get_window_extent()
     assert figure.bbox.contains(*box.min)

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
+from calibrant.diagrams.binned import binned_diagram
 from calibrant.errors import InputError
 from calibrant.integrations.sklearn import ReliabilityDisplay
 
@@ -67,6 +68,10 @@ def test_weights_and_seed_reach_the_diagram(fitted) -> None:
     display = ReliabilityDisplay.from_estimator(model, X, y, sample_weight=weight, seed=5, ax=ax)
     assert display.diagram.sketch.weighted
     assert display.diagram.seed == 5
+    settings = {"bandwidth": 0.1, "confidence": 0.8, "resamples": 7, "curves": 2}
+    diagram = ReliabilityDisplay.from_estimator(model, X, y, ax=ax, **settings).diagram
+    assert (diagram.bandwidth, diagram.confidence, diagram.resamples) == (0.1, 0.8, 7)
+    assert len(diagram.resampled) == 2
 
 
 def test_what_cannot_be_drawn_is_refused(fitted) -> None:
@@ -82,3 +87,6 @@ def test_what_cannot_be_drawn_is_refused(fitted) -> None:
         ReliabilityDisplay.from_estimator(many, flowers, kinds)
     with pytest.raises(InputError, match="'no', 'yes'"):
         ReliabilityDisplay.from_estimator(model, X, y, pos_label="maybe")
+    for other in (3, binned_diagram([0, 1], [0.2, 0.7])):
+        with pytest.raises(InputError, match="must be a ReliabilityDiagram"):
+            ReliabilityDisplay(other)

@@ -19,6 +19,7 @@ from calibrant.sketch.table import Sketch
 __all__ = [
     "Bounds",
     "ResampledCurves",
+    "read_only",
     "resampled_calibrated",
     "resampled_regression",
     "spread_out",
@@ -28,6 +29,14 @@ Floats = NDArray[np.float64]
 
 # A resample with less than this share of its largest density near a point has no rows there.
 _NEGLIGIBLE = 1e-9
+_MOST_CELLS = 1 << 14
+
+
+def read_only(data: object) -> None:
+    """Make the arrays among the fields of a frozen record read-only, too."""
+    for value in vars(data).values():
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +47,7 @@ class Bounds:
     high: Floats
 
     def __post_init__(self) -> None:
-        self.low.flags.writeable = False
-        self.high.flags.writeable = False
+        read_only(self)
 
     def at(self, places: NDArray[np.bool_]) -> Bounds:
         """The band among more points: at these places, and NaN elsewhere."""
@@ -97,6 +105,18 @@ def _clipped(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
+def _resampled_cells(sketch: Sketch, bandwidth: float) -> Sketch:
+    """Cells that the bandwidth does not notice, or as many as resamples can be drawn of in a second.
+
+    Rows sit at the mean of their cell, so that a cell as wide as the bandwidth smooths by a few per cent
+    more.
+    """
+    coarse = coarse_sketch(sketch, bandwidth)
+    while coarse.cells.size > _MOST_CELLS:
+        coarse = coarse.rebin(coarse.nodes // 2)
+    return coarse
+
+
 def resampled_regression(
     sketch: Sketch, center: Floats, points: Floats, bandwidth: float, resamples: int, *, seed: int
 ) -> ResampledCurves:
@@ -105,7 +125,7 @@ def resampled_regression(
     Drawn on a coarser grid; what that grid does to the curve of the data itself is taken off every
     resampled curve.
     """
-    coarse = coarse_sketch(sketch, bandwidth)
+    coarse = _resampled_cells(sketch, bandwidth)
     smooth = KernelMatrix(coarse, points, bandwidth, labels=2)
     own = _regression(smooth(coarse.weights[None]))
     drawn = bootstrap_weights(coarse, resamples, seed=seed)
@@ -117,7 +137,7 @@ def resampled_calibrated(
     sketch: Sketch, center: Floats, points: Floats, bandwidth: float, resamples: int, *, seed: int
 ) -> ResampledCurves:
     """Regressions that a calibrated model with these predictions would show, around f̂ = `center`."""
-    coarse = coarse_sketch(sketch, bandwidth)
+    coarse = _resampled_cells(sketch, bandwidth)
     smooth = KernelMatrix(coarse, points, bandwidth, labels=1)
     weights = coarse.weights.sum(axis=1)[None, :, None]
     density = smooth(weights)[:, 0]

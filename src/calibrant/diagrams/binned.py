@@ -18,13 +18,14 @@ from calibrant.diagrams.drawable import (
     require_choice,
     series_of,
 )
+from calibrant.diagrams.leaving_out import read_rows
 from calibrant.diagrams.values import rate_interval
 from calibrant.drawing.checks import Color, as_name
 from calibrant.drawing.marks import Panel, Points, Steps
 from calibrant.errors import InputError
 from calibrant.inference.interval import require_confidence
 from calibrant.inputs.pairs import InputOptions
-from calibrant.sketch.atoms import Atoms, as_atoms
+from calibrant.sketch.atoms import Atoms
 
 __all__ = ["BinnedDiagram", "binned_diagram"]
 
@@ -178,7 +179,8 @@ def binned_diagram(
         Predicted probabilities of outcome 1.
     bins : int or "cv"
         How many. "cv" takes the number whose rates predict left-out outcomes best in squared loss,
-        as the paper's figures do: leave-one-out, which has a closed form and needs no seed.
+        as the paper's figures do: leave-one-out, which has a closed form and needs no seed. A sketch
+        of weighted rows does not hold the weight of each, so that the loss is approximate there.
     strategy : {"width", "mass"}
         Bins of equal width, or with an equal number of rows as far as ties allow.
     confidence : float
@@ -193,11 +195,11 @@ def binned_diagram(
     """
     require_choice("strategy", strategy, ("width", "mass"))
     require_confidence(confidence)
-    atoms = as_atoms(y_true, y_prob, **options)
+    atoms, rows = read_rows(y_true, y_prob, options)
     losses: dict[int, float] = {}
     if bins == "cv":
         most = int(min(_MOST_BINS, max(2, atoms.n // 2)))
-        losses = {b: _left_out_loss(atoms, _edges(atoms, b, strategy)) for b in range(1, most + 1)}
+        losses = {b: rows.loss(_edges(atoms, b, strategy)) for b in range(1, most + 1)}
         count = min(losses, key=lambda b: losses[b])
     else:
         count = _require_bins(bins)
@@ -241,21 +243,6 @@ def _effective_rows(atoms: Atoms, edges: Floats, weight: Floats) -> Floats:
         return weight
     squared = np.bincount(_place(atoms, edges), atoms.squared, minlength=edges.size - 1)
     return np.divide(weight**2, squared, out=np.zeros_like(weight), where=squared > 0)
-
-
-def _left_out_loss(atoms: Atoms, edges: Floats) -> float:
-    """Mean squared loss when each row is predicted by the rate of the other rows of its bin.
-
-    A row alone in its bin is predicted by the rate of all.
-    """
-    weight, events, _ = _sums(atoms, edges)
-    unit = atoms.total / atoms.n
-    rest = weight - unit
-    with np.errstate(divide="ignore", invalid="ignore"):
-        inside = events * (weight - events) * weight / rest**2
-    base = atoms.mass[:, 1].sum() / atoms.total
-    alone = events * (1 - base) ** 2 + (weight - events) * base**2
-    return float(np.sum(np.where(rest > 0.5 * unit, inside, alone)) / atoms.total)
 
 
 def _filled(

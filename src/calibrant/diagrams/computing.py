@@ -88,7 +88,7 @@ def computed(
         "ece": absolute_integral(fine.events - prediction * fine.density),
         "ece_guarantee": float(np.sqrt(2 / np.pi) * mesh.bandwidth * sketch.scale.steepness),
         "bandwidth": mesh.bandwidth,
-        "regions": regions_of(fine, prediction),
+        "regions": regions_of(fine, prediction, result.value),
         "raw": raw_sample(sketch, _TICKS, seed=seed),
         "values": distinct_values(sketch, confidence, bandwidth=mesh.bandwidth),
         "confidence": confidence,

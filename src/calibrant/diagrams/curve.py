@@ -23,21 +23,23 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-_FEWEST_STEPS, _MOST_STEPS = 256, 4096
+_FEWEST_STEPS, _MOST_STEPS = 256, 1 << 16
+_MOST_POINTS = 4097
 _STEPS_PER_BANDWIDTH = 16
 _FINE_STEPS_PER_BANDWIDTH = 64
-_MOST_FINE_STEPS = 1 << 17
+_MOST_FINE_STEPS = 1 << 18
 _SMALLEST_SHARE = 0.05
 _MOST_REGIONS = 5
-# A picture of less than this share of its width to a bandwidth would be a forest of needles.
-_NARROWEST = 1 / 2048
-# On other scales than the probabilities, the picture goes this many bandwidths beyond the rows.
+# Nothing narrower than this many cells of a sketch is told apart (of a coarse one, this share of it).
+_NARROWEST_CELLS, _NARROWEST = 2.0, 1 / 2048
+# On other scales than the probabilities, and between the points of a coarse mesh, the picture goes this
+# many bandwidths beyond the rows.
 _BEYOND = 3.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Mesh:
-    """The part of an even mesh over the grid at which a diagram gives its curves.
+    """The points of an even mesh over the grid at which a diagram gives its curves.
 
     Attributes
     ----------
@@ -45,36 +47,44 @@ class Mesh:
         Of the picture, in units of the scale.
     steps : int
         Equal steps from one end of the grid to the other; a power of two.
-    first, last : int
-        The first and the last point that are kept.
+    kept : int64[m]
+        The points that are kept, of steps + 1.
     """
 
     bandwidth: float
     steps: int
-    first: int
-    last: int
-
-    @property
-    def kept(self) -> slice:
-        """The points that are kept, of steps + 1."""
-        return slice(self.first, self.last + 1)
+    kept: NDArray[np.int64]
 
 
 def mesh_of(sketch: Sketch, bandwidth: float) -> Mesh:
     """A mesh that is fine enough for the bandwidth and covers the rows.
 
-    On the probability scale it covers [0, 1]; on others, the rows and a little beyond.
+    On the probability scale it covers [0, 1]; on others, the rows and a little beyond. For a narrow
+    bandwidth it is fine only near rows, as far as a few thousand points go.
     """
-    length, reflected = sketch.scale.length, sketch.scale.reflected
-    width = max(bandwidth / length, _NARROWEST)
+    length = sketch.scale.length
+    width = max(bandwidth / length, min(_NARROWEST_CELLS / sketch.nodes, _NARROWEST))
     steps = _power_of_two(_STEPS_PER_BANDWIDTH / width, _FEWEST_STEPS, _MOST_STEPS)
-    if reflected:
-        return Mesh(width * length, steps, 0, steps)
+    kept = _kept(sketch, width, steps)
+    while kept.size > _MOST_POINTS:
+        steps //= 2
+        kept = _kept(sketch, width, steps)
+    exact = bandwidth / length >= width
+    return Mesh(bandwidth if exact else width * length, steps, kept)
+
+
+def _kept(sketch: Sketch, width: float, steps: int) -> NDArray[np.int64]:
+    """The points near rows and, of a fine mesh, some between; all of a coarse one."""
     at = np.arange(steps + 1) / steps
-    low, high = sketch.cells[[0, -1]] / sketch.nodes + np.array([-_BEYOND, _BEYOND]) * width
-    t = sketch.scale.prediction(at)
-    kept = np.flatnonzero((at >= low) & (at <= high) & (t >= 0.0) & (t <= 1.0))
-    return Mesh(width * length, steps, int(kept[0]), int(kept[-1]))
+    chosen = np.ones(at.size, dtype=bool)
+    if steps >= _MOST_POINTS:
+        chosen = rows_nearby(sketch, at, _BEYOND * width) > 0
+        chosen[:: steps // _FEWEST_STEPS] = True
+    if not sketch.scale.reflected:
+        low, high = sketch.cells[[0, -1]] / sketch.nodes + np.array([-_BEYOND, _BEYOND]) * width
+        t = sketch.scale.prediction(at)
+        chosen &= (at >= low) & (at <= high) & (t >= 0.0) & (t <= 1.0)
+    return np.flatnonzero(chosen)
 
 
 def fine_curves(sketch: Sketch, mesh: Mesh) -> SmoothCurves:
@@ -147,13 +157,19 @@ class Region:
 
     def __str__(self) -> str:
         side = "too low" if self.gap > 0 else "too high"
+        places = _places(min(self.high - self.low, 1.0 - self.low))
         return (
-            f"predictions from {self.low:.2f} to {self.high:.2f} are {side} by "
-            f"{abs(self.gap):.3f} ({self.share:.0%} of the error)"
+            f"predictions from {self.low:.{places}f} to {self.high:.{places}f} are {side} by "
+            f"{abs(self.gap):.{_places(abs(self.gap)) + 1}f} ({self.share:.0%} of the error)"
         )
 
 
-def regions_of(curves: SmoothCurves, prediction: Floats) -> tuple[Region, ...]:
+def _places(size: float) -> int:
+    """Decimal places that show a number of this size: two, or as many as its first digits need."""
+    return 2 if size >= 0.02 else int(np.clip(1 - np.floor(np.log10(max(size, 1e-12))), 2, 12))
+
+
+def regions_of(curves: SmoothCurves, prediction: Floats, value: float) -> tuple[Region, ...]:
     """The stretches that contribute most to ∫|μ̂ - f̂| δ̂, largest first.
 
     Parameters
@@ -162,6 +178,8 @@ def regions_of(curves: SmoothCurves, prediction: Floats) -> tuple[Region, ...]:
         On a fine mesh.
     prediction : float64[m]
         The prediction that stands at each position of the mesh.
+    value : float
+        SmoothECE, to which the contributions of all stretches add up.
     """
     residual = curves.events - curves.predictions
     step = curves.position[1]
@@ -184,7 +202,7 @@ def regions_of(curves: SmoothCurves, prediction: Floats) -> tuple[Region, ...]:
             Region(
                 low=float(prediction[first + low]),
                 high=float(prediction[first + high]),
-                contribution=float(parts[k]),
+                contribution=share * value,
                 share=share,
                 gap=sign * float(parts[k] / masses[k]),
             )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._optional import find, require
-from calibrant.diagrams.bands import Bounds
+from calibrant.diagrams.bands import Bounds, read_only
 from calibrant.drawing.axes import Axis, AxisScale
 from calibrant.drawing.checks import Color, as_color, require_pixels, require_print_size, shortened
 from calibrant.drawing.marks import Band, Ink, Line, Mark, Panel
@@ -36,6 +36,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 _FRAMES = ("pandas", "polars", "pyarrow")
+_OTHER_FRAMES = ("modin", "cudf")
 # A chart carries its data as text: enough points for a smooth curve, and no more.
 CHART_POINTS = 96
 # Finer than a printer, and a file of some tens of kilobytes.
@@ -56,6 +57,9 @@ class Drawn:
 
 class Diagram(ABC):
     """Data of a picture. Looks are chosen when it is drawn, and never change a number."""
+
+    def __post_init__(self) -> None:
+        read_only(self)
 
     @property
     @abstractmethod
@@ -88,9 +92,11 @@ class Diagram(ABC):
         caller = f"{type(self).__name__}.to_frame"
         if backend is None:
             backend = next((name for name in _FRAMES if find(name) is not None), _FRAMES[0])
-        if isinstance(backend, str):
-            require(backend, caller=caller)
         try:
+            if isinstance(backend, str):
+                if backend not in _FRAMES + _OTHER_FRAMES:
+                    raise ValueError(backend)
+                require(backend, caller=caller)
             return nw.from_dict(self.columns(), backend=backend).to_native()
         except (TypeError, ValueError) as error:
             raise InputError(
@@ -191,8 +197,13 @@ def laid_out(
 ) -> Panel:
     """The panel of one diagram: its name above the notes, its series in the colour asked for."""
     colors = {} if color is None else {series_of(name): as_color(color)}
+    named = [shortened(name, 48)] if name else []
     return Panel(
-        tuple(marks), *axes, notes=(*([shortened(name, 48)] if name else []), *notes), colors=colors
+        tuple(marks),
+        *axes,
+        notes=(*named, *notes),
+        colors=colors,
+        labels={series_of(name): " · ".join([*named, notes[0]])},
     )
 
 

@@ -99,11 +99,12 @@ class Diagrams(Mapping[str, Diagram]):
         from calibrant.drawing.figures import new_axes
         from calibrant.drawing.matplotlib import draw
 
-        picture = self.panel(**look)
-        if ax is None:
+        picture, made = self.panel(**look), ax is None
+        if made:
             chosen = None if theme is None else as_theme(theme)
             ax = new_axes(caller="Diagrams.plot", theme=chosen)[0, 0]
-        return Drawn(ax, ax.figure, draw(picture, ax, theme=theme))
+        artists = draw(picture, ax, theme=theme, legend_outside=made)
+        return Drawn(ax, ax.figure, artists)
 
     def plot_grid(
         self, *, columns: int | None = None, theme: str | Theme | None = None, **look: Any
@@ -151,7 +152,8 @@ class Diagrams(Mapping[str, Diagram]):
             panels = [panel.thinned(SAVED_POINTS) for panel in self._panels(look)]
             self._draw_grid(axes, colors, panels)
         else:
-            draw(self.panel(**look).thinned(SAVED_POINTS), axes[0, 0], theme=colors)
+            picture = self.panel(**look).thinned(SAVED_POINTS)
+            draw(picture, axes[0, 0], theme=colors, legend_outside=True)
         return save(figure, path, dpi=dpi)
 
     def chart(
@@ -260,7 +262,8 @@ def _overlaid(diagrams: Mapping[str, Diagram], reference: str, look: Mapping[str
     order = ("band", "resampled", "steps", "reference", "curve", "values")
     above.sort(key=lambda mark: order.index(mark.key) if mark.key in order else len(order))
     names = {
-        name: " · ".join([shortened(name), *panel.notes[1:2]]) for name, panel in panels.items()
+        name: " · ".join([shortened(name), *panel.notes[1:2], *panel.notes[3:]])
+        for name, panel in panels.items()
     }
     colors = {k: v for panel in panels.values() for k, v in panel.colors.items()}
     return Panel(
@@ -268,6 +271,7 @@ def _overlaid(diagrams: Mapping[str, Diagram], reference: str, look: Mapping[str
         first.x,
         first.y,
         legend=names,
+        labels=names,
         colors=colors,
     )
 
@@ -312,13 +316,17 @@ def _on_common_axes(panels: Sequence[Panel]) -> list[Panel]:
 def _with_bandwidth(
     panel: Panel, here: Sequence[ReliabilityDiagram], own: Sequence[ReliabilityDiagram]
 ) -> Panel:
-    """Say at which bandwidth this position of the slider is, and where the diagram's own is."""
-    factor = here[0].bandwidth / own[0].bandwidth
-    each = "" if len(own) == 1 else "each "
+    """Say at which bandwidth this position of the slider is, in terms of the numbers' own."""
+    factors = [
+        f"{new.bandwidth / old.smooth_ece.bandwidth:.2g}"
+        for new, old in zip(here, own, strict=True)
+    ]
     sigma = "σ*" if all(diagram.at_fixed_point for diagram in own) else "own"
-    note = (
-        f"bandwidth: {each}{sigma}" if factor == 1 else f"bandwidth: {each}{sigma} × {factor:.2g}"
-    )
+    if len(set(factors)) > 1:  # some are too narrow to be drawn
+        note = f"bandwidth: {sigma} × {', '.join(factors)}"
+    else:
+        each = "" if len(own) == 1 else "each "
+        note = f"bandwidth: {each}{sigma}" + ("" if factors[0] == "1" else f" × {factors[0]}")
     if len(own) == 1:
         note += f" = {here[0].bandwidth:.3g}"
     return replace(panel, notes=(*panel.notes, note))

@@ -32,6 +32,7 @@ Floats = NDArray[np.float64]
 
 # Scales other than the probabilities have long grids, of which the rows use a small part.
 _NODES_ON_A_LONG_SCALE = 1 << 20
+_SMALLEST_WRITTEN = 2e-5
 # The slider of a chart: bandwidths at these powers of √2 around the diagram's own.
 _SLIDER = range(-4, 5)
 
@@ -70,8 +71,8 @@ class ReliabilityDiagram(Diagram):
     ece_guarantee : float
         The two differ by at most this: √(2/π) times the bandwidth.
     bandwidth : float
-        The one that the picture is drawn with: that of `smooth_ece`, or 1/2048 of the range where
-        that is wider.
+        The one that the picture is drawn with: that of `smooth_ece`, or two cells of the sketch where
+        that is wider (`drawn_wider`, which the picture says).
     regions : tuple of Region
         The stretches of predictions that contribute most to SmoothECE.
     raw : RawSample
@@ -114,11 +115,6 @@ class ReliabilityDiagram(Diagram):
     seed: int
     sketch: Sketch = field(repr=False)
 
-    def __post_init__(self) -> None:
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
-
     @property
     def n(self) -> int:
         """Number of rows."""
@@ -135,9 +131,16 @@ class ReliabilityDiagram(Diagram):
         value = self.smooth_ece.value
         places = 3 if value >= 0.01 else 4 if value >= 0.001 else 5
         text = f"smECE {value:.{places}f}"
+        if value < _SMALLEST_WRITTEN:  # of the order of its own numerical error
+            text = f"smECE < {_SMALLEST_WRITTEN:.5f}"
         if self.interval is None:
             return f"{text} at bandwidth {self.smooth_ece.bandwidth:.3g}"
         return f"{text} [{self.interval.low:.{places}f}, {self.interval.high:.{places}f}]"
+
+    @property
+    def drawn_wider(self) -> bool:
+        """Whether the bandwidth of the number is narrower than the picture can be drawn with."""
+        return self.bandwidth > self.smooth_ece.bandwidth
 
     @property
     def at_fixed_point(self) -> bool:
@@ -153,12 +156,13 @@ class ReliabilityDiagram(Diagram):
 
     def at(self, bandwidth: float, *, resamples: int | None = None) -> ReliabilityDiagram:
         """The diagram of the same rows at another bandwidth."""
+        resamples = self.resamples if resamples is None else resamples
         fields = computed(
             self.sketch,
             bandwidth=bandwidth,
             confidence=self.confidence,
-            resamples=self.resamples if resamples is None else resamples,
-            curves=len(self.resampled),
+            resamples=resamples,
+            curves=min(len(self.resampled), resamples),
             seed=self.seed,
         )
         return ReliabilityDiagram(**fields)

@@ -59,8 +59,9 @@ def smooth_panel(
     ]
     few = diagram.values
     rows = f"n = {diagram.n:,}" + ("" if few is None else f", {few.count}")
+    wider = [f"drawn at bandwidth {diagram.bandwidth:.3g}"] if diagram.drawn_wider else []
     both = probability_axes(_extent(diagram), axes)
-    return laid_out(marks, both, (diagram.label, rows), name=name, color=color)
+    return laid_out(marks, both, (diagram.label, rows, *wider), name=name, color=color)
 
 
 def _extent(diagram: ReliabilityDiagram) -> Floats:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.diagrams.bands import read_only
 from calibrant.inference.resampling import cell_predictions
 from calibrant.inputs.seeds import generator
 from calibrant.sketch.columns import FRACTION_BITS
@@ -22,6 +23,8 @@ _FEW = 32
 _ROWS_EACH = 4
 # Values closer than this are one value written with float residue (1 - 0.8 and 0.2).
 _SAME = 1e-6
+# Float residue moves a mean by no more than this, in units of the fixed point of the sketch.
+_RESIDUE = 2.0
 # The curve is shown for a bandwidth around each row, so it ends between values so far from each other.
 _WIDTHS_APART = 4.0
 
@@ -48,6 +51,9 @@ class DistinctValues:
     high: Floats
     rows: NDArray[np.int64]
 
+    def __post_init__(self) -> None:
+        read_only(self)
+
     @property
     def count(self) -> str:
         """How many there are, in words."""
@@ -65,7 +71,7 @@ def distinct_values(
     p, counts = cell_predictions(sketch), sketch.counts.sum(axis=1)
     first = np.flatnonzero(np.diff(p, prepend=-1.0) > _SAME)
     rows = np.add.reduceat(counts, first)
-    if first.size > _FEW:
+    if first.size > _FEW or not _one_value_a_cell(sketch):
         return None
     apart = np.diff(sketch.cells[first]) / sketch.nodes * sketch.scale.length
     joined = np.min(apart, initial=np.inf) < _WIDTHS_APART * bandwidth
@@ -78,6 +84,20 @@ def distinct_values(
     low, high = rate_interval(rate, total**2 / squared, confidence)
     mean = np.add.reduceat(p * sketch.weights.sum(axis=1), first) / total
     return DistinctValues(mean, rate, low, high, rows)
+
+
+def _one_value_a_cell(sketch: Sketch) -> bool:
+    """Whether nothing tells that rows of one cell differ.
+
+    Rows at one offset have the same mean offset under both outcomes and, where there is one outcome, a
+    sum that is a multiple of their number.
+    """
+    counts, offsets = sketch.counts, sketch.offsets
+    mean = np.divide(offsets, counts, out=np.zeros(offsets.shape), where=counts > 0)
+    both = (counts > 0).all(axis=1)
+    same = np.abs(mean[:, 1] - mean[:, 0]) <= _RESIDUE
+    whole = (offsets % np.maximum(counts, 1) == 0).all(axis=1)
+    return bool(np.where(both, same, whole).all())
 
 
 def rate_interval(rate: Floats, trials: Floats, confidence: float) -> tuple[Floats, Floats]:
@@ -105,6 +125,9 @@ class RawSample:
 
     prediction: Floats
     outcome: NDArray[np.int8]
+
+    def __post_init__(self) -> None:
+        read_only(self)
 
 
 def raw_sample(sketch: Sketch, size: int, *, seed: int) -> RawSample:

@@ -316,7 +316,9 @@ class _Canvas:
         """The tooltip, spelled out: of the nearest point Vega-Lite itself would read only the numbers."""
         row = "(datum.datum || datum)"
         said = {"series": f"{row}.series"} if self.panel.legend else {}
-        said |= {name: f"format({row}[{json.dumps(name)}], '.4~g')" for name in mark.details}
+        for name in mark.details:
+            how = ",d" if name.startswith("rows") else ".4~g"
+            said[name] = f"format({row}[{json.dumps(name)}], '{how}')"
         return "{" + ", ".join(f"{json.dumps(name)}: {value}" for name, value in said.items()) + "}"
 
 

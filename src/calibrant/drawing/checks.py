@@ -16,7 +16,7 @@ __all__ = ["Color", "as_color", "as_name", "require_pixels", "require_print_size
 Color: TypeAlias = str | Sequence[float]
 
 _HEX = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6}|[0-9a-f]{8})", re.IGNORECASE)
-_INCHES = (1.5, 60.0)
+_INCHES = (2.5, 60.0)
 _DPI = (20, 2400)
 _MOST_PIXELS = 20_000
 _PIXELS = (100, 10_000)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -81,18 +83,27 @@ def _reproducible() -> Iterator[None]:
     """Text stays text, and nothing in the file depends on the clock or on chance."""
     matplotlib = require("matplotlib", caller="save")
     settings = {"svg.fonttype": "none", "svg.hashsalt": "calibrant", "pdf.fonttype": 42}
-    with matplotlib.rc_context(settings):
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        # Text stays in the file, for whoever has a font with these characters.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         yield
 
 
 def save(figure: Any, path: str | Path, *, dpi: int = 200) -> Path:
     """Write a figure as SVG, PDF or PNG: the same figure gives the same bytes."""
+    if not isinstance(path, str | PathLike):
+        raise InputError(f"`path` must be the name of a file; got {path!r}.")
     target = Path(path)
     kind = target.suffix.lstrip(".").lower()
     if kind not in _FORMATS:
         raise InputError(
             f"a picture is saved as .svg, .pdf or .png; got {target.name!r}. "
             "Give the file one of these endings."
+        )
+    if not target.parent.is_dir():
+        raise InputError(
+            f"a picture is saved into a folder that exists; there is no {str(target.parent)!r}. "
+            "Make it first, or name another."
         )
     metadata: Any = {
         "svg": {"Date": None, "Creator": "calibrant"},

@@ -20,8 +20,9 @@ _HILL_HEIGHT = 0.17
 # The fields of marks that lie along an axis.
 _ALONG = {"x": "x", "left": "x", "right": "x", "y": "y", "ys": "y", "low": "y", "high": "y"}
 
-# One for each series in turn, so that series differ by shape as well as by colour.
-MARKERS = ("o", "s", "^", "D", "v", "P")
+# One for each series in turn, so that series differ by shape as well as by colour. There is one more
+# than there are colours: where these start again, the shapes are out of step with them.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def tick_span(side: Side) -> tuple[float, float]:

@@ -143,6 +143,8 @@ class Panel:
     colors : mapping of str to str
         Series to a colour that was asked for; the others take the theme's in turn.
     title : str
+    labels : mapping of str to str
+        Series to what a legend that is made by others calls it.
     """
 
     marks: tuple[Mark, ...]
@@ -152,6 +154,7 @@ class Panel:
     legend: Mapping[str, str] = field(default_factory=dict)
     colors: Mapping[str, str] = field(default_factory=dict)
     title: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def series(self) -> tuple[str, ...]:
         """Names of the series, in the order in which they first appear."""

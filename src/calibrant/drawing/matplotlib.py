@@ -6,6 +6,7 @@ Every property is set on the artist itself: no style sheet, no `rcParams`, no `p
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,13 @@ from calibrant.errors import InputError
 
 __all__ = ["draw"]
 
+# Under this name an artist carries what the next panel on its axes must know of its own.
+_MEMORY = "_calibrant_panel"
 
-def draw(panel: Panel, ax: Any, *, theme: str | Theme | None = None) -> dict[str, list[Any]]:
+
+def draw(
+    panel: Panel, ax: Any, *, theme: str | Theme | None = None, legend_outside: bool = False
+) -> dict[str, list[Any]]:
     """Draw a panel on `ax`, and return the artists by the keys of their marks.
 
     Parameters
@@ -31,6 +37,13 @@ def draw(panel: Panel, ax: Any, *, theme: str | Theme | None = None) -> dict[str
         Rectangular axes; a polar or three-dimensional one is refused.
     theme : str or Theme, optional
         By default dark where the axes' background is dark, and light elsewhere.
+    legend_outside : bool
+        Whether a legend may stand above the axes: not where others have drawn beside them.
+
+    Notes
+    -----
+    What is drawn on axes that hold a panel already takes the next colours and markers, and its notes
+    stand beside the earlier ones, each in its colour.
 
     Examples
     --------
@@ -48,7 +61,8 @@ def draw(panel: Panel, ax: Any, *, theme: str | Theme | None = None) -> dict[str
     panel = fitted(panel)
     chosen = _theme_of(ax) if theme is None else as_theme(theme)
     _set_axes(panel, ax)
-    pen = Pen(ax, panel, chosen)
+    earlier = _earlier(ax)
+    pen = Pen(ax, panel, chosen, start=sum(each.series for each in earlier))
     artists: dict[str, list[Any]] = {}
     for depth, mark in enumerate(panel.marks):
         drawn = draw_mark(mark, pen)
@@ -56,10 +70,35 @@ def draw(panel: Panel, ax: Any, *, theme: str | Theme | None = None) -> dict[str
             artist.set_zorder(2 + depth / 100 + place / 1000)
         artists.setdefault(mark.key, []).extend(drawn)
     if panel.notes:
-        artists["note"] = [_write_notes(pen)]
+        artists["note"] = [_write_notes(pen, [each.note for each in earlier if each.note])]
     if panel.legend:
-        artists["legend"] = [_write_legend(pen)]
+        artists["legend"] = [_write_legend(pen, outside=legend_outside)]
+    _remember(pen, artists)
     return artists
+
+
+@dataclass(frozen=True, eq=False)
+class _Earlier:
+    """A panel that was drawn on axes: how many series, and its note with the colour of the first."""
+
+    series: int
+    color: str
+    note: Any
+
+
+def _earlier(ax: Any) -> list[_Earlier]:
+    """The panels on these axes; each is known by one of its artists, and forgotten with it."""
+    found = (getattr(artist, _MEMORY, None) for artist in ax.get_children())
+    return [each for each in found if each is not None]
+
+
+def _remember(pen: Pen, artists: dict[str, list[Any]]) -> None:
+    names = pen.panel.series()
+    if not names:
+        return
+    note = artists.get("note", [None])[0]
+    last = artists[pen.panel.marks[-1].key][-1]
+    setattr(last if note is None else note, _MEMORY, _Earlier(len(names), _first_color(pen), note))
 
 
 def _check_axes(ax: Any) -> None:
@@ -90,6 +129,8 @@ def _set_axes(panel: Panel, ax: Any) -> None:
             values, labels = zip(*axis.ticks(), strict=True)
             getattr(ax, f"set_{name}ticks")(values, labels=labels)
             getattr(ax, f"set_{name}ticks")([], minor=True)
+        elif getattr(ax, f"get_{name}scale")() != "linear":
+            getattr(ax, f"set_{name}scale")("linear")
         getattr(ax, f"set_{name}lim")(axis.low, axis.high)
         getattr(ax, f"set_{name}label")(axis.label)
     if panel.title:
@@ -108,26 +149,46 @@ def _text_box(pen: Pen, lines: Sequence[str], size: float) -> tuple[float, float
     return min(width + 0.05, 0.9), len(lines) * 1.4 * size / 72 / inches
 
 
-def _write_notes(pen: Pen) -> Any:
+def _write_notes(pen: Pen, earlier: Sequence[Any]) -> Any:
+    """In the emptiest corner, or beside earlier notes; then each has the colour of its curve."""
     size = _text_size(pen)
-    corner = empty_corner(pen.panel, *_text_box(pen, pen.panel.notes, size))
+    width, height = _text_box(pen, pen.panel.notes, size)
+    corner = empty_corner(pen.panel, width, height)
     x, y = corner.place(0.04)
+    place = {
+        "x": x,
+        "y": y - 0.015 if corner.side == "top" else y + 0.015,
+        "ha": "left" if corner.left else "right",
+        "va": "top" if corner.side == "top" else "bottom",
+        "color": pen.theme.ink,
+    }
+    if earlier:
+        first = earlier[0]
+        x, y = first.get_position()
+        texts = [note.get_text().split("\n") for note in earlier]
+        taken = sum(_text_box(pen, lines, size)[1] + 0.02 for lines in texts)
+        above = first.get_va() == "top"
+        place = {"x": x, "y": y - taken if above else y + taken}
+        place |= {"ha": first.get_ha(), "va": first.get_va(), "color": _first_color(pen)}
+        for note in earlier:
+            note.set_color(getattr(note, _MEMORY).color)
     return pen.ax.text(
-        x,
-        y - 0.015 if corner.side == "top" else y + 0.015,
-        "\n".join(pen.panel.notes),
+        s="\n".join(pen.panel.notes),
         transform=pen.ax.transAxes,
-        color=pen.theme.ink,
         fontsize=size,
-        ha="left" if corner.left else "right",
-        va="top" if corner.side == "top" else "bottom",
         zorder=6,
         linespacing=1.35,
         parse_math=False,
+        **place,
     )
 
 
-def _write_legend(pen: Pen) -> Any:
+def _first_color(pen: Pen) -> str:
+    names = pen.panel.series()
+    return pen.colors[names[0]] if names else pen.theme.ink
+
+
+def _write_legend(pen: Pen, *, outside: bool) -> Any:
     lines = require("matplotlib.lines", caller="plot")
     entries = {name: text for name, text in pen.panel.legend.items() if name in pen.colors}
     handles = [
@@ -156,7 +217,7 @@ def _write_legend(pen: Pen) -> Any:
         facecolor=pen.theme.paper,
         edgecolor="none",
         framealpha=0.7,
-        **_legend_place(pen, list(entries.values()), size),
+        **_legend_place(pen, list(entries.values()), size, outside=outside),
     )
     # As plain text: matplotlib reads $ as mathematics and leaves out what starts with "_".
     for written, text in zip(legend.get_texts(), entries.values(), strict=True):
@@ -173,12 +234,13 @@ def _legend_size(pen: Pen, texts: Sequence[str]) -> float:
     return max(min(usual, most), 0.6 * usual)
 
 
-def _legend_place(pen: Pen, texts: Sequence[str], size: float) -> dict[str, Any]:
-    """In the emptiest corner; above the axes where every corner has a curve and there is room."""
+def _legend_place(pen: Pen, texts: Sequence[str], size: float, *, outside: bool) -> dict[str, Any]:
+    """In the emptiest corner; above the axes, if it may, where every corner has a curve."""
     width, height = _text_box(pen, texts, size)
     corner = empty_corner(pen.panel, min(width + 0.14, 0.95), height)
     inches = (1.55 * len(texts) + 0.6) * size / 72
-    if corner.covered and not pen.ax.get_title() and _room_above(pen, inches):
+    above = outside and not pen.ax.get_title()
+    if corner.covered and above and _room_above(pen, inches):
         return {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}
     across, up = "left" if corner.left else "right", "upper" if corner.side == "top" else "lower"
     return {"loc": f"{up} {across}", "bbox_to_anchor": corner.place(0.02)}

@@ -35,16 +35,20 @@ _DASHES = {"solid": "-", "dashed": (0, (4, 2.2)), "dotted": (0, (1, 1.6)), "dash
 
 
 class Pen:
-    """What a mark needs to know to draw itself: where, in which colour, how large."""
+    """What a mark needs to know to draw itself: where, in which colour, how large.
 
-    def __init__(self, ax: Any, panel: Panel, theme: Theme) -> None:
+    `start` series are on the axes already.
+    """
+
+    def __init__(self, ax: Any, panel: Panel, theme: Theme, *, start: int = 0) -> None:
         box = ax.get_position()
         inches = ax.figure.get_size_inches() if hasattr(ax.figure, "get_size_inches") else (5, 5)
         side = min(box.width * float(inches[0]), box.height * float(inches[1]))
         self.ax = ax
         self.panel = panel
         self.theme = theme
-        self.colors = series_colors(panel, theme)
+        self.start = start
+        self.colors = series_colors(panel, theme, start=start)
         self.scale = float(np.clip(side / USUAL_SIDE, 0.4, 3.0))
 
     def color(self, mark: Mark) -> str:
@@ -53,11 +57,12 @@ class Pen:
     def marker(self, series: str) -> str:
         """A shape for each of several series; a dot for the only one."""
         names = self.panel.series()
-        return MARKERS[names.index(series) % len(MARKERS)] if series in names else MARKERS[0]
+        place = self.start + names.index(series) if series in names else 0
+        return MARKERS[place % len(MARKERS)]
 
     def along(self, mark: Line | Trail) -> dict[str, Any]:
         """Markers here and there on a curve, where colour is not all that tells several apart."""
-        if mark.ink != "series" or len(self.panel.series()) < 2:
+        if mark.ink != "series" or self.start + len(self.panel.series()) < 2:
             return {"marker": ""}
         return {
             "marker": self.marker(mark.series),
@@ -66,6 +71,14 @@ class Pen:
             "markeredgewidth": 0.9 * self.scale,
             "markevery": _marker_places(mark, self.panel.series()),
         }
+
+    def label(self, mark: Mark) -> dict[str, str]:
+        """What a legend calls this mark, where it is the one that stands for its series."""
+        curves = (m for m in self.panel.marks if isinstance(m, Line | Trail) and m.ink == "series")
+        if isinstance(mark, Points) and any(curve.series == mark.series for curve in curves):
+            return {}
+        text = self.panel.labels.get(mark.series, "") if mark.ink == "series" else ""
+        return {"label": text.replace("$", r"\$")} if text else {}
 
     def across(self) -> Any:
         """Data along x, fractions of the panel along y."""
@@ -88,7 +101,7 @@ def _(mark: Line, pen: Pen) -> list[Any]:
         linewidth=width,
         linestyle=_DASHES[mark.dash],
         solid_capstyle="round",
-        **(pen.along(mark) if mark.dash == "solid" else {"marker": ""}),
+        **({**pen.along(mark), **pen.label(mark)} if mark.dash == "solid" else {"marker": ""}),
     )
     return [line]
 
@@ -104,6 +117,7 @@ def _(mark: Trail, pen: Pen) -> list[Any]:
         linestyle="-",
         solid_capstyle="round",
         **pen.along(mark),
+        **pen.label(mark),
     )
     pieces, weights = _pieces(mark)
     trail = collections.LineCollection(
@@ -229,6 +243,7 @@ def _(mark: Points, pen: Pen) -> list[Any]:
         edgecolors=pen.theme.paper,
         linewidths=0.8 * pen.scale,
         marker=pen.marker(mark.series),
+        **pen.label(mark),
     )
     return [dots, whiskers]
 

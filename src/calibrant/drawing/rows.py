@@ -29,8 +29,10 @@ Rows: TypeAlias = list[dict[str, Any]]
 
 
 def rounded(value: float) -> float:
-    """Five significant digits: more than a screen can show, and short in a file."""
-    return float(f"{value:.5g}")
+    """Five significant digits, more than a screen can show and short in a file; numbers of rows whole."""
+    return (
+        float(round(value)) if abs(value) >= 1e5 and np.isfinite(value) else float(f"{value:.5g}")
+    )
 
 
 def _table(columns: Mapping[str, NDArray[Any]], run: slice, name: int | str) -> Rows:

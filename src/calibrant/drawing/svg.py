@@ -167,7 +167,7 @@ def _(mark: Trail, sheet: _Sheet) -> list[str]:
         if len(a) < 2:
             continue
         dx, dy = np.gradient(a), np.gradient(b)
-        half = (0.6 + 2.6 * np.clip(mark.weight[run], 0, 1)) / np.hypot(dx, dy)
+        half = (0.6 + 2.6 * np.clip(mark.weight[run], 0, 1)) / np.maximum(np.hypot(dx, dy), 1e-9)
         top = _path(a - dy * half, b + dx * half)
         back = _path((a + dy * half)[::-1], (b - dx * half)[::-1])
         out.append(f'<path d="{top}L{back[1:]}Z" fill="{sheet.color(mark)}"/>')

@@ -68,17 +68,17 @@ def as_theme(theme: str | Theme) -> Theme:
     """Return the theme of that name, or the theme itself."""
     if isinstance(theme, Theme):
         return theme
-    if theme not in _THEMES:
+    if not isinstance(theme, str) or theme not in _THEMES:
         raise InputError(f"theme must be one of {', '.join(map(repr, _THEMES))}; got {theme!r}.")
     return _THEMES[theme]
 
 
-def series_colors(panel: Panel, theme: Theme) -> Mapping[str, str]:
-    """Give each series its own colour, or the one that was asked for."""
+def series_colors(panel: Panel, theme: Theme, *, start: int = 0) -> Mapping[str, str]:
+    """Give each series its own colour, or the one that was asked for; `start` are in use."""
     names = panel.series()
     return {
         name: panel.colors.get(name, theme.series[k % len(theme.series)])
-        for k, name in enumerate(names)
+        for k, name in enumerate(names, start)
     }
 
 

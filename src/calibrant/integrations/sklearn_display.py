@@ -59,6 +59,11 @@ class ReliabilityDisplay:
         estimator_name: str | None = None,
         pos_label: Any = None,
     ) -> None:
+        if not isinstance(diagram, ReliabilityDiagram):
+            raise InputError(
+                f"`diagram` must be a ReliabilityDiagram; got {type(diagram).__name__}. Make one with "
+                "`reliability_diagram(y_true, y_prob)`; other diagrams have a `plot` of their own."
+            )
         self.diagram = diagram
         self.estimator_name = estimator_name
         self.pos_label = pos_label
@@ -101,6 +106,10 @@ class ReliabilityDisplay:
         name: str | None = None,
         ref_line: bool = True,
         ax: Any = None,
+        bandwidth: float | None = None,
+        confidence: float = 0.95,
+        resamples: int = 1000,
+        curves: int = 0,
         seed: int = 0,
         **look: Any,
     ) -> ReliabilityDisplay:
@@ -120,8 +129,8 @@ class ReliabilityDisplay:
             By default the class of the estimator.
         ref_line, ax, **look
             As in `plot`.
-        seed : int
-            Of the bands.
+        bandwidth, confidence, resamples, curves, seed
+            As in `reliability_diagram`.
         """
         if getattr(estimator, "classes_", None) is None and hasattr(estimator, "fit"):
             raise InputError(
@@ -156,6 +165,10 @@ class ReliabilityDisplay:
             name=type(estimator).__name__ if name is None else name,
             ref_line=ref_line,
             ax=ax,
+            bandwidth=bandwidth,
+            confidence=confidence,
+            resamples=resamples,
+            curves=curves,
             seed=seed,
             **look,
         )
@@ -171,6 +184,10 @@ class ReliabilityDisplay:
         name: str | None = None,
         ref_line: bool = True,
         ax: Any = None,
+        bandwidth: float | None = None,
+        confidence: float = 0.95,
+        resamples: int = 1000,
+        curves: int = 0,
         seed: int = 0,
         **look: Any,
     ) -> ReliabilityDisplay:
@@ -188,11 +205,19 @@ class ReliabilityDisplay:
             Written beside the curve.
         ref_line, ax, **look
             As in `plot`.
-        seed : int
-            Of the bands.
+        bandwidth, confidence, resamples, curves, seed
+            As in `reliability_diagram`.
         """
         diagram = reliability_diagram(
-            y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, seed=seed
+            y_true,
+            y_prob,
+            bandwidth=bandwidth,
+            confidence=confidence,
+            resamples=resamples,
+            curves=curves,
+            seed=seed,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
         )
         display = cls(diagram, estimator_name=name, pos_label=pos_label)
         return display.plot(ax=ax, ref_line=ref_line, **look)
