@@ -417,6 +417,29 @@ def test_a_checkpoint_of_another_scan_is_refused(tmp_path, small_jobs, monkeypat
         scan(tmp_path, checkpoint=note, by="g")
     with pytest.raises(cal.InputError, match="`checkpoint` is for files"):
         scan(table(), checkpoint=note)
+    note.unlink()
+    steep, flat = (cal.Scale(lambda p, k=k: p**k, lambda z, k=k: z ** (1 / k)) for k in (2.0, 0.5))
+    assert steep.name == flat.name
+    kept = scan(tmp_path, checkpoint=note, scale=steep)
+    assert scan(tmp_path, checkpoint=note, scale=steep) == kept
+    with pytest.raises(cal.InputError, match="of another scan"):
+        scan(tmp_path, checkpoint=note, scale=flat)
+
+
+def test_a_checkpoint_notices_that_remote_files_have_changed(tmp_path, small_jobs, monkeypatch):
+    fsspec = pytest.importorskip("fsspec")
+    monkeypatch.setattr(files, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint.Checkpoint, "remove", lambda self: None)
+    note = tmp_path / "scan.checkpoint"
+    address = "memory://checkpoints/rows.csv"
+    with fsspec.open(address, "w") as sink:
+        sink.write("p,y\n" + "0.25,1\n" * 200)
+    whole = scan(address, checkpoint=note)
+    assert scan(address, checkpoint=note) == whole
+    with fsspec.open(address, "w") as sink:
+        sink.write("p,y\n" + "0.75,0\n" * 200)
+    with pytest.raises(cal.InputError, match="the files have changed since"):
+        scan(address, checkpoint=note)
 
 
 def test_the_bar_is_drawn_only_where_it_is_wanted(tmp_path, capsys):

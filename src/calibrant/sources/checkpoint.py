@@ -28,6 +28,21 @@ from calibrant.sources.totals import GroupTotal
 __all__ = ["Checkpoint"]
 
 VERSION = 1
+_PROBES = np.linspace(0.01, 0.99, 33)
+# Under which names the stores that fsspec knows tell of a file's version.
+_TELLING = [
+    "ETag",
+    "etag",
+    "LastModified",
+    "Last-Modified",
+    "last_modified",
+    "updated",
+    "generation",
+    "created",
+    "modified",
+    "md5Hash",
+    "Content-MD5",
+]
 _SUMS = ("count", "offset", "weight", "squared_weight", "weighted_offset")
 
 
@@ -121,13 +136,23 @@ def _fingerprint(request: Request, files: Sequence[DataFile]) -> str:
     described = [
         dict(request.selection),
         request.nodes,
-        request.scale.name,
+        [request.scale.name, request.scale.locate(_PROBES).tolist()],  # two may have one name
         request.form,
         request.soft,
-        [file.identity for file in files],
+        [[*file.identity, _version(file)] for file in files],
         [formats.JOB_ROWS, text.BLOCK_BYTES],  # how the work is cut
     ]
     return hashlib.sha256(json.dumps(described, default=str).encode()).hexdigest()
+
+
+def _version(file: DataFile) -> Any:
+    """What a remote store says of a file's contents, where it tells no time of change."""
+    remote = getattr(getattr(file.filesystem, "handler", None), "fs", None)
+    if remote is None or file.modified != "None":
+        return None
+    told = remote.info(file.path)
+    found = {key: str(told[key]) for key in _TELLING if told.get(key) is not None}
+    return found or remote.ukey(file.path)
 
 
 def _long(total: DenseSums | GroupTotal) -> tuple[list[Any], Any, tuple[Any, ...]]:
