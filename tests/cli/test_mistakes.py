@@ -65,6 +65,7 @@ scan rows.parquet -o x.txt
 scan rows.parquet
 scan rows.parquet -o x.json --checkpoint nowhere/c
 scan rows.parquet -o x.json --filter strict
+scan rows.parquet -o x.json --max-groups 2
 merge rows.parquet -o x.json
 merge nope.json -o x.json
 merge sketch.json -o x.json --by q
@@ -89,6 +90,7 @@ datasets nope
 datasets -o x.csv
 datasets solar_flares_daffs_c1 -o x.xlsx
 frobnicate
+asses rows.parquet
 --frobnicate
 """
 
@@ -123,6 +125,7 @@ def test_a_mistake_is_told_once_in_command_words(calibrant, folder, monkeypatch,
     assert len(said) == 1, done.err
     assert said[0].startswith("Error: ")
     assert not LIBRARY_WORDS.search(said[0]), said[0]
+    assert "?." not in said[0]
     assert sorted(path.name for path in folder.iterdir()) == ["rows.parquet", "sketch.json"]
 
 

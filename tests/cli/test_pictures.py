@@ -75,3 +75,11 @@ def test_the_demo(calibrant, tmp_path) -> None:
     assert max(len(line) for line in done.out.splitlines() if "/" not in line) <= 80
     done = calibrant("demo", "-o", tmp_path / "demo" / "report.html")
     assert (done.code, "is a file" in done.err) == (2, True)
+
+
+def test_a_report_says_on_the_terminal_that_it_sums_up(calibrant, parquet, tmp_path) -> None:
+    words = ("report", parquet, "--by", "model", "--max-groups", "1", "-o", tmp_path / "r.md")
+    assert "the 1 largest are shown one by one" in calibrant(*words).err
+    text = (tmp_path / "r.md").read_text()
+    assert "The calibrant authors" in text
+    assert "arXiv:2309.12236" in text

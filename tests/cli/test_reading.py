@@ -235,21 +235,21 @@ def test_it_says_where_models_may_have_been_mixed(calibrant, parquet, tmp_path) 
 
 def test_groups_are_named_as_people_would(calibrant, tmp_path) -> None:
     table = {
-        "p": [0.2, 0.8, 0.3, 0.7, 0.4, 0.6],
-        "y": [0, 1, 0, 1, 1, 1],
-        "season": [2016.0, 2016.0, None, None, 2017.0, 2017.0],
-        "name": ["", "", None, None, "a\x1b[31m", "a\x1b[31m"],
+        "p": [0.2, 0.8, 0.3, 0.7, 0.4, 0.6, 0.1, 0.9],
+        "y": [0, 1, 0, 1, 1, 1, 0, 1],
+        "season": [2016.0, 2016.0, None, None, 2017.0, 2017.0, 2017.0, 2017.0],
+        "name": ["", "", None, None, "a\x1b[31m", "a\x1b[31m", " ", " "],
     }
     path = tmp_path / "x.parquet"
     pyarrow.parquet.write_table(pyarrow.table(table), path)
     done = calibrant("monitor", path, "--batch", "season")
     assert [line.split()[0] for line in done.out.splitlines()[1:]] == ["2016", "2017", "(missing)"]
     done = calibrant("assess", path, "--by", "name")
-    named = [line.split()[0] for line in done.out.splitlines()[1:]]
-    assert named == ["(empty)", "a\\x1b[31m", "(missing)"]
+    named = [line.partition("  ")[0] for line in done.out.splitlines()[1:]]
+    assert named == ["(empty)", "' '", "a\\x1b[31m", "(missing)"]
     calibrant("report", path, "--by", "name", "-o", tmp_path / "r.json")
     groups = json.loads((tmp_path / "r.json").read_text())["groups"]
-    assert [group["name"] for group in groups] == ["(empty)", "a�[31m", "(missing)"]
+    assert [group["name"] for group in groups] == ["(empty)", "' '", "a�[31m", "(missing)"]
     assert "'a\\x1b[31m'" in calibrant("assess", path, "--by", "a\x1b[31m").err
 
 

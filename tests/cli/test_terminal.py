@@ -18,6 +18,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from calibrant.cli.table import shortened
+
 pty = pytest.importorskip("pty")
 fcntl = pytest.importorskip("fcntl")
 termios = pytest.importorskip("termios")
@@ -104,11 +106,28 @@ def test_names_are_shortened_to_what_tells_them_apart_and_numbers_never(tmp_path
     code, shown = Terminal(words, COLUMNS=str(width)).finish()
     on_terminal = [line for line in SGR.sub("", shown).splitlines() if "B…" in line or "B-" in line]
     assert code == 0
-    assert [line.split() for line in on_terminal] == [line.split() for line in piped[1:]]
-    for line, size in zip(piped[1:], (405, 70, 8), strict=True):
-        assert len(line) <= width
+    assert [line.split()[0] for line in piped[1:]] == names
+    for line, whole, size in zip(on_terminal, piped[1:], (405, 70, 8), strict=True):
+        assert width - 10 <= len(line.rstrip("\r")) <= width or width == 60
         assert f"{size}B" in line
+        assert set(line.split()[1:]) <= set(whole.split())
         assert re.search(r"\s30  0\.\d{3}  ", line)
+
+
+@pytest.mark.parametrize("room", [4, 8, 13, 20])
+@pytest.mark.parametrize(
+    "names",
+    [
+        [f"world_cup_{kind}_{who}" for kind in "abc" for who in ("men", "women")],
+        [f"{'x' * 30}{k}{'y' * 30}" for k in range(12)],
+        ["same-start-of-it", "same-start", "(3 others)", ""],
+    ],
+)
+def test_names_that_differ_stay_different(names, room) -> None:
+    cut = shortened([*names, *names], room)
+    assert cut[: len(names)] == cut[len(names) :]
+    assert len(set(cut)) == len(names)
+    assert max(map(len, cut)) <= room
 
 
 def test_long_and_hostile_names_fit_too(tmp_path) -> None:

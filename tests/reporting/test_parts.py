@@ -69,6 +69,16 @@ def test_notes_say_what_was_dropped() -> None:
     assert "1 row was dropped: 1 for missing label." in notes_on(sketch)[0]
 
 
+def test_notes_tell_soft_outcomes_from_weights() -> None:
+    rng = np.random.default_rng(0)
+    p, soft = rng.random(300), rng.choice([0.0, 0.5, 1.0], 300)
+    plain = notes_on(cal.Sketch.from_arrays(soft, p, labels="soft"))
+    assert plain[0].startswith("300 rows with soft outcomes.")
+    assert not any("effective" in note for note in plain)
+    weighed = notes_on(cal.Sketch.from_arrays(soft, p, labels="soft", sample_weight=p / p.mean()))
+    assert any("effective" in note for note in weighed)
+
+
 def test_notes_warn_of_few_events() -> None:
     sketch = cal.Sketch.from_arrays(np.arange(1000) < 5, np.linspace(0, 0.01, 1000))
     assert any("only 5 events" in note for note in notes_on(sketch))

@@ -12,8 +12,8 @@ import typer
 from calibrant.cli.gates import Gate, Limit, judged
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.parts import Given, Part, given, limited, spoken
-from calibrant.cli.table import LONGEST_NAME, Column, decimal, p_text, show_table
-from calibrant.cli.text import count, note, shown
+from calibrant.cli.table import Column, decimal, p_text, show_table
+from calibrant.cli.text import count, note
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import assess
 from calibrant.inference.assessment import FINDINGS, Assessment
@@ -104,10 +104,7 @@ def _show(
 
 
 def _show_table(found: Given, results: Sequence[Assessment | None], confidence: float) -> None:
-    names = [
-        Column(name, [shown(part.group[name], LONGEST_NAME) for part in found.parts], is_name=True)
-        for name in found.by
-    ]
+    names = [Column(name, found.values(name), is_name=True) for name in found.by]
     cells = [_cells(part, result) for part, result in zip(found.parts, results, strict=True)]
     rows, value, interval, floor, p, ratio, verdict = map(list, zip(*cells, strict=True))
     show_table(

@@ -13,6 +13,7 @@ import numpy as np
 from calibrant.cli.columns import Chosen, choose
 from calibrant.cli.opening import kind_of, opened
 from calibrant.cli.options import Grouping, Measuring, Reading
+from calibrant.cli.table import LONGEST_NAME
 from calibrant.cli.text import count, in_command_words, note, shown
 from calibrant.errors import InputError
 from calibrant.sketch.groups import Sketches
@@ -78,6 +79,19 @@ class Given:
             seen[part.name] = seen.get(part.name, 0) + 1
             names.append(part.name if seen[part.name] == 1 else f"{part.name} ({seen[part.name]})")
         return names
+
+    def values(self, name: str) -> list[str]:
+        """What the parts have in one column, for people; different values read differently."""
+        values = [part.group[name] for part in self.parts]
+        keys = [(type(value), str(value)) for value in values]
+        texts: dict[tuple[type, str], str] = {}
+        seen: dict[str, int] = {}
+        for key, value in zip(keys, values, strict=True):
+            if key not in texts:
+                text = shown(value, LONGEST_NAME)
+                seen[text] = seen.get(text, 0) + 1
+                texts[key] = text if seen[text] == 1 else f"{text} ({seen[text]})"
+        return [texts[key] for key in keys]
 
     @property
     def by(self) -> list[str]:

@@ -145,6 +145,11 @@ def _page(
             assessments=dict(zip(keys, known, strict=True)) if known else None,
             command=command,
         )
+    if made.summary.omitted:
+        note(
+            f"There are {len(sketches):,} groups; the {limit} largest are shown one by one, the others "
+            "together. `--max-groups` shows more."
+        )
     return made.save
 
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from calibrant._optional import require
 from calibrant.cli.text import printable
 
-__all__ = ["LONGEST_NAME", "Column", "decimal", "p_text", "show_table"]
+__all__ = ["LONGEST_NAME", "Column", "decimal", "p_text", "shortened", "show_table"]
 
 CALLER = "the calibrant command"
 GAP = 2
-NARROWEST_NAME, WIDEST_NAME, LONGEST_NAME = 8, 60, 200
+NARROWEST_NAME, LONGEST_NAME = 8, 200
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Column:
     """A heading and the cells under it.
 
     When the terminal is narrow, names and prose are shortened, then columns that can be spared are left
-    out; numbers are never cut.
+    out; numbers are never cut, and names that differ stay different. In a pipe everything stays.
     """
 
     heading: str
@@ -55,22 +55,23 @@ class Column:
         return replace(self, heading=printable(self.heading, LONGEST_NAME), cells=cells)
 
     def fitted(self, room: int) -> Column:
-        """The column in so many cells: names lose their middle, prose its end."""
+        """The column in so many cells: names lose what they share and their middle, prose its end."""
         if not self.is_text:
             return self
-        cut = printable if self.is_prose else _without_middle
-        return replace(
-            self, heading=cut(self.heading, room), cells=[cut(cell, room) for cell in self.cells]
+        cells = (
+            [printable(cell, room) for cell in self.cells]
+            if self.is_prose
+            else shortened(self.cells, room)
         )
+        return replace(self, heading=printable(self.heading, room), cells=cells)
 
 
 def show_table(columns: Sequence[Column], *, caption: str = "") -> None:
     """Print the columns side by side on standard output."""
-    columns = _fitting(
-        [column.printable() for column in columns], shutil.get_terminal_size((80, 24)).columns
-    )
+    columns = [column.printable() for column in columns]
     if sys.stdout.isatty():
-        _show_on_terminal(columns, caption)
+        width = shutil.get_terminal_size((80, 24)).columns
+        _show_on_terminal(_fitting(columns, width), caption)
         return
     for row in zip(*((column.heading, *column.cells) for column in columns), strict=True):
         padded = (
@@ -105,9 +106,7 @@ def _fitting(columns: Sequence[Column], width: int) -> list[Column]:
     """The columns in so many cells: numbers get what they need, names and prose share the rest."""
     columns = _spared(columns, width)
     gaps = GAP * (len(columns) - 1)
-    if sum(column.width for column in columns) + gaps > width:
-        columns = [_distinguished(column) for column in columns]
-    rooms = [min(column.width, WIDEST_NAME) for column in columns]
+    rooms = [column.width for column in columns]
     texts = [place for place, column in enumerate(columns) if column.is_text]
     while texts and sum(rooms) + gaps > width:
         longest = max(texts, key=lambda place: rooms[place])
@@ -127,20 +126,47 @@ def _spared(columns: Sequence[Column], width: int) -> list[Column]:
     return kept
 
 
-def _distinguished(column: Column) -> Column:
-    """Names without what all have: `model-8B-chat`, `model-70B-chat` become `…8B…`, `…70B…`."""
-    names = [cell for cell in column.cells if cell and not cell.startswith("(")]
-    if not column.is_name or len(set(names)) < 2:
-        return column
-    start = _common_words(names)
-    end = _common_words([name[start:][::-1] for name in names])
+def shortened(cells: Sequence[str], room: int) -> list[str]:
+    """Names in so many characters: first what all have is cut, then their middles; none become alike.
+
+    Examples
+    --------
+    >>> shortened(["model-8B-chat", "model-70B-chat"], 8)
+    ['…el-8B…', '…el-70B…']
+    >>> shortened(["model-8B-chat", "model-70B-chat"], 12)
+    ['model-8B-c…', 'model-70B-c…']
+    >>> shortened(["abcdefgh1xyz", "abcdefgh2xyz"], 6)
+    ['a…1xyz', 'a…2xyz']
+    """
+    excess = max(map(len, cells), default=0) - room
+    if excess <= 0:
+        return list(cells)
+    trimmed, different = _without_common(cells, excess), len(set(cells))
+    for head in sorted(range(room), key=lambda size: abs(size - room // 2)):
+        cut = [_without_middle(cell, room, head) for cell in trimmed]
+        if len(set(cut)) == different:
+            return cut
+    order = {cell: f"…~{k}" for k, cell in enumerate(dict.fromkeys(cells), start=1)}
+    return [cell[: max(room - len(order[cell]), 0)] + order[cell] for cell in cells]
+
+
+def _without_common(cells: Sequence[str], excess: int) -> list[str]:
+    """Names without so much of what all end and begin with, and a mark in its place.
+
+    What is in brackets, or empty, is no name: it stands for other rows.
+    """
+    names = {cell for cell in cells if cell and not cell.startswith("(")}
+    if len(names) < 2:
+        return list(cells)
+    start = _common_words(list(names))
+    end = min(_common_words([name[start:][::-1] for name in names]), excess + 1)
+    excess -= max(end - 1, 0)
+    start = min(start, excess + 1) if excess > 0 else 0
     before, after = "…" if start else "", "…" if end else ""
-
-    def distinct(cell: str) -> str:
-        """What is in brackets, or empty, is no name: it stands for other rows."""
-        return f"{before}{cell[start : len(cell) - end]}{after}" if cell in names else cell
-
-    return replace(column, cells=[distinct(cell) for cell in column.cells])
+    return [
+        f"{before}{cell[start : len(cell) - end]}{after}" if cell in names else cell
+        for cell in cells
+    ]
 
 
 def _common_words(names: Sequence[str]) -> int:
@@ -152,9 +178,8 @@ def _common_words(names: Sequence[str]) -> int:
     return same
 
 
-def _without_middle(name: str, room: int) -> str:
-    head = (room - 1) // 2
-    return name if len(name) <= room else f"{name[:head]}…{name[head + 1 - room :]}"
+def _without_middle(name: str, room: int, head: int) -> str:
+    return name if len(name) <= room else f"{name[:head]}…{name[len(name) - (room - 1 - head) :]}"
 
 
 def decimal(value: float) -> str:

@@ -35,7 +35,8 @@ def usage_message(error: Any) -> str:
     >>> usage_message(Wrong())
     "`--kind` must be one of smooth, binned; got 'x'."
     """
-    said = error.format_message().strip().rstrip(".") + "."
+    said = error.format_message().strip().rstrip(".")
+    said += "" if said.endswith("?") else "."
     match = _VALUE.fullmatch(said.rstrip("."))
     if match:
         rule = match[2]

@@ -60,13 +60,19 @@ def _size(sketch: Sketch) -> str:
         else "No rows were dropped."
     )
     if sketch.weighted:
-        return f"{sketch.n:,} rows with weights or soft outcomes. {lost}"
+        kind = "weights" if _has_weights(sketch) else "soft outcomes"
+        return f"{sketch.n:,} rows with {kind}. {lost}"
     rate = events / sketch.n
     return f"{sketch.n:,} rows, {events:,} with the event ({100 * rate:.3g} %). {lost}"
 
 
+def _has_weights(sketch: Sketch) -> bool:
+    """Whether rows count for more or less than one; a soft outcome only divides the one."""
+    return not np.allclose(sketch.weights.sum(axis=1), sketch.counts.sum(axis=1), rtol=1e-9)
+
+
 def _weights(sketch: Sketch) -> str:
-    if not sketch.weighted:
+    if not _has_weights(sketch):
         return ""
     effective = sketch.total_weight**2 / float(sketch.squared_weights.sum())
     return (

@@ -32,7 +32,11 @@ MEASURE_NAMES = {
     "ecce_range": "Cumulative error (ECCE-R)",
     "miscalibration": "Miscalibration part of the Brier score (CORP)",
 }
-CITATION = (
+SOFTWARE = (
+    "The calibrant authors. calibrant: measure, show and repair the calibration of probabilities. "
+    "Version {}."
+)
+PAPER = (
     "Jarosław Błasiok and Preetum Nakkiran. Smooth ECE: Principled Reliability Diagrams via Kernel "
     "Smoothing. ICLR 2024, arXiv:2309.12236."
 )
@@ -56,7 +60,7 @@ def view_of(summary: Summary) -> dict[str, Any]:
         "terms": _terms(),
         "provenance": _provenance(summary),
         "command": summary.command,
-        "citation": CITATION,
+        "citation": f"{SOFTWARE.format(summary.version)} The measure: {PAPER}",
     }
 
 
