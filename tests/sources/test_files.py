@@ -169,6 +169,14 @@ def test_a_folder_of_mixed_schemas_names_the_file_that_differs(tmp_path):
         scan(tmp_path)
 
 
+def test_dates_that_python_does_not_have_are_refused_as_groups(tmp_path):
+    rows = table(1, g=pa.array([4_000_000], pa.date32()))
+    pq.write_table(rows, tmp_path / "a.parquet")
+    for source in (tmp_path, pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches())):
+        with pytest.raises(cal.InputError, match="years 1 to 9999"):
+            scan(source, by="g")
+
+
 def test_a_truncated_parquet_file_is_named(tmp_path):
     pq.write_table(table(10_000), tmp_path / "a.parquet")
     whole = (tmp_path / "a.parquet").read_bytes()
@@ -263,6 +271,19 @@ def test_a_stopped_scan_goes_on_to_the_same_bits(tmp_path, small_jobs, monkeypat
     resumed = scan(tmp_path, checkpoint=note, **options)
     assert resumed == whole
     assert 0 < len(added) < 12
+    assert not note.exists()
+
+
+@pytest.mark.parametrize("options", [{}, {"by": "g"}], ids=str)
+def test_a_scan_whose_rows_are_refused_can_be_had_without_them(tmp_path, monkeypatch, options):
+    (tmp_path / "a.csv").write_text("p,y,g\n0.5,1,1\n2,1,1\n0.25,0,2\n")
+    note = tmp_path / "scan.checkpoint"
+    with pytest.raises(cal.InputError, match="1 of 3 rows break this"):
+        scan(tmp_path, checkpoint=note, **options)
+    assert note.exists()
+    whole = scan(tmp_path / "a.csv", on_invalid="drop", **options)
+    monkeypatch.setattr(files, "_add", lambda total, part: pytest.fail("it was read again"))
+    assert scan(tmp_path, checkpoint=note, on_invalid="drop", **options) == whole
     assert not note.exists()
 
 
@@ -384,6 +405,8 @@ def test_threads_are_counted(tmp_path, threads):
     pq.write_table(table(), tmp_path / "a.parquet")
     with pytest.raises(cal.InputError, match="`threads` must be a whole number, at least 1"):
         scan(tmp_path, threads=threads)
+    with pytest.raises(cal.InputError, match="`threads` must be a whole number, at least 1"):
+        scan(table(), threads=threads)
 
 
 def test_arrow_files_and_arrow_streams(tmp_path, small_jobs):

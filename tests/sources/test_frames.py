@@ -8,6 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
@@ -135,6 +136,35 @@ def test_what_an_arrow_table_can_compute():
         for half in halves:
             assert cal.scan(source, y_true="y", y_prob=half) == expected
             assert cal.scan(source, y_true="y", y_prob=half, by="g").total() == expected
-    for wrong in (3, [0.5], pc.field("q")):
+    for wrong in ([0.5], pc.field("q")):
         with pytest.raises(cal.InputError, match="of an Arrow table, a column is a name"):
             cal.scan(rows, y_true="y", y_prob=wrong)
+
+
+def test_names_that_are_no_text_are_columns_of_pandas():
+    expected = cal.Sketch.from_arrays([0, 1, 1], [0.1, 0.6, 0.9])
+    frame = pd.DataFrame({0: [0.1, 0.6, 0.9], 1: [0, 1, 1], 2: list("aab")})
+    assert cal.scan(frame, y_true=1, y_prob=0) == expected
+    assert list(cal.scan(frame, y_true=1, y_prob=0, by={"g": 2})) == ["a", "b"]
+    layered = frame[[0, 1]].set_axis(pd.MultiIndex.from_product([["a"], ["p", "y"]]), axis=1)
+    assert cal.scan(layered, y_true=("a", "y"), y_prob=("a", "p")) == expected
+    with pytest.raises(cal.InputError, match=r"column '0'; it has 0, 1, 2\. Did you mean 0\?"):
+        cal.scan(frame, y_true=1, y_prob="0")
+    with pytest.raises(cal.InputError, match="column 5; it has 0, 1, 2"):
+        cal.scan(frame, y_true=5, y_prob=0)
+    with pytest.raises(cal.InputError, match="got True, which would be the same for every row"):
+        cal.scan(frame, y_true=True, y_prob=0)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"y_true": True}, {"y_prob": 0.5}, {"y_prob": ("p",)}, {"by": {"x": date(2026, 1, 1)}}],
+    ids=str,
+)
+def test_a_constant_is_no_column(tmp_path, columns):
+    rows = pa.table({"p": [0.5, 0.25], "y": [1, 0]})
+    pl = pytest.importorskip("polars")
+    more = {"polars": pl.from_arrow(rows), "dataset": pa.dataset.dataset(rows)}
+    for name, source in (sources_of(rows, tmp_path) | more).items():
+        with pytest.raises(cal.InputError, match=r"by its name|by name|must have a column"):
+            print(name, cal.scan(source, **({"y_true": "y", "y_prob": "p"} | columns)))

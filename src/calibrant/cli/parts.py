@@ -161,7 +161,7 @@ def _from_rows(
     from calibrant.cli.rows import columns_of
     from calibrant.sources.store import find_files
 
-    files = find_files(paths)
+    files = find_files(paths, besides=checkpoint)
     where = short_path(files[0].path)
     present = columns_of(files[0])
     short = [short_path(path) for path in paths]

@@ -66,7 +66,7 @@ def _as_objects(values: Any, name: str) -> NDArray[Any]:
     if not hasattr(values, "__len__"):
         raise InputError(f"`{name}` must be an array; got {values!r}.")
     array = values if isinstance(values, np.ndarray) else None
-    if array is None and not isinstance(values, Iterable):
+    if isinstance(values, str | bytes) or (array is None and not isinstance(values, Iterable)):
         raise InputError(f"a group must be given for every row; got {values!r}.")
     if array is None or array.dtype.kind in "Mm":
         found = list(values) if array is None else list(array)

@@ -157,7 +157,13 @@ def _encoded(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
         place, keys = indexed(normal_key((value,)) for value in column.to_pylist())
         return [key[0] for key in keys], place
     encoded = column.dictionary_encode(null_encoding="encode")
-    return encoded.dictionary.to_pylist(), as_numpy(encoded.indices)
+    try:
+        return encoded.dictionary.to_pylist(), as_numpy(encoded.indices)
+    except (ValueError, OverflowError) as error:  # Python has no such date
+        raise InputError(
+            f"a group must be a value that Python has (dates of the years 1 to 9999); a {column.type} "
+            f"is none: {error}. Group by a part of it."
+        ) from error
 
 
 def _whole(column: Any) -> Any:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InputError
+from calibrant.sketch.groups import Sketches
+from calibrant.sketch.table import Sketch
 from calibrant.sources.arrow import sums_of_batches
 from calibrant.sources.checkpoint import Checkpoint
 from calibrant.sources.formats import Job, jobs_of
@@ -19,28 +21,52 @@ from calibrant.sources.progress import Progress
 from calibrant.sources.request import Request
 from calibrant.sources.store import DataFile, find_files, reader_of
 from calibrant.sources.sums import DenseSums, GroupedSums
-from calibrant.sources.totals import GroupTotal
+from calibrant.sources.totals import GroupTotal, as_result
 
-__all__ = ["sums_of_files"]
+__all__ = ["scan_files"]
 
 CHECKPOINT_SECONDS = 15.0
 Part = DenseSums | GroupedSums
 
 
-def sums_of_files(
+def scan_files(
     source: Any,
     request: Request,
     *,
     checkpoint: str | os.PathLike[str] | None,
     threads: int | None,
     progress: bool | None,
-) -> DenseSums | GroupTotal:
-    """The total over all files of a path, a glob, a folder or a list of these."""
-    if threads is not None and not (_is_integer(threads) and threads >= 1):
-        raise InputError(f"`threads` must be a whole number, at least 1; got {threads!r}.")
-    files = find_files(source)
+) -> Sketch | Sketches:
+    """The result over all files of a path, a glob, a folder or a list of these.
+
+    Where rows are refused, the checkpoint stays: the scan can be had from it without these rows.
+    """
+    files = find_files(source, besides=checkpoint)
     total: DenseSums | GroupTotal = GroupTotal(request) if request.groups else DenseSums(request)
     note = None if checkpoint is None else Checkpoint(checkpoint, request, files)
+    done = _sum(files, request, total, note, threads, progress)
+    if isinstance(total, GroupTotal):
+        _read_numbers(total, files[0])
+    try:
+        result = as_result(request, total)
+    except InputError:
+        if note and request.on_invalid == "raise":
+            note.save(done, total)
+        raise
+    if note:
+        note.remove()
+    return result
+
+
+def _sum(
+    files: list[DataFile],
+    request: Request,
+    total: DenseSums | GroupTotal,
+    note: Checkpoint | None,
+    threads: int | None,
+    progress: bool | None,
+) -> int:
+    """Add all jobs to the total, from where the checkpoint stands; how many there are."""
     done = note.load(total) if note else 0
     work = jobs_of(files, request)
     bar = Progress(work.total, show=progress)
@@ -60,15 +86,7 @@ def sums_of_files(
         raise
     finally:
         bar.close()
-    if isinstance(total, GroupTotal):
-        _read_numbers(total, files[0])
-    if note:
-        note.remove()
-    return total
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return done
 
 
 def _reader(request: Request) -> Callable[[Job], list[Part]]:

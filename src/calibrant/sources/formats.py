@@ -9,7 +9,7 @@ from typing import Any
 from calibrant._optional import require
 from calibrant.errors import InputError
 from calibrant.sources.arrow import require_types
-from calibrant.sources.layout import layout
+from calibrant.sources.layout import GroupKinds, layout
 from calibrant.sources.request import Request
 from calibrant.sources.store import DataFile
 from calibrant.sources.text import text_jobs
@@ -50,7 +50,8 @@ def jobs_of(files: Sequence[DataFile], request: Request) -> Jobs:
         jobs = (Job(read, size) for read, size in text_jobs(files, request))
         return Jobs(jobs, sum(file.size for file in files), "bytes")
     pieces = _parquet_pieces if files[0].format == "parquet" else _arrow_pieces
-    cut = [piece for file in files for piece in pieces(file, request)]
+    kinds = GroupKinds(request)
+    cut = [piece for file in files for piece in pieces(file, request, kinds)]
     return Jobs(_bundled(cut), sum(rows for _, rows in cut), "rows")
 
 
@@ -77,11 +78,11 @@ def _chained(readers: list[Callable[[], Batches]]) -> Callable[[], Batches]:
 
 
 def _parquet_pieces(
-    file: DataFile, request: Request
+    file: DataFile, request: Request, kinds: GroupKinds
 ) -> Iterator[tuple[Callable[[], Batches], int]]:
     parquet = require("pyarrow.parquet", caller="scan of Parquet")
     metadata = _opened(file, lambda: parquet.ParquetFile(file.open(), pre_buffer=False).metadata)
-    names, constants = _layout(file, metadata.schema.to_arrow_schema(), request)
+    names, constants = _layout(file, metadata.schema.to_arrow_schema(), request, kinds)
 
     def read_group(group: int) -> Batches:
         # `pre_buffer` would hold the whole file in memory.
@@ -96,14 +97,16 @@ def _parquet_pieces(
         yield _explained(file, read_group, group), metadata.row_group(group).num_rows
 
 
-def _arrow_pieces(file: DataFile, request: Request) -> Iterator[tuple[Callable[[], Batches], int]]:
+def _arrow_pieces(
+    file: DataFile, request: Request, kinds: GroupKinds
+) -> Iterator[tuple[Callable[[], Batches], int]]:
     ipc = require("pyarrow.ipc", caller="scan of Arrow files")
     with file.open() as handle:
         if handle.read(len(ARROW_MAGIC)) != ARROW_MAGIC:
-            yield from _stream_piece(file, request)
+            yield from _stream_piece(file, request, kinds)
             return
     reader = _opened(file, lambda: ipc.open_file(file.open()))
-    names, constants = _layout(file, reader.schema, request)
+    names, constants = _layout(file, reader.schema, request, kinds)
     wanted = sorted({reader.schema.get_field_index(name) for name in names.values()})
     options = ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
 
@@ -116,12 +119,14 @@ def _arrow_pieces(file: DataFile, request: Request) -> Iterator[tuple[Callable[[
         yield _explained(file, read_batch, number), file.size // (16 * reader.num_record_batches)
 
 
-def _stream_piece(file: DataFile, request: Request) -> Iterator[tuple[Callable[[], Batches], int]]:
+def _stream_piece(
+    file: DataFile, request: Request, kinds: GroupKinds
+) -> Iterator[tuple[Callable[[], Batches], int]]:
     """An Arrow stream, which has no table of contents: one piece, read from front to back."""
     ipc = require("pyarrow.ipc", caller="scan of Arrow files")
     with file.stream() as handle:
         schema = _opened(file, lambda: ipc.open_stream(handle)).schema
-    names, constants = _layout(file, schema, request)
+    names, constants = _layout(file, schema, request, kinds)
 
     def read(_: int) -> Batches:
         with file.stream() as handle:
@@ -150,8 +155,11 @@ def _explained(
     return explained
 
 
-def _layout(file: DataFile, schema: Any, request: Request) -> tuple[dict[str, str], dict[str, Any]]:
+def _layout(
+    file: DataFile, schema: Any, request: Request, kinds: GroupKinds
+) -> tuple[dict[str, str], dict[str, Any]]:
     """Which columns to read, and which groups stand in the path; refuses what does not fit."""
     names, constants = layout(file, schema.names, request)
     require_types(schema, names, file.path, request)
+    kinds.require(file, {a: schema.field(name).type for a, name in names.items()}, constants)
     return names, constants

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from calibrant.errors import InputError
 from calibrant.sources.request import Request, require_columns
 from calibrant.sources.store import DataFile
 
-__all__ = ["PER_CENT_CURE", "layout", "without_sign"]
+__all__ = ["PER_CENT_CURE", "GroupKinds", "layout", "without_sign"]
 
 PER_CENT_CURE = "If these are percentages, pass `percent=True`."
 
@@ -22,6 +23,53 @@ def without_sign(text: str) -> str:
     ('85', '0.5')
     """
     return text.strip().removesuffix("%").rstrip()
+
+
+_KIND_OF = {int: "int64", str: "string", type(None): "null"}
+
+
+class GroupKinds:
+    """What kinds of values the groups hold: the same in all files of a scan."""
+
+    def __init__(self, request: Request) -> None:
+        self.by = dict(zip(request.group_aliases, request.by, strict=True))
+        self._seen: dict[str, tuple[str, str, str]] = {}
+
+    def require(
+        self, file: DataFile, kinds: Mapping[str, Any], constants: Mapping[str, Any]
+    ) -> None:
+        """Refuse a file whose groups are of other types than those of the files before.
+
+        The types of the columns, and the values that stand in the path, are given by alias.
+        """
+        in_path = {alias: _KIND_OF[type(value)] for alias, value in constants.items()}
+        for alias, kind in {**kinds, **in_path}.items():
+            family = _family(str(kind))
+            if alias not in self.by or family is None:
+                continue
+            first = self._seen.setdefault(alias, (family, str(kind), file.path))
+            if first[0] != family:
+                raise InputError(
+                    f"column {self.by[alias]!r} must be of one type in all files, to tell groups "
+                    f"apart; it is {first[1]} in {first[2]} and {kind} in {file.path}. Convert one of "
+                    "them first."
+                )
+
+
+def _family(kind: str) -> str | None:
+    """What values of an Arrow type are equal to; None for the type of nothing but nulls."""
+    if kind.startswith("dictionary<values="):
+        kind = kind.removeprefix("dictionary<values=").split(", indices=")[0]
+    if kind == "null":
+        return None
+    if kind.startswith(("int", "uint", "float", "halffloat", "double", "decimal")):
+        return "number"
+    if kind.startswith("timestamp"):
+        return "timestamp with a zone" if "tz=" in kind else "timestamp"
+    for stem in ("string", "binary", "date", "time", "duration"):
+        if stem in kind:
+            return stem
+    return kind
 
 
 def layout(

@@ -13,7 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.sources.request import Request, refuse_repeated
+from calibrant.sources.request import (
+    Request,
+    is_constant,
+    refuse_constant,
+    refuse_repeated,
+    require_columns,
+)
 
 __all__ = ["attach", "decoded", "engine_of", "fetched", "is_relation", "require_single_names"]
 
@@ -25,6 +31,9 @@ _ATTACH = {
     "modin": "assign",
     "dask": "assign",
 }
+
+_LABELLED = ("pandas", "modin", "dask")
+"""Engines whose columns may be named by numbers, dates and tuples."""
 
 
 def engine_of(native: Any) -> str:
@@ -43,7 +52,7 @@ def require_single_names(native: Any) -> None:
     if engine_of(native) == "pyarrow":
         names = getattr(native, "column_names", [])  # of a table; readers and datasets have none
     elif engine_of(native) in ("pandas", "modin", "pyspark") or is_relation(native):
-        names = native.columns
+        names = getattr(native, "columns", [])  # of a series or groups there are none
     else:
         return
     for name, times in Counter(name for name in names if isinstance(name, str)).items():
@@ -85,6 +94,11 @@ def _plain_type(kind: Any, *, is_number: bool) -> Any:
 def attach(native: Any, expressions: dict[str, Any]) -> Any:
     """The native frame with more columns, computed by expressions of its own engine."""
     engine = engine_of(native)
+    if engine in _LABELLED:
+        native, expressions = _labelled(native, expressions)
+    for expression in expressions.values():
+        if is_constant(expression):
+            refuse_constant(expression)
     if engine == "pyspark":
         return native.withColumns(expressions)
     if engine in _ATTACH:
@@ -119,6 +133,19 @@ def _attach_to_table(table: Any, expressions: dict[str, Any]) -> Any:
                 f"{type(given).__name__}: {error}"
             ) from error
     return table
+
+
+def _labelled(native: Any, expressions: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The frame, and expressions in which names that are no text are the columns of that name."""
+    labels = {a: label for a, label in expressions.items() if is_constant(label)}
+    for label in labels.values():
+        if isinstance(label, bool) and not any(name is label for name in native.columns):
+            refuse_constant(label)  # though it equals a column 1
+        require_columns([label], native.columns, "the frame")
+    columns = {alias: native[label] for alias, label in labels.items()}
+    if getattr(native.columns, "nlevels", 1) > 1:
+        native = native.set_axis(native.columns.to_flat_index(), axis=1)
+    return native, expressions | columns
 
 
 def fetched(relation: Any, numbers: tuple[str, ...]) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, time, timedelta
+from numbers import Number
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -132,6 +134,12 @@ class Request:
                     "the column first, or read the source with an engine that has expressions."
                 )
 
+    def require_no_constants(self) -> None:
+        """Refuse plain values, which engines would repeat for every row."""
+        for value in self.selection.values():
+            if is_constant(value):
+                refuse_constant(value)
+
 
 def make_request(
     *,
@@ -157,7 +165,16 @@ def make_request(
     for name, column in (("y_true", y_true), ("y_prob", y_prob)):
         if column is None:
             raise InputError(f"`{name}` must name a column; got None.")
-    groups = _as_groups(by, "by") | _as_groups(cluster, "cluster")
+    groups, clusters = _as_groups(by, "by"), _as_groups(cluster, "cluster")
+    for name in groups.keys() & clusters.keys():
+        pair = groups[name], clusters[name]
+        if pair[0] is not pair[1] and not all(
+            isinstance(each, str) and each == name for each in pair
+        ):
+            raise InputError(
+                f"`by` and `cluster` must give each column a name of its own; both have {name!r}."
+            )
+    groups |= clusters
     soft = labels == "soft"
     return Request(columns, groups, require_nodes(nodes), as_scale(scale), on_invalid, form, soft)
 
@@ -167,7 +184,7 @@ def _as_groups(by: Any, name: str) -> dict[str, Any]:
         return {}
     if isinstance(by, str):
         return {by: by}
-    if isinstance(by, Mapping):
+    if isinstance(by, Mapping) and by:
         return dict(by)
     if isinstance(by, Sequence) and by and all(isinstance(item, str) for item in by):
         return {item: item for item in by}
@@ -177,17 +194,34 @@ def _as_groups(by: Any, name: str) -> dict[str, Any]:
     )
 
 
-def require_columns(wanted: Iterable[str], present: Iterable[str], where: str) -> None:
+def is_constant(column: Any) -> bool:
+    """Whether this is a plain value, which is no expression of any engine."""
+    return column is None or isinstance(
+        column, Number | bytes | tuple | date | time | timedelta | np.generic
+    )
+
+
+def refuse_constant(column: Any) -> NoReturn:
+    """Raise the InputError for a column that is given as a plain value."""
+    raise InputError(
+        f"a column is given by its name, or as an expression of the engine; got {column!r}, which "
+        "would be the same for every row."
+    )
+
+
+def require_columns(wanted: Iterable[Any], present: Iterable[Any], where: str) -> None:
     """Refuse names that are not among the columns, with the nearest that are, or stand for several."""
-    present = [str(name) for name in present]
+    present = list(present)
+    own = [name for name in present if not str(name).startswith("__calibrant_")]
+    spoken = {str(name): name for name in own}  # pandas has names that are no text
     for name in wanted:
         if present.count(name) > 1:
             refuse_repeated(name, present.count(name), where)
         if name in present:
             continue
-        near = difflib.get_close_matches(name, present, n=1, cutoff=0.5)
-        cure = f"Did you mean {near[0]!r}?" if near else ""
-        listed = ", ".join(map(repr, present[:10])) + (", ..." if len(present) > 10 else "")
+        near = difflib.get_close_matches(str(name), spoken, n=1, cutoff=0.5)
+        cure = f"Did you mean {spoken[near[0]]!r}?" if near else ""
+        listed = ", ".join(map(repr, own[:10])) + (", ..." if len(own) > 10 else "")
         raise InputError(
             f"{where} must have a column {name!r}; it has {listed or 'none'}. {cure}".rstrip()
         )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
+from itertools import chain, islice
 from typing import Any, Literal
 
 import numpy as np
@@ -112,13 +113,15 @@ def scan(
         form=as_form(from_logits=from_logits, percent=percent),
         labels=labels,
     )
+    if threads is not None and not (_is_integer(threads) and threads >= 1):
+        raise InputError(f"`threads` must be a whole number, at least 1; got {threads!r}.")
+    source = _as_paths(source)
     if _is_path(source):
-        from calibrant.sources.files import sums_of_files
+        from calibrant.sources.files import scan_files
 
-        found = sums_of_files(
+        result = scan_files(
             source, request, checkpoint=checkpoint, threads=threads, progress=progress
         )
-        result = as_result(request, found)
         if percent:
             _warn_of_fractions(result)
         return result
@@ -140,10 +143,24 @@ def _warn_of_fractions(found: Sketch | Sketches) -> None:
         warn_of_fractions(stacklevel=4)
 
 
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def _is_path(source: Any) -> bool:
     if isinstance(source, list | tuple):
         return bool(source) and all(isinstance(item, str | os.PathLike) for item in source)
     return isinstance(source, str | os.PathLike)
+
+
+def _as_paths(source: Any) -> Any:
+    """A set or an iterator of paths as the list of these; anything else as it is."""
+    if isinstance(source, Set) and all(isinstance(item, str | os.PathLike) for item in source):
+        return sorted(map(os.fspath, source))
+    if not isinstance(source, Iterator) or hasattr(source, "__arrow_c_stream__"):
+        return source
+    first = list(islice(source, 1))
+    return [*first, *source] if _is_path(first) else chain(first, source)
 
 
 def _total(source: Any, request: Request) -> DenseSums | GroupTotal:
@@ -165,7 +182,9 @@ def _added(total: DenseSums | GroupTotal, part: DenseSums | GroupedSums) -> Dens
     return total
 
 
-def _parts(source: Any, request: Request) -> Iterable[DenseSums | GroupedSums]:
+def _parts(
+    source: Any, request: Request, *, is_batch: bool = False
+) -> Iterable[DenseSums | GroupedSums]:
     source = source.to_native() if engine_of(source) == "narwhals" else source
     engine = engine_of(source)
     if engine in ("dask", "ray") or (engine == "pyspark" and not request.portable):
@@ -179,10 +198,16 @@ def _parts(source: Any, request: Request) -> Iterable[DenseSums | GroupedSums]:
     elif is_frame(source):
         yield from _arrow_parts(arrow_stream(select(source, request)), request.selected())
     elif hasattr(source, "__arrow_c_stream__") or engine == "pyarrow":
+        request.require_no_constants()
         yield from _arrow_parts(source, request)
-    elif isinstance(source, Iterable) and not isinstance(source, np.ndarray):
+    elif isinstance(source, Iterable) and not isinstance(source, np.ndarray) and not is_batch:
         for batch in source:
-            yield from _parts(batch, request)
+            yield from _parts(batch, request, is_batch=True)
+    elif is_batch:
+        raise InputError(
+            "an iterator must give frames, record batches or dicts of arrays, or nothing but paths; "
+            f"it gave a {type(source).__name__}. Of groups, scan the frame itself, with `by`."
+        )
     else:
         raise InputError(
             f"`source` must be a frame, files, or an iterator over batches; got "

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from calibrant._optional import require
-from calibrant.errors import InputError
+from calibrant.errors import InputError, MissingDependency
 
 __all__ = ["DataFile", "find_files"]
 
@@ -56,15 +56,20 @@ class DataFile:
         return [self.path, self.size, self.modified]
 
 
-def find_files(source: Any) -> list[DataFile]:
-    """All files of a path, a glob, a folder, or a list of these, in a fixed order."""
+def find_files(source: Any, *, besides: str | os.PathLike[str] | None = None) -> list[DataFile]:
+    """All files of a path, a glob, a folder, or a list of these, in a fixed order, each once.
+
+    A folder must hold nothing else but hidden files and the checkpoint, `besides`.
+    """
     given = list(source) if isinstance(source, list | tuple) else [source]
     if not given:
         raise InputError("`source` must name at least one file; the list is empty.")
-    found: dict[str, DataFile] = {}
+    ours = os.path.abspath(besides) if isinstance(besides, str | os.PathLike) else None
+    found: dict[Any, DataFile] = {}
     for item in given:
-        for file in _find(os.fspath(item)):
-            found.setdefault(file.path, file)
+        place, files = _find(os.fspath(item), ours)
+        for file in files:
+            found.setdefault((place, _absolute(file.path) if place is None else file.path), file)
     files = _with_typed_partitions(list(found.values()))
     formats = sorted({file.format for file in files})
     if len(formats) > 1:
@@ -75,44 +80,84 @@ def find_files(source: Any) -> list[DataFile]:
     return files
 
 
-def _find(pattern: str) -> list[DataFile]:
-    filesystem, paths = _remote(pattern) if "://" in pattern else _local(pattern)
+def _absolute(path: str) -> str:
+    return os.path.normcase(os.path.abspath(path))
+
+
+def _find(pattern: str, ours: str | None) -> tuple[Any, list[DataFile]]:
+    """The files that a pattern names, and where they lie: None is this machine."""
+    place, filesystem, paths = (_remote if "://" in pattern else _local)(pattern, ours)
     infos = filesystem.get_file_info(paths)
     files = [_described(info, filesystem) for info in infos if info.is_file]
+    if not files and any(info.type.name == "Directory" for info in infos):
+        raise InputError(
+            f"`source` must name files; {pattern!r} matches nothing but folders. Go on into them, such "
+            f"as with {pattern.rstrip('/') + '/**/*.parquet'!r}."
+        )
     if not files:
         raise InputError(
             f"`source` must name files that exist; nothing matches {pattern!r}. Known formats: "
             f"{', '.join(FORMAT_OF)}."
         )
-    return files
+    return place, files
 
 
-def _local(pattern: str) -> tuple[Any, list[str]]:
+def _local(pattern: str, ours: str | None) -> tuple[None, Any, list[str]]:
     filesystem = require("pyarrow.fs", caller="scan").LocalFileSystem()
     pattern = os.path.expanduser(pattern)
     if os.path.isdir(pattern):
         paths = glob.glob(os.path.join(glob.escape(pattern), "**", "*"), recursive=True)
-        return filesystem, sorted(path for path in paths if _is_data(path, pattern))
+        files = (path for path in paths if not os.path.isdir(path))
+        return None, filesystem, _data_of(pattern, files, ours)
     if os.path.exists(pattern):
-        return filesystem, [pattern]
-    return filesystem, sorted(glob.glob(pattern, recursive=True))
+        return None, filesystem, [pattern]
+    return None, filesystem, sorted(glob.glob(pattern, recursive=True))
 
 
-def _remote(pattern: str) -> tuple[Any, list[str]]:
+def _remote(pattern: str, ours: str | None) -> tuple[Any, Any, list[str]]:
     fsspec = require("fsspec.core", caller="scan of a remote path")
     arrow = require("pyarrow.fs", caller="scan")
-    remote, path = fsspec.url_to_fs(pattern)
+    try:
+        remote, path = fsspec.url_to_fs(pattern)
+    except ImportError as error:
+        raise MissingDependency(
+            f"scan of {pattern!r} needs a package that is not installed: {error}."
+        ) from error
+    except ValueError as error:
+        raise InputError(
+            f"`source` must name files at an address that fsspec knows; got {pattern!r}: {error}."
+        ) from error
+    named = remote.protocol
+    place = None if "file" in ((named,) if isinstance(named, str) else named) else remote
     filesystem = arrow.PyFileSystem(arrow.FSSpecHandler(remote))
     if remote.isdir(path):
-        return filesystem, sorted(name for name in remote.find(path) if _is_data(name, path))
-    return filesystem, sorted(remote.glob(path)) if glob.has_magic(path) else [path]
+        return place, filesystem, _data_of(path, remote.find(path), ours)
+    return place, filesystem, sorted(remote.glob(path)) if glob.has_magic(path) else [path]
 
 
-def _is_data(path: str, root: str) -> bool:
-    """Whether a file of a folder is meant: known formats, nothing hidden (such as `_SUCCESS`)."""
-    inside = path[len(root) :]
-    hidden = any(part.startswith((".", "_")) for part in inside.split("/") if part)
-    return not hidden and _format(path)[0] is not None
+def _data_of(folder: str, files: Iterable[str], ours: str | None) -> list[str]:
+    """The files of a folder but the hidden ones (such as `_SUCCESS`); refuses unknown formats."""
+    shown = (path for path in files if not _is_hidden(path[len(folder) :]))
+    seen = sorted(path for path in shown if ours is None or not _is_ours(path, ours))
+    unknown = [path for path in seen if _format(path)[0] is None]
+    if unknown:
+        listed = ", ".join(repr(path) for path in unknown[:5])
+        more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+        raise InputError(
+            f"every file of a folder must be one that can be read: {', '.join(FORMAT_OF)}; {folder!r} "
+            f"also holds {listed}{more}. Choose with a glob, such as `folder/**/*.parquet`."
+        )
+    return seen
+
+
+def _is_ours(path: str, ours: str) -> bool:
+    """Whether this is the checkpoint, or one that was being written."""
+    path = os.path.abspath(path)
+    return path == ours or (path.startswith(f"{ours}.") and path.endswith(".partial"))
+
+
+def _is_hidden(inside: str) -> bool:
+    return any(part.startswith((".", "_")) for part in inside.split("/") if part)
 
 
 def _format(path: str) -> tuple[str | None, str | None]:

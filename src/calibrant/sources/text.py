@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from calibrant.errors import InputError
 from calibrant.sources.csv_lines import CsvParser, delimiter_of
 from calibrant.sources.json_lines import JsonParser
+from calibrant.sources.layout import GroupKinds
 from calibrant.sources.quotes import Quotes
 from calibrant.sources.request import Request
 from calibrant.sources.store import DataFile
@@ -25,11 +26,14 @@ def text_jobs(
     files: Sequence[DataFile], request: Request
 ) -> Iterator[tuple[Callable[[], Batches], int]]:
     """A reader and a size in bytes for each block of each file."""
+    kinds = GroupKinds(request)
     for file in files:
         parser: CsvParser | JsonParser | None = None
         for block, line in _blocks(file):
             if parser is None:
                 parser = (CsvParser if file.format == "csv" else JsonParser)(file, block, request)
+                held = {a: parser.kinds[name] or "null" for a, name in parser.names.items()}
+                kinds.require(file, held, parser.constants)
             yield _job(parser, block, line), len(block)
         if parser is None:
             raise InputError(f"{file.path} must not be empty; it has no lines.")
