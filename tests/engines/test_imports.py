@@ -38,6 +38,8 @@ CASES = {
         {"pyarrow"},
     ),
 }
+# The others hand over batches of Arrow for scales other than probability and for soft labels.
+EVERY_SCALE = ("dict", "polars", "polars lazy", "pyarrow", "csv")
 SPARK = """
 import os
 from pyspark.sql import SparkSession
@@ -70,6 +72,9 @@ import calibrant as cal
 whole = cal.scan(source, y_true="y", y_prob="p")
 groups = cal.scan(source, y_true="y", y_prob="p", by="g")
 assert groups.total() == whole and whole.n == 2
+if {every_scale}:
+    for options in ({{"scale": "logit"}}, {{"labels": "soft"}}):
+        assert cal.scan(source, y_true="y", y_prob="p", by="g", **options).total().n == 2
 print("loaded", *(name for name in {engines} if name in set(sys.modules) - brought))
 """
 
@@ -89,7 +94,10 @@ def test_no_other_engine_is_imported(case, tmp_path):
     if case in HEAVY and importlib.util.find_spec(case) is None:
         pytest.skip(f"{case} could not be started: it is not installed")
     prepare, source, allowed = {**CASES, **HEAVY}[case]
-    code = CODE.format(prepare=prepare, source=source, engines=sorted(ENGINES))
+    every_scale = case in EVERY_SCALE
+    code = CODE.format(
+        prepare=prepare, source=source, engines=sorted(ENGINES), every_scale=every_scale
+    )
     assert imported_by(code, tmp_path) <= allowed
 
 

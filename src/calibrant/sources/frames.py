@@ -7,6 +7,7 @@ never null. See `calibrant.sources.sql` for the same aggregation as text.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,10 @@ from calibrant.sources.request import (
 )
 from calibrant.sources.sums import DenseSums, GroupedSums
 
-__all__ = ["arrow_stream", "is_frame", "select", "sums_of_frame"]
+__all__ = ["arrow_stream", "is_frame", "select", "sums_of_frame", "sums_of_slices"]
 
 SLOT, OFFSET, COUNT = "__calibrant_slot", "__calibrant_offset", "__calibrant_count"
+SLICE_ROWS = 1 << 20
 FLOATS = ("__calibrant_w", "__calibrant_ww", "__calibrant_wo")
 
 
@@ -122,6 +124,21 @@ def sums_of_frame(source: Any, request: Request) -> DenseSums | GroupedSums:
         group, distinct = indexed(zip(*columns, strict=True))
     places = group * request.slots + result[SLOT].astype(np.int64)
     return GroupedSums(distinct, places, tuple(result[name] for name in names))
+
+
+def sums_of_slices(frame: Any, request: Request) -> Iterator[DenseSums | GroupedSums]:
+    """The sums of a selected polars frame through NumPy, so that Arrow is not imported."""
+    import narwhals as nw
+
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect(engine="streaming")
+    for start in range(0, len(frame), SLICE_ROWS):
+        rows = frame[start : start + SLICE_ROWS]
+        arrays = {a: as_array(rows[a], str(name)) for a, name in request.columns.items()}
+        for alias in request.group_aliases:
+            arrays[alias] = np.empty(len(rows), dtype=object)
+            arrays[alias][:] = rows[alias].to_list()
+        yield sums_of_arrays(arrays, request)
 
 
 def _aggregated(frame: Any, request: Request) -> Any:

@@ -15,7 +15,13 @@ from calibrant.inputs.scales import PROBABILITY, Scale
 from calibrant.sketch.groups import Sketches
 from calibrant.sketch.table import DEFAULT_NODES, Sketch
 from calibrant.sources.arrays import sums_of_dict
-from calibrant.sources.frames import arrow_stream, is_frame, select, sums_of_frame
+from calibrant.sources.frames import (
+    arrow_stream,
+    is_frame,
+    select,
+    sums_of_frame,
+    sums_of_slices,
+)
 from calibrant.sources.natives import engine_of
 from calibrant.sources.request import Request, make_request
 from calibrant.sources.sums import DenseSums, GroupedSums
@@ -195,6 +201,8 @@ def _parts(
         yield sums_of_dict(source, request)
     elif is_frame(source) and request.portable and engine != "pyarrow":
         yield sums_of_frame(source, request)
+    elif is_frame(source) and engine == "polars":
+        yield from sums_of_slices(select(source, request), request)
     elif is_frame(source):
         yield from _arrow_parts(arrow_stream(select(source, request)), request.selected())
     elif hasattr(source, "__arrow_c_stream__") or engine == "pyarrow":
