@@ -12,6 +12,7 @@ import pytest
 
 LIBRARY_WORDS = re.compile(
     r"y_true|y_prob|sample_weight|roll_up|rebin|relative_scale|Scale\(|datasets\.names|`scan`|numpy"
+    r"|codec|fit\("
     r"|calibrant\.\w+\(|Value error|Input should|True|Traceback|unexpectedly"
 )
 
@@ -41,6 +42,7 @@ assess rows.parquet --multiclass some
 assess rows.parquet --from-logits --percent
 assess rows.parquet --labels soft --pos-label 1
 assess rows.parquet --log jsonl
+assess rows.parquet --log lm-eval
 assess rows.parquet --fail-above -1
 assess rows.parquet --require-below x
 assess rows.parquet --unknown
@@ -71,6 +73,7 @@ merge nope.json -o x.json
 merge sketch.json -o x.json --by q
 recalibrate rows.parquet -o x.csv
 recalibrate rows.parquet -o nowhere/x.json
+recalibrate rows.parquet -o x.json --multiclass confidence --prob p --prob q
 recalibrate rows.parquet -o x.json --method magic
 recalibrate rows.parquet -o x.json --percent
 recalibrate rows.parquet -o x.csv --apply nope.json

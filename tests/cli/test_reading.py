@@ -31,14 +31,16 @@ def test_every_format_gives_the_same_sketch(calibrant, tmp_path, rows) -> None:
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
     pyarrow.csv.write_csv(table, tmp_path / "a.csv")
     pyarrow.feather.write_feather(table, tmp_path / "a.arrow", compression="uncompressed")
+    with pyarrow.ipc.new_stream(str(tmp_path / "stream.arrow"), table.schema) as stream:
+        stream.write_table(table)
     lines = "".join(json.dumps(row) + "\n" for row in table.to_pylist())
     (tmp_path / "a.jsonl").write_text(lines)
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
     (tmp_path / "a.tsv").write_text((tmp_path / "a.csv").read_text().replace(",", "\t"))
     expected = cal.Sketch.from_arrays(rows["y"], rows["p"])
-    for name in ("a.parquet", "a.csv", "a.arrow", "a.jsonl", "a.jsonl.gz", "a.tsv"):
+    for name in ("a.parquet", "a.csv", "a.arrow", "stream.arrow", "a.jsonl", "a.jsonl.gz", "a.tsv"):
         assert scanned(calibrant, tmp_path / name) == expected, name
-    for name in ("a.parquet", "a.csv", "a.arrow", "a.jsonl", "a.tsv"):
+    for name in ("a.parquet", "a.csv", "a.arrow", "stream.arrow", "a.jsonl", "a.tsv"):
         stdin = (tmp_path / name).read_bytes()
         assert scanned(calibrant, "-", stdin=stdin) == expected, name
 
@@ -357,3 +359,9 @@ def test_datasets(calibrant, tmp_path: Path, monkeypatch) -> None:
     assert (done.code, "name it" in done.err) == (2, True)
     done = calibrant("datasets", "solar_flares_daffs_c1", "-o", tmp_path / "x.xlsx")
     assert (done.code, ".parquet or .csv" in done.err) == (2, True)
+
+
+def test_utf_16_is_named(calibrant, tmp_path) -> None:
+    (tmp_path / "x.csv").write_text("p,y\n0.5,1\n0.6,0\n", encoding="utf-16")
+    done = calibrant("assess", tmp_path / "x.csv")
+    assert (done.code, "UTF-16" in done.err, len(done.err.splitlines())) == (2, True, 1)

@@ -74,7 +74,7 @@ def _ending(path: str) -> str:
         raise InputError("standard input must not be empty; nothing came.")
     if head.startswith(b"PAR1"):
         return ".parquet"
-    if head.startswith(b"ARROW1"):
+    if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):  # a file, or a stream
         return ".arrow"
     if SKETCH_MARK in head:
         return ".json"

@@ -44,6 +44,11 @@ def run_fit(files: Sequence[str], reading: Reading, method: str, output: str) ->
             "a map is learned from probabilities, and applied to such: convert the column first, and "
             "leave out `--from-logits` and `--percent`."
         )
+    if reading.multiclass is not None:
+        raise InputError(
+            "a map is learned from the probability of one event: leave out `--multiclass`, and name the "
+            "column of one class with `--prob` and its label with `--pos-label`."
+        )
     found = given(files, reading, Grouping(), Measuring())
     if len(found.parts) != 1:
         raise InputError("a map is learned from one column of predictions; give `--prob` once.")

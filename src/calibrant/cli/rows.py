@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from calibrant._optional import require
 from calibrant.errors import InputError
 from calibrant.inputs.columns import as_array
+from calibrant.sources.formats import ARROW_MAGIC
 from calibrant.sources.store import DataFile
 
 __all__ = ["columns_of", "read_rows", "read_table"]
@@ -64,10 +66,15 @@ def _names(file: DataFile) -> list[str]:
         parquet = require("pyarrow.parquet", caller=CALLER)
         return list(parquet.read_schema(file.open()).names)
     if file.format == "arrow":
-        ipc = require("pyarrow.ipc", caller=CALLER)
-        return list(ipc.open_file(file.open()).schema.names)
+        return list(_arrow_reader(file).schema.names)
     with file.stream() as stream:
-        head = stream.read(PEEK_BYTES).decode("utf-8-sig", errors="replace")
+        start = stream.read(PEEK_BYTES)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError(
+            f"{file.path} must be written in UTF-8; it is in UTF-16. Save it again as UTF-8, or convert "
+            "it with `iconv -f UTF-16 -t UTF-8`."
+        )
+    head = start.decode("utf-8-sig", errors="replace")
     if not head.strip():
         raise InputError(f"{file.path} must not be empty; it has no lines.")
     if file.format == "csv":
@@ -79,6 +86,14 @@ def _names(file: DataFile) -> list[str]:
             )
         return names
     return list(dict.fromkeys(name for row in _peeked(file, head) for name in row))
+
+
+def _arrow_reader(file: DataFile) -> Any:
+    """Of an Arrow file, or of a stream, which has no table of contents."""
+    ipc = require("pyarrow.ipc", caller=CALLER)
+    with file.open() as handle:
+        is_file = handle.read(len(ARROW_MAGIC)) == ARROW_MAGIC
+    return ipc.open_file(file.open()) if is_file else ipc.open_stream(file.stream())
 
 
 def _peeked(file: DataFile, head: str) -> list[dict[str, Any]]:
@@ -162,7 +177,7 @@ def _table(file: DataFile, names: list[str], numbers: set[str]) -> Any:
         return require("pyarrow.parquet", caller=CALLER).read_table(file.open(), columns=names)
     pyarrow = require("pyarrow", caller=CALLER)
     if file.format == "arrow":
-        return require("pyarrow.ipc", caller=CALLER).open_file(file.open()).read_all().select(names)
+        return _arrow_reader(file).read_all().select(names)
     kinds = {name: pyarrow.float64() for name in names if name in numbers}
     if file.format == "csv":
         reader = require("pyarrow.csv", caller=CALLER)

@@ -45,6 +45,10 @@ _PHRASES = (
     ("The order is (y_true, y_prob).", "Exchange `--prob` and `--label`."),
     ("the order is (y_true, y_prob)", "exchange `--prob` and `--label`"),
     ("the arguments look swapped", "the columns look exchanged"),
+    (
+        "fit a SmoothRecalibrator, which has one",
+        "learn one with `calibrant recalibrate --method smooth`",
+    ),
     (", for example with `numpy.asarray(y_prob, dtype=float)`", ""),
     (", for example with `numpy.asarray(sample_weight, dtype=float)`", ""),
 )

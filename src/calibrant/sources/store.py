@@ -75,7 +75,8 @@ def find_files(source: Any, *, besides: str | os.PathLike[str] | None = None) ->
     if len(formats) > 1:
         raise InputError(
             f"the files of one scan must be of one format; {source!r} holds {', '.join(formats)}. "
-            "Narrow it with a glob, such as `folder/**/*.parquet`."
+            "Narrow a folder with a glob, such as `folder/**/*.parquet`; scan each format by itself and add "
+            "up the sketches."
         )
     return files
 

@@ -135,6 +135,11 @@ def json_lines(path: str | os.PathLike[str]) -> Lines:
                 continue
             try:
                 row = json.loads(line)
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"{os.fspath(path)} must be a log in JSON; it is not text. A table of rows, such as "
+                    "Parquet, is read without `format`."
+                ) from error
             except (ValueError, RecursionError) as error:
                 raise InputError(
                     f"{os.fspath(path)}, line {number} is not JSON: {error}"
