@@ -181,6 +181,20 @@ def test_no_curve_where_there_is_no_data() -> None:
     assert diagram.shown[np.abs(diagram.grid - 0.1) < 0.01].all()
 
 
+def test_a_thin_tail_does_not_break_into_needles() -> None:
+    rng = np.random.default_rng(0)
+    p = np.exp(rng.normal(-4.6, 1, 300_000)).clip(0, 1)
+    diagram = reliability_diagram(rng.random(p.size) < p, p, resamples=60)
+    assert np.count_nonzero(np.diff(diagram.shown)) == 1  # one curve, from 0 on
+    assert np.nanmax(diagram.band.high - diagram.band.low) < 0.5
+    held = p <= diagram.grid[diagram.shown].max()
+    assert held.mean() > 0.998
+    apart = np.concatenate([np.full(3000, 0.2), np.full(40, 0.7), np.full(12, 0.9)])
+    y = rng.random(apart.size) < apart
+    shown = reliability_diagram(y, apart, bandwidth=0.01, resamples=0).shown
+    assert np.count_nonzero(np.diff(shown)) == 4  # the last twelve rows are a point
+
+
 def test_few_values_are_named_and_shown_as_points() -> None:
     y, p = _rows("lattice")
     diagram = reliability_diagram(y, p, resamples=20)

@@ -34,8 +34,10 @@ from calibrant.smoothing.curves import SmoothCurves
 
 __all__ = ["computed", "drawn_bandwidth"]
 
-# The curve is shown where so many rows lie within a bandwidth (a tenth of all, when there are few).
-_LEAST_ROWS = 5
+# The curve is shown where so many rows lie within a bandwidth (a tenth of all, when there are few): with
+# fewer, the band at even odds is wider than half of the axis. A stretch that nowhere has several times as
+# many is a needle, and left out.
+_LEAST_ROWS, _LEAST_OF_A_STRETCH = 10, 40
 _TICKS = 200
 # Of a long grid, less than this is not told apart (`mesh_of` asks for more of the part that is drawn).
 _NARROWEST = 2e-5
@@ -68,7 +70,7 @@ def computed(
     fine = fine_curves(part, mesh)
     seen = sampled(fine, mesh)
     rows = rows_nearby(part, seen.position, mesh.bandwidth / part.scale.length)
-    shown = rows >= np.clip(sketch.n // 10, 1, _LEAST_ROWS)
+    shown = _shown(rows, sketch.n)
     prediction = part.scale.prediction(fine.position)
     bands = _bands(part, seen, shown, mesh, confidence, resamples, curves, seed)
     return {
@@ -96,6 +98,17 @@ def computed(
         "seed": seed,
         "sketch": sketch,
     }
+
+
+def _shown(rows: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
+    """Where the rows nearby are enough for a curve."""
+    least = int(np.clip(n // 10, 1, _LEAST_ROWS))
+    shown = rows >= least
+    if n < 10 * _LEAST_OF_A_STRETCH:
+        return shown
+    number = np.cumsum(np.diff(shown, prepend=False))  # odd inside a stretch, another one in each
+    kept: NDArray[np.bool_] = shown & np.isin(number, number[rows >= _LEAST_OF_A_STRETCH])
+    return kept if kept.any() else shown
 
 
 def drawn_bandwidth(sketch: Sketch, bandwidth: float) -> float:
