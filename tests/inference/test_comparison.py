@@ -230,3 +230,14 @@ def test_corrections() -> None:
     assert adjusted_p_values([0.01, 0.5], "none") == [0.01, 0.5]
     assert smallest_p_value([0.01] * 5, independent=True) == pytest.approx(1 - 0.99**5)
     assert smallest_p_value([0.01] * 5, independent=False) == pytest.approx(0.05)
+
+
+def test_few_rows_are_inconclusive_and_many_are_not() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 20_000)
+    y = rng.random(p.size) < p
+    for rows, said in ((60, "inconclusive: too few rows to tell"), (10_000, "no evidence that")):
+        parts = {
+            name: Sketch.from_arrays(y[k::2][:rows], p[k::2][:rows]) for k, name in enumerate("ab")
+        }
+        assert compare(parts).verdict.startswith(said)

@@ -210,9 +210,9 @@ def _show(found: Comparison) -> None:
             Column("better", [pair.second for pair in pairs], is_name=True),
             Column("difference", [decimal(pair.value) for pair in pairs]),
             Column("interval", [f"{pair.low:.3f} to {pair.high:.3f}" for pair in pairs]),
-            Column("p", [p_text(pair.adjusted_p_value) for pair in pairs]),
+            Column(f"p ({found.correction})", [p_text(pair.adjusted_p_value) for pair in pairs]),
         ],
-        caption=f"p of no difference, corrected for {count(len(pairs), 'pair')} ({found.correction})",
+        caption=f"p of no difference, corrected for {count(len(pairs), 'pair')}; interval: of each alone",
     )
     print(f"\nVerdict: {printable(found.verdict, 1000)}.")
 

@@ -9,7 +9,7 @@ from textwrap import fill
 from types import MappingProxyType
 from typing import Any
 
-from calibrant.inference.assessment import LINE, Assessment, format_p_value
+from calibrant.inference.assessment import LARGE, LINE, Assessment, format_p_value
 from calibrant.inference.correction import Correction
 from calibrant.measures.record import plain
 
@@ -80,7 +80,11 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """The finding in one line."""
+        """The finding in one line.
+
+        Models that are not told apart are "inconclusive" as in `Assessment.finding`: where the interval
+        of a difference reaches beyond 0.05 or the rarer outcome's rate, a large one is not ruled out.
+        """
         best, *others = self.assessments
         clear = {
             pair.first
@@ -91,6 +95,17 @@ class Comparison:
             return f"{best} is better calibrated than {_listed(others)}"
         rivals = [name for name in others if name not in clear]
         line = f"no evidence that calibration differs between {_listed([best, *rivals])}"
+        reach = max(
+            max(pair.high, -pair.low)
+            for pair in self.differences
+            if best in (pair.first, pair.second) and {pair.first, pair.second} & set(rivals)
+        )
+        rate = self.assessments[best].event_rate
+        if reach > min(LARGE, rate, 1.0 - rate):
+            line = (
+                f"inconclusive: too few rows to tell {_listed([best, *rivals])} apart; a difference of "
+                f"{reach:.2g} is not ruled out"
+            )
         return line + (f"; {best} is better than {_listed(sorted(clear))}" if clear else "")
 
     def __str__(self) -> str:
@@ -112,7 +127,12 @@ class Comparison:
                 f"{name:<{width}}  {one.smooth_ece:9.4f}  {one.debiased:8.4f}  {span}    "
                 f"{format_p_value(one.p_value)}"
             )
-        lines += ["", fill(f"differences ({how}; p-values corrected: {self.correction})", LINE)]
+        lines += [
+            "",
+            fill(
+                f"differences ({how}; p-values corrected: {self.correction}, intervals not)", LINE
+            ),
+        ]
         for pair in self.differences:
             line = (
                 f"{pair.first} - {pair.second}: {pair.value:.4f} ({pair.low:.4f} to "
