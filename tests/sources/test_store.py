@@ -21,9 +21,9 @@ def scan(source, **options):
 
 def test_a_folder_that_holds_more_than_can_be_read_says_what(tmp_path):
     pq.write_table(table(1000), tmp_path / "a.parquet")
-    for name in ("b.json", "c.csv.xz", "extensionless", "_SUCCESS", ".hidden"):
+    for name in ("report.html", "sketch.json", "c.csv.xz", "extensionless", "_SUCCESS", ".hidden"):
         (tmp_path / name).write_text("")
-    said = r"also holds '.*/b\.json', '.*/c\.csv\.xz', '.*/extensionless'\. Choose with a glob"
+    said = r"also holds '[^']*/c\.csv\.xz', '.*/extensionless'\. Choose with a glob"
     for source in (tmp_path, f"file://{tmp_path}"):
         with pytest.raises(cal.InputError, match=said):
             scan(source)

@@ -27,6 +27,8 @@ FORMAT_OF = {
     ".ipc": "arrow",
 }
 COMPRESSION_OF = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+OTHER_DATA = ("", ".xz", ".zip", ".orc", ".avro", ".xlsx", ".xls", ".txt", ".dat")
+"""Endings of files in a folder that may well hold rows, and cannot be read."""
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -59,7 +61,7 @@ class DataFile:
 def find_files(source: Any, *, besides: str | os.PathLike[str] | None = None) -> list[DataFile]:
     """All files of a path, a glob, a folder, or a list of these, in a fixed order, each once.
 
-    A folder must hold nothing else but hidden files and the checkpoint, `besides`.
+    Other data in a folder is refused, but hidden files and the checkpoint, `besides`.
     """
     given = list(source) if isinstance(source, list | tuple) else [source]
     if not given:
@@ -137,18 +139,18 @@ def _remote(pattern: str, ours: str | None) -> tuple[Any, Any, list[str]]:
 
 
 def _data_of(folder: str, files: Iterable[str], ours: str | None) -> list[str]:
-    """The files of a folder but the hidden ones (such as `_SUCCESS`); refuses unknown formats."""
+    """The files of a folder but the hidden ones (such as `_SUCCESS`); refuses other data."""
     shown = (path for path in files if not _is_hidden(path[len(folder) :]))
     seen = sorted(path for path in shown if ours is None or not _is_ours(path, ours))
-    unknown = [path for path in seen if _format(path)[0] is None]
+    unknown = [path for path in seen if os.path.splitext(path.lower())[1] in OTHER_DATA]
     if unknown:
         listed = ", ".join(repr(path) for path in unknown[:5])
         more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
         raise InputError(
-            f"every file of a folder must be one that can be read: {', '.join(FORMAT_OF)}; {folder!r} "
+            f"the data of a folder must be such as can be read: {', '.join(FORMAT_OF)}; {folder!r} "
             f"also holds {listed}{more}. Choose with a glob, such as `folder/**/*.parquet`."
         )
-    return seen
+    return [path for path in seen if _format(path)[0] is not None]
 
 
 def _is_ours(path: str, ours: str) -> bool:
