@@ -365,3 +365,11 @@ def test_utf_16_is_named(calibrant, tmp_path) -> None:
     (tmp_path / "x.csv").write_text("p,y\n0.5,1\n0.6,0\n", encoding="utf-16")
     done = calibrant("assess", tmp_path / "x.csv")
     assert (done.code, "UTF-16" in done.err, len(done.err.splitlines())) == (2, True, 1)
+
+
+def test_text_and_lists_among_predictions_come_with_their_cure(calibrant, tmp_path) -> None:
+    (tmp_path / "x.csv").write_text("p,y\n0.5,1\nabc,0\n")
+    assert "`--on-invalid drop`" in calibrant("assess", tmp_path / "x.csv").err
+    table = pyarrow.table({"p": [[0.2, 0.8], [0.5, 0.5]], "y": [1, 0]})
+    pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
+    assert "`--multiclass`" in calibrant("assess", tmp_path / "x.parquet").err

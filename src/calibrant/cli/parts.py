@@ -230,6 +230,13 @@ def _explained(
                 f"{error} Answers of a language model, with what it said of its confidence, are read "
                 "with `--log jsonl`."
             ) from error
+        if f"column {prob!r} must hold numbers; it has" in str(error) and "`" not in str(error):
+            raise InputError(f"{error} `--on-invalid drop` leaves out such rows.") from error
+        if "must hold numbers; its type is list" in str(error):
+            words = str(error).replace("Convert it first.", "").rstrip()
+            raise InputError(
+                f"{words} Lists of class probabilities are read with `--multiclass`."
+            ) from error
         counted = "rows break this" in str(error)
         if not counted and f"column {chosen.label!r}" not in str(error):
             raise
