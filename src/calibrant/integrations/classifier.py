@@ -59,9 +59,9 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     estimator : classifier with `predict_proba`, optional
         By default a logistic regression.
     recalibrator : str or Recalibrator, default "smooth"
-        "smooth", "platt", "temperature", "beta", "isotonic", "offset", "randomized", "none", a
-        Recalibrator of your own, or "choose" for `choose_recalibrator`. With more than two classes
-        each class is mapped against the rest.
+        "smooth" (the paper's map), "platt", "temperature", "beta", "isotonic", "offset",
+        "randomized", "none", a Recalibrator of your own, or "choose" for `choose_recalibrator`. With
+        more than two classes each class is mapped against the rest.
     cv : int or splitter, default 5
         The folds; fewer where a class has fewer rows.
 
@@ -199,6 +199,9 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 f"`recalibrator` must be one of {', '.join([*sorted(_MAPS), CHOOSE])}, or a "
                 f"Recalibrator; got {self.recalibrator!r}."
             )
+        if self.recalibrator == SmoothRecalibrator.kind:
+            # A weight counts as so many rows here, as scikit-learn asks; pseudo-rows count otherwise.
+            return SmoothRecalibrator(scale="probability", pseudo_rows=0)
         return _MAPS[self.recalibrator]()
 
     def __sklearn_tags__(self) -> Any:
