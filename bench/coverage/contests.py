@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 
 import calibrant as cal
 from bench.coverage.populations import Floats, population, truth_at_support, truth_of
+from bench.coverage.simulation import LEVEL, Runs
 
 CHUNK = 10
 RIVALS = ("the chance itself", "ten values, no error", "half the error", "the opposite error")
-LEVEL = 0.05
 CELLS = (
     *((rival, truth, 1_000) for rival in RIVALS for truth in (0.05, 0.2)),
     *((rival, 0.05, 10_000) for rival in RIVALS),
@@ -24,7 +23,7 @@ REDUCED = ((RIVALS[1], 0.0, 1_000),)
 
 
 @dataclass(frozen=True)
-class Contest:
+class Contest(Runs):
     """Some runs of an overconfident model against a rival on the same rows."""
 
     rival: str
@@ -64,13 +63,12 @@ def contend(task: Contest) -> dict[str, Any]:
     """Coverage of the interval, and how often the models are told apart, the right way and not."""
     drawn = population("uniform", "overconfident", task.truth)
     chance_of = truth_of(drawn.shape, drawn.distribution)
-    rng = np.random.default_rng([crc32(task.name.encode()), task.chunk])
+    rng = task.generator
     truth = difference(task.rival, task.truth)
     covered, found, wrong, width = np.zeros((4, task.runs))
-    for run in range(task.runs):
+    for run, seed in enumerate(task.seeds):
         y, p = drawn.draw(task.n, rng)
         rival = predictions(task.rival, p, chance_of(p, drawn.amplitude))
-        seed = task.chunk * task.runs + run
         (pair,) = cal.compare(y, {"first": p, "rival": rival}, seed=seed).differences
         sign = 1.0 if pair.first == "first" else -1.0
         covered[run] = pair.low <= sign * truth <= pair.high

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -27,8 +28,30 @@ NODES = 1 << 14
 TOLERANCE = 1e-5
 
 
+class Runs(ABC):
+    """A part of the runs of what is named, with random numbers of its own."""
+
+    chunk: int
+    runs: int
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What is run, whichever part of it this is."""
+
+    @property
+    def generator(self) -> np.random.Generator:
+        """Of these runs, whatever else is run."""
+        return np.random.default_rng([crc32(self.name.encode()), self.chunk])
+
+    @property
+    def seeds(self) -> range:
+        """Of the draws inside calibrant, one for each run."""
+        return range(self.chunk * self.runs, (self.chunk + 1) * self.runs)
+
+
 @dataclass(frozen=True)
-class Cell:
+class Cell(Runs):
     """Some runs of one cell of the study: what is drawn, and how many rows."""
 
     kind: str
@@ -41,18 +64,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The cell, whichever of its runs these are."""
         return f"{self.kind}, {self.distribution}, {self.shape}, {self.truth:g}, {self.n}"
-
-    @property
-    def generator(self) -> np.random.Generator:
-        """Of these runs, whatever else is run."""
-        return np.random.default_rng([crc32(self.name.encode()), self.chunk])
-
-    @property
-    def seeds(self) -> range:
-        """Of the draws inside calibrant, one for each run."""
-        return range(self.chunk * self.runs, (self.chunk + 1) * self.runs)
 
     def samples(self) -> Iterator[tuple[Any, Any]]:
         rng, drawn = self.generator, self.population()

@@ -188,19 +188,22 @@ def _sizes(found: Found) -> pages.Table:
     )
 
 
+def _assessed(cell: dict[str, Any]) -> list[str]:
+    """What `assess` found of a cell whose rows are dependent or weighted."""
+    return [
+        cell["distribution"],
+        f"{cell['truth']:g}",
+        f"{cell['n']:,}",
+        f"{cell['runs']:,}",
+        f"{cell['rejected']:.3f}",
+        f"{cell['coverage']:.3f}",
+        f"{cell['width']:.4f}",
+    ]
+
+
 def _clusters(found: Found) -> pages.Table:
     rows = [
-        [
-            cell["distribution"],
-            f"{cell['truth']:g}",
-            f"{cell['n']:,}",
-            f"{cell['runs']:,}",
-            f"{cell['rejected']:.3f}",
-            f"{cell['coverage']:.3f}",
-            f"{cell['width']:.4f}",
-            f"{cell['coverage_by_row']:.3f}",
-            f"{cell['width_by_row']:.4f}",
-        ]
+        [*_assessed(cell), f"{cell['coverage_by_row']:.3f}", f"{cell['width_by_row']:.4f}"]
         for cell in found
         if cell["kind"] == "clusters"
     ]
@@ -227,19 +230,7 @@ def _clusters(found: Found) -> pages.Table:
 
 
 def _weights(found: Found) -> pages.Table:
-    rows = [
-        [
-            cell["distribution"],
-            f"{cell['truth']:g}",
-            f"{cell['n']:,}",
-            f"{cell['runs']:,}",
-            f"{cell['rejected']:.3f}",
-            f"{cell['coverage']:.3f}",
-            f"{cell['width']:.4f}",
-        ]
-        for cell in found
-        if cell["kind"] == "weights"
-    ]
+    rows = [_assessed(cell) for cell in found if cell["kind"] == "weights"]
     return pages.Table(
         "Weighted rows",
         ["predictions", "truth", "rows, about", "samples", "rejected", "coverage", "width"],

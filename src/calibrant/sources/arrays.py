@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from typing import Any
 
 import numpy as np
@@ -63,11 +63,10 @@ def as_outcomes(y: NDArray[Any]) -> NDArray[Any]:
 
 def _as_objects(values: Any, name: str) -> NDArray[Any]:
     """Values of groups as they are: numbers stay numbers, and dates dates."""
-    if not hasattr(values, "__len__"):
-        raise InputError(f"`{name}` must be an array; got {values!r}.")
     array = values if isinstance(values, np.ndarray) else None
-    if isinstance(values, str | bytes) or (array is None and not isinstance(values, Iterable)):
-        raise InputError(f"a group must be given for every row; got {values!r}.")
+    is_column = isinstance(values, Sized) and isinstance(values, Iterable)
+    if isinstance(values, str | bytes) or not is_column:
+        raise InputError(f"a group must be given for every row; got {values!r} as `{name}`.")
     if array is None or array.dtype.kind in "Mm":
         found = list(values) if array is None else list(array)
         array = np.empty(len(found), dtype=object)
