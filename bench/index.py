@@ -5,6 +5,7 @@ python -m bench.index
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -23,15 +24,25 @@ def entry(path: Path) -> str:
     return f"- [{title.lstrip('# ')}]({path.name}): {lead} ({day.group(1) if day else 'undated'})"
 
 
+def minutes(path: Path) -> float:
+    """How long the command of a page took; none is given where it went on from a run before."""
+    took = re.search(r"` in ([\d.]+) minutes on ", path.read_text(encoding="utf-8"))
+    return float(took.group(1)) if took else math.nan
+
+
 def main() -> None:
-    there = [pages.EVIDENCE / f"{name}.md" for name in ORDER]
-    entries = "\n".join(entry(path) for path in there if path.is_file())
+    paths = [pages.EVIDENCE / f"{name}.md" for name in ORDER]
+    there = [path for path in paths if path.is_file()]
+    entries = "\n".join(map(entry, there))
+    told = [took for took in map(minutes, there) if not math.isnan(took)]
     page = pages.Page(
         "index",
         "Evidence",
         "make evidence",
-        "Claims that anyone can rerun: each page was written by a command in the repository.",
+        "Claims that anyone can rerun: each page was written by a command in the repository. "
+        f"The {len(told)} that tell how long they took were made in {sum(told):.0f} minutes together.",
         [pages.Text("Pages", entries)],
+        timed=False,
     )
     print(page.write(pages.EVIDENCE).read_text(encoding="utf-8"))
 

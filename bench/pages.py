@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results"
 EVIDENCE = ROOT / "docs" / "evidence"
+STARTED = time.monotonic()
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem}"
@@ -84,13 +86,15 @@ class Page:
     lead: str
     sections: Sequence[Table | Figure | Text]
     versions: dict[str, str] = field(default_factory=dict)
+    timed: bool = True
 
     def markdown(self) -> str:
         made = datetime.now(UTC).strftime("%Y-%m-%d")
+        took = f" in {(time.monotonic() - STARTED) / 60:.1f} minutes" if self.timed else ""
         versions = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         head = (
             f"# {self.title}\n\n{self.lead}\n\n"
-            f"Made by `{self.command}` on {made} ({machine()}). "
+            f"Made by `{self.command}`{took} on {made} ({machine()}). "
             "Nothing on this page is typed by hand.\n"
         )
         if versions:

@@ -72,6 +72,11 @@ def perform(task: Any) -> Any:
     return peers.answer(task) if isinstance(task, peers.Question) else monitoring.watch(task)
 
 
+def take_one_core() -> None:
+    """The cores are shared out among the workers, so a peer that a worker asks has one thread."""
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+
+
 def run(tasks: list[Any], workers: int, minutes: float, resume: bool) -> list[tuple[Any, Any]]:
     """(task, result) of all that was done in time; each is noted in bench/results at once."""
     pages.RESULTS.mkdir(parents=True, exist_ok=True)
@@ -82,7 +87,7 @@ def run(tasks: list[Any], workers: int, minutes: float, resume: bool) -> list[tu
     done: dict[str, Any] = dict(json.loads(line) for line in lines)
     start = time.monotonic()
     waiting = [task for task in tasks if str(task) not in done]
-    with ProcessPoolExecutor(workers) as pool, notes.open("a") as file:
+    with ProcessPoolExecutor(workers, initializer=take_one_core) as pool, notes.open("a") as file:
         futures = {pool.submit(perform, task): str(task) for task in waiting}
         for future in as_completed(futures):
             done[futures[future]] = future.result()
@@ -103,7 +108,6 @@ def main() -> int:
     parser.add_argument("--resume", action="store_true", help="keep what a run before has noted")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
-    started = time.monotonic()
     done = run(plan(given.reduced), given.workers, given.minutes, given.resume)
     found = tables.merged([(task.name, part) for task, part in done if isinstance(task, Cell)])
     fought = tables.merged(
@@ -113,7 +117,6 @@ def main() -> int:
     watched = monitoring.summary(
         [one for task, part in done if isinstance(task, monitoring.Watch) for one in part]
     )
-    minutes = None if given.resume else (time.monotonic() - started) / 60
     results = {
         "cells": found,
         "contests": fought,
@@ -125,8 +128,9 @@ def main() -> int:
         "coverage",
         "How sure: do the intervals cover?",
         "python -m bench.coverage" + (" --reduced" if given.reduced else ""),
-        tables.lead(found, minutes),
+        tables.lead(found),
         tables.sections(found, tables.by_peer(asked), fought, watched),
+        timed=not given.resume,
     )
     print(page.write(pages.place(given.reduced)).read_text(encoding="utf-8"))
     failures = tables.failures(found, fought, watched)

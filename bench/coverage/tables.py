@@ -93,7 +93,7 @@ def _error(share: float, runs: int) -> float:
     return ERRORS * float(np.sqrt(share * (1 - share) / runs))
 
 
-def lead(found: Found, minutes: float | None) -> str:
+def lead(found: Found) -> str:
     intervals = [cell for cell in found if cell["kind"] == "interval"]
     lowest = min(intervals, key=lambda cell: cell["coverage"])
     sizes = [cell["rejected"] for cell in null_cells(found)]
@@ -109,19 +109,18 @@ def lead(found: Found, minutes: float | None) -> str:
         f"true coverage is .95 shows less than {0.95 - 2 * np.sqrt(0.95 * 0.05 / runs):.3f} in one "
         f"study of forty. The test of calibration at level .05 rejects calibrated predictions in "
         f"{min(sizes):.3f} to {max(sizes):.3f} of the samples."
-    ) + _extent(runs, minutes)
+    ) + _extent(runs)
 
 
-def _extent(runs: int, minutes: float | None) -> str:
+def _extent(runs: int) -> str:
     """How much of the study this is."""
-    said = "" if minutes is None else f" The study took {minutes:.0f} minutes."
-    if runs < FULL:
-        said += (
-            f" It is not the whole study, which draws at least {FULL} in every cell, 2,000 for every "
-            "size of the test, and asks the peers too: it was ended early with `--minutes`, and "
-            "`--resume` goes on with it."
-        )
-    return said
+    if runs >= FULL:
+        return ""
+    return (
+        f" It is not the whole study, which draws at least {FULL} in every cell, 2,000 for every "
+        "size of the test, and asks the peers too: it was ended early with `--minutes`, and "
+        "`--resume` goes on with it."
+    )
 
 
 def sections(
