@@ -108,7 +108,8 @@ def main() -> int:
     parser.add_argument("--resume", action="store_true", help="keep what a run before has noted")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
-    done = run(plan(given.reduced), given.workers, given.minutes, given.resume)
+    tasks = plan(given.reduced)
+    done = run(tasks, given.workers, given.minutes, given.resume)
     found = tables.merged([(task.name, part) for task, part in done if isinstance(task, Cell)])
     fought = tables.merged(
         [(task.name, part) for task, part in done if isinstance(task, contests.Contest)]
@@ -128,7 +129,7 @@ def main() -> int:
         "coverage",
         "How sure: do the intervals cover?",
         "python -m bench.coverage" + (" --reduced" if given.reduced else ""),
-        tables.lead(found),
+        tables.lead(found, whole=len(done) == len(tasks)),
         tables.sections(found, tables.by_peer(asked), fought, watched),
         timed=not given.resume,
     )

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.coverage.populations import truth_at_support
+from bench.coverage.populations import Population, truth_at_support
 from bench.coverage.simulation import Cell
-from bench.exact import exact_binned_ece
-from bench.peers.adapters import BINS, PEERS
+from bench.peers.adapters import PEERS
 from bench.peers.asking import NoAnswer, ask
+from bench.peers.populations import values
 
 ASKED = ("relplot", "probcal")
 LARGEST = 10_000
@@ -39,14 +40,14 @@ def answer(question: Question) -> list[dict[str, Any]]:
         np.save(y_file, np.stack([y.astype(np.int64) for y, _ in samples]))
         np.save(p_file, np.stack([p for _, p in samples]))
         try:
+            truths = _population_values(question.peer, question.cells)
             found = ask(question.peer, "intervals", p=str(p_file), y=str(y_file), limit=1800.0)
         except NoAnswer:
             return []
     answers = []
-    for cell, (low, high) in zip(question.cells, found["intervals"], strict=True):
+    for cell, truth, (low, high) in zip(question.cells, truths, found["intervals"], strict=True):
         if np.isnan(low):
             continue
-        truth = _population_value(question.peer, cell)
         answers.append(
             {
                 "peer": question.peer,
@@ -67,8 +68,14 @@ def _sample(cell: Cell, run: int) -> tuple[Any, Any]:
     return next(samples)
 
 
-def _population_value(name: str, cell: Cell) -> float:
-    if PEERS[name].target == "smooth" or cell.truth == 0.0:
-        return cell.population().truth
-    p, chance = truth_at_support(cell.population())
-    return float(exact_binned_ece(chance, p, BINS)[0])
+def _population_values(peer: str, cells: tuple[Cell, ...]) -> list[float]:
+    drawn = tuple(cell.population() for cell in cells)
+    if PEERS[peer].target == "smooth":
+        return [one.truth for one in drawn]
+    own = _own_values(peer, drawn)
+    return [value if one.truth else 0.0 for one, value in zip(drawn, own, strict=True)]
+
+
+@cache
+def _own_values(peer: str, drawn: tuple[Population, ...]) -> list[float]:
+    return values(peer, [truth_at_support(one) for one in drawn])

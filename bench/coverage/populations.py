@@ -74,8 +74,8 @@ def population(distribution: str, shape: str, truth: float) -> Population:
     p = _table(distribution)
     chance = truth_of(shape, distribution)
 
-    def error(amplitude: float) -> float:
-        return cal.smooth_ece(chance(p, amplitude), p, labels="soft", tolerance=1e-4)
+    def error(amplitude: float, tolerance: float = 1e-4) -> float:
+        return cal.smooth_ece(chance(p, amplitude), p, labels="soft", tolerance=tolerance)
 
     low, high = 0.0, LARGEST_AMPLITUDE
     if error(high) < truth:
@@ -83,7 +83,7 @@ def population(distribution: str, shape: str, truth: float) -> Population:
     for _ in range(22):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if error(middle) < truth else (low, middle)
-    return Population(distribution, shape, error(high), high)
+    return Population(distribution, shape, error(high, tolerance=1e-9), high)
 
 
 def truth_at_support(drawn: Population) -> tuple[Floats, Floats]:

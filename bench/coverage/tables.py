@@ -8,11 +8,11 @@ import numpy as np
 
 from bench import pages
 from bench.coverage.populations import DISTRIBUTIONS
+from bench.coverage.simulation import NODES, RESAMPLES, TOLERANCE
 
 COVERAGE = 0.93
 SIZE = (0.02, 0.06)
 FALSE_ALARMS = 0.05
-FULL = 400
 ERRORS = 3.0
 """Standard errors of the simulation that a cell may fall short by: there are hundreds of cells."""
 
@@ -93,7 +93,7 @@ def _error(share: float, runs: int) -> float:
     return ERRORS * float(np.sqrt(share * (1 - share) / runs))
 
 
-def lead(found: Found) -> str:
+def lead(found: Found, *, whole: bool) -> str:
     intervals = [cell for cell in found if cell["kind"] == "interval"]
     lowest = min(intervals, key=lambda cell: cell["coverage"])
     sizes = [cell["rejected"] for cell in null_cells(found)]
@@ -109,24 +109,17 @@ def lead(found: Found) -> str:
         f"true coverage is .95 shows less than {0.95 - 2 * np.sqrt(0.95 * 0.05 / runs):.3f} in one "
         f"study of forty. The test of calibration at level .05 rejects calibrated predictions in "
         f"{min(sizes):.3f} to {max(sizes):.3f} of the samples."
-    ) + _extent(runs)
+    ) + ("" if whole else _NOT_WHOLE)
 
 
-def _extent(runs: int) -> str:
-    """How much of the study this is."""
-    if runs >= FULL:
-        return ""
-    return (
-        f" It is not the whole study, which draws at least {FULL} in every cell, 2,000 for every "
-        "size of the test, and asks the peers too: it was ended early with `--minutes`, and "
-        "`--resume` goes on with it."
-    )
+_NOT_WHOLE = " The study was ended early with `--minutes`; `--resume` goes on with it."
 
 
 def sections(
     found: Found, beside: dict[str, Any], fought: Found, watched: dict[str, Any]
 ) -> list[pages.Table]:
     return [
+        *([_summary(found, beside)] if beside else []),
         *(_intervals(found, beside, name) for name in DISTRIBUTIONS),
         _sizes(found),
         _clusters(found),
@@ -134,6 +127,33 @@ def sections(
         _contests(fought),
         _monitor(watched),
     ]
+
+
+def _summary(found: Found, beside: dict[str, Any]) -> pages.Table:
+    """Calibrant and its peers on the cells that all were asked about."""
+    every = {"calibrant": {cell["name"]: cell for cell in found}, **beside}
+    header = ["truth", "cells"]
+    for name in every:
+        header += [name, "width"]
+    shared = [cell for cell in found if all(cell["name"] in cells for cells in beside.values())]
+    rows = []
+    for truth in sorted({cell["truth"] for cell in shared}):
+        names = [cell["name"] for cell in shared if cell["truth"] == truth]
+        row = [f"{truth:g}", str(len(names))]
+        for cells in every.values():
+            for what, digits in (("coverage", 3), ("width", 4)):
+                row.append(f"{np.mean([cells[name][what] for name in names]):.{digits}f}")
+        rows.append(row)
+    return pages.Table(
+        "Beside the peers: mean coverage and width",
+        header,
+        rows,
+        [
+            "Over the cells below with n ≤ 10,000; a peer was asked about fewer samples of each.",
+            "A narrower interval is better where it covers: for that look at the cells, where a peer's "
+            "can be narrower and hold the truth.",
+        ],
+    )
 
 
 def _intervals(found: Found, beside: dict[str, Any], distribution: str) -> pages.Table:
@@ -158,12 +178,15 @@ def _intervals(found: Found, beside: dict[str, Any], distribution: str) -> pages
     notes = [
         "Misses below: the interval ends below the truth; above: it begins above it.",
         "Power: how often the test of calibration, and ECCE-R's, reject at level .05.",
-        "The test inside draws up to 199 resamples here, 1,000 outside the study.",
+        f"What is `assess` outside the study is here its parts with {RESAMPLES} resamples for the test, "
+        f"where it draws 1,000, a grid of {NODES:,} nodes, and SmoothECE to {TOLERANCE:g}.",
     ]
     if beside:
         notes.append(
-            f"relplot's interval for SmoothECE and probcal's for its binned error, each against the "
-            f"population value of its own measure, from up to {asked} samples a cell with n ≤ 10,000."
+            f"relplot's interval for SmoothECE, and probcal's (stratify=False) for its error over bins of "
+            f"equal mass, each against the population value of its own measure, from up to {asked} "
+            "samples a cell with n ≤ 10,000. Where a package gives no interval, such as for samples "
+            "without an event, the sample is left out."
         )
     return pages.Table(f"Intervals: {distribution}", header, rows, notes)
 

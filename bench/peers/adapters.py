@@ -27,7 +27,8 @@ class Peer:
     `target` says which exact value its number is compared with: "smooth" (the paper's SmoothECE),
     "smooth confidence" (the same, of the predicted class), "binned" (15 bins of equal width on
     [0, 1]), "binned range" (the same, from the lowest prediction to the highest), or "" where the
-    package gives a curve and no number.
+    package gives a curve and no number. `interval_of` is what the interval is for, where that is
+    another number than `measure`.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Peer:
     measure: Callable[[Any, Any], float]
     prepare: Callable[[Any, Any], tuple[Any, Any]] = lambda y, p: (y, p)
     interval: Callable[[Any, Any], tuple[float, float]] | None = None
+    interval_of: Callable[[Any, Any], float] | None = None
 
 
 def _calibrant(y: Any, p: Any) -> float:
@@ -130,8 +132,15 @@ def _probcal(y: Any, p: Any) -> float:
 def _probcal_interval(y: Any, p: Any) -> tuple[float, float]:
     from probcal.metrics import evaluate
 
-    report = evaluate(y, p, metrics=["ece"])
+    # Its default keeps the number of events fixed, and with it the error of the event rate.
+    report = evaluate(y, p, metrics=["ece"], stratify=False)
     return float(report.ci_low[0]), float(report.ci_high[0])
+
+
+def _probcal_interval_of(y: Any, p: Any) -> float:
+    from probcal.metrics import evaluate
+
+    return float(evaluate(y, p, metrics=["ece"], n_boot=0).values[0])
 
 
 def _calibre(y: Any, p: Any) -> float:
@@ -163,8 +172,15 @@ def _uncertainty_calibration(y: Any, p: Any) -> float:
 def _uncertainty_calibration_interval(y: Any, p: Any) -> tuple[float, float]:
     import calibration
 
-    low, _, high = calibration.get_calibration_error_uncertainties(p, y, p=1, alpha=0.05)
+    # Its alpha is in per cent, whatever its default of 0.1 suggests.
+    low, _, high = calibration.get_calibration_error_uncertainties(p, y, p=1, alpha=5.0)
     return float(low), float(high)
+
+
+def _uncertainty_calibration_interval_of(y: Any, p: Any) -> float:
+    import calibration
+
+    return float(calibration.get_calibration_error(p, y, p=1, debias=False))
 
 
 def _mapie(y: Any, p: Any) -> float:
@@ -218,7 +234,7 @@ PEERS = {
         ),
         Peer(
             "probcal", "probcal", "probcal", f"ece(n_bins={BINS}, strategy='width')", "binned",
-            _probcal, interval=_probcal_interval,
+            _probcal, interval=_probcal_interval, interval_of=_probcal_interval_of,
         ),
         Peer(
             "calibre", "calibre", "plain", f"expected_calibration_error(n_bins={BINS})", "binned",
@@ -228,6 +244,7 @@ PEERS = {
             "uncertainty-calibration", "uncertainty-calibration", "plain",
             f"get_ece(num_bins={BINS}, mode='marginal')", "binned", _uncertainty_calibration,
             interval=_uncertainty_calibration_interval,
+            interval_of=_uncertainty_calibration_interval_of,
         ),
         Peer(
             "mapie", "mapie", "plain",

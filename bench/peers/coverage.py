@@ -10,24 +10,27 @@ from typing import Any
 import numpy as np
 
 from bench import pages
-from bench.exact import exact_binned_ece, exact_smooth_ece
-from bench.peers.adapters import BINS, PEERS
+from bench.exact import exact_smooth_ece
+from bench.peers import populations
+from bench.peers.adapters import PEERS
 from bench.peers.asking import NoAnswer, ask
 from calibrant import datasets
 
 SHAPES = ("calibrated", "overconfident", "sine")
 ROWS = 500
+MASS = "binned, equal mass"
+INTERVALS_OF = {"probcal": MASS, "uncertainty-calibration": MASS}
 
 
-def population(target: str, shape: str) -> float:
+def population(name: str, shape: str) -> float:
     """The value on infinitely many rows: predictions on a fine lattice, outcomes by the truth."""
     if shape == "calibrated":
         return 0.0
     truth = datasets.generate(shape, 1).truth
-    p = (np.arange(30_000) + 0.5) / 30_000
-    if target == "smooth":
-        return exact_smooth_ece(truth(p), p)
-    return exact_binned_ece(truth(p), p, BINS)[0]
+    smooth = PEERS[name].target == "smooth"
+    rows = 30_000 if smooth else 300_000
+    p = (np.arange(rows) + 0.5) / rows
+    return exact_smooth_ece(truth(p), p) if smooth else populations.values(name, [(p, truth(p))])[0]
 
 
 def study(samples: int) -> dict[str, Any]:
@@ -41,13 +44,13 @@ def study(samples: int) -> dict[str, Any]:
             np.save(y, np.stack([one.y.astype(np.int64) for one in drawn]))
             for name in asked:
                 print(f"intervals of {name} on {shape}", file=sys.stderr, flush=True)
-                truth = population(PEERS[name].target, shape)
-                found[name][shape] = _covered(name, truth, str(p), str(y))
+                found[name][shape] = _covered(name, shape, str(p), str(y))
     return found
 
 
-def _covered(name: str, truth: float, p: str, y: str) -> dict[str, Any]:
+def _covered(name: str, shape: str, p: str, y: str) -> dict[str, Any]:
     try:
+        truth = population(name, shape)
         answer = ask(name, "intervals", p=p, y=y, limit=1800.0)
     except NoAnswer as error:
         return {"none": str(error)}
@@ -66,13 +69,23 @@ def tables(found: dict[str, Any]) -> list[pages.Table]:
     for name, by_shape in found.items():
         for shape, one in by_shape.items():
             if "none" in one:
-                rows.append([name, PEERS[name].target, shape, one["none"], "", "", ""])
+                rows.append(
+                    [
+                        name,
+                        INTERVALS_OF.get(name, PEERS[name].target),
+                        shape,
+                        one["none"],
+                        "",
+                        "",
+                        "",
+                    ]
+                )
                 continue
             spread = np.sqrt(max(one["coverage"] * (1 - one["coverage"]), 0.02) / one["samples"])
             rows.append(
                 [
                     name,
-                    PEERS[name].target,
+                    INTERVALS_OF.get(name, PEERS[name].target),
                     shape,
                     f"{one['truth']:.4f}",
                     f"{one['coverage']:.2f} ± {2 * spread:.2f}",
@@ -90,8 +103,9 @@ def tables(found: dict[str, Any]) -> list[pages.Table]:
                 f"{samples} samples of {ROWS} rows with uniform predictions for each truth; each "
                 "package's interval is compared with the population value of its own measure.",
                 "The width counts what lies above 0. ± is two standard errors of the study.",
-                "relplot: the basic bootstrap of its diagram; uncertainty-calibration and probcal: "
-                "their bootstraps.",
+                "relplot: the basic bootstrap of its diagram; uncertainty-calibration: its bootstrap, "
+                "whose alpha is in per cent; probcal: its bootstrap with stratify=False, as its default "
+                "leaves the error of the event rate out.",
             ],
         )
     ]

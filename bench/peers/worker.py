@@ -98,6 +98,13 @@ def intervals(peer: Peer, question: dict[str, Any]) -> dict[str, Any]:
     return {"intervals": [[float(a), float(b)] for a, b in drawn], "seconds": seconds}
 
 
+def target_of_intervals(peer: Peer, question: dict[str, Any]) -> dict[str, Any]:
+    """The number that the peer's interval is for, on each population."""
+    p, y = np.load(question["p"]), np.load(question["y"])
+    asked = peer.interval_of or peer.measure
+    return {"values": [float(asked(outcomes, f)) for outcomes, f in zip(y, p, strict=True)]}
+
+
 def _bad_inputs() -> dict[str, tuple[Any, Any]]:
     rng = np.random.default_rng(0)
     p = rng.random(1000)
@@ -157,7 +164,13 @@ def bad_inputs(peer: Peer, _: dict[str, Any]) -> dict[str, Any]:
     return {"answers": answers}
 
 
-TASKS = {"cost": cost, "values": values, "intervals": intervals, "bad inputs": bad_inputs}
+TASKS = {
+    "cost": cost,
+    "values": values,
+    "intervals": intervals,
+    "target of intervals": target_of_intervals,
+    "bad inputs": bad_inputs,
+}
 
 
 def main() -> None:
