@@ -92,31 +92,10 @@ guard: $(STAMP)
 # Everything under docs/evidence, made anew in under three hours, but for the page of the GPU
 # (python -m bench.gpu, where there is one). `make evidence-quick` is the reduced form for CI.
 evidence: $(STAMP)
-	$(BIN)/python -m bench.environments
-	$(BIN)/python -m bench.data
-	$(BIN)/python -m bench.paper
-	$(BIN)/python -m bench.speed
-	$(BIN)/python -m bench.peers
-	$(BIN)/python -m bench.coverage
-	$(BIN)/python -m bench.scale
-	$(BIN)/python -m bench.scans
-	$(BIN)/python -m bench.multiclass
-	$(BIN)/python -m bench.diagrams
-	$(BIN)/python -m bench.report
-	$(BIN)/python -m bench.command_line
-	$(BIN)/python -m bench.measures
-	$(BIN)/python -m bench.repair
-	$(BIN)/python -m bench.index
+	$(BIN)/python -m bench
 
 evidence-quick: $(STAMP)
-	$(BIN)/python -m bench.paper --reduced
-	$(BIN)/python -m bench.speed --reduced
-	$(BIN)/python -m bench.peers --reduced
-	$(BIN)/python -m bench.coverage --reduced
-	$(BIN)/python -m bench.scale --reduced
-	$(BIN)/python -m bench.diagrams --reduced
-	$(BIN)/python -m bench.measures --reduced
-	$(BIN)/python -m bench.repair --reduced
+	$(BIN)/python -m bench --reduced
 
 clean:
 	rm -rf $(VENV) build dist site demo

@@ -16,6 +16,8 @@ from calibrant import datasets
 
 Costs = dict[str, dict[int, dict[str, Any]]]
 
+SEEN_IN_MEMORY = 100_000
+
 
 def measure(
     peers: Iterable[str], sizes: Sequence[int], *, repeat: int = 40, budget: float = 10.0
@@ -52,11 +54,6 @@ def _one(peer: str, n: int, found: dict[int, dict[str, Any]], **question: Any) -
         return {"none": str(error)}
 
 
-def from_json(costs: dict[str, dict[str, dict[str, Any]]]) -> Costs:
-    """Costs as `pages.saved` gives them: JSON has no numbers for keys."""
-    return {peer: {int(n): cost for n, cost in by_n.items()} for peer, by_n in costs.items()}
-
-
 def versions(costs: Costs) -> dict[str, str]:
     found = {}
     for peer, by_n in costs.items():
@@ -75,9 +72,11 @@ def header(sizes: Sequence[int]) -> list[str]:
 
 NOTES = (
     "The first time is by the clock, the second of the processor (all threads together): the best of "
-    "several calls in one process, taken by turns with the plain sum of both arrays, the least that any "
-    "measure can cost. The ratios are those of processor time, which a busy machine disturbs least.",
-    "MB: the highest resident size during the first full call, less that before it.",
+    "three calls or more in one process, as many as there is time for, taken by turns with the plain sum "
+    "of both arrays, the least that any measure can cost. The ratios are those of processor time, which "
+    "a busy machine disturbs least.",
+    "MB: the highest resident size during the first full call, less that before it; a thousand rows "
+    "leave no trace in it.",
 )
 
 
@@ -108,10 +107,11 @@ def better(costs: Costs, sizes: Sequence[int]) -> list[str]:
             if "seconds" in by_n[n] and not peer.startswith("calibrant")
         }
         faster = [peer for peer, cost in others.items() if cost["cpu"] < own["cpu"]]
-        leaner = [peer for peer, cost in others.items() if cost["megabytes"] < own["megabytes"] - 1]
-        for what, names in (("Faster", faster), ("Leaner", leaner)):
-            who = ", ".join(names) if names else "none"
-            found.append(f"{what} than calibrant at n = {n:,}: {who}.")
+        found.append(f"Faster than calibrant at n = {n:,}: {', '.join(faster) or 'none'}.")
+        if n >= SEEN_IN_MEMORY:
+            least = own["megabytes"] - 1
+            leaner = [peer for peer, cost in others.items() if cost["megabytes"] < least]
+            found.append(f"Leaner than calibrant at n = {n:,}: {', '.join(leaner) or 'none'}.")
     return found
 
 

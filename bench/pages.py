@@ -133,11 +133,6 @@ def save(name: str, results: Any) -> None:
     (RESULTS / f"{name}.json").write_text(json.dumps(results, indent=1))
 
 
-def saved(name: str) -> Any:
-    """What `save` kept."""
-    return json.loads((RESULTS / f"{name}.json").read_text())
-
-
 def _inline(text: str) -> str:
     text = html.escape(text, quote=False)
     text = re.sub(r"!\[([^\]]*)\]\(([^)]+)\)", r'<img src="\2" alt="\1">', text)

@@ -1,8 +1,7 @@
 """Accuracy, speed, memory, coverage and bad input, for calibrant and eleven other packages.
 
-python -m bench.peers                   # about half an hour
-python -m bench.peers --parts costs     # one part anew, the others as last measured
-python -m bench.peers --reduced         # a few minutes, for CI
+python -m bench.peers              # about half an hour
+python -m bench.peers --reduced    # a few minutes, for CI
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def measured(part: str, sizes: list[int], *, reduced: bool) -> Any:
 
 def page(found: dict[str, Any], sizes: list[int], *, reduced: bool) -> pages.Page:
     """Tables of what was measured, the smallest and the largest n."""
-    spent = costs.from_json(found["costs"])
+    spent = found["costs"]
     shown = [sizes[0], sizes[-1]]
     return pages.Page(
         "peers",
@@ -58,15 +57,10 @@ def page(found: dict[str, Any], sizes: list[int], *, reduced: bool) -> pages.Pag
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--reduced", action="store_true", help="less data, for CI")
-    parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS, help="none: only write")
-    options = parser.parse_args()
-    reduced = options.reduced
+    reduced = parser.parse_args().reduced
     sizes = [1_000, 100_000] if reduced else [1_000, 100_000, 10_000_000]
-    found: dict[str, Any] = {}
-    for part in PARTS:
-        if part in options.parts:
-            pages.save(f"peers-{part}", measured(part, sizes, reduced=reduced))
-        found[part] = pages.saved(f"peers-{part}")
+    found = {part: measured(part, sizes, reduced=reduced) for part in PARTS}
+    pages.save("peers", found)
     written = page(found, sizes, reduced=reduced).write(pages.place(reduced))
     print(written.read_text(encoding="utf-8"))
 

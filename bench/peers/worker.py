@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from adapters import PEERS, Peer
 
+FEWEST = 3
 HIGHEST = "VmHWM"
 RESIDENT = "VmRSS"
 
@@ -59,7 +60,7 @@ def cost(peer: Peer, question: dict[str, Any]) -> dict[str, Any]:
     times, sums = [_seconds(peer.measure, *prepared)], [_seconds(_sum_both, y, p)]
     memory = max(0, _kilobytes(HIGHEST) - before) / 1024
     until = time.perf_counter() + question["budget"]
-    while len(times) < question["repeat"] and time.perf_counter() < until:
+    while len(times) < FEWEST or (len(times) < question["repeat"] and time.perf_counter() < until):
         sums.append(_seconds(_sum_both, y, p))
         times.append(_seconds(peer.measure, *prepared))
     (seconds, cpu), (plain, plain_cpu) = np.min(times, axis=0), np.min(sums, axis=0)

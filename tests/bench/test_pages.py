@@ -44,7 +44,6 @@ def test_costs_are_told_in_times_and_where_a_peer_is_better():
     assert third[2:] == ["no answer in 300 s", "", "", "", ""]
     assert limit[0] == "(physical limit)"
     assert costs.better(measured, [10_000_000])[0].endswith(": probcal.")
-    assert costs.from_json({"a": {"10": {}}}) == {"a": {10: {}}}
     assert costs.versions(measured) == {"calibrant": "1", "probcal": "2"}
 
 

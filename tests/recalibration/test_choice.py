@@ -48,6 +48,42 @@ def test_named_candidates_brier_loss_and_weights():
     assert none.gain == 0.0
 
 
+def test_a_map_that_remembers_events_is_seen_through_when_they_are_held_out_whole():
+    rng = np.random.default_rng(3)
+    p = np.repeat(rng.random(200), 20)
+    y = np.repeat((rng.random(200) < p[::20]).astype(int), 20)
+    event = np.repeat(rng.permutation(200), 20)
+    assert choose_recalibrator(p, y).best != "none"
+    assert choose_recalibrator(p, y, cluster=event).best == "none"
+
+
+def test_copies_of_a_row_count_once_when_they_are_one_cluster():
+    rng = np.random.default_rng(4)
+    p = rng.random(300)
+    y = (rng.random(300) < p**2).astype(int)
+    maps = {"isotonic": IsotonicRecalibrator()}
+    alone = choose_recalibrator(p, y, candidates=maps)
+    copied = choose_recalibrator(
+        np.repeat(p, 3), np.repeat(y, 3), candidates=maps, cluster=np.repeat(np.arange(300), 3)
+    )
+    for once, thrice in zip(alone.candidates, copied.candidates, strict=True):
+        assert thrice.name == once.name
+        assert thrice.gain == pytest.approx(once.gain)
+        assert thrice.gain_se == pytest.approx(once.gain_se)
+
+
+def test_clusters_follow_the_rows_that_are_kept():
+    rng = np.random.default_rng(5)
+    p, y, event = rng.random(200), rng.integers(0, 2, 200), np.arange(200) // 4
+    holes = p.copy()
+    holes[[3, 50, 51]] = np.nan
+    kept = ~np.isnan(holes)
+    dropped = choose_recalibrator(holes, y, cluster=event, on_invalid="drop")
+    assert (
+        dropped.candidates == choose_recalibrator(p[kept], y[kept], cluster=event[kept]).candidates
+    )
+
+
 def test_log_losses_are_scikit_learns():
     rng = np.random.default_rng(0)
     p, y = rng.random(100), rng.integers(0, 2, 100)
@@ -60,3 +96,7 @@ def test_refuses_bad_settings():
         choose_recalibrator([0.1, 0.9], [0, 1], loss="hinge")
     with pytest.raises(InputError, match="folds"):
         choose_recalibrator([0.1, 0.9], [0, 1], folds=1)
+    with pytest.raises(InputError, match=r"between 2 and the 2 clusters; got 5"):
+        choose_recalibrator([0.1, 0.9, 0.8, 0.4], [0, 1, 1, 0], cluster=[1, 1, 2, 2])
+    with pytest.raises(InputError, match=r"`cluster` must have one entry per row"):
+        choose_recalibrator([0.1, 0.9], [0, 1], cluster=[1, 2, 3])

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.inputs.pairs import Pairs, as_pairs
+from calibrant.inference.assess import read_clustered
+from calibrant.inputs.pairs import Pairs
 from calibrant.inputs.scales import PROBABILITY
 from calibrant.inputs.seeds import generator
 from calibrant.measures.record import Record
@@ -31,6 +32,7 @@ from calibrant.recalibration.smooth import SmoothRecalibrator
 __all__ = ["Candidate", "Choice", "choose_recalibrator", "log_losses"]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 NONE = "none"
 
@@ -46,7 +48,7 @@ class Candidate(Record):
     loss : float
         Mean loss.
     gain, gain_se : float
-        What it saves against "none", and the standard error of that over rows.
+        What it saves against "none", and the standard error of that over rows, or clusters of them.
     smooth_ece : float
         SmoothECE of its predictions.
     """
@@ -100,6 +102,7 @@ def choose_recalibrator(
     *,
     candidates: Mapping[str, Recalibrator] | None = None,
     loss: Literal["log", "brier"] = "log",
+    cluster: Any = None,
     folds: int = 5,
     seed: int = 0,
     **options: Unpack[FitOptions],
@@ -115,6 +118,10 @@ def choose_recalibrator(
         beta, isotonic and offset. "none" is always there.
     loss : {"log", "brier"}
         The proper loss that decides. Predictions of 0 and 1 count as 6e-8 away from them.
+    cluster : array, optional
+        Which rows belong together, such as the forecasts of one event. They are held out together,
+        and the standard error of a gain is that of clusters: rows of one event that are learned from
+        flatter the maps on its other rows.
     folds : int
         Every row is predicted by maps learned from the other folds.
     seed : int
@@ -136,12 +143,16 @@ def choose_recalibrator(
     if loss not in ("log", "brier"):
         raise InputError(f'`loss` must be "log" or "brier"; got {loss!r}.')
     maps = {NONE: IdentityRecalibrator(), **(_defaults() if candidates is None else candidates)}
-    pairs = as_pairs(y_true, y_prob, sample_weight=sample_weight, **options)
-    if not 2 <= folds <= pairs.n:
-        raise InputError(f"`folds` must lie between 2 and the number of rows; got {folds!r}.")
+    pairs, codes = read_clustered(y_true, y_prob, cluster, sample_weight=sample_weight, **options)
     p, y = pairs.p, pairs.y
     weight = np.ones(p.size) if pairs.weight is None else pairs.weight
-    fold = generator(seed).permutation(p.size) % folds
+    if codes is None:
+        unit, units, called = np.arange(p.size), p.size, "rows"
+    else:
+        unit, units, called = codes[0], int(codes[0].max()) + 1, "clusters"
+    if not 2 <= folds <= units:
+        raise InputError(f"`folds` must lie between 2 and the {units} {called}; got {folds!r}.")
+    fold = (generator(seed).permutation(units) % folds)[unit]
     found: dict[str, Floats] = {}
     for name, candidate in maps.items():
         found[name] = predicted = np.empty_like(p)
@@ -149,7 +160,7 @@ def choose_recalibrator(
             held_out = fold == k
             learned = _fitted(candidate, pairs.select(~held_out))
             predicted[held_out] = learned.transform(p[held_out])
-    lines = _compared(found, y, weight, loss)
+    lines = _compared(found, y, weight, unit, loss)
     best = lines[0] if lines[0].gain > lines[0].gain_se else _named(lines, NONE)
     return Choice(best.name, tuple(lines), loss, _fitted(maps[best.name], pairs))
 
@@ -177,7 +188,9 @@ def _defaults() -> dict[str, Recalibrator]:
     }
 
 
-def _compared(found: Mapping[str, Floats], y: Floats, weight: Floats, loss: str) -> list[Candidate]:
+def _compared(
+    found: Mapping[str, Floats], y: Floats, weight: Floats, unit: Integers, loss: str
+) -> list[Candidate]:
     share = weight / weight.sum()
     losses = {
         name: log_losses(y, p) if loss == "log" else (p - y) ** 2 for name, p in found.items()
@@ -186,7 +199,7 @@ def _compared(found: Mapping[str, Floats], y: Floats, weight: Floats, loss: str)
     for name, values in losses.items():
         saved = losses[NONE] - values
         gain = float(share @ saved)
-        se = float(np.sqrt(np.sum((share * (saved - gain)) ** 2)))
+        se = float(np.linalg.norm(np.bincount(unit, share * (saved - gain))))
         error = smooth_ece(y, found[name], sample_weight=weight, labels="soft")
         lines.append(Candidate(name, float(share @ values), gain, se, error))
     return sorted(lines, key=lambda line: line.loss)
