@@ -37,6 +37,33 @@ def test_bins_have_the_means_of_their_rows(rows) -> None:
     assert diagram.ece == pytest.approx(np.sum(share * np.abs(diagram.rate - diagram.prediction)))
 
 
+@pytest.mark.parametrize("read", [dict, Sketch.from_arrays])
+def test_rows_without_weight_change_no_construction(read) -> None:
+    y, p = (
+        np.array([0, 1, 0, 1, 1, 0, 1, 1] * 4),
+        np.tile([0.1, 0.9, 0.2, 0.8, 0.5, 0.3, 0.35, 0.7], 4),
+    )
+    weight = np.tile([0.0, 1.0, 2.0, 1.0, 0.0, 1.0, 1.0, 1.0], 4)
+    used = weight > 0
+
+    def drawn(diagram, rows):
+        columns = {"y_true": y[rows], "y_prob": p[rows], "sample_weight": weight[rows]}
+        given = read(**columns)
+        return diagram(given) if isinstance(given, Sketch) else diagram(**given)
+
+    for diagram in (isotonic_diagram, cumulative_diagram, binned_diagram):
+        every, some = (drawn(diagram, rows).columns() for rows in (slice(None), used))
+        for name, values in every.items():
+            np.testing.assert_allclose(values, some[name], atol=1e-9)
+    every, some = (drawn(reliability_diagram, rows).values for rows in (slice(None), used))
+    assert every.rate == pytest.approx(some.rate)
+    assert every.prediction == pytest.approx(some.prediction)
+    assert every.rows.tolist() == some.rows.tolist()
+    every, some = (drawn(isotonic_diagram, rows) for rows in (slice(None), used))
+    assert every.consistency_at == pytest.approx(some.consistency_at)
+    assert np.isfinite(every.consistency.low).all()
+
+
 def test_edges_belong_to_the_bin_on_their_left_and_zero_to_the_first() -> None:
     p = np.array([0.0, 0.1, 0.29, 0.3, 1 - 0.8, 0.7, 1.0])
     diagram = binned_diagram(np.array([0, 1, 0, 1, 0, 1, 1]), p, bins=10)

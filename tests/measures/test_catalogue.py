@@ -8,6 +8,8 @@ import pytest
 import calibrant as cal
 from calibrant import InputError, Sketch, measure_all
 from calibrant.measures.catalogue import MEASURES, RECOMMENDED
+from calibrant.measures.density import kde_ece
+from calibrant.measures.isotonic import binned_decomposition, corp_decomposition
 from calibrant.measures.multiclass import multiclass_error
 
 
@@ -62,6 +64,44 @@ def test_measures_that_count_rows_say_so_when_weights_are_given():
     sketch = Sketch.from_arrays(y, p, sample_weight=np.full(200, 2.0))
     refused = [line.name for line in measure_all(sketch, which="all") if np.isnan(line.value)]
     assert refused == ["debiased_ece", "cross_validated_ece", "t_cal"]
+
+
+@pytest.mark.parametrize("score", ["brier", "log"])
+def test_rows_without_weight_change_no_decomposition(score):
+    y, p, w = [0, 1, 1, 0, 1], [0.1, 0.9, 0.4, 0.6, 0.97], [0, 1, 2, 1, 0]
+    for split in (corp_decomposition, binned_decomposition):
+        got = split(y, p, sample_weight=w, score=score).to_dict()
+        alone = split(y[1:4], p[1:4], sample_weight=w[1:4], score=score).to_dict()
+        del got["n"], alone["n"]
+        assert got == pytest.approx(alone, abs=1e-14)
+
+
+@pytest.mark.parametrize("labels", ["binary", "soft"])
+@pytest.mark.parametrize("decimals", [1, 2, 16])
+def test_rows_without_weight_change_no_measure(labels, decimals):
+    """But for the normal reference rule of `kde_ece`, which goes by the number of rows."""
+    y, p = sample(300)
+    p = np.round(p, decimals)
+    weight = np.where(
+        np.round(10 * p) % 3 == 0, 0.0, np.arange(300) % 4.0
+    )  # whole predictions, too
+    used = weight > 0
+    which = [name for name in MEASURES if name not in ("kde_ece", "cross_validated_ece")]
+    if labels == "soft":
+        y, which = 0.2 + 0.6 * y, [name for name in which if name != "debiased_ece"]
+    options = {"labels": labels, "which": which}
+    all_rows = measure_all(y, p, sample_weight=weight, **options)
+    some = measure_all(y[used], p[used], sample_weight=weight[used], **options)
+    for one, other in zip(all_rows, some, strict=True):
+        assert one.value == pytest.approx(other.value, abs=one.error + other.error + 1e-12), (
+            one.name
+        )
+        assert np.isfinite(one.value)
+    given = [
+        kde_ece(y[rows], p[rows], sample_weight=weight[rows], labels=labels, bandwidth=0.1)
+        for rows in (slice(None), used)
+    ]
+    assert given[0] == pytest.approx(given[1], abs=1e-12)
 
 
 def test_public_names_are_there():

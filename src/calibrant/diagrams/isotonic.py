@@ -226,9 +226,10 @@ def _consistency(
 ) -> tuple[Floats, Bounds]:
     coarse = sketch.rebin(min(_BAND_CELLS, sketch.nodes))
     weight = coarse.weights.sum(axis=1)
-    at = cell_predictions(coarse)
+    used = weight > 0.0
+    at, weight = cell_predictions(coarse)[used], weight[used]
     curves = [
-        _isotonic(events[:, 0] / weight, weight)
+        _isotonic(events[used, 0] / weight, weight)
         for block in consistency_events(coarse, resamples, seed=seed)
         for events in block
     ]

@@ -68,21 +68,22 @@ def distinct_values(
     Few values count also where each has few rows, if the bandwidth (in units of the scale) is too narrow
     for the curve to join any two of them.
     """
-    p, counts = cell_predictions(sketch), sketch.counts.sum(axis=1)
+    used = sketch.weights.sum(axis=1) > 0.0
+    p, weights = cell_predictions(sketch)[used], sketch.weights[used]
     first = np.flatnonzero(np.diff(p, prepend=-1.0) > _SAME)
-    rows = np.add.reduceat(counts, first)
+    rows = np.add.reduceat(sketch.counts[used].sum(axis=1), first)
     if first.size > _FEW or not _one_value_a_cell(sketch):
         return None
-    apart = np.diff(sketch.cells[first]) / sketch.nodes * sketch.scale.length
+    apart = np.diff(sketch.cells[used][first]) / sketch.nodes * sketch.scale.length
     joined = np.min(apart, initial=np.inf) < _WIDTHS_APART * bandwidth
     if first.size > 1 and joined and np.median(rows) < _ROWS_EACH:
         return None
-    weights = np.add.reduceat(sketch.weights, first)
-    squared = np.add.reduceat(sketch.squared_weights, first).sum(axis=1)
-    total = weights.sum(axis=1)
-    rate = weights[:, 1] / total
+    events = np.add.reduceat(weights[:, 1], first)
+    squared = np.add.reduceat(sketch.squared_weights[used], first).sum(axis=1)
+    total = np.add.reduceat(weights.sum(axis=1), first)
+    rate = events / total
     low, high = rate_interval(rate, total**2 / squared, confidence)
-    mean = np.add.reduceat(p * sketch.weights.sum(axis=1), first) / total
+    mean = np.add.reduceat(p * weights.sum(axis=1), first) / total
     return DistinctValues(mean, rate, low, high, rows)
 
 

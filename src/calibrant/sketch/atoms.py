@@ -100,7 +100,7 @@ class Atoms:
 
     @classmethod
     def from_pairs(cls, pairs: Pairs) -> Atoms:
-        """Exact atoms: one sort."""
+        """Exact atoms, of the rows that have weight: one sort."""
         if not pairs.fractional:
             return cls._from_labels(pairs)
         order = np.argsort(pairs.p, kind="stable")
@@ -109,12 +109,13 @@ class Atoms:
         weight = np.ones(p.size) if pairs.weight is None else pairs.weight[order]
         positive = np.add.reduceat(weight * y, first)
         negative = np.add.reduceat(weight * (1.0 - y), first)
+        used = negative + positive > 0.0
         return cls(
-            p[first],
-            np.column_stack([negative, positive]),
+            p[first][used],
+            np.column_stack([negative, positive])[used],
             pairs.n,
-            squared=np.add.reduceat(weight * weight, first),
-            squared_residuals=np.add.reduceat((weight * (p - y)) ** 2, first),
+            squared=np.add.reduceat(weight * weight, first)[used],
+            squared_residuals=np.add.reduceat((weight * (p - y)) ** 2, first)[used],
             soft=pairs.soft,
         )
 
@@ -147,7 +148,7 @@ class Atoms:
 
     @classmethod
     def from_sketch(cls, sketch: Sketch) -> Atoms:
-        """One atom per non-empty cell, at the mean of its rows."""
+        """One atom per cell that has weight, at the mean of its rows."""
         mass = sketch.weights
         per_cell = mass.sum(axis=1)
         used = per_cell > 0
