@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.parts import FILE, Given, Part, spoken
 from calibrant.cli.text import count, note, printable
 from calibrant.errors import InputError
-from calibrant.integrations.llm import read_answers
+from calibrant.integrations.llm import Answers, read_answers
 
 __all__ = ["given_answers"]
 
@@ -22,6 +21,42 @@ def given_answers(
     paths: Sequence[str], reading: Reading, grouping: Grouping, measuring: Measuring
 ) -> Given:
     """The parts of such logs; answers to one question are a cluster."""
+    logs = _read(paths, reading, measuring)
+    columns = {
+        name: np.concatenate([log.groups[name] for log in logs])
+        for name in logs[0].groups
+        if all(name in log.groups for log in logs)
+    }
+    columns[FILE] = np.repeat(paths, [log.n for log in logs])
+    by = ([FILE] if grouping.per_file else []) + grouping.columns
+    for name in by:
+        require_column(name, list(columns), paths[0])
+    y_true, y_prob, cluster = (
+        np.concatenate([getattr(log, name) for log in logs])
+        for name in ("y_true", "y_prob", "cluster")
+    )
+    options = {"labels": reading.labels, "on_invalid": reading.on_invalid}
+    parts: list[Part] = []
+    for group, rows in split([columns[name] for name in by]):
+        chosen = slice(None) if rows is None else rows
+        parts.append(
+            Part(
+                dict(zip(by, group, strict=True)),
+                (y_true[chosen], y_prob[chosen]),
+                {**options, "cluster": cluster[chosen]},
+                int(y_true[chosen].size),
+            )
+        )
+    about = {
+        "probability": [log.probability for log in logs],
+        "abstained": sum(log.abstained for log in logs),
+        "questions": sum(log.questions for log in logs),
+    }
+    return Given(parts, list(paths), log=about)
+
+
+def _read(paths: Sequence[str], reading: Reading, measuring: Measuring) -> list[Answers]:
+    """The logs, and a line on each; refuses options that a log has no use for."""
     if reading.prob is not None and len(reading.prob) > 1:
         raise InputError("a log has one probability for each answer; give `--prob` once.")
     if reading.has_form or (reading.converts and reading.labels != "soft"):
@@ -42,7 +77,6 @@ def given_answers(
             )
             for path in paths
         ]
-    parts: list[Part] = []
     for path, log in zip(paths, logs, strict=True):
         note(
             f"{printable(path, 200)}: {count(log.n, 'answer')} to {count(log.questions, 'question')}, "
@@ -53,34 +87,4 @@ def given_answers(
                 f"{printable(path, 200)} gives partial credit, and an outcome is 0 or 1 unless "
                 "`--labels soft` says that it is a share."
             )
-    columns: dict[str, Any] = {
-        name: np.concatenate([log.groups[name] for log in logs])
-        for name in logs[0].groups
-        if all(name in log.groups for log in logs)
-    }
-    columns[FILE] = np.concatenate(
-        [np.full(log.n, path) for path, log in zip(paths, logs, strict=True)]
-    )
-    by = ([FILE] if grouping.per_file else []) + grouping.columns
-    for name in by:
-        require_column(name, list(columns), paths[0])
-    y_true = np.concatenate([log.y_true for log in logs])
-    y_prob = np.concatenate([log.y_prob for log in logs])
-    cluster = np.concatenate([log.cluster for log in logs])
-    options = {"labels": reading.labels, "on_invalid": reading.on_invalid}
-    for group, rows in split([columns[name] for name in by], y_true.size):
-        chosen = slice(None) if rows is None else rows
-        parts.append(
-            Part(
-                dict(zip(by, group, strict=True)),
-                (y_true[chosen], y_prob[chosen]),
-                {**options, "cluster": cluster[chosen]},
-                int(y_true[chosen].size),
-            )
-        )
-    about = {
-        "probability": [log.probability for log in logs],
-        "abstained": sum(log.abstained for log in logs),
-        "questions": sum(log.questions for log in logs),
-    }
-    return Given(parts, list(paths), log=about)
+    return logs

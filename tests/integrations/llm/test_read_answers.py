@@ -254,7 +254,7 @@ def test_wrong_harness_logs(tmp_path: Path) -> None:
     write_lines(
         path, [choice_sample(0, [-1.0, -2.0], 1.0), {"filtered_resps": [], "filter": "none"}]
     )
-    with pytest.raises(InputError, match="line 2 must have 'doc_id'"):
+    with pytest.raises(InputError, match="line 2 must have 'acc'"):
         read_answers(path)
     write_lines(path, [choice_sample(0, [-1.0, -2.0], 1.0, arguments=[["Q"], ["Q"]])])
     with pytest.raises(InputError, match="text of each choice"):
@@ -362,6 +362,16 @@ def test_inspect_metadata_comes_first_unless_told_otherwise(tmp_path: Path) -> N
     assert read_answers(path, probability="stated").y_prob.tolist() == [0.1]
 
 
+def test_a_confidence_in_metadata_that_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    samples = [inspect_sample(1, "C", "x", confidence="high"), inspect_sample(2, "I", "y", p=0.4)]
+    path.write_text(json.dumps(inspect_log(samples)))
+    with pytest.raises(InputError, match=r"log\.json, sample 1: .*'high'"):
+        read_answers(path)
+    answers = read_answers(path, on_invalid="drop")
+    assert answers.y_prob.tolist() == [math.inf, 0.4]
+
+
 def test_wrong_inspect_logs(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
 
@@ -387,3 +397,39 @@ def test_wrong_inspect_logs(tmp_path: Path) -> None:
         archive.writestr("samples/a.json", "{")
     with pytest.raises(InputError, match="inspect log convert"):
         read_answers(damaged)
+
+
+@pytest.mark.parametrize("missing", [None, math.nan, "", ...], ids=str)
+@pytest.mark.parametrize(
+    ("format", "field"), [("jsonl", "id"), ("lm-eval", "doc_id"), ("inspect", "id")]
+)
+def test_answers_without_a_question_are_no_cluster(
+    tmp_path: Path, format: str, field: str, missing: Any
+) -> None:
+    make: Any = {
+        "jsonl": lambda k: {"id": k, "confidence": 0.5, "correct": 1},
+        "lm-eval": lambda k: choice_sample(k, [-1.0, -2.0], 1.0),
+        "inspect": lambda k: inspect_sample(k, "C", "Confidence: 10%"),
+    }[format]
+    rows = [make(1), make(2)]
+    if missing is ...:
+        del rows[1][field]
+    else:
+        rows[1][field] = missing
+    path = tmp_path / "answers"
+    if format == "inspect":
+        path.write_text(json.dumps(inspect_log(rows)))
+    else:
+        write_lines(path, rows)
+    with pytest.raises(InputError, match=f"answers, (line 2|sample .*): '{field}' must name"):
+        read_answers(path, format=format)
+
+
+def test_a_missing_group_is_named_as_everywhere(tmp_path: Path) -> None:
+    rows = [
+        {"confidence": 0.5, "correct": 1, "model": model} for model in ("a", None, math.nan, "None")
+    ]
+    found = read_answers(
+        write_lines(tmp_path / "x.jsonl", [*rows, {"confidence": 1, "correct": 1}])
+    )
+    assert found.groups["model"].tolist() == ["a", "", "", "None", ""]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 
-__all__ = ["Answer", "Answers", "collected"]
+__all__ = ["Answer", "Answers", "collected", "is_missing", "question_of"]
 
 
 @dataclass(frozen=True)
@@ -143,6 +143,27 @@ def collected(answers: Sequence[Answer], *, probability: str, where: str) -> Ans
         probability=probability,
         abstained=len(answers) - len(given),
     )
+
+
+def question_of(value: Any, where: str, field: str) -> str:
+    """What names the question of an answer; answers of which nothing does would be one cluster.
+
+    Examples
+    --------
+    >>> question_of(7, "line 1", "id")
+    '7'
+    """
+    if is_missing(value) or value == "":
+        raise InputError(
+            f"{where}: {field!r} must name the question, as its answers depend on each other; it is "
+            "missing. Give every answer one."
+        )
+    return str(value)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a field of a log holds nothing: null or NaN."""
+    return value is None or value != value
 
 
 def _floats(values: Any) -> NDArray[np.float64]:

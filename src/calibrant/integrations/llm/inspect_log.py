@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from calibrant._optional import require
 from calibrant.errors import InputError
-from calibrant.integrations.llm.answers import Answer, Answers, collected
+from calibrant.integrations.llm.answers import Answer, Answers, collected, question_of
 from calibrant.integrations.llm.confidence import (
     as_credit,
     as_probability,
@@ -42,7 +42,7 @@ def inspect_answers(
     path: Path,
     *,
     probability: str | None,
-    scorer: str | None,
+    correct: str | None,
     on_invalid: Literal["raise", "drop"],
 ) -> Answers:
     """The answers of such a log; epochs of one sample are one question."""
@@ -53,14 +53,23 @@ def inspect_answers(
     header, samples = _archive(path) if zipfile.is_zipfile(path) else _document(path)
     if not samples:
         raise InputError(f"{path} must hold samples; it has none.")
-    judge = _scorer(path, samples, scorer)
-    kinds = [probability] if probability else list(WORDS)
-    kind = next(
-        (k for k in kinds if any(_found(s, judge, k) is not None for s in samples)), kinds[0]
+    judge = _scorer(path, samples, correct)
+    read_confidence, read_credit = (
+        reader(read, on_invalid) for read in (as_probability, as_credit)
     )
+
+    def found(sample: Sample, kind: str) -> float | None:
+        if kind == "stated":
+            return stated_confidence(_completion(sample) or "")
+        if kind == "tokens":
+            return _token_probability(sample)
+        where = f"{path}, sample {sample.get('id')!r}"
+        return read_confidence(_confidence(_score(sample, judge)), where)
+
+    kinds = [probability] if probability else list(WORDS)
+    kind = next((k for k in kinds if any(found(s, k) is not None for s in samples)), kinds[0])
     about = header.get("eval")
     about = about if isinstance(about, dict) else {}
-    read_credit = reader(as_credit, on_invalid)
     groups = {name: str(about[name]) for name in ("model", "task") if name in about}
 
     def answer(sample: Sample) -> Answer:
@@ -68,8 +77,8 @@ def inspect_answers(
         score = _score(sample, judge)
         value = score.get("value")
         return Answer(
-            question=f"{groups.get('task', path.stem)}/{sample.get('id')}",
-            probability=_found(sample, judge, kind),
+            question=f"{groups.get('task', path.stem)}/{question_of(sample.get('id'), where, 'id')}",
+            probability=found(sample, kind),
             correct=None if value == "N" else read_credit(value, where),
             abstained=value == "N" or (not sample.get("error") and is_refusal(_completion(sample))),
             groups=groups,
@@ -167,16 +176,10 @@ def _score(sample: Sample, scorer: str) -> dict[str, Any]:
     return score if isinstance(score, dict) else {}
 
 
-def _found(sample: Sample, scorer: str, kind: str) -> float | None:
-    if kind == "stated":
-        return stated_confidence(_completion(sample) or "")
-    if kind == "tokens":
-        return _token_probability(sample)
-    metadata = _score(sample, scorer).get("metadata")
-    for name in CONFIDENCE:
-        if isinstance(metadata, dict) and metadata.get(name) is not None:
-            return as_probability(metadata[name], f"sample {sample.get('id')!r}")
-    return None
+def _confidence(score: dict[str, Any]) -> Any:
+    metadata = score.get("metadata")
+    values = (metadata.get(name) for name in CONFIDENCE) if isinstance(metadata, dict) else ()
+    return next((value for value in values if value is not None), None)
 
 
 def _choice(sample: Sample) -> dict[str, Any]:

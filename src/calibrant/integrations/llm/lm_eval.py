@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from calibrant.errors import InputError
-from calibrant.integrations.llm.answers import Answer, Answers, collected
+from calibrant.integrations.llm.answers import Answer, Answers, collected, question_of
 from calibrant.integrations.llm.confidence import as_credit, is_refusal, reader, stated_confidence
-from calibrant.integrations.llm.reading import Lines
+from calibrant.integrations.llm.reading import json_lines
 
 __all__ = ["lm_eval_answers"]
 
@@ -29,15 +29,14 @@ Row = dict[str, Any]
 
 def lm_eval_answers(
     path: Path,
-    lines: Lines,
     *,
     probability: str | None,
-    metric: str | None,
+    correct: str | None,
     filter: str | None,
     on_invalid: Literal["raise", "drop"],
 ) -> Answers:
     """The answers of such a log, from the likelihoods of the choices or from the text."""
-    rows = _of_one_filter(path, list(lines), filter)
+    rows = _of_one_filter(path, list(json_lines(path)), filter)
     if not rows:
         raise InputError(f"{path} must hold samples; it has none.")
     if probability is None:
@@ -46,7 +45,7 @@ def lm_eval_answers(
         raise InputError(
             f"`probability` of an lm-eval log must be one of {', '.join(WORDS)}; got {probability!r}."
         )
-    scored = _metric(path, rows[0][1], probability, metric)
+    scored = _metric(path, rows[0][1], probability, correct)
     task, model = _task(path), _model(path)
     read_share = reader(
         lambda row, where: _share(row, where, per_character=probability == "normalised"), on_invalid
@@ -55,11 +54,11 @@ def lm_eval_answers(
 
     def answer(number: int, row: Row) -> Answer:
         where = f"{path}, line {number}"
-        if "doc_id" not in row or scored not in row:
-            raise InputError(f"{where} must have 'doc_id' and {scored!r}, as the other samples do.")
+        if scored not in row:
+            raise InputError(f"{where} must have {scored!r}, as the other samples do.")
         text = _text(row)
         return Answer(
-            question=f"{task}/{row['doc_id']}",
+            question=f"{task}/{question_of(row.get('doc_id'), where, 'doc_id')}",
             probability=(
                 stated_confidence(text) if probability == "stated" else read_share(row, where)
             ),

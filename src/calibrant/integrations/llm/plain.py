@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from calibrant.errors import InputError
-from calibrant.integrations.llm.answers import Answer, Answers, collected
+from calibrant.integrations.llm.answers import Answer, Answers, collected, is_missing, question_of
 from calibrant.integrations.llm.confidence import as_credit, as_probability, is_refusal, reader
-from calibrant.integrations.llm.reading import Lines
+from calibrant.integrations.llm.reading import json_lines
 
 __all__ = ["plain_answers"]
 
@@ -22,7 +22,6 @@ GROUPS = ("model", "task", "dataset", "llm", "qset")
 
 def plain_answers(
     path: Path,
-    lines: Lines,
     *,
     probability: str | None,
     correct: str | None,
@@ -30,7 +29,7 @@ def plain_answers(
     on_invalid: Literal["raise", "drop"],
 ) -> Answers:
     """The answers of such a file; fields are found by their names unless given."""
-    rows = list(lines)
+    rows = list(json_lines(path))
     present = list(dict.fromkeys(name for _, row in rows for name in row))
     prob_field = _field(path, present, probability, PROBABILITY, "probability", "a confidence")
     right_field = _field(path, present, correct, CORRECT, "correct", "whether the answer was right")
@@ -47,11 +46,11 @@ def plain_answers(
         prob, right = row.get(prob_field), row.get(right_field)
         abstained = _abstained(row, prob, right)
         return Answer(
-            question=str(row.get(asked)) if asked else str(number),
+            question=question_of(row.get(asked), where, asked) if asked else str(number),
             probability=None if abstained else read_probability(prob, where),
             correct=None if abstained else read_credit(right, where),
             abstained=abstained,
-            groups={name: str(row.get(name)) for name in groups},
+            groups={name: str(row[name]) for name in groups if not is_missing(row.get(name))},
         )
 
     return collected(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +17,8 @@ __all__ = ["FORMATS", "log_format", "read_answers"]
 FORMATS = ("lm-eval", "inspect", "jsonl")
 """What `read_answers` reads: samples of lm-evaluation-harness, logs of Inspect, plain JSON lines."""
 
+OPTION_OF = {"lm-eval": "filter", "jsonl": "question"}
+"""The option that only this format has."""
 PEEK_BYTES = 1 << 20
 Lines = Iterator[tuple[int, dict[str, Any]]]
 
@@ -74,42 +76,29 @@ def read_answers(
     chosen = format or log_format(path) or "jsonl"
     if chosen not in FORMATS:
         raise InputError(f"`format` must be one of {', '.join(FORMATS)}; got {chosen!r}.")
-    options = {
-        "probability": probability,
-        "correct": correct,
-        "question": question,
-        "filter": filter,
-    }
-    if chosen == "inspect":
+    options = {"probability": probability, "correct": correct}
+    for name, value in {"question": question, "filter": filter}.items():
+        if OPTION_OF.get(chosen) == name:
+            options[name] = value
+        elif value is not None:
+            raise InputError(
+                f"`{name}` does not apply to logs of the format {chosen!r}; leave it out."
+            )
+    return _reader(chosen)(Path(path), on_invalid=on_invalid, **options)
+
+
+def _reader(format: str) -> Callable[..., Answers]:
+    if format == "inspect":
         from calibrant.integrations.llm.inspect_log import inspect_answers
 
-        _refuse(options, "question", "filter", format=chosen)
-        return inspect_answers(
-            Path(path), probability=probability, scorer=correct, on_invalid=on_invalid
-        )
-    if chosen == "lm-eval":
+        return inspect_answers
+    if format == "lm-eval":
         from calibrant.integrations.llm.lm_eval import lm_eval_answers
 
-        _refuse(options, "question", format=chosen)
-        return lm_eval_answers(
-            Path(path),
-            json_lines(path),
-            probability=probability,
-            metric=correct,
-            filter=filter,
-            on_invalid=on_invalid,
-        )
+        return lm_eval_answers
     from calibrant.integrations.llm.plain import plain_answers
 
-    _refuse(options, "filter", format=chosen)
-    return plain_answers(
-        Path(path),
-        json_lines(path),
-        probability=probability,
-        correct=correct,
-        question=question,
-        on_invalid=on_invalid,
-    )
+    return plain_answers
 
 
 def log_format(path: str | os.PathLike[str]) -> str | None:
@@ -153,11 +142,3 @@ def json_lines(path: str | os.PathLike[str]) -> Lines:
 
 def _opened(path: str | os.PathLike[str]) -> Any:
     return gzip.open(path) if os.fspath(path).endswith(".gz") else open(path, "rb")
-
-
-def _refuse(options: dict[str, str | None], *names: str, format: str) -> None:
-    for name in names:
-        if options[name] is not None:
-            raise InputError(
-                f"`{name}` does not apply to logs of the format {format!r}; leave it out."
-            )
