@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pyarrow
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
@@ -143,3 +144,36 @@ def test_a_calm_monitor_and_wrong_ones(calibrant, tmp_path) -> None:
     assert state.read_text() == before
     state.write_text("{}")
     refused(paths[0], "--state", state, said="")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".jsonl"])
+@pytest.mark.parametrize(
+    "days",
+    [[12, 2, 10, 1, 11], [3, None, 10, 2, None], ["b", "a", None, "C", "10"]],
+    ids=str,
+)
+def test_batches_come_in_the_order_of_their_values(calibrant, tmp_path, days, ending) -> None:
+    """Rows that are summed as they are read, and rows that are converted first, are grouped alike."""
+    draw = np.random.default_rng(4)
+    table = pyarrow.table({"p": draw.random(60), "y": draw.integers(0, 2, 60), "day": days * 12})
+    path = tmp_path / f"rows{ending}"
+    if ending == ".parquet":
+        pyarrow.parquet.write_table(table, path)
+    elif ending == ".csv":
+        pyarrow.csv.write_csv(table, path)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    scanned, converted = (
+        calibrant("monitor", path, "--batch", "day", "--json", *more)
+        for more in ([], ["--pos-label", "1"])
+    )
+    assert scanned.code == 0, scanned.err
+    assert converted.out == scanned.out
+
+
+def test_no_file_is_evidence_twice(calibrant, tmp_path) -> None:
+    path = batches(tmp_path, wrong_from=9)[0]
+    around = tmp_path / ".." / tmp_path.name / path.name
+    for others in (path, around, tmp_path, tmp_path / "day*.parquet"):
+        done = calibrant("monitor", path, others)
+        assert (done.code, "once" in done.err) == (2, True), done.err

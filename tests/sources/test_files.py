@@ -275,6 +275,32 @@ def test_a_stopped_scan_goes_on_to_the_same_bits(tmp_path, small_jobs, monkeypat
 
 
 @pytest.mark.parametrize("options", [{}, {"by": "g"}], ids=str)
+@pytest.mark.parametrize("is_added", [False, True])
+def test_an_interrupt_at_any_time_counts_no_row_twice(tmp_path, monkeypatch, options, is_added):
+    """Jobs of several parts, interrupted before or after each of these is added."""
+    monkeypatch.setattr(formats, "JOB_ROWS", 700)
+    weighted_parts(tmp_path, parts=8)
+    whole = scan(tmp_path, threads=1, **options)
+    note = tmp_path / "scan.checkpoint"
+    original = files._add
+    for last in range(8 if options else 3):
+        parts = []
+
+        def interrupted(total, part, last=last, parts=parts):
+            if len(parts) < last or is_added:
+                original(total, part)
+            if len(parts) == last:
+                raise KeyboardInterrupt
+            parts.append(part)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(files, "_add", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                scan(tmp_path, checkpoint=note, threads=1, **options)
+        assert scan(tmp_path, checkpoint=note, **options) == whole
+
+
+@pytest.mark.parametrize("options", [{}, {"by": "g"}], ids=str)
 def test_a_scan_whose_rows_are_refused_can_be_had_without_them(tmp_path, monkeypatch, options):
     (tmp_path / "a.csv").write_text("p,y,g\n0.5,1,1\n2,1,1\n0.25,0,2\n")
     note = tmp_path / "scan.checkpoint"

@@ -115,7 +115,7 @@ def _by_group(rows: dict[str, NDArray[Any]], chosen: Chosen, reading: Reading, o
     if not chosen.by or len(chosen.prob) != 1:
         raise InputError("`--on` lines up the groups of `--by`, one column of predictions in each.")
     places: dict[str, dict[Any, int]] = {}
-    for key, members in split([rows[name] for name in chosen.by], rows[on].size):
+    for key, members in split([rows[name] for name in chosen.by]):
         assert members is not None
         name = ", ".join(shown(value) for value in key)
         places[name] = dict(zip(rows[on][members].tolist(), members.tolist(), strict=True))

@@ -13,6 +13,7 @@ from calibrant.cli.options import Grouping, Reading
 from calibrant.cli.parts import FILE, Part, groups_of, short_paths
 from calibrant.cli.rows import read_rows
 from calibrant.errors import InputError
+from calibrant.sources.keys import indexed, sort_key
 from calibrant.sources.store import DataFile
 
 __all__ = ["converted_parts", "row_options", "split"]
@@ -33,7 +34,7 @@ def converted_parts(
     for some, name in zip(each, named_files, strict=True):
         rows = read_rows(some, wanted, numbers=numbers)
         extra = {FILE: name} if grouping.per_file else {}
-        for group, members in split([rows[name] for name in chosen.by], rows[chosen.label].size):
+        for group, members in split([rows[name] for name in chosen.by]):
             named = extra | dict(zip(chosen.by, group, strict=True))
             piece = rows if members is None else {name: rows[name][members] for name in wanted}
             parts += _class_parts(named, piece, chosen, reading) if reading.multiclass else [
@@ -43,19 +44,17 @@ def converted_parts(
 
 
 def split(
-    columns: Sequence[NDArray[Any]], n: int
+    columns: Sequence[NDArray[Any]],
 ) -> Iterator[tuple[tuple[Any, ...], NDArray[np.int64] | None]]:
-    """Each combination of values with the rows that have it; None stands for all rows."""
+    """Each combination of values, in their order, with the rows that have it; None stands for all rows."""
     if not columns:
         yield (), None
         return
-    index: dict[tuple[Any, ...], int] = {}
-    keys = zip(*(column.tolist() for column in columns), strict=True)
-    place = np.fromiter((index.setdefault(key, len(index)) for key in keys), np.int64, count=n)
+    place, keys = indexed(zip(*(column.tolist() for column in columns), strict=True))
     order = np.argsort(place, kind="stable")
-    bounds = np.searchsorted(place[order], np.arange(len(index) + 1))
-    for key, k in sorted(index.items(), key=lambda item: tuple(map(str, item[0]))):
-        yield key, order[bounds[k] : bounds[k + 1]]
+    bounds = np.searchsorted(place[order], np.arange(len(keys) + 1))
+    for k in sorted(range(len(keys)), key=lambda k: sort_key(keys[k])):
+        yield keys[k], order[bounds[k] : bounds[k + 1]]
 
 
 def row_options(rows: Rows, chosen: Chosen, reading: Reading) -> dict[str, Any]:

@@ -24,11 +24,14 @@ def opened(names: Sequence[str]) -> list[str]:
     """The paths, with standard input in a file of its own that is removed at the end."""
     if list(names).count("-") > 1:
         raise InputError("standard input can be read once; - stands twice in the command.")
-    twice = [name for name in dict.fromkeys(names) if list(names).count(name) > 1]
-    if twice:
-        raise InputError(
-            f"a file is read once; {quoted(twice[0], 200)} stands twice in the command."
-        )
+    seen: set[str] = set()
+    for name in names:
+        place = name if "://" in name else os.path.normcase(os.path.abspath(name))
+        if place in seen:
+            raise InputError(
+                f"a file is read once; {quoted(name, 200)} stands twice in the command."
+            )
+        seen.add(place)
     return [_spooled() if name == "-" else name for name in names]
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import typer
 
+from calibrant.cli.opening import kind_of, opened
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.parts import given, spoken
 from calibrant.cli.table import Column, p_text, show_table
-from calibrant.cli.text import note, printable
+from calibrant.cli.text import note, printable, quoted
 from calibrant.cli.trouble import LIMIT_EXCEEDED
 from calibrant.cli.writing import require_ending, written
 from calibrant.errors import InputError
@@ -69,13 +70,29 @@ def _looks(
     monitor: Monitor, files: Sequence[str], reading: Reading, batch: str | None
 ) -> tuple[list[Look], list[str]]:
     looks, names = [], []
-    for file in files:
-        found = given([file], reading, Grouping(by=[batch] if batch else None), Measuring())
+    paths = opened(files)
+    _require_apart(paths, reading)
+    for file, path in zip(files, paths, strict=True):
+        found = given([path], reading, Grouping(by=[batch] if batch else None), Measuring())
         for part in found.parts:
             with spoken(found.columns.spoken if found.columns else {}):
                 looks.append(monitor.update(part.sketch("probability")))
             names.append(part.name if batch else os.path.basename(str(Path(file))))
     return looks, names
+
+
+def _require_apart(paths: Sequence[str], reading: Reading) -> None:
+    """Refuse folders and globs that share a file: its rows would be evidence twice."""
+    from calibrant.sources.store import find_files
+
+    several = [path for path in paths if kind_of(path, log=reading.log) == "rows"]
+    files = [file.path for path in several for file in find_files(path)]
+    twice = next((path for path in files if files.count(path) > 1), None)
+    if twice is not None:
+        raise InputError(
+            f"a row is evidence once; {quoted(twice, 200)} belongs to two of the files, folders or "
+            "globs in the command."
+        )
 
 
 def _show(looks: Sequence[Look], names: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant._optional import require
 from calibrant.errors import InputError
 from calibrant.sources.arrays import LOOP_LABELS, as_outcomes
-from calibrant.sources.keys import Key, indexed, normal_key
+from calibrant.sources.keys import Key, indexed
 from calibrant.sources.request import (
     LABEL,
     PROB,
@@ -154,7 +154,7 @@ def _groups(columns: list[Any], rows: int) -> tuple[list[Key], NDArray[np.int64]
 def _encoded(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
     """The distinct values of a column, and each row's place among them."""
     if hasattr(column, "storage"):  # a type of others', such as Ray's for the objects of pandas
-        place, keys = indexed(normal_key((value,)) for value in column.to_pylist())
+        place, keys = indexed((value,) for value in column.to_pylist())
         return [key[0] for key in keys], place
     encoded = column.dictionary_encode(null_encoding="encode")
     try:

@@ -12,6 +12,7 @@ import numpy as np
 from calibrant.errors import InputError
 from calibrant.sources.arrow import as_numpy, batches_of, require_types, sums_of_batches
 from calibrant.sources.frames import arrow_stream, select, sums_of_frame
+from calibrant.sources.keys import Key, indexed
 from calibrant.sources.natives import attach
 from calibrant.sources.request import Request, require_columns
 from calibrant.sources.sums import DenseSums, GroupedSums
@@ -173,12 +174,11 @@ def _as_table(part: GroupedSums, request: Request) -> Any:
 
 
 def _from_table(table: Any, request: Request) -> GroupedSums:
-    keys = list(zip(*(table[alias].to_pylist() for alias in request.group_aliases), strict=True))
-    index: dict[Any, int] = {}
+    group = np.zeros(table.num_rows, dtype=np.int64)
+    keys: list[Key] = [()]
     if request.groups:
-        group = np.array([index.setdefault(key, len(index)) for key in keys], dtype=np.int64)
-    else:
-        index, group = {(): 0}, np.zeros(table.num_rows, dtype=np.int64)
+        columns = (table[alias].to_pylist() for alias in request.group_aliases)
+        group, keys = indexed(zip(*columns, strict=True))
     places = group * request.slots + as_numpy(table["slot"])
     sums = tuple(as_numpy(table[name]) for name in _sum_names(request))
-    return GroupedSums(list(index), places, sums)
+    return GroupedSums(keys, places, sums)

@@ -71,17 +71,20 @@ def _sum(
     work = jobs_of(files, request)
     bar = Progress(work.total, show=progress)
     saved = time.monotonic()
+    whole = True  # whether the total is that of the jobs that are done: one may be half added
     try:
         parts = _in_order(work.jobs, done, _reader(request), threads or os.cpu_count() or 1, bar)
         for found in parts:
+            whole = False
             for part in found:
                 _add(total, part)
             done += 1
+            whole = True
             if note and time.monotonic() - saved >= CHECKPOINT_SECONDS:
                 note.save(done, total)
                 saved = time.monotonic()
     except KeyboardInterrupt:
-        if note:
+        if note and whole:
             note.save(done, total)
         raise
     finally:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 
-__all__ = ["Key", "indexed", "normal_key"]
+__all__ = ["Key", "indexed", "normal_key", "place_of", "sort_key"]
 
 Key = tuple[Any, ...]
 
@@ -27,15 +27,37 @@ def normal_key(key: Key) -> Key:
 
 
 def indexed(keys: Iterable[Key]) -> tuple[NDArray[np.int64], list[Key]]:
-    """Each key's place among the distinct ones, and these in order of appearance."""
-    keys = list(keys)
+    """Each key's place among the distinct ones, and these, as plain values, in order of appearance.
+
+    Examples
+    --------
+    >>> indexed([("b",), (float("nan"),), ("b",), (None,)])
+    (array([0, 1, 0, 1]), [('b',), (None,)])
+    """
     index: dict[Key, int] = {}
+    group = np.array([place_of(key, index) for key in keys], dtype=np.int64)
+    return group, list(index)
+
+
+def place_of(key: Key, index: dict[Key, int]) -> int:
+    """The place of a key in the index of plain values, which grows by those that are new."""
     try:
-        group = [index.setdefault(key, len(index)) for key in keys]
-    except TypeError:  # bytearrays and such cannot be hashed as they are
-        index = {}
-        group = [index.setdefault(normal_key(key), len(index)) for key in keys]
-    return np.array(group, dtype=np.int64), list(index)
+        return index[key]
+    except (KeyError, TypeError):  # new, or not hashable as it is
+        return index.setdefault(normal_key(key), len(index))
+
+
+def sort_key(key: Key) -> tuple[Any, ...]:
+    """Orders plain keys of mixed types: by type, then by value; missing ones last.
+
+    Examples
+    --------
+    >>> sorted([(None,), ("a",), (10,), (2,)], key=sort_key)
+    [(2,), (10,), ('a',), (None,)]
+    """
+    return tuple(
+        (value is None, type(value).__name__, value if value is not None else 0) for value in key
+    )
 
 
 def _normal_value(value: Any) -> Any:

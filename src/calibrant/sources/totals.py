@@ -13,7 +13,7 @@ from calibrant.inputs.pairs import REASONS
 from calibrant.sketch.columns import Columns
 from calibrant.sketch.groups import Sketches
 from calibrant.sketch.table import Sketch
-from calibrant.sources.keys import Key, normal_key
+from calibrant.sources.keys import Key, place_of, sort_key
 from calibrant.sources.request import Request
 from calibrant.sources.sums import DenseSums, GroupedSums
 
@@ -41,19 +41,13 @@ class GroupTotal:
         """Add the sums of one batch."""
         if not part.places.size:
             return
-        ids = np.array([self._id(key) for key in part.keys], dtype=np.int64)
+        ids = np.array([place_of(key, self.index) for key in part.keys], dtype=np.int64)
         group, slot = np.divmod(part.places, self.request.slots)
         self._places.append(ids[group] * self.request.slots + slot)
         self._sums.append(part.sums)
         waiting = sum(places.size for places in self._places) - self._merged
         if waiting > max(COMPACT_AT, self._merged):
             self.merge()
-
-    def _id(self, key: Key) -> int:
-        try:
-            return self.index[key]
-        except (KeyError, TypeError):  # new, or not hashable as it is
-            return self.index.setdefault(normal_key(key), len(self.index))
 
     def merge(self) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]:
         """All sums, sorted by group (in order of appearance) and slot."""
@@ -103,7 +97,7 @@ def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketc
 def sorted_groups(groups: Sketches) -> Sketches:
     """The same groups in order: by type, then by value; missing ones last."""
     single = len(groups.by) == 1
-    ordered = sorted(groups, key=lambda key: _sortable((key,) if single else key))
+    ordered = sorted(groups, key=lambda key: sort_key((key,) if single else key))
     return Sketches({key: groups[key] for key in ordered}, by=groups.by)
 
 
@@ -171,11 +165,4 @@ def invalid_rows(refused: Mapping[str, int], rows: int) -> str:
         "predictions must lie in [0, 1], labels be 0 or 1, weights be finite and not negative, and "
         f"nothing be missing; {sum(refused.values())} of {rows} rows break this ({listed}). Pass "
         '`on_invalid="drop"` to leave such rows out and count them.'
-    )
-
-
-def _sortable(key: Key) -> tuple[Any, ...]:
-    """Orders keys of mixed types: by type, then by value; missing ones last."""
-    return tuple(
-        (value is None, type(value).__name__, value if value is not None else 0) for value in key
     )
