@@ -45,6 +45,13 @@ HEAVY_PACKAGES := torchmetrics pyspark[connect] dask[dataframe,distributed] ray[
 	ibis-framework[duckdb] modin psycopg[binary] playwright jax
 DEBIAN_PACKAGES := postgresql chromium default-jre-headless
 
+# On Debian, and where we may.
+install_debian = for package in $(1); do \
+		dpkg -s $$package > /dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && \
+		(apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -qq -y $$package) \
+		> /dev/null 2>&1; } || echo "== could not install $$package"; \
+	done
+
 $(HEAVY)/.installed: pyproject.toml meson.build
 	$(PYTHON) -m venv $(HEAVY)
 	$(HEAVY)/bin/python -m pip install --quiet --upgrade pip
@@ -58,11 +65,7 @@ $(HEAVY)/.installed: pyproject.toml meson.build
 	touch $@
 
 test-all: $(HEAVY)/.installed
-	@for package in $(DEBIAN_PACKAGES); do \
-		dpkg -s $$package > /dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && \
-		(apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -qq -y $$package) \
-		> /dev/null 2>&1; } || echo "== could not install $$package"; \
-	done
+	@$(call install_debian,$(DEBIAN_PACKAGES))
 	PATH="$(CURDIR)/$(HEAVY)/bin:$$PATH" $(HEAVY)/bin/python -m pytest -q -m heavy
 	PATH="$(CURDIR)/$(HEAVY)/bin:$$PATH" PYTHONPATH=docs $(HEAVY)/bin/python -m pytest -q docs \
 		-k "engines or torch or same"
@@ -87,6 +90,7 @@ docs-test: $(STAMP)
 
 # Instruction counts of the compiled loops and evaluations of the solver, against bench/guard.json.
 guard: $(STAMP)
+	@$(call install_debian,valgrind)
 	$(BIN)/python -m bench.guard
 
 # Everything under docs/evidence, made anew in under three hours, but for the page of the GPU

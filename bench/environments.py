@@ -22,6 +22,17 @@ def names() -> list[str]:
     return sorted(path.stem for path in REQUIREMENTS.glob("*.txt"))
 
 
+def pinned(*packages: str) -> dict[str, str]:
+    """The versions of these packages in the environments of the peers."""
+    lines = [line for name in names() for line in requirements_of(name)]
+    every = dict(line.split("==") for line in lines)
+    return {package: every[package] for package in packages}
+
+
+def requirements_of(name: str) -> list[str]:
+    return (REQUIREMENTS / f"{name}.txt").read_text().split()
+
+
 def python_of(name: str) -> Path:
     """The interpreter of an environment; that of calibrant is the one running this."""
     if name == OWN:

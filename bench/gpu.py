@@ -4,9 +4,9 @@ Run on a machine with a CUDA device, torch and torchmetrics, from the repository
 
     python3 -m bench.gpu
 
-calibrant must be installed there, for `compute` is compiled; `update` is not. It writes a page of evidence and exits with 1 when a limit
-of the project is not kept. On a machine without a GPU, `--cpu` runs the checks (not the limits) on small
-data.
+calibrant must be installed there, for `compute` is compiled; `update` is not. It writes a page of evidence
+and exits with 1 when a limit of the project is not kept. On a machine without a GPU, `--cpu` runs the checks
+(not the limits) on small data.
 """
 
 from __future__ import annotations
@@ -279,8 +279,8 @@ def page(
         ],
         [
             "`update` is what every batch costs. `compute` solves for SmoothECE on the host, once an "
-            "epoch, in a time that does not depend on the rows; torchmetrics' `update` keeps the rows, "
-            "and its `compute` bins them all, so that it is the faster of the two where they are few.",
+            "epoch; it depends on the rows only in that a smaller error needs a finer mesh. torchmetrics "
+            "keeps the rows and bins them in `compute`: it is the faster of the two where they are few.",
         ],
     )
     many = pages.Table(

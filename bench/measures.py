@@ -176,6 +176,7 @@ def main() -> None:
             agreement.table(),
             every_measure(n),
         ],
+        agreement.versions(),
     )
     print(page.write(pages.place(reduced)).read_text(encoding="utf-8"))
 

@@ -44,10 +44,18 @@ class Table:
         def line(cells: Sequence[str]) -> str:
             return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
-        rule = "|---|" + "---:|" * (len(self.header) - 1)
+        numeric = [all(map(_is_number, column)) for column in zip(*self.rows, strict=True)]
+        rule = "|---|" + "".join("---:|" if number else "---|" for number in numeric[1:])
+        if not self.rows:
+            rule = "|---|" * len(self.header)
         body = "\n".join([line(self.header), rule, *map(line, self.rows)])
         notes = "".join(f"\n- {note}" for note in self.notes)
         return f"## {self.title}\n\n{body}\n" + (f"{notes}\n" if notes else "")
+
+
+def _is_number(cell: str) -> bool:
+    """Whether a cell is a number, perhaps with a unit or an error, or empty; such columns end in line."""
+    return not cell or re.match(r"[*<≥~]*[-+−]?[\d.]", cell) is not None
 
 
 @dataclass(frozen=True)

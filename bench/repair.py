@@ -7,6 +7,7 @@ python -m bench.repair --reduced    # those with fewer than 20,000 rows
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
@@ -302,6 +303,7 @@ def main() -> None:
         "python -m bench.repair",
         "Recalibration maps learned from a random half of real predictions and measured on the other.",
         shown,
+        {"scikit-learn": importlib.metadata.version("scikit-learn")},
     )
     print(page.write(pages.place(options.reduced)).read_text(encoding="utf-8"))
 

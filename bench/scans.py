@@ -10,6 +10,7 @@ when a limit of the project is not kept.
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import os
 import resource
@@ -241,8 +242,9 @@ def study(folder: Path, repeats: int, reduced: bool) -> int:
         "scans",
         "Files out of core",
         "python -m bench.scans" + (" --reduced" if reduced else ""),
-        "Files larger than memory are read once, by row groups, on every core.",
+        "Files are read once, by row groups, on every core; what is kept does not grow with the rows.",
         [measured],
+        {name: importlib.metadata.version(name) for name in ("pyarrow", "polars")},
     )
     print(page.write(pages.place(reduced)).read_text(encoding="utf-8"))
     return 1 if any(row[-1] != "kept" for row in measured.rows) else 0

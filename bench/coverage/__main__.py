@@ -17,7 +17,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
 
-from bench import pages
+from bench import environments, pages
 from bench.coverage import contests, monitoring, peers, tables
 from bench.coverage.populations import DISTRIBUTIONS, SHAPES, TRUTHS
 from bench.coverage.simulation import CHUNK, Cell, simulate
@@ -131,6 +131,7 @@ def main() -> int:
         "python -m bench.coverage" + (" --reduced" if given.reduced else ""),
         tables.lead(found, whole=len(done) == len(tasks)),
         tables.sections(found, tables.by_peer(asked), fought, watched),
+        {} if given.reduced else environments.pinned(*peers.ASKED),
         timed=not given.resume,
     )
     print(page.write(pages.place(given.reduced)).read_text(encoding="utf-8"))

@@ -244,7 +244,7 @@ def _clusters(found: Found) -> pages.Table:
         ],
         rows,
         [
-            "With `cluster=` the interval covers; without, it does not where there is something to see.",
+            "Ten forecasts of every event: with `cluster=` the interval covers; by row it does not.",
             "Rejected: how often the test of calibration, by cluster, rejects at level .05. Where "
             "events are few it is cautious.",
         ],

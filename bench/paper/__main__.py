@@ -1,6 +1,6 @@
 """The paper's figures and numbers, reproduced.
 
-python -m bench.paper              # all figures, the table and relplot's interval
+python -m bench.paper              # all figures and the table
 python -m bench.paper --reduced    # without the figures, for CI
 """
 

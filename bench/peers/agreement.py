@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bench import pages
-from bench.environments import make
+from bench.environments import make, pinned
 from bench.peers.companions import BINS, COMPANIONS
 from calibrant import smooth_ece
 from calibrant.measures.catalogue import measure_all
@@ -69,6 +69,10 @@ def of_peers(y: np.ndarray, p: np.ndarray) -> dict[str, Any]:
             except (subprocess.SubprocessError, OSError) as error:
                 print(f"{name}: {type(error).__name__}")
     return answers
+
+
+def versions() -> dict[str, str]:
+    return pinned(*sorted({companion.peer for companion in COMPANIONS}))
 
 
 def table() -> pages.Table:

@@ -120,7 +120,6 @@ def _relplot(name: str, **options: Any) -> Callable[[Any, Any], float]:
 MASS = "cuts the sorted rows elsewhere"
 FAR = "a series cut early, and its jitter"
 JITTER = "adds noise of 1e-8 to break ties"
-FLOAT32 = "float32"
 COMPANIONS = (
     Companion("smooth_ece", "relplot", "relplot", "smECE", _relplot("smECE"), "a grid of 1/1024"),
     Companion(
@@ -128,7 +127,7 @@ COMPANIONS = (
         "a grid of 8,192 cells, bisection",
     ),
     Companion("binned_ece", "netcal", "torch", "ECE", _netcal("ECE")),
-    Companion("binned_ece", "torchmetrics", "torch", "l1", _torchmetrics("l1"), FLOAT32),
+    Companion("binned_ece", "torchmetrics", "torch", "l1", _torchmetrics("l1")),
     Companion("binned_ece", "probcal", "probcal", "ece", _probcal("ece", n_bins=BINS, strategy="width")),
     Companion("binned_ece", "calibre", "plain", "ECE", _calibre("expected_calibration_error")),
     Companion("binned_ece", "mapie", "plain", "ECE", _mapie_ece),
@@ -148,13 +147,13 @@ COMPANIONS = (
         "binned_ece_mass", "uncertainty-calibration", "plain", "get_ece_em",
         _uncertainty_calibration("get_ece_em"), MASS,
     ),
-    Companion("binned_rms", "torchmetrics", "torch", "l2", _torchmetrics("l2"), FLOAT32),
+    Companion("binned_rms", "torchmetrics", "torch", "l2", _torchmetrics("l2")),
     Companion(
         "binned_rms", "probcal", "probcal", "ece(norm='l2')",
         _probcal("ece", n_bins=BINS, strategy="width", norm="l2"),
     ),
     Companion("binned_max", "netcal", "torch", "MCE", _netcal("MCE")),
-    Companion("binned_max", "torchmetrics", "torch", "max", _torchmetrics("max"), FLOAT32),
+    Companion("binned_max", "torchmetrics", "torch", "max", _torchmetrics("max")),
     Companion("binned_max", "calibre", "plain", "MCE", _calibre("maximum_calibration_error")),
     Companion(
         "debiased_ece", "probcal", "probcal", "ece_debiased",

@@ -48,8 +48,9 @@ def tables(found: dict[str, Any]) -> list[pages.Table]:
             rows,
             [
                 "1,000 rows; one bad row among them for NaN, sentinel and tie. A number means that "
-                "the package computed it from the bad rows without a word.",
-                "`clean` is the same data without a bad row.",
+                "the package computed it without a word; where it is that of `clean`, the same data "
+                "without a bad row, labels in {-1, 1} were read as meant.",
+                "scikit-learn gives a curve; its number here is the widest gap of that curve.",
             ],
         ),
         pages.Table("What calibrant says", ["input", "message"], said),

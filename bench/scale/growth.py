@@ -51,7 +51,7 @@ def rows(sizes: Sequence[int]) -> Growth:
     truth = datasets.generate("overconfident", 1).truth
     for n in sizes:
         _tell("rows", n)
-        repeats = 5 if n <= 1_000_000 else 1
+        repeats = 5 if n <= 1_000_000 else 3 if n <= 100_000_000 else 1
         tries = [_stream(n, truth) for _ in range(repeats)]
         seconds.append(min(own for own, _ in tries))
         limit.append(min(plain for _, plain in tries))

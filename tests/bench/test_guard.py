@@ -18,6 +18,10 @@ def test_one_more_evaluation_of_a_few_is_allowed_and_two_are_not():
     assert [row[-1] for row in rows] == ["", "**over**"]
 
 
+def test_what_has_a_budget_must_be_counted():
+    assert guard.verdicts({}, {"a": 3.0}) == [["a", "", "3", "**not counted**"]]
+
+
 @pytest.mark.parametrize("loop", guard.LOOPS)
 def test_every_loop_that_is_counted_runs(loop):
     guard.LOOPS[loop][1]()
@@ -26,5 +30,7 @@ def test_every_loop_that_is_counted_runs(loop):
 def test_the_solver_stays_within_its_budget_of_evaluations():
     budgets = json.loads(guard.BUDGETS.read_text())
     found = {f"evaluations: {shape}": guard.evaluations(shape) for shape in datasets.SHAPES}
-    assert not any(row[-1] for row in guard.verdicts(found, budgets))
+    assert not any(
+        row[-1] for row in guard.verdicts(found, {what: budgets[what] for what in found})
+    )
     assert {f"instructions a row: {loop}" for loop in guard.LOOPS} <= set(budgets)

@@ -66,7 +66,8 @@ def t_cal(
     Parameters
     ----------
     y_true : array, Sketch or Atoms
-        Outcomes, 0 or 1; or a Sketch or Atoms, and no `y_prob`. Rows without weights.
+        Outcomes, 0 or 1; or a Sketch or Atoms, and no `y_prob`. The statistic takes
+        weights; the test does not.
     y_prob : array
         Predicted probabilities of outcome 1.
     bins : int, optional
