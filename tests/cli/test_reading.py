@@ -196,6 +196,58 @@ def test_classes(calibrant, tmp_path) -> None:
     assert "leave out `--percent`" in done.err
 
 
+@pytest.mark.parametrize(
+    ("columns", "cut"),
+    [
+        (columns, cut)
+        for columns, shared in [
+            ("p_dog,p_deer", 3),
+            ("dog,deer", 1),
+            ("pdog,pdeer", 2),
+            ("a.a,a.ab", 2),
+        ]
+        for cut in range(shared + 1)
+    ],
+)
+def test_classes_are_named_as_the_labels_are(calibrant, tmp_path, columns, cut) -> None:
+    """Of what all columns begin with, the labels may lack any part."""
+    first, second = columns.split(",")
+    path = tmp_path / "x.csv"
+    path.write_text(
+        f"{columns},label\n.7,.3,{first[cut:]}\n.2,.8,{second[cut:]}\n.6,.4,{first[cut:]}\n"
+    )
+    found = scanned(calibrant, path, "--prob", first, "--prob", second, "--multiclass", "classwise")
+    assert list(found) == [first[cut:], second[cut:]]
+
+
+@pytest.mark.parametrize(
+    "wrong", ["[0.7, 0.3]", "null", '"[0.7, 0.2, 0.1]"', "[[1], [2], [3]]", "0.5"]
+)
+def test_rows_that_are_no_list_like_the_others(calibrant, tmp_path, wrong) -> None:
+    path = tmp_path / "x.jsonl"
+    good = '{"probs": [0.7, 0.2, 0.1], "label": 0}\n'
+    if wrong in ("null", "[0.7, 0.3]"):  # Arrow reads columns of one type
+        path.write_text(f'{good}{good}{{"probs": {wrong}, "label": 1}}\n')
+        done = calibrant("scan", path, "-o", "-", "--multiclass", "confidence")
+        assert (done.code, "row 2 is no list of 3 numbers" in done.err) == (2, True), done.err
+        dropped = scanned(calibrant, path, "--multiclass", "confidence", "--on-invalid", "drop")
+        assert dropped.n == 2
+        assert sum(dropped.dropped.values()) == 1
+    else:
+        path.write_text(f'{{"probs": {wrong}, "label": 1}}\n' * 3)
+        done = calibrant("scan", path, "-o", "-", "--multiclass", "confidence")
+        assert (done.code, "list" in done.err) == (2, True), done.err
+
+
+@pytest.mark.parametrize("kind", ["confidence", "top-label", "classwise"])
+def test_classes_with_weights(calibrant, tmp_path, kind) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("p_cat,p_dog,label,w\n.7,.3,cat,2\n.2,.8,cat,1\n.9,.1,dog,3\n")
+    found = scanned(calibrant, path, "--prob", "p_*", "--multiclass", kind, "--weight", "w")
+    parts = [found] if isinstance(found, cal.Sketch) else found.values()
+    assert sum(part.weights.sum() for part in parts) == (12 if kind == "classwise" else 6)
+
+
 def test_groups_weights_and_several_models(calibrant, parquet, rows) -> None:
     sketches = scanned(calibrant, parquet, "--by", "model,day")
     assert sketches.by == ("model", "day")
@@ -373,3 +425,23 @@ def test_text_and_lists_among_predictions_come_with_their_cure(calibrant, tmp_pa
     table = pyarrow.table({"p": [[0.2, 0.8], [0.5, 0.5]], "y": [1, 0]})
     pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
     assert "`--multiclass`" in calibrant("assess", tmp_path / "x.parquet").err
+
+
+@pytest.mark.parametrize(
+    "more", [[], ["--pos-label", "1"], ["--percent"], ["--on-invalid", "drop"]]
+)
+@pytest.mark.parametrize("odd", ["", "50%"])
+def test_answers_of_any_length_stand_beside_the_rows(calibrant, tmp_path, more, odd) -> None:
+    """Python's reader of CSV stops at 131,072 characters."""
+    folder = tmp_path / "not.tsv"
+    folder.mkdir()
+    path = folder / "x.csv"
+    long = "word, " * 40_000
+    path.write_text(f'p,y,answer\n0.5,1,a\n0.25,0,"{long}"\n0.75,1,b\n{odd},0,c\n')
+    done = calibrant("scan", path, "-o", tmp_path / "out.json", *more)
+    assert "fault" not in done.err
+    if "drop" in more or (odd and "--percent" in more):
+        assert done.code == 0, done.err
+        assert cal.load(tmp_path / "out.json").n == (4 if odd and "--percent" in more else 3)
+    else:
+        assert (done.code, "line 5" in done.err or "row 3" in done.err) == (2, True), done.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from calibrant.cli.columns import Chosen
 from calibrant.cli.options import Grouping, Reading
 from calibrant.cli.parts import FILE, Part, groups_of, short_paths
 from calibrant.cli.rows import read_rows
+from calibrant.cli.table import common_start
+from calibrant.cli.text import printable, quoted
 from calibrant.errors import InputError
 from calibrant.sources.keys import indexed, sort_key
 from calibrant.sources.store import DataFile
@@ -87,21 +90,21 @@ def _class_parts(group: dict[str, Any], rows: Rows, chosen: Chosen, reading: Rea
             "`--multiclass` reads probabilities or logits of classes; leave out `--percent`, "
             "`--pos-label` and `--labels soft`."
         )
-    matrix, classes = _matrix(rows, chosen.prob, rows[chosen.label])
+    matrix, classes = _matrix(rows, chosen.prob, rows[chosen.label], reading.on_invalid)
     shared: dict[str, Any] = {"from_logits": reading.from_logits, "on_invalid": reading.on_invalid}
+    shared |= {"classes": classes}
+    if chosen.weight is not None:
+        shared["sample_weight"] = rows[chosen.weight]
     if reading.multiclass == "confidence":
-        weight = rows[chosen.weight] if chosen.weight is not None else None
-        pairs = confidence(
-            rows[chosen.label], matrix, sample_weight=weight, classes=classes, **shared
-        )
+        pairs = confidence(rows[chosen.label], matrix, **shared)
         options = {} if chosen.cluster is None else {"cluster": rows[chosen.cluster]}
         if options and pairs.dropped:
             raise InputError("`--cluster` with `--multiclass` needs valid rows; some were dropped.")
         return [Part(group, (pairs,), options, pairs.n)]
-    if chosen.weight is not None or chosen.cluster is not None:
-        raise InputError(f"`--multiclass {reading.multiclass}` knows no weights and no clusters.")
+    if chosen.cluster is not None:
+        raise InputError(f"`--multiclass {reading.multiclass}` knows no clusters.")
     by_class = top_label if reading.multiclass == "top-label" else classwise
-    sketches = by_class(rows[chosen.label], matrix, classes=classes, **shared)
+    sketches = by_class(rows[chosen.label], matrix, **shared)
     return [
         Part(group | dict(key), (sketch,), {}, sketch.n)
         for key, sketch in groups_of(sketches).items()
@@ -110,7 +113,7 @@ def _class_parts(group: dict[str, Any], rows: Rows, chosen: Chosen, reading: Rea
 
 
 def _matrix(
-    rows: Rows, prob: Sequence[str], label: NDArray[Any]
+    rows: Rows, prob: Sequence[str], label: NDArray[Any], on_invalid: str
 ) -> tuple[NDArray[Any], list[str] | None]:
     """Class probabilities as a matrix, and the names of the classes where labels are names."""
     if len(prob) == 1:
@@ -120,20 +123,49 @@ def _matrix(
                 f"`--multiclass` needs one column per class, as in --prob 'p_*', or a column of lists; "
                 f"{prob[0]!r} holds single numbers."
             )
-        return np.stack([np.asarray(row, dtype=np.float64) for row in lists]), None
+        return _stacked(lists, prob[0], on_invalid), None
     matrix = np.column_stack([rows[name] for name in prob])
-    if label.dtype.kind in "biuf":
-        return matrix, None
-    start = len(_common_start(prob))
-    return matrix, [name[start:] for name in prob]
+    return matrix, None if label.dtype.kind in "biuf" else _class_names(prob, set(label.tolist()))
 
 
-def _common_start(names: Sequence[str]) -> str:
-    first, last = min(names), max(names)
-    same = 0
-    while same < min(len(first), len(last)) and first[same] == last[same]:
-        same += 1
-    return first[:same]
+def _stacked(lists: NDArray[Any], name: str, on_invalid: str) -> NDArray[np.float64]:
+    """A row for each list of as many numbers as most have; others are missing, or refused."""
+    found = [_as_numbers(row) for row in lists]
+    sizes = Counter(row.size for row in found if row is not None)
+    size = max(sizes, key=lambda size: (sizes[size], size), default=0)
+    matrix = np.full((len(found), size), np.nan)
+    for place, row in enumerate(found):
+        if row is not None and row.size == size:
+            matrix[place] = row
+        elif on_invalid == "raise":
+            rule = f"list of {size} numbers, as others are" if size else "list of numbers"
+            raise InputError(
+                f"column {quoted(name)} must hold lists of class probabilities, all of one length; row "
+                f"{place} is no {rule}: {printable(lists[place])}. `--on-invalid drop` leaves out "
+                "such rows."
+            )
+    return matrix
+
+
+def _as_numbers(row: Any) -> NDArray[np.float64] | None:
+    """A list as numbers; None for what is none."""
+    if row is None or isinstance(row, str):
+        return None
+    try:
+        numbers = np.asarray(row, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return numbers if numbers.ndim == 1 else None
+
+
+def _class_names(columns: Sequence[str], labels: set[Any]) -> list[str]:
+    """The columns' names less what all begin with: whole words, or as much as the labels lack."""
+    shared = [k for k in range(min(map(len, columns)) + 1) if len({c[:k] for c in columns}) == 1]
+    for start in (common_start(columns), *reversed(shared)):
+        names = [name[start:] for name in columns]
+        if labels <= {*names, None}:
+            return names
+    return [name[common_start(columns) :] for name in columns]
 
 
 def _as_label(text: str, label: NDArray[Any]) -> Any:

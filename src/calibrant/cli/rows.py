@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import codecs
-import csv
-import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ from numpy.typing import NDArray
 from calibrant._optional import require
 from calibrant.errors import InputError
 from calibrant.inputs.columns import as_array
+from calibrant.sources.csv_rows import rows_of
 from calibrant.sources.formats import ARROW_MAGIC
 from calibrant.sources.store import DataFile
 
@@ -78,7 +77,7 @@ def _names(file: DataFile) -> list[str]:
     if not head.strip():
         raise InputError(f"{file.path} must not be empty; it has no lines.")
     if file.format == "csv":
-        names = next(csv.reader(io.StringIO(head, newline=""), delimiter=_delimiter(file)))
+        names, _ = next(rows_of(head, file.delimiter))
         if len(names) == 1 and set(names[0]) & {";", "\t", "|"}:
             raise InputError(
                 f"{file.path} must separate its columns by commas (by tabs, if it ends in .tsv); its "
@@ -113,10 +112,6 @@ def _peeked(file: DataFile, head: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _delimiter(file: DataFile) -> str:
-    return "\t" if ".tsv" in file.path.lower() else ","
-
-
 def _read(file: DataFile, names: list[str], numbers: set[str]) -> Mapping[str, NDArray[Any]]:
     stored = [name for name in names if name not in file.partitions]
     try:
@@ -140,20 +135,24 @@ def _read_slowly(
         raise InputError(f"{file.path} cannot be read: {error}") from error
     columns: dict[str, list[Any]] = {name: [] for name in names}
     with file.stream() as stream:
-        text = io.TextIOWrapper(
-            io.BytesIO(stream.read()), "utf-8-sig", errors="replace", newline=""
-        )
-    rows = csv.DictReader(text, delimiter=_delimiter(file)) if file.format == "csv" else text
-    for row in rows:
-        if isinstance(row, str) and not row.strip():
-            continue
-        values = json.loads(row) if isinstance(row, str) else row
+        text = stream.read().decode("utf-8-sig", errors="replace")
+    for row in _read_by_python(file, text):
         for name in names:
-            columns[name].append(_number_or_text(values.get(name)))
+            columns[name].append(_number_or_text(row.get(name)))
     for name, values in columns.items():
         if name not in numbers and any(isinstance(value, str) for value in values):
             columns[name] = [None if value is None else str(value) for value in values]
     return {name: as_array(values, name) for name, values in columns.items()}
+
+
+def _read_by_python(file: DataFile, text: str) -> Iterator[Mapping[str, Any]]:
+    if file.format == "jsonl":
+        yield from (json.loads(line) for line in text.split("\n") if line.strip())
+        return
+    rows = (row for row, _ in rows_of(text, file.delimiter) if row)
+    header = next(rows)
+    for row in rows:
+        yield dict(zip(header, row, strict=False))
 
 
 def _number_or_text(value: Any) -> Any:
@@ -185,7 +184,7 @@ def _table(file: DataFile, names: list[str], numbers: set[str]) -> Any:
             return reader.read_csv(
                 stream,
                 parse_options=reader.ParseOptions(
-                    delimiter=_delimiter(file), newlines_in_values=True
+                    delimiter=file.delimiter, newlines_in_values=True
                 ),
                 convert_options=reader.ConvertOptions(
                     include_columns=names, column_types=kinds, strings_can_be_null=True

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from calibrant._optional import require
 from calibrant.cli.text import printable
 
-__all__ = ["LONGEST_NAME", "Column", "decimal", "p_text", "shortened", "show_table"]
+__all__ = ["LONGEST_NAME", "Column", "common_start", "decimal", "p_text", "shortened", "show_table"]
 
 CALLER = "the calibrant command"
 GAP = 2
@@ -158,8 +158,8 @@ def _without_common(cells: Sequence[str], excess: int) -> list[str]:
     names = {cell for cell in cells if cell and not cell.startswith("(")}
     if len(names) < 2:
         return list(cells)
-    start = _common_words(list(names))
-    end = min(_common_words([name[start:][::-1] for name in names]), excess + 1)
+    start = common_start(list(names))
+    end = min(common_start([name[start:][::-1] for name in names]), excess + 1)
     excess -= max(end - 1, 0)
     start = min(start, excess + 1) if excess > 0 else 0
     before, after = "…" if start else "", "…" if end else ""
@@ -169,8 +169,14 @@ def _without_common(cells: Sequence[str], excess: int) -> list[str]:
     ]
 
 
-def _common_words(names: Sequence[str]) -> int:
-    """How many characters all names begin with, up to the end of a word."""
+def common_start(names: Sequence[str]) -> int:
+    """How many characters all names begin with, up to the end of a word.
+
+    Examples
+    --------
+    >>> common_start(["p_dog", "p_deer"]), common_start(["dog", "deer"])
+    (2, 0)
+    """
     shortest = min(map(len, names))
     same = next((k for k in range(shortest) if len({name[k] for name in names}) > 1), shortest)
     while same and names[0][same - 1].isalnum():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import islice
@@ -11,20 +9,16 @@ from typing import Any
 
 from calibrant._optional import require
 from calibrant.errors import InputError
+from calibrant.sources.csv_rows import rows_of
 from calibrant.sources.layout import PER_CENT_CURE, layout, without_sign
 from calibrant.sources.request import LABEL, PROB, WEIGHT, Request
 from calibrant.sources.store import DataFile
 
-__all__ = ["CsvParser", "delimiter_of"]
+__all__ = ["CsvParser"]
 
 PEEK_BYTES, PEEK_ROWS = 1 << 20, 1000
 WORDS = {"true": 1.0, "false": 0.0}
 """Labels that are no numbers."""
-
-
-def delimiter_of(file: DataFile) -> str:
-    """What stands between the fields of a file of this name."""
-    return "\t" if ".tsv" in file.path.lower() else ","
 
 
 class CsvParser:
@@ -33,9 +27,8 @@ class CsvParser:
     def __init__(self, file: DataFile, block: bytes, request: Request) -> None:
         self.file, self.request = file, request
         self.csv = require("pyarrow.csv", caller="scan of CSV")
-        self.delimiter = delimiter_of(file)
-        peek = io.StringIO(block[:PEEK_BYTES].decode("utf-8", errors="replace"), newline="")
-        first = csv.reader(peek, delimiter=self.delimiter)
+        peek = block[:PEEK_BYTES].decode("utf-8", errors="replace")
+        first = (row for row, _ in rows_of(peek, file.delimiter))
         self.header = next(first)
         self.names, self.constants = layout(file, self.header, request)
         self.kinds = dict.fromkeys(self.names.values(), "string")
@@ -67,7 +60,7 @@ class CsvParser:
                 skip_rows=1 if line == 1 else 0,
             ),
             parse_options=self.csv.ParseOptions(
-                delimiter=self.delimiter, newlines_in_values=b'"' in block
+                delimiter=self.file.delimiter, newlines_in_values=b'"' in block
             ),
             convert_options=self.csv.ConvertOptions(
                 column_types=kinds, include_columns=sorted(kinds)
@@ -121,14 +114,11 @@ class CsvParser:
             ) from error
 
     def _rows(self, block: bytes, line: int) -> Iterator[tuple[list[str], str]]:
-        text = io.StringIO(block.decode("utf-8", errors="surrogateescape"), newline="")
-        rows = csv.reader(text, delimiter=self.delimiter)
-        start = line
-        for row in rows:
-            number, start = start, line + rows.line_num
-            if not row or number == 1:
+        text = block.decode("utf-8", errors="surrogateescape")
+        for row, number in rows_of(text, self.file.delimiter):
+            if not row or line + number == 2:  # the first line of all has the names
                 continue
-            where = f"{self.file.path}, line {number}"
+            where = f"{self.file.path}, line {line + number - 1}"
             if len(row) != len(self.header):
                 raise InputError(f"{where} must have {len(self.header)} fields; it has {len(row)}.")
             yield row, where

@@ -53,6 +53,11 @@ class DataFile:
         return self.filesystem.open_input_stream(self.path, compression=self.compression)
 
     @property
+    def delimiter(self) -> str:
+        """What stands between the fields of a CSV of this name."""
+        return "\t" if _endings(self.path)[0] == ".tsv" else ","
+
+    @property
     def identity(self) -> list[Any]:
         """What must not change between a scan and its resumption."""
         return [self.path, self.size, self.modified]
@@ -163,12 +168,15 @@ def _is_hidden(inside: str) -> bool:
     return any(part.startswith((".", "_")) for part in inside.split("/") if part)
 
 
+def _endings(path: str) -> tuple[str, str | None]:
+    """What says the format, and what says how it is compressed."""
+    stem, ending = os.path.splitext(path.lower())
+    return (os.path.splitext(stem)[1], ending) if ending in COMPRESSION_OF else (ending, None)
+
+
 def _format(path: str) -> tuple[str | None, str | None]:
-    stem, extension = os.path.splitext(path.lower())
-    compression = COMPRESSION_OF.get(extension)
-    if compression:
-        extension = os.path.splitext(stem)[1]
-    return FORMAT_OF.get(extension), compression
+    ending, packed = _endings(path)
+    return FORMAT_OF.get(ending), packed and COMPRESSION_OF[packed]
 
 
 def _described(info: Any, filesystem: Any) -> DataFile:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from calibrant.errors import InputError
-from calibrant.sources.csv_lines import CsvParser, delimiter_of
+from calibrant.sources.csv_lines import CsvParser
 from calibrant.sources.json_lines import JsonParser
 from calibrant.sources.layout import GroupKinds
 from calibrant.sources.quotes import Quotes
@@ -84,7 +84,7 @@ def _last_line_end(file: DataFile, block: bytes, line: int, *, is_last: bool = F
     if file.format != "csv" or b'"' not in block:
         end = block.rfind(b"\n") + 1
     else:
-        quotes = Quotes(block, delimiter_of(file))
+        quotes = Quotes(block, file.delimiter)
         end = quotes.last_line_end()
         if (start := quotes.goes_on()) >= 0:
             _refuse_quote(file, block, line, start, "goes on after its closing quote")
