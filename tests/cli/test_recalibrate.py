@@ -39,6 +39,28 @@ def test_a_map_is_learned_and_applied(calibrant, overconfident, tmp_path, method
         assert after < cal.smooth_ece(table["y"].to_numpy(), table["p"].to_numpy()) / 2
 
 
+@pytest.mark.parametrize("method", ["smooth", "platt", "beta", "temperature", "offset"])
+def test_a_map_does_not_depend_on_how_labels_are_written(
+    calibrant, overconfident, tmp_path, method
+) -> None:
+    """Isotonic steps move where two rows fall into one cell of a sketch; other maps are steady."""
+    rows = pyarrow.parquet.read_table(overconfident)
+    p, y = rows["p"].to_numpy(), rows["y"].to_numpy()
+    kind = type(cal.load_recalibrator(_learned(calibrant, overconfident, tmp_path, method)[0]))
+    expected = kind().fit(p, y).transform(p)
+    for more in ([], ["--pos-label", "1"], ["--labels", "soft"]):
+        target, said = _learned(calibrant, overconfident, tmp_path, method, *more)
+        np.testing.assert_allclose(cal.load_recalibrator(target).transform(p), expected, atol=1e-3)
+        assert f"with SmoothECE {cal.smooth_ece(y, p):.3f}" in said
+
+
+def _learned(calibrant, rows, folder, method, *more):
+    target = folder / "map.json"
+    done = calibrant("recalibrate", rows, "--method", method, "-o", target, *more)
+    assert done.code == 0, done.err
+    return target, done.err
+
+
 def test_from_a_sketch_and_to_csv(calibrant, overconfident, tmp_path) -> None:
     sketch, target, out = tmp_path / "s.json", tmp_path / "map.json", tmp_path / "out.csv"
     assert calibrant("scan", overconfident, "-o", sketch).code == 0

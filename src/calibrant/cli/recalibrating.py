@@ -36,7 +36,7 @@ METHODS = {
 def run_fit(files: Sequence[str], reading: Reading, method: str, output: str) -> None:
     """Learn the map and write it."""
     from calibrant import recalibration
-    from calibrant.measures.smooth_ece import smooth_ece
+    from calibrant.recalibration.smooth import DEFAULT_SCALE
 
     require_ending(output, (".json",), "a map", files)
     if reading.has_form:
@@ -49,14 +49,15 @@ def run_fit(files: Sequence[str], reading: Reading, method: str, output: str) ->
             "a map is learned from the probability of one event: leave out `--multiclass`, and name the "
             "column of one class with `--prob` and its label with `--pos-label`."
         )
-    found = given(files, reading, Grouping(), Measuring())
+    scale = DEFAULT_SCALE if method == "smooth" else "probability"
+    found = given(files, reading, Grouping(), Measuring(scale=scale))
     if len(found.parts) != 1:
         raise InputError("a map is learned from one column of predictions; give `--prob` once.")
     part = found.parts[0]
     with spoken(found.columns.spoken if found.columns else {}):
         recalibrator: Recalibrator = getattr(recalibration, METHODS[method])()
         recalibrator.fit(*_fit_arguments(part), **_fit_options(part))
-        before = smooth_ece(*part.arguments, **part.options)
+        before = _smooth_ece(part, of_rows=found.columns is not None)
     write_atomically(Path(output), recalibrator.save)
     article = "an" if method[0] in "aeiou" else "a"
     note(
@@ -105,6 +106,20 @@ def _write(table: Any, path: Path, suffix: str) -> None:
         require("pyarrow.csv", caller="calibrant recalibrate").write_csv(table, path)
     else:
         require("pyarrow.parquet", caller="calibrant recalibrate").write_table(table, path)
+
+
+def _smooth_ece(part: Part, *, of_rows: bool) -> float:
+    """As `calibrant assess` says it: of rows on the probability scale, of a sketch on its own."""
+    from calibrant.measures.smooth_ece import smooth_ece
+    from calibrant.sketch.atoms import Atoms
+    from calibrant.sketch.table import Sketch
+
+    first = part.arguments[0]
+    if not (of_rows and isinstance(first, Sketch)):
+        return smooth_ece(*part.arguments, **part.options)
+    atoms = Atoms.from_sketch(first)
+    weight = atoms.mass.sum(axis=1)
+    return smooth_ece(atoms.mass[:, 1] / weight, atoms.p, sample_weight=weight, labels="soft")
 
 
 def _fit_arguments(part: Part) -> tuple[Any, ...]:
