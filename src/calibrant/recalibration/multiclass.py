@@ -76,11 +76,18 @@ class TemperatureScaling(_LogitScaling):
     --------
     >>> logits = [[4.0, 0.0, 0.0], [0.0, 4.0, 0.0], [0.0, 0.0, 4.0]]
     >>> cooler = TemperatureScaling().fit(logits, [0, 1, 0])
+    >>> round(cooler.temperature, 2)
+    2.89
     >>> cooler.transform(logits)[0].round(3)
     array([0.667, 0.167, 0.167])
     """
 
     kind: ClassVar[str] = "temperature scaling"
+
+    @property
+    def temperature(self) -> float:
+        """What the logits are divided by: above 1 where the model was too sure."""
+        return 1.0 / float(self.state["slope"])
 
     def _learn(self, scores: Floats, labels: NDArray[np.int64], weight: Floats) -> State:
         from scipy.optimize import minimize_scalar

@@ -95,11 +95,18 @@ class TemperatureRecalibrator(Recalibrator):
     Examples
     --------
     >>> cooler = TemperatureRecalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    >>> cooler.temperature > 1
+    True
     >>> float(cooler.transform([0.5])[0])
     0.5
     """
 
     kind: ClassVar[str] = "temperature"
+
+    @property
+    def temperature(self) -> float:
+        """What the log-odds are divided by: above 1 where the model was too sure."""
+        return float(self.state["temperature"])
 
     def _learn(self, training: Training) -> State:
         x = _logit(training.atoms.p)[:, None]
