@@ -373,6 +373,16 @@ def test_a_perfect_predictor_has_no_digits_that_are_not_known() -> None:
     assert reliability_diagram(y, y.astype(float), resamples=0).label.startswith("smECE < 0.00002")
 
 
+@pytest.mark.parametrize("scale", ["probability", "unreflected", "logit", "relative"])
+def test_rows_calibrated_to_the_last_one_are_drawn_on_every_scale(scale) -> None:
+    y, p = np.tile([0, 0, 0, 1, 0, 1, 1, 1], 20), np.tile(np.repeat([0.25, 0.75], 4), 20)
+    diagram = reliability_diagram(y, p, scale=scale, resamples=0)
+    assert diagram.interval.low == 0.0 < diagram.interval.high
+    assert diagram.smooth_ece.value <= diagram.smooth_ece.certificate.total
+    if scale == "probability":
+        assert "bandwidth: own × 1.4 = " in diagram.chart().to_json(ensure_ascii=False)
+
+
 def test_predictions_that_differ_within_a_cell_are_not_called_distinct_values() -> None:
     rng = np.random.default_rng(4)
     p = rng.random(20_000) * 1e-4

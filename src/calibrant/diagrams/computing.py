@@ -31,6 +31,7 @@ from calibrant.inputs.seeds import require_seed
 from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
 from calibrant.sketch.table import Sketch
 from calibrant.smoothing.curves import SmoothCurves
+from calibrant.smoothing.fixed_point import SMALLEST_BANDWIDTH
 
 __all__ = ["computed", "drawn_bandwidth"]
 
@@ -127,7 +128,8 @@ def _interval(
     sketch: Sketch, part: Sketch, result: SmoothECE, confidence: float, seed: int
 ) -> Interval:
     everything = part if part.n == sketch.n else sketch
-    return interval(everything, result.value, confidence=confidence, seed=seed)
+    value = max(result.value, SMALLEST_BANDWIDTH * everything.scale.length)  # 0 has no bandwidth
+    return interval(everything, value, confidence=confidence, seed=seed)
 
 
 def _bands(

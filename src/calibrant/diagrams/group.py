@@ -317,11 +317,12 @@ def _with_bandwidth(
     panel: Panel, here: Sequence[ReliabilityDiagram], own: Sequence[ReliabilityDiagram]
 ) -> Panel:
     """Say at which bandwidth this position of the slider is, in terms of the numbers' own."""
+    solved = all(diagram.at_fixed_point and diagram.smooth_ece.bandwidth > 0.0 for diagram in own)
     factors = [
-        f"{new.bandwidth / old.smooth_ece.bandwidth:.2g}"
+        f"{new.bandwidth / (old.smooth_ece.bandwidth or old.bandwidth):.2g}"
         for new, old in zip(here, own, strict=True)
     ]
-    sigma = "σ*" if all(diagram.at_fixed_point for diagram in own) else "own"
+    sigma = "σ*" if solved else "own"
     if len(set(factors)) > 1:  # some are too narrow to be drawn
         note = f"bandwidth: {sigma} × {', '.join(factors)}"
     else:
