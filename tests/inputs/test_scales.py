@@ -75,6 +75,12 @@ def test_relative_scale_is_the_probability_near_the_base_rate():
     assert np.diff(z)[0] == pytest.approx(2e-5, rel=1e-3)
 
 
+@pytest.mark.parametrize("name", [*NAMES, "boosting", "probability", "relative"])
+def test_a_scale_of_ones_own_takes_no_name_that_is_known(name):
+    with pytest.raises(InputError, match="belongs to a scale of calibrant's"):
+        Scale(lambda p: p**3, np.cbrt, name=name)
+
+
 def test_refuses_what_does_not_increase_or_come_back():
     with pytest.raises(InputError, match="increase"):
         Scale(lambda p: -p, lambda z: -z)

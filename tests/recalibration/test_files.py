@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from calibrant import CalibrationError, InputError
+from calibrant.inputs.scales import Scale
 from calibrant.recalibration.interface import load_recalibrator
 from calibrant.recalibration.parametric import (
     BetaRecalibrator,
@@ -82,3 +83,14 @@ def test_transform_checks_what_it_is_given():
 def test_swapped_arguments_are_noticed():
     with pytest.raises(InputError):
         PlattRecalibrator().fit(Y, P)
+
+
+def test_a_map_on_a_scale_of_ones_own_is_not_written_over_another(tmp_path):
+    path = tmp_path / "map.json"
+    PlattRecalibrator().fit(P, Y).save(path)
+    before = path.read_bytes()
+    own = SmoothRecalibrator(scale=Scale(lambda p: p**3, np.cbrt)).fit(P, Y)
+    for refused in (own, SmoothRecalibrator()):
+        with pytest.raises(CalibrationError, match="is your own|has not been fitted"):
+            refused.save(path)
+    assert path.read_bytes() == before

@@ -253,10 +253,8 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
 class TestWhatCannotBeReadAgainIsNotWritten:
     def test_a_scale_of_ones_own(self, suffix, tmp_path):
         cube = Scale(lambda p: p**3, np.cbrt, name="cube")
-        fake = Scale(lambda p: p**3, np.cbrt, name="logit")
-        for scale in (cube, fake):
-            with pytest.raises(InputError, match="is your own"):
-                save(Sketch.from_arrays([0, 1], [0.2, 0.7], scale=scale), tmp_path / f"a.{suffix}")
+        with pytest.raises(InputError, match="is your own"):
+            save(Sketch.from_arrays([0, 1], [0.2, 0.7], scale=cube), tmp_path / f"a.{suffix}")
         assert not list(tmp_path.iterdir())
 
     def test_groups_that_the_format_does_not_hold(self, suffix, tmp_path):

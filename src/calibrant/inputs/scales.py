@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 
-__all__ = ["PROBABILITY", "Scale", "as_scale", "loss_scale", "relative_scale"]
+__all__ = [
+    "PROBABILITY",
+    "Scale",
+    "as_scale",
+    "loss_scale",
+    "name_for_file",
+    "relative_scale",
+]
 
 Floats = NDArray[np.float64]
 Map = Callable[[Floats], Floats]
@@ -74,6 +81,15 @@ def _inverse_boosting(z: Floats) -> Floats:
     return np.where(z > 0, 1.0 - small, small)
 
 
+_MAPS: dict[str, tuple[Map, Map]] = {
+    "probability": (_identity, _identity),
+    "unreflected": (_identity, _identity),
+    "logit": (_Logit(), _Logistic()),
+    "logit/4": (_Logit(0.25), _Logistic(0.25)),
+    "boosting": (_boosting, _inverse_boosting),
+}
+
+
 @dataclass(frozen=True)
 class Scale:
     """An increasing map h of predictions: z = h(p) is where distances are measured.
@@ -87,7 +103,8 @@ class Scale:
         h and its inverse, on float64 arrays; h must increase strictly and may be infinite at 0 and
         1.
     name : str
-        How results name it. A scale of your own cannot be read back from a file by its name.
+        How results name it: none of the names that `as_scale` knows. A scale of your own cannot be read
+        back from a file by its name.
     widest : float
         The widest bandwidth for which the grid leaves room. Beyond it, the mass that the ends
         reflect is part of the certificate.
@@ -104,8 +121,8 @@ class Scale:
 
     Examples
     --------
-    >>> probit = Scale(lambda p: p**3, lambda z: np.cbrt(z), name="cube")
-    >>> probit
+    >>> cube = Scale(lambda p: p**3, lambda z: np.cbrt(z), name="cube")
+    >>> cube
     Scale('cube')
     >>> as_scale("logit").z(np.array([0.5, 1.0]))
     array([ 0., inf])
@@ -117,6 +134,7 @@ class Scale:
     widest: float = field(default=1.0, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
+        self._require_own_name()
         z = np.asarray(self.forward(_CHECKPOINTS), dtype=np.float64)
         if z.shape != _CHECKPOINTS.shape or not np.all(np.diff(z) > 0):
             at = int(np.argmin(np.diff(z))) if z.shape == _CHECKPOINTS.shape else 0
@@ -133,6 +151,19 @@ class Scale:
                 f"`inverse` must undo `forward`; for {self.name!r} it maps p = "
                 f"{_CHECKPOINTS[at]:.6g} "
                 f"to {np.asarray(self.inverse(z))[at]:.6g}."
+            )
+
+    def _require_own_name(self) -> None:
+        """Names stand for scales in files and decide about reflection, so each has one meaning."""
+        if self.name in _MAPS:
+            taken = _MAPS[self.name] != (self.forward, self.inverse)
+        else:
+            taken = self.name.partition(":")[0] == "relative" and not isinstance(
+                self.forward, _Logit
+            )
+        if taken:
+            raise InputError(
+                f"the name {self.name!r} belongs to a scale of calibrant's; pass another `name`."
             )
 
     def __repr__(self) -> str:
@@ -256,13 +287,7 @@ class Scale:
         return position
 
 
-PROBABILITY = Scale(_identity, _identity, name="probability")
-_NAMED = {
-    "unreflected": lambda: Scale(_identity, _identity, name="unreflected"),
-    "logit": lambda: Scale(_Logit(), _Logistic(), name="logit"),
-    "logit/4": lambda: Scale(_Logit(0.25), _Logistic(0.25), name="logit/4"),
-    "boosting": lambda: Scale(_boosting, _inverse_boosting, name="boosting"),
-}
+PROBABILITY = Scale(*_MAPS["probability"], name="probability")
 
 
 def as_scale(scale: str | Scale, *, base_rate: float | None = None) -> Scale:
@@ -287,8 +312,8 @@ def as_scale(scale: str | Scale, *, base_rate: float | None = None) -> Scale:
 def _named(name: str) -> Scale:
     if name == PROBABILITY.name:
         return PROBABILITY
-    if name in _NAMED:
-        return _NAMED[name]()
+    if name in _MAPS:
+        return Scale(*_MAPS[name], name=name)
     kind, _, rate = name.partition(":")
     if kind == "relative" and rate:
         try:
@@ -304,10 +329,30 @@ def _named(name: str) -> Scale:
             'rate in the name, as in "relative:0.002".'
         )
     raise InputError(
-        f"`scale` must be one of probability, {', '.join(_NAMED)}, relative:RATE, or a "
+        f"`scale` must be one of {', '.join(_MAPS)}, relative:RATE, or a "
         f"Scale(forward, "
         f"inverse); got {name!r}."
     )
+
+
+def name_for_file(scale: Scale, what: str, cure: str) -> str:
+    """The name under which a file holds the scale of `what`, refused where it could not be read again.
+
+    Examples
+    --------
+    >>> name_for_file(as_scale("logit"), "a sketch", "")
+    'logit'
+    """
+    try:
+        known = as_scale(scale.name) == scale
+    except InputError:
+        known = False
+    if not known:
+        raise InputError(
+            f"a file can hold {what} on a scale that calibrant knows by name; {scale.name!r} is your "
+            f"own. {cure}"
+        )
+    return scale.name
 
 
 def relative_scale(base_rate: float) -> Scale:

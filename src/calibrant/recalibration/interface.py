@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import CalibrationError, InputError
 from calibrant.inputs.pairs import Pairs, as_pairs
-from calibrant.inputs.scales import Scale, as_scale
+from calibrant.inputs.scales import Scale, as_scale, name_for_file
 from calibrant.sketch.atoms import Atoms
 from calibrant.sketch.table import Sketch, as_sketch
 
@@ -113,8 +113,9 @@ class LearnedMap(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write settings and what was learned as JSON; `load_recalibrator` reads it."""
+        document = {"format": FORMAT, "version": VERSION, **self.to_dict()}  # before a file is lost
         with open(path, "w", encoding="utf-8") as file:
-            json.dump({"format": FORMAT, "version": VERSION, **self.to_dict()}, file)
+            json.dump(document, file)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -260,7 +261,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return {"array": value.tolist()}
     if isinstance(value, Scale):
-        return value.name
+        return name_for_file(value, "a recalibrator", "Pickle it, or fit it on another scale.")
     if isinstance(value, LearnedMap):
         learned = value._state is not None
         return {"recalibrator": value.to_dict() if learned else {**_plan(value), "plan": True}}

@@ -26,7 +26,7 @@ from calibrant._optional import require
 from calibrant.errors import InputError
 from calibrant.inputs.columns import as_array
 from calibrant.inputs.pairs import REASONS
-from calibrant.inputs.scales import Scale, as_scale
+from calibrant.inputs.scales import Scale, as_scale, name_for_file
 from calibrant.sketch.checking import checked_long_table
 from calibrant.sketch.columns import Columns
 from calibrant.sketch.groups import Sketches
@@ -252,27 +252,14 @@ def _long_columns(sketch: Sketch, names: tuple[str, ...]) -> dict[str, NDArray[A
 def _header(sketch: Sketch | Sketches) -> dict[str, Any]:
     by = list(sketch.by) if isinstance(sketch, Sketches) else []
     sample = next(iter(sketch.values()), Sketch.empty()) if isinstance(sketch, Sketches) else sketch
-    _require_known_scale(sample.scale)
+    cure = "Save the sketch of the same rows on another scale."
     return {
         "format": FORMAT,
         "version": VERSION,
-        "scale": sample.scale.name,
+        "scale": name_for_file(sample.scale, "a sketch", cure),
         "nodes": sample.nodes,
         "by": by,
     }
-
-
-def _require_known_scale(scale: Scale) -> None:
-    """A file names the scale; what cannot be found by that name could not be read again."""
-    try:
-        known = as_scale(scale.name) == scale
-    except InputError:
-        known = False
-    if not known:
-        raise InputError(
-            f"a file can hold a sketch on a scale that calibrant knows by name; {scale.name!r} is "
-            "your own. Save the sketch of the same rows on another scale."
-        )
 
 
 def _from_header(header: Any, columns: Table) -> Sketch | Sketches:
