@@ -91,6 +91,6 @@ def test_a_map_on_a_scale_of_ones_own_is_not_written_over_another(tmp_path):
     before = path.read_bytes()
     own = SmoothRecalibrator(scale=Scale(lambda p: p**3, np.cbrt)).fit(P, Y)
     for refused in (own, SmoothRecalibrator()):
-        with pytest.raises(CalibrationError, match="is your own|has not been fitted"):
+        with pytest.raises(CalibrationError, match=r"is your own|has not been fitted"):
             refused.save(path)
     assert path.read_bytes() == before

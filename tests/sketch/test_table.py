@@ -15,6 +15,10 @@ import calibrant as cal
 from calibrant import InputError, MergeError, Sketch, Sketches, smooth_ece
 from calibrant.inputs.scales import as_scale
 from calibrant.sketch.table import as_sketch
+from calibrant.sketch.wire import from_table, to_table
+from calibrant.sources.request import Request
+from calibrant.sources.sums import DenseSums
+from calibrant.sources.totals import as_result
 
 GRIDS = [2, 16, 256, 2**16, 2**20]
 floats = st.one_of(
@@ -186,6 +190,30 @@ def test_what_a_table_of_counts_may_hold_is_a_matter_of_each_cell():
     Sketch.from_counts([0.2] * 100, [each] * 100, [0] * 100)
     with pytest.raises(MergeError, match="a cell of this grid holds at most"):
         Sketch.from_counts([0.2] * 200, [each] * 200, [0] * 200)
+    many = Sketches({"a": found, "b": found}, by="model")
+    assert from_table(to_table(many), by=["model"], nodes=found.nodes) == many
+    coarse = Sketch.from_columns([0, 1], [0, 1], [2**28 - 1] * 2, [0, 5], nodes=2)
+    coarse = Sketch(coarse.columns, nodes=2, scale=coarse.scale, dropped={"missing label": 2**40})
+    again = from_table(to_table(coarse), nodes=2)
+    assert (again, again.dropped) == (coarse, coarse.dropped)
+    for cells in ([0, 0], [0, 1]):
+        columns = [cells, [0, 0], [2**62] * 2, [0, 0]]
+        with pytest.raises((MergeError, InputError)):
+            Sketch.from_columns(*columns, nodes=2**24)
+    with pytest.raises(MergeError, match="268435455 rows"):
+        Sketch.from_columns([0, 0], [0, 0], [2**27] * 2, [0, 0], nodes=2)
+
+
+@pytest.mark.parametrize("rows", [2**31 - 1, 2**31])
+def test_a_scan_refuses_more_rows_than_a_cell_of_its_grid_holds(rows):
+    request = Request({}, {}, nodes=16, scale=as_scale("probability"), on_invalid="drop")
+    sums = DenseSums(request)
+    sums.counts[[5, request.cell_slots]] = rows, 2**40  # refused rows have no offsets
+    if rows == 2**31:
+        with pytest.raises(MergeError, match="2147483647 rows"):
+            as_result(request, sums)
+    else:
+        assert as_result(request, sums).n == rows
 
 
 def test_batches_without_a_valid_row_are_counted_and_passed_over():
@@ -318,6 +346,9 @@ def test_a_sketch_settles_what_describes_rows():
 def test_a_sum_shares_nothing_with_its_parts():
     one = Sketch.from_arrays([0, 1], [0.2, 0.7])
     sum([one]).update([1], [0.9])
+    single = Sketches({"a": one}, by="model")
+    for made in (sum([single]), single.roll_up("model"), single + Sketches({}, by="model")):
+        made["a"].update([1], [0.9])
     groups = Sketches({(1, "a"): one}, by=["day", "model"])
     (groups + Sketches({(2, "a"): one}, by=["day", "model"]))[1, "a"].update([1], [0.9])
     groups.roll_up("day")[1].update([1], [0.9])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs.columns import as_array
 from calibrant.inputs.pairs import REASONS
-from calibrant.sketch.columns import FRACTION_BITS, require_room
+from calibrant.sketch.columns import bits_of_offsets
 
 __all__ = ["checked_dropped", "checked_long_table"]
 
@@ -74,21 +74,21 @@ def checked_dropped(dropped: Mapping[str, int] | None) -> Mapping[str, int]:
 def _check_integers(
     nodes: int, cell: Integers, label: Integers, count: Integers, offset: Integers
 ) -> None:
-    bits = FRACTION_BITS - (nodes.bit_length() - 1)
     _refuse("cell", cell, (cell < 0) | (cell > nodes), f"lie between 0 and {nodes}")
     _refuse("label", label, (label != 0) & (label != 1), "be 0 or 1")
     _refuse("count", count, count < 0, "not be negative")
-    if count.size:
-        require_room(int(count.sum(dtype=object)), bits)
+    if count.sum(dtype=np.float64) >= 2.0**63:
+        raise InputError("column 'count' must add up to fewer than 2**63 rows.")
+    least = -(-offset // ((1 << bits_of_offsets(nodes)) - 1))  # rows that it takes to come so far
     # Rows with p = 1 have a cell of their own, in which the only offset is 0.
-    largest = count * np.where(cell == nodes, 0, (1 << bits) - 1)
-    _refuse("offset", offset, (offset < 0) | (offset > largest), "fit into its cell")
+    outside = (offset < 0) | (least > count) | ((cell == nodes) & (offset > 0))
+    _refuse("offset", offset, outside, "fit into its cell")
 
 
 def _check_weights(
     nodes: int, cell: Integers, weight: Floats, squared_weight: Floats, weighted_offset: Floats
 ) -> None:
-    widest = np.where(cell == nodes, 0.0, 2.0 ** (FRACTION_BITS - (nodes.bit_length() - 1)))
+    widest = np.where(cell == nodes, 0.0, 2.0 ** bits_of_offsets(nodes))
     # Sums of floats are rounded, so a mean offset may come out a little wider than the cell.
     broken = weighted_offset > 1.000001 * weight * widest
     _refuse("weighted_offset", weighted_offset, broken, "fit into its cell")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import MergeError
 
-__all__ = ["FRACTION_BITS", "Columns", "as_slice", "require_room"]
+__all__ = ["FRACTION_BITS", "Columns", "as_slice", "bits_of_offsets", "require_room"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -79,10 +79,14 @@ class Columns:
         return cls(cells, *(table[rows] for table in tables))
 
     @classmethod
-    def from_long(cls, cells: Integers, labels: Integers, *sums: NDArray[Any]) -> Columns:
-        """One row per (cell, label), in any order, repeated rows summed."""
+    def from_long(
+        cls, cells: Integers, labels: Integers, *sums: NDArray[Any], offset_bits: int
+    ) -> Columns:
+        """One row per (cell, label), in any order, repeated rows summed; counts come first."""
         distinct, place = np.unique(cells, return_inverse=True)
         slot = 2 * place.ravel() + labels
+        rows = np.bincount(slot, weights=sums[0])  # floats are exact up to the limit
+        require_room(int(rows.max(initial=0)), offset_bits)
         columns = []
         for values in sums:
             column = np.zeros(2 * distinct.size, dtype=values.dtype)
@@ -172,6 +176,11 @@ def as_slice(places: Integers) -> slice | Integers:
     if places.size and int(places[-1]) - int(places[0]) + 1 == places.size:
         return slice(int(places[0]), int(places[-1]) + 1)
     return places
+
+
+def bits_of_offsets(nodes: int) -> int:
+    """Bits of a fixed-point position that lie inside a cell of a grid with so many."""
+    return FRACTION_BITS - (nodes.bit_length() - 1)
 
 
 def require_room(rows_in_a_cell: int, offset_bits: int) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant.inputs.pairs import BLOCK_ROWS, LEAST_TOTAL_WEIGHT, Pairs
 from calibrant.inputs.scales import PROBABILITY, Scale
 from calibrant.sketch._fill import fill_counts, fill_weights, spread_residuals, sum_cells
-from calibrant.sketch.columns import FRACTION_BITS, Columns, require_room
+from calibrant.sketch.columns import Columns, bits_of_offsets, require_room
 
 __all__ = ["fill", "residuals_on_nodes", "sums_of_cells"]
 
@@ -25,8 +25,7 @@ def fill(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
     """One pass over the rows; the first row that breaks a rule is refused."""
     filling = _fill_weights if pairs.fractional else _fill_counts
     columns = filling(pairs, nodes, scale)
-    offset_bits = FRACTION_BITS - (nodes.bit_length() - 1)
-    require_room(int(columns.counts.max(initial=0)), offset_bits)
+    require_room(int(columns.counts.max(initial=0)), bits_of_offsets(nodes))
     pairs.mark_valid()
     return columns
 

@@ -79,16 +79,19 @@ class Sketches(Mapping[Any, Sketch]):
                 f"groups add only where they group by the same columns; these go by "
                 f"{', '.join(self.by)} and by {', '.join(other.by)}."
             )
-        # `0 +` makes a sketch of its own: an update of the sum must not reach its parts.
-        merged = {key: 0 + sketch for key, sketch in self.items()}
+        merged = dict(self._copy())
         for key, sketch in other.items():
             merged[key] = merged.get(key, 0) + sketch
         return Sketches(merged, by=self.by)
 
     def __radd__(self, other: object) -> Sketches:
         if other == 0 and isinstance(other, int):  # the start value of sum()
-            return self
+            return self._copy()
         return NotImplemented
+
+    def _copy(self) -> Sketches:
+        """With sketches of its own: an update of a sum must not reach its parts."""
+        return Sketches({key: 0 + sketch for key, sketch in self.items()}, by=self.by)
 
     def total(self) -> Sketch:
         """The sketch of all groups together, in one step however many there are."""
@@ -116,7 +119,7 @@ class Sketches(Mapping[Any, Sketch]):
                 f"{', '.join(by) or 'none'}."
             )
         if len(self.by) == 1:
-            return self
+            return self._copy()
         places = [self.by.index(name) for name in by]
         rolled: dict[Any, Sketch] = {}
         for key, sketch in self.items():

@@ -15,7 +15,7 @@ from calibrant.inputs.columns import as_column
 from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
 from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
-from calibrant.sketch.columns import FRACTION_BITS, Columns, require_room
+from calibrant.sketch.columns import FRACTION_BITS, Columns, bits_of_offsets
 from calibrant.sketch.filling import fill
 
 __all__ = ["DEFAULT_NODES", "Sketch", "as_sketch"]
@@ -125,19 +125,16 @@ class Sketch:
                 f"`events` must lie between 0 and `n`; row {row} has {successes[row]} events of "
                 f"{trials[row]}."
             )
-        bits = FRACTION_BITS - (require_nodes(nodes).bit_length() - 1)
+        bits = bits_of_offsets(require_nodes(nodes))
         fixed = np.floor(scale.locate(predictions) * 2.0**FRACTION_BITS).astype(np.int64)
-        _, place = np.unique(fixed >> bits, return_inverse=True)
-        require_room(int(np.bincount(place, weights=trials).max()), bits)  # exact up to the limit
         counts = np.concatenate([trials - successes, successes])
         offsets = counts * np.tile(fixed & ((1 << bits) - 1), 2)
         labels = np.repeat(np.array([0, 1]), trials.size)
         used = counts > 0
         if not used.any():
             raise InputError("`n` must not be zero everywhere; the table has no rows.")
-        columns = Columns.from_long(
-            np.tile(fixed >> bits, 2)[used], labels[used], counts[used], offsets[used]
-        )
+        long = (np.tile(fixed >> bits, 2), labels, counts, offsets)
+        columns = Columns.from_long(*(values[used] for values in long), offset_bits=bits)
         return cls(columns, nodes=nodes, scale=scale)
 
     @classmethod
@@ -172,7 +169,7 @@ class Sketch:
             weighted_offsets=weighted_offsets,
         )
         return cls(
-            Columns.from_long(*sums),
+            Columns.from_long(*sums, offset_bits=bits_of_offsets(nodes)),
             nodes=nodes,
             scale=as_scale(scale),
             dropped=checked_dropped(dropped),
@@ -251,7 +248,7 @@ class Sketch:
     @property
     def offset_bits(self) -> int:
         """Bits of a fixed-point position that lie inside a cell."""
-        return FRACTION_BITS - (self.nodes.bit_length() - 1)
+        return bits_of_offsets(self.nodes)
 
     # -- combining -----------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from calibrant.inputs.columns import as_array
 from calibrant.inputs.pairs import REASONS
 from calibrant.inputs.scales import Scale, as_scale, name_for_file
 from calibrant.sketch.checking import checked_long_table
-from calibrant.sketch.columns import Columns
+from calibrant.sketch.columns import Columns, bits_of_offsets
 from calibrant.sketch.groups import Sketches
 from calibrant.sketch.table import Sketch, require_nodes
 
@@ -179,8 +179,11 @@ def from_table(
         for cell, count in zip(sums[0][gone], sums[2][gone], strict=True):
             reason = REASONS[-1 - int(cell)]
             dropped[reason] = dropped.get(reason, 0) + int(count)
+        parts = (values[kept] for values in sums)
         columns = (
-            Columns.from_long(*(values[kept] for values in sums)) if kept.size else Columns.empty()
+            Columns.from_long(*parts, offset_bits=bits_of_offsets(nodes))
+            if kept.size
+            else Columns.empty()
         )
         return Sketch(columns, nodes=nodes, scale=resolved, dropped=dropped)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inputs.pairs import REASONS
-from calibrant.sketch.columns import Columns
+from calibrant.sketch.columns import Columns, require_room
 from calibrant.sketch.groups import Sketches
 from calibrant.sketch.table import Sketch
 from calibrant.sources.keys import Key, place_of, sort_key
@@ -118,6 +118,7 @@ def _split(
         table = np.zeros((first.size, 2), dtype=column.dtype)
         table[entry, slot[is_row] & 1] = column[is_row]
         wide.append(table)
+    require_room(int(wide[0].max(initial=0)), request.offset_bits)
     cells = slot[is_row][first] >> 1
     bounds = np.searchsorted(group[is_row][first], np.arange(len(keys) + 1))
     sketches = {}
