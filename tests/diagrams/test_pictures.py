@@ -207,7 +207,7 @@ def test_files_that_cannot_be_written_are_refused(diagram, tmp_path) -> None:
     for path in (None, 3):
         with pytest.raises(InputError, match="`path` must be the name of a file"):
             diagram.save(path)
-    with pytest.raises(InputError, match="folder that exists"):
+    with pytest.raises(InputError, match="there is no folder"):
         diagram.save(tmp_path / "missing" / "a.svg")
     saved = diagram.save(tmp_path / "a.svg", name="日本語")
     assert "日本語" in saved.read_text(encoding="utf-8")

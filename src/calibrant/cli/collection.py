@@ -10,9 +10,8 @@ from calibrant import datasets
 from calibrant._optional import require
 from calibrant.cli.table import Column, show_table
 from calibrant.cli.text import note, printable
-from calibrant.cli.writing import require_ending
+from calibrant.cli.writing import require_ending, written
 from calibrant.errors import InputError
-from calibrant.sketch.wire import write_atomically
 
 __all__ = ["run_datasets"]
 
@@ -75,5 +74,5 @@ def _write(name: str, target: Path) -> None:
         )
     table = pyarrow.table(flat)
     write = module.write_table if target.suffix == ".parquet" else module.write_csv
-    write_atomically(target, lambda path: write(table, path))
+    written(target, lambda path: write(table, path))
     note(f"Wrote {printable(target, 200)}: {found.n:,} rows, columns {', '.join(flat)}.")

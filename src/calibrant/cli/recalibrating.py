@@ -15,10 +15,9 @@ from calibrant.cli.parts import Part, given, spoken
 from calibrant.cli.rows import columns_of, read_rows, read_table
 from calibrant.cli.table import decimal
 from calibrant.cli.text import count, note, printable, quoted
-from calibrant.cli.writing import require_ending
+from calibrant.cli.writing import require_ending, written
 from calibrant.errors import InputError
 from calibrant.recalibration.interface import Recalibrator
-from calibrant.sketch.wire import write_atomically
 
 __all__ = ["METHODS", "run_apply", "run_fit"]
 
@@ -58,7 +57,7 @@ def run_fit(files: Sequence[str], reading: Reading, method: str, output: str) ->
         recalibrator: Recalibrator = getattr(recalibration, METHODS[method])()
         recalibrator.fit(*_fit_arguments(part), **_fit_options(part))
         before = _smooth_ece(part, of_rows=found.columns is not None)
-    write_atomically(Path(output), recalibrator.save)
+    written(Path(output), recalibrator.save)
     article = "an" if method[0] in "aeiou" else "a"
     note(
         f"Wrote {printable(output, 200)}: {article} {method} map learned from "
@@ -97,7 +96,7 @@ def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: s
     table = read_table(data).append_column(
         name, require("pyarrow", caller="recalibrate").array(better)
     )
-    write_atomically(target, lambda path: _write(table, path, target.suffix))
+    written(target, lambda path: _write(table, path, target.suffix))
     note(f"Wrote {printable(output, 200)}: {count(len(better), 'row')}, new column {quoted(name)}.")
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import glob
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from calibrant._files import replaced_when_whole
 from calibrant.cli.text import printable, quoted
 from calibrant.errors import InputError
 
@@ -60,17 +59,12 @@ def _paths(name: str) -> Iterator[str]:
 
 
 def written(target: Path, write: Callable[[Path], object]) -> int:
-    """Let `write` make the file under its own name in a hidden folder, then move it; its size."""
+    """Let `write` make the file, whole or not at all; its size."""
     try:
-        folder = tempfile.mkdtemp(dir=target.parent, prefix=".calibrant-")
+        with replaced_when_whole(target) as path:
+            write(path)
     except OSError as error:
         raise InputError(
-            f"{printable(target, 200)} cannot be written: {error.strerror}."
+            f"{printable(target, 200)} cannot be written: {error.strerror or error}."
         ) from error
-    try:
-        made = Path(folder, target.name)
-        write(made)
-        os.replace(made, target)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     return target.stat().st_size

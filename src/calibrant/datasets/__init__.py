@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._files import replaced_when_whole
 from calibrant._optional import require
 from calibrant.datasets.catalogue import CATALOGUE, PUBLIC_ADDRESS, Source
 from calibrant.datasets.convert import CONVERTERS, Columns, fingerprint, row_count
-from calibrant.datasets.fetch import DownloadError, cache_folder, download, replaced_when_whole
+from calibrant.datasets.fetch import DownloadError, cache_folder, download
 from calibrant.datasets.synthetic import SHAPES, Synthetic, generate
 from calibrant.errors import InputError
 
@@ -153,6 +154,7 @@ def load(name: str, *, mirror: str = PUBLIC_ADDRESS) -> Dataset:
     found = _local_file(source)
     if found is not None:
         return _checked(source, _read(found), str(found))
+    cache_folder().mkdir(parents=True, exist_ok=True)
     with replaced_when_whole(cache_folder() / f"{name}.npz") as target:
         dataset = _fetched(source, mirror)
         with target.open("wb") as out:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
 from typing import TextIO
 
+from calibrant._files import replaced_when_whole
 from calibrant.errors import CalibrationError
 
-__all__ = ["DownloadError", "cache_folder", "download", "replaced_when_whole"]
+__all__ = ["DownloadError", "cache_folder", "download"]
 
 _BLOCK = 1 << 16
 _LARGEST = 1 << 30
@@ -38,20 +36,6 @@ def cache_folder() -> Path:
     else:
         root = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     return root / "calibrant"
-
-
-@contextmanager
-def replaced_when_whole(target: Path) -> Iterator[Path]:
-    """A path to write to that takes the name `target` only if the block ends without an error."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=".partial-", suffix=target.suffix, dir=target.parent)
-    os.close(handle)
-    partial = Path(name)
-    try:
-        yield partial
-        os.replace(partial, target)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 class _Progress:
@@ -85,6 +69,7 @@ def download(address: str, target: Path, *, stream: TextIO | None = None) -> Non
     request = urllib.request.Request(address, headers={"User-Agent": "calibrant"})
     label = address.rsplit("/", 1)[-1]
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         with (
             urllib.request.urlopen(request, timeout=_PATIENCE_SECONDS) as answer,
             replaced_when_whole(target) as partial,

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._files import replaced_when_whole
 from calibrant._optional import require
 from calibrant.drawing.themes import Theme
 from calibrant.errors import InputError
@@ -100,16 +101,11 @@ def save(figure: Any, path: str | Path, *, dpi: int = 200) -> Path:
             f"a picture is saved as .svg, .pdf or .png; got {target.name!r}. "
             "Give the file one of these endings."
         )
-    if not target.parent.is_dir():
-        raise InputError(
-            f"a picture is saved into a folder that exists; there is no {str(target.parent)!r}. "
-            "Make it first, or name another."
-        )
     metadata: Any = {
         "svg": {"Date": None, "Creator": "calibrant"},
         "pdf": {"CreationDate": None, "Creator": "calibrant", "Producer": "calibrant"},
         "png": {"Software": "calibrant"},
     }[kind]
-    with _reproducible():
-        figure.savefig(target, format=kind, dpi=dpi, metadata=metadata)
+    with _reproducible(), replaced_when_whole(target) as file:
+        figure.savefig(file, format=kind, dpi=dpi, metadata=metadata)
     return target

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._files import replaced_when_whole
 from calibrant.errors import InputError
 from calibrant.inference.bets import BETS, log_gains
 from calibrant.inference.looks import Alarm, Look
@@ -254,9 +255,9 @@ class Monitor:
         return monitor
 
     def save(self, path: Any) -> None:
-        """Write the state to a file."""
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self.to_json())
+        """Write the state to a file, all or nothing."""
+        with replaced_when_whole(path) as file:
+            file.write_text(self.to_json(), encoding="utf-8")
 
     @classmethod
     def load(cls, path: Any) -> Monitor:

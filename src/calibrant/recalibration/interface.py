@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, Unpac
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._files import replaced_when_whole
 from calibrant.errors import CalibrationError, InputError
 from calibrant.inputs.pairs import Pairs, as_pairs
 from calibrant.inputs.scales import Scale, as_scale, name_for_file
@@ -113,9 +114,9 @@ class LearnedMap(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write settings and what was learned as JSON; `load_recalibrator` reads it."""
-        document = {"format": FORMAT, "version": VERSION, **self.to_dict()}  # before a file is lost
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(document, file)
+        text = json.dumps({"format": FORMAT, "version": VERSION, **self.to_dict()})
+        with replaced_when_whole(path) as file:
+            file.write_text(text, encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

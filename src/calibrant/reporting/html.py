@@ -11,6 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Unpack
 
+from calibrant._files import replaced_when_whole
 from calibrant.errors import InputError
 from calibrant.inference.assess import assess
 from calibrant.inference.assessment import Assessment
@@ -72,12 +73,8 @@ class Report:
                 "of these endings."
             )
         text = {".html": "html", ".md": "markdown", ".json": "json"}[target.suffix.lower()]
-        partial = target.with_name(target.name + ".partial")
-        try:
-            partial.write_text(getattr(self, text), encoding="utf-8")
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+        with replaced_when_whole(target) as file:
+            file.write_text(getattr(self, text), encoding="utf-8")
         return target
 
     def __repr__(self) -> str:

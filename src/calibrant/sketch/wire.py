@@ -14,14 +14,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._files import replaced_when_whole
 from calibrant._optional import require
 from calibrant.errors import InputError
 from calibrant.inputs.columns import as_array
@@ -58,14 +58,14 @@ def save(sketch: Sketch | Sketches, path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     if not isinstance(sketch, Sketch | Sketches):
         raise InputError(f"`save` takes a Sketch or Sketches; got {type(sketch).__name__}.")
-    if not target.parent.is_dir():
-        raise InputError(f"there is no folder {str(target.parent)!r}; make it first.")
-    if target.suffix == ".json":
-        text = to_json(sketch)
-        return write_atomically(target, lambda file: file.write_text(text, encoding="utf-8"))
-    if target.suffix == ".parquet":
-        return write_atomically(target, lambda file: _write_parquet(sketch, file))
-    raise _unknown_suffix(target)
+    if target.suffix not in (".json", ".parquet"):
+        raise _unknown_suffix(target)
+    with replaced_when_whole(target) as file:
+        if target.suffix == ".json":
+            file.write_text(to_json(sketch), encoding="utf-8")
+        else:
+            _write_parquet(sketch, file)
+    return target
 
 
 def load(path: str | os.PathLike[str]) -> Sketch | Sketches:
@@ -318,26 +318,6 @@ def _read_parquet(path: Path) -> Sketch | Sketches:
     except (ValueError, RecursionError) as error:
         raise InputError(f"its header is damaged ({error}).") from error
     return _from_header(header, columns)
-
-
-def write_atomically(target: Path, write: Callable[[Path], object]) -> Path:
-    """Write beside the target, then rename: a crash or a full disk leaves what was there before."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    os.close(handle)
-    try:
-        write(Path(name))
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return target
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 def _plain(values: Any) -> list[Any]:

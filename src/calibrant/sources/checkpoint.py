@@ -6,16 +6,17 @@ order, so going on from a checkpoint gives the bits that an undisturbed scan giv
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from calibrant._files import replaced_when_whole
 from calibrant._optional import require
 from calibrant.errors import CalibrationError, InputError
 from calibrant.sources import formats, text
@@ -57,7 +58,6 @@ class Checkpoint:
         self.path = Path(path)
         self.request = request
         self.fingerprint = _fingerprint(request, files)
-        self.partial = self.path.with_name(f"{self.path.name}.{os.getpid()}.partial")
         self._require_place()
 
     def _require_place(self) -> None:
@@ -65,8 +65,8 @@ class Checkpoint:
         try:
             if self.path.is_dir():
                 raise IsADirectoryError("it is a folder")
-            self.partial.touch()
-            self.partial.unlink()
+            with tempfile.TemporaryFile(dir=self.path.parent):
+                pass
         except OSError as error:
             raise InputError(
                 f"`checkpoint` must name a file that can be written; {self.path} cannot: {error}. "
@@ -83,16 +83,13 @@ class Checkpoint:
         columns = {"place": places, **dict(zip(_SUMS, sums, strict=False))}
         table = pyarrow.table(columns).replace_schema_metadata({"calibrant": json.dumps(note)})
         try:
-            with open(self.partial, "wb") as sink:
+            with replaced_when_whole(self.path) as partial, open(partial, "wb") as sink:
                 for piece in (table, groups):
                     with pyarrow.ipc.new_stream(sink, piece.schema) as writer:
                         writer.write_table(piece)
                 sink.flush()
                 os.fsync(sink.fileno())
-            os.replace(self.partial, self.path)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                self.partial.unlink()
             again = "Free some space or name another place, and run the scan again"
             if self.path.exists():
                 again = (

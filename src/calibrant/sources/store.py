@@ -146,7 +146,7 @@ def _remote(pattern: str, ours: str | None) -> tuple[Any, Any, list[str]]:
 def _data_of(folder: str, files: Iterable[str], ours: str | None) -> list[str]:
     """The files of a folder but the hidden ones (such as `_SUCCESS`); refuses other data."""
     shown = (path for path in files if not _is_hidden(path[len(folder) :]))
-    seen = sorted(path for path in shown if ours is None or not _is_ours(path, ours))
+    seen = sorted(path for path in shown if ours is None or os.path.abspath(path) != ours)
     unknown = [path for path in seen if os.path.splitext(path.lower())[1] in OTHER_DATA]
     if unknown:
         listed = ", ".join(repr(path) for path in unknown[:5])
@@ -156,12 +156,6 @@ def _data_of(folder: str, files: Iterable[str], ours: str | None) -> list[str]:
             f"also holds {listed}{more}. Choose with a glob, such as `folder/**/*.parquet`."
         )
     return [path for path in seen if _format(path)[0] is not None]
-
-
-def _is_ours(path: str, ours: str) -> bool:
-    """Whether this is the checkpoint, or one that was being written."""
-    path = os.path.abspath(path)
-    return path == ours or (path.startswith(f"{ours}.") and path.endswith(".partial"))
 
 
 def _is_hidden(inside: str) -> bool:

@@ -1,0 +1,112 @@
+"""Whoever writes a file: it appears whole or not at all, and belongs to no one but its owner."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import calibrant as cal
+from calibrant._files import replaced_when_whole
+from calibrant.datasets.fetch import download
+from calibrant.recalibration import PlattRecalibrator
+
+Y, P = [0, 1, 0, 1, 1, 0], [0.2, 0.3, 0.6, 0.8, 0.9, 0.4]
+
+
+def fetched(path: Path) -> None:
+    origin = path.with_name("origin")
+    origin.write_text("rows")
+    download(origin.as_uri(), path)
+    origin.unlink()
+
+
+WRITERS = {
+    "sketch.json": lambda path: cal.save(cal.Sketch.from_arrays(Y, P), path),
+    "sketch.parquet": lambda path: cal.save(cal.Sketch.from_arrays(Y, P), path),
+    "platt.json": PlattRecalibrator().fit(P, Y).save,
+    "monitor.json": cal.Monitor().save,
+    "report.json": cal.report(Y, P).save,
+    "diagram.svg": cal.reliability_diagram(Y, P).save,
+    "rows.csv": fetched,
+}
+
+
+@pytest.fixture(params=[0o022, 0o027, 0o077])
+def umask(request):
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_new_file_has_the_permissions_of_any_other(name, umask, tmp_path):
+    WRITERS[name](tmp_path / name)
+    assert (tmp_path / name).stat().st_mode & 0o777 == 0o666 & ~umask
+    assert os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_file_that_is_replaced_keeps_its_permissions_and_its_link(name, tmp_path):
+    target = tmp_path / "kept" / name
+    target.parent.mkdir()
+    target.write_text("before")
+    target.chmod(0o640)
+    (tmp_path / name).symlink_to(target)
+    WRITERS[name](tmp_path / name)
+    assert (tmp_path / name).is_symlink()
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert target.read_bytes() != b"before"
+    assert os.listdir(target.parent) == [name]
+
+
+@pytest.mark.parametrize(
+    "fail",
+    [
+        lambda path: PlattRecalibrator().save(path),
+        lambda path: cal.save(cal.Sketches({(1, 2): cal.Sketch.empty()}, by="g"), path),
+        lambda path: download("file:///nowhere/at/all", path),
+    ],
+)
+def test_what_fails_leaves_what_was_there(fail, tmp_path):
+    target = tmp_path / "kept.json"
+    target.write_text("before")
+    with pytest.raises(cal.CalibrationError):
+        fail(target)
+    assert target.read_text() == "before"
+    assert os.listdir(tmp_path) == ["kept.json"]
+
+
+@pytest.mark.parametrize("name", [name for name in WRITERS if name != "rows.csv"])
+def test_a_folder_that_is_not_there_is_named(name, tmp_path):
+    with pytest.raises(cal.InputError, match=r"there is no folder .*nowhere"):
+        WRITERS[name](tmp_path / "nowhere" / name)
+
+
+def test_writers_of_one_file_do_not_meet(tmp_path):
+    target, together = tmp_path / "one", threading.Barrier(4)
+
+    def write(text: str) -> None:
+        with replaced_when_whole(target) as path:
+            together.wait()
+            path.write_text(text * 1000)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, "abcd"))
+    assert target.read_text() in [letter * 1000 for letter in "abcd"]
+    assert os.listdir(tmp_path) == ["one"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with a name")
+def test_a_pipe_is_written_to_and_stays(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit((tmp_path / "pipe").read_text)
+        PlattRecalibrator().fit(P, Y).save(tmp_path / "pipe")
+        assert '"kind": "platt"' in read.result(timeout=10)
+    assert (tmp_path / "pipe").is_fifo()
