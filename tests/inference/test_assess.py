@@ -115,15 +115,38 @@ def test_how_it_reads() -> None:
     assert plain["direction"]["confidence"] == "over-confident"
 
 
-def test_dropped_rows_are_counted_and_clusters_stay_aligned() -> None:
+@pytest.mark.parametrize("invalid", [np.nan, 1.5, "unsure"])
+def test_dropped_rows_are_counted_and_clusters_stay_aligned(invalid: object) -> None:
     y, p = _rows(600, 0.6)
     cluster = np.repeat(np.arange(200), 3)
-    holes = p.copy()
-    holes[[0, 100]] = np.nan
+    kept = np.delete(np.arange(600), [0, 100])
+    holes = [invalid if row in (0, 100) else value for row, value in enumerate(p)]
     found = assess(y, holes, cluster=cluster, on_invalid="drop")
-    kept = np.isfinite(holes)
-    assert found.dropped == {"missing prediction": 2}
+    assert sum(found.dropped.values()) == 2
     assert found.interval == assess(y[kept], p[kept], cluster=cluster[kept]).interval
+    pairs = as_pairs(y, holes, on_invalid="drop")
+    assert assess(pairs, cluster=cluster).interval == found.interval
+    again = as_pairs(pairs.select(np.arange(598)), on_invalid="drop")
+    assert again.kept is not None
+    assert again.kept.tolist() == kept.tolist()
+
+
+def test_clusters_of_classes_stay_aligned_with_the_rows_that_are_kept() -> None:
+    rng = np.random.default_rng(0)
+    probs, y = rng.dirichlet(np.ones(3), 300), rng.integers(0, 3, 300)
+    cluster, weight = rng.integers(0, 40, 300), rng.random(300)
+    kept = np.delete(np.arange(300), [3, 7, 50])
+    holes, weights = probs.copy(), weight.copy()
+    holes[[3, 7]], weights[50] = np.nan, -1.0
+    found = assess(
+        cal.confidence(y, holes, sample_weight=weights, on_invalid="drop"), cluster=cluster
+    )
+    of_kept = cal.confidence(y[kept], probs[kept], sample_weight=weight[kept])
+    assert found.interval == assess(of_kept, cluster=cluster[kept]).interval
+    with pytest.raises(
+        InputError, match="`cluster` must have one entry per row; it has 297 for 300"
+    ):
+        assess(cal.confidence(y, holes, on_invalid="drop"), cluster=cluster[kept])
 
 
 def test_weights_widen_the_interval() -> None:
@@ -233,6 +256,24 @@ def test_too_few_rows_and_clusters_of_a_sketch() -> None:
         assess(Sketch.from_arrays([0, 1], [0.2, 0.7]), cluster=[1, 2])
     with pytest.raises(InputError, match="`y_prob` is missing"):
         assess([0, 1])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"scale": "logit"}, "made on the scale 'probability'"),
+        ({"percent": True}, "leave out percent"),
+        ({"sample_weight": [1, 2]}, "leave out sample_weight"),
+        ({"y_prob": [0.1, 0.2]}, "leave out y_prob"),
+        ({"cluster": None}, "pass `cluster=` one of day"),
+        ({"cluster": "match"}, "pass `cluster=` one of day"),
+    ],
+)
+def test_what_sketches_have_settled_is_refused(given: dict, message: str) -> None:
+    y, p = _rows(60)
+    days = {day: Sketch.from_arrays(y[day::3], p[day::3]) for day in range(3)}
+    with pytest.raises(InputError, match=message):
+        assess(cal.Sketches(days, by="day"), **({"cluster": "day"} | given))
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,24 @@ def test_a_row_is_dropped_for_all_models() -> None:
     found = compare(y, {"a": a, "b": b}, on_invalid="drop")
     assert {one.n for one in found.assessments.values()} == {498}
     assert dict(found.assessments["a"].dropped) == {"invalid for one of the models": 2}
+    kept = np.delete(np.arange(500), [3, 7])
+    cluster = np.arange(500) // 4
+    texts = {"a": ["unsure" if v != v else v for v in a], "b": b, "c": models["timid"]}
+    found = compare(y, texts, cluster=cluster, on_invalid="drop")
+    whole = {"a": a[kept], "b": b[kept], "c": models["timid"][kept]}
+    assert found.differences == compare(y[kept], whole, cluster=cluster[kept]).differences
+
+
+@pytest.mark.parametrize("on_invalid", ["raise", "drop"])
+def test_dropping_rows_hides_no_mistake_in_the_call(on_invalid: str) -> None:
+    y, models = _models(60)
+    options = {"on_invalid": on_invalid}
+    with pytest.raises(InputError, match="model 'good': `y_true` must hold two classes"):
+        compare(np.arange(60) % 3, models, pos_label=1, **options)
+    with pytest.raises(InputError, match="the arguments look swapped"):
+        compare(models["good"], {"a": y, "b": 1 - y}, **options)
+    with pytest.raises(TooFewRows, match="model 'b': no valid rows are left"):
+        compare(y, {"a": models["good"], "b": np.full(60, np.nan)}, on_invalid="drop")
 
 
 def test_how_it_reads_and_repeats() -> None:

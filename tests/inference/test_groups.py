@@ -122,6 +122,58 @@ def test_other_columns_are_not_taken_for_ids() -> None:
     assess_by(frame.rename({"y": "day_id"}), y_true="day_id", y_prob="p", by="sex")
 
 
+def test_outcomes_and_weights_may_be_expressions() -> None:
+    frame = _frame(400).with_columns(w=pl.lit(2.0)).rename({"match": "match_id"})
+    written = {"y_true": pl.col("y") == 1, "y_prob": pl.col("p"), "sample_weight": pl.col("w")}
+    plain = frame.drop("match_id")
+    expected = assess_by(plain, **COLUMNS, sample_weight="w", by="sex")
+    assert assess_by(frame, **written, by="sex").to_dict() == expected.to_dict()
+    assert (
+        assess_by(plain, **COLUMNS, sample_weight=pl.col("w"), by="sex").to_dict()
+        == expected.to_dict()
+    )
+
+
+def test_columns_may_be_named_by_numbers() -> None:
+    frame = _frame(200).to_pandas()
+    numbered = frame.set_axis(range(frame.shape[1]), axis=1)
+    found = assess_by(numbered, y_true=0, y_prob=1, by={"sex": 2})
+    assert found.to_dict() == assess_by(frame.drop(columns="match"), **COLUMNS, by="sex").to_dict()
+
+
+@pytest.mark.parametrize("cluster", [None, "match"])
+@pytest.mark.parametrize("by", ["sex", ["race"], ("race", "sex")])
+def test_sketches_are_grouped_by_what_is_asked_for(by: object, cluster: str | None) -> None:
+    frame = _frame(600)
+    sketches = cal.scan(frame, **COLUMNS, by=["sex", "race"], cluster="match")
+    found = assess_by(sketches, by=by, cluster=cluster)
+    names = [by] if isinstance(by, str) else list(by)
+    expected = assess_by(cal.scan(frame, **COLUMNS, by=names, cluster=cluster), cluster=cluster)
+    assert found.by == expected.by == tuple(names)
+    assert {key: (one.n, one.smooth_ece, one.clusters) for key, one in found.items()} == {
+        key: (one.n, one.smooth_ece, one.clusters) for key, one in expected.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"y_true": "y", "y_prob": "p"}, "leave out `y_prob`, `y_true`"),
+        ({"sample_weight": "w"}, "leave out `sample_weight`"),
+        ({"on_invalid": "drop"}, "leave out `on_invalid`"),
+        ({"scale": "logit"}, "made on the scale 'probability'"),
+        (
+            {"by": "race"},
+            "`by` must name some of the columns that group the sketches, sex; got 'race'",
+        ),
+        ({"by": []}, "`by` must name some of the columns"),
+    ],
+)
+def test_what_sketches_have_settled_is_refused(given: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        assess_by(cal.scan(_frame(100), **COLUMNS, by="sex"), **given)
+
+
 def test_repeated_rows_of_arrays_are_pointed_out() -> None:
     frame = _frame(200)
     y, p, sex = (np.repeat(frame[name].to_numpy(), 5) for name in ("y", "p", "sex"))

@@ -112,7 +112,8 @@ def assess(
     require_margin(margin)
     clusters: ClusterSource | None = None
     if isinstance(y_true, Sketches):
-        sketch, clusters = _clusters_of_sketches(y_true, y_prob, cluster, seed)
+        total, clusters = _clusters_of_sketches(y_true, cluster, seed)
+        sketch = as_sketch(total, y_prob, scale=scale, **options)
     elif isinstance(y_true, Sketch):
         if cluster is not None:
             raise InputError(
@@ -121,7 +122,7 @@ def assess(
             )
         sketch = as_sketch(y_true, y_prob, scale=scale, **options)
     else:
-        if y_prob is None:
+        if y_prob is None and not isinstance(y_true, Pairs):
             as_sketch(y_true)  # says what is missing
         pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
         sketch = Sketch.from_pairs(pairs, scale=PROBABILITY if scale is None else scale)
@@ -245,10 +246,10 @@ def _of_clusters(
 
 
 def _clusters_of_sketches(
-    sketches: Sketches, y_prob: Any, cluster: Any, seed: int
+    sketches: Sketches, cluster: Any, seed: int
 ) -> tuple[Sketch, ClusterSource]:
     """The total of sketches by cluster, and the clusters."""
-    if y_prob is not None or not isinstance(cluster, str) or cluster not in sketches.by:
+    if not isinstance(cluster, str) or cluster not in sketches.by:
         raise InputError(
             "sketches by group are assessed together when one of their columns makes the clusters: "
             f"pass `cluster=` one of {', '.join(sketches.by)}. For one assessment a group, use "
@@ -264,18 +265,13 @@ def read_clustered(
     y_true: Any, y_prob: Any, cluster: Any, **options: Unpack[InputOptions]
 ) -> tuple[Pairs, Codes | None]:
     """Pairs, and the cluster of each row that is kept."""
-    if cluster is None:
-        return as_pairs(y_true, y_prob, **options), None
-    drop = options.get("on_invalid", "raise") == "drop"
     pairs = as_pairs(y_true, y_prob, **options)
-    if not pairs.dropped:
+    if cluster is None:
+        return pairs, None
+    if pairs.kept is None:
         return pairs, cluster_codes(cluster, pairs.n, pairs.weight)
-    assert drop
-    options["on_invalid"] = "raise"
-    everything = as_pairs(y_true, y_prob, **options)
-    kept = np.flatnonzero(everything.reason_codes(slice(None)) < 0)
-    codes, _ = cluster_codes(cluster, everything.n)
-    return pairs, cluster_codes(codes[kept], pairs.n, pairs.weight)
+    codes, _ = cluster_codes(cluster, pairs.n + sum(pairs.dropped.values()))
+    return pairs, cluster_codes(codes[pairs.kept], pairs.n, pairs.weight)
 
 
 def require_margin(margin: float | None) -> None:

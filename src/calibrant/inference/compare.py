@@ -149,33 +149,28 @@ def _read(
     y_true: Any, y_probs: Mapping[str, Any], cluster: Any, options: InputOptions
 ) -> tuple[dict[str, Pairs], Codes | None]:
     """Every model's pairs on the rows that are valid for all, and the clusters of these rows."""
-    drop = options.get("on_invalid") == "drop"
-    unchecked = options.copy()
-    unchecked["on_invalid"] = "raise"
     models = {}
     for name, prob in y_probs.items():
         try:
-            models[name] = as_pairs(y_true, prob, **unchecked)
-            if not drop:
-                models[name].require_valid()
+            models[name] = as_pairs(y_true, prob, **options)
+            models[name].require_valid()
         except InputError as error:
-            raise InputError(f"model {name!r}: {error}") from error
-    n = next(iter(models.values())).n
+            raise type(error)(f"model {name!r}: {error}") from error
+    some = next(iter(models.values()))
+    n = some.n + sum(some.dropped.values())
     codes = None if cluster is None else cluster_codes(cluster, n)
-    if drop:
-        kept = np.ones(n, dtype=np.bool_)
-        for pairs in models.values():
-            kept &= pairs.reason_codes(slice(None)) < 0
-        if not kept.any():
-            raise TooFewRows(
-                f"no valid rows are left: all {n} were dropped for one model or another."
-            )
-        if not kept.all():
-            dropped = Dropped({"invalid for one of the models": int(n - kept.sum())})
-            models = {
-                name: replace(pairs.select(kept), dropped=dropped) for name, pairs in models.items()
-            }
-            codes = None if codes is None else cluster_codes(codes[0][kept], int(kept.sum()))
+    valid = np.ones(n, dtype=np.bool_)
+    for pairs in models.values():
+        if pairs.kept is not None:
+            valid &= np.bincount(pairs.kept, minlength=n) > 0
+    if not valid.any():
+        raise TooFewRows(f"no valid rows are left: all {n} were dropped for one model or another.")
+    if not valid.all():
+        dropped = Dropped({"invalid for one of the models": int(n - valid.sum())})
+        for name, pairs in models.items():
+            common = valid if pairs.kept is None else valid[pairs.kept]
+            models[name] = replace(pairs.select(common), dropped=dropped)
+        codes = None if codes is None else cluster_codes(codes[0][valid], int(valid.sum()))
     some = next(iter(models.values()))
     if codes is not None and some.weight is not None:
         codes = cluster_codes(codes[0], some.n, some.weight)

@@ -25,7 +25,7 @@ class Difference:
     Attributes
     ----------
     first, second : str
-        The models; the first has the larger SmoothECE, so it is the worse one as it seems.
+        The models; the first has the larger `debiased` error, so it is the worse one as it seems.
     value : float
         Difference of the debiased values.
     low, high : float

@@ -82,18 +82,21 @@ def _ties(p: Floats, y: Floats) -> tuple[int, float, int]:
 
 
 def warn_of_repeated_ids(
-    frame: Any, y_true: str, y_prob: str, used: Iterable[str | None], *, stacklevel: int
+    frame: Any, y_true: Any, y_prob: Any, used: Iterable[Any], *, stacklevel: int
 ) -> None:
-    """Warn where a frame has ids that come back, or days or the like whose rows share their errors."""
+    """Warn where a frame has ids that come back, or days or the like whose rows share their errors.
+
+    Nothing is said of outcomes or predictions that are expressions: their columns have no name yet.
+    """
     import narwhals as nw
 
     rows = nw.from_native(frame, pass_through=True)
-    if not isinstance(rows, nw.DataFrame):
+    if not isinstance(rows, nw.DataFrame) or not all(isinstance(k, str) for k in (y_true, y_prob)):
         return
-    used = {*used, y_true, y_prob}
+    ours = {name for name in (*used, y_true, y_prob) if isinstance(name, str)}
     for name in rows.columns:
-        last = _last_word(name)
-        if name in used or last not in IDS | UNITS:
+        last = _last_word(name) if isinstance(name, str) else ""
+        if name in ours or last not in IDS | UNITS:
             continue
         distinct = rows[name].n_unique()
         if distinct < 2 or len(rows) < REPEATS * distinct:

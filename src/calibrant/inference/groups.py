@@ -25,7 +25,7 @@ from calibrant.inputs.scales import PROBABILITY, Scale
 from calibrant.measures.record import plain
 from calibrant.sketch.groups import Sketches
 from calibrant.sketch.naming import group_text
-from calibrant.sketch.table import Sketch
+from calibrant.sketch.table import Sketch, as_sketch
 from calibrant.sources.scan import scan
 
 __all__ = ["GroupAssessments", "assess_by"]
@@ -208,7 +208,8 @@ def assess_by(
     y_true, y_prob, sample_weight : str
         Columns. Where `source` is an array, `y_prob` and `sample_weight` are arrays too.
     by : str or list of str
-        Groups; several columns are crossed. With arrays: an array of groups, or several by name, in
+        Groups; several columns are crossed. Of Sketches, some of their columns: the others are added up.
+        With arrays: an array of groups, or several by name, in
         a mapping or a frame.
     cluster : str, optional
         The column whose values make rows dependent; see `assess`. With arrays, an array.
@@ -234,7 +235,9 @@ def assess_by(
     require_confidence(confidence)
     require_margin(margin)
     if isinstance(source, Sketches):
-        sketches = source
+        rows = {"y_prob": y_prob, "y_true": y_true, "sample_weight": sample_weight}
+        rows["on_invalid"] = None if on_invalid == "raise" else on_invalid
+        sketches = _regrouped(source, by, cluster, scale, rows)
     else:
         if y_true is None and y_prob is not None and not isinstance(y_prob, str):
             source, by = _columns(source, y_prob, by, sample_weight, cluster)
@@ -261,9 +264,33 @@ def assess_by(
             used = (*sketches.by, sample_weight)
             warn_of_repeated_ids(source, y_true, y_prob, used, stacklevel=3)
             if isinstance(source, Mapping):
-                rows = as_pairs(source[y_true], source[y_prob], on_invalid=on_invalid)
-                warn_of_repeated_rows(rows, stacklevel=3)
+                pairs = as_pairs(source[y_true], source[y_prob], on_invalid=on_invalid)
+                warn_of_repeated_rows(pairs, stacklevel=3)
     return _assessed(sketches, cluster, margin, confidence, seed)
+
+
+def _regrouped(
+    sketches: Sketches, by: Any, cluster: Any, scale: str | Scale | None, rows: Mapping[str, Any]
+) -> Sketches:
+    """The sketches, grouped by what was asked for; refuses all that was settled with them."""
+    given = [f"`{name}`" for name, value in rows.items() if value is not None]
+    if given:
+        raise InputError(
+            "sketches already hold predictions, outcomes and weights; leave out "
+            f"{', '.join(given)}."
+        )
+    if scale is not None:
+        as_sketch(sketches.total(), scale=scale)
+    if by is None:
+        return sketches
+    names = (by,) if isinstance(by, str) else tuple(by)
+    if not names or not all(name in sketches.by for name in names):
+        raise InputError(
+            f"`by` must name some of the columns that group the sketches, {', '.join(sketches.by)}; "
+            f"got {by!r}."
+        )
+    names = (*names, cluster) if cluster in sketches.by else names
+    return sketches.roll_up(*dict.fromkeys(names))
 
 
 def _columns(

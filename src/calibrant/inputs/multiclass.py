@@ -252,7 +252,8 @@ def confidence(
     top = matrix.top()
     weight = as_weights(sample_weight, matrix.n)
     weight = None if weight is None else weight[top.rows]
-    pairs = Pairs(top.probability, top.correct, weight, dropped=top.dropped)
+    kept = None if isinstance(top.rows, slice) else top.rows
+    pairs = Pairs(top.probability, top.correct, weight, dropped=top.dropped, kept=kept)
     return pairs.without_invalid() if on_invalid == "drop" else pairs
 
 

@@ -89,7 +89,8 @@ class Pairs:
     """Predictions, outcomes and weights of equal length, as the user gave them.
 
     Build one with `as_pairs`. `p`, `y` and `weight` convert and check everything at once; `blocks`
-    converts a piece at a time and leaves checking to the loop that reads it.
+    converts a piece at a time and leaves checking to the loop that reads it. Where rows were dropped,
+    `kept` says which of the rows given are left.
     """
 
     raw_prob: NDArray[Any]
@@ -99,6 +100,7 @@ class Pairs:
     pos_label: Any = None
     soft: bool = False
     dropped: Mapping[str, int] = field(default_factory=Dropped)
+    kept: NDArray[np.int64] | None = None
 
     @property
     def n(self) -> int:
@@ -189,6 +191,7 @@ class Pairs:
             raw_prob=self.raw_prob[kept],
             raw_label=self.raw_label[kept],
             raw_weight=None if self.raw_weight is None else self.raw_weight[kept],
+            kept=None if self.kept is None else self.kept[kept],
         )
 
     def refuse(self, row: int) -> NoReturn:
@@ -231,8 +234,14 @@ class Pairs:
             raise TooFewRows(
                 f"no valid rows are left: all {self.n} were dropped ({here}).", dropped=here
             )
-        kept = self.select(codes < 0) if here else self
-        return replace(kept, dropped=Dropped(Counter(self.dropped) + Counter(here)))
+        if not here:
+            return self
+        counted = replace(
+            self,
+            dropped=Dropped(Counter(self.dropped) + Counter(here)),
+            kept=np.arange(self.n) if self.kept is None else self.kept,
+        )
+        return counted.select(codes < 0)
 
     def _require_two_classes(self) -> None:
         """Which of three classes is the other one would depend on the order of the rows."""
