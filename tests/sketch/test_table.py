@@ -36,6 +36,29 @@ def test_compiled_fill_equals_exact_arithmetic(rows, nodes):
     assert as_table(Sketch.from_arrays(y, p, nodes=nodes)) == counts_and_offsets(y, p, nodes)
 
 
+LABELS = (bool, "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8")
+
+
+@pytest.mark.parametrize("dtype", LABELS)
+def test_labels_of_every_type_give_the_same_bits(dtype):
+    rng = np.random.default_rng(0)
+    y, p = rng.integers(0, 2, 999), rng.random(999)
+    given = y.astype(dtype)
+    if given.dtype.kind == "f":
+        given[y == 0] *= -1  # minus 0 is 0
+    assert Sketch.from_arrays(given, p) == Sketch.from_arrays(y.tolist(), p)
+
+
+@pytest.mark.parametrize("dtype", LABELS[1:])
+def test_labels_of_every_type_are_checked(dtype):
+    kind = np.dtype(dtype).kind
+    wrong = [2] + ([-1] if kind in "if" else []) + ([0.5, np.nan, np.inf] if kind == "f" else [])
+    for value in wrong:
+        y = np.array([0, 1, value], dtype=dtype)
+        with pytest.raises(InputError, match=r"row 2 (has|is missing)"):
+            Sketch.from_arrays(y, [0.1, 0.2, 0.3])
+
+
 @given(rows=rows, weight=hnp.arrays(np.float64, 60, elements=st.floats(0, 1e6)), data=st.data())
 def test_weighted_fill_equals_plain_sums(rows, weight, data):
     y, p = (np.array(column) for column in zip(*rows, strict=True))

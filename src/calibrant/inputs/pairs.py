@@ -50,7 +50,8 @@ BLOCK_ROWS = 1 << 17
 LARGEST_WEIGHT = 1e100
 LEAST_TOTAL_WEIGHT = 1e-100
 """Between these, no sum of weights, of their squares or of weighted offsets leaves the floats."""
-_NATIVE_LABELS = ("bool", "uint8", "int32", "int64", "float32", "float64")
+_BYTES = ("bool", "int8")
+_NATIVE_LABELS = (*_BYTES, "uint8", "int32", "int64", "float32", "float64")
 
 
 class FormWarning(UserWarning):
@@ -299,7 +300,7 @@ class Pairs:
             return codes
         if label.dtype.name in _NATIVE_LABELS:
             label = np.ascontiguousarray(label)
-            return label.view(np.uint8) if label.dtype == np.bool_ else label
+            return label.view(np.uint8) if label.dtype.name in _BYTES else label
         return _as_floats(label)
 
     def _weights(self, rows: slice) -> Floats:

@@ -33,11 +33,20 @@ cdef inline bint lies_in_unit_interval(const probability *p) noexcept nogil:
         return (<const uint32_t *>p)[0] <= 0x3F800000U or p[0] == 0.0
 
 
-cdef inline bint is_binary(label y) noexcept nogil:
-    if label is float or label is double:
-        return (y == 0.0) | (y == 1.0)
+cdef inline bint is_binary(const label *y) noexcept nogil:
+    """0 or 1. A float is compared with the one of the two that a bit of it says, not with both: which of
+    two comparisons holds is a branch, missed as often as outcomes are random.
+    """
+    cdef uint64_t wide
+    cdef uint32_t narrow
+    if label is double:
+        wide = (<const uint64_t *>y)[0]
+        return wide == (-(wide >> 60 & 1) & 0x3FF0000000000000ULL) or y[0] == 0.0
+    elif label is float:
+        narrow = (<const uint32_t *>y)[0]
+        return narrow == (-(narrow >> 28 & 1) & 0x3F800000U) or y[0] == 0.0
     else:
-        return <uint64_t>y <= 1
+        return <uint64_t>y[0] <= 1
 
 
 def fill_counts(const probability[::1] p, const label[::1] y, int log2_cells, int64_t[:, ::1] counts,
@@ -74,11 +83,11 @@ def fill_counts(const probability[::1] p, const label[::1] y, int log2_cells, in
             for i in range(start, stop):
                 # A branch on an outcome, as good as random, would be missed half of the time: the
                 # outcome is part of the address instead.
-                if not lies_in_unit_interval(&probs[i]) or not is_binary(outcomes[i]):
+                if not lies_in_unit_interval(&probs[i]) or not is_binary(&outcomes[i]):
                     invalid = i
                     break
                 fixed = <uint64_t><int64_t>(probs[i] * one)
-                packed[2 * (fixed >> offset_bits) + <uint64_t>outcomes[i]] += (
+                packed[2 * (fixed >> offset_bits) + <int64_t>outcomes[i]] += (
                     one_row + (fixed & offset_mask)
                 )
             for slot in range(slots):
@@ -181,7 +190,7 @@ def sum_cells(const probability[::1] p, const label[::1] y, const double[::1] w,
             if weighted:
                 weight = w[i]
             if (not lies_in_unit_interval(&probs[i]) or not (weight >= 0.0 and weight <= 1e100)
-                    or not ((outcome >= 0.0 and outcome <= 1.0) if soft else is_binary(y[i]))):
+                    or not ((outcome >= 0.0 and outcome <= 1.0) if soft else is_binary(&y[i]))):
                 invalid = i
                 break
             at = all_sums + 4 * <Py_ssize_t>(<double>probs[i] * cells)
