@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 
 import numpy as np
 import pyarrow
@@ -149,7 +150,16 @@ def test_a_calm_monitor_and_wrong_ones(calibrant, tmp_path) -> None:
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".jsonl"])
 @pytest.mark.parametrize(
     "days",
-    [[12, 2, 10, 1, 11], [3, None, 10, 2, None], ["b", "a", None, "C", "10"]],
+    [
+        [12, 2, 10, 1, 11],
+        [3, None, 10, 2, None],
+        ["b", "a", None, "C", "NA"],
+        ["07", "7", None, "2026-01-02", "2025-12-31"],
+        ["2026-01-02", None, "2025-12-31", "2026-01-10", "2026-01-03"],
+        [2.5, 10.0, None, 0.5, 1.0],
+        [True, False, None, True, False],
+        [date(2026, 1, 10), date(2026, 1, 2), None, date(2025, 12, 31), date(2026, 1, 3)],
+    ],
     ids=str,
 )
 def test_batches_come_in_the_order_of_their_values(calibrant, tmp_path, days, ending) -> None:
@@ -162,13 +172,13 @@ def test_batches_come_in_the_order_of_their_values(calibrant, tmp_path, days, en
     elif ending == ".csv":
         pyarrow.csv.write_csv(table, path)
     else:
-        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+        path.write_text("".join(json.dumps(row, default=str) + "\n" for row in table.to_pylist()))
     scanned, converted = (
         calibrant("monitor", path, "--batch", "day", "--json", *more)
         for more in ([], ["--pos-label", "1"])
     )
     assert scanned.code == 0, scanned.err
-    assert converted.out == scanned.out
+    assert converted.out == scanned.out, converted.err
 
 
 def test_no_file_is_evidence_twice(calibrant, tmp_path) -> None:

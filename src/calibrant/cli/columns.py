@@ -50,6 +50,12 @@ class Chosen:
             )
 
     @property
+    def groups(self) -> list[str]:
+        """The columns that say the group, and nothing else."""
+        values = {*self.prob, self.label, self.weight, self.cluster}
+        return [name for name in self.by if name not in values]
+
+    @property
     def spoken(self) -> dict[str, str | None]:
         """What the library calls these columns, for its messages."""
         prob = self.prob[0] if len(self.prob) == 1 else None

@@ -16,7 +16,7 @@ from calibrant.cli.converting import row_options, split
 from calibrant.cli.opening import kind_of, opened
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.parts import Given, Part, given, spoken
-from calibrant.cli.rows import columns_of, read_rows
+from calibrant.cli.rows import columns_of, joined, read_each
 from calibrant.cli.table import Column, decimal, p_text, show_table
 from calibrant.cli.text import count, listed, note, printable, quoted, shown
 from calibrant.errors import InputError
@@ -87,7 +87,8 @@ def _compared_on_rows(
     extra = [name for name in (chosen.weight, chosen.cluster, on) if name is not None]
     wanted = [*chosen.prob, chosen.label, *chosen.by, *extra]
     numbers = [*chosen.prob, *filter(None, [chosen.weight])]
-    rows = read_rows(data, wanted, numbers=numbers)
+    groups = [name for name in chosen.groups if name != on]
+    rows = joined(read_each(data, wanted, numbers=numbers, groups=groups))
     with spoken(chosen.spoken):
         paired = (
             _by_column(rows, chosen, reading)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,10 +13,11 @@ from numpy.typing import NDArray
 from calibrant.cli.columns import Chosen
 from calibrant.cli.options import Grouping, Reading
 from calibrant.cli.parts import FILE, Part, groups_of, short_paths
-from calibrant.cli.rows import read_rows
+from calibrant.cli.rows import joined, read_each
 from calibrant.cli.table import common_start
-from calibrant.cli.text import printable, quoted
+from calibrant.cli.text import in_command_words, in_file, printable, quoted
 from calibrant.errors import InputError
+from calibrant.inputs.pairs import FormWarning, as_pairs
 from calibrant.sources.keys import indexed, sort_key
 from calibrant.sources.store import DataFile
 
@@ -32,11 +34,15 @@ def converted_parts(
     wanted += [name for name in (chosen.weight, chosen.cluster) if name is not None]
     numbers = [*(() if reading.multiclass else chosen.prob), *filter(None, [chosen.weight])]
     parts: list[Part] = []
-    each = [[file] for file in files] if grouping.per_file else [files]
-    named_files = short_paths([file.path for file in files]) if grouping.per_file else [""]
-    for some, name in zip(each, named_files, strict=True):
-        rows = read_rows(some, wanted, numbers=numbers)
-        extra = {FILE: name} if grouping.per_file else {}
+    each = read_each(files, wanted, numbers=numbers, groups=chosen.groups)
+    together = joined(each)
+    file_names = short_paths([file.path for file in files])
+    if reading.on_invalid == "raise" and not reading.multiclass:
+        sizes = [rows[chosen.label].size for rows in each]
+        _require_valid(together, chosen, reading, dict(zip(file_names, sizes, strict=True)))
+    apart = zip(file_names, each, strict=True) if grouping.per_file else [("", together)]
+    for file_name, rows in apart:
+        extra = {FILE: file_name} if grouping.per_file else {}
         for group, members in split([rows[name] for name in chosen.by]):
             named = extra | dict(zip(chosen.by, group, strict=True))
             piece = rows if members is None else {name: rows[name][members] for name in wanted}
@@ -44,6 +50,20 @@ def converted_parts(
                 _part(named, piece, prob, chosen, reading) for prob in chosen.prob
             ]  # fmt: skip
     return parts
+
+
+def _require_valid(rows: Rows, chosen: Chosen, reading: Reading, files: Mapping[str, int]) -> None:
+    """Refuse a value that breaks a rule by its row in its file: later, rows are those of a group."""
+    options = row_options(rows, chosen, reading)
+    options.pop("cluster", None)
+    for prob in chosen.prob:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FormWarning)
+                as_pairs(rows[chosen.label], rows[prob], **options).require_valid()
+        except InputError as error:
+            words = in_command_words(str(error), {"y_prob": prob})
+            raise InputError(in_file(words, files)) from error
 
 
 def split(

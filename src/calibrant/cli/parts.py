@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from calibrant.cli.columns import Chosen, choose
 from calibrant.cli.opening import kind_of, opened
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.table import LONGEST_NAME
-from calibrant.cli.text import count, in_command_words, note, shown
+from calibrant.cli.text import count, in_command_words, in_file, note, shown
 from calibrant.errors import InputError
 from calibrant.sketch.groups import Sketches
 from calibrant.sketch.table import Sketch, as_sketch
@@ -241,23 +242,28 @@ def _explained(
         if not counted and f"column {chosen.label!r}" not in str(error):
             raise
         from calibrant.cli.rows import read_rows
-        from calibrant.inputs.pairs import as_pairs
+        from calibrant.inputs.pairs import FormWarning, as_pairs
 
         weight = [chosen.weight] if chosen.weight is not None else []
-        for file in files:
+        names = short_paths([file.path for file in files])
+        for file, name in zip(files, names, strict=True):
             rows = read_rows([file], [prob, chosen.label, *weight], numbers=[prob, *weight])
             sample_weight = rows[chosen.weight] if chosen.weight is not None else None
             try:
-                as_pairs(
-                    rows[chosen.label],
-                    rows[prob],
-                    sample_weight=sample_weight,
-                    from_logits=reading.from_logits,
-                    percent=reading.percent,
-                ).require_valid()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", FormWarning)
+                    as_pairs(
+                        rows[chosen.label],
+                        rows[prob],
+                        sample_weight=sample_weight,
+                        from_logits=reading.from_logits,
+                        percent=reading.percent,
+                    ).require_valid()
             except InputError as first:
+                sizes = dict.fromkeys(names, 0) | {name: rows[prob].size}
+                words = in_file(str(first), sizes)
                 broken = str(error).partition("; ")[2].partition(". ")[0]
-                raise InputError(f"{first} In all, {broken}." if counted else str(first)) from first
+                raise InputError(f"{words} In all, {broken}." if counted else words) from first
         raise
 
 

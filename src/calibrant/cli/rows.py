@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from calibrant._optional import require
 from calibrant.errors import InputError
 from calibrant.inputs.columns import as_array
+from calibrant.sources.csv_lines import without_empty
 from calibrant.sources.csv_rows import rows_of
 from calibrant.sources.formats import ARROW_MAGIC
-from calibrant.sources.store import DataFile
+from calibrant.sources.store import DataFile, reader_of
 
-__all__ = ["columns_of", "read_rows", "read_table"]
+__all__ = ["columns_of", "joined", "read_each", "read_rows", "read_table"]
 
 PEEK_BYTES = 1 << 20
 PEEK_LINES = 200
@@ -41,15 +42,37 @@ def read_rows(
     files: Sequence[DataFile], wanted: Sequence[str], *, numbers: Sequence[str] = ()
 ) -> dict[str, NDArray[Any]]:
     """The wanted columns of all files, one after the other; `numbers` are read as float64."""
+    return joined(read_each(files, wanted, numbers=numbers))
+
+
+def read_each(
+    files: Sequence[DataFile],
+    wanted: Sequence[str],
+    *,
+    numbers: Sequence[str] = (),
+    groups: Sequence[str] = (),
+) -> list[dict[str, NDArray[Any]]]:
+    """The wanted columns of each file; `groups` are objects, the values by which a scan groups."""
     names = list(dict.fromkeys(wanted))
-    parts = [_read(file, names, set(numbers)) for file in files]
-    return {name: _joined([part[name] for part in parts]) for name in names}
+    parts = [_read(file, names, set(numbers), set(groups)) for file in files]
+    for name in groups if files[0].format == "csv" else ():
+        values = {value for part in parts for value in part[name].tolist()}
+        if all(value is None or isinstance(value, str) for value in values):
+            read = reader_of(values)
+            for part in parts:
+                part[name] = _objects([read(value) for value in part[name].tolist()])
+    return parts
+
+
+def joined(parts: Sequence[Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """The rows of all files, one after the other."""
+    return {name: _joined([part[name] for part in parts]) for name in parts[0]}
 
 
 def read_table(files: Sequence[DataFile]) -> Any:
     """All columns of all files, as an Arrow table."""
     pyarrow = require("pyarrow", caller=CALLER)
-    tables = [_opened(file, _stored_names(file), set()) for file in files]
+    tables = [_opened(file, _stored_names(file)) for file in files]
     try:
         return pyarrow.concat_tables(tables, promote_options="permissive")
     except ValueError as error:
@@ -112,14 +135,21 @@ def _peeked(file: DataFile, head: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _read(file: DataFile, names: list[str], numbers: set[str]) -> Mapping[str, NDArray[Any]]:
+def _read(
+    file: DataFile, names: list[str], numbers: set[str], groups: set[str]
+) -> dict[str, NDArray[Any]]:
     stored = [name for name in names if name not in file.partitions]
     try:
-        table = _table(file, stored, numbers)
-        rows = {name: as_array(table[name], name) for name in stored}
+        table = _table(file, stored, numbers, groups)
+        rows = {
+            name: _objects(table[name].to_pylist())
+            if name in groups
+            else as_array(table[name], name)
+            for name in stored
+        }
         count = table.num_rows
     except (OSError, ValueError, KeyError) as error:
-        rows = _read_slowly(file, stored, numbers, error)
+        rows = _read_slowly(file, stored, numbers, groups, error)
         count = len(next(iter(rows.values())))
     for name in names:
         if name in file.partitions:
@@ -127,8 +157,14 @@ def _read(file: DataFile, names: list[str], numbers: set[str]) -> Mapping[str, N
     return rows
 
 
+def _objects(values: list[Any]) -> NDArray[Any]:
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
 def _read_slowly(
-    file: DataFile, names: list[str], numbers: set[str], error: Exception
+    file: DataFile, names: list[str], numbers: set[str], groups: set[str], error: Exception
 ) -> dict[str, NDArray[Any]]:
     """Columns in which text stands among numbers, read by Python; the text is left as it is."""
     if file.format not in ("csv", "jsonl") or not numbers:
@@ -138,11 +174,19 @@ def _read_slowly(
         text = stream.read().decode("utf-8-sig", errors="replace")
     for row in _read_by_python(file, text):
         for name in names:
-            columns[name].append(_number_or_text(row.get(name)))
+            value = row.get(name)
+            if name not in groups:
+                value = _number_or_text(value)
+            elif value == "" and file.format == "csv":
+                value = None
+            columns[name].append(value)
     for name, values in columns.items():
-        if name not in numbers and any(isinstance(value, str) for value in values):
+        if name not in numbers | groups and any(isinstance(value, str) for value in values):
             columns[name] = [None if value is None else str(value) for value in values]
-    return {name: as_array(values, name) for name, values in columns.items()}
+    return {
+        name: _objects(values) if name in groups else as_array(values, name)
+        for name, values in columns.items()
+    }
 
 
 def _read_by_python(file: DataFile, text: str) -> Iterator[Mapping[str, Any]]:
@@ -164,14 +208,14 @@ def _number_or_text(value: Any) -> Any:
     return value
 
 
-def _opened(file: DataFile, names: list[str], numbers: set[str]) -> Any:
+def _opened(file: DataFile, names: list[str]) -> Any:
     try:
-        return _table(file, names, numbers)
+        return _table(file, names, set(), set())
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{file.path} cannot be read: {error}") from error
 
 
-def _table(file: DataFile, names: list[str], numbers: set[str]) -> Any:
+def _table(file: DataFile, names: list[str], numbers: set[str], groups: set[str]) -> Any:
     if file.format == "parquet":
         return require("pyarrow.parquet", caller=CALLER).read_table(file.open(), columns=names)
     pyarrow = require("pyarrow", caller=CALLER)
@@ -179,26 +223,42 @@ def _table(file: DataFile, names: list[str], numbers: set[str]) -> Any:
         return _arrow_reader(file).read_all().select(names)
     kinds = {name: pyarrow.float64() for name in names if name in numbers}
     if file.format == "csv":
-        reader = require("pyarrow.csv", caller=CALLER)
-        with file.stream() as stream:
-            return reader.read_csv(
-                stream,
-                parse_options=reader.ParseOptions(
-                    delimiter=file.delimiter, newlines_in_values=True
-                ),
-                convert_options=reader.ConvertOptions(
-                    include_columns=names, column_types=kinds, strings_can_be_null=True
-                ),
-            )
-    reader = require("pyarrow.json", caller=CALLER)
-    with file.stream() as stream:
-        table = reader.read_json(
-            stream,
-            parse_options=reader.ParseOptions(
-                explicit_schema=pyarrow.schema(list(kinds.items())) if kinds else None
-            ),
-        )
+        return _csv_table(file, names, kinds | dict.fromkeys(groups, pyarrow.string()), groups)
+    table = _json_table(file, kinds)
+    dates = [n for n in groups if pyarrow.types.is_timestamp(table.schema.field(n).type)]
+    if dates:  # JSON has none: this is text that reads like them
+        table = _json_table(file, kinds | dict.fromkeys(dates, pyarrow.string()))
     return table.select(names)
+
+
+def _csv_table(file: DataFile, names: list[str], kinds: dict[str, Any], groups: set[str]) -> Any:
+    """The columns, in which words such as NA are missing values, but as groups are words."""
+    reader = require("pyarrow.csv", caller=CALLER)
+    compute = require("pyarrow.compute", caller=CALLER)
+    options = reader.ConvertOptions(include_columns=names, column_types=kinds)
+    with file.stream() as stream:
+        table = reader.read_csv(
+            stream,
+            parse_options=reader.ParseOptions(delimiter=file.delimiter, newlines_in_values=True),
+            convert_options=options,
+        )
+    pyarrow = require("pyarrow", caller=CALLER)
+    for place, name in enumerate(table.column_names):
+        column = table[name]
+        if name in groups:
+            table = table.set_column(place, name, without_empty(column))
+        elif pyarrow.types.is_string(column.type):
+            missing = compute.is_in(column, value_set=pyarrow.array(options.null_values))
+            nulls = pyarrow.nulls(len(column), column.type)
+            table = table.set_column(place, name, compute.if_else(missing, nulls, column))
+    return table
+
+
+def _json_table(file: DataFile, kinds: dict[str, Any]) -> Any:
+    reader = require("pyarrow.json", caller=CALLER)
+    schema = require("pyarrow", caller=CALLER).schema(list(kinds.items())) if kinds else None
+    with file.stream() as stream:
+        return reader.read_json(stream, parse_options=reader.ParseOptions(explicit_schema=schema))
 
 
 def _joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:

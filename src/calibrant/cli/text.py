@@ -14,6 +14,7 @@ __all__ = [
     "count",
     "in_bytes",
     "in_command_words",
+    "in_file",
     "listed",
     "note",
     "printable",
@@ -126,6 +127,26 @@ def in_command_words(message: str, columns: Mapping[str, str | None]) -> str:
         if column is not None:
             message = message.replace(f"`{argument}`", f"column {quoted(column)}")
     return _OPTION.sub(spoken, message.replace("`source`", "`FILES`"))
+
+
+def in_file(message: str, files: Mapping[str, int]) -> str:
+    """The message with the number of its row in the file that holds it, of several with so many rows.
+
+    Examples
+    --------
+    >>> in_file("row 5 has 7", {"a.csv": 4, "b.csv": 2})
+    'row 1 of b.csv has 7'
+    """
+    match = re.search(r"\brow (\d+)", message)
+    if match is None or len(files) == 1:
+        return message
+    row = int(match[1])
+    for name, size in files.items():
+        if row < size:
+            place = f"row {row} of {printable(name, 200)}"
+            return message[: match.start()] + place + message[match.end() :]
+        row -= size
+    return message
 
 
 def wrapped(message: str, width: int | None = None) -> str:

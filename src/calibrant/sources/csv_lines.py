@@ -14,7 +14,7 @@ from calibrant.sources.layout import PER_CENT_CURE, layout, without_sign
 from calibrant.sources.request import LABEL, PROB, WEIGHT, Request
 from calibrant.sources.store import DataFile
 
-__all__ = ["CsvParser"]
+__all__ = ["CsvParser", "without_empty"]
 
 PEEK_BYTES, PEEK_ROWS = 1 << 20, 1000
 WORDS = {"true": 1.0, "false": 0.0}
@@ -67,7 +67,7 @@ class CsvParser:
             ),
         )
         columns = {
-            name: _without_empty(table[name]) if kind == "string" else table[name]
+            name: without_empty(table[name]) if kind == "string" else table[name]
             for name, kind in self.kinds.items()
         }
         return {a: columns[name] for a, name in self.names.items()} | self.constants
@@ -159,7 +159,7 @@ class CsvParser:
             return None
 
 
-def _without_empty(column: Any) -> Any:
+def without_empty(column: Any) -> Any:
     """Text in which an empty cell is missing, and nothing else is: "NA" may be a country."""
     compute = require("pyarrow.compute", caller="scan of CSV")
     filled = compute.binary_length(column).cast("bool")  # a scalar to compare with imports pandas
