@@ -1,11 +1,13 @@
 """One table of all measures, from arrays and from a sketch."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 
 import calibrant as cal
+import calibrant.measures as measures
 from calibrant import InputError, Sketch, measure_all
 from calibrant.measures.catalogue import MEASURES, RECOMMENDED
 from calibrant.measures.density import kde_ece
@@ -72,8 +74,8 @@ def test_rows_without_weight_change_no_decomposition(score):
     for split in (corp_decomposition, binned_decomposition):
         got = split(y, p, sample_weight=w, score=score).to_dict()
         alone = split(y[1:4], p[1:4], sample_weight=w[1:4], score=score).to_dict()
-        del got["n"], alone["n"]
-        assert got == pytest.approx(alone, abs=1e-14)
+        for name in alone.keys() - {"n", "score", "dropped"}:
+            assert got[name] == pytest.approx(alone[name], abs=1e-14), name
 
 
 @pytest.mark.parametrize("labels", ["binary", "soft"])
@@ -104,9 +106,39 @@ def test_rows_without_weight_change_no_measure(labels, decimals):
     assert given[0] == pytest.approx(given[1], abs=1e-12)
 
 
-def test_public_names_are_there():
-    import calibrant.measures as measures
+@pytest.mark.parametrize("read", [dict, Sketch.from_arrays])
+def test_every_result_counts_the_rows_that_were_left_out(read):
+    y, p = sample(200)
+    p[:3], y = [np.nan, 2.0, np.nan], y.astype(float)
+    y[7] = np.nan
+    given = read(y_true=y, y_prob=p, on_invalid="drop")
+    args, options = ([given], {}) if isinstance(given, Sketch) else ([], given)
+    gone = {"missing prediction": 2, "prediction out of range": 1, "missing label": 1}
+    for make in (
+        cal.smooth_ece_result,
+        measure_all,
+        corp_decomposition,
+        binned_decomposition,
+        measures.cumulative_differences,
+        measures.distance_to_calibration_result,
+        measures.loss_gap_result,
+        measures.t_cal,
+        measures.weak_calibration_result,
+        cal.reliability_diagram,
+        cal.binned_diagram,
+        cal.cumulative_diagram,
+        cal.isotonic_diagram,
+    ):
+        result = make(*args, **options)
+        assert (result.n, dict(result.dropped)) == (196, gone), make
+        assert json.loads(json.dumps(result.to_dict()))["dropped"] == gone
+        if make is not cal.reliability_diagram:
+            assert re.search("dropped=4|4 rows dropped", repr(result))
+    assert "dropped: 2 for missing prediction; 1 for" in str(measure_all(*args, **options))
+    assert "dropped: 2 for" in measure_all(*args, **options)._repr_html_()
 
+
+def test_public_names_are_there():
     for name in measures.__all__:
         assert callable(getattr(measures, name))
     with pytest.raises(AttributeError):

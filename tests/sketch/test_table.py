@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from tests.oracles.sketches import as_table, counts_and_offsets
 
 import calibrant as cal
-from calibrant import InputError, MergeError, Sketch, Sketches, smooth_ece
+from calibrant import InputError, MergeError, Sketch, Sketches, TooFewRows, smooth_ece
 from calibrant.inputs.scales import as_scale
 from calibrant.sketch.table import as_sketch
 from calibrant.sketch.wire import from_table, to_table
@@ -237,6 +237,10 @@ def test_a_scan_refuses_more_rows_than_a_cell_of_its_grid_holds(rows):
             as_result(request, sums)
     else:
         assert as_result(request, sums).n == rows
+    sums.counts[5] = 0
+    with pytest.raises(TooFewRows, match="no valid rows are left") as refusal:
+        as_result(request, sums)
+    assert refusal.value.dropped == {"missing prediction": 2**40}
 
 
 def test_batches_without_a_valid_row_are_counted_and_passed_over():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 import numpy as np
@@ -24,7 +25,9 @@ from calibrant.drawing.checks import Color, as_name
 from calibrant.drawing.marks import Panel, Points, Steps
 from calibrant.errors import InputError
 from calibrant.inference.interval import require_confidence
+from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions
+from calibrant.measures.record import rows_text
 from calibrant.sketch.atoms import Atoms
 
 __all__ = ["BinnedDiagram", "binned_diagram"]
@@ -55,6 +58,8 @@ class BinnedDiagram(Diagram):
         Σ (weight of the bin) · |rate - prediction|.
     losses : mapping of int to float
         Cross-validated squared loss for each number of bins that was tried.
+    n : int
+        Rows; `dropped` counts by reason those that were left out.
     """
 
     edges: Floats
@@ -68,6 +73,7 @@ class BinnedDiagram(Diagram):
     losses: dict[int, float]
     confidence: float
     n: int
+    dropped: Mapping[str, int] = field(default_factory=Dropped)
 
     @property
     def label(self) -> str:
@@ -76,7 +82,8 @@ class BinnedDiagram(Diagram):
 
     def __repr__(self) -> str:
         chosen = ", chosen by cross-validation" if self.losses else ""
-        return f"BinnedDiagram({self.label}, {self.rows.size} bins{chosen}, n={self.n})"
+        rows = rows_text(self.n, self.dropped)
+        return f"BinnedDiagram({self.label}, {self.rows.size} bins{chosen}, {rows})"
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The bins, by name."""
@@ -101,6 +108,7 @@ class BinnedDiagram(Diagram):
                 "strategy": self.strategy,
                 "confidence": self.confidence,
                 "n": self.n,
+                "dropped": self.dropped,
                 "losses": self.losses,
                 "bins": self.columns(),
             }
@@ -266,6 +274,7 @@ def _filled(
         losses=losses,
         confidence=confidence,
         n=atoms.n,
+        dropped=atoms.dropped,
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 import numpy as np
@@ -14,8 +15,10 @@ from calibrant.drawing.axes import Axis
 from calibrant.drawing.checks import Color, as_name
 from calibrant.drawing.marks import Band, Line, Mark, Panel, Trail
 from calibrant.inference.interval import require_confidence
+from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions
 from calibrant.measures.cumulative import cumulative_differences
+from calibrant.measures.record import rows_text
 from calibrant.sketch.atoms import Atoms, as_atoms
 
 __all__ = ["CumulativeDiagram", "cumulative_diagram"]
@@ -47,6 +50,8 @@ class CumulativeDiagram(Diagram):
         ECCE-R, the largest difference less the smallest.
     p_value : float
         How often calibrated predictions have an ECCE-R as large.
+    n : int
+        Rows; `dropped` counts by reason those that were left out.
     """
 
     fraction: Floats
@@ -58,6 +63,7 @@ class CumulativeDiagram(Diagram):
     p_value: float
     confidence: float
     n: int
+    dropped: Mapping[str, int] = field(default_factory=Dropped)
 
     @property
     def label(self) -> str:
@@ -65,7 +71,8 @@ class CumulativeDiagram(Diagram):
         return f"ECCE-R {self.range:.4f}"
 
     def __repr__(self) -> str:
-        return f"CumulativeDiagram({self.label}, ECCE-MAD {self.largest:.4f}, n={self.n})"
+        rows = rows_text(self.n, self.dropped)
+        return f"CumulativeDiagram({self.label}, ECCE-MAD {self.largest:.4f}, {rows})"
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The curve, by name."""
@@ -87,6 +94,7 @@ class CumulativeDiagram(Diagram):
                 "p_value": self.p_value,
                 "confidence": self.confidence,
                 "n": self.n,
+                "dropped": self.dropped,
                 "curve": self.columns(),
             }
         )
@@ -177,6 +185,7 @@ def cumulative_diagram(
         p_value=found.range_p_value,
         confidence=confidence,
         n=atoms.n,
+        dropped=atoms.dropped,
     )
 
 

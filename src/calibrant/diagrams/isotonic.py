@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 import numpy as np
@@ -22,8 +23,10 @@ from calibrant.drawing.checks import Color, as_name
 from calibrant.drawing.marks import Panel, Ticks, Trail
 from calibrant.inference.interval import require_confidence
 from calibrant.inference.resampling import cell_predictions, consistency_events
+from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions
 from calibrant.measures.isotonic import corp_decomposition
+from calibrant.measures.record import rows_text
 from calibrant.sketch.atoms import as_atoms
 from calibrant.sketch.table import Sketch, as_sketch
 
@@ -54,6 +57,8 @@ class IsotonicDiagram(Diagram):
         What a calibrated model with these predictions would show.
     miscalibration, discrimination, uncertainty : float
         The parts of the Brier score: score = miscalibration - discrimination + uncertainty.
+    n : int
+        Rows; `dropped` counts by reason those that were left out.
     """
 
     prediction: Floats
@@ -68,6 +73,7 @@ class IsotonicDiagram(Diagram):
     resamples: int
     seed: int
     n: int
+    dropped: Mapping[str, int] = field(default_factory=Dropped)
 
     @property
     def label(self) -> str:
@@ -75,7 +81,8 @@ class IsotonicDiagram(Diagram):
         return f"MCB {self.miscalibration:.4f}"
 
     def __repr__(self) -> str:
-        return f"IsotonicDiagram({self.label}, DSC {self.discrimination:.4f}, n={self.n})"
+        rows = rows_text(self.n, self.dropped)
+        return f"IsotonicDiagram({self.label}, DSC {self.discrimination:.4f}, {rows})"
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The fit, by name."""
@@ -93,6 +100,7 @@ class IsotonicDiagram(Diagram):
                 "resamples": self.resamples,
                 "seed": self.seed,
                 "n": self.n,
+                "dropped": self.dropped,
                 "curve": self.columns(),
                 "consistency": {
                     "prediction": self.consistency_at,
@@ -211,6 +219,7 @@ def isotonic_diagram(
         resamples=resamples,
         seed=seed,
         n=sketch.n,
+        dropped=sketch.dropped,
     )
 
 

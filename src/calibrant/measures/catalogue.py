@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal, Unpack
 
 from calibrant.errors import InputError
+from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
 from calibrant.measures.binned import (
     binned_ece_of_atoms,
@@ -69,10 +70,18 @@ class Measures(Record):
     """Measures of one set of predictions, in the order asked for.
 
     Index it by name; iterate over its lines; `str()` is a table.
+
+    Attributes
+    ----------
+    lines : tuple of Measured
+        One for each measure.
+    n : int
+        Rows; `dropped` counts by reason those that were left out.
     """
 
     lines: tuple[Measured, ...]
     n: int
+    dropped: Mapping[str, int] = field(default_factory=Dropped)
 
     def __getitem__(self, name: str) -> Measured:
         for line in self.lines:
@@ -88,17 +97,23 @@ class Measures(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {"n": self.n, "measures": [line.to_dict() for line in self.lines]}
+        measures = [line.to_dict() for line in self.lines]
+        return {"n": self.n, "dropped": dict(self.dropped), "measures": measures}
 
     def __repr__(self) -> str:
-        return f"<{len(self.lines)} measures of {self.n} rows>"
+        gone = sum(self.dropped.values())
+        left_out = f", {gone} rows dropped" if gone else ""
+        return f"<{len(self.lines)} measures of {self.n} rows{left_out}>"
 
     def __str__(self) -> str:
         rows = [
             f"{m.name:<26} {m.value:>11.6g} ± {m.error:<8.1e} {1e3 * m.seconds:>8.2f} ms  {m.misses}"
             for m in self.lines
         ]
-        return "\n".join(rows)
+        return "\n".join(rows + [f"dropped: {self._left_out()}"] * bool(self.dropped))
+
+    def _left_out(self) -> str:
+        return "; ".join(f"{count:,} for {reason}" for reason, count in self.dropped.items())
 
     def _repr_html_(self) -> str:
         cells = "".join(
@@ -107,7 +122,8 @@ class Measures(Record):
             for m in self.lines
         )
         head = "<tr><th>measure</th><th>value</th><th>error</th><th>cost</th><th>misses</th></tr>"
-        return f"<table>{head}{cells}</table>"
+        note = f"<p>dropped: {escape(self._left_out())}</p>" if self.dropped else ""
+        return f"<table>{head}{cells}</table>{note}"
 
 
 @dataclass(frozen=True)
@@ -214,7 +230,7 @@ def measure_all(
     else:
         rows = as_pairs(y_true, y_prob, **options)
     atoms = as_atoms(rows)
-    return Measures(tuple(_line(name, rows, atoms) for name in names), atoms.n)
+    return Measures(tuple(_line(name, rows, atoms) for name in names), atoms.n, atoms.dropped)
 
 
 def _chosen(which: str | Sequence[str]) -> Sequence[str]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
+from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions
-from calibrant.measures.record import Bounded, Record
+from calibrant.measures.record import Bounded, Record, rows_text
 from calibrant.sketch.atoms import Atoms, as_atoms
 
 __all__ = [
@@ -51,7 +53,7 @@ class CumulativeDifferences(Record):
     error : float
         Bound on the error of `mad`; that of `range` is twice it. 0 from arrays.
     n : int
-        Rows.
+        Rows; `dropped` counts by reason those that were left out.
     """
 
     mad: float
@@ -61,11 +63,13 @@ class CumulativeDifferences(Record):
     noise: float
     error: float
     n: int
+    dropped: Mapping[str, int] = field(default_factory=Dropped)
 
     def __repr__(self) -> str:
         return (
             f"CumulativeDifferences(mad={self.mad:.6f} (p={self.mad_p_value:.3g}), "
-            f"range={self.range:.6f} (p={self.range_p_value:.3g}), n={self.n})"
+            f"range={self.range:.6f} (p={self.range_p_value:.3g}), "
+            f"{rows_text(self.n, self.dropped)})"
         )
 
 
@@ -113,6 +117,7 @@ def cumulative_differences(
         noise=noise,
         error=_largest_cell(atoms),
         n=atoms.n,
+        dropped=atoms.dropped,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Unpack
 
@@ -9,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import CalibrationError, InputError
+from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions
 from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
-from calibrant.measures.record import Record
+from calibrant.measures.record import Record, rows_text
 from calibrant.measures.weak import cell_reach
 from calibrant.sketch.atoms import Atoms, as_atoms
 
@@ -45,7 +47,7 @@ class Distance(Record):
     flips, scale : str
         Which definition, in which metric.
     n : int
-        Rows.
+        Rows; `dropped` counts by reason those that were left out.
     """
 
     value: float
@@ -56,11 +58,12 @@ class Distance(Record):
     flips: str
     scale: str
     n: int
+    dropped: Mapping[str, int] = field(default_factory=Dropped)
 
     def __repr__(self) -> str:
         return (
             f"Distance({self.value:.6f} in [{self.low:.6f}, {self.high:.6f}], flips {self.flips}, "
-            f"n={self.n}, {self.scale})"
+            f"{rows_text(self.n, self.dropped)}, {self.scale})"
         )
 
 
@@ -165,6 +168,7 @@ def distance_to_calibration_result(
         flips=flips,
         scale=scale.name,
         n=atoms.n,
+        dropped=atoms.dropped,
     )
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
+from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions
 from calibrant.measures.binned import DEFAULT_BINS, Binning, bins_of
-from calibrant.measures.record import Bounded, Record
+from calibrant.measures.record import Bounded, Record, rows_text
 from calibrant.sketch.atoms import Atoms, as_atoms
 
 __all__ = [
@@ -47,7 +49,7 @@ class Decomposition(Record):
     score : str
         "brier" or "log".
     n : int
-        Rows.
+        Rows; `dropped` counts by reason those that were left out.
     """
 
     mean_score: float
@@ -58,13 +60,14 @@ class Decomposition(Record):
     error: float
     score: str
     n: int
+    dropped: Mapping[str, int] = field(default_factory=Dropped)
 
     def __repr__(self) -> str:
         return (
             f"Decomposition({self.score} {self.mean_score:.6f} = MCB {self.miscalibration:.6f} "
             f"- DSC {self.discrimination:.6f} + UNC {self.uncertainty:.6f}"
             + (f" + within bins {self.within_bins:.6f}" if self.within_bins else "")
-            + f", n={self.n})"
+            + f", {rows_text(self.n, self.dropped)})"
         )
 
 
@@ -113,7 +116,15 @@ def corp_decomposition(
         for p in (atoms.p, fitted, np.full(weight.shape, atoms.base_rate))
     )
     return Decomposition(
-        now, now - best, least - best, least, 0.0, _error(atoms, score), score, atoms.n
+        now,
+        now - best,
+        least - best,
+        least,
+        0.0,
+        _error(atoms, score),
+        score,
+        atoms.n,
+        atoms.dropped,
     )
 
 
@@ -169,6 +180,7 @@ def binned_decomposition(
         6.0 * float(table.doubtful.sum()) if score == "brier" else _error(atoms, score),
         score,
         atoms.n,
+        atoms.dropped,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Unpack
 
@@ -9,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import CalibrationError, InputError
+from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions
 from calibrant.measures._lipschitz import solve_chain
-from calibrant.measures.record import Record
+from calibrant.measures.record import Record, rows_text
 from calibrant.sketch.atoms import Atoms, as_atoms
 
 __all__ = ["LossGap", "loss_gap", "loss_gap_result"]
@@ -38,7 +40,7 @@ class LossGap(Record):
     loss : str
         "squared" or "log".
     n : int
-        Rows.
+        Rows; `dropped` counts by reason those that were left out.
     """
 
     value: float
@@ -47,9 +49,11 @@ class LossGap(Record):
     improved: Floats = field(compare=False)
     loss: str
     n: int
+    dropped: Mapping[str, int] = field(default_factory=Dropped)
 
     def __repr__(self) -> str:
-        return f"LossGap({self.value:.9f} ± {self.error:.1e}, {self.loss} loss, n={self.n})"
+        rows = rows_text(self.n, self.dropped)
+        return f"LossGap({self.value:.9f} ± {self.error:.1e}, {self.loss} loss, {rows})"
 
 
 def loss_gap(
@@ -106,7 +110,8 @@ def loss_gap_result(
     problem = _Problem(atoms, loss)
     eta, error = problem.solve()
     value = float(problem.loss(np.zeros_like(eta)) - problem.loss(eta))
-    return LossGap(max(0.0, value), error, atoms.p, problem.prediction(eta), loss, atoms.n)
+    improved = problem.prediction(eta)
+    return LossGap(max(0.0, value), error, atoms.p, improved, loss, atoms.n, atoms.dropped)
 
 
 class _Problem:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Bounded", "Record", "plain"]
+__all__ = ["Bounded", "Record", "plain", "rows_text"]
 
 
 class Bounded(NamedTuple):
@@ -37,6 +37,18 @@ class Record:
 
     def _repr_html_(self) -> str:
         return f"<code>{escape(repr(self))}</code>"
+
+
+def rows_text(n: int, dropped: Mapping[str, int]) -> str:
+    """How many rows there are, and how many were left out where any were.
+
+    Examples
+    --------
+    >>> rows_text(40, {"missing label": 2})
+    'n=40, dropped=2'
+    """
+    gone = sum(dropped.values())
+    return f"n={n}, dropped={gone}" if gone else f"n={n}"
 
 
 def plain(value: Any) -> Any:

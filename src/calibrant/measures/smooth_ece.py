@@ -12,6 +12,7 @@ from calibrant.errors import InputError
 from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
 from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
+from calibrant.measures.record import rows_text
 from calibrant.sketch.atoms import Atoms
 from calibrant.sketch.table import Sketch, as_sketch
 from calibrant.smoothing.fixed_point import SMALLEST_BANDWIDTH, START, solve
@@ -94,11 +95,9 @@ class SmoothECE:
         return self.value
 
     def __repr__(self) -> str:
-        dropped = sum(self.dropped.values())
         return (
             f"SmoothECE({self.value:.9f} ± {self.certificate.total:.1e}, "
-            f"bandwidth={self.bandwidth:.6g}, n={self.n}"
-            + (f", dropped={dropped}" if dropped else "")
+            f"bandwidth={self.bandwidth:.6g}, {rows_text(self.n, self.dropped)}"
             + (f", scale={self.scale!r}" if self.scale != PROBABILITY.name else "")
             + ")"
         )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
+from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions
 from calibrant.inputs.seeds import generator
-from calibrant.measures.record import Bounded, Record
+from calibrant.measures.record import Bounded, Record, rows_text
 from calibrant.sketch.atoms import Atoms, as_atoms
 
 __all__ = ["TCal", "t_cal", "t_cal_of_atoms"]
@@ -35,18 +37,19 @@ class TCal(Record):
     bins : int
         Number of bins of equal width at which the statistic stands out most.
     n : int
-        Rows.
+        Rows; `dropped` counts by reason those that were left out.
     """
 
     statistic: float
     p_value: float
     bins: int
     n: int
+    dropped: Mapping[str, int] = field(default_factory=Dropped)
 
     def __repr__(self) -> str:
         return (
             f"TCal(statistic={self.statistic:.6g}, p={self.p_value:.3g}, bins={self.bins}, "
-            f"n={self.n})"
+            f"{rows_text(self.n, self.dropped)})"
         )
 
 
@@ -111,7 +114,7 @@ def t_cal(
     smallest = ranks.min(axis=1)
     at = int(np.argmin(ranks[0]))
     p_value = float(np.mean(smallest <= smallest[0] + 1e-12))
-    return TCal(float(values[0, at]), p_value, tried[at], atoms.n)
+    return TCal(float(values[0, at]), p_value, tried[at], atoms.n, atoms.dropped)
 
 
 def t_cal_of_atoms(atoms: Atoms, *, bins: int = 16) -> Bounded:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions
 from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
 from calibrant.measures._lipschitz import minimise, witness
-from calibrant.measures.record import Record
+from calibrant.measures.record import Record, rows_text
 from calibrant.sketch.atoms import Atoms, as_atoms
 
 __all__ = ["WeakCalibration", "weak_calibration_error", "weak_calibration_result"]
@@ -33,7 +35,7 @@ class WeakCalibration(Record):
     p, witness : float64[m]
         The optimal Lipschitz function w at the distinct predictions p: E[(f - y) w(f)] is `value`.
     n : int
-        Rows.
+        Rows; `dropped` counts by reason those that were left out.
     scale : str
         The scale on which w is Lipschitz.
     """
@@ -44,9 +46,11 @@ class WeakCalibration(Record):
     witness: Floats = field(compare=False)
     n: int
     scale: str
+    dropped: Mapping[str, int] = field(default_factory=Dropped)
 
     def __repr__(self) -> str:
-        return f"WeakCalibration({self.value:.9f} ± {self.error:.1e}, n={self.n}, {self.scale})"
+        rows = rows_text(self.n, self.dropped)
+        return f"WeakCalibration({self.value:.9f} ± {self.error:.1e}, {rows}, {self.scale})"
 
 
 def weak_calibration_error(
@@ -117,9 +121,8 @@ def weak_calibration_result(
     value = minimise(cumulative, gaps, flow)
     witness(cumulative, gaps, flow, w)
     rounding = 4.0 * float(np.finfo(float).eps) * (1.0 + np.log2(atoms.n))
-    return WeakCalibration(
-        value, rounding + _unknown(atoms, scale), atoms.p, w, atoms.n, scale.name
-    )
+    error = rounding + _unknown(atoms, scale)
+    return WeakCalibration(value, error, atoms.p, w, atoms.n, scale.name, atoms.dropped)
 
 
 def _chain(atoms: Atoms, scale: Scale) -> tuple[Floats, Floats]:

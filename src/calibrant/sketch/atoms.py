@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import BLOCK_ROWS, InputOptions, Pairs, as_pairs
 from calibrant.inputs.scales import PROBABILITY, Scale
 from calibrant.sketch.columns import FRACTION_BITS
@@ -43,6 +45,8 @@ class Atoms:
         Whether outcomes may lie between 0 and 1. A sketch with weights does not tell.
     scale : Scale
         The scale of the sketch that the atoms come from.
+    dropped : mapping
+        Rows that were left out, by reason.
 
     Examples
     --------
@@ -62,6 +66,7 @@ class Atoms:
     squared_residuals: Floats | None = None
     soft: bool = False
     scale: Scale = PROBABILITY
+    dropped: Mapping[str, int] = field(default_factory=Dropped)
 
     def __post_init__(self) -> None:
         for array in (self.p, self.mass, self.squared, self.squared_residuals):
@@ -117,6 +122,7 @@ class Atoms:
             squared=np.add.reduceat(weight * weight, first)[used],
             squared_residuals=np.add.reduceat((weight * (p - y)) ** 2, first)[used],
             soft=pairs.soft,
+            dropped=pairs.dropped,
         )
 
     @classmethod
@@ -140,11 +146,12 @@ class Atoms:
         changes = keys[1:] != keys[:-1]
         if changes.all():
             np.subtract(1.0, mass[:, 1], out=mass[:, 0])
-            return cls(p, mass, pairs.n)
+            return cls(p, mass, pairs.n, dropped=pairs.dropped)
         first = np.concatenate([[0], np.flatnonzero(changes) + 1])
         rows = np.diff(first, append=p.size)
         events = np.add.reduceat(mass[:, 1], first)
-        return cls(p[first], np.column_stack([rows - events, events]), pairs.n)
+        mass = np.column_stack([rows - events, events])
+        return cls(p[first], mass, pairs.n, dropped=pairs.dropped)
 
     @classmethod
     def from_sketch(cls, sketch: Sketch) -> Atoms:
@@ -165,6 +172,7 @@ class Atoms:
             squared=sketch.squared_weights.sum(axis=1)[used] if sketch.weighted else None,
             soft=sketch.weighted,
             scale=sketch.scale,
+            dropped=sketch.dropped,
         )
 
 

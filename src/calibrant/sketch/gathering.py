@@ -57,10 +57,17 @@ def _gathered(pairs: Pairs, sums: Floats, cut: NDArray[np.bool_]) -> Atoms:
         p, mass = np.append(p, inside.p), np.append(mass, inside.mass, axis=0)
     order = np.argsort(p, kind="stable")
     if not pairs.fractional:
-        return Atoms(p[order], mass[order], pairs.n)
+        return Atoms(p[order], mass[order], pairs.n, dropped=pairs.dropped)
     if inside is not None and inside.squared is not None:
         squared = np.append(squared, inside.squared)
-    return Atoms(p[order], mass[order], pairs.n, squared=squared[order], soft=pairs.soft)
+    return Atoms(
+        p[order],
+        mass[order],
+        pairs.n,
+        squared=squared[order],
+        soft=pairs.soft,
+        dropped=pairs.dropped,
+    )
 
 
 def _rows_in(pairs: Pairs, cut: NDArray[np.bool_]) -> Pairs:

@@ -86,7 +86,9 @@ def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketc
     sketches = _split(request, list(total.index), places, sums)
     if not any(sketch.n for sketch in sketches.values()):
         refused = refused_rows(request, places, sums[0])
-        raise TooFewRows(f"no valid rows are left: all {sums[0].sum()} were dropped ({refused}).")
+        raise TooFewRows(
+            f"no valid rows are left: all {sums[0].sum()} were dropped ({refused}).", refused
+        )
     if not request.groups:
         return sketches[()]
     single = len(request.groups) == 1
