@@ -45,6 +45,17 @@ def test_a_saved_map_is_the_same_map(recalibrator, tmp_path):
 
 
 @pytest.mark.parametrize("recalibrator", ALL, ids=lambda r: r.kind)
+@pytest.mark.parametrize("given", [0.3, [], None, [[0.1, 0.9]], [1.5], ["a"]])
+def test_predictions_that_cannot_be_mapped_are_blamed_by_their_name(recalibrator, given):
+    recalibrator.fit(P, Y)
+    with pytest.raises(InputError, match="`y_prob` must"):
+        recalibrator.transform(given)
+    if recalibrator.kind == "offset":
+        with pytest.raises(InputError, match="`y_prob` must"):
+            OffsetRecalibrator(target_mean=0.2).fit(given)
+
+
+@pytest.mark.parametrize("recalibrator", ALL, ids=lambda r: r.kind)
 def test_before_fit_there_is_nothing_to_transform_or_save(recalibrator, tmp_path):
     fresh = type(recalibrator)()
     with pytest.raises(CalibrationError, match="has not been fitted"):

@@ -86,8 +86,37 @@ def test_weights_files_and_refusals(made, tmp_path):
         made.fit([[0.0, np.inf], [1.0, 0.0]], [0, 1])
     with pytest.raises(InputError, match="classes of the columns"):
         made.fit(logits, np.full(y.size, 9))
-    with pytest.raises(InputError, match="sample_weight"):
-        made.fit(logits, y, w[:-1])
+    for weight in (w[:-1], -w, 0 * w, np.where(w > 1, np.nan, w)):
+        with pytest.raises(InputError, match="`sample_weight` must"):
+            made.fit(logits, y, weight)
+    for given in (logits[0], logits[0, 0], None, logits.astype(str), np.full((2, 4), np.nan)):
+        with pytest.raises(InputError, match="`logits` must"):
+            made.transform(given)
+
+
+@pytest.mark.parametrize(
+    ("row", "seen"),
+    [
+        ([5.0, -3.0, -1.0], "row 1 has -3"),
+        ([2.0, 1.0, 3.0], "row 1 sums to 6"),
+        ([50.0, 30.0, 20.0], "row 1 sums to 100"),
+        ([np.nan, 0.5, 0.5], "row 1 has nan"),
+        ([np.inf, -np.inf, 1.0], "row 1 has -inf"),
+        ([0.5, 0.3, 0.1], r"row 1 sums to 0\.9"),
+    ],
+)
+def test_one_vs_rest_takes_distributions_alone(row, seen):
+    probs, y = np.array([[0.5, 0.4, 0.1], [0.3, 0.6, 0.1], [0.6, 0.3, 0.1]]), [0, 1, 2]
+    made = OneVsRestRecalibrator(PlattRecalibrator()).fit(probs, y)
+    expected = made.transform(probs)
+    for rounding in (1.0 + 1e-6, 1.0 - 1e-6):
+        assert made.transform(probs * rounding) == pytest.approx(expected, abs=1e-4)
+    assert made.transform([[1.00001, 0.0, 0.0]]) == pytest.approx(made.transform([[1, 0, 0]]))
+    assert made.transform(probs.astype(np.float16)) == pytest.approx(expected, abs=1e-2)
+    wrong = np.where(np.arange(3)[:, None] == 1, row, probs)
+    for use in (made.transform, lambda given: made.fit(given, y)):
+        with pytest.raises(InputError, match=seen):
+            use(wrong)
 
 
 def test_one_vs_rest_repairs_and_normalises(tmp_path):

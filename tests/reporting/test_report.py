@@ -158,6 +158,8 @@ def test_edges_are_reported_not_crashed() -> None:
 def test_nothing_to_report_is_an_error() -> None:
     with pytest.raises(cal.InputError, match="every group is empty"):
         cal.report({"a": cal.Sketch.empty()})
+    with pytest.raises(cal.InputError, match="must hold sketches; 'a' is a tuple"):
+        cal.report({"a": _rows(50)})
     with pytest.raises(cal.InputError, match="already hold"):
         cal.report({"a": cal.Sketch.from_arrays([0, 1], [0.1, 0.9])}, [0.5])
     with pytest.raises(cal.InputError, match="limit"):

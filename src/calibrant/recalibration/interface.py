@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant._files import replaced_when_whole
 from calibrant.errors import CalibrationError, InputError
+from calibrant.inputs.columns import as_column
 from calibrant.inputs.pairs import Pairs, as_pairs
 from calibrant.inputs.scales import Scale, as_scale, name_for_file
 from calibrant.sketch.atoms import Atoms
@@ -195,8 +196,8 @@ class Recalibrator(LearnedMap):
     def transform(self, y_prob: Any) -> Floats:
         """Recalibrated predictions, in the order of `y_prob`."""
         state = self.state
-        given = np.asarray(y_prob)
-        return self._apply(as_pairs(np.zeros(given.shape[:1]), given).p, state)
+        given = as_column(y_prob, "y_prob")
+        return self._apply(as_pairs(np.zeros(given.size), given).p, state)
 
     def fit_transform(self, y_prob: Any, y_true: Any, sample_weight: Any = None) -> Floats:
         """Fit, then transform the same predictions: for a look, not for a fair estimate."""

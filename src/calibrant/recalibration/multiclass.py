@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import CalibrationError, InputError
-from calibrant.inputs.multiclass import as_class_probabilities
+from calibrant.inputs.columns import as_array
+from calibrant.inputs.multiclass import ClassProbabilities, as_class_probabilities, as_weights
+from calibrant.inputs.pairs import as_pairs
 from calibrant.recalibration.interface import LearnedMap, Recalibrator, State
 from calibrant.recalibration.smooth import SmoothRecalibrator
 
@@ -41,7 +43,9 @@ class _LogitScaling(LearnedMap):
                 f"`y_true` must hold classes of the columns; row {wrong[0]} has "
                 f"{matrix.given_labels[wrong[0]]!r}."
             )
-        weight = _as_weights(sample_weight, matrix.n)
+        rows = np.zeros(matrix.n)
+        weight = as_pairs(rows, rows, sample_weight=sample_weight).weight
+        weight = np.ones(matrix.n) if weight is None else weight
         self._state = self._learn(scores, matrix.labels, weight / weight.sum())
         return self
 
@@ -50,13 +54,14 @@ class _LogitScaling(LearnedMap):
         from scipy.special import softmax
 
         state = self.state
-        scores = _as_logits(np.asarray(logits))
+        given = as_array(logits, "logits")
         slope, intercept = np.asarray(state["slope"]), np.asarray(state["intercept"])
-        if scores.ndim != 2 or intercept.size not in (1, scores.shape[-1]):
+        if given.ndim != 2 or intercept.size not in (1, given.shape[1]):
+            columns = "a column per class" if intercept.size == 1 else f"{intercept.size} columns"
             raise InputError(
-                f"`logits` must have a row per case and {intercept.size} columns; its shape is "
-                f"{scores.shape}."
+                f"`logits` must have a row per case and {columns}; its shape is {given.shape}."
             )
+        scores = _as_logits(given)
         return np.asarray(softmax(scores * slope + intercept, axis=1), dtype=np.float64)
 
     @abstractmethod
@@ -186,15 +191,15 @@ class OneVsRestRecalibrator(LearnedMap):
     ) -> Self:
         """Learn from class probabilities, a row per case and a column per class."""
         matrix = as_class_probabilities(y_true, y_prob, classes=classes)
-        matrix.top()  # refuses the first row that is no distribution or has no known class
-        probs = np.asarray(matrix.raw, dtype=np.float64)
-        weight = None if sample_weight is None else _as_weights(sample_weight, matrix.n)
+        probs = _distributions(matrix)
+        matrix.top()  # refuses the first row that has no known class
+        weight = as_weights(sample_weight, matrix.n)
         maps: list[Recalibrator | None] = []
         for k in range(len(matrix.classes)):
             hits = matrix.labels == k
             learned = None
             if 0 < hits.sum() < hits.size:
-                learned = deepcopy(self.recalibrator).fit(np.clip(probs[:, k], 0, 1), hits, weight)
+                learned = deepcopy(self.recalibrator).fit(probs[:, k], hits, weight)
             maps.append(learned)
         self._state = {"maps": maps}
         return self
@@ -202,14 +207,15 @@ class OneVsRestRecalibrator(LearnedMap):
     def transform(self, y_prob: Any) -> Floats:
         """Class probabilities, each class mapped and each row divided by its sum."""
         maps = self.state["maps"]
-        probs = np.asarray(y_prob, dtype=np.float64)
-        if probs.ndim != 2 or probs.shape[1] != len(maps):
+        given = as_array(y_prob, "y_prob")
+        if given.ndim != 2 or given.shape[1] != len(maps):
             raise InputError(
                 f"`y_prob` must have a row per case and {len(maps)} columns; its shape is "
-                f"{probs.shape}."
+                f"{given.shape}."
             )
+        probs = _distributions(as_class_probabilities(np.zeros(len(given)), y_prob))
         columns = [
-            probs[:, k] if learned is None else learned.transform(np.clip(probs[:, k], 0, 1))
+            probs[:, k] if learned is None else learned.transform(probs[:, k])
             for k, learned in enumerate(maps)
         ]
         mapped = np.stack(columns, axis=1)
@@ -218,19 +224,29 @@ class OneVsRestRecalibrator(LearnedMap):
         return np.asarray(np.divide(mapped, total, out=even, where=total > 0))
 
 
+def _distributions(matrix: ClassProbabilities) -> Floats:
+    """The rows, each of which must be a distribution; an entry above 1 by rounding becomes 1."""
+    probs = np.asarray(matrix.raw, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        total, least = probs.sum(axis=1), probs.min(axis=1)
+        wrong = np.flatnonzero(~((np.abs(total - 1.0) <= matrix.tolerance) & (least >= 0.0)))
+    if wrong.size:
+        row = int(wrong[0])
+        inside = least[row] >= 0.0
+        seen = f"sums to {total[row]:.10g}" if inside else f"has {least[row]:.10g}"
+        raise InputError(
+            f"the class probabilities of a row must lie in [0, 1] and sum to 1; row {row} {seen}. Of "
+            "logits take the softmax first, divide percentages by 100, and leave out rows without "
+            "predictions."
+        )
+    return np.minimum(probs, 1.0)
+
+
 def _as_logits(values: NDArray[Any]) -> Floats:
+    if values.dtype.kind not in "biuf":
+        raise InputError(f"`logits` must hold numbers; its type is {values.dtype}.")
     scores = np.array(values, dtype=np.float64)
     if not np.all(np.isfinite(scores)):
         row = int(np.argmax(~np.isfinite(scores).reshape(scores.shape[0], -1).all(axis=1)))
         raise InputError(f"`logits` must be finite; row {row} is not.")
     return scores
-
-
-def _as_weights(sample_weight: Any, n: int) -> Floats:
-    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (n,) or not np.all(np.isfinite(weight) & (weight >= 0)) or not weight.any():
-        raise InputError(
-            f"`sample_weight` must hold {n} numbers of at least 0, not all 0; its shape is "
-            f"{weight.shape}."
-        )
-    return weight

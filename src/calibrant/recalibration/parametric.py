@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import CalibrationError, InputError
+from calibrant.inputs.columns import as_column
 from calibrant.inputs.pairs import as_pairs
+from calibrant.measures._pooling import pooled
 from calibrant.recalibration.interface import FitOptions, Recalibrator, State, Training
 from calibrant.sketch.atoms import Atoms
 from calibrant.sketch.table import Sketch
@@ -177,8 +179,9 @@ class OffsetRecalibrator(Recalibrator):
             return super().fit(y_prob, y_true, sample_weight, **options)
         if not 0.0 < self.target_mean < 1.0:
             raise InputError(f"`target_mean` must lie between 0 and 1; got {self.target_mean!r}.")
-        labels = np.zeros(np.asarray(y_prob).shape[:1]) if y_true is None else y_true
-        pairs = as_pairs(labels, y_prob, sample_weight=sample_weight, **options)
+        given = as_column(y_prob, "y_prob")
+        labels = np.zeros(given.size) if y_true is None else y_true
+        pairs = as_pairs(labels, given, sample_weight=sample_weight, **options)
         self._state = self._learn(Training(pairs))
         return self
 
@@ -217,14 +220,12 @@ class IsotonicRecalibrator(Recalibrator):
     kind: ClassVar[str] = "isotonic"
 
     def _learn(self, training: Training) -> State:
-        from scipy.optimize import isotonic_regression
-
         atoms = training.atoms
         weight = atoms.mass.sum(axis=1)
-        fitted = isotonic_regression(atoms.mass[:, 1] / weight, weights=weight)
-        first, last = fitted.blocks[:-1], fitted.blocks[1:] - 1
-        ends = np.unique(np.concatenate([first, last]))
-        return {"p": np.array(atoms.p[ends]), "values": np.array(fitted.x[ends])}
+        fitted = pooled(atoms.mass[:, 1] / weight, weight)
+        rises = np.flatnonzero(np.diff(fitted))
+        ends = np.unique([0, *rises, *(rises + 1), fitted.size - 1])
+        return {"p": np.array(atoms.p[ends]), "values": fitted[ends]}
 
     def _apply(self, p: Floats, state: State) -> Floats:
         return np.interp(p, state["p"], state["values"])

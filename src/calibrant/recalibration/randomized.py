@@ -52,6 +52,14 @@ class RandomizedRecalibrator(Recalibrator):
     displacement_bound : float
         smECE_σ + σ, which the theorem promises (for |·|, whatever the scale, where h' ≥ 1).
 
+    Notes
+    -----
+    A row's noise is drawn by the seed, its prediction and the number of rows before it in the call that
+    have the same one. So rows get the same noise in any order and however they are divided over calls
+    and machines, scored one at a time for instance, as long as their predictions differ. Rows that share
+    a prediction and come in separate calls share their noise as well, and the theorem is then about the
+    distinct predictions: where these are few, transform all rows in one call.
+
     References
     ----------
     Błasiok and Nakkiran, *Smooth ECE*: (T13) and (T14) of the theory page. With a scale the theorem is
@@ -105,11 +113,45 @@ class RandomizedRecalibrator(Recalibrator):
     def _apply(self, p: Floats, state: State) -> Floats:
         scale = self.scale if isinstance(self.scale, Scale) else as_scale(state["scale"])
         values = state["values"]
-        noise = generator(self.seed).standard_normal(p.size)
-        position = scale.locate(p) + noise * (state["bandwidth"] / scale.length)
+        position = scale.locate(p) + noise_of(p, self.seed) * (state["bandwidth"] / scale.length)
         if scale.reflected:
             position = 1.0 - np.abs(1.0 - np.mod(position, 2.0))
         return np.asarray(np.interp(position, np.linspace(0.0, 1.0, values.size), values))
+
+
+def noise_of(p: Floats, seed: int) -> Floats:
+    """Standard normal numbers, each a function of the seed, the prediction and its occurrence in `p`.
+
+    Examples
+    --------
+    >>> p = np.array([0.2, 0.7, 0.2])
+    >>> together, alone = noise_of(p, 0), noise_of(p[:1], 0)
+    >>> bool(together[0] == alone[0] != together[2])
+    True
+    """
+    from scipy.special import ndtri
+
+    keys = generator(seed).integers(0, 1 << 64, (2, 1), dtype=np.uint64)
+    bits = _mixed((p + 0.0).view(np.uint64) ^ keys[0])  # + 0.0: there are two zeros
+    bits = _mixed(bits ^ _mixed(_occurrences(p).astype(np.uint64) ^ keys[1]))
+    return np.asarray(ndtri(((bits >> np.uint64(11)) + 0.5) / (1 << 53)), dtype=np.float64)
+
+
+def _occurrences(p: Floats) -> NDArray[np.int64]:
+    """How many rows before each one have its prediction."""
+    order = np.argsort(p, kind="stable")
+    place = np.arange(p.size)
+    begins = np.concatenate([[True], np.diff(p[order]) > 0.0])
+    occurrence = np.empty(p.size, dtype=np.int64)
+    occurrence[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
+    return occurrence
+
+
+def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A permutation of 64 bits in which each bit depends on all (the finaliser of SplitMix64)."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
 
 
 def _mean_displacement(sketch: Sketch, bandwidth: float, values: Floats) -> float:

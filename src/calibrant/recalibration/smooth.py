@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.inputs.scales import Scale, as_scale
+from calibrant.measures._pooling import pooled
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.interface import Recalibrator, State, Training
 from calibrant.recalibration.parametric import PlattRecalibrator
@@ -94,10 +95,7 @@ class SmoothRecalibrator(Recalibrator):
             platt = PlattRecalibrator().fit_training(training).transform(at)
             values = (rows * values + self.pseudo_rows * platt) / (rows + self.pseudo_rows)
         if self.monotone:
-            from scipy.optimize import isotonic_regression
-
-            weight = np.maximum(density, 1e-12 * density.max())
-            values = np.asarray(isotonic_regression(values, weights=weight).x)
+            values = pooled(values, np.maximum(density, 1e-12 * density.max()))
         return {"bandwidth": sigma, "scale": sketch.scale.name, "values": values}
 
     def _sketch(self, training: Training) -> Sketch:

@@ -161,10 +161,7 @@ def report(
                 "sketches already hold predictions, outcomes and weights; leave out `y_prob`, "
                 "`cluster` and everything that describes rows."
             )
-        groups = {
-            key: as_sketch(sketch, scale=scale) if sketch.n else sketch
-            for key, sketch in y_true.items()
-        }
+        groups = {key: _own(key, sketch, scale) for key, sketch in y_true.items()}
         by = y_true.by if isinstance(y_true, Sketches) else ()
     else:
         groups, found = _from_rows(y_true, y_prob, cluster, confidence, scale, seed, options)
@@ -181,6 +178,16 @@ def report(
             command=command,
         )
     )
+
+
+def _own(key: Any, sketch: Any, scale: str | Scale | None) -> Sketch:
+    """The sketch of a group, which may be empty."""
+    if not isinstance(sketch, Sketch):
+        raise InputError(
+            f"a mapping without `y_prob` must hold sketches; {key!r} is a {type(sketch).__name__}. For "
+            "arrays: `report(y_true, {name: y_prob})`."
+        )
+    return as_sketch(sketch, scale=scale) if sketch.n else sketch
 
 
 def _from_rows(
