@@ -251,7 +251,7 @@ def test_a_stopped_scan_goes_on_to_the_same_bits(tmp_path, small_jobs, monkeypat
     whole = scan(tmp_path, threads=1, **options)
     note = tmp_path / "scan.checkpoint"
     monkeypatch.setattr(files, "CHECKPOINT_SECONDS", 0.0)
-    original = files._add
+    original = files.add_part
     added = []
 
     def stop_after_seven(total, part):
@@ -260,12 +260,12 @@ def test_a_stopped_scan_goes_on_to_the_same_bits(tmp_path, small_jobs, monkeypat
         added.append(part)
         original(total, part)
 
-    monkeypatch.setattr(files, "_add", stop_after_seven)
+    monkeypatch.setattr(files, "add_part", stop_after_seven)
     with pytest.raises(RuntimeError, match="power"):
         scan(tmp_path, checkpoint=note, **options)
     assert note.exists()
     monkeypatch.setattr(
-        files, "_add", lambda total, part: (added.append(part), original(total, part))
+        files, "add_part", lambda total, part: (added.append(part), original(total, part))
     )
     added.clear()
     resumed = scan(tmp_path, checkpoint=note, **options)
@@ -282,7 +282,7 @@ def test_an_interrupt_at_any_time_counts_no_row_twice(tmp_path, monkeypatch, opt
     weighted_parts(tmp_path, parts=8)
     whole = scan(tmp_path, threads=1, **options)
     note = tmp_path / "scan.checkpoint"
-    original = files._add
+    original = files.add_part
     for last in range(8 if options else 3):
         parts = []
 
@@ -294,7 +294,7 @@ def test_an_interrupt_at_any_time_counts_no_row_twice(tmp_path, monkeypatch, opt
             parts.append(part)
 
         with monkeypatch.context() as patch:
-            patch.setattr(files, "_add", interrupted)
+            patch.setattr(files, "add_part", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 scan(tmp_path, checkpoint=note, threads=1, **options)
         assert scan(tmp_path, checkpoint=note, **options) == whole
@@ -308,7 +308,7 @@ def test_a_scan_whose_rows_are_refused_can_be_had_without_them(tmp_path, monkeyp
         scan(tmp_path, checkpoint=note, **options)
     assert note.exists()
     whole = scan(tmp_path / "a.csv", on_invalid="drop", **options)
-    monkeypatch.setattr(files, "_add", lambda total, part: pytest.fail("it was read again"))
+    monkeypatch.setattr(files, "add_part", lambda total, part: pytest.fail("it was read again"))
     assert scan(tmp_path, checkpoint=note, on_invalid="drop", **options) == whole
     assert not note.exists()
 
@@ -325,12 +325,12 @@ import calibrant as cal
 from calibrant.sources import files, formats, text
 formats.JOB_ROWS, text.BLOCK_BYTES = 50, 400
 files.CHECKPOINT_SECONDS = 0.0
-original = files._add
+original = files.add_part
 def slow(total, part):
     original(total, part)
     print("added", flush=True)
     time.sleep(0.2)
-files._add = slow
+files.add_part = slow
 cal.scan(sys.argv[1], y_true="y", y_prob="p", by="g", sample_weight="w", checkpoint=sys.argv[2])
 """
 
@@ -396,8 +396,8 @@ def test_a_full_disk_keeps_the_checkpoint_before(tmp_path, small_disk, small_job
     assert [path.name for path in folder.iterdir()] == [note.name]
     parts = []
     with pytest.MonkeyPatch.context() as patch:
-        original = files._add
-        patch.setattr(files, "_add", lambda t, part: (parts.append(part), original(t, part)))
+        original = files.add_part
+        patch.setattr(files, "add_part", lambda t, part: (parts.append(part), original(t, part)))
         resumed = scan(lake, by="g", checkpoint=note)
     assert 0 < len(parts) < 12
     assert resumed == scan(lake, by="g")

@@ -23,7 +23,7 @@ from calibrant.sources import formats, text
 from calibrant.sources.arrow import as_numpy
 from calibrant.sources.request import Request
 from calibrant.sources.store import DataFile
-from calibrant.sources.sums import DenseSums, GroupedSums
+from calibrant.sources.sums import SUM_NAMES, DenseSums, GroupedSums
 from calibrant.sources.totals import GroupTotal
 
 __all__ = ["Checkpoint"]
@@ -44,7 +44,6 @@ _TELLING = [
     "md5Hash",
     "Content-MD5",
 ]
-_SUMS = ("count", "offset", "weight", "squared_weight", "weighted_offset")
 
 
 class Checkpoint:
@@ -80,7 +79,7 @@ class Checkpoint:
         note = {"version": VERSION, "fingerprint": self.fingerprint, "done": done}
         by = zip(*keys, strict=True) if keys else [() for _ in self.request.by]
         groups = pyarrow.table({f"group_{i}": list(column) for i, column in enumerate(by)})
-        columns = {"place": places, **dict(zip(_SUMS, sums, strict=False))}
+        columns = {"place": places, **dict(zip(SUM_NAMES, sums, strict=False))}
         table = pyarrow.table(columns).replace_schema_metadata({"calibrant": json.dumps(note)})
         try:
             with replaced_when_whole(self.path) as partial, open(partial, "wb") as sink:

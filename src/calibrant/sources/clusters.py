@@ -15,13 +15,12 @@ from calibrant.sources.frames import arrow_stream, select, sums_of_frame
 from calibrant.sources.keys import Key, indexed
 from calibrant.sources.natives import attach
 from calibrant.sources.request import Request, require_columns
-from calibrant.sources.sums import DenseSums, GroupedSums
+from calibrant.sources.sums import SUM_NAMES, DenseSums, GroupedSums
 from calibrant.sources.totals import GroupTotal
 
 __all__ = ["sums_of"]
 
 _REFUSAL = "__calibrant_refusal"
-_SUMS = ("count", "offset", "weight", "squared_weight", "weighted_offset")
 
 
 def sums_of(engine: str, source: Any, request: Request) -> Iterable[GroupedSums]:
@@ -157,7 +156,7 @@ def _spark(source: Any, request: Request) -> Iterator[GroupedSums]:
 
 
 def _sum_names(request: Request) -> tuple[str, ...]:
-    return _SUMS if request.fractional else _SUMS[:2]
+    return SUM_NAMES if request.fractional else SUM_NAMES[:2]
 
 
 def _as_table(part: GroupedSums, request: Request) -> Any:

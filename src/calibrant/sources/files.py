@@ -21,7 +21,7 @@ from calibrant.sources.progress import Progress
 from calibrant.sources.request import Request
 from calibrant.sources.store import DataFile, find_files, reader_of
 from calibrant.sources.sums import DenseSums, GroupedSums
-from calibrant.sources.totals import GroupTotal, as_result
+from calibrant.sources.totals import GroupTotal, add_part, as_result
 
 __all__ = ["scan_files"]
 
@@ -77,7 +77,7 @@ def _sum(
         for found in parts:
             whole = False
             for part in found:
-                _add(total, part)
+                add_part(total, part)
             done += 1
             whole = True
             if note and time.monotonic() - saved >= CHECKPOINT_SECONDS:
@@ -131,15 +131,6 @@ def _in_order(
 
 def _counts(part: Part) -> np.ndarray[Any, Any]:
     return part.counts if isinstance(part, DenseSums) else part.sums[0]
-
-
-def _add(total: DenseSums | GroupTotal, part: Part) -> None:
-    if isinstance(total, DenseSums):
-        assert isinstance(part, DenseSums)
-        total += part
-    else:
-        assert isinstance(part, GroupedSums)
-        total.add(part)
 
 
 def _read_numbers(total: GroupTotal, file: DataFile) -> None:

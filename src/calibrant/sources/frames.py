@@ -131,7 +131,7 @@ def sums_of_slices(frame: Any, request: Request) -> Iterator[DenseSums | Grouped
     import narwhals as nw
 
     if isinstance(frame, nw.LazyFrame):
-        frame = frame.collect(engine="streaming")
+        frame = _in_memory(frame)
     for start in range(0, len(frame), SLICE_ROWS):
         rows = frame[start : start + SLICE_ROWS]
         arrays = {a: as_array(rows[a], str(name)) for a, name in request.columns.items()}
@@ -222,10 +222,7 @@ def _collected(frame: Any, numbers: tuple[str, ...]) -> dict[str, Any]:
     if is_relation(native):
         return fetched(native, numbers)
     if isinstance(frame, nw.LazyFrame):
-        streaming: dict[str, Any] = (
-            {"engine": "streaming"} if frame.implementation.is_polars() else {}
-        )
-        frame = frame.collect(**streaming)
+        frame = _in_memory(frame)
     return {
         name: frame[name].to_numpy() if name in numbers else frame[name].to_list()
         for name in frame.columns
@@ -239,9 +236,9 @@ def arrow_stream(frame: Any) -> Any:
     native = nw.to_native(frame)
     if hasattr(native, "__arrow_c_stream__"):
         return native
-    if isinstance(frame, nw.LazyFrame):
-        streaming: dict[str, Any] = (
-            {"engine": "streaming"} if frame.implementation.is_polars() else {}
-        )
-        frame = frame.collect(**streaming)
-    return frame.to_arrow()
+    return (_in_memory(frame) if isinstance(frame, nw.LazyFrame) else frame).to_arrow()
+
+
+def _in_memory(frame: Any) -> Any:
+    """A lazy frame, collected; by polars batch by batch."""
+    return frame.collect(**{"engine": "streaming"} if frame.implementation.is_polars() else {})

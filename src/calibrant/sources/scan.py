@@ -25,7 +25,7 @@ from calibrant.sources.frames import (
 from calibrant.sources.natives import engine_of
 from calibrant.sources.request import Request, make_request
 from calibrant.sources.sums import DenseSums, GroupedSums
-from calibrant.sources.totals import GroupTotal, as_result
+from calibrant.sources.totals import GroupTotal, add_part, as_result
 
 __all__ = ["scan"]
 
@@ -172,19 +172,7 @@ def _as_paths(source: Any) -> Any:
 def _total(source: Any, request: Request) -> DenseSums | GroupTotal:
     total: DenseSums | GroupTotal = GroupTotal(request) if request.groups else DenseSums(request)
     for part in _parts(source, request):
-        total = _added(total, part)
-    return total
-
-
-def _added(total: DenseSums | GroupTotal, part: DenseSums | GroupedSums) -> DenseSums | GroupTotal:
-    if isinstance(total, DenseSums) and isinstance(part, DenseSums):
-        total += part
-    elif isinstance(total, DenseSums):
-        assert isinstance(part, GroupedSums)
-        for column, values in zip(total.columns, part.sums, strict=bool(part.places.size)):
-            np.add.at(column, part.places, values)
-    else:
-        total.add(part.grouped(()) if isinstance(part, DenseSums) else part)
+        add_part(total, part)
     return total
 
 

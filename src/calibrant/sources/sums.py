@@ -14,9 +14,11 @@ from calibrant.sketch._fill import fill_counts, fill_weights
 from calibrant.sources.keys import Key
 from calibrant.sources.request import Request
 
-__all__ = ["DenseSums", "GroupedSums", "sums_by_group"]
+__all__ = ["SUM_NAMES", "DenseSums", "GroupedSums", "sums_by_group"]
 
 Integers = NDArray[np.int64]
+SUM_NAMES = ("count", "offset", "weight", "squared_weight", "weighted_offset")
+"""Of the columns of sums, where they are a table; without weights, the first two."""
 
 
 @dataclass(frozen=True)

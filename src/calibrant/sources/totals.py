@@ -17,7 +17,7 @@ from calibrant.sources.keys import Key, place_of, sort_key
 from calibrant.sources.request import Request
 from calibrant.sources.sums import DenseSums, GroupedSums
 
-__all__ = ["GroupTotal", "as_result", "invalid_rows", "sorted_groups"]
+__all__ = ["GroupTotal", "add_part", "as_result", "invalid_rows", "sorted_groups"]
 
 COMPACT_AT = 1 << 22
 """Entries that may wait to be merged; about 130 MB."""
@@ -62,6 +62,17 @@ class GroupTotal:
             )
         self._merged = self._places[0].size
         return self._places[0], self._sums[0]
+
+
+def add_part(total: DenseSums | GroupTotal, part: DenseSums | GroupedSums) -> None:
+    """Add the sums of one batch, with or without groups, to either kind of total."""
+    if isinstance(total, GroupTotal):
+        total.add(part.grouped(()) if isinstance(part, DenseSums) else part)
+    elif isinstance(part, DenseSums):
+        total += part
+    else:
+        for column, values in zip(total.columns, part.sums, strict=bool(part.places.size)):
+            np.add.at(column, part.places, values)
 
 
 def _fold(index: NDArray[np.intp], values: NDArray[Any], size: int) -> NDArray[Any]:
