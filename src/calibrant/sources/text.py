@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
+import numpy as np
+
 from calibrant.errors import InputError
 from calibrant.sources.csv_lines import CsvParser
 from calibrant.sources.json_lines import JsonParser
@@ -18,6 +20,7 @@ __all__ = ["text_jobs"]
 BLOCK_BYTES = 1 << 24
 MOST_BLOCKS = 4
 """A line that is longer than so many blocks is a mistake, and must not fill the memory."""
+LINE_FEED = 0x0A
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 Batches = Iterator[Mapping[str, Any]]
 
@@ -59,7 +62,8 @@ def _blocks(file: DataFile) -> Iterator[tuple[bytes, int]]:
         end = _last_line_end(file, block, line)
         if end:
             yield block[:end], line
-            line += block.count(b"\n", 0, end)
+            # NumPy counts what is frequent faster than bytes do, and lets other threads go on.
+            line += int(np.count_nonzero(np.frombuffer(block, np.uint8, end) == LINE_FEED))
         rest = block[end:]
     if rest.strip():
         _last_line_end(file, rest, line, is_last=True)
