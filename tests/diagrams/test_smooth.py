@@ -16,6 +16,7 @@ from calibrant.diagrams.group import Diagrams
 from calibrant.diagrams.kernel import KernelMatrix
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.errors import InputError, MissingDependency
+from calibrant.inference.assess import assess
 from calibrant.sketch.table import Sketch
 
 Rows = tuple[np.ndarray, np.ndarray]
@@ -89,10 +90,13 @@ def test_regions_name_where_the_model_errs() -> None:
     p = rng.random(40_000)
     y = rng.random(p.size) < np.where(p < 0.5, p + 0.1, p - 0.2)
     first, second = reliability_diagram(y, p, bandwidth=0.02, resamples=0).regions[:2]
-    assert first.gap == pytest.approx(-0.2, abs=0.03)
+    assert first.gap == pytest.approx(0.2, abs=0.03)
     assert first.low == pytest.approx(0.5, abs=0.1)
-    assert second.gap == pytest.approx(0.1, abs=0.03)
+    assert second.gap == pytest.approx(-0.1, abs=0.03)
     assert "too high" in str(first)
+    assert "too low" in str(second)
+    named = assess(y, p).direction.regions[0]
+    assert (named.gap > 0) == (first.gap > 0)  # one sign for both: prediction minus outcome
     assert first.share + second.share == pytest.approx(1.0, abs=0.01)
 
 

@@ -143,6 +143,16 @@ def test_rows_that_were_dropped_are_counted_once(reading):
 
 
 @pytest.mark.parametrize("reading", [top_label, classwise])
+@pytest.mark.parametrize("weight", [None, [1.0, 1.0, 2.0, 1.0, 1.0, 1.0]])
+def test_a_row_that_breaks_several_rules_counts_under_the_first(reading, weight):
+    labels = [0.0, 1.0, np.nan, np.nan, 7.0, np.nan]
+    probs = [[0.6, 0.4], [0.3, 0.7], [0.9, 0.9], [0.5, 0.5], [2.0, -1.0], [np.nan, 1]]
+    found = reading(labels, probs, classes=[0, 1], on_invalid="drop", sample_weight=weight)
+    wanted = {"missing prediction": 1, "prediction out of range": 2, "missing label": 1}
+    assert found.total().dropped == wanted
+
+
+@pytest.mark.parametrize("reading", [top_label, classwise])
 def test_weights_of_rows_weigh_in_every_class(reading):
     rng = np.random.default_rng(4)
     times = rng.integers(1, 4, LABELS.size)

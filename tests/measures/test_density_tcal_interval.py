@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from calibrant import InputError, Sketch
 from calibrant.measures.density import kde_ece, kde_ece_of_atoms
 from calibrant.measures.interval import interval_calibration_error, interval_of_atoms
-from calibrant.measures.tcal import t_cal, t_cal_of_atoms
+from calibrant.measures.tcal import FINEST, _grouped, t_cal, t_cal_of_atoms
 from calibrant.sketch.atoms import as_atoms
 
 
@@ -40,8 +40,9 @@ def test_kde_chooses_the_reference_bandwidth():
     chosen = 1.06 * p.std() * p.size**-0.2
     assert kde_ece(y, p) == pytest.approx(kde_ece(y, p, bandwidth=chosen), abs=1e-9)
     assert kde_ece([0, 1], [0.5, 0.5]) == pytest.approx(0.0, abs=1e-4)
-    with pytest.raises(InputError, match="bandwidth"):
-        kde_ece(y, p, bandwidth=0.0)
+    for bandwidth in (0.0, np.inf, 1e6):
+        with pytest.raises(InputError, match="bandwidth"):
+            kde_ece(y, p, bandwidth=bandwidth)
 
 
 def test_t_cal_equals_its_formula():
@@ -53,6 +54,20 @@ def test_t_cal_equals_its_formula():
             if r.size:
                 total += (r.sum() ** 2 - (r**2).sum()) / r.size / 500
         assert t_cal(y, p, bins=bins, draws=9).statistic == pytest.approx(total, abs=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [{"draws": 0}, {"draws": 9.5}, {"bins": 2.5}, {"bins": 0}])
+def test_t_cal_refuses_numbers_that_are_none(wrong):
+    with pytest.raises(InputError, match=f"`{next(iter(wrong))}` must be a positive whole number"):
+        t_cal(*sample(50), **wrong)
+
+
+@pytest.mark.parametrize("bins", [2, 10, 100, 5000])
+def test_t_cal_draws_on_cells_that_lie_in_one_bin(bins):
+    y, p = sample(3 * FINEST)
+    atoms, grouped = as_atoms(y, p), _grouped(as_atoms(y, p), bins)
+    found = [np.bincount((a.p * bins).astype(int), a.mass.sum(axis=1)) for a in (atoms, grouped)]
+    np.testing.assert_array_equal(*found)
 
 
 def test_t_cal_keeps_its_size_and_has_power():

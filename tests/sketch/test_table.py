@@ -14,6 +14,7 @@ from tests.oracles.sketches import as_table, counts_and_offsets
 import calibrant as cal
 from calibrant import InputError, MergeError, Sketch, Sketches, TooFewRows, smooth_ece
 from calibrant.inputs.scales import as_scale
+from calibrant.sketch.atoms import as_atoms
 from calibrant.sketch.table import as_sketch
 from calibrant.sketch.wire import from_table, to_table
 from calibrant.sources.request import Request
@@ -368,6 +369,14 @@ def test_a_sketch_settles_what_describes_rows():
     weightless = Sketch.from_columns([5], [0], [1], [3], [0.0], [0.0], [0.0])
     with pytest.raises(InputError, match="weight 0"):
         smooth_ece(weightless)
+
+
+def test_what_holds_rows_takes_no_others_beside_them():
+    atoms = as_atoms([0, 1], [0.2, 0.7])
+    assert as_atoms(atoms) is atoms
+    for extra in ({"y_prob": [0.2, 0.7]}, {"sample_weight": [1, 2]}):
+        with pytest.raises(InputError, match=f"an Atoms already holds .* {next(iter(extra))}"):
+            as_atoms(atoms, **extra)
 
 
 def test_a_sum_shares_nothing_with_its_parts():

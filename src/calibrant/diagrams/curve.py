@@ -145,8 +145,7 @@ class Region:
     share : float
         The same, relative to SmoothECE.
     gap : float
-        Mean of outcome minus prediction there: positive where events are more frequent than
-        predicted.
+        Mean of prediction minus outcome there, as everywhere: positive where predictions are too high.
     """
 
     low: float
@@ -156,7 +155,7 @@ class Region:
     gap: float
 
     def __str__(self) -> str:
-        side = "too low" if self.gap > 0 else "too high"
+        side = "too high" if self.gap > 0 else "too low"
         places = _places(min(self.high - self.low, 1.0 - self.low))
         return (
             f"predictions from {self.low:.{places}f} to {self.high:.{places}f} are {side} by "
@@ -196,7 +195,7 @@ def regions_of(curves: SmoothCurves, prediction: Floats, value: float) -> tuple[
         if share < _SMALLEST_SHARE or masses[k] <= 0.0:
             break
         first, last = int(edges[k]), int(edges[k + 1]) - 1
-        sign = -1.0 if np.signbit(residual[first]) else 1.0
+        sign = 1.0 if np.signbit(residual[first]) else -1.0
         low, high = _holding(curves.density[first : last + 1])
         found.append(
             Region(

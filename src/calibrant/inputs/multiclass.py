@@ -69,11 +69,14 @@ class ClassProbabilities:
         size = max(1, entries // self.raw.shape[1])
         for start in range(0, self.n, size):
             rows = slice(start, min(start + size, self.n))
-            block = self.raw[rows]
-            if block.dtype not in (np.float32, np.float64):
-                block = block.astype(np.float64)
-            block = np.ascontiguousarray(block)
-            yield rows, _softmax(block) if self.from_logits else block
+            yield rows, self._probabilities(rows)
+
+    def _probabilities(self, rows: slice | NDArray[np.int64]) -> NDArray[Any]:
+        block = self.raw[rows]
+        if block.dtype not in (np.float32, np.float64):
+            block = block.astype(np.float64)
+        block = np.ascontiguousarray(block)
+        return _softmax(block) if self.from_logits else block
 
     def checked_blocks(
         self, entries: int = ENTRIES_PER_BLOCK
@@ -85,16 +88,19 @@ class ClassProbabilities:
         for rows, block in self.blocks(entries):
             predicted, top = _largest(block)
             total = np.einsum("ij->i", block)
-            with np.errstate(invalid="ignore"):
-                valid = (
-                    (top >= 0) & (np.abs(total - 1.0) <= self.tolerance) & (self.labels[rows] >= 0)
-                )
+            valid = self._sound(top, total) & (self.labels[rows] >= 0)
             if not valid.all():
                 if self.on_invalid == "raise":
                     row = int(np.flatnonzero(~valid)[0])
                     raise InputError(self._refusal(rows.start + row, block[row], float(total[row])))
                 predicted[~valid] = -1
             yield rows, block, predicted, np.minimum(top, 1.0)
+
+    def _sound(self, top: Floats, total: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether rows of this largest entry and this sum are probabilities."""
+        with np.errstate(invalid="ignore"):
+            sound: NDArray[np.bool_] = (top >= 0) & (np.abs(total - 1.0) <= self.tolerance)
+        return sound
 
     def top(self) -> TopClass:
         """The most likely class of every row, in one pass."""
@@ -112,9 +118,10 @@ class ClassProbabilities:
         return TopClass(predicted[kept], probability[kept], correct[kept], rows_kept, dropped)
 
     def _reasons(self, rows: NDArray[np.int64]) -> Dropped:
-        raw, labels = self.raw[rows], self.labels[rows]
-        missing = np.isnan(raw.astype(np.float64)).any(axis=1)
-        rules = (missing, ~missing & (labels >= 0), labels == -1, labels == -2)
+        labels, block = self.labels[rows], self._probabilities(rows)
+        missing = np.isnan(self.raw[rows].astype(np.float64)).any(axis=1)
+        sound = self._sound(_largest(block)[1], np.einsum("ij->i", block))
+        rules = (missing, ~sound, labels == -1, labels == -2)
         dropped: dict[str, int] = {}
         left = np.ones(rows.size, dtype=np.bool_)
         for reason, broken in zip(REFUSED, rules, strict=True):

@@ -123,7 +123,7 @@ def _doubtful(atoms: Atoms, bins: int, binning: Binning, cuts: NDArray[Any]) -> 
         return np.zeros(cuts.size - 1)
     mass = atoms.mass.sum(axis=1)
     if binning == "width":
-        edges = np.linspace(0.0, 1.0, bins + 1)[1:-1]
+        edges = _edges(bins)
         spread = atoms.position_error * atoms.scale.steepness
         last = np.searchsorted(edges, atoms.p + spread, side="right")
         doubt = last != np.searchsorted(edges, atoms.p - spread)

@@ -17,6 +17,8 @@ __all__ = ["kde_ece", "kde_ece_of_atoms"]
 Floats = NDArray[np.float64]
 
 CELLS = 1 << 14
+LARGEST_BANDWIDTH = 100.0
+"""Far beyond it, the kernel would not fit into memory; the estimate is level long before."""
 SLOPE_OF_TRIWEIGHT = 35.0 / 16.0
 """∫|K'| of the triweight kernel."""
 
@@ -37,7 +39,7 @@ def kde_ece(
     y_prob : array
         Predicted probabilities of outcome 1.
     bandwidth : float, optional
-        By default 1.06 · standard deviation · n^(-1/5), the normal reference rule.
+        At most 100. By default 1.06 · standard deviation · n^(-1/5), the normal reference rule.
     **options
         How to read the arrays (see `InputOptions`).
 
@@ -66,8 +68,10 @@ def kde_ece_of_atoms(atoms: Atoms, *, bandwidth: float | None = None) -> Bounded
     if bandwidth is None:
         spread = float(np.sqrt(weight @ (atoms.p - weight @ atoms.p) ** 2))
         bandwidth = 1.06 * spread * atoms.n**-0.2 or 1.0 / CELLS
-    if not 0.0 < bandwidth < np.inf:
-        raise InputError(f"`bandwidth` must be a positive number; got {bandwidth!r}.")
+    if not 0.0 < bandwidth <= LARGEST_BANDWIDTH:
+        raise InputError(
+            f"`bandwidth` must be a positive number, at most {LARGEST_BANDWIDTH:g}; got {bandwidth!r}."
+        )
     at = np.arange(CELLS + 1) / CELLS
     density, events = (
         _smoothed(atoms.p, mass, bandwidth) for mass in (weight, atoms.mass[:, 1] / atoms.total)

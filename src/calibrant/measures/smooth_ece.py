@@ -181,6 +181,16 @@ def smooth_ece_result(
 ) -> SmoothECE:
     """As `smooth_ece`, with the bandwidth and a bound on the numerical error.
 
+    Parameters
+    ----------
+    y_true, y_prob, bandwidth, scale, tolerance, **options
+        As for `smooth_ece`.
+
+    Returns
+    -------
+    SmoothECE
+        The value, its bandwidth and certificate, the rows, and those that were left out.
+
     Examples
     --------
     >>> smooth_ece_result([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.9])

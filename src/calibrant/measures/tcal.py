@@ -96,11 +96,12 @@ def t_cal(
     """
     atoms = as_atoms(y_true, y_prob, **options)
     _require_rows(atoms)
-    if bins is not None and bins < 1:
-        raise InputError(f"`bins` must be a positive whole number; got {bins!r}.")
+    for name, number in (("bins", 2 if bins is None else bins), ("draws", draws)):
+        if not isinstance(number, int | np.integer) or isinstance(number, bool) or number < 1:
+            raise InputError(f"`{name}` must be a positive whole number; got {number!r}.")
     most = max(2, int(2 * atoms.n**0.4))
     tried = [int(bins)] if bins is not None else [1 << k for k in range(1, most.bit_length())]
-    grouped = _grouped(atoms)
+    grouped = _grouped(atoms, tried[-1])
     rows = grouped.mass.sum(axis=1).astype(np.int64)
     drawn = generator(seed).binomial(rows, grouped.p, size=(draws, rows.size))
     values = np.stack(
@@ -128,14 +129,15 @@ def t_cal_of_atoms(atoms: Atoms, *, bins: int = 16) -> Bounded:
     return Bounded(value, 4.0 * atoms.position_error * atoms.scale.steepness)
 
 
-def _grouped(atoms: Atoms) -> Atoms:
-    """Atoms merged into a grid that every number of bins tried divides, at their mean prediction.
+def _grouped(atoms: Atoms, bins: int) -> Atoms:
+    """Atoms merged into a grid of which this many bins are unions, at their mean prediction.
 
     For the draws alone: a Bernoulli sum in so narrow a cell is binomial for all that matters.
     """
-    if atoms.p.size <= FINEST:
+    cells = bins * -(-FINEST // bins)
+    if atoms.p.size <= cells:
         return atoms
-    cell = np.minimum((atoms.p * FINEST).astype(np.int64), FINEST - 1)
+    cell = np.minimum((atoms.p * cells).astype(np.int64), cells - 1)
     first = np.flatnonzero(np.diff(cell, prepend=-1))
     mass = np.add.reduceat(atoms.mass, first, axis=0)
     mean = np.add.reduceat(atoms.p * atoms.mass.sum(axis=1), first) / mass.sum(axis=1)

@@ -15,6 +15,7 @@ from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
 from calibrant.measures._lipschitz import minimise, witness
 from calibrant.measures.record import Record, rows_text
 from calibrant.sketch.atoms import Atoms, as_atoms
+from calibrant.sketch.columns import FRACTION_BITS
 
 __all__ = ["WeakCalibration", "weak_calibration_error", "weak_calibration_result"]
 
@@ -142,7 +143,7 @@ def _unknown(atoms: Atoms, scale: Scale) -> float:
     p, (negative, positive) = atoms.p, atoms.mass.T
     changed = float(np.sum(reach * (p * negative + (1.0 - p) * positive)) / atoms.total)
     slack = 0.0 if atoms.scale.reflected else atoms.scale.steepness * atoms.position_error
-    return changed + slack + 2.0**-36 * atoms.scale.length
+    return changed + slack + 2.0**-FRACTION_BITS * atoms.scale.length
 
 
 def cell_reach(atoms: Atoms, scale: Scale) -> Floats:

@@ -111,8 +111,8 @@ def region_text(group: GroupSummary) -> list[str]:
     """Where the error comes from, largest part first."""
     said = []
     for region in group.diagram.regions:
-        side = "too low" if region.gap > 0 else "too high"
-        outcome = "more" if region.gap > 0 else "less"
+        side = "too high" if region.gap > 0 else "too low"
+        outcome = "less" if region.gap > 0 else "more"
         said.append(
             f"Predictions from {_range(region.low, region.high)} are {side} by "
             f"{number(abs(region.gap))} on average: the event comes {outcome} often than they say. "

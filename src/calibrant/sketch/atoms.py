@@ -14,7 +14,7 @@ from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import BLOCK_ROWS, InputOptions, Pairs, as_pairs
 from calibrant.inputs.scales import PROBABILITY, Scale
 from calibrant.sketch.columns import FRACTION_BITS
-from calibrant.sketch.table import Sketch, as_sketch
+from calibrant.sketch.table import Sketch, as_sketch, require_alone
 
 __all__ = ["Atoms", "as_atoms"]
 
@@ -179,6 +179,7 @@ class Atoms:
 def as_atoms(first: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -> Atoms:
     """Exact atoms of `(y_true, y_prob)`, or the atoms of a Sketch with their position error."""
     if isinstance(first, Atoms):
+        require_alone(first, y_prob, options)
         return first
     if isinstance(first, Sketch):
         return Atoms.from_sketch(as_sketch(first, y_prob, **options))

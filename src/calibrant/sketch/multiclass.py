@@ -45,6 +45,28 @@ def classwise(
     are filled, the grid is coarser; `nodes=` chooses it. Rows that were left out are counted once, in
     the first sketch.
 
+    Parameters
+    ----------
+    y_true : array
+        The class of each row.
+    y_prob : array [rows, classes]
+        Probabilities that sum to 1 in each row.
+    sample_weight : array, optional
+        Importance of each row.
+    nodes : int, optional
+        Cells of the grid, a power of two.
+    from_logits : bool
+        The matrix holds logits, of which the softmax is taken.
+    classes : sequence, optional
+        The classes that the columns stand for, in their order; by default 0, 1, 2, ...
+    on_invalid : {"raise", "drop"}
+        What happens to a row that breaks a rule.
+
+    Returns
+    -------
+    Sketches
+        By class.
+
     Examples
     --------
     >>> probs = [[0.7, 0.2, 0.1], [0.2, 0.5, 0.3]]
@@ -122,6 +144,28 @@ def top_label(
     Top-label calibration asks for the confidence to be right among the cases of each predicted class,
     not only on the whole (Gupta and Ramdas, 2022). Classes that are never predicted, or only with
     weight 0, have no sketch. Rows that were left out are counted once, in the first sketch.
+
+    Parameters
+    ----------
+    y_true : array
+        The class of each row.
+    y_prob : array [rows, classes]
+        Probabilities that sum to 1 in each row.
+    sample_weight : array, optional
+        Importance of each row.
+    nodes : int, optional
+        Cells of the grid, a power of two.
+    from_logits : bool
+        The matrix holds logits, of which the softmax is taken.
+    classes : sequence, optional
+        The classes that the columns stand for, in their order; by default 0, 1, 2, ...
+    on_invalid : {"raise", "drop"}
+        What happens to a row that breaks a rule.
+
+    Returns
+    -------
+    Sketches
+        By predicted class.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
 from calibrant.sketch.columns import FRACTION_BITS, Columns, bits_of_offsets
 from calibrant.sketch.filling import fill
 
-__all__ = ["DEFAULT_NODES", "Sketch", "as_sketch"]
+__all__ = ["DEFAULT_NODES", "Sketch", "as_sketch", "require_alone"]
 
 DEFAULT_NODES = 1 << 16
 MOST_NODES = 1 << 24
@@ -104,6 +104,21 @@ class Sketch:
         scale: str | Scale = PROBABILITY,
     ) -> Sketch:
         """A table of distinct predictions, how often each was made, and how often the event came.
+
+        Parameters
+        ----------
+        p : array
+            Predictions, in [0, 1]; repeated ones are added up.
+        n, events : array of whole numbers
+            Rows with each prediction, and how many of them had the event.
+        nodes : int
+            Cells of the grid, a power of two.
+        scale : str or Scale
+            On which the grid lies.
+
+        Returns
+        -------
+        Sketch
 
         Examples
         --------
@@ -394,12 +409,7 @@ def as_sketch(
     if not isinstance(first, Sketch):
         chosen = PROBABILITY if scale is None else scale
         return Sketch.from_arrays(first, y_prob, nodes=nodes, scale=chosen, **options)
-    given = [name for name, value in options.items() if value is not None]
-    if y_prob is not None or given:
-        raise InputError(
-            f"a Sketch already holds predictions, outcomes and weights; leave out "
-            f"{', '.join(['y_prob'] if y_prob is not None else given)}."
-        )
+    require_alone(first, y_prob, options)
     if scale is not None and as_scale(scale) != first.scale:
         raise InputError(
             f"this sketch was made on the scale {first.scale.name!r}; it cannot be read on "
@@ -408,6 +418,17 @@ def as_sketch(
     if first.n == 0 or (first.weighted and not first.total_weight > 0.0):
         raise InputError(f"the sketch must not be empty; it has {first.n} rows with weight 0.")
     return first
+
+
+def require_alone(first: Any, y_prob: Any, options: InputOptions) -> None:
+    """Refuse what describes rows beside something that holds them already."""
+    given = [name for name, value in options.items() if value is not None]
+    if y_prob is not None or given:
+        kind = type(first).__name__
+        raise InputError(
+            f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind} already holds predictions, outcomes and "
+            f"weights; leave out {', '.join(['y_prob'] if y_prob is not None else given)}."
+        )
 
 
 def _is_empty(values: Any) -> bool:

@@ -47,6 +47,18 @@ _NAN = float("nan")
 def save(sketch: Sketch | Sketches, path: str | os.PathLike[str]) -> Path:
     """Write a sketch, or sketches by group, to a `.parquet` or `.json` file, all or nothing.
 
+    Parameters
+    ----------
+    sketch : Sketch or Sketches
+        On a scale that calibrant knows by name.
+    path : str or path
+        Its ending chooses the format.
+
+    Returns
+    -------
+    Path
+        Of the file.
+
     Examples
     --------
     >>> import tempfile, os
@@ -69,7 +81,25 @@ def save(sketch: Sketch | Sketches, path: str | os.PathLike[str]) -> Path:
 
 
 def load(path: str | os.PathLike[str]) -> Sketch | Sketches:
-    """Read what `save` wrote. Everything in the file is checked."""
+    """Read what `save` wrote. Everything in the file is checked.
+
+    Parameters
+    ----------
+    path : str or path
+        Of a `.parquet` or `.json` file.
+
+    Returns
+    -------
+    Sketch or Sketches
+        Equal to what was saved.
+
+    Examples
+    --------
+    >>> import tempfile, os
+    >>> days = Sketches({"mon": Sketch.from_arrays([0, 1], [0.2, 0.7])}, by="day")
+    >>> load(save(days, os.path.join(tempfile.mkdtemp(), "days.json")))
+    <Sketches of 1 group by day: 'mon'>
+    """
     source = Path(path)
     if source.suffix not in (".json", ".parquet"):
         raise _unknown_suffix(source)
@@ -123,7 +153,7 @@ def _checksum(content: Mapping[str, Any]) -> str:
 
 
 def to_table(sketch: Sketch | Sketches) -> dict[str, NDArray[Any] | list[Any]]:
-    """The long table as columns, sorted by group, cell and label."""
+    """The long table as columns: group by group, as they come, each sorted by cell and label."""
     groups = sketch if isinstance(sketch, Sketches) else Sketches({(): sketch}, by=())
     _require_group_names(groups.by)
     weighted = any(part.weighted for part in groups.values())
