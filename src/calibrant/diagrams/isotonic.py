@@ -25,6 +25,7 @@ from calibrant.inference.interval import require_confidence
 from calibrant.inference.resampling import cell_predictions, consistency_events
 from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions
+from calibrant.measures._pooling import pooled
 from calibrant.measures.isotonic import corp_decomposition
 from calibrant.measures.record import rows_text
 from calibrant.sketch.atoms import as_atoms
@@ -224,10 +225,7 @@ def isotonic_diagram(
 
 
 def _isotonic(rate: Floats, weight: Floats) -> Floats:
-    from scipy.optimize import isotonic_regression
-
-    fitted: Floats = isotonic_regression(rate, weights=weight).x
-    return np.clip(fitted, 0.0, 1.0)
+    return np.clip(pooled(rate, weight), 0.0, 1.0)
 
 
 def _consistency(

@@ -37,7 +37,7 @@ from calibrant.inference.scores import brier_score, log_loss
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
 from calibrant.inputs.scales import PROBABILITY, Scale
 from calibrant.inputs.seeds import require_seed
-from calibrant.measures.smooth_ece import smooth_ece_result
+from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
 from calibrant.sketch.groups import Sketches
 from calibrant.sketch.table import Sketch, as_sketch
 
@@ -157,8 +157,38 @@ def assessment_of(
         sure = _of_rows(sketch, grid, floor, value, confidence, seed, draws)
     else:
         sure = _of_clusters(clusters(grid), row_spread(grid, value), value, seed, draws)
-    weights, total = sketch.weights, sketch.total_weight
-    rate = float(weights[:, 1].sum() / total)
+    return _assessment(sketch, found, grid, value, sure, margin, confidence, seed)
+
+
+@dataclass(frozen=True)
+class _Uncertainty:
+    """What rows, or clusters of them, say of how sure the value is.
+
+    `trials` is the number of independent rows whose mean outcome would be as uncertain, and
+    `bias_inflation` the factor by which clusters make the error of a mean residual larger.
+    """
+
+    spread: Spread
+    floor: NoiseFloor
+    p_value: float
+    lower_bound: float | None
+    trials: float
+    bias_inflation: float = 1.0
+    clusters: int | None = None
+
+
+def _assessment(
+    sketch: Sketch,
+    found: SmoothECE,
+    grid: ResidualGrid,
+    value: float,
+    sure: _Uncertainty,
+    margin: float | None,
+    confidence: float,
+    seed: int,
+) -> Assessment:
+    """What was measured and how sure it is, as one object."""
+    rate = float(sketch.weights[:, 1].sum() / sketch.total_weight)
     bias = float(grid.observed.sum())
     return Assessment(
         smooth_ece=found.value,
@@ -191,23 +221,6 @@ def assessment_of(
         seed=seed,
         margin=margin,
     )
-
-
-@dataclass(frozen=True)
-class _Uncertainty:
-    """What rows, or clusters of them, say of how sure the value is.
-
-    `trials` is the number of independent rows whose mean outcome would be as uncertain, and
-    `bias_inflation` the factor by which clusters make the error of a mean residual larger.
-    """
-
-    spread: Spread
-    floor: NoiseFloor
-    p_value: float
-    lower_bound: float | None
-    trials: float
-    bias_inflation: float = 1.0
-    clusters: int | None = None
 
 
 def _of_rows(

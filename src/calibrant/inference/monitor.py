@@ -125,9 +125,22 @@ class Monitor:
     def update(self, y_true: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -> Look:
         """Take the next batch, as arrays or as a Sketch, and look.
 
-        Weights are refused: a weighted row is not a bet at the odds of its forecast. Batches may come on
-        grids of different fineness: each is bet on with its own, and what is learnt from all of them
-        is learnt on the coarsest.
+        Parameters
+        ----------
+        y_true : array or Sketch
+            Outcomes, 0 or 1; or a Sketch on the probability scale, and no `y_prob`. Batches may come on
+            grids of different fineness: each is bet on with its own, and what is learnt from all of
+            them is learnt on the coarsest.
+        y_prob : array
+            Predicted probabilities of outcome 1.
+        **options
+            How to read the arrays (see `InputOptions`). Weights and soft outcomes are refused: such a
+            row is not a bet at the odds of its forecast.
+
+        Returns
+        -------
+        Look
+            The e-value and the p-value so far, and the alarm, if there has been one.
         """
         batch = as_sketch(y_true, y_prob, **options)
         if batch.weighted:

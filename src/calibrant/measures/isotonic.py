@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions
+from calibrant.measures._pooling import pooled
 from calibrant.measures.binned import DEFAULT_BINS, Binning, bins_of
 from calibrant.measures.record import Bounded, Record, rows_text
 from calibrant.sketch.atoms import Atoms, as_atoms
@@ -106,11 +107,9 @@ def corp_decomposition(
     >>> corp_decomposition([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9])
     Decomposition(brier 0.185000 = MCB 0.060000 - DSC 0.125000 + UNC 0.250000, n=4)
     """
-    from scipy.optimize import isotonic_regression
-
     atoms = as_atoms(y_true, y_prob, **options)
     weight = atoms.mass.sum(axis=1)
-    fitted = np.asarray(isotonic_regression(atoms.mass[:, 1] / weight, weights=weight).x)
+    fitted = pooled(atoms.mass[:, 1] / weight, weight)
     now, best, least = (
         _mean_score(p, atoms, score)
         for p in (atoms.p, fitted, np.full(weight.shape, atoms.base_rate))
