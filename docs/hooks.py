@@ -38,7 +38,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Run the pages that show figures, and add what they drew to the site."""
+    """Run the pages that show figures; what they saved as x.svg becomes figures/x.svg of the site."""
     for page in list(files.documentation_pages()):
         wanted = sorted(set(FIGURE.findall(page.content_string)))
         if not wanted:
@@ -46,7 +46,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         folder = Path(tempfile.mkdtemp(prefix="calibrant-docs-"))
         run_page(Path(str(page.abs_src_path)), folder)
         for path in wanted:
-            drawn = (folder / path).read_bytes()
+            drawn = (folder / Path(path).name).read_bytes()
             files.append(File.generated(config, path, content=drawn))
     return files
 

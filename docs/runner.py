@@ -56,7 +56,6 @@ def run_page(page: Path, folder: Path) -> None:
     """Run every example of a page with `folder` as the working directory."""
     names: dict[str, Any] = {"__name__": page.stem}
     text = page.read_text(encoding="utf-8")
-    (folder / "figures").mkdir(exist_ok=True)
     with contextlib.chdir(folder):
         for block in blocks_of(text):
             if block.language == "python":

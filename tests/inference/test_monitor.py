@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from calibrant.errors import InputError
-from calibrant.inference.bets import BETS, log_gains
+from calibrant.inference.bets import BETS, INSIDE, log_gains
 from calibrant.inference.monitor import Monitor
 from calibrant.sketch.table import Sketch
 
@@ -45,10 +45,19 @@ def test_cells_never_make_a_bet_win() -> None:
         float(np.sum(np.log1p((bet.alternative(p) - p) / (p * (1 - p)) * (y - p)))) for bet in BETS
     ]
     assert fine == pytest.approx(exact, abs=0.02)
-    # On a coarse grid the stakes are others, yet rows moved inside their cells never gain.
-    coarse = Sketch.from_arrays(y, p, nodes=32)
-    spread = np.clip(p + 0.002, 0, 1)
-    assert log_gains(coarse).shape == log_gains(Sketch.from_arrays(y, spread, nodes=32)).shape
+
+
+@pytest.mark.parametrize("nodes", [2, 8, 32])
+def test_a_sketch_never_says_that_a_bet_won_more_than_it_did(nodes: int) -> None:
+    y, p = _batch(np.random.default_rng(1), 400)
+    low = np.floor(p * nodes) / nodes
+    high = low + 1 / nodes
+    middle = (low + high) / 2
+    for bet, said in zip(BETS, log_gains(Sketch.from_arrays(y, p, nodes=nodes)), strict=True):
+        stake = (bet.alternative(middle) - middle) / (middle * (1 - middle))
+        stake = np.clip(stake, -INSIDE / (1 - low), INSIDE / high)
+        won = float(np.sum(np.log1p(stake * (y - p))))
+        assert said <= won + 1e-12
 
 
 def test_few_false_alarms() -> None:

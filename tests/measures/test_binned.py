@@ -157,6 +157,13 @@ def test_refuses_other_words_and_weights_where_rows_are_counted():
             debiased_ece(*refused, **({"labels": "soft"} if refused[1] else {}))
 
 
+def test_bins_of_one_row_have_no_noise_to_subtract_and_are_left_out():
+    assert np.isnan(debiased_ece([0, 1], [0.5, 0.500001]))
+    y, p = [0, 1, 0, 1, 1], [0.4, 0.41, 0.42, 0.43, 0.99]
+    alone = debiased_ece(y[:4], p[:4], bins=2, binning="width")
+    assert debiased_ece(y, p, bins=2, binning="width") == alone
+
+
 def test_the_debiased_error_of_weighted_rows_subtracts_their_noise():
     """Equal weights change nothing, and unequal ones leave the estimate of the noise unbiased."""
     y, p = sample(1500)

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 from sklearn.metrics import log_loss
 
-from calibrant import InputError
+from calibrant import InputError, TooFewRows
 from calibrant.recalibration.choice import choose_recalibrator, log_losses
 from calibrant.recalibration.parametric import IsotonicRecalibrator, PlattRecalibrator
 
@@ -33,19 +33,28 @@ def test_the_map_that_made_the_data_wins():
 
 def test_named_candidates_brier_loss_and_weights():
     rng = np.random.default_rng(1)
-    p = rng.random(500)
+    p, weight = rng.random(500), rng.integers(1, 4, 500)
     y = (rng.random(500) < p**2).astype(int)
-    choice = choose_recalibrator(
-        p,
-        y,
-        np.full(500, 2.0),
-        candidates={"iso": IsotonicRecalibrator(), "platt": PlattRecalibrator()},
-        loss="brier",
-    )
+    maps = {"iso": IsotonicRecalibrator(), "platt": PlattRecalibrator()}
+    choice = choose_recalibrator(p, y, weight, candidates=maps, loss="brier")
     assert {c.name for c in choice.candidates} == {"none", "iso", "platt"}
     none = next(c for c in choice.candidates if c.name == "none")
-    assert none.loss == pytest.approx(np.mean((p - y) ** 2))
+    assert none.loss == pytest.approx(np.mean(np.repeat((p - y) ** 2, weight)))
     assert none.gain == 0.0
+
+
+def test_a_row_of_weight_three_is_three_rows_that_belong_together():
+    rng = np.random.default_rng(2)
+    p, weight = rng.random(400), rng.integers(1, 4, 400)
+    y = (rng.random(400) < p**2).astype(int)
+    maps = {"iso": IsotonicRecalibrator()}
+    rows = np.repeat(np.arange(400), weight)
+    weighted = choose_recalibrator(p, y, weight, candidates=maps)
+    repeated = choose_recalibrator(p[rows], y[rows], candidates=maps, cluster=rows)
+    for one, other in zip(weighted.candidates, repeated.candidates, strict=True):
+        assert other.loss == pytest.approx(one.loss)
+        assert other.gain_se == pytest.approx(one.gain_se)
+        assert other.smooth_ece == pytest.approx(one.smooth_ece)
 
 
 def test_a_map_that_remembers_events_is_seen_through_when_they_are_held_out_whole():
@@ -70,6 +79,19 @@ def test_copies_of_a_row_count_once_when_they_are_one_cluster():
         assert thrice.name == once.name
         assert thrice.gain == pytest.approx(once.gain)
         assert thrice.gain_se == pytest.approx(once.gain_se)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_two_events_are_enough_and_one_is_not(seed):
+    rng = np.random.default_rng(seed)
+    p, y = rng.random(200), np.zeros(200, dtype=int)
+    y[rng.permutation(200)[:2]] = 1
+    assert len(choose_recalibrator(p, y, seed=seed).candidates) == 8
+    assert len(choose_recalibrator(p, 1 - y, seed=seed).candidates) == 8
+    with pytest.raises(TooFewRows, match=r"two or more with the event; there are 1 of 200"):
+        choose_recalibrator(p, np.arange(200) == 7)
+    with pytest.raises(TooFewRows, match=r"clusters that it has not seen.*there are 1 of 20"):
+        choose_recalibrator(p, np.arange(200) < 5, cluster=np.arange(200) // 10)
 
 
 def test_clusters_follow_the_rows_that_are_kept():

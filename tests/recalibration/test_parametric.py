@@ -111,6 +111,15 @@ def test_sketches_weights_and_the_ends(kind):
     assert np.all(np.isfinite(kind().fit(p, y).transform([0.0, 1.0])))
 
 
+@pytest.mark.parametrize("kind", [PlattRecalibrator, TemperatureRecalibrator, BetaRecalibrator])
+def test_weights_that_add_up_to_1_are_not_one_row(kind):
+    p, y = sample()
+    alone = kind().fit(p, y).transform(AT)
+    for size in (1.0, 1 / 2000, 1e-30):
+        shares = kind().fit(p, y, np.full(2000, size)).transform(AT)
+        assert shares == pytest.approx(alone, abs=1e-6)
+
+
 def test_separated_outcomes_leave_finite_maps():
     p, y = np.array([0.1, 0.2, 0.8, 0.9]), np.array([0, 0, 1, 1])
     for kind in (PlattRecalibrator, TemperatureRecalibrator, BetaRecalibrator):

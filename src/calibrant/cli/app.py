@@ -138,7 +138,9 @@ def report(
     reading: Reading,
     grouping: Grouping,
     measuring: Measuring,
-    title: Annotated[str | None, option("Of the page.", section=OUTPUT, metavar="TEXT")] = None,
+    title: Annotated[
+        str | None, option("Title of the page.", section=OUTPUT, metavar="TEXT")
+    ] = None,
     output: Annotated[
         str,
         option(
@@ -302,7 +304,7 @@ def sql(
     by: By = None,
     dialect: Annotated[
         Literal["duckdb", "postgres", "bigquery", "snowflake", "spark", "sqlite"],
-        option("Of the warehouse. [duckdb]", section=OUTPUT),
+        option("SQL dialect of the warehouse. [duckdb]", section=OUTPUT),
     ] = "duckdb",
     apply: Annotated[
         str | None,

@@ -139,8 +139,8 @@ class Measuring:
     ] = None  # fmt: skip
     scale: Scale = "probability"
     confidence: Annotated[
-        float, option("Of intervals. [0.95]", section=MEASURE, metavar="SHARE")
+        float, option("Confidence of the intervals. [0.95]", section=MEASURE, metavar="SHARE")
     ] = 0.95
     seed: Annotated[
-        int, option("Of everything that draws, 0 or more. [0]", section=MEASURE, min=0, metavar="N")
+        int, option("Seed of random draws, 0 or more. [0]", section=MEASURE, min=0, metavar="N")
     ] = 0

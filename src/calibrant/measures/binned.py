@@ -209,9 +209,9 @@ def debiased_ece(
 ) -> float:
     """The ℓ2 error over bins without the bias of the bins' own noise.
 
-    √max(0, Σ weight · (gap² - ȳ(1-ȳ)/(n_b - 1))) over bins with two rows or more. With weights, n_b
-    is the number (Σw)² / Σw² of rows of equal weight that a bin is worth, which leaves the estimate
-    of the noise unbiased.
+    √max(0, Σ weight · (gap² - ȳ(1-ȳ)/(n_b - 1))) over bins with two rows or more, whose weights make
+    up 1; NaN where no bin has two. With weights, n_b is the number (Σw)² / Σw² of rows of equal weight
+    that a bin is worth, which leaves the estimate of the noise unbiased.
 
     Parameters
     ----------
@@ -244,10 +244,17 @@ def debiased_ece_of_atoms(
         )
     table = bins_of(atoms, bins, binning)
     rows = table.weight**2 / table.squared
-    variance = table.outcome * (1.0 - table.outcome)
-    noise = np.where(rows > 1.5, variance / np.maximum(rows - 1.0, 0.5), 0.0)
-    value = float(np.sqrt(max(0.0, float(table.weight @ (table.gap**2 - noise)))))
-    return Bounded(value, _root_error(value, 8.0 * float(table.doubtful.sum())))
+    used = rows > 1.5
+    if not used.any():
+        return Bounded(float("nan"), 0.0)
+    share = table.weight[used] / table.weight[used].sum()
+    noise = table.outcome[used] * (1.0 - table.outcome[used]) / (rows[used] - 1.0)
+    value = float(np.sqrt(max(0.0, float(share @ (table.gap[used] ** 2 - noise)))))
+    # A row whose bin is not known may also decide whether a bin has two.
+    known = rows * (1.0 - np.minimum(table.doubtful / table.weight, 1.0))
+    lone = (table.doubtful > 0.0) & (known < 2.0)
+    moved = 8.0 * float(table.doubtful.sum()) + 2.0 * float(table.weight[lone].sum())
+    return Bounded(value, _root_error(value, moved / float(table.weight[used].sum())))
 
 
 def sweep_ece(

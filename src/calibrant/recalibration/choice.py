@@ -10,7 +10,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import InputError
+from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import read_clustered
 from calibrant.inputs.pairs import Pairs
 from calibrant.inputs.scales import PROBABILITY
@@ -152,7 +152,7 @@ def choose_recalibrator(
         unit, units, called = codes[0], int(codes[0].max()) + 1, "clusters"
     if not 2 <= folds <= units:
         raise InputError(f"`folds` must lie between 2 and the {units} {called}; got {folds!r}.")
-    fold = (generator(seed).permutation(units) % folds)[unit]
+    fold = _dealt(y, unit, units, called, folds, seed)[unit]
     found: dict[str, Floats] = {}
     for name, candidate in maps.items():
         found[name] = predicted = np.empty_like(p)
@@ -163,6 +163,26 @@ def choose_recalibrator(
     lines = _compared(found, y, weight, unit, loss)
     best = lines[0] if lines[0].gain > lines[0].gain_se else _named(lines, NONE)
     return Choice(best.name, tuple(lines), loss, _fitted(maps[best.name], pairs))
+
+
+def _dealt(
+    y: Floats, unit: Integers, units: int, called: str, folds: int, seed: int
+) -> NDArray[np.int64]:
+    """The fold of each unit at random, but so that no fold takes all units with or without the event."""
+    events = np.bincount(unit, y, minlength=units)
+    some = events > 0.0
+    others = np.bincount(unit, minlength=units) > events
+    for held, what in ((some, "with the event"), (others, "without it")):
+        if np.count_nonzero(held) < 2:
+            raise TooFewRows(
+                f"to be judged on {called} that it has not seen, a map needs two or more {what}; there "
+                f"are {np.count_nonzero(held)} of {units}."
+            )
+    order = generator(seed).permutation(units)
+    order = order[np.argsort((some * 1 + ~others)[order], kind="stable")]
+    fold = np.empty(units, dtype=np.int64)
+    fold[order] = np.arange(units) % folds
+    return fold
 
 
 def log_losses(y: Floats, p: Floats) -> Floats:

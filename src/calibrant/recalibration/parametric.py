@@ -88,7 +88,7 @@ class PlattRecalibrator(Recalibrator):
 
 @dataclass
 class TemperatureRecalibrator(Recalibrator):
-    """logit p' = logit p / temperature: confidence changes, ½ stays.
+    """logit p' = logit p / temperature: confidence changes, ½ stays. Learned with Platt's targets.
 
     References
     ----------
@@ -121,7 +121,8 @@ class TemperatureRecalibrator(Recalibrator):
 
 @dataclass
 class BetaRecalibrator(Recalibrator):
-    """logit p' = a · log p - b · log(1 - p) + c with a, b ≥ 0: Platt with a slope for each end.
+    """logit p' = a · log p - b · log(1 - p) + c with a, b ≥ 0: Platt with a slope for each end, and
+    his targets.
 
     References
     ----------
@@ -234,13 +235,18 @@ class IsotonicRecalibrator(Recalibrator):
 def _fit_logistic(features: Floats, atoms: Atoms, nonnegative: int = 0) -> list[float]:
     """Maximum likelihood of logit P(y) = features · coefficients, with Platt's targets.
 
+    The targets count rows. A weight counts for so many, but all together for no fewer than the rows of
+    equal weight that they are worth: weights that add up to 1 are not one row.
+
     Of the first `nonnegative` coefficients, one that comes out negative is left out, and the rest
     fitted again.
     """
     from scipy.optimize import minimize
     from scipy.special import expit
 
-    negative, positive = atoms.mass.sum(axis=0)
+    worth = 1.0 if atoms.squared is None else atoms.total / float(atoms.squared.sum())
+    rows_per_weight = max(1.0, worth)
+    negative, positive = atoms.mass.sum(axis=0) * rows_per_weight
     low, high = 1.0 / (negative + 2.0), (positive + 1.0) / (positive + 2.0)
     weight = atoms.mass.sum(axis=1) / atoms.total
     events = (atoms.mass @ np.array([low, high])) / atoms.total
