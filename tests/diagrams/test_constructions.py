@@ -71,20 +71,20 @@ def test_edges_belong_to_the_bin_on_their_left_and_zero_to_the_first() -> None:
     assert np.isnan(diagram.rate[4])
 
 
-@pytest.mark.parametrize("strategy", ["width", "mass"])
+@pytest.mark.parametrize("binning", ["width", "mass"])
 @pytest.mark.parametrize("bins", [1, 10, 15, 40])
-def test_the_error_is_that_of_the_measure(rows, strategy, bins) -> None:
+def test_the_error_is_that_of_the_measure(rows, binning, bins) -> None:
     y, p = rows
-    diagram = binned_diagram(y, p, bins=bins, strategy=strategy)
-    assert diagram.ece == pytest.approx(binned_ece(y, p, bins=bins, binning=strategy), abs=1e-14)
+    diagram = binned_diagram(y, p, bins=bins, binning=binning)
+    assert diagram.ece == pytest.approx(binned_ece(y, p, bins=bins, binning=binning), abs=1e-14)
 
 
 def test_equal_mass_bins_do_not_split_ties() -> None:
     p = np.repeat([0.1, 0.2, 0.3, 0.9], [10, 10, 70, 10])
-    diagram = binned_diagram(np.arange(100) % 2, p, bins=4, strategy="mass")
+    diagram = binned_diagram(np.arange(100) % 2, p, bins=4, binning="mass")
     assert diagram.rows.sum() == 100
     assert diagram.rows.astype(int).tolist() == [20, 70, 10]
-    even = binned_diagram(np.arange(100) % 2, np.arange(100) / 99, bins=4, strategy="mass")
+    even = binned_diagram(np.arange(100) % 2, np.arange(100) / 99, bins=4, binning="mass")
     assert even.rows.astype(int).tolist() == [25, 25, 25, 25]
 
 
@@ -191,17 +191,17 @@ def test_same_form_for_all(build, rows, tmp_path) -> None:
 
 @pytest.mark.parametrize("soft", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("strategy", ["width", "mass"])
-def test_every_row_is_left_out_with_its_own_weight(soft, weighted, strategy) -> None:
+@pytest.mark.parametrize("binning", ["width", "mass"])
+def test_every_row_is_left_out_with_its_own_weight(soft, weighted, binning) -> None:
     rng = np.random.default_rng(6)
     p = np.round(rng.random(20), 1)
     y = rng.random(20) if soft else (rng.random(20) < p).astype(float)
     w = rng.exponential(size=20) if weighted else np.ones(20)
     options = {"sample_weight": w} if weighted else {}
     options |= {"labels": "soft"} if soft else {}
-    found = binned_diagram(y, p, strategy=strategy, **options)
+    found = binned_diagram(y, p, binning=binning, **options)
     for bins, loss in found.losses.items():
-        edges = binned_diagram(y, p, bins=bins, strategy=strategy, **options).edges
+        edges = binned_diagram(y, p, bins=bins, binning=binning, **options).edges
         place, exact = np.searchsorted(edges[1:-1], p), 0.0
         for k in range(20):
             others = (place == place[k]) & (np.arange(20) != k)

@@ -262,9 +262,9 @@ def test_too_few_rows_and_clusters_of_a_sketch() -> None:
     ("given", "message"),
     [
         ({"scale": "logit"}, "made on the scale 'probability'"),
-        ({"percent": True}, "leave out percent"),
-        ({"sample_weight": [1, 2]}, "leave out sample_weight"),
-        ({"y_prob": [0.1, 0.2]}, "leave out y_prob"),
+        ({"percent": True}, "leave out `percent`"),
+        ({"sample_weight": [1, 2]}, "leave out `sample_weight`"),
+        ({"y_prob": [0.1, 0.2]}, "leave out `y_prob`"),
         ({"cluster": None}, "pass `cluster=` one of day"),
         ({"cluster": "match"}, "pass `cluster=` one of day"),
     ],

@@ -32,6 +32,29 @@ def _frame(n: int = 2000, seed: int = 0) -> pl.DataFrame:
     return pl.DataFrame({"y": y, "p": p, "sex": sex, "race": race, "match": np.arange(n) // 4})
 
 
+def test_groups_read_what_assess_reads() -> None:
+    frame = _frame(400)
+    p, y, sex = (frame[name].to_numpy() for name in ("p", "y", "sex"))
+    plainly = assess_by(y, p, by=sex)
+    assert assess_by(y, 100 * p, by=sex, percent=True)["f"].smooth_ece == pytest.approx(
+        plainly["f"].smooth_ece, rel=1e-9
+    )
+    logits = np.log(p) - np.log1p(-p)
+    assert assess_by(y, logits, by=sex, from_logits=True)["m"].smooth_ece == pytest.approx(
+        plainly["m"].smooth_ece, rel=1e-9
+    )
+    shares = 0.25 + 0.5 * y
+    soft = assess_by(shares, p, by=sex, labels="soft")
+    assert (
+        soft["m"].smooth_ece == assess(shares[sex == "m"], p[sex == "m"], labels="soft").smooth_ece
+    )
+    sketches = cal.scan(frame, **COLUMNS, by="sex")
+    with pytest.raises(InputError, match=r"leave out `labels`, `percent`"):
+        assess_by(sketches, labels="soft", percent=True)
+    with pytest.raises(InputError, match=r"must name columns; `y_true`, `by` was not given"):
+        assess_by(frame, "p")
+
+
 def test_crossed_groups_sorted_by_evidence_and_the_worst() -> None:
     found = assess_by(_frame(), **COLUMNS, by=["race", "sex"])
     assert len(found) == 6

@@ -69,7 +69,7 @@ class BinnedDiagram(Diagram):
     band: Bounds
     consistency: Bounds
     ece: float
-    strategy: str
+    binning: str
     losses: dict[int, float]
     confidence: float
     n: int
@@ -105,7 +105,7 @@ class BinnedDiagram(Diagram):
             {
                 "kind": "binned",
                 "ece": self.ece,
-                "strategy": self.strategy,
+                "binning": self.binning,
                 "confidence": self.confidence,
                 "n": self.n,
                 "dropped": self.dropped,
@@ -173,7 +173,7 @@ def binned_diagram(
     y_prob: Any = None,
     *,
     bins: int | str = "cv",
-    strategy: str = "width",
+    binning: str = "width",
     confidence: float = 0.95,
     **options: Unpack[InputOptions],
 ) -> BinnedDiagram:
@@ -189,7 +189,7 @@ def binned_diagram(
         How many. "cv" takes the number whose rates predict left-out outcomes best in squared loss,
         as the paper's figures do: leave-one-out, which has a closed form and needs no seed. A sketch
         of weighted rows does not hold the weight of each, so that the loss is approximate there.
-    strategy : {"width", "mass"}
+    binning : {"width", "mass"}
         Bins of equal width, or with an equal number of rows as far as ties allow.
     confidence : float
         Of the whiskers and of the consistency band.
@@ -201,18 +201,18 @@ def binned_diagram(
     >>> binned_diagram([0, 0, 1, 1, 0, 1], [0.1, 0.3, 0.35, 0.8, 0.6, 1.0], bins=2)
     BinnedDiagram(ECE 0.108, 2 bins, n=6)
     """
-    require_choice("strategy", strategy, ("width", "mass"))
+    require_choice("binning", binning, ("width", "mass"))
     require_confidence(confidence)
     atoms, rows = read_rows(y_true, y_prob, options)
     losses: dict[int, float] = {}
     if bins == "cv":
         most = int(min(_MOST_BINS, max(2, atoms.n // 2)))
-        losses = {b: rows.loss(_edges(atoms, b, strategy)) for b in range(1, most + 1)}
+        losses = {b: rows.loss(_edges(atoms, b, binning)) for b in range(1, most + 1)}
         count = min(losses, key=lambda b: losses[b])
     else:
         count = _require_bins(bins)
-    edges = _edges(atoms, count, strategy)
-    return _filled(atoms, edges, strategy, losses, confidence)
+    edges = _edges(atoms, count, binning)
+    return _filled(atoms, edges, binning, losses, confidence)
 
 
 def _require_bins(bins: int | str) -> int:
@@ -224,9 +224,9 @@ def _require_bins(bins: int | str) -> int:
     return int(bins)
 
 
-def _edges(atoms: Atoms, bins: int, strategy: str) -> Floats:
+def _edges(atoms: Atoms, bins: int, binning: str) -> Floats:
     """Edges of the bins of `calibrant.measures.binned_ece`, so that both give the same ECE."""
-    if strategy == "width":
+    if binning == "width":
         return np.linspace(0.0, 1.0, bins + 1)
     mass = atoms.mass.sum(axis=1)
     middle = (np.cumsum(mass) - 0.5 * mass) / atoms.total
@@ -254,7 +254,7 @@ def _effective_rows(atoms: Atoms, edges: Floats, weight: Floats) -> Floats:
 
 
 def _filled(
-    atoms: Atoms, edges: Floats, strategy: str, losses: dict[int, float], confidence: float
+    atoms: Atoms, edges: Floats, binning: str, losses: dict[int, float], confidence: float
 ) -> BinnedDiagram:
     weight, events, predictions = _sums(atoms, edges)
     used = weight > 0
@@ -270,7 +270,7 @@ def _filled(
         band=Bounds(*rate_interval(rate, trials, confidence)),
         consistency=_consistency(mean, trials, confidence),
         ece=float(np.sum(np.abs(events - predictions)) / atoms.total),
-        strategy=strategy,
+        binning=binning,
         losses=losses,
         confidence=confidence,
         n=atoms.n,

@@ -197,6 +197,9 @@ def assess_by(
     confidence: float = 0.95,
     seed: int = 0,
     scale: str | Scale | None = None,
+    labels: Literal["binary", "soft"] = "binary",
+    from_logits: bool = False,
+    percent: bool = False,
     on_invalid: Literal["raise", "drop"] = "raise",
 ) -> GroupAssessments:
     """Assess every group of a frame, and find the worst.
@@ -209,12 +212,11 @@ def assess_by(
         Columns. Where `source` is an array, `y_prob` and `sample_weight` are arrays too.
     by : str or list of str
         Groups; several columns are crossed. Of Sketches, some of their columns: the others are added up.
-        With arrays: an array of groups, or several by name, in
-        a mapping or a frame.
+        With arrays: an array of groups, or several by name, in a mapping or a frame.
     cluster : str, optional
         The column whose values make rows dependent; see `assess`. With arrays, an array.
-    margin, confidence, seed, scale, on_invalid
-        As in `assess`.
+    margin, confidence, seed, scale, labels, from_logits, percent, on_invalid
+        As in `assess`. Of a frame, log-odds and percentages are converted by an expression: see `scan`.
 
     Examples
     --------
@@ -237,16 +239,26 @@ def assess_by(
     if isinstance(source, Sketches):
         rows = {"y_prob": y_prob, "y_true": y_true, "sample_weight": sample_weight}
         rows["on_invalid"] = None if on_invalid == "raise" else on_invalid
+        rows["labels"] = None if labels == "binary" else labels
+        rows |= {"from_logits": from_logits or None, "percent": percent or None}
         sketches = _regrouped(source, by, cluster, scale, rows)
     else:
         if y_true is None and y_prob is not None and not isinstance(y_prob, str):
+            if from_logits or percent:
+                read_as = as_pairs(
+                    source, y_prob, labels=labels, from_logits=from_logits, percent=percent
+                )
+                y_prob, from_logits, percent = read_as.probabilities(slice(None)), False, False
             source, by = _columns(source, y_prob, by, sample_weight, cluster)
             y_true, y_prob = "y_true", "y_prob"
             sample_weight = None if sample_weight is None else "sample_weight"
             cluster = None if cluster is None else "cluster"
         if y_true is None or y_prob is None or not by:
+            given = {"y_true": y_true, "y_prob": y_prob, "by": by or None}
+            missing = ", ".join(f"`{name}`" for name, value in given.items() if value is None)
             raise InputError(
-                "`y_true`, `y_prob` and `by` must name columns; pass Sketches to go without them."
+                f"`y_true`, `y_prob` and `by` must name columns; {missing} was not given. Pass Sketches "
+                "to go without them."
             )
         read = scan(
             source,
@@ -256,6 +268,9 @@ def assess_by(
             by=by,
             cluster=cluster,
             scale=PROBABILITY if scale is None else scale,
+            labels=labels,
+            from_logits=from_logits,
+            percent=percent,
             on_invalid=on_invalid,
         )
         assert isinstance(read, Sketches)
@@ -264,7 +279,9 @@ def assess_by(
             used = (*sketches.by, sample_weight)
             warn_of_repeated_ids(source, y_true, y_prob, used, stacklevel=3)
             if isinstance(source, Mapping):
-                pairs = as_pairs(source[y_true], source[y_prob], on_invalid=on_invalid)
+                pairs = as_pairs(
+                    source[y_true], source[y_prob], labels=labels, on_invalid=on_invalid
+                )
                 warn_of_repeated_rows(pairs, stacklevel=3)
     return _assessed(sketches, cluster, margin, confidence, seed)
 

@@ -52,7 +52,11 @@ class Training:
     def of(cls, y_prob: Any, y_true: Any, sample_weight: Any, options: FitOptions) -> Training:
         """Check `(y_prob, y_true)`, or take a Sketch alone."""
         if isinstance(y_prob, Sketch):
-            return cls(as_sketch(y_prob, y_true, sample_weight=sample_weight, **options))
+            if y_true is not None:
+                raise InputError(
+                    "a Sketch already holds predictions and outcomes; call fit(sketch)."
+                )
+            return cls(as_sketch(y_prob, sample_weight=sample_weight, **options))
         if y_true is None:
             raise InputError("`y_true` is missing: call fit(y_prob, y_true), or fit(sketch).")
         return cls(as_pairs(y_true, y_prob, sample_weight=sample_weight, **options))

@@ -416,18 +416,20 @@ def as_sketch(
             f"{as_scale(scale).name!r}. Build it again with `scale=`."
         )
     if first.n == 0 or (first.weighted and not first.total_weight > 0.0):
-        raise InputError(f"the sketch must not be empty; it has {first.n} rows with weight 0.")
+        seen = f"its {first.n} rows have no weight" if first.n else "it has no rows"
+        raise InputError(f"the sketch must not be empty; {seen}.")
     return first
 
 
 def require_alone(first: Any, y_prob: Any, options: InputOptions) -> None:
     """Refuse what describes rows beside something that holds them already."""
-    given = [name for name, value in options.items() if value is not None]
-    if y_prob is not None or given:
+    rows = {"y_prob": y_prob, **options}
+    given = [f"`{name}`" for name, value in rows.items() if value is not None]
+    if given:
         kind = type(first).__name__
         raise InputError(
             f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind} already holds predictions, outcomes and "
-            f"weights; leave out {', '.join(['y_prob'] if y_prob is not None else given)}."
+            f"weights; leave out {', '.join(given)}."
         )
 
 
