@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import calibrant as cal
+
 
 @pytest.mark.parametrize(
     ("name", "words"),
@@ -15,7 +17,6 @@ import pytest
         ("two.svg", ("--by", "model")),
         ("grid.png", ("--by", "model", "--layout", "grid", "--theme", "dark", "--kind", "binned")),
         ("many.svg", ("--by", "model,day", "--max-groups", "5", "--kind", "cumulative")),
-        ("iso.svg", ("--kind", "isotonic", "--cluster", "day")),
         ("chart.html", ("--by", "model")),
         ("charts.html", ("--by", "model,day")),
     ],
@@ -27,6 +28,23 @@ def test_a_picture(calibrant, parquet, tmp_path, name, words) -> None:
     assert f"Wrote {str(target)[:40]}" in done.err
     assert 2000 < target.stat().st_size < 2_000_000
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["preds.parquet", name])
+
+
+@pytest.mark.parametrize("theme", ["light", "print"])
+@pytest.mark.parametrize("kind", ["smooth", "binned", "isotonic", "cumulative"])
+def test_a_picture_is_that_of_the_library(calibrant, parquet, tmp_path, kind, theme) -> None:
+    words = ("--kind", kind, "--theme", theme, "--confidence", "0.8", "--seed", "3")
+    assert calibrant("plot", parquet, "-o", tmp_path / "drawn.svg", *words).code == 0
+    draw = cal.reliability_diagram if kind == "smooth" else getattr(cal, f"{kind}_diagram")
+    seed = {"seed": 3} if kind in ("smooth", "isotonic") else {}
+    rows = cal.scan(str(parquet), y_true="y", y_prob="p")
+    draw(rows, confidence=0.8, **seed).save(tmp_path / "meant.svg", theme=theme)
+    assert (tmp_path / "drawn.svg").read_bytes() == (tmp_path / "meant.svg").read_bytes()
+
+
+def test_bands_know_no_clusters(calibrant, parquet, tmp_path) -> None:
+    done = calibrant("plot", parquet, "--cluster", "day", "-o", tmp_path / "x.svg")
+    assert (done.code, "leave out `--cluster`" in done.err) == (2, True)
 
 
 def test_a_page_and_its_other_forms(calibrant, parquet, tmp_path) -> None:

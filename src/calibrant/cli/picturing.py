@@ -28,11 +28,13 @@ PAGES = (".html", ".md", ".json")
 MOST_ON_ONE_AXIS = 4
 MOST_WITH_SLIDER = 3
 LONGEST_IN_A_LEGEND = 28
-SIMPLE: Mapping[str, Callable[..., Diagram]] = {
+KINDS: Mapping[str, Callable[..., Diagram]] = {
+    "smooth": reliability_diagram,
     "binned": binned_diagram,
     "isotonic": isotonic_diagram,
     "cumulative": cumulative_diagram,
 }
+RESAMPLED = (reliability_diagram, isotonic_diagram)
 
 
 def run_plot(
@@ -49,6 +51,11 @@ def run_plot(
     target = require_ending(output, PICTURES, "a diagram", files)
     if layout is not None and target.suffix.lower() == ".html":
         raise InputError("an .html picture has all groups on one axis; leave out `--layout`.")
+    if measuring.cluster is not None:
+        raise InputError(
+            "the bands of a diagram take rows to be independent; leave out `--cluster`, and let "
+            "`calibrant assess --cluster` say how sure the number is."
+        )
     found = given(files, reading, grouping, measuring)
     found = limited(found, grouping.max_groups, measuring.scale)
     with spoken(found.columns.spoken if found.columns else {}):
@@ -92,9 +99,11 @@ def _short_names(found: Given) -> list[str]:
 
 def _diagram(part: Part, kind: str, measuring: Measuring) -> Diagram:
     sketch = part.sketch(measuring.scale)
-    if kind == "smooth":
-        return reliability_diagram(sketch, confidence=measuring.confidence, seed=measuring.seed)
-    return SIMPLE[kind](sketch)
+    drawn = KINDS[kind]
+    options: dict[str, Any] = {"confidence": measuring.confidence}
+    if drawn in RESAMPLED:
+        options["seed"] = measuring.seed
+    return drawn(sketch, **options)
 
 
 def run_report(
