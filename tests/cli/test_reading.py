@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pyarrow
 import pyarrow.csv
 import pyarrow.feather
@@ -477,3 +478,26 @@ def test_what_is_wrong_in_one_of_several_files_is_named_with_it(
     done = calibrant("assess", tmp_path, *words.split())
     assert (done.code, f"row 2 of b{ending} has 700" in done.err) == (2, True), done.err
     assert "Note" not in done.err
+
+
+def test_clusters_of_classes_follow_the_rows_that_are_kept(calibrant, tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    rows = {
+        "p_a": p,
+        "p_b": 1 - p,
+        "y": np.where(rng.random(300) < p, "a", "b"),
+        "day": np.arange(300) // 5,
+    }
+    frame = pl.DataFrame(rows)
+    whole, holed = tmp_path / "whole.parquet", tmp_path / "holed.parquet"
+    frame.filter(pl.col("day") != 7).write_parquet(whole)
+    hole = pl.when(pl.col("day") == 7).then(None).otherwise(pl.col("p_a"))
+    frame.with_columns(p_a=hole).write_parquet(holed)
+    words = ("--prob", "p_*", "--multiclass", "confidence", "--cluster", "day", "--json")
+    meant = calibrant("assess", whole, *words)
+    found = calibrant("assess", holed, *words, "--on-invalid", "drop")
+    assert found.code == meant.code == 0
+    meant, found = (json.loads(done.out)["results"][0] for done in (meant, found))
+    for name in ("smooth_ece", "interval", "p_value", "clusters"):
+        assert found[name] == meant[name]

@@ -118,11 +118,12 @@ def _class_parts(group: dict[str, Any], rows: Rows, chosen: Chosen, reading: Rea
     if reading.multiclass == "confidence":
         pairs = confidence(rows[chosen.label], matrix, **shared)
         options = {} if chosen.cluster is None else {"cluster": rows[chosen.cluster]}
-        if options and pairs.dropped:
-            raise InputError("`--cluster` with `--multiclass` needs valid rows; some were dropped.")
         return [Part(group, (pairs,), options, pairs.n)]
     if chosen.cluster is not None:
-        raise InputError(f"`--multiclass {reading.multiclass}` knows no clusters.")
+        raise InputError(
+            f"`--multiclass {reading.multiclass}` knows no clusters; leave out `--cluster`, or use "
+            "`--multiclass confidence`."
+        )
     by_class = top_label if reading.multiclass == "top-label" else classwise
     sketches = by_class(rows[chosen.label], matrix, **shared)
     return [

@@ -173,7 +173,10 @@ def _from_rows(
     by_rows = reading.converts or chosen.cluster is not None
     by_rows |= reading.has_form and measuring.scale != "probability"
     if checkpoint is not None and (by_rows or not once):
-        raise InputError("`--checkpoint` goes with one plain pass over the files.")
+        raise InputError(
+            "`--checkpoint` goes with one plain pass over the files: leave it out, or `--per-file`, a "
+            "second `--prob`, `--cluster`, and whatever converts labels or predictions."
+        )
     if by_rows:
         from calibrant.cli.converting import converted_parts
 

@@ -189,7 +189,9 @@ def _simulated_rows(like: Sketch, margin: float, confidence: float, power: float
     while upper_end(high) > margin:
         high *= 2
         if high > MOST_ROWS:
-            raise InputError(f"a margin of {margin:g} takes more than {MOST_ROWS:,} rows.")
+            raise InputError(
+                f"a margin of {margin:g} takes more than {MOST_ROWS:,} rows; choose a larger `margin`."
+            )
     low = max(high // 2, 1)
     while low > 1 and upper_end(low) <= margin:
         low, high = low // 2, low

@@ -87,7 +87,8 @@ class Measures(Record):
         for line in self.lines:
             if line.name == name:
                 return line
-        raise KeyError(name)
+        there = ", ".join(line.name for line in self.lines)
+        raise KeyError(f"{name!r} is not among the measures taken: {there}; `which` says which are")
 
     def __iter__(self) -> Iterator[Measured]:
         return iter(self.lines)

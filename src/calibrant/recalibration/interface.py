@@ -108,7 +108,7 @@ class LearnedMap(ABC):
         """What was learned; an error before `fit`."""
         if self._state is None:
             raise CalibrationError(
-                f"this {type(self).__name__} has not been fitted; call fit(y_prob, y_true) first."
+                f"this {type(self).__name__} has not been fitted; call its `fit` first."
             )
         return self._state
 

@@ -148,7 +148,10 @@ class VectorScaling(_LogitScaling):
         start = np.concatenate([np.ones(classes), np.zeros(classes)])
         found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500})
         if not np.all(np.isfinite(found.x)):
-            raise CalibrationError(f"the likelihood could not be maximised: {found.message}")
+            raise CalibrationError(
+                f"the likelihood could not be maximised ({found.message}); use a map with fewer parameters, "
+                "such as a temperature, or more rows."
+            )
         return {"slope": found.x[:classes], "intercept": found.x[classes:]}
 
 

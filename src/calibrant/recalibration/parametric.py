@@ -265,7 +265,10 @@ def _fit_logistic(features: Floats, atoms: Atoms, nonnegative: int = 0) -> list[
         loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-9}
     )
     if not np.all(np.isfinite(found.x)) or np.abs(found.jac).max() > 1e-4:
-        raise CalibrationError(f"the likelihood could not be maximised: {found.message}")
+        raise CalibrationError(
+            f"the likelihood could not be maximised ({found.message}); use a map with fewer parameters, "
+            "such as a temperature, or more rows."
+        )
     worst = int(np.argmin(found.x[:nonnegative])) if nonnegative else 0
     if nonnegative and found.x[worst] < 0.0:
         kept = np.delete(features, worst, axis=1)
