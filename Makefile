@@ -7,11 +7,12 @@ STAMP  := $(VENV)/.installed
 # The build looks for meson and ninja on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test test-all lint docs docs-test guard evidence evidence-quick clean
+.PHONY: help demo test test-thorough test-all lint docs docs-test guard evidence evidence-quick clean
 
 help:
 	@echo "make demo    measure and draw the calibration of two real classifiers"
 	@echo "make test    run the tests (under five minutes)"
+	@echo "make test-thorough    try the laws on a thousand new examples each"
 	@echo "make test-all    run the tests that need Spark, Dask, Ray, torch, PostgreSQL or a browser"
 	@echo "make lint    ruff, mypy --strict, import-linter"
 	@echo "make evidence    measure everything anew and write docs/evidence (under three hours)"
@@ -37,6 +38,11 @@ demo: $(VENV)/.demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto -m "not heavy"
+
+# A thousand examples of every law, other ones each time.
+test-thorough: $(STAMP)
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -q -n auto -m "not heavy" tests/laws tests/sketch \
+		tests/measures tests/inference tests/diagrams
 
 # The heavy engines, in an environment of their own. torch comes first, and alone, or other packages would
 # choose its version. What cannot be installed is named, and its tests say so.

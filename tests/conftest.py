@@ -1,7 +1,9 @@
 """Settings that every test shares."""
 
+import os
+
 from hypothesis import settings
 
 settings.register_profile("quick", max_examples=50, deadline=None, derandomize=True)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
-settings.load_profile("quick")
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))

@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-CONVERTED = Path(
-    os.environ.get("CALIBRANT_DATA", Path(__file__).parents[3] / "shared" / "data")
-).resolve()
+CONVERTED = Path(os.environ.get("CALIBRANT_DATA", "converted")).resolve()
 
 
 class Mirror:
