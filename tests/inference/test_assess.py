@@ -16,6 +16,7 @@ from calibrant.errors import InputError
 from calibrant.inference.assess import assess
 from calibrant.inference.dependence import DependenceWarning, warn_of_repeated_rows
 from calibrant.inference.hypothesis import honest_lower_bound
+from calibrant.inference.interval import interval
 from calibrant.inference.scores import brier_score, log_loss
 from calibrant.inputs.pairs import as_pairs
 from calibrant.sketch.table import Sketch
@@ -95,7 +96,9 @@ def test_margin_decides() -> None:
     y, p = _rows(20_000, 0.7)
     assert assess(y, p, margin=0.2).decision == "within"
     assert assess(y, p, margin=0.01).decision == "beyond"
-    assert assess(y, p, margin=0.0735).decision == "inconclusive"
+    held = assess(y, p).interval
+    middle = 0.5 * (held.low + held.high)
+    assert assess(y, p, margin=middle).decision == "inconclusive"
     assert assess(y, p).decision is None
     assert assess(y, p, margin=0.2).verdict.endswith("within the margin 0.2")
 
@@ -217,6 +220,10 @@ def test_any_confidence_can_be_had(confidence: float) -> None:
     found = assess(y, p, confidence=confidence)
     assert found.miscalibrated
     assert found.interval.low > 0.0
+    sketch = Sketch.from_arrays(y, p)
+    assert (
+        interval(sketch, found.smooth_ece, confidence=confidence).low > 0.0
+    )  # as a diagram has it
 
 
 def test_scores_of_a_table() -> None:

@@ -213,6 +213,27 @@ def test_tiny_groups_are_skipped_and_named() -> None:
     json.dumps(found.to_dict(), allow_nan=False)
 
 
+@pytest.mark.parametrize(("first", "second"), [(0.01, 0.05), (0.05, 0.01), (0.99, 0.95)])
+def test_groups_whose_outcomes_are_all_alike_are_not_apart(first: float, second: float) -> None:
+    y = np.full(30, round(first))
+    a, b = (Sketch.from_arrays(y, np.full(30, p)) for p in (first, second))
+    band = difference_band(a, b)
+    assert band.p_value > 0.05
+    assert np.all((band.low < 0) & (band.high > 0))
+
+
+def test_size_of_the_difference_band_for_rare_events() -> None:
+    rejected = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        a, b = (
+            Sketch.from_arrays(rng.random(30) < p, p)
+            for p in (0.02 * rng.random(30), 0.1 * rng.random(30))
+        )
+        rejected.append(difference_band(a, b, seed=seed).p_value <= 0.05)
+    assert np.mean(rejected) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 40)
+
+
 def test_difference_band_sees_the_difference_and_only_that() -> None:
     rng = np.random.default_rng(0)
     p, q = rng.random(2000), rng.random(2000)

@@ -13,6 +13,7 @@ from calibrant.inference.resampling import (
     bootstrap_weights,
     cell_predictions,
     coarse_sketch,
+    consistency_events,
     smoothed_weights,
 )
 from calibrant.inputs.seeds import require_seed
@@ -70,7 +71,8 @@ def difference_band(
     Both curves are smoothed at one bandwidth, the larger of the groups' own; rows of each group are
     resampled, and the band is as many standard errors wide as the largest deviation of a resample has
     in all but 1 - `confidence` of them. It is a band for the smoothed curves: what the kernel blurs it
-    blurs in both.
+    blurs in both. Neither the errors nor the deviations are taken to be smaller than those of calibrated
+    outcomes: where no event was seen, every resample is alike and shows none.
 
     Examples
     --------
@@ -89,20 +91,22 @@ def difference_band(
             f"{second.scale.name!r}."
         )
     bandwidth = max(smooth_ece(first), smooth_ece(second), NARROWEST * first.scale.length)
-    (gap_a, density_a, drawn_a), (gap_b, density_b, drawn_b) = (
+    a, b = (
         _curves(sketch, bandwidth, seed + place) for place, sketch in enumerate((first, second))
     )
-    enough = (density_a >= FEWEST * density_a.max()) & (density_b >= FEWEST * density_b.max())
+    enough = (a.density >= FEWEST * a.density.max()) & (b.density >= FEWEST * b.density.max())
     if not enough.any():
         raise InputError(
             "the two groups have no predictions in common, so their curves cannot be compared."
         )
-    difference = (gap_a - gap_b)[enough]
-    deviation = (drawn_a - drawn_b)[:, enough] - difference
-    error = np.maximum(deviation.std(axis=0), 1e-12)
-    largest = np.abs(deviation / error).max(axis=1)
-    reach = float(np.quantile(largest, confidence)) * error
-    beyond = int((largest >= np.abs(difference / error).max()).sum())
+    difference = (a.gap - b.gap)[enough]
+    resampled = (a.resampled - b.resampled)[:, enough] - difference
+    calibrated = (a.calibrated - b.calibrated)[:, enough]
+    error = np.maximum(np.maximum(resampled.std(axis=0), calibrated.std(axis=0)), 1e-12)
+    largest = [np.abs(deviation / error).max(axis=1) for deviation in (resampled, calibrated)]
+    reach = max(float(np.quantile(each, confidence)) for each in largest) * error
+    observed = np.abs(difference / error).max()
+    beyond = max(int((each >= observed).sum()) for each in largest)
     return DifferenceBand(
         prediction=np.asarray(first.scale.prediction(np.arange(POINTS + 1) / POINTS))[enough],
         difference=difference,
@@ -114,19 +118,35 @@ def difference_band(
     )
 
 
-def _curves(sketch: Sketch, bandwidth: float, seed: int) -> tuple[Floats, Floats, Floats]:
-    """μ̂ - f̂ and the density on the mesh, and μ̂ - f̂ of every resample."""
+@dataclass(frozen=True, eq=False)
+class _Curves:
+    """μ̂ - f̂ and the density on the mesh; μ̂ - f̂ of resampled rows, and of calibrated outcomes."""
+
+    gap: Floats
+    density: Floats
+    resampled: Floats
+    calibrated: Floats
+
+
+def _curves(sketch: Sketch, bandwidth: float, seed: int) -> _Curves:
     coarse = coarse_sketch(sketch, bandwidth)
     f = cell_predictions(coarse)[:, None]
+
+    def rate(excess: Floats, density: Floats) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(density > 1e-12, excess / density, 0.0)
 
     def curves(weights: Floats) -> tuple[Floats, Floats]:
         mass = smoothed_weights(coarse, weights, bandwidth, POINTS)
         predicted = smoothed_weights(coarse, weights * f, bandwidth, POINTS).sum(axis=-2)
         density = mass.sum(axis=-2)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            gap = np.where(density > 1e-12, (mass[..., 1, :] - predicted) / density, 0.0)
-        return gap, density
+        return rate(mass[..., 1, :] - predicted, density), density
 
     gap, density = curves(coarse.weights)
-    drawn = [curves(block)[0] for block in bootstrap_weights(coarse, RESAMPLES, seed=seed)]
-    return gap, density, np.concatenate(drawn)
+    expected = coarse.weights.sum(axis=1, keepdims=True) * f
+    resampled = [curves(block)[0] for block in bootstrap_weights(coarse, RESAMPLES, seed=seed)]
+    calibrated = [
+        rate(smoothed_weights(coarse, block - expected, bandwidth, POINTS)[..., 0, :], density)
+        for block in consistency_events(coarse, RESAMPLES, seed=seed)
+    ]
+    return _Curves(gap, density, np.concatenate(resampled), np.concatenate(calibrated))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.inference.hypothesis import calibration_p_value
+from calibrant.inference.hypothesis import RESAMPLES, calibration_p_value, draws_needed
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.resampling import cross_weights
 from calibrant.inference.residuals import ResidualGrid
@@ -98,7 +98,8 @@ def interval(sketch: Sketch, value: float, *, confidence: float = 0.95, seed: in
         )
     spread = row_spread(ResidualGrid.of(sketch, value), value)
     floor = noise_floor(sketch, seed=seed).value
-    p_value = calibration_p_value(sketch, value, seed=seed)
+    draws = max(RESAMPLES, draws_needed(confidence))
+    p_value = calibration_p_value(sketch, value, resamples=draws, seed=seed)
     return bounds(value, spread, floor, p_value, confidence=confidence)
 
 
