@@ -143,6 +143,20 @@ def test_isotonic_band_holds_a_calibrated_model() -> None:
     assert np.mean((fit >= off.consistency.low) & (fit <= off.consistency.high)) < 0.4
 
 
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (0.0, 0.0019), (0.99, 1.0), (0.5, 0.501)])
+def test_the_isotonic_band_goes_as_far_as_the_curve(low, high) -> None:
+    rng = np.random.default_rng(7)
+    p = rng.uniform(low, high, 5000)
+    sketch = Sketch.from_arrays(rng.random(p.size) < p, p)
+    diagram = isotonic_diagram(sketch, resamples=20)
+    assert min(256, sketch.cells.size) <= diagram.consistency_at.size <= 512
+    ends = diagram.consistency_at[[0, -1]]
+    assert ends == pytest.approx(diagram.prediction[[0, -1]], abs=(high - low) / 100)
+    few = np.round(np.linspace(low, high, 9), 6).repeat(3)
+    values = isotonic_diagram(np.arange(27) % 2, few, resamples=20).consistency_at
+    assert values == pytest.approx(np.unique(few))
+
+
 def test_cumulative_differences_are_sums_of_sorted_rows(rows) -> None:
     y, p = rows
     diagram = cumulative_diagram(y, p)

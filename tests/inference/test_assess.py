@@ -78,8 +78,34 @@ def test_direction(truth, words: str) -> None:
     assert words in str(found.direction)
     if words == "over-forecasting":
         (region,) = found.direction.regions
-        assert (region.low, region.high) == (0.0, 1.0)
+        assert (region.low, region.high) == pytest.approx((p.min(), p.max()), abs=0.01)
         assert region.gap == pytest.approx(1 / 6, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "rate", "said"),
+    [
+        (0.7, 0.7, 0.5, "0.70: over by"),
+        (0.0, 0.05, 0.2, "0.00 to 0.05: under by"),
+        (0.996, 0.999, 0.9, "0.9960 to 0.9990: over by"),
+        (0.0002, 0.0002, 0.01, "0.00020: under by"),
+        (1.0, 1.0, 0.5, "1.00: over by"),
+        (0.0, 0.0, 0.5, "0.00: under by"),
+    ],
+)
+def test_regions_are_ranges_of_predictions(low: float, high: float, rate: float, said: str) -> None:
+    p = np.linspace(low, high, 2000)
+    y = np.arange(2000) * 0.618034 % 1 < rate
+    (region,) = assess(y, p).direction.regions
+    assert p.min() - 1e-9 <= region.low <= region.high <= p.max() + 1e-9
+    assert str(region).startswith(said)
+
+
+def test_regions_leave_out_what_lies_between_rows() -> None:
+    p = np.repeat([0.1, 0.2, 0.8, 0.9], 1000)
+    y = np.arange(4000) * 0.618034 % 1 < np.where(p < 0.5, p + 0.1, p - 0.1)
+    found = {(round(r.low, 9), round(r.high, 9)) for r in assess(y, p).direction.regions}
+    assert found == {(0.1, 0.2), (0.8, 0.9)}
 
 
 def test_rare_events_ten_times_too_high_are_noticed() -> None:

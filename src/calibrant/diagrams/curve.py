@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.inference.direction import decimal_places
 from calibrant.sketch.table import Sketch
 from calibrant.smoothing.curves import SmoothCurves, smooth_curves
 
@@ -156,16 +157,11 @@ class Region:
 
     def __str__(self) -> str:
         side = "too high" if self.gap > 0 else "too low"
-        places = _places(min(self.high - self.low, 1.0 - self.low))
+        places = decimal_places(min(self.high - self.low, 1.0 - self.low))
         return (
             f"predictions from {self.low:.{places}f} to {self.high:.{places}f} are {side} by "
-            f"{abs(self.gap):.{_places(abs(self.gap)) + 1}f} ({self.share:.0%} of the error)"
+            f"{abs(self.gap):.{decimal_places(abs(self.gap)) + 1}f} ({self.share:.0%} of the error)"
         )
-
-
-def _places(size: float) -> int:
-    """Decimal places that show a number of this size: two, or as many as its first digits need."""
-    return 2 if size >= 0.02 else int(np.clip(1 - np.floor(np.log10(max(size, 1e-12))), 2, 12))
 
 
 def regions_of(curves: SmoothCurves, prediction: Floats, value: float) -> tuple[Region, ...]:

@@ -35,8 +35,9 @@ __all__ = ["IsotonicDiagram", "isotonic_diagram"]
 
 Floats = NDArray[np.float64]
 
-# Resampled outcomes are fitted on this grid; the fit itself keeps the sketch's own.
-_BAND_CELLS = 512
+# Resampled outcomes are fitted on the coarsest grid on which rows lie in so many cells, and on no coarser
+# one than this; the fit itself keeps the sketch's own.
+_BAND_CELLS, _BAND_CELLS_IN_USE = 512, 256
 _TICKS = 200
 
 
@@ -228,10 +229,21 @@ def _isotonic(rate: Floats, weight: Floats) -> Floats:
     return np.clip(pooled(rate, weight), 0.0, 1.0)
 
 
+def _band_cells(sketch: Sketch) -> int:
+    """Cells of a grid that is fine enough where the rows are, be it a thousandth of the scale."""
+    cells = min(_BAND_CELLS, sketch.nodes)
+    while cells < sketch.nodes:
+        in_use = 1 + np.count_nonzero(np.diff(sketch.cells // (sketch.nodes // cells)))
+        if in_use >= min(_BAND_CELLS_IN_USE, sketch.cells.size):
+            break
+        cells *= 2
+    return cells
+
+
 def _consistency(
     sketch: Sketch, confidence: float, resamples: int, seed: int
 ) -> tuple[Floats, Bounds]:
-    coarse = sketch.rebin(min(_BAND_CELLS, sketch.nodes))
+    coarse = sketch.rebin(_band_cells(sketch))
     weight = coarse.weights.sum(axis=1)
     used = weight > 0.0
     at, weight = cell_predictions(coarse)[used], weight[used]

@@ -202,6 +202,7 @@ def _assessment(
         observed_expected=_observed_expected(rate, rate + bias, sure.trials, confidence),
         relative=found.value / rate if rate > 0 else float("inf"),
         direction=direction_of(
+            sketch,
             grid,
             value,
             normal_quantile(0.5 + 0.5 * confidence, sure.spread.degrees),

@@ -9,9 +9,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.residuals import ResidualGrid
+from calibrant.sketch.table import Sketch
 
-__all__ = ["Direction", "Region", "direction_of"]
+__all__ = ["Direction", "Region", "decimal_places", "direction_of"]
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +29,7 @@ class Region:
     Attributes
     ----------
     low, high : float
-        The range, between two zeros of the smoothed residual.
+        The smallest and largest prediction there, between two zeros of the smoothed residual.
     gap : float
         Smoothed prediction minus smoothed outcome there, on average: positive is over-forecasting.
     share : float
@@ -41,7 +43,20 @@ class Region:
 
     def __str__(self) -> str:
         side = "over" if self.gap > 0 else "under"
-        return f"{self.low:.2g} to {self.high:.2g}: {side} by {abs(self.gap):.2g}"
+        size = min(self.high - self.low or self.low, 1.0 - self.low) or 1.0
+        ends = [f"{end:.{decimal_places(size)}f}" for end in (self.low, self.high)]
+        return f"{' to '.join(dict.fromkeys(ends))}: {side} by {abs(self.gap):.2g}"
+
+
+def decimal_places(size: float) -> int:
+    """Decimal places that show a number of this size: two, or as many as its first digits need.
+
+    Examples
+    --------
+    >>> decimal_places(0.3), decimal_places(0.004)
+    (2, 4)
+    """
+    return 2 if size >= 0.02 else int(np.clip(1 - np.floor(np.log10(max(size, 1e-12))), 2, 12))
 
 
 @dataclass(frozen=True)
@@ -74,13 +89,17 @@ class Direction:
         return words or "no clear direction"
 
 
-def direction_of(grid: ResidualGrid, value: float, z: float, inflation: float = 1.0) -> Direction:
+def direction_of(
+    sketch: Sketch, grid: ResidualGrid, value: float, z: float, inflation: float = 1.0
+) -> Direction:
     """The direction of the errors of the rows on a grid.
 
     Parameters
     ----------
-    grid : ResidualGrid
+    sketch : Sketch
         The rows.
+    grid : ResidualGrid
+        The same, on a grid for their bandwidth.
     value : float
         Their SmoothECE.
     z : float
@@ -111,25 +130,28 @@ def direction_of(grid: ResidualGrid, value: float, z: float, inflation: float = 
         confidence=("over" if gap > 0 else "under") + "-confident" if confident else "",
         bias=bias,
         confidence_gap=gap,
-        regions=_regions(grid, value),
+        regions=_regions(sketch, grid, value),
     )
 
 
-def _regions(grid: ResidualGrid, value: float) -> tuple[Region, ...]:
-    """Ranges between the zeros of the smoothed residual, by their part of the error."""
+def _regions(sketch: Sketch, grid: ResidualGrid, value: float) -> tuple[Region, ...]:
+    """Ranges between the zeros of the smoothed residual that hold rows, by their part of the error."""
     residual = grid.smoothed(grid.observed, value)
     mass = grid.smoothed(
         grid.on_nodes(grid.sketch.weights.sum(axis=1) / grid.sketch.total_weight), value
     )
     edges = np.flatnonzero(np.diff(np.sign(residual))) + 1
     ends = [0, *edges.tolist(), residual.size]
-    place = grid.sketch.scale.prediction(grid.positions)
+    coarse = np.append(grid.sketch.cells, grid.sketch.nodes + 1)
+    beyond = coarse[np.searchsorted(grid.places(grid.sketch.cells), ends)]
+    first = np.searchsorted(sketch.cells, beyond * (sketch.nodes // grid.sketch.nodes))
+    at = cell_predictions(sketch)
     whole = float(np.abs(residual).sum())
     found = []
-    for start, stop in pairwise(ends):
-        inside = slice(start, stop)
+    for (start, stop), (low, high) in zip(pairwise(ends), pairwise(first), strict=True):
+        inside, predictions = slice(start, stop), at[low:high]
         rows, error = float(mass[inside].sum()), float(residual[inside].sum())
-        if rows > 0 and whole > 0 and abs(error) >= SMALLEST_SHARE * whole:
-            low, high = float(place[start]), float(place[min(stop, residual.size - 1)])
-            found.append(Region(low, high, error / rows, abs(error) / whole))
+        if predictions.size and rows > 0 and abs(error) >= SMALLEST_SHARE * whole > 0:
+            held = float(predictions[0]), float(predictions[-1])
+            found.append(Region(*held, error / rows, abs(error) / whole))
     return tuple(sorted(found, key=lambda region: -region.share)[:MOST_REGIONS])
