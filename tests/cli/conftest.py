@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ import pyarrow.parquet
 import pytest
 
 from calibrant.cli import main
+from calibrant.cli.assessing import TOO_FEW
+from calibrant.inference.assessment import FINDINGS
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -71,25 +74,25 @@ def parquet(tmp_path: Path, rows: dict[str, np.ndarray]) -> Path:
     return path
 
 
-# Estimates of uncertainty may get better; their names, kinds and places are what is promised.
-BY_KIND = {
-    "interval",
-    "debiased",
-    "noise_floor",
-    "p_value",
-    "certificate",
-    "verdict",
-    "finding",
-    "direction",
+# Estimates of uncertainty may get better: of these, and what is in them, only the digits may change.
+ESTIMATES = {"interval", "debiased", "noise_floor", "p_value", "certificate"}
+ESTIMATES |= {"value", "low", "high", "adjusted_p_value", "e_value", "mean_error"}
+WORDS = {
+    "finding": re.compile("|".join(map(re.escape, [*FINDINGS, TOO_FEW]))),
+    "direction": re.compile(
+        "no clear direction|(over|under)-(confident|forecasting)"
+        "|(over|under)-confident and (over|under)-forecasting"
+    ),
+    "verdict": re.compile(
+        r"(miscalibrated|slightly off|no evidence of miscalibration|inconclusive): "
+        r"0\.\d+, noise floor 0\.\d+, p [=<] 0\.\d+(; [a-z -]+)?|\w+ is better calibrated than \w+"
+    ),
 }
-BY_KIND |= {"value", "low", "high", "adjusted_p_value", "e_value", "mean_error"}
 
 
 def same(found: object, golden: object, path: str = "") -> None:
     """Keys and texts to the letter, numbers to nine digits (libraries round differently)."""
-    if path.rpartition("/")[2] in BY_KIND:
-        assert type(found) is type(golden), path
-        return
+    names = path.split("/")
     if isinstance(golden, dict):
         assert isinstance(found, dict)
         assert list(found) == list(golden), path
@@ -100,8 +103,15 @@ def same(found: object, golden: object, path: str = "") -> None:
         assert len(found) == len(golden), path
         for place, (one, other) in enumerate(zip(found, golden, strict=True)):
             same(one, other, f"{path}/{place}")
+    elif isinstance(golden, float) and ESTIMATES.intersection(names):
+        assert isinstance(found, float), path
+        assert np.isfinite(found), path
     elif isinstance(golden, float):
         assert found == pytest.approx(golden, rel=1e-9, abs=1e-12), path
+    elif names[-1] in WORDS:
+        for text in (found, golden):
+            assert isinstance(text, str), path
+            assert WORDS[names[-1]].fullmatch(text), f"{path}: {text!r}"
     else:
         assert found == golden, path
 
