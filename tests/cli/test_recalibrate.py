@@ -10,6 +10,8 @@ import pytest
 
 import calibrant as cal
 
+METHODS = ["smooth", "platt", "beta", "temperature", "offset"]
+
 
 @pytest.fixture
 def overconfident(tmp_path):
@@ -21,7 +23,7 @@ def overconfident(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("method", ["smooth", "isotonic", "platt", "beta", "temperature", "offset"])
+@pytest.mark.parametrize("method", [*METHODS, "isotonic", "randomized"])
 def test_a_map_is_learned_and_applied(calibrant, overconfident, tmp_path, method) -> None:
     target = tmp_path / "map.json"
     done = calibrant("recalibrate", overconfident, "--method", method, "-o", target)
@@ -39,7 +41,7 @@ def test_a_map_is_learned_and_applied(calibrant, overconfident, tmp_path, method
         assert after < cal.smooth_ece(table["y"].to_numpy(), table["p"].to_numpy()) / 2
 
 
-@pytest.mark.parametrize("method", ["smooth", "platt", "beta", "temperature", "offset"])
+@pytest.mark.parametrize("method", METHODS)
 def test_a_map_does_not_depend_on_how_labels_are_written(
     calibrant, overconfident, tmp_path, method
 ) -> None:
@@ -76,14 +78,17 @@ def test_what_cannot_be(calibrant, overconfident, tmp_path) -> None:
         done = calibrant("recalibrate", *words)
         assert done.code == 2
         for each in said:
-            assert each in done.err
+            assert each in done.err, done.err
 
     refused([overconfident, "-o", tmp_path / "map.pkl"], ".json")
     refused([overconfident, "-o", target, "--percent"], "leave out")
     refused(
         [overconfident, "--apply", tmp_path / "no.json", "-o", tmp_path / "x.csv"], "No such file"
     )
-    refused([overconfident, "--apply", overconfident, "-o", tmp_path / "x.csv"], "not")
+    refused(
+        [overconfident, "--apply", overconfident, "-o", tmp_path / "x.csv"],
+        "day1.parquet is not JSON",
+    )
     assert calibrant("recalibrate", overconfident, "-o", target).code == 0
     refused([overconfident, "--apply", target, "-o", tmp_path / "x.xlsx"], ".parquet or .csv")
     better = tmp_path / "b.parquet"

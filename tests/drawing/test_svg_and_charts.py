@@ -156,11 +156,16 @@ def test_logit_ticks_stay_inside() -> None:
     assert np.isnan(axis.fraction(np.array([0.0, 1.0]))).all()
 
 
-@pytest.mark.parametrize("low", [1e-6, 0.0003, 0.004, 0.2, 0.48])
-@pytest.mark.parametrize("high", [0.02, 0.05, 0.52, 0.9, 0.9999])
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        (low, high)
+        for low in (1e-6, 0.0003, 0.004, 0.2, 0.48)
+        for high in (0.02, 0.05, 0.52, 0.9, 0.9999)
+        if low < high
+    ],
+)
 def test_logit_ticks_leave_room_for_their_labels(low: float, high: float) -> None:
-    if low >= high:
-        return
     axis = Axis("x", low, high, "logit")
     places = axis.fraction(np.array([value for value, _ in axis.ticks()]))
     assert 1 <= places.size <= 6

@@ -45,6 +45,15 @@ def test_a_saved_map_is_the_same_map(recalibrator, tmp_path):
 
 
 @pytest.mark.parametrize("recalibrator", ALL, ids=lambda r: r.kind)
+@pytest.mark.parametrize("weight", [None, 1.0 + np.arange(400) % 3])
+def test_fit_transform_is_fit_and_then_transform(recalibrator, weight):
+    at_once = recalibrator.fit_transform(P, Y, weight)
+    again = type(recalibrator)(**recalibrator.settings).fit(P, Y, weight)
+    assert np.array_equal(at_once, again.transform(P))
+    assert not np.array_equal(at_once, P)
+
+
+@pytest.mark.parametrize("recalibrator", ALL, ids=lambda r: r.kind)
 @pytest.mark.parametrize("given", [0.3, [], None, [[0.1, 0.9]], [1.5], ["a"]])
 def test_predictions_that_cannot_be_mapped_are_blamed_by_their_name(recalibrator, given):
     recalibrator.fit(P, Y)

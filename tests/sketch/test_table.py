@@ -412,3 +412,19 @@ def test_other_things_than_pairs_and_reasons_are_refused():
     for dropped in ({"rain": 1}, {"missing label": -1}, {"missing label": 0.5}):
         with pytest.raises(InputError, match="`dropped` must"):
             Sketch.from_columns([0], [1], [5], [0], dropped=dropped)
+
+
+@given(rows=rows, keys=st.sets(st.integers(0, 5)))
+def test_what_is_selected_and_the_rest_are_the_whole(rows, keys):
+    y, p = map(np.array, zip(*rows, strict=True))
+    group = np.arange(p.size) % 6
+    sketches = Sketches(
+        {int(k): Sketch.from_arrays(y[group == k], p[group == k]) for k in np.unique(group)},
+        by="part",
+    )
+    chosen, rest = sketches.select(keys.__contains__), sketches.select(lambda k: k not in keys)
+    assert list(chosen) == [key for key in sketches if key in keys]
+    assert chosen.by == rest.by == ("part",)
+    assert {**chosen, **rest} == dict(sketches)
+    parts = [part.total() for part in (chosen, rest) if len(part)]
+    assert sum(parts[1:], start=parts[0]) == sketches.total()

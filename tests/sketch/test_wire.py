@@ -1,6 +1,7 @@
 """Files give back every bit; a damaged or hostile one is an InputError, never a crash or a wrong sketch."""
 
 import json
+import resource
 from datetime import date
 from pathlib import Path
 
@@ -235,16 +236,17 @@ def test_sketches_on_different_grids_are_not_saved_as_one():
         to_json(Sketches({"a": plain, "b": plain.rebin(256)}, by="model"))
 
 
-def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+def test_a_failed_save_leaves_the_old_file(tmp_path):
     path = save(examples()["plain"], tmp_path / "sketch.json")
     before = path.read_bytes()
 
-    def full_disk(self, *args, **kwargs):
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(Path, "write_text", full_disk)
-    with pytest.raises(OSError, match="no space"):
-        save(examples()["weighted"], path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            save(examples()["weighted"], path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 1
 
