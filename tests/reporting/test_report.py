@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.drawing.marks import Points
+from calibrant.reporting.charts import looks, overview
 from calibrant.reporting.html import Report
 
 
@@ -118,6 +120,45 @@ def test_clusters_widen_the_interval() -> None:
     loose = cal.report(y, p, cluster=who).summary.groups[0].assessment
     tight = cal.report(y, p).summary.groups[0].assessment
     assert loose.interval.high - loose.interval.low > tight.interval.high - tight.interval.low
+
+
+def test_rows_of_one_cluster_are_on_one_side_of_the_fit() -> None:
+    """Every event is forecast fifty times: a map that has seen it knows how it ended."""
+    events = np.random.default_rng(0)
+    p = np.repeat(0.5 + 0.001 * np.arange(200), 50)
+    y, who = np.repeat(events.random(200) < 0.6, 50), np.repeat(np.arange(200), 50)
+    honest, leaked = cal.report(y, p, cluster=who), cal.report(y, p)
+    gains = []
+    for made in (honest, leaked):
+        repair = made.summary.groups[0].repair
+        assert repair is not None
+        gains.append(repair.before.log_loss - repair.after.log_loss)
+    assert gains[0] < 0.1 * gains[1]
+    assert "The clusters were dealt into two halves" in honest.html
+    assert "Band from" not in honest.html
+    assert "no band of chance" in honest.html
+    assert "Band from" in leaked.html
+    found = cal.assess(y, p, cluster=who)
+    made = cal.report({"m": cal.Sketch.from_arrays(y, p)}, assessments={"m": found})
+    assert made.summary.groups[0].repair is None
+    assert "to keep those of one cluster together" in made.markdown
+
+
+@pytest.mark.parametrize("distinct", [5, 4000])
+def test_pictures_of_clusters_have_no_bounds_of_independent_rows(distinct: int) -> None:
+    y, p = _rows(4000)
+    p = np.floor(p * distinct) / distinct
+    models = {"a": p, "b": p**2}
+    for which in ({"a": p}, models):
+        made = cal.report(y, which, cluster=np.arange(4000) // 20)
+        diagrams = {group.name: group.diagram for group in made.summary.groups}
+        panel = overview(diagrams, looks(list(diagrams)))
+        assert not {"band", "consistency"} & {mark.key for mark in panel.marks}
+        assert not any({"low", "high"} & set(mark.details) for mark in panel.marks)
+        for mark in panel.marks:
+            if isinstance(mark, Points):
+                np.testing.assert_array_equal(mark.low, mark.high)
+        assert "resamples" not in made.html.split("</main>")[0].split("How this was made")[-1]
 
 
 def test_the_same_input_gives_the_same_bytes(overconfident: Report) -> None:

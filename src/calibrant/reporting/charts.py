@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from calibrant.diagrams.drawable import plain
 from calibrant.diagrams.group import Diagrams
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.drawing.altair import Slider, chart
-from calibrant.drawing.marks import Band, Dash, Line, Mark, Panel, Trail
+from calibrant.drawing.marks import Band, Dash, Line, Mark, Panel, Points, Trail
 from calibrant.drawing.svg import render
 from calibrant.drawing.themes import DARK, LIGHT
 
@@ -81,9 +81,22 @@ def color_variable(color: str) -> str:
 def marked_panel(diagram: ReliabilityDiagram, name: str) -> Panel:
     """The diagram with the area of each contributing region filled: together they are the number."""
     panel = diagram.panel(name=name)
-    marks = list(panel.marks)
+    marks = list(panel.marks if diagram.resamples else _without_bounds(panel.marks))
     at = next((k for k, mark in enumerate(marks) if mark.key in ("band", "curve")), len(marks))
     return replace(panel, marks=(*marks[:at], *_regions(diagram), *marks[at:]), notes=())
+
+
+def _without_bounds(marks: Iterable[Mark]) -> list[Mark]:
+    """The marks of diagrams without resamples: no bands and no whiskers, also where one points at."""
+    kept: list[Mark] = []
+    for mark in marks:
+        if mark.key in ("band", "consistency"):
+            continue
+        details = {key: v for key, v in mark.details.items() if key not in ("low", "high")}
+        if isinstance(mark, Points):
+            mark = replace(mark, low=mark.y, high=mark.y)
+        kept.append(replace(mark, details=details))
+    return kept
 
 
 def _regions(diagram: ReliabilityDiagram) -> list[Mark]:
@@ -105,6 +118,8 @@ def overview(diagrams: Named, looks: Mapping[str, Look]) -> Panel:
     few = len(diagrams) <= FEW_ENOUGH_FOR_BANDS
     panel = Diagrams(diagrams).panel(band="pointwise" if few else None)
     marks = tuple(mark for mark in panel.marks if few or mark.key != "values")
+    if not all(diagram.resamples for diagram in diagrams.values()):
+        marks = tuple(_without_bounds(marks))
     return _with_looks(replace(panel, marks=marks, notes=()), looks)
 
 
@@ -181,11 +196,12 @@ def _plain_panel(diagrams: Named, looks: Mapping[str, Look]) -> Panel:
     if len(diagrams) == 1:
         ((name, diagram),) = diagrams.items()
         panel = diagram.panel(name=name, band=None, ticks=False)
-        marks = tuple(mark for mark in panel.marks if mark.key not in ("consistency", "values"))
+        marks = tuple(mark for mark in panel.marks if mark.key != "values")
     else:
         panel = Diagrams(diagrams).panel(band=None)
         marks = tuple(mark for mark in panel.marks if mark.key != "values")
-    return _with_looks(replace(panel, marks=marks, notes=()), looks).thinned(CHART_POINTS)
+    bare = replace(panel, marks=tuple(_without_bounds(marks)), notes=())
+    return _with_looks(bare, looks).thinned(CHART_POINTS)
 
 
 def _step(factor: float, diagrams: Named) -> str:

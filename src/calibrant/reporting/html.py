@@ -13,11 +13,12 @@ from typing import Any, Unpack
 
 from calibrant._files import replaced_when_whole
 from calibrant.errors import InputError
-from calibrant.inference.assess import assess
+from calibrant.inference.assess import assess, read_clustered
 from calibrant.inference.assessment import Assessment
 from calibrant.inputs.pairs import InputOptions
 from calibrant.inputs.scales import Scale
-from calibrant.reporting.summary import MOST_GROUPS, Summary, summarise
+from calibrant.reporting.repair import cluster_halves
+from calibrant.reporting.summary import MOST_GROUPS, Halves, Summary, summarise
 from calibrant.sketch.groups import Sketches
 from calibrant.sketch.table import Sketch, as_sketch
 
@@ -116,7 +117,9 @@ def report(
     title : str
         Of the page.
     cluster : array, optional
-        What makes rows dependent (see `calibrant.assess`). From sketches, give `assessments` instead.
+        What makes rows dependent (see `calibrant.assess`): recalibration is then tried on clusters
+        that it has not seen. From sketches, give `assessments` instead; of these, the gain of
+        recalibration is not estimated.
     confidence, seed
         Of intervals and draws.
     scale : str or Scale, default "probability"
@@ -162,9 +165,9 @@ def report(
                 "`cluster` and everything that describes rows."
             )
         groups = {key: _own(key, sketch, scale) for key, sketch in y_true.items()}
-        by = y_true.by if isinstance(y_true, Sketches) else ()
+        parts, by = {}, y_true.by if isinstance(y_true, Sketches) else ()
     else:
-        groups, found = _from_rows(y_true, y_prob, cluster, confidence, scale, seed, options)
+        groups, found, parts = _from_rows(y_true, y_prob, cluster, confidence, scale, seed, options)
         assessments, by = {**found, **(assessments or {})}, ()
     return Report(
         summarise(
@@ -175,6 +178,7 @@ def report(
             seed=seed,
             limit=limit,
             assessments=assessments or {},
+            parts=parts,
             command=command,
         )
     )
@@ -198,15 +202,19 @@ def _from_rows(
     scale: str | Scale | None,
     seed: int,
     options: InputOptions,
-) -> tuple[dict[Hashable, Sketch], dict[Hashable, Assessment]]:
-    """A sketch of each model's rows and, where rows are dependent, its assessment from them."""
+) -> tuple[dict[Hashable, Sketch], dict[Hashable, Assessment], dict[Hashable, Halves]]:
+    """A sketch of each model's rows and, where these are dependent, its assessment and two halves."""
     models = y_prob if isinstance(y_prob, Mapping) else {"predictions": y_prob}
     groups: dict[Hashable, Sketch] = {}
     found: dict[Hashable, Assessment] = {}
+    parts: dict[Hashable, Halves] = {}
     for name, p in models.items():
         groups[name] = as_sketch(y_true, p, scale=scale, **options)
         if cluster is not None:
             found[name] = assess(
                 y_true, p, cluster=cluster, confidence=confidence, seed=seed, scale=scale, **options
             )
-    return groups, found
+            pairs, codes = read_clustered(y_true, p, cluster, **options)
+            assert codes is not None
+            parts[name] = cluster_halves(pairs, codes[0], groups[name].scale, seed=seed)
+    return groups, found, parts

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inference.scores import brier_score, log_loss
+from calibrant.inputs.pairs import Pairs
+from calibrant.inputs.scales import Scale
 from calibrant.inputs.seeds import generator
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.smooth import SmoothRecalibrator
@@ -16,7 +18,7 @@ from calibrant.sketch.atoms import Atoms
 from calibrant.sketch.columns import FRACTION_BITS
 from calibrant.sketch.table import Sketch
 
-__all__ = ["Repair", "Scores", "halves", "repair_of", "scores_of"]
+__all__ = ["Repair", "Scores", "cluster_halves", "halves", "repair_of", "scores_of"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -47,10 +49,13 @@ class Repair:
         return {"method": "smooth", "before": vars(self.before), "after": vars(self.after)}
 
 
-def repair_of(sketch: Sketch, *, seed: int = 0) -> Repair | None:
+def repair_of(
+    sketch: Sketch, parts: tuple[Sketch, Sketch] | None = None, *, seed: int = 0
+) -> Repair | None:
     """Fit the smooth recalibrator on either half of the rows and apply it to the other.
 
-    None where a half of the rows holds one outcome only.
+    The halves are `parts`, or made by throwing coins, as if the rows were independent. None where a
+    half of the rows holds one outcome only.
 
     Examples
     --------
@@ -61,7 +66,7 @@ def repair_of(sketch: Sketch, *, seed: int = 0) -> Repair | None:
     """
     if not sketch.weighted:  # with weights, rows that share a cell are told apart less well
         sketch = sketch.rebin(min(sketch.nodes, NODES))
-    first, second = halves(sketch, seed=seed)
+    first, second = halves(sketch, seed=seed) if parts is None else parts
     parts = first.rebin(min(sketch.nodes, NODES)), second.rebin(min(sketch.nodes, NODES))
     if any(not part.weights.sum(axis=0).all() for part in parts):
         return None
@@ -100,6 +105,24 @@ def halves(sketch: Sketch, *, seed: int) -> tuple[Sketch, Sketch]:
         return Sketch.from_columns(*sums, nodes=sketch.nodes, scale=sketch.scale)
 
     return half(first, share, part), half(counts - first, offsets - share, 1.0 - part)
+
+
+def cluster_halves(
+    pairs: Pairs, codes: Integers, scale: Scale, *, seed: int
+) -> tuple[Sketch, Sketch]:
+    """The rows dealt into two parts by whole clusters, which are as many in either, give or take one.
+
+    Examples
+    --------
+    >>> from calibrant.inputs.pairs import as_pairs
+    >>> from calibrant.inputs.scales import PROBABILITY
+    >>> rows = as_pairs([0, 0, 1, 1], [0.1, 0.2, 0.7, 0.8])
+    >>> [part.n for part in cluster_halves(rows, np.array([0, 0, 1, 1]), PROBABILITY, seed=0)]
+    [2, 2]
+    """
+    first = (generator(seed).permutation(int(codes.max()) + 1) % 2 == 0)[codes]
+    one, other = (Sketch.from_pairs(pairs.select(kept), scale=scale) for kept in (first, ~first))
+    return one, other
 
 
 def _share_of_weights(first: Integers, counts: Integers) -> Floats:

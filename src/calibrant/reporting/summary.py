@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import calibrant
 from calibrant.diagrams.drawable import plain
@@ -21,10 +21,11 @@ from calibrant.reporting.repair import Repair, repair_of
 from calibrant.sketch.groups import Sketches
 from calibrant.sketch.table import Sketch
 
-__all__ = ["MOST_GROUPS", "GroupSummary", "Summary", "summarise"]
+__all__ = ["MOST_GROUPS", "GroupSummary", "Halves", "Summary", "summarise"]
 
 MOST_GROUPS = 20
 FEWEST_ROWS = 2
+Halves: TypeAlias = tuple[Sketch, Sketch]
 RESAMPLES, AFTER_RESAMPLES = 400, 100
 TEST_RESAMPLES, TEST_RESAMPLES_PER_GROUP = 1000, 100
 SCHEMA = 1
@@ -49,9 +50,10 @@ class GroupSummary:
     assessment : Assessment
         Estimate, interval, noise floor and test.
     diagram : ReliabilityDiagram
-        The curve, its bands and the regions that contribute most.
+        The curve, its bands and the regions that contribute most. No bands where rows are in clusters:
+        they would be those of independent rows.
     repair : Repair or None
-        Scores before and after recalibration on rows left out of the fit.
+        Scores before and after recalibration on rows, or clusters of them, left out of the fit.
     repaired_diagram : ReliabilityDiagram or None
         The curve after it.
     measures : tuple of Measured
@@ -151,11 +153,13 @@ def summarise(
     seed: int = 0,
     limit: int = MOST_GROUPS,
     assessments: Mapping[Hashable, Assessment] = MappingProxyType({}),
+    parts: Mapping[Hashable, Halves] = MappingProxyType({}),
     command: str = "",
 ) -> Summary:
     """Summarise the largest `limit` groups one by one, and all others together.
 
-    Groups of fewer than two rows say nothing by themselves and are among the others.
+    Groups of fewer than two rows say nothing by themselves and are among the others. `parts` are the
+    halves of groups whose rows are in clusters, whole clusters in each.
     """
     if not isinstance(limit, int) or limit < 1:
         raise InputError(f"`limit` must be a whole number, 1 or more; got {limit!r}.")
@@ -166,15 +170,15 @@ def summarise(
     chosen = set(sorted(able, key=lambda key: -kept[key].n)[:limit])
     shown = [key for key in kept if key in chosen]
     rest = [key for key in kept if key not in chosen]
-    parts: list[tuple[str, Sketch, Assessment | None, int]] = [
-        (name, kept[key], assessments.get(key), 1)
+    named: list[tuple[str, Sketch, Assessment | None, Halves | None, int]] = [
+        (name, kept[key], assessments.get(key), parts.get(key), 1)
         for name, key in zip(shown_names(shown), shown, strict=True)
     ]
     others = Sketches({key: kept[key] for key in rest}, by="group").total() if rest else None
-    if others is not None and (others.n >= FEWEST_ROWS or not parts):
-        parts.append((f"all {len(rest):,} others together", others, None, len(rest)))
-    draws = max(TEST_RESAMPLES, TEST_RESAMPLES_PER_GROUP * len(parts))
-    omitted = len(rest) if len(parts) > len(shown) else 0
+    if others is not None and (others.n >= FEWEST_ROWS or not named):
+        named.append((f"all {len(rest):,} others together", others, None, None, len(rest)))
+    draws = max(TEST_RESAMPLES, TEST_RESAMPLES_PER_GROUP * len(named))
+    omitted = len(rest) if len(named) > len(shown) else 0
     return Summary(
         title=shown_text(title, longest=200),
         groups=tuple(
@@ -182,9 +186,10 @@ def summarise(
                 name,
                 sketch,
                 found or assessment_of(sketch, confidence=confidence, seed=seed, resamples=draws),
+                dealt,
                 pooled,
             )
-            for name, sketch, found, pooled in parts
+            for name, sketch, found, dealt, pooled in named
         ),
         omitted=omitted,
         too_small=len(rest) - omitted,
@@ -196,22 +201,32 @@ def summarise(
     )
 
 
-def _summary_of(name: str, sketch: Sketch, found: Assessment, pooled: int) -> GroupSummary:
-    confidence, seed = found.confidence, found.seed
-    repair = repair_of(sketch, seed=seed)
+def _summary_of(
+    name: str, sketch: Sketch, found: Assessment, dealt: Halves | None, pooled: int
+) -> GroupSummary:
+    seed, independent = found.seed, found.clusters is None
+    repair = repair_of(sketch, dealt, seed=seed) if independent or dealt is not None else None
     return GroupSummary(
         name=name,
         assessment=found,
-        diagram=reliability_diagram(sketch, confidence=confidence, resamples=RESAMPLES, seed=seed),
+        diagram=replace(
+            _diagram(sketch, found, RESAMPLES), interval=found.interval
+        ),
         repair=repair,
         repaired_diagram=(
-            None
-            if repair is None
-            else reliability_diagram(
-                repair.sketch, confidence=confidence, resamples=AFTER_RESAMPLES, seed=seed
-            )
+            None if repair is None else _diagram(repair.sketch, found, AFTER_RESAMPLES)
         ),
         measures=measure_all(sketch, which=OTHER_MEASURES).lines,
         notes=notes_on(sketch, clusters=found.clusters),
         pooled=pooled,
+    )
+
+
+def _diagram(sketch: Sketch, found: Assessment, resamples: int) -> ReliabilityDiagram:
+    """The curve; with bands only where rows are independent, as these take them to be."""
+    return reliability_diagram(
+        sketch,
+        confidence=found.confidence,
+        resamples=resamples if found.clusters is None else 0,
+        seed=found.seed,
     )

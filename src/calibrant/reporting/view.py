@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ def view_of(summary: Summary) -> dict[str, Any]:
         **verdict,
         "alternative": " ".join(_alternative(group) for group in groups[:MOST_DESCRIBED]),
         "legend": _legend(len(groups)),
-        "caption": _caption(len(groups)),
+        "caption": _caption(groups),
         "explore": _explore(summary),
         "table": _table(summary) if several else None,
         "groups": [_particulars(group) for group in groups],
@@ -217,6 +218,7 @@ def _particulars(group: GroupSummary) -> dict[str, Any]:
 
 def _curve(group: GroupSummary) -> dict[str, Any]:
     diagram = group.diagram
+    band = (diagram.band.low, diagram.band.high) if diagram.resamples else ()
     wanted = np.linspace(0.0, 1.0, CURVE_STEPS)
     places = [int(np.argmin(np.abs(diagram.grid - t))) for t in wanted]
     rows = [
@@ -224,27 +226,24 @@ def _curve(group: GroupSummary) -> dict[str, Any]:
             number(float(diagram.grid[k])),
             *(
                 number(float(column[k]))
-                for column in (
-                    diagram.regression,
-                    diagram.smoothed_predictions,
-                    diagram.band.low,
-                    diagram.band.high,
-                )
+                for column in (diagram.regression, diagram.smoothed_predictions, *band)
             ),
             f"{int(diagram.rows[k]):,}",
         ]
         for k in dict.fromkeys(places)
         if diagram.shown[k]
     ]
-    columns = ["Prediction", "Observed", "Reference", "Band from", "to", "Rows nearby"]
+    ends = ["Band from", "to"] if band else []
+    columns = ["Prediction", "Observed", "Reference", *ends, "Rows nearby"]
     return {"columns": columns, "rows": rows}
 
 
 def _repair(group: GroupSummary) -> dict[str, Any]:
-    repair = group.repair
+    repair, clustered = group.repair, group.assessment.clusters is not None
     if repair is None:
         return {
-            "sentence": "Not estimated: it needs rows of both outcomes in either half of them.",
+            "sentence": "Not estimated: it needs rows of both outcomes in either half of them"
+            + (", and the single rows, to keep those of one cluster together." if clustered else "."),
             "rows": [],
             "caption": "",
         }
@@ -261,8 +260,8 @@ def _repair(group: GroupSummary) -> dict[str, Any]:
     values = zip(names, vars(before).values(), vars(after).values(), strict=True)
     return {
         "sentence": sentence,
-        "caption": "The rows were dealt into two halves at random; each was recalibrated by a map "
-        "that was fitted on the other.",
+        "caption": f"The {'clusters' if clustered else 'rows'} were dealt into two halves at random; "
+        "each was recalibrated by a map that was fitted on the other.",
         "rows": [{"name": n, "before": number(b), "after": number(a)} for n, b, a in values],
     }
 
@@ -283,11 +282,12 @@ def _legend(groups: int) -> str:
     )
 
 
-def _caption(groups: int) -> str:
-    if groups > 1:
+def _caption(groups: Sequence[GroupSummary]) -> str:
+    bands = all(group.diagram.resamples for group in groups)
+    if len(groups) > 1:
         band = (
             ", the band around it its sensitivity to the sample"
-            if groups <= FEW_ENOUGH_FOR_BANDS
+            if bands and len(groups) <= FEW_ENOUGH_FOR_BANDS
             else ""
         )
         return (
@@ -295,9 +295,14 @@ def _caption(groups: int) -> str:
             f"solid curve is the density of predictions{band}. Below the diagonal too much is "
             "promised, above it too little. Point at a curve to read it."
         )
+    band = (
+        ", and the grey band how far chance would take it."
+        if bands
+        else "; there is no band of chance, which would take rows of one cluster for independent."
+    )
     return (
         "How often the event came, against what was predicted. The dashed line is where the curve of "
-        "a calibrated model would run, and the grey band how far chance would take it. The shaded "
+        f"a calibrated model would run{band} The shaded "
         "area between the two, weighted by the density below, is the SmoothECE. Strokes above are "
         "rows with the event, below without it. Point at the curve to read it."
     )
@@ -335,10 +340,10 @@ def _terms() -> list[dict[str, str]]:
 
 
 def _provenance(summary: Summary) -> list[str]:
-    first = summary.groups[0].diagram
+    resamples = max(group.diagram.resamples for group in summary.groups)
+    drawn = f", {resamples:,} resamples" if resamples else ""
     return [
-        f"calibrant {summary.version}, seed {summary.seed}, scale {summary.scale}, "
-        f"{first.resamples:,} resamples. The same data and seed give the same page, byte for byte.",
+        f"calibrant {summary.version}, seed {summary.seed}, scale {summary.scale}{drawn}. The same data and seed give the same page, byte for byte.",
         "Every interval and p-value takes the rows for independent, unless clusters were given. "
         "Several predictions of one event are not independent.",
         "This page holds all it needs; it sends no request.",
