@@ -41,6 +41,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cal.report(y, p, title="One model").save(folder / "one.html")
     models = {"plain": p, "squared": p**2, "vague": 0.3 + 0.4 * p, HOSTILE: np.sqrt(p)}
     cal.report(y, models, title="Several").save(folder / "several.html")
+    odd = {"constructor": p, "#ffffff": p**2, "none": np.zeros(4000)}
+    cal.report(y, odd, title="Odd").save(folder / "odd.html")
     return folder
 
 
@@ -87,6 +89,29 @@ def test_names_from_the_data_stay_text(browser: Any, pages: Path) -> None:
     assert opened.page.locator("main img").count() == 0
     assert opened.page.locator("th[scope=row]", has_text="onerror").count() == 1
     assert opened.page.locator(".legend", has_text="</script>").count() == 1
+
+
+def test_names_that_read_like_colours_stay_names(browser: Any, pages: Path) -> None:
+    opened = Opened(browser, pages / "odd.html", color_scheme="dark")
+    size = opened.page.locator('[data-chart="main"] svg').bounding_box()
+    seen = set()
+    for up in np.linspace(0.1, 0.9, 9):
+        place = {"x": 0.6 * size["width"], "y": up * size["height"]}
+        opened.page.locator('[data-chart="main"] svg').hover(position=place)
+        tooltip = opened.page.wait_for_selector("#vg-tooltip-element.visible")
+        seen |= set(re.findall(r"series:?\s+(\S+)", tooltip.inner_text()))
+    assert {"constructor", "#ffffff"} <= seen <= {"constructor", "#ffffff", "none"}
+    assert opened.complaints == []
+
+
+def test_infinite_numbers_are_sorted_too(browser: Any, pages: Path) -> None:
+    opened = Opened(browser, pages / "odd.html")
+    for last in (False, True):
+        opened.page.click("table.sortable th:has-text('Obs./exp.') button")
+        names = opened.page.eval_on_selector_all(
+            "table.sortable tbody th", "all => all.map(cell => cell.textContent)"
+        )
+        assert names.index("none") == (2 if last else 0)
 
 
 def test_the_slider_changes_the_curve(browser: Any, pages: Path) -> None:

@@ -106,6 +106,16 @@ def test_a_chart_stands_beside_itself(panel: Panel) -> None:
     assert pickle.loads(pickle.dumps(chart([named]))).to_json() == chart([named]).to_json()
 
 
+def test_names_that_look_like_parameters_stay_apart(panel: Panel) -> None:
+    names = {"a": "run_0123456789n1", "b": "run_0123456789n2"}
+    marks = tuple(replace(mark, series=names.get(mark.series, mark.series)) for mark in panel.marks)
+    named = replace(panel, marks=marks, legend={name: name for name in names.values()}, colors={})
+    spec = chart([named]).to_dict()
+    (shown,) = [p for p in spec["params"] if p["name"].startswith("shown")]
+    assert [each["series"] for each in shown["value"]] == list(names.values())
+    assert chart([named]).to_json() == chart([named]).to_json()
+
+
 def test_panels_without_a_slider_are_refused(panel: Panel) -> None:
     with pytest.raises(InputError, match="2 panels"):
         chart([panel, panel])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -345,3 +346,22 @@ def test_bad_input() -> None:
     high = Sketch.from_arrays(np.ones(50, int), np.full(50, 0.9))
     with pytest.raises(InputError, match="no predictions in common"):
         difference_band(low, high)
+
+
+def test_no_number_of_rare_events_reads_as_zero() -> None:
+    rows = [10_000_000, 10_000_000]
+    off, less = (cal.Sketch.from_counts([1e-5, 4e-5], rows, k) for k in ([400, 1900], [130, 520]))
+    diagrams = [
+        cal.binned_diagram(off),
+        cal.reliability_diagram(off, resamples=0),
+        cal.isotonic_diagram(off, resamples=10),
+        cal.cumulative_diagram(off),
+    ]
+    texts = [
+        *(text for one in (off, less) for text in (str(cal.assess(one)), repr(cal.assess(one)))),
+        str(cal.assess_by(cal.Sketches({"off": off, "less": less}, by="model"))),
+        str(cal.compare({"off": off, "less": less})),
+        *(text for diagram in diagrams for text in (diagram.label, repr(diagram))),
+    ]
+    for text in texts:
+        assert not re.search(r"(?<![\d.])-?0\.0+(?!\d)", text), text

@@ -7,8 +7,8 @@ import pytest
 
 import calibrant as cal
 from calibrant.reporting.notes import notes_on
-from calibrant.reporting.repair import halves, repair_of
-from calibrant.reporting.wording import densest_half
+from calibrant.reporting.repair import Scores, halves, repair_of
+from calibrant.reporting.wording import densest_half, gain_text
 
 
 def test_halves_add_up_to_the_whole() -> None:
@@ -102,3 +102,24 @@ def test_notes_ask_about_rows_that_repeat() -> None:
     assert any("300 clusters" in note for note in notes_on(sketch, clusters=300))
     once = cal.Sketch.from_arrays(p[::5] < 0.5, p[::5])
     assert not any("on average" in note for note in notes_on(once))
+
+
+@pytest.mark.parametrize("error", [(0.020, 0.021), (0.020, 0.0200001), (0.05, 0.02)])
+@pytest.mark.parametrize("brier", [(0.21, 0.2), (0.2, 0.2), (0.2, 0.21)])
+@pytest.mark.parametrize("log", [(0.61, 0.6), (0.6, 0.61), (np.inf, 0.6), (np.inf, np.inf)])
+def test_the_sentence_on_a_gain_says_what_the_table_shows(error, brier, log) -> None:
+    before, after = (Scores(*each) for each in zip(error, brier, log, strict=True))
+    said = gain_text(before, after)
+    falls = [new < old for old, new in (brier, log) if np.isfinite(new) or np.isfinite(old)]
+    assert ("the losses do not fall" in said) == (not any(falls))
+    assert ("one loss falls" in said) == (any(falls) and not all(falls))
+    assert ("would bring SmoothECE" in said) == (all(falls) and error[1] < error[0])
+    assert ("SmoothECE does not" in said) == (all(falls) and error[1] > error[0])
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.975, 0.99, 0.999, 0.9999])
+def test_a_confidence_is_written_as_it_was_asked_for(confidence: float) -> None:
+    made = cal.report(np.arange(200) % 2, np.full(200, 0.5), confidence=confidence)
+    written = f"{100 * confidence:g} %"
+    assert f"{written} interval" in made.markdown
+    assert f"with {written} confidence" in made.markdown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html import unescape
 
 import numpy as np
@@ -13,6 +14,7 @@ import calibrant as cal
 from calibrant.drawing.marks import Points
 from calibrant.reporting.charts import looks, overview
 from calibrant.reporting.html import Report
+from calibrant.reporting.view import view_of
 
 
 def _rows(n: int = 3000, slope: float = 1.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -101,6 +103,61 @@ def test_the_verdict_on_many_accounts_for_their_number() -> None:
     assert "band around it" not in made.html.split("<figcaption>")[1].split("</figcaption>")[0]
     looks = re.findall(r'class="swatch ([\w-]+)" style="--series: var\(([\w-]+)\)', made.html)
     assert len(set(looks)) == 24  # four kinds of dashes, six colours
+
+
+@pytest.mark.parametrize(
+    ("p_values", "high", "level"),
+    [
+        ((0.03, 0.4, 0.6), 0.3, "unsure"),  # one by itself, none among three
+        ((0.9, 0.4, 0.6), 0.03, "good"),
+        ((0.9, 0.4, 0.6), 0.3, "unsure"),
+        ((0.001, 0.4, 0.6), 0.03, "bad"),
+        ((0.001, 0.4, 0.6), 0.004, "unsure"),  # more than chance, but slight
+    ],
+)
+def test_no_page_is_green_above_a_row_that_is_not(p_values, high, level) -> None:
+    y, p = _rows(400)
+    one = cal.assess(y, p)
+    interval = replace(one.interval, low=0.0, high=high)
+    found = {
+        f"m{k}": replace(one, p_value=value, interval=interval) for k, value in enumerate(p_values)
+    }
+    made = cal.report(
+        {name: cal.Sketch.from_arrays(y, p) for name in found}, assessments=found, limit=3
+    )
+    page = view_of(made.summary)
+    rows = [row[-1]["level"] for row in page["table"]["rows"]]
+    findings = [assessment.finding for assessment in found.values()]
+    assert page["level"] == level
+    assert (page["level"] == "good") == (set(rows) == {"good"})
+    said = " ".join(page["sentences"])
+    assert ("leave room for doubt" in said) == ("inconclusive" in findings)
+    assert ("but small" in said) == ("slightly off" in findings)
+
+
+@pytest.mark.parametrize(("events", "low"), [(0, "–"), (3, "∞")])
+def test_numbers_that_are_not_finite_are_words(events: int, low: str) -> None:
+    y = np.arange(50) < events
+    one = cal.report(y, np.zeros(50))
+    assert "none expected" in one.markdown
+    assert not re.search(r"\b(nan|inf)\b", one.markdown)
+    both = cal.report(y, {"a": np.zeros(50), "b": np.full(50, 0.5)})
+    cells = re.findall(r'data-value="([^"]*)">([^<]*)<', both.html)
+    assert {"–": "NaN", "∞": "Infinity"}[low] == {text: value for value, text in cells}[low]
+    assert not any(value in ("inf", "nan") for value, _ in cells)
+
+
+@pytest.mark.parametrize("many", [2, 3, 4, 6])
+def test_no_curve_is_judged_by_a_line_that_smoothing_bends_it_from(many: int) -> None:
+    y, p = _rows(300)
+    made = cal.report(y, {f"m{k}": p ** (1 + k) for k in range(many)})
+    caption = made.html.split("<figcaption>")[1].split("</figcaption>")[0]
+    diagrams = {group.name: group.diagram for group in made.summary.groups}
+    own = [
+        m.series for m in overview(diagrams, looks(list(diagrams))).marks if m.key == "reference"
+    ]
+    assert ("dashed line of its colour" in caption) == (sorted(own) == sorted(diagrams))
+    assert ("bends a curve inwards" in caption) == (not own)
 
 
 def test_sketches_by_group_give_the_page_of_their_rows() -> None:

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._numbers import decimals
 from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.drawable import (
     Diagram,
@@ -78,7 +79,7 @@ class BinnedDiagram(Diagram):
     @property
     def label(self) -> str:
         """The number as the picture writes it."""
-        return f"ECE {self.ece:.3f}"
+        return f"ECE {decimals(self.ece, places=3)}"
 
     def __repr__(self) -> str:
         chosen = ", chosen by cross-validation" if self.losses else ""

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._numbers import decimals
 from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.drawable import Diagram, laid_out, plain, series_of
 from calibrant.drawing.axes import Axis
@@ -68,11 +69,11 @@ class CumulativeDiagram(Diagram):
     @property
     def label(self) -> str:
         """The number as the picture writes it."""
-        return f"ECCE-R {self.range:.4f}"
+        return f"ECCE-R {decimals(self.range)}"
 
     def __repr__(self) -> str:
         rows = rows_text(self.n, self.dropped)
-        return f"CumulativeDiagram({self.label}, ECCE-MAD {self.largest:.4f}, {rows})"
+        return f"CumulativeDiagram({self.label}, ECCE-MAD {decimals(self.largest)}, {rows})"
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The curve, by name."""

@@ -86,7 +86,9 @@ class Diagrams(Mapping[str, Diagram]):
         Parameters
         ----------
         reference : {"diagonal", "smoothed"}
-            "smoothed" draws every model's own f̂.
+            "smoothed" draws every model's own f̂, where its curve would run if it were calibrated:
+            near the ends, smoothing alone bends a curve away from the diagonal, inwards, by up to 0.8
+            bandwidths.
         **look
             As in each diagram's `panel`; a look that a kind of diagram does not have leaves it as it is.
             `color` maps names to colours.

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._numbers import decimals
 from calibrant.diagrams.bands import Bounds, ResampledCurves
 from calibrant.diagrams.drawable import (
     Diagram,
@@ -80,11 +81,11 @@ class IsotonicDiagram(Diagram):
     @property
     def label(self) -> str:
         """The number as the picture writes it."""
-        return f"MCB {self.miscalibration:.4f}"
+        return f"MCB {decimals(self.miscalibration)}"
 
     def __repr__(self) -> str:
         rows = rows_text(self.n, self.dropped)
-        return f"IsotonicDiagram({self.label}, DSC {self.discrimination:.4f}, {rows})"
+        return f"IsotonicDiagram({self.label}, DSC {decimals(self.discrimination)}, {rows})"
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The fit, by name."""

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._numbers import decimals
 from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.computing import computed, drawn_bandwidth
 from calibrant.diagrams.curve import (
@@ -135,7 +136,8 @@ class ReliabilityDiagram(Diagram):
             text = f"smECE < {_SMALLEST_WRITTEN:.5f}"
         if self.interval is None:
             return f"{text} at bandwidth {self.smooth_ece.bandwidth:.3g}"
-        return f"{text} [{self.interval.low:.{places}f}, {self.interval.high:.{places}f}]"
+        low, high = (decimals(end, places) for end in (self.interval.low, self.interval.high))
+        return f"{text} [{low}, {high}]"
 
     @property
     def drawn_wider(self) -> bool:
@@ -150,7 +152,7 @@ class ReliabilityDiagram(Diagram):
     def __repr__(self) -> str:
         few = "" if self.values is None else f", {self.values.count}"
         return (
-            f"ReliabilityDiagram(smECE {self.smooth_ece.value:.3f}, "
+            f"ReliabilityDiagram(smECE {decimals(self.smooth_ece.value, places=3)}, "
             f"bandwidth={self.bandwidth:.4g}, n={self.n}{few})"
         )
 

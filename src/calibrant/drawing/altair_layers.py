@@ -17,7 +17,7 @@ import altair as alt
 __all__ = ["LayeredChart", "parameter_tag"]
 
 _numbers = itertools.count(1)
-_TAG = re.compile(r"(_[0-9a-f]{10})n\d+")
+_NAMED = re.compile(r'"name": "[a-z]+(_[0-9a-f]{10})(n\d+)"')
 
 
 def parameter_tag(digest: str) -> str:
@@ -33,4 +33,7 @@ class LayeredChart(alt.LayerChart):  # type: ignore[misc]
         spec = super().to_dict(*args, context=context, **options)
         if context is not None and not context.get("top_level", True):
             return spec
-        return json.loads(_TAG.sub(r"\1", json.dumps(spec)))
+        text = json.dumps(spec)
+        for digest, number in set(_NAMED.findall(text)):  # names in the data may look like these
+            text = re.sub(rf"{digest}{number}(?!\d)", digest, text)
+        return json.loads(text)

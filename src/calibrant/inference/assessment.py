@@ -10,6 +10,7 @@ from html import escape
 from textwrap import fill
 from typing import Any, Literal
 
+from calibrant._numbers import decimals
 from calibrant.inference.direction import Direction
 from calibrant.inference.interval import Interval
 from calibrant.inference.noise_floor import NoiseFloor
@@ -83,7 +84,8 @@ class Ratio:
 
     def __str__(self) -> str:
         if self.mean_prediction > 0:
-            return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
+            value, low, high = (decimals(x, places=3) for x in (self.value, self.low, self.high))
+            return f"{value} ({low} to {high})"
         return "events seen, none expected" if self.events > 0 else "no event seen, none expected"
 
     def to_dict(self) -> dict[str, float | None]:
@@ -206,33 +208,37 @@ class Assessment:
         """What the text table and the HTML table show, line by line."""
         share = f"{100 * self.confidence:g}%"
         rows = [
-            ("SmoothECE", _decimals(self.smooth_ece)),
-            ("  debiased", _decimals(self.debiased)),
+            ("SmoothECE", decimals(self.smooth_ece)),
+            ("  debiased", decimals(self.debiased)),
             (
                 f"  {share} interval",
-                f"{_decimals(self.interval.low)} to {_decimals(self.interval.high)}",
+                f"{decimals(self.interval.low)} to {decimals(self.interval.high)}",
             ),
-            ("  noise floor", f"{_decimals(self.noise_floor.value)} ({self.noise_floor.method})"),
+            ("  noise floor", f"{decimals(self.noise_floor.value)} ({self.noise_floor.method})"),
             ("  calibrated?", format_p_value(self.p_value)),
         ]
         if self.lower_bound is not None:
-            rows.append(("  cross-fitted bound", f"at least {self.lower_bound:.4f}"))
+            rows.append(("  cross-fitted bound", f"at least {decimals(self.lower_bound)}"))
         rows += [
             (
                 "  over the event rate",
                 f"{self.relative:.3g}" if self.event_rate > 0 else "no event seen",
             ),
             ("observed / expected", str(self.observed_expected)),
-            ("mean prediction", f"{self.mean_prediction:.4f}"),
-            ("event rate", f"{self.event_rate:.4f}"),
+            ("mean prediction", decimals(self.mean_prediction)),
+            ("event rate", decimals(self.event_rate)),
             ("direction", str(self.direction)),
         ]
         if self.miscalibrated:
             rows += [("  at predictions", str(region)) for region in self.direction.regions]
         for name, score in (("Brier score", self.brier), ("log loss", self.log_loss)):
-            parts = f"{score.calibration:.4f} calibration + {score.refinement:.4f} refinement"
-            skill = "none: one outcome only" if math.isnan(score.skill) else f"{score.skill:.3f}"
-            rows += [(name, f"{score.value:.4f} = {parts}"), ("  skill", skill)]
+            parts = f"{decimals(score.calibration)} calibration + {decimals(score.refinement)} refinement"
+            skill = (
+                "none: one outcome only"
+                if math.isnan(score.skill)
+                else decimals(score.skill, places=3)
+            )
+            rows += [(name, f"{decimals(score.value)} = {parts}"), ("  skill", skill)]
         size = f"{self.n:,}"
         if self.clusters is not None:
             size += f" in {self.clusters:,} clusters"
@@ -252,10 +258,10 @@ class Assessment:
         return "\n".join([fill(self.verdict, LINE), "", *lines])
 
     def __repr__(self) -> str:
-        low, high = self.interval.low, self.interval.high
+        low, high = decimals(self.interval.low), decimals(self.interval.high)
         return (
-            f"Assessment({self.smooth_ece:.4f}, {low:.4f} to {high:.4f}, noise floor "
-            f"{self.noise_floor.value:.4f}, {format_p_value(self.p_value)}, n={self.n})"
+            f"Assessment({decimals(self.smooth_ece)}, {low} to {high}, noise floor "
+            f"{decimals(self.noise_floor.value)}, {format_p_value(self.p_value)}, n={self.n})"
         )
 
     def _repr_html_(self) -> str:
@@ -275,11 +281,6 @@ class Assessment:
             "decision": self.decision,
             **{item.name: plain(getattr(self, item.name)) for item in fields(self)},
         }
-
-
-def _decimals(value: float) -> str:
-    """Four decimals, or two digits where these would hide it."""
-    return f"{value:.4f}" if value >= 0.001 or value == 0 else f"{value:.2g}"
 
 
 def format_p_value(p: float) -> str:

@@ -9,6 +9,7 @@ from textwrap import fill
 from types import MappingProxyType
 from typing import Any
 
+from calibrant._numbers import decimals
 from calibrant.inference.assessment import LARGE, LINE, Assessment, format_p_value
 from calibrant.inference.correction import Correction
 from calibrant.measures.record import plain
@@ -122,9 +123,10 @@ class Comparison:
             if len(name) > LONGEST_NAME:  # has a line of its own
                 lines.append(fill(name, LINE))
                 name = ""
-            span = f"{one.interval.low:.4f} to {one.interval.high:.4f}"
+            span = f"{decimals(one.interval.low)} to {decimals(one.interval.high)}"
+            value, debiased = decimals(one.smooth_ece), decimals(one.debiased)
             lines.append(
-                f"{name:<{width}}  {one.smooth_ece:9.4f}  {one.debiased:8.4f}  {span}    "
+                f"{name:<{width}}  {value:>9}  {debiased:>8}  {span:<18}  "
                 f"{format_p_value(one.p_value)}"
             )
         lines += [
@@ -135,8 +137,8 @@ class Comparison:
         ]
         for pair in self.differences:
             line = (
-                f"{pair.first} - {pair.second}: {pair.value:.4f} ({pair.low:.4f} to "
-                f"{pair.high:.4f}), {format_p_value(pair.adjusted_p_value)}"
+                f"{pair.first} - {pair.second}: {decimals(pair.value)} ({decimals(pair.low)} to "
+                f"{decimals(pair.high)}), {format_p_value(pair.adjusted_p_value)}"
             )
             lines.append(fill(line, LINE, initial_indent="  ", subsequent_indent="    "))
         return "\n".join(lines)

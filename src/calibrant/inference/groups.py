@@ -8,6 +8,7 @@ from functools import partial
 from html import escape
 from typing import Any, Literal
 
+from calibrant._numbers import decimals, p_text
 from calibrant.errors import InputError
 from calibrant.inference.assess import assessment_of, require_margin
 from calibrant.inference.assessment import Assessment, format_p_value
@@ -126,12 +127,12 @@ class GroupAssessments(Mapping[Any, Assessment]):
                 [
                     _shown(key),
                     f"{one.n:,}",
-                    f"{one.smooth_ece:.4f}",
-                    f"{one.interval.low:.4f} to {one.interval.high:.4f}",
-                    f"{one.noise_floor.value:.4f}",
-                    f"{self.detectable[key]:.4f}",
-                    f"{one.p_value:.4f}",
-                    f"{self.adjusted[key]:.4f}",
+                    decimals(one.smooth_ece),
+                    f"{decimals(one.interval.low)} to {decimals(one.interval.high)}",
+                    decimals(one.noise_floor.value),
+                    decimals(self.detectable[key]),
+                    p_text(one.p_value),
+                    p_text(self.adjusted[key]),
                 ]
             )
         return rows

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.diagrams.computing import drawn_bandwidth
 from calibrant.diagrams.drawable import plain
 from calibrant.diagrams.group import Diagrams
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
@@ -111,12 +112,17 @@ def _regions(diagram: ReliabilityDiagram) -> list[Mark]:
 
 
 def overview(diagrams: Named, looks: Mapping[str, Look]) -> Panel:
-    """One marked diagram, or all of them on one axis; bands only while they can be told apart."""
+    """One marked diagram, or all of them on one axis.
+
+    Bands, and the lines of calibrated models, only while they can be told apart.
+    """
     if len(diagrams) == 1:
         ((name, diagram),) = diagrams.items()
         return marked_panel(diagram, name)
     few = len(diagrams) <= FEW_ENOUGH_FOR_BANDS
-    panel = Diagrams(diagrams).panel(band="pointwise" if few else None)
+    panel = Diagrams(diagrams).panel(
+        reference="smoothed" if few else "diagonal", band="pointwise" if few else None
+    )
     marks = tuple(mark for mark in panel.marks if few or mark.key != "values")
     if not all(diagram.resamples for diagram in diagrams.values()):
         marks = tuple(_without_bounds(marks))
@@ -181,7 +187,11 @@ def explored(diagrams: Named, looks: Mapping[str, Look]) -> tuple[Any, list[str]
     for power in POWERS:
         factor = 2.0 ** (power / 2)
         each = {
-            name: reliability_diagram(coarse[name], bandwidth=d.bandwidth * factor, resamples=0)
+            name: reliability_diagram(
+                coarse[name],
+                bandwidth=drawn_bandwidth(coarse[name], d.bandwidth * factor),
+                resamples=0,
+            )
             for name, d in diagrams.items()
         }
         panels.append(_plain_panel(each, looks))
@@ -198,7 +208,7 @@ def _plain_panel(diagrams: Named, looks: Mapping[str, Look]) -> Panel:
         panel = diagram.panel(name=name, band=None, ticks=False)
         marks = tuple(mark for mark in panel.marks if mark.key != "values")
     else:
-        panel = Diagrams(diagrams).panel(band=None)
+        panel = Diagrams(diagrams).panel(reference="smoothed", band=None)
         marks = tuple(mark for mark in panel.marks if mark.key != "values")
     bare = replace(panel, marks=tuple(_without_bounds(marks)), notes=())
     return _with_looks(bare, looks).thinned(CHART_POINTS)

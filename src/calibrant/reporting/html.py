@@ -154,6 +154,7 @@ def report(
     >>> made.save("report.html").name
     'report.html'
     """
+    parts: dict[Hashable, Halves] = {}
     if isinstance(y_true, Mapping):
         if (
             y_prob is not None
@@ -165,7 +166,7 @@ def report(
                 "`cluster` and everything that describes rows."
             )
         groups = {key: _own(key, sketch, scale) for key, sketch in y_true.items()}
-        parts, by = {}, y_true.by if isinstance(y_true, Sketches) else ()
+        by = y_true.by if isinstance(y_true, Sketches) else ()
     else:
         groups, found, parts = _from_rows(y_true, y_prob, cluster, confidence, scale, seed, options)
         assessments, by = {**found, **(assessments or {})}, ()

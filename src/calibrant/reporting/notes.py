@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from calibrant._numbers import percent
 from calibrant.sketch.atoms import Atoms
 from calibrant.sketch.table import Sketch
 
@@ -27,8 +28,8 @@ def notes_on(sketch: Sketch, *, clusters: int | None = None) -> tuple[str, ...]:
     ...     print(note)
     100 rows, 21 with the event (21 %). No rows were dropped.
     The predictions take only 2 different values: between them the curve is interpolation.
-    60.0 % of the rows share one prediction, 0.
-    60.0 % of the rows lie at 0 or within 0.00002 of it, 0.0 % at 1.
+    60 % of the rows share one prediction, 0.
+    60 % of the rows lie at 0 or within 0.00002 of it, 0 % at 1.
     """
     atoms = Atoms.from_sketch(sketch)
     share = atoms.mass.sum(axis=1) / atoms.total
@@ -63,7 +64,7 @@ def _size(sketch: Sketch) -> str:
         kind = "weights" if _has_weights(sketch) else "soft outcomes"
         return f"{sketch.n:,} rows with {kind}. {lost}"
     rate = events / sketch.n
-    return f"{sketch.n:,} rows, {events:,} with the event ({100 * rate:.3g} %). {lost}"
+    return f"{sketch.n:,} rows, {events:,} with the event ({percent(rate)}). {lost}"
 
 
 def _has_weights(sketch: Sketch) -> bool:
@@ -92,7 +93,7 @@ def _ties(atoms: Atoms, share: np.ndarray) -> str:
     most = int(np.argmax(share))
     if share[most] < HEAVY_TIE or atoms.p.size == 1:
         return ""
-    return f"{100 * share[most]:.1f} % of the rows share one prediction, {atoms.p[most]:.4g}."
+    return f"{percent(float(share[most]))} of the rows share one prediction, {atoms.p[most]:.4g}."
 
 
 def _ends(atoms: Atoms, share: np.ndarray) -> str:
@@ -100,9 +101,7 @@ def _ends(atoms: Atoms, share: np.ndarray) -> str:
     high = float(share[atoms.p >= 1 - NEAR_AN_END].sum())
     if low + high < 0.001:
         return ""
-    return (
-        f"{100 * low:.1f} % of the rows lie at 0 or within 0.00002 of it, {100 * high:.1f} % at 1."
-    )
+    return f"{percent(low)} of the rows lie at 0 or within 0.00002 of it, {percent(high)} at 1."
 
 
 def _clusters(clusters: int) -> str:

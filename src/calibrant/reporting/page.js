@@ -7,12 +7,17 @@
   const boxes = [...document.querySelectorAll(".legend input")];
   const hidden = new Set(boxes.filter((box) => !box.checked).map((box) => box.value));
   const drawn = new Map();
+  /* Where a spec holds colours; elsewhere a text that reads like one is a name from the data. */
+  const colored = new Set(["color", "fill", "stroke", "range", "value", "background", "labelColor", "titleColor",
+    "gridColor", "domainColor", "tickColor"]);
 
   /* A spec as Vega-Lite wants it: rows spelled out, colours of the theme, hidden series left out. */
-  function unpacked(value, dark) {
-    if (typeof value === "string") return dark && value in data.colors ? data.colors[value] : value;
+  function unpacked(value, dark, key) {
+    if (typeof value === "string") {
+      return dark && colored.has(key) && Object.hasOwn(data.colors, value) ? data.colors[value] : value;
+    }
     if (value === null || typeof value !== "object") return value;
-    if (Array.isArray(value)) return value.map((item) => unpacked(item, dark));
+    if (Array.isArray(value)) return value.map((item) => unpacked(item, dark, key));
     if ("packed" in value) {
       const [names, ...rows] = value.packed;
       const at = names.indexOf("series");
@@ -20,7 +25,7 @@
         .filter((row) => at < 0 || hidden.size === boxes.length || !hidden.has(row[at]))
         .map((row) => Object.fromEntries(names.map((name, k) => [name, row[k]])));
     }
-    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, unpacked(item, dark)]));
+    return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, unpacked(item, dark, name)]));
   }
 
   async function draw(holder) {
@@ -82,9 +87,14 @@
       const order = down ? -1 : 1;
       const key = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent.trim();
       const number = heads[column].classList.contains("number");
-      const compare = (a, b) => number ? Number(key(a)) - Number(key(b)) : key(a).localeCompare(key(b));
+      const compare = (a, b) => {
+        if (!number) return order * key(a).localeCompare(key(b));
+        const [x, y] = [Number(key(a)), Number(key(b))];
+        if (isNaN(x) || isNaN(y)) return isNaN(x) - isNaN(y);  // what is no number comes last
+        return x === y ? 0 : x < y ? -order : order;  // infinite ones have no difference
+      };
       const body = table.tBodies[0];
-      body.append(...[...body.rows].sort((a, b) => order * compare(a, b)));
+      body.append(...[...body.rows].sort(compare));
       heads.forEach((other) => other.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
     }));

@@ -209,9 +209,7 @@ def _summary_of(
     return GroupSummary(
         name=name,
         assessment=found,
-        diagram=replace(
-            _diagram(sketch, found, RESAMPLES), interval=found.interval
-        ),
+        diagram=replace(_diagram(sketch, found, RESAMPLES), interval=found.interval),
         repair=repair,
         repaired_diagram=(
             None if repair is None else _diagram(repair.sketch, found, AFTER_RESAMPLES)

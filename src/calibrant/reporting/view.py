@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isinf, isnan
 from typing import Any
 
 import numpy as np
 
+from calibrant._numbers import decimals, p_text, percent
 from calibrant.inference.assessment import FINDINGS, Finding
 from calibrant.reporting.charts import FEW_ENOUGH_FOR_BANDS, MOST_EXPLORED, MOST_SHOWN
 from calibrant.reporting.summary import GroupSummary, Summary
 from calibrant.reporting.wording import (
     HEADLINES,
+    confidence_text,
+    gain_text,
     level_of,
     meaning,
     number,
-    p_text,
-    percent,
     region_text,
+    told_apart,
 )
 
 __all__ = ["view_of"]
@@ -79,7 +82,7 @@ def _verdict_on_several(summary: Summary) -> dict[str, Any]:
     rejected = [p <= 1.0 - summary.groups[0].assessment.confidence for p in summary.adjusted]
     bad = sum(f == "miscalibrated" and r for f, r in zip(findings, rejected, strict=True))
     alone = findings.count("miscalibrated")
-    unsure = sum(level_of(finding) == "unsure" for finding in findings)
+    slight, unsure = findings.count("slightly off"), findings.count("inconclusive")
     worst = max(summary.groups, key=lambda group: group.assessment.smooth_ece)
     found = worst.assessment
     sentences = [
@@ -93,6 +96,8 @@ def _verdict_on_several(summary: Summary) -> dict[str, Any]:
             f"miscalibrated; among {len(findings)} that are looked at, {alone - bad} of these may be "
             "chance."
         )
+    if slight:
+        sentences.append(f"For {slight} of them the error is more than chance explains, but small.")
     if unsure:
         sentences.append(f"For {unsure} of them the data leave room for doubt either way.")
     if summary.omitted:
@@ -103,7 +108,7 @@ def _verdict_on_several(summary: Summary) -> dict[str, Any]:
     if summary.too_small:
         sentences.append(f"Too few rows to say anything: {summary.too_small:,} more.")
     return {
-        "level": "bad" if bad else "unsure" if unsure else "good",
+        "level": "bad" if bad else "unsure" if unsure or slight or alone else "good",
         "headline": (
             f"{bad} of {len(findings)} {'is' if bad == 1 else 'are'} miscalibrated, also after "
             "correction for their number."
@@ -122,7 +127,7 @@ def _figures(group: GroupSummary) -> list[dict[str, str]]:
         {
             "label": "SmoothECE",
             "value": number(found.smooth_ece),
-            "detail": f"{percent(found.interval.confidence)} interval {number(found.interval.low)} "
+            "detail": f"{confidence_text(found.interval.confidence)} interval {number(found.interval.low)} "
             f"to {number(found.interval.high)}",
         },
         {
@@ -137,8 +142,10 @@ def _figures(group: GroupSummary) -> list[dict[str, str]]:
         },
         {
             "label": "Observed / expected",
-            "value": f"{ratio.value:.2f}",
-            "detail": f"{ratio.low:.2f} to {ratio.high:.2f}",
+            "value": decimals(ratio.value, places=2),
+            "detail": f"{decimals(ratio.low, places=2)} to {decimals(ratio.high, places=2)}"
+            if ratio.mean_prediction > 0
+            else str(ratio),
         },
         {
             "label": "Rows",
@@ -179,13 +186,18 @@ def _row(group: GroupSummary, adjusted: float) -> list[dict[str, Any]]:
         (number(found.noise_floor.value), found.noise_floor.value),
         (p_text(found.p_value), found.p_value),
         (p_text(adjusted), adjusted),
-        (f"{found.observed_expected.value:.2f}", found.observed_expected.value),
+        (decimals(found.observed_expected.value, places=2), found.observed_expected.value),
     ]
     return [
         {"text": group.name, "value": None, "level": ""},
-        *({"text": text, "value": f"{value:.6g}", "level": ""} for text, value in numbers),
+        *({"text": text, "value": _sorted_by(value), "level": ""} for text, value in numbers),
         {"text": _tag(found.finding), "value": None, "level": level},
     ]
+
+
+def _sorted_by(value: float) -> str:
+    """The number as JavaScript reads it."""
+    return "NaN" if isnan(value) else "Infinity" if isinf(value) else f"{value:.6g}"
 
 
 def _tag(finding: Finding) -> str:
@@ -243,26 +255,25 @@ def _repair(group: GroupSummary) -> dict[str, Any]:
     if repair is None:
         return {
             "sentence": "Not estimated: it needs rows of both outcomes in either half of them"
-            + (", and the single rows, to keep those of one cluster together." if clustered else "."),
+            + (
+                ", and the single rows, to keep those of one cluster together."
+                if clustered
+                else "."
+            ),
             "rows": [],
             "caption": "",
         }
     before, after = repair.before, repair.after
-    fall = before.log_loss - after.log_loss
-    worth = after.smooth_ece < before.smooth_ece and (fall > 0 or np.isnan(fall))
-    sentence = (
-        f"Replacing each prediction by the smoothed frequency of the event near it would bring "
-        f"SmoothECE from {number(before.smooth_ece)} to {number(after.smooth_ece)}."
-        if worth
-        else "Recalibration would not help: on rows left out of the fit, the losses do not fall."
-    )
     names = ("SmoothECE", "Brier score", "Log loss")
     values = zip(names, vars(before).values(), vars(after).values(), strict=True)
     return {
-        "sentence": sentence,
+        "sentence": gain_text(before, after),
         "caption": f"The {'clusters' if clustered else 'rows'} were dealt into two halves at random; "
         "each was recalibrated by a map that was fitted on the other.",
-        "rows": [{"name": n, "before": number(b), "after": number(a)} for n, b, a in values],
+        "rows": [
+            {"name": name, **dict(zip(("before", "after"), told_apart(*pair), strict=True))}
+            for name, *pair in values
+        ],
     }
 
 
@@ -285,15 +296,18 @@ def _legend(groups: int) -> str:
 def _caption(groups: Sequence[GroupSummary]) -> str:
     bands = all(group.diagram.resamples for group in groups)
     if len(groups) > 1:
-        band = (
-            ", the band around it its sensitivity to the sample"
-            if bands and len(groups) <= FEW_ENOUGH_FOR_BANDS
-            else ""
+        few = len(groups) <= FEW_ENOUGH_FOR_BANDS
+        band = ", the band around it its sensitivity to the sample" if bands and few else ""
+        line = (
+            "Where its model is calibrated it runs along the dashed line of its colour; below that too "
+            "much is promised, above it too little."
+            if few
+            else "Below the diagonal too much is promised, above it too little; but near the ends, "
+            "smoothing alone bends a curve inwards, by up to 0.8 bandwidths."
         )
         return (
             "How often the event came, against what was predicted: one curve for each. The width of a "
-            f"solid curve is the density of predictions{band}. Below the diagonal too much is "
-            "promised, above it too little. Point at a curve to read it."
+            f"solid curve is the density of predictions{band}. {line} Point at a curve to read it."
         )
     band = (
         ", and the grey band how far chance would take it."
@@ -343,7 +357,8 @@ def _provenance(summary: Summary) -> list[str]:
     resamples = max(group.diagram.resamples for group in summary.groups)
     drawn = f", {resamples:,} resamples" if resamples else ""
     return [
-        f"calibrant {summary.version}, seed {summary.seed}, scale {summary.scale}{drawn}. The same data and seed give the same page, byte for byte.",
+        f"calibrant {summary.version}, seed {summary.seed}, scale {summary.scale}{drawn}. "
+        "The same data and seed give the same page, byte for byte.",
         "Every interval and p-value takes the rows for independent, unless clusters were given. "
         "Several predictions of one event are not independent.",
         "This page holds all it needs; it sends no request.",

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isinf, isnan
+from math import isinf
 from typing import Literal
 
 import numpy as np
 
+from calibrant._numbers import decimals, percent
 from calibrant.diagrams.curve import Region
 from calibrant.diagrams.smooth import ReliabilityDiagram
 from calibrant.inference.assessment import Finding
+from calibrant.reporting.repair import Scores
 from calibrant.reporting.summary import GroupSummary
 
 __all__ = [
     "HEADLINES",
     "Level",
+    "confidence_text",
     "densest_half",
+    "gain_text",
     "level_of",
     "meaning",
     "number",
-    "p_text",
-    "percent",
+    "points",
     "region_text",
+    "told_apart",
 ]
 
 Level = Literal["bad", "unsure", "good"]
@@ -38,37 +42,29 @@ def number(value: float) -> str:
     >>> number(0.07787), number(0.00041), number(float("inf")), number(0.0)
     ('0.078', '0.00041', '∞', '0')
     """
-    if isnan(value):
-        return "–"
-    if isinf(value):
-        return "∞"
-    if value == 0:
-        return "0"
-    return f"{value:.3f}" if abs(value) >= 0.01 else f"{value:.2g}"
+    return "0" if value == 0 else decimals(value, places=3)
 
 
-def percent(share: float) -> str:
-    """A share as a percentage.
+def confidence_text(confidence: float) -> str:
+    """A confidence as it was asked for.
 
     Examples
     --------
-    >>> percent(0.0778), percent(0.9999)
-    ('7.8 %', '100 %')
+    >>> confidence_text(0.95), confidence_text(0.975), confidence_text(0.9999)
+    ('95 %', '97.5 %', '99.99 %')
     """
-    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
+    return f"{100 * confidence:g} %"
 
 
-def p_text(p: float) -> str:
-    """A p-value, as papers write it.
+def points(value: float) -> str:
+    """A difference of probabilities in percentage points, two digits of it.
 
     Examples
     --------
-    >>> p_text(0.0002), p_text(0.034), p_text(0.41)
-    ('< 0.001', '0.034', '0.41')
+    >>> points(0.0778), points(0.00041), points(0.997), points(0.0)
+    ('7.8', '0.041', '100', '0')
     """
-    if p < 0.001:
-        return "< 0.001"
-    return f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+    return f"{100 * value:.0f}" if abs(value) >= 0.1 else f"{100 * value:.2g}"
 
 
 def level_of(finding: Finding) -> Level:
@@ -90,9 +86,9 @@ def meaning(group: GroupSummary) -> list[str]:
     found = group.assessment
     value, floor = found.smooth_ece, found.noise_floor.value
     said = [
-        f"The predictions are {100 * value:.2g} percentage points from being calibrated "
+        f"The predictions are {points(value)} percentage points from being calibrated "
         f"(SmoothECE {number(value)}); a perfectly calibrated model would show about "
-        f"{100 * floor:.2g} with this many rows."
+        f"{points(floor)} with this many rows."
     ]
     direction = str(found.direction)
     if found.miscalibrated and direction != "no clear direction":
@@ -100,7 +96,7 @@ def meaning(group: GroupSummary) -> list[str]:
     elif not found.miscalibrated:
         said.append(
             f"The true error lies below {number(found.interval.high)} with "
-            f"{percent(found.interval.confidence)} confidence."
+            f"{confidence_text(found.interval.confidence)} confidence."
         )
     if found.remark:
         said.append(found.remark)
@@ -124,9 +120,49 @@ def region_text(group: GroupSummary) -> list[str]:
     return said
 
 
+def told_apart(old: float, new: float) -> tuple[str, str]:
+    """Two numbers, with four digits where fewer would make them read alike.
+
+    Examples
+    --------
+    >>> told_apart(0.2, 0.1), told_apart(0.00123, 0.00122)
+    (('0.200', '0.100'), ('0.00123', '0.00122'))
+    """
+    if number(old) != number(new) or old == new or isinf(old):
+        return number(old), number(new)
+    return f"{old:.4g}", f"{new:.4g}"
+
+
+def gain_text(before: Scores, after: Scores) -> str:
+    """What the table of scores says; a fall that it does not show is none."""
+
+    def falls(old: float, new: float) -> bool:
+        return new < old and len(set(told_apart(old, new))) > 1
+
+    moved = f"from {number(before.smooth_ece)} to {number(after.smooth_ece)}"
+    losses = [(before.brier, after.brier), (before.log_loss, after.log_loss)]
+    fall = [falls(old, new) for old, new in losses if not isinf(old) or not isinf(new)]
+    if not any(fall):
+        return "Recalibration would not help: on rows left out of the fit, the losses do not fall."
+    if not all(fall):
+        return (
+            "Recalibration would hardly help: on rows left out of the fit, one loss falls and the "
+            "other does not."
+        )
+    if not falls(before.smooth_ece, after.smooth_ece):
+        return (
+            "Recalibration would hardly help: on rows left out of the fit the losses fall, but "
+            f"SmoothECE does not ({moved})."
+        )
+    return (
+        "Replacing each prediction by the smoothed frequency of the event near it would bring "
+        f"SmoothECE {moved}."
+    )
+
+
 def _range(low: float, high: float) -> str:
     digits = 2 if high - low >= 0.05 else 4
-    return f"{low:.{digits}f} to {high:.{digits}f}"
+    return f"{decimals(low, digits)} to {decimals(high, digits)}"
 
 
 def densest_half(diagram: ReliabilityDiagram, region: Region) -> tuple[float, float]:

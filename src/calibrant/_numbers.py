@@ -1,0 +1,58 @@
+"""Numbers as people read them: no zero where there is something, no 100 % where something is left."""
+
+from __future__ import annotations
+
+from math import floor, isinf, isnan, log10
+
+__all__ = ["decimals", "p_text", "percent"]
+
+MOST_DECIMALS = 12
+ROUNDING = 1e-12
+
+
+def decimals(value: float, places: int = 4) -> str:
+    """So many decimals, or two digits where these would hide them; rounding errors are 0.
+
+    Examples
+    --------
+    >>> decimals(0.07787), decimals(0.000023), decimals(-0.02, places=3), decimals(0.0)
+    ('0.0779', '2.3e-05', '-0.020', '0.0000')
+    >>> decimals(float("nan")), decimals(float("inf"))
+    ('–', '∞')
+    """
+    if isnan(value):
+        return "–"
+    if isinf(value):
+        return "∞" if value > 0 else "-∞"
+    value = value if abs(value) > ROUNDING else 0.0
+    shown = value == 0 or abs(value) >= 10.0 ** (1 - places)
+    return f"{value:.{places}f}" if shown else f"{value:.2g}"
+
+
+def p_text(p: float) -> str:
+    """A p-value, as papers write it.
+
+    Examples
+    --------
+    >>> p_text(0.0002), p_text(0.034), p_text(0.41)
+    ('< 0.001', '0.034', '0.41')
+    """
+    if p < 0.001:
+        return "< 0.001"
+    return f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage: two digits, and near the whole enough to show what is left.
+
+    Examples
+    --------
+    >>> percent(0.0778), percent(0.00002), percent(0.997), percent(0.9999), percent(1.0)
+    ('7.8 %', '0.002 %', '99.7 %', '99.99 %', '100 %')
+    """
+    left = 1.0 - share
+    if share <= 0.0 or left < 10.0**-MOST_DECIMALS:
+        return f"{100.0 * share:.0f} %"
+    digits = 1 - floor(log10(100.0 * share)) if share < 0.5 else -floor(log10(100.0 * left))
+    text = f"{100.0 * share:.{max(digits, 0)}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
