@@ -169,13 +169,20 @@ def _files(suffix, write):
         def make(columns):
             folder = tmp_path_factory.mktemp("source")
             table = arrow_table(columns)
-            for part, batch in enumerate(table.to_batches()):
+            batches = table.to_batches() or [_no_rows(table.schema)]
+            for part, batch in enumerate(batches):
                 write(batch, folder / f"part-{part}{suffix}")
             return str(folder / f"*{suffix}")
 
         return make
 
     return maker
+
+
+def _no_rows(schema):
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pylist([], schema=schema)
 
 
 def _write_parquet(batch, path):
