@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from math import floor, isinf, isnan, log10
+from sys import float_info
 
-__all__ = ["decimals", "p_text", "percent"]
+__all__ = ["SMALLEST_P_VALUE", "decimals", "p_text", "percent"]
 
 MOST_DECIMALS = 12
 ROUNDING = 1e-12
+SMALLEST_P_VALUE = float_info.min
+"""Of p-values that are possible at all: smaller ones would be 0 in floating point."""
 
 
 def decimals(value: float, places: int = 4) -> str:

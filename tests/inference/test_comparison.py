@@ -14,6 +14,7 @@ from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.compare import compare
 from calibrant.inference.correction import adjusted_p_values, smallest_p_value
 from calibrant.inference.dependence import DependenceWarning
+from calibrant.measures.cumulative import cumulative_differences
 from calibrant.sketch.table import Sketch
 
 
@@ -257,3 +258,11 @@ def test_few_rows_are_inconclusive_and_many_are_not() -> None:
             name: Sketch.from_arrays(y[k::2][:rows], p[k::2][:rows]) for k, name in enumerate("ab")
         }
         assert compare(parts).verdict.startswith(said)
+
+
+def test_no_p_value_underflows_to_zero() -> None:
+    """What is possible under the hypothesis has a chance above 0, however far out it is."""
+    off, well = (cal.Sketch.from_counts([0.5], [10**8], [k * 10**7]) for k in (9, 5))
+    assert compare({"off": off, "well": well}).differences[0].p_value > 0.0
+    found = cumulative_differences(off)
+    assert min(found.mad_p_value, found.range_p_value) > 0.0

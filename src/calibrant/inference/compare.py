@@ -11,6 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._numbers import SMALLEST_P_VALUE
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import assessment_of
 from calibrant.inference.assessment import Assessment
@@ -204,7 +205,7 @@ def _differences(
         reach = z**2 / (2 * units) + z * np.sqrt(error**2 + (z / (2 * units)) ** 2)
         low = float(max(min(plug_in, debiased) - reach, -1.0))
         high = float(min(max(plug_in, debiased) + reach, 1.0))
-        raw.append((worse, better, debiased, low, high, float(2.0 * tail)))
+        raw.append((worse, better, debiased, low, high, max(float(2.0 * tail), SMALLEST_P_VALUE)))
     adjusted = adjusted_p_values([row[-1] for row in raw], correction)
     pairs = [Difference(*row, p) for row, p in zip(raw, adjusted, strict=True)]
     return tuple(sorted(pairs, key=lambda pair: (pair.p_value, -pair.value)))

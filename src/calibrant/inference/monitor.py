@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._files import replaced_when_whole
+from calibrant._numbers import SMALLEST_P_VALUE
 from calibrant.errors import InputError
 from calibrant.inference.bets import BETS, log_gains
 from calibrant.inference.looks import Alarm, Look
@@ -30,7 +31,6 @@ LEARNT_BANDWIDTH = 0.1
 LEARNT_POINTS = 128
 CLEAR = 3.0
 """Standard errors at which a mean error is named."""
-SMALLEST_P_VALUE = float(np.finfo(np.float64).tiny)
 PRIOR_ROWS = 200.0
 """Rows' worth of doubt with which the learnt bet is shrunk towards no bet."""
 

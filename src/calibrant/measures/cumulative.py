@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._numbers import SMALLEST_P_VALUE
 from calibrant.errors import InputError
 from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions
@@ -265,7 +266,7 @@ def _largest_cell(atoms: Atoms) -> float:
 def _p_value(statistic: float, noise: float, survival: Any) -> float:
     if noise == 0.0:
         return 1.0 if statistic < 1e-12 else 0.0
-    return float(survival(statistic / noise)) if statistic > 0.0 else 1.0
+    return max(float(survival(statistic / noise)), SMALLEST_P_VALUE) if statistic > 0.0 else 1.0
 
 
 def _sup_of_brownian_motion(x: float) -> float:
