@@ -26,7 +26,7 @@ def entry(path: Path) -> str:
 
 def minutes(path: Path) -> float:
     """How long the command of a page took; none is given where it went on from a run before."""
-    took = re.search(r"` in ([\d.]+) minutes on ", path.read_text(encoding="utf-8"))
+    took = re.search(r"` in ([\d.]+) minutes ", path.read_text(encoding="utf-8"))
     return float(took.group(1)) if took else math.nan
 
 
