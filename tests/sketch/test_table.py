@@ -362,12 +362,12 @@ def test_a_sketch_settles_what_describes_rows():
         smooth_ece(sketch, [0.2, 0.7])
     with pytest.raises(InputError, match="sample_weight"):
         smooth_ece(sketch, sample_weight=[1, 2])
-    with pytest.raises(InputError, match="'probability'.*'logit'".replace(".*", r".*")):
+    with pytest.raises(InputError, match=r"'probability'.*'logit'"):
         smooth_ece(sketch, scale="logit")
     with pytest.raises(InputError, match="must not be empty"):
         smooth_ece(Sketch.empty())
     weightless = Sketch.from_columns([5], [0], [1], [3], [0.0], [0.0], [0.0])
-    with pytest.raises(InputError, match="weight 0"):
+    with pytest.raises(InputError, match="1 rows have no weight"):
         smooth_ece(weightless)
 
 
@@ -375,7 +375,7 @@ def test_what_holds_rows_takes_no_others_beside_them():
     atoms = as_atoms([0, 1], [0.2, 0.7])
     assert as_atoms(atoms) is atoms
     for extra in ({"y_prob": [0.2, 0.7]}, {"sample_weight": [1, 2]}):
-        with pytest.raises(InputError, match=f"an Atoms already holds .* {next(iter(extra))}"):
+        with pytest.raises(InputError, match=f"an Atoms already holds .* `{next(iter(extra))}`"):
             as_atoms(atoms, **extra)
 
 
