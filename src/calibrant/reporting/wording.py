@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isinf
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant._numbers import decimals, percent
 from calibrant.diagrams.curve import Region
@@ -117,7 +118,23 @@ def region_text(group: GroupSummary) -> list[str]:
         if region.high - region.low >= WIDE:
             low, high = densest_half(group.diagram, region)
             said[-1] += f" Half of that comes from predictions of {_range(low, high)}."
+        if _mostly_hidden(group.diagram, region):
+            said[-1] += " Most of that lies where rows are too few for a curve."
     return said
+
+
+def _mostly_hidden(diagram: ReliabilityDiagram, region: Region) -> bool:
+    """Whether the picture leaves out more than half of the error of this stretch."""
+    inside, error = _errors(diagram, region)
+    shown = diagram.shown[inside]
+    return bool(error[~shown].sum() > error[shown].sum())
+
+
+def _errors(diagram: ReliabilityDiagram, region: Region) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Which points of the grid lie in a region, and how much error at each."""
+    inside = (diagram.grid >= region.low) & (diagram.grid <= region.high)
+    gap = (diagram.regression - diagram.smoothed_predictions)[inside]
+    return inside, np.nan_to_num(np.abs(gap) * diagram.density[inside])
 
 
 def told_apart(old: float, new: float) -> tuple[str, str]:
@@ -167,10 +184,8 @@ def _range(low: float, high: float) -> str:
 
 def densest_half(diagram: ReliabilityDiagram, region: Region) -> tuple[float, float]:
     """The shortest range of predictions that makes half of a region's part of the error."""
-    inside = (diagram.grid >= region.low) & (diagram.grid <= region.high)
-    grid = diagram.grid[inside]
-    gap = diagram.regression - diagram.smoothed_predictions
-    sums = np.cumsum(np.nan_to_num(np.abs(gap) * diagram.density)[inside])
+    inside, error = _errors(diagram, region)
+    grid, sums = diagram.grid[inside], np.cumsum(error)
     ends = np.searchsorted(sums, np.concatenate([[0.0], sums[:-1]]) + sums[-1] / 2)
     starts = np.flatnonzero(ends < grid.size)
     first = starts[np.argmin(grid[ends[starts]] - grid[starts])]
