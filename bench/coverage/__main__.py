@@ -18,7 +18,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
 
 from bench import environments, pages
-from bench.coverage import contests, monitoring, peers, tables
+from bench.coverage import contests, monitoring, peers, single, tables
 from bench.coverage.populations import DISTRIBUTIONS, SHAPES, TRUTHS
 from bench.coverage.simulation import CHUNK, Cell, simulate
 
@@ -130,7 +130,7 @@ def main() -> int:
         "How sure: do the intervals cover?",
         "python -m bench.coverage" + (" --reduced" if given.reduced else ""),
         tables.lead(found, whole=len(done) == len(tasks)),
-        tables.sections(found, tables.by_peer(asked), fought, watched),
+        [*tables.sections(found, tables.by_peer(asked), fought, watched), single.table()],
         {} if given.reduced else environments.pinned(*peers.ASKED),
         timed=not given.resume,
     )

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.stats import binom
 
 import calibrant as cal
 from calibrant.errors import InputError
@@ -231,6 +232,16 @@ def test_honest_lower_bound_is_below_the_truth() -> None:
         for s in range(300)
     ]
     assert np.mean(np.array(null) > 0.0) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 300)
+
+
+@pytest.mark.parametrize(("rate", "n"), [(0.01, 20), (0.004, 400)])
+def test_the_lower_bound_of_certain_predictions_is_honest(rate: float, n: int) -> None:
+    above = 0.0
+    for events in range(12):
+        sketch = Sketch.from_counts([1.0], [n], [events])
+        bound = honest_lower_bound(sketch, cal.smooth_ece(sketch))
+        above += float(binom.pmf(events, n, rate)) * (bound > 1 - rate)
+    assert above <= 0.05
 
 
 def test_where_no_event_was_seen_nothing_is_claimed() -> None:

@@ -49,7 +49,7 @@ def test_few_clusters_cannot_reject(clusters: int, least: float) -> None:
         assess(y, p, cluster=np.repeat(np.arange(clusters), 60), seed=seed).p_value
         for seed in range(20)
     ]
-    assert np.mean(found) == pytest.approx(least / 2, rel=0.5)  # ties are put in a random order
+    assert min(found) > 0.6 * least  # ties count in full
 
 
 def test_the_rate_is_as_sure_as_the_events_are_many() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from calibrant.errors import InputError
 from calibrant.inference.clusters import rows_on_nodes
@@ -146,27 +147,53 @@ def test_no_event_seen_is_not_certainty() -> None:
     assert 0.02 < found.high < 0.06  # Clopper and Pearson: 0.036
 
 
-def test_the_upper_end_is_wilsons() -> None:
+def test_both_ends_are_wilsons() -> None:
     z = 1.959963984540054
     none_seen = bounds(0.0, Spread(0.0, 0.0, 1000.0), 0.0, 1.0, confidence=0.95)
     assert none_seen.high == pytest.approx(z**2 / 1000)
-    error = Spread(0.01, 0.5, 400.0)
-    wide = bounds(0.1, error, 0.0, 1.0, confidence=0.95).high
-    assert wide == pytest.approx(
-        0.1 + (z**2 / 800 + z * np.sqrt(0.01**2 + z**2 / (4 * 400**2))) / 1.5
-    )
+    error = (z**2 / 800 + z * np.sqrt(0.01**2 + z**2 / (4 * 400**2))) / 1.5
+    found = bounds(0.1, Spread(0.01, 0.5, 400.0), 0.0, 0.001, confidence=0.95)
+    assert found.high == pytest.approx(0.1 + error)
+    assert found.low == pytest.approx(0.1 - error)
 
 
-def test_ties_do_not_inflate_the_test() -> None:
-    """Two rows at .04: of 4 outcomes, those with an event are tied and have probability .0784."""
-    rejected = {0: 0.0, 1: 0.0, 2: 0.0}
-    for events in rejected:
-        sketch = Sketch.from_counts([0.04], [2], [events])
-        value = smooth_ece(sketch)
-        p_values = [calibration_p_value(sketch, value, resamples=199, seed=s) for s in range(150)]
-        rejected[events] = float(np.mean(np.array(p_values) <= 0.05))
-    chance = {0: 0.96**2, 1: 2 * 0.04 * 0.96, 2: 0.04**2}
-    assert sum(chance[k] * rejected[k] for k in chance) == pytest.approx(0.05, abs=0.012)
+@pytest.mark.parametrize(
+    ("said", "rate", "n"),
+    [(0.02, 0.002, 300), (0.2, 0.002, 300), (0.5, 0.01, 100), (1.0, 0.004, 400), (0.7, 0.997, 300)],
+)
+def test_agreeing_outcomes_are_not_certainty(said: float, rate: float, n: int) -> None:
+    """Of one prediction the chance of every table is known, and with it the coverage."""
+    covered = 0.0
+    for events in range(n + 1):
+        chance = float(binom.pmf(events, n, rate))
+        if chance < 1e-4:
+            continue
+        sketch = Sketch.from_counts([said], [n], [events])
+        covered += chance * (abs(said - rate) in interval(sketch, smooth_ece(sketch)))
+    assert covered >= 0.93
+
+
+@pytest.mark.parametrize(
+    ("said", "n"), [(0.01, 30), (0.02, 10), (0.002, 100), (0.5, 20), (0.5, 10), (0.04, 2)]
+)
+def test_the_p_value_of_one_prediction_is_that_of_the_binomial(said: float, n: int) -> None:
+    chances = binom.pmf(np.arange(n + 1), n, said)
+    away = np.abs(np.arange(n + 1) - n * said)
+    size = 0.0
+    for events in range(n + 1):
+        sketch = Sketch.from_counts([said], [n], [events])
+        found = calibration_p_value(sketch, smooth_ece(sketch))
+        exact = float(chances[away >= away[events] - 1e-9].sum())
+        assert found == pytest.approx(exact, abs=0.02 + 0.5 * exact)  # draws end early
+        size += float(chances[events]) * (found <= 0.05)
+    assert size <= 0.055
+
+
+def test_what_every_draw_does_is_no_evidence() -> None:
+    y = np.array([0, 1] * 10)
+    sketch = Sketch.from_arrays(y, y.astype(float))
+    for seed in range(20):
+        assert calibration_p_value(sketch, 1e-5, seed=seed) == 1.0
 
 
 def test_size_of_the_test() -> None:

@@ -212,7 +212,7 @@ class ClusterResiduals:
             nulls.append(self.outcomes.residuals(resamples, seed=seed))
         return max(
             resampled_p_value(
-                observed, (self.grid.errors(drawn, value) for drawn in null), resamples, seed=seed
+                observed, (self.grid.errors(drawn, value) for drawn in null), resamples
             )
             for null in nulls
         )

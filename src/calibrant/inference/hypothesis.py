@@ -44,8 +44,7 @@ def calibration_p_value(
         At most this many draws. They end early once 50 were beyond the observed value
         (Besag and Clifford, 1991), so a p-value is accurate to about a seventh of itself.
     seed : int
-        Of the draws, and of the order among equal values: where outcomes are few, so are the values
-        that the statistic can take, and ties are broken at random to keep the test's size.
+        Of the draws.
 
     Examples
     --------
@@ -56,24 +55,21 @@ def calibration_p_value(
     grid = ResidualGrid.of(sketch, value)
     observed = float(grid.errors(grid.observed, value))
     blocks = (grid.errors(block, value) for block in grid.consistency(resamples, seed=seed))
-    return resampled_p_value(observed, blocks, resamples, seed=seed)
+    return resampled_p_value(observed, blocks, resamples)
 
 
 def resampled_p_value(
-    observed: float, blocks: Iterable[NDArray[np.float64]], resamples: int, *, seed: int
+    observed: float, blocks: Iterable[NDArray[np.float64]], resamples: int
 ) -> float:
-    """The rank of the observed value among resampled ones, which come in blocks.
+    """The share of resampled values, which come in blocks, that are no less than the observed one.
 
-    Values that are equal, up to rounding, are put in a random order: each gets a number drawn at
-    random, and the observed one keeps its own throughout.
+    Values that are equal, up to rounding, count in full: where outcomes are few, so are the values that
+    the statistic can take, and what calibrated predictions do often is no evidence against them.
     """
-    rng = generator(seed, 3)
-    slack = 1e-9 * abs(observed)
-    own = rng.random()
+    least = observed - 1e-9 * abs(observed)
     beyond, drawn = 0, 0
     for block in blocks:
-        tied = np.abs(block - observed) <= slack
-        above = np.where(tied, rng.random(block.shape) > own, block > observed)
+        above = block >= least
         reached = np.flatnonzero(beyond + np.cumsum(above) >= ENOUGH)
         if reached.size:
             return ENOUGH / (drawn + int(reached[0]) + 1)
@@ -93,7 +89,8 @@ def honest_lower_bound(
     is a martingale, whose variance is the sum of the parts'. The average of the parts, less its
     one-sided error, is therefore below smECE at σ = min σ_k, and since smECE_σ falls with σ, the
     fixed point is at least the smaller of that bound and σ. The variance of a part is taken to be no
-    less than calibrated outcomes would have: where no event was seen, the rows show none.
+    less than calibrated outcomes would have, and the error is Wilson's: where no event was seen, or
+    nothing but events, the rows show no variance.
 
     Returns
     -------
@@ -127,7 +124,8 @@ def honest_lower_bound(
         variance += max(seen, calibrated) / total**2
         narrowest = min(narrowest, sigma)
         before = before + part
-    low = mean - NormalDist().inv_cdf(confidence) * np.sqrt(variance)
+    z = NormalDist().inv_cdf(confidence)
+    low = mean - z**2 / (2 * total) - z * np.sqrt(variance + (z / (2 * total)) ** 2)
     return float(max(min(low, narrowest), 0.0))
 
 

@@ -111,20 +111,21 @@ def bounds(
     With θ̂ the value, b0 the noise floor, s the standard error, D the steepness, z the normal
     quantile and m the number of units,
 
-        low  = √((θ̂ - z s / (1 + D))₊² - b0²)₊,   and 0 unless calibration is rejected at (1-confidence)/2
-        high = θ̂ + (z² / 2m + z √(s² + z² / 4m²)) / (1 + D),  and at most 1
+        e    = (z² / 2m + z √(s² + z² / 4m²)) / (1 + D)
+        low  = √((θ̂ - e)₊² - b0²)₊,   and 0 unless calibration is rejected at (1-confidence)/2
+        high = θ̂ + e,   and at most 1
 
     The plug-in θ̂ is biased upwards, by as much as b0 where the truth is 0, so the lower end is where
-    the bias must be removed: noise and signal add up like squares. The upper end is Wilson's: with few
-    events s may be 0 although the truth is not, as when no event was seen at all.
+    the bias must be removed: noise and signal add up like squares. The error e is Wilson's: with few
+    events s may be 0 although other samples would differ, as when no event was seen at all.
 
     Coverage is simulated in `bench/coverage` and printed in the documentation. The interval is
     conservative where the truth is not far above the noise floor.
     """
     z = normal_quantile(0.5 + 0.5 * confidence, spread.degrees)
     s, shrink, m = spread.standard_error, 1.0 + spread.steepness, spread.units
-    high = value + (z**2 / (2 * m) + z * np.sqrt(s**2 + (z / (2 * m)) ** 2)) / shrink
-    below = max(value - z * s / shrink, 0.0)
+    error = (z**2 / (2 * m) + z * np.sqrt(s**2 + (z / (2 * m)) ** 2)) / shrink
+    below, high = max(value - error, 0.0), value + error
     low = float(np.sqrt(max(below**2 - floor**2, 0.0)))
     if p_value > 0.5 * (1.0 - confidence):
         low = 0.0

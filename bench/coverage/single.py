@@ -1,0 +1,50 @@
+"""One prediction for all rows: every table is a number of events, so that nothing need be simulated."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import binom
+
+import calibrant as cal
+from bench import pages
+from calibrant.sketch.table import Sketch
+
+CELLS = (
+    (0.002, 0.002, 100), (0.01, 0.01, 30), (0.5, 0.5, 20), (0.5, 0.5, 100), (0.02, 0.002, 300),
+    (0.02, 0.002, 1_000), (0.2, 0.002, 300), (0.5, 0.01, 100), (0.7, 0.997, 300), (1.0, 0.996, 400),
+)  # fmt: skip
+LEAST = 1e-7
+
+
+def table() -> pages.Table:
+    """Coverage and how often the test rejects, exactly, at the settings that users have."""
+    rows = []
+    for said, rate, n in CELLS:
+        chances = binom.pmf(np.arange(n + 1), n, rate)
+        covered = rejected = width = 0.0
+        for events in np.flatnonzero(chances > LEAST):
+            found = cal.assess(Sketch.from_counts([said], [n], [int(events)]))
+            covered += chances[events] * (abs(said - rate) in found.interval)
+            rejected += chances[events] * (found.p_value <= 0.05)
+            width += chances[events] * found.interval.width
+        rows.append(
+            [
+                f"{said:g}",
+                f"{rate:g}",
+                f"{n:,}",
+                f"{covered:.3f}",
+                f"{width:.4f}",
+                f"{rejected:.3f}",
+            ]
+        )
+    return pages.Table(
+        "One prediction for all rows",
+        ["prediction", "chance of the event", "n", "coverage", "width", "rejected"],
+        rows,
+        [
+            "Summed over every number of events, each with its chance; `assess` as it comes, seed and all.",
+            "Outcomes that all agree are the hardest: the sample shows no spread, and few values of the "
+            "statistic are possible. Where prediction and chance are equal, `rejected` is the size of the "
+            "test at level .05; ties count in full, so that it is below.",
+        ],
+    )
