@@ -113,9 +113,10 @@ def test_one_group_ends_with_the_verdict(calibrant, parquet) -> None:
         (("--require-below", "0.5"), 0, "passed"),
         (("--require-below", "0.03"), 4, "Inconclusive, the interval holds the limit: good."),
         (("--fail-above", "0.02", "--require-below", "0.02"), 3, "FAILED"),
-        (("--fail-above", "much"), 2, "`--fail-above` must be a positive number"),
+        (("--fail-above", "much"), 2, "`--fail-above` must be a number between 0 and 1"),
+        (("--fail-above", "5"), 2, "`--fail-above` must be a number between 0 and 1"),
         (("--require-below", "-1"), 2, "`--require-below` must be"),
-        (("--fail-above", "0"), 2, "positive"),
+        (("--fail-above", "0"), 2, "between 0 and 1"),
     ],
 )
 def test_gates(calibrant, parquet, limits, code, words) -> None:

@@ -187,3 +187,8 @@ def test_no_file_is_evidence_twice(calibrant, tmp_path) -> None:
     for others in (path, around, tmp_path, tmp_path / "day*.parquet"):
         done = calibrant("monitor", path, others)
         assert (done.code, "once" in done.err) == (2, True), done.err
+
+
+def test_a_monitor_watches_one_model(calibrant, parquet) -> None:
+    done = calibrant("monitor", parquet, "--prob", "p", "--prob", "y")
+    assert (done.code, "one `--prob`" in done.err) == (2, True)

@@ -275,7 +275,8 @@ def test_scores_of_a_table() -> None:
     [
         ({"confidence": 0.99999}, "`confidence` must be at most 0.9999; got 0.99999"),
         ({"confidence": 95}, "`confidence` must lie between 0 and 1; got 95. For 95 per cent"),
-        ({"margin": -1}, "`margin` must be a positive number; got -1"),
+        ({"margin": -1}, "`margin` must lie between 0 and 1; got -1"),
+        ({"margin": 5}, "got 5. For 5 per cent pass 0.05"),
         ({"cluster": [1, 2, 3]}, "`cluster` must have one entry per row; it has 3 for 10 rows"),
         ({"cluster": ["a"] * 10}, "at least two clusters; all 10 rows are in 'a'"),
         ({"cluster": [None] + ["a"] * 9}, "`cluster` must not hold missing values; row 0"),

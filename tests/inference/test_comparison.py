@@ -266,3 +266,13 @@ def test_no_p_value_underflows_to_zero() -> None:
     assert compare({"off": off, "well": well}).differences[0].p_value > 0.0
     found = cumulative_differences(off)
     assert min(found.mad_p_value, found.range_p_value) > 0.0
+
+
+def test_models_that_predict_the_same_do_not_differ() -> None:
+    rng = np.random.default_rng(1)
+    p = rng.random(600)
+    y = rng.random(600) < p
+    found = compare(y, {"a": p, "b": p.copy(), "c": p**3})
+    twins = next(pair for pair in found.differences if {pair.first, pair.second} == {"a", "b"})
+    assert (twins.value, twins.low, twins.high, twins.p_value) == (0.0, 0.0, 0.0, 1.0)
+    assert "no evidence that calibration differs between a and b" in found.verdict

@@ -334,7 +334,7 @@ def test_bad_input() -> None:
     with pytest.raises(InputError, match="`cluster` must be one of these"):
         assess_by(cal.scan(frame, **COLUMNS, by="sex"), cluster="match")
     for margin in (0.0, None, "a"):
-        with pytest.raises(InputError, match="`margin` must be a positive number"):
+        with pytest.raises(InputError, match="`margin` must lie between 0 and 1"):
             required_n(margin)
     with pytest.raises(InputError, match=r"`y_prob` must be an array; got 0\.5"):
         required_n(0.1, 0.5)

@@ -199,3 +199,11 @@ def test_bad_input() -> None:
         Monitor.from_json("[]")
     with pytest.raises(InputError, match="not the state of a monitor"):
         Monitor.from_json("{")
+
+
+def test_what_is_no_text_is_no_state(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_bytes(bytes(range(256)))
+    with pytest.raises(InputError, match="not the state of a monitor"):
+        Monitor.load(tmp_path / "x.json")
+    with pytest.raises(InputError, match="not the state of a monitor"):
+        Monitor.from_json(5)  # type: ignore[arg-type]

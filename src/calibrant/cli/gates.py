@@ -35,10 +35,10 @@ class Limit:
         """
         match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
         value = float(match[1]) if match else 0.0
-        if not match or value <= 0:
+        if not match or value <= 0 or (value >= 1 and not match[2]):
             raise InputError(
-                f"`{option}` must be a positive number such as 0.05, or a share of the event rate such "
-                f"as 20%; got {quoted(text)}."
+                f"`{option}` must be a number between 0 and 1 such as 0.05, or a share of the event rate "
+                f"such as 20%; got {quoted(text)}."
             )
         return cls(value / 100, True) if match[2] else cls(value, False)
 

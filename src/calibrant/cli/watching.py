@@ -40,6 +40,11 @@ def run_monitor(
             "a monitor takes unweighted rows with outcomes 0 or 1; leave out `--weight` and "
             "`--labels soft`."
         )
+    if reading.prob is not None and len(reading.prob) > 1 and not reading.multiclass:
+        raise InputError(
+            "a monitor watches one model, for an outcome is evidence once; give one `--prob`, and a "
+            "`--state` of its own to each model."
+        )
     target = require_ending(state, (".json",), "the state of a monitor", files) if state else None
     monitor = Monitor(level=level)
     if target is not None and target.exists():

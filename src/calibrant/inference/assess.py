@@ -289,10 +289,11 @@ def read_clustered(
 
 
 def require_margin(margin: float | None) -> None:
-    """Refuse a margin that no SmoothECE could be compared with."""
+    """Refuse a margin that says nothing of a SmoothECE, which is at most 1."""
     valid = isinstance(margin, int | float | np.number) and not isinstance(margin, bool)
-    if margin is not None and (not valid or not 0.0 < margin < np.inf):
-        raise InputError(f"`margin` must be a positive number; got {margin!r}.")
+    if margin is not None and (not valid or not 0.0 < margin < 1.0):
+        cure = " For 5 per cent pass 0.05." if valid and 1.0 <= margin < 100.0 else ""
+        raise InputError(f"`margin` must lie between 0 and 1; got {margin!r}.{cure}")
 
 
 def _observed_expected(rate: float, expected: float, trials: float, confidence: float) -> Ratio:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -115,7 +115,12 @@ def compare(
         found[name] = assessment_of(sketch, clusters, confidence=confidence, seed=seed)
         drawn[name] = resampled(sketch, pairs, found[name], blocks)
     degrees = np.inf if codes is None else blocks.number - 1.0
-    differences = _differences(found, drawn, True, confidence, correction, degrees)
+    twins = {
+        frozenset(pair)
+        for pair in combinations(models, 2)
+        if np.array_equal(models[pair[0]].p, models[pair[1]].p)
+    }
+    differences = _differences(found, drawn, True, confidence, correction, degrees, twins)
     return _sorted(found, differences, True, correction, codes, confidence, seed)
 
 
@@ -188,12 +193,17 @@ def _differences(
     confidence: float,
     correction: Correction,
     degrees: float,
+    twins: Collection[frozenset[str]] = (),
 ) -> tuple[Difference, ...]:
+    """Of every pair of models; twins predict the same, and do not differ."""
     from scipy.special import ndtr, stdtr
 
     z = normal_quantile(0.5 + 0.5 * confidence, degrees)
     raw = []
     for one, other in combinations(found, 2):
+        if frozenset((one, other)) in twins:
+            raw.append((one, other, 0.0, 0.0, 0.0, 1.0))
+            continue
         worse, better = sorted((one, other), key=lambda name: -found[name].debiased)
         plug_in = found[worse].smooth_ece - found[better].smooth_ece
         debiased = found[worse].debiased - found[better].debiased

@@ -363,7 +363,8 @@ def _assessed(
         )
         detectable[key] = detectable_error(sketch, clusters, level=1.0 - confidence, seed=seed)
     if not found:
-        raise InputError("no group has two rows or more; there is nothing to assess.")
+        units = "rows" if cluster is None else "clusters"
+        raise InputError(f"no group has two {units} or more; there is nothing to assess.")
     order = sorted(found, key=lambda key: (found[key].p_value, -_excess(found[key])))
     p_values = [found[key].p_value for key in order]
     return GroupAssessments(

@@ -146,7 +146,7 @@ class Monitor:
         if batch.weighted:
             raise InputError(
                 "a monitor takes unweighted rows with outcomes 0 or 1; this batch has weights or soft "
-                "outcomes. Leave out `sample_weight`."
+                "outcomes. Leave out `sample_weight`, or the rows whose outcome is not known yet."
             )
         if batch.scale != PROBABILITY:
             raise InputError(
@@ -218,11 +218,11 @@ class Monitor:
         return json.dumps(state)
 
     @classmethod
-    def from_json(cls, text: str) -> Monitor:
+    def from_json(cls, text: str | bytes) -> Monitor:
         """A monitor in the state that `to_json` wrote."""
         try:
             state = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (ValueError, TypeError) as error:
             raise InputError(f"this is not the state of a monitor: {error}.") from error
         if not isinstance(state, dict) or state.get("format") != FORMAT:
             raise InputError('this is not the state of a monitor: "format" is missing.')
@@ -275,7 +275,7 @@ class Monitor:
     @classmethod
     def load(cls, path: Any) -> Monitor:
         """Read the state that `save` wrote."""
-        with open(path, encoding="utf-8") as file:
+        with open(path, "rb") as file:
             return cls.from_json(file.read())
 
 

@@ -117,7 +117,7 @@ def required_n(
     """
     require_confidence(confidence)
     if margin is None:
-        raise InputError("`margin` must be a positive number; got None.")
+        raise InputError("`margin` must lie between 0 and 1; got None.")
     require_margin(margin)
     valid = isinstance(power, int | float | np.number) and not isinstance(power, bool)
     if not valid or not 0.0 < power < 1.0:
