@@ -74,6 +74,41 @@ def test_vector_scaling_finds_slopes_and_intercepts():
 
 
 @pytest.mark.parametrize("made", [TemperatureScaling(), VectorScaling()], ids=lambda m: m.kind)
+@pytest.mark.parametrize("unit", [1e-150, 1e-6, 1000.0, 1e6, 1e150])
+def test_the_unit_of_the_logits_does_not_matter(made, unit):
+    logits, y = sample(1000)
+    expected = made.fit(logits, y).transform(logits)
+    assert made.fit(unit * logits, y).transform(unit * logits) == pytest.approx(expected, abs=1e-6)
+    far = logits + 1e5
+    assert made.fit(far, y).transform(far) == pytest.approx(expected, abs=1e-5)
+
+
+def test_each_class_may_have_a_unit_of_its_own():
+    logits, y = sample(1000)
+    expected = VectorScaling().fit(logits, y).transform(logits)
+    moved = logits * [1e-6, 1.0, 1e6, -1.0] + [0.0, 1e3, 1.0, 5.0]
+    assert VectorScaling().fit(moved, y).transform(moved) == pytest.approx(expected, abs=1e-5)
+
+
+def test_one_huge_row_does_not_hide_the_temperature_of_the_others():
+    logits, y = sample(1000)
+    expected = TemperatureScaling().fit(logits, y).temperature
+    huge = 1e9 * np.eye(4)[:1]
+    found = TemperatureScaling().fit(np.vstack([logits, huge]), [*y, 0]).temperature
+    assert found == pytest.approx(expected, rel=1e-3)
+
+
+def test_outcomes_that_follow_the_logits_wholly_or_not_at_all():
+    logits, _ = sample(100)
+    for y, expected in ((logits.argmax(axis=1), 1.0), (logits.argmin(axis=1), 0.25)):
+        best = TemperatureScaling().fit(logits, y).transform(logits).max(axis=1)
+        assert best == pytest.approx(np.full(100, expected), abs=1e-6)
+    assert TemperatureScaling().fit(np.zeros((2, 3)), [0, 1]).temperature == 1.0
+    followed = VectorScaling().fit(logits, logits.argmax(axis=1)).transform(logits)
+    assert np.array_equal(followed.argmax(axis=1), logits.argmax(axis=1))
+
+
+@pytest.mark.parametrize("made", [TemperatureScaling(), VectorScaling()], ids=lambda m: m.kind)
 def test_weights_files_and_refusals(made, tmp_path):
     logits, y = sample(300)
     w = np.random.default_rng(0).integers(1, 4, y.size)

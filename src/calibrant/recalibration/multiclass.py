@@ -22,6 +22,11 @@ __all__ = ["OneVsRestRecalibrator", "TemperatureScaling", "VectorScaling"]
 
 Floats = NDArray[np.float64]
 
+FARTHEST = 30.0
+"""The logarithm of a slope, of logits of size 1, stays within this of 0 where no slope is the best."""
+STEEPEST = 1e-4
+"""The largest gradient of a likelihood that counts as maximised."""
+
 
 class _LogitScaling(LearnedMap):
     """Maximum likelihood of softmax(slope · logits + intercept)."""
@@ -95,19 +100,26 @@ class TemperatureScaling(_LogitScaling):
         return 1.0 / float(self.state["slope"])
 
     def _learn(self, scores: Floats, labels: NDArray[np.int64], weight: Floats) -> State:
-        from scipy.optimize import minimize_scalar
-        from scipy.special import logsumexp
+        from scipy.optimize import brentq
+        from scipy.special import softmax
 
-        chosen = scores[np.arange(labels.size), labels]
+        unit = _size(scores)
+        gaps = scores / unit
+        gaps -= gaps[np.arange(labels.size), labels, None]
+        size = _size(gaps)
+        gaps /= size
 
-        def loss(log_slope: float) -> float:
-            slope = np.exp(log_slope)
-            return float(weight @ (logsumexp(slope * scores, axis=1) - slope * chosen))
+        def gradient(log_slope: float) -> float:
+            chance = softmax(np.exp(log_slope) * gaps, axis=1)
+            return float(weight @ np.sum(chance * gaps, axis=1))
 
-        found = minimize_scalar(
-            loss, bounds=(-12.0, 12.0), method="bounded", options={"xatol": 1e-9}
-        )
-        return {"slope": float(np.exp(found.x)), "intercept": 0.0}
+        if gradient(-FARTHEST) >= 0.0:  # the outcomes do not follow the logits at all
+            found = -FARTHEST if gaps.any() else 0.0
+        elif gradient(FARTHEST) <= 0.0:  # the largest logit is never wrong
+            found = FARTHEST
+        else:
+            found = brentq(gradient, -FARTHEST, FARTHEST, xtol=1e-13)
+        return {"slope": float(np.exp(found)) / size / unit, "intercept": 0.0}
 
 
 @dataclass
@@ -134,6 +146,12 @@ class VectorScaling(_LogitScaling):
         from scipy.special import logsumexp
 
         classes = scores.shape[1]
+        unit = _size(scores)
+        scores = scores / unit
+        center = weight @ scores
+        scores -= center
+        size = np.array([_size(column) for column in scores.T])
+        scores /= size
         target = np.zeros_like(scores)
         target[np.arange(labels.size), labels] = weight
 
@@ -146,13 +164,15 @@ class VectorScaling(_LogitScaling):
             return value, np.concatenate([(excess * scores).sum(axis=0), excess.sum(axis=0)])
 
         start = np.concatenate([np.ones(classes), np.zeros(classes)])
-        found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500})
-        if not np.all(np.isfinite(found.x)):
+        options = {"maxiter": 5000, "maxfun": 20_000, "ftol": 1e-15, "gtol": 1e-8}
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+        if not np.all(np.isfinite(found.x)) or np.abs(found.jac).max() > STEEPEST:
             raise CalibrationError(
                 f"the likelihood could not be maximised ({found.message}); use a map with fewer parameters, "
                 "such as a temperature, or more rows."
             )
-        return {"slope": found.x[:classes], "intercept": found.x[classes:]}
+        slope = found.x[:classes] / size
+        return {"slope": slope / unit, "intercept": found.x[classes:] - slope * center}
 
 
 @dataclass
@@ -243,6 +263,14 @@ def _distributions(matrix: ClassProbabilities) -> Floats:
             "predictions."
         )
     return np.minimum(probs, 1.0)
+
+
+def _size(values: Floats) -> float:
+    """The root of the mean square, or 1 where nothing differs from 0: what to divide by."""
+    most = float(np.abs(values).max())
+    if most < np.finfo(np.float64).tiny:
+        return 1.0
+    return most * float(np.sqrt(np.mean((values / most) ** 2)))
 
 
 def _as_logits(values: NDArray[Any]) -> Floats:
