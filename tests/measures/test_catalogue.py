@@ -68,6 +68,14 @@ def test_measures_that_count_rows_say_so_when_weights_are_given():
     assert refused == ["debiased_ece", "cross_validated_ece", "t_cal"]
 
 
+def test_a_program_that_is_not_solved_is_a_line_with_the_reason(monkeypatch):
+    monkeypatch.setattr("calibrant.measures.distance.ATTEMPTS", (("highs-ipm", 1e-10),))
+    table = measure_all([0, 0, 0], [0.0001, 0.0002, 0.5], which="all")
+    assert np.isnan(table["distance_to_calibration"].value)
+    assert "was not solved" in table["distance_to_calibration"].misses
+    assert np.isfinite(table["smooth_ece"].value)
+
+
 @pytest.mark.parametrize("score", ["brier", "log"])
 def test_rows_without_weight_change_no_decomposition(score):
     y, p, w = [0, 1, 1, 0, 1], [0.1, 0.9, 0.4, 0.6, 0.97], [0, 1, 2, 1, 0]

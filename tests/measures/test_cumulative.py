@@ -77,21 +77,51 @@ def test_atb_is_truthful_in_expectation():
     assert honest < hedged
 
 
-def test_spline_equals_scipys_natural_least_squares():
+def spline_on_rows(y, p, knots=6):
+    """The plain fit on rows; A is straight where rows have the same prediction."""
     from scipy.interpolate import CubicSpline
-    from scipy.optimize import lsq_linear
 
-    y, p = sample(400)
-    at = cumulative(y, p)[1:]
-    values, counts = np.unique(p, return_counts=True)
-    share, knots = np.cumsum(counts) / p.size, np.linspace(0, 1, 6)
-    basis = [CubicSpline(knots, unit, bc_type="natural") for unit in np.eye(6)]
-    design = np.stack([b(share) for b in basis], axis=1) * np.sqrt(counts)[:, None]
-    heights = lsq_linear(design, at * np.sqrt(counts)).x
-    fine = np.linspace(0, 1, 513)
-    expected = np.abs(CubicSpline(knots, heights, bc_type="natural")(fine)).max()
-    assert spline_ks_error(y, p) == pytest.approx(expected, abs=1e-8)
-    assert values.size == at.size
+    counts = np.unique(p, return_counts=True)[1]
+    ends = np.concatenate([[0], np.cumsum(counts)]) / p.size
+    share, places = np.arange(1, p.size + 1) / p.size, np.linspace(0, 1, knots)
+    at = np.interp(share, ends, cumulative(y, p))
+    basis = CubicSpline(places, np.eye(knots), bc_type="natural")
+    heights = np.linalg.lstsq(basis(share), at)[0]
+    return np.abs(basis(np.linspace(0, 1, 513)) @ heights).max()
+
+
+def rounded(n, decimals, seed):
+    rng = np.random.default_rng(seed)
+    p = np.round(rng.beta(0.3, 8, n), decimals)
+    return (rng.random(n) < p).astype(int), p
+
+
+@pytest.mark.parametrize(
+    ("y", "p"),
+    [
+        sample(400),
+        rounded(1000, 1, 9),
+        rounded(1000, 3, 9),
+        rounded(1000, 16, 9),
+        rounded(20_000, 1, 2),
+        (np.tile([0, 1], 500), np.repeat([0.1, 0.5, 0.9], [800, 150, 50])),
+        (np.repeat([0, 1], [26, 3]), np.array([0.1] * 25 + [0.2, 0.3, 0.5, 0.9])),
+    ],
+)
+def test_spline_equals_scipys_natural_least_squares_on_rows(y, p):
+    value = spline_ks_error(y, p)
+    assert value == pytest.approx(spline_on_rows(y, p), abs=1e-7)
+    assert value <= 1.0
+    assert spline_ks_error(y, p, sample_weight=np.full(p.size, 3.0)) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("n", [2, 4, 6, 40])
+def test_spline_is_at_most_what_the_cumulative_residual_can_be(n):
+    for seed in range(30):
+        y, p = sample(n, seed=seed)
+        for w in (np.ones(n), np.r_[1e3, np.ones(n - 1)], np.geomspace(1e-6, 1.0, n)):
+            most = max(w @ (p * (1 - y)), w @ ((1 - p) * y)) / w.sum()
+            assert spline_ks_error(y, p, sample_weight=w) <= most + 1e-12
 
 
 @pytest.mark.parametrize(
@@ -106,6 +136,7 @@ def test_a_sketch_gives_it_within_its_bound(measure):
     assert abs(rough.value - exact.value) <= rough.error
 
 
-def test_refuses_too_few_knots():
+@pytest.mark.parametrize("knots", [2, "x", float("nan"), True, 6.5])
+def test_refuses_too_few_knots(knots):
     with pytest.raises(InputError, match="knots"):
-        spline_ks_error([0, 1], [0.1, 0.9], knots=2)
+        spline_ks_error([0, 1], [0.1, 0.9], knots=knots)

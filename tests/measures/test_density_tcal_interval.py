@@ -101,6 +101,45 @@ def test_interval_error_is_the_best_of_all_partitions():
         assert interval_calibration_error(y, p) == pytest.approx(best, abs=1e-12)
 
 
+def best_partition(y, p):
+    """Every cut between distinct predictions is tried, one by one."""
+    atoms = as_atoms(y, p)
+    r, w = atoms.residuals, atoms.mass.sum(axis=1) / atoms.total
+    bias, mass = np.r_[0.0, np.cumsum(r)], np.r_[0.0, np.cumsum(w)]
+    best = np.zeros(r.size + 1)
+    for end in range(1, r.size + 1):
+        width = atoms.p[end - 1] - atoms.p[:end]
+        cost = np.abs(bias[end] - bias[:end]) + (mass[end] - mass[:end]) * width
+        best[end] = np.min(best[:end] + cost)
+    return best[-1]
+
+
+def errors_that_cancel_inside_a_cell():
+    p = np.repeat([0.28, 0.30, 0.3001, 0.32], 10_000)
+    y = np.concatenate([np.arange(10_000) < k for k in (1800, 4000, 2000, 4200)])
+    many = np.linspace(0.5, 0.9, 2100)
+    noise = np.random.default_rng(0).random(2100) < many
+    return np.concatenate([y, noise]).astype(int), np.concatenate([p, many])
+
+
+@pytest.mark.parametrize(
+    ("y", "p"), [errors_that_cancel_inside_a_cell(), sample(5000), sample(5000, power=3.0)]
+)
+def test_interval_error_is_within_its_bound_of_the_best_partition(y, p):
+    exact = best_partition(y, p)
+    for nodes in (None, 64, 1 << 16):
+        rows = as_atoms(y, p) if nodes is None else as_atoms(Sketch.from_arrays(y, p, nodes=nodes))
+        found = interval_of_atoms(rows)
+        assert abs(found.value - exact) <= found.error
+        assert found.value >= exact or nodes
+
+
+def test_interval_error_of_groups_of_one_prediction_is_exact():
+    y, p = sample(4000)
+    p = (np.floor(p * 2048) + 0.5) / 2048
+    assert interval_of_atoms(as_atoms(y, p)).error == 0.0
+
+
 @pytest.mark.parametrize("measure", [kde_ece_of_atoms, t_cal_of_atoms, interval_of_atoms])
 def test_a_sketch_gives_it_within_its_bound(measure):
     y, p = sample(6000)

@@ -107,6 +107,17 @@ def test_calibrated_masses_are_at_distance_zero():
     assert distance_to_calibration([0, 0, 0, 1], [0.25] * 4) == pytest.approx(0.0, abs=1e-12)
 
 
+def test_predictions_that_lie_very_close_are_solved():
+    found = distance_to_calibration([0, 0, 0], [0.0001, 0.0002, 0.5])
+    assert found == pytest.approx(0.5003 / 3, abs=1e-9)  # all of them go to 0
+    for seed in (3, 20):  # the interior point method fails on both, the simplex on the second
+        rng = np.random.default_rng(seed)
+        n = rng.integers(2, 40)
+        p = rng.beta(0.5, 200, n)
+        y = (rng.random(n) < p).astype(int)
+        assert 0.001 < distance_to_calibration(y, p) < 0.003
+
+
 def test_a_program_over_its_limit_is_an_error():
     y, p = sample()
     with pytest.raises(CalibrationError, match="time_limit"):

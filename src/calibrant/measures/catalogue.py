@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal, Unpack
 
-from calibrant.errors import InputError
+from calibrant.errors import CalibrationError, InputError
 from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
 from calibrant.measures.binned import (
@@ -255,6 +255,6 @@ def _line(name: str, rows: Pairs | Sketch, atoms: Atoms) -> Measured:
     try:
         value, error = entry.measure(rows if entry.on == "rows" else atoms)
         misses = entry.misses
-    except InputError as refusal:  # a measure that counts rows, given weights
+    except CalibrationError as refusal:  # weights where rows are counted, or a program unsolved
         value, error, misses = float("nan"), float("nan"), str(refusal)
     return Measured(name, value, error, time.perf_counter() - start, misses)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Unpack
@@ -25,6 +26,9 @@ Flips = Literal["forbidden", "allowed"]
 FARTHEST = 2.0
 """Distances on a scale are cut there: d(u, v) = min(|h(u) - h(v)|, 2)."""
 ACCURACY = 1e-10
+ATTEMPTS = (("highs-ipm", ACCURACY), ("highs-ds", ACCURACY), ("highs-ds", 1e-7))
+"""Solvers and tolerances: the first is the fastest, and gives up where nodes lie very close."""
+OUT_OF_TIME = 1
 TIME_TO_BEGIN = 1e-4
 """Seconds a node, several times what it takes."""
 
@@ -225,20 +229,24 @@ def _solve(
     balance, price = _network(at, z, flips)
     supply = np.zeros(balance.shape[0])
     supply[: mass.size] = mass.T.ravel()
-    solution = linprog(
-        price,
-        A_eq=balance,
-        b_eq=supply,
-        method="highs-ipm",
-        options={
-            # A limit that has passed before the first step counts as none at all: no presolving, and
-            # time enough to begin.
-            "presolve": False,
-            "time_limit": max(float(time_limit), TIME_TO_BEGIN * at.size),
-            "primal_feasibility_tolerance": ACCURACY,
-            "dual_feasibility_tolerance": ACCURACY,
-        },
-    )
+    # A limit that has passed before the first step counts as none at all: no presolving, and time
+    # enough to begin.
+    end = time.monotonic() + float(time_limit)
+    for method, tolerance in ATTEMPTS:
+        solution = linprog(
+            price,
+            A_eq=balance,
+            b_eq=supply,
+            method=method,
+            options={
+                "presolve": False,
+                "time_limit": max(end - time.monotonic(), TIME_TO_BEGIN * at.size),
+                "primal_feasibility_tolerance": tolerance,
+                "dual_feasibility_tolerance": tolerance,
+            },
+        )
+        if solution.status in (0, OUT_OF_TIME):
+            break
     if solution.x is None or solution.status != 0:
         raise CalibrationError(
             f"The linear program of the distance to calibration was not solved ({at.size} nodes, "
