@@ -142,7 +142,7 @@ def test_other_choices_of_bins_agree_from_a_sketch(measure):
     y, p = sample(20_000)
     exact = measure(as_atoms(y, p))
     rough = measure(as_atoms(Sketch.from_arrays(y, p)))
-    assert abs(rough.value - exact.value) <= rough.error + 1e-3
+    assert abs(rough.value - exact.value) <= np.nan_to_num(rough.error) + 1e-3  # NaN: no bound
 
 
 def test_refuses_other_words_and_weights_where_rows_are_counted():

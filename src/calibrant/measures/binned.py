@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs.pairs import InputOptions, as_pairs
 from calibrant.measures.record import Bounded
+from calibrant.measures.weak import mean_drift
 from calibrant.sketch.atoms import Atoms, as_atoms
 from calibrant.sketch.gathering import atoms_around_edges, atoms_around_shares
 from calibrant.sketch.table import Sketch
@@ -93,7 +94,7 @@ def bins_of(atoms: Atoms, bins: int, binning: Binning) -> Bins:
 
 
 def _require(bins: int, binning: Binning) -> None:
-    if not isinstance(bins, int | np.integer) or bins < 1:
+    if not isinstance(bins, int | np.integer) or isinstance(bins, bool) or bins < 1:
         raise InputError(f"`bins` must be a positive whole number; got {bins!r}.")
     if binning not in ("width", "mass"):
         raise InputError(f'`binning` must be "width" or "mass"; got {binning!r}.')
@@ -183,19 +184,19 @@ def binned_ece_of_atoms(
     """Binned ECE, and what rows near an edge can change if a sketch does not know their side.
 
     A share m that changes bins changes the sum of |weight · gap| by 2m, the sum of weight · gap² by
-    6m, and a bin's gap by 2m / (weight - m) at most.
+    6m, and a bin's gap by 2m / (weight - m) at most. Mean predictions are known up to their drift.
     """
     table = bins_of(atoms, bins, binning)
-    m = table.doubtful
+    m, drift = table.doubtful, mean_drift(atoms)
     if norm == "l1":
-        return Bounded(float(table.weight @ np.abs(table.gap)), 2.0 * float(m.sum()))
+        return Bounded(float(table.weight @ np.abs(table.gap)), 2.0 * float(m.sum()) + drift)
     if norm == "l2":
         value = float(np.sqrt(table.weight @ table.gap**2))
-        return Bounded(value, _root_error(value, 6.0 * float(m.sum())))
+        return Bounded(value, _root_error(value, 6.0 * float(m.sum())) + drift)
     if norm == "max":
         with np.errstate(divide="ignore"):
             error = np.where(m > 0, 2.0 * m / np.maximum(table.weight - m, 0.0), 0.0)
-        return Bounded(float(np.abs(table.gap).max()), float(min(error.max(), 1.0)))
+        return Bounded(float(np.abs(table.gap).max()), float(min(error.max() + drift, 1.0)))
     raise InputError(f'`norm` must be "l1", "l2" or "max"; got {norm!r}.')
 
 
@@ -254,7 +255,8 @@ def debiased_ece_of_atoms(
     known = rows * (1.0 - np.minimum(table.doubtful / table.weight, 1.0))
     lone = (table.doubtful > 0.0) & (known < 2.0)
     moved = 8.0 * float(table.doubtful.sum()) + 2.0 * float(table.weight[lone].sum())
-    return Bounded(value, _root_error(value, moved / float(table.weight[used].sum())))
+    moved = moved / float(table.weight[used].sum()) + 3.0 * mean_drift(atoms)
+    return Bounded(value, _root_error(value, moved))
 
 
 def sweep_ece(
@@ -288,9 +290,16 @@ def sweep_ece(
 
 
 def sweep_ece_of_atoms(atoms: Atoms, *, norm: Norm = "l1") -> Bounded:
-    """ECE-sweep; the bound is for the number of bins that was found."""
+    """ECE-sweep; from a sketch without a bound, as rows may be in order for another number of bins."""
     best = _sweep(atoms, MOST_BINS)
-    return binned_ece_of_atoms(atoms, bins=best, binning="mass", norm=norm)
+    return _with_chosen_bins(
+        binned_ece_of_atoms(atoms, bins=best, binning="mass", norm=norm), atoms
+    )
+
+
+def _with_chosen_bins(found: Bounded, atoms: Atoms) -> Bounded:
+    """Without a bound from a sketch: the rows themselves might choose another number of bins."""
+    return found if atoms.position_error == 0.0 else Bounded(found.value, float("nan"))
 
 
 def _sweep(atoms: Atoms, most: int) -> int:
@@ -331,7 +340,7 @@ def cross_validated_ece(
 def cross_validated_ece_of_atoms(
     atoms: Atoms, *, binning: Binning = "mass", norm: Norm = "l1"
 ) -> Bounded:
-    """Cross-validated ECE; the bound is for the number of bins that was found."""
+    """Cross-validated ECE; from a sketch without a bound, as ECE-sweep."""
     if atoms.squared is not None:
         raise InputError(
             "`cross_validated_ece` leaves out rows one by one, so it takes no `sample_weight` or soft "
@@ -339,7 +348,9 @@ def cross_validated_ece_of_atoms(
         )
     allowed = [bins for bins in CROSS_VALIDATED if bins <= max(1, atoms.n // 2)]
     best = min(allowed, key=lambda bins: _left_out_error(bins_of(atoms, bins, binning), atoms.n))
-    return binned_ece_of_atoms(atoms, bins=best, binning=binning, norm=norm)
+    return _with_chosen_bins(
+        binned_ece_of_atoms(atoms, bins=best, binning=binning, norm=norm), atoms
+    )
 
 
 def _left_out_error(table: Bins, n: int) -> float:

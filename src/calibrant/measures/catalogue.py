@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal, Unpack
@@ -28,7 +28,7 @@ from calibrant.measures.distance import distance_to_calibration_result
 from calibrant.measures.interval import interval_of_atoms
 from calibrant.measures.isotonic import miscalibration_of_atoms
 from calibrant.measures.kernel import MMCE_BANDWIDTH, kernel_of_atoms
-from calibrant.measures.record import Bounded, Record
+from calibrant.measures.record import Bounded, Record, bound_text
 from calibrant.measures.smooth_ece import smooth_ece_result
 from calibrant.measures.tcal import t_cal_of_atoms
 from calibrant.measures.weak import weak_calibration_result
@@ -47,8 +47,9 @@ class Measured(Record):
     name : str
         Of the measure.
     value, error : float
-        What it is, and how far the exact value can lie from it (not a sampling error). NaN where the
-        measure does not apply; `misses` then says why.
+        What it is, and how far the exact value can lie from it (not a sampling error). Both NaN
+        where the measure does not apply: `misses` then says why. The error alone is NaN where a
+        sketch leaves no bound.
     seconds : float
         What it cost, after the sort that most of them share.
     misses : str
@@ -62,7 +63,8 @@ class Measured(Record):
     misses: str
 
     def __repr__(self) -> str:
-        return f"Measured({self.name} = {self.value:.6g} ± {self.error:.1e}, {self.seconds:.2g} s)"
+        bound = bound_text(self.error)
+        return f"Measured({self.name} = {self.value:.6g} {bound}, {self.seconds:.2g} s)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,7 +110,7 @@ class Measures(Record):
 
     def __str__(self) -> str:
         rows = [
-            f"{m.name:<26} {m.value:>11.6g} ± {m.error:<8.1e} {1e3 * m.seconds:>8.2f} ms  {m.misses}"
+            f"{m.name:<26} {m.value:>11.6g} {bound_text(m.error):<10} {1e3 * m.seconds:>8.2f} ms  {m.misses}"
             for m in self.lines
         ]
         return "\n".join(rows + [f"dropped: {self._left_out()}"] * bool(self.dropped))
@@ -118,7 +120,7 @@ class Measures(Record):
 
     def _repr_html_(self) -> str:
         cells = "".join(
-            f"<tr><td>{escape(m.name)}</td><td>{m.value:.6g}</td><td>{m.error:.1e}</td>"
+            f"<tr><td>{escape(m.name)}</td><td>{m.value:.6g}</td><td>{bound_text(m.error)}</td>"
             f"<td>{1e3 * m.seconds:.2f} ms</td><td>{escape(m.misses)}</td></tr>"
             for m in self.lines
         )
@@ -239,6 +241,10 @@ def _chosen(which: str | Sequence[str]) -> Sequence[str]:
         return RECOMMENDED
     if which == "all":
         return tuple(MEASURES)
+    if not isinstance(which, Iterable):
+        raise InputError(
+            f'`which` must be "recommended", "all" or names of measures; got {which!r}.'
+        )
     names = [which] if isinstance(which, str) else list(which)
     unknown = [name for name in names if name not in MEASURES]
     if unknown:

@@ -68,7 +68,10 @@ def kde_ece_of_atoms(atoms: Atoms, *, bandwidth: float | None = None) -> Bounded
     if bandwidth is None:
         spread = float(np.sqrt(weight @ (atoms.p - weight @ atoms.p) ** 2))
         bandwidth = 1.06 * spread * atoms.n**-0.2 or 1.0 / CELLS
-    if not 0.0 < bandwidth <= LARGEST_BANDWIDTH:
+    if (
+        not isinstance(bandwidth, float | int | np.number)
+        or not 0.0 < bandwidth <= LARGEST_BANDWIDTH
+    ):
         raise InputError(
             f"`bandwidth` must be a positive number, at most {LARGEST_BANDWIDTH:g}; got {bandwidth!r}."
         )

@@ -152,7 +152,7 @@ def distance_to_calibration_result(
         raise InputError(f'`flips` must be "forbidden" or "allowed"; got {flips!r}.')
     if not isinstance(nodes, int | np.integer) or nodes < 10:
         raise InputError(f"`nodes` must be a whole number of at least 10; got {nodes!r}.")
-    if not 0.0 < time_limit < np.inf:
+    if not isinstance(time_limit, float | int | np.number) or not 0.0 < time_limit < np.inf:
         raise InputError(f"`time_limit` must be a positive number of seconds; got {time_limit!r}.")
     atoms = as_atoms(y_true, y_prob, **options)
     scale = as_scale(scale, base_rate=atoms.base_rate)

@@ -44,7 +44,8 @@ class Decomposition(Record):
     uncertainty : float
         Score of always predicting the base rate (UNC).
     within_bins : float
-        What bins lose of the predictions: 0 for CORP.
+        What bins lose of the predictions: 0 for CORP. Infinite where the mean score is, even if that
+        of the bins is, too.
     error : float
         How far a sketch may be off in `miscalibration`; 0 from arrays, infinite for the log score.
     score : str
@@ -175,7 +176,7 @@ def binned_decomposition(
         coarse - best,
         least - best,
         least,
-        now - coarse,
+        now - coarse if np.isfinite(now) else now,
         6.0 * float(table.doubtful.sum()) if score == "brier" else _error(atoms, score),
         score,
         atoms.n,

@@ -12,7 +12,7 @@ from calibrant.inputs.pairs import InputOptions
 from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
 from calibrant.measures._laplace import laplace_sum
 from calibrant.measures.record import Bounded
-from calibrant.measures.weak import cell_reach
+from calibrant.measures.weak import cell_reach, mean_drift
 from calibrant.sketch.atoms import Atoms, as_atoms
 
 __all__ = [
@@ -114,7 +114,7 @@ def squared_kernel_calibration_error(
     """
     if kernel not in ("laplace", "rbf"):
         raise InputError(f'`kernel` must be "laplace" or "rbf"; got {kernel!r}.')
-    if not 0.0 < bandwidth < np.inf:
+    if not isinstance(bandwidth, float | int | np.number) or not 0.0 < bandwidth < np.inf:
         raise InputError(f"`bandwidth` must be a positive number; got {bandwidth!r}.")
     atoms = as_atoms(y_true, y_prob, **options)
     r = atoms.residuals
@@ -169,16 +169,19 @@ def mmce(y_true: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -> fl
 def kernel_of_atoms(atoms: Atoms, *, kernel: Kernel = "laplace", bandwidth: float = 1.0) -> Bounded:
     """kCE on the probability scale and how much unknown positions can change it.
 
-    A row that moves by d moves its feature by √(2 - 2 k(d)), a Lipschitz bound that adds up.
+    A row that moves by d moves its feature by √(2 - 2 k(d)), a Lipschitz bound that adds up; its residual
+    is that of the cell up to d, and the residuals of a cell add up to its own.
     """
     value = kernel_calibration_error(atoms, kernel=kernel, bandwidth=bandwidth)
     if atoms.position_error == 0.0:
         return Bounded(value, 0.0)
-    d = cell_reach(atoms, PROBABILITY) / bandwidth
+    reach = cell_reach(atoms, PROBABILITY)
+    d = reach / bandwidth
     similarity = np.exp(-d) if kernel == "laplace" else np.exp(-0.5 * d * d)
     p, (negative, positive) = atoms.p, atoms.mass.T
-    absolute = (p * negative + (1.0 - p) * positive) / atoms.total
-    return Bounded(value, float(np.sum(np.sqrt(2.0 - 2.0 * similarity) * absolute)))
+    absolute = (p * negative + (1.0 - p) * positive + reach * (negative + positive)) / atoms.total
+    moved = float(np.sum(np.sqrt(2.0 - 2.0 * similarity) * absolute))
+    return Bounded(value, moved + mean_drift(atoms))
 
 
 def _rbf_sum(z: Floats, r: Floats, bandwidth: float) -> float:

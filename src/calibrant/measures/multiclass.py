@@ -54,6 +54,10 @@ def multiclass_error(
     >>> round(multiclass_error([0, 2], probs, view="classwise_max"), 3)
     0.35
     """
+    if not callable(measure):
+        raise InputError(
+            f"`measure` must be a function, as `calibrant.smooth_ece` is; got {measure!r}."
+        )
     if view == "confidence":
         return measure(confidence(y_true, y_prob, from_logits=from_logits, classes=classes))
     if view == "top_label":

@@ -13,7 +13,7 @@ from calibrant.errors import CalibrationError, InputError
 from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions
 from calibrant.measures._lipschitz import solve_chain
-from calibrant.measures.record import Record, rows_text
+from calibrant.measures.record import Record, bound_text, rows_text
 from calibrant.sketch.atoms import Atoms, as_atoms
 
 __all__ = ["LossGap", "loss_gap", "loss_gap_result"]
@@ -34,7 +34,8 @@ class LossGap(Record):
     Attributes
     ----------
     value, error : float
-        The gap, and the duality gap left: the exact value is larger by no more than this.
+        The gap, and the duality gap left: from arrays the exact value is larger by no more
+        than this. NaN from a sketch: what the rows of a cell would gain is not known.
     p, improved : float64[m]
         Distinct predictions, and what the best post-processing makes of them.
     loss : str
@@ -53,7 +54,7 @@ class LossGap(Record):
 
     def __repr__(self) -> str:
         rows = rows_text(self.n, self.dropped)
-        return f"LossGap({self.value:.9f} ± {self.error:.1e}, {self.loss} loss, {rows})"
+        return f"LossGap({self.value:.9f} {bound_text(self.error)}, {self.loss} loss, {rows})"
 
 
 def loss_gap(
@@ -111,6 +112,7 @@ def loss_gap_result(
     eta, error = problem.solve()
     value = float(problem.loss(np.zeros_like(eta)) - problem.loss(eta))
     improved = problem.prediction(eta)
+    error = error if atoms.position_error == 0.0 else float("nan")
     return LossGap(max(0.0, value), error, atoms.p, improved, loss, atoms.n, atoms.dropped)
 
 

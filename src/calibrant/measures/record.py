@@ -9,11 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Bounded", "Record", "plain", "rows_text"]
+__all__ = ["Bounded", "Record", "bound_text", "plain", "rows_text"]
 
 
 class Bounded(NamedTuple):
-    """A number, and how far the exact one can lie from it: 0 from arrays, more from a sketch."""
+    """A number, and how far the exact one can lie from it: 0 from arrays, more from a sketch.
+
+    NaN where there is no bound.
+    """
 
     value: float
     error: float
@@ -37,6 +40,17 @@ class Record:
 
     def _repr_html_(self) -> str:
         return f"<code>{escape(repr(self))}</code>"
+
+
+def bound_text(error: float) -> str:
+    """How far the exact value can lie away, or that it is not known.
+
+    Examples
+    --------
+    >>> bound_text(0.00012), bound_text(float("nan"))
+    ('± 1.2e-04', 'no bound')
+    """
+    return "no bound" if np.isnan(error) else f"± {error:.1e}"
 
 
 def rows_text(n: int, dropped: Mapping[str, int]) -> str:

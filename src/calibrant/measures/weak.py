@@ -156,3 +156,16 @@ def cell_reach(atoms: Atoms, scale: Scale) -> Floats:
     with np.errstate(invalid="ignore"):  # two ends at the same infinity
         reach = np.nan_to_num(np.diff(z, axis=0), nan=0.0, posinf=2.0).max(axis=0)
     return np.asarray(np.minimum(reach, 2.0))
+
+
+def mean_drift(atoms: Atoms) -> float:
+    """How far the mean prediction of a cell may lie from the prediction at its mean position.
+
+    Off the probability scale the two differ by the curvature of the scale.
+    """
+    if atoms.position_error == 0.0:
+        return 0.0
+    scale, reach = atoms.scale, atoms.position_error
+    rounding = 2.0**-FRACTION_BITS * scale.length * scale.steepness
+    bent = 0.0 if scale.reflected else min(scale.steepness, 0.5 * scale.curvature * reach) * reach
+    return rounding + bent
