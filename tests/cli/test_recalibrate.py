@@ -108,3 +108,22 @@ def test_a_map_as_sql(calibrant, overconfident, tmp_path) -> None:
     text = calibrant("sql", "preds", "--apply", target, "--prob", "q").out
     ((value,),) = duckdb.sql(f"SELECT {text} FROM (SELECT 0.75 AS q)").fetchall()
     assert value == pytest.approx(cal.load_recalibrator(target).transform([0.75])[0], abs=1e-5)
+
+
+def test_what_is_said_of_wrong_rows_can_be_done(calibrant, overconfident, tmp_path) -> None:
+    rows = pyarrow.parquet.read_table(overconfident)
+    p, y = rows["p"].to_numpy(), rows["y"].to_numpy()
+    wrong, target = tmp_path / "wrong.parquet", tmp_path / "map.json"
+    for given, cure in ((8 * p - 4, "into probabilities first"), (100 * p, "by 100 first")):
+        pyarrow.parquet.write_table(pyarrow.table({"p": given, "y": y}), wrong)
+        done = calibrant("recalibrate", wrong, "-o", target)
+        assert done.code != 0
+        assert cure in done.err
+        assert "--from-logits" not in done.err
+        assert "--percent" not in done.err
+    assert calibrant("recalibrate", overconfident, "--method", "platt", "-o", target).code == 0
+    pyarrow.parquet.write_table(pyarrow.table({"p": [0.1, np.nan]}), wrong)
+    done = calibrant("recalibrate", wrong, "--apply", target, "-o", tmp_path / "out.csv")
+    assert done.code != 0
+    assert "leave such rows out first" in done.err
+    assert "--on-invalid" not in done.err

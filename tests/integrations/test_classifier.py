@@ -4,9 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification
-from sklearn.linear_model import LinearRegression
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from calibrant import InputError, Sketch, smooth_ece
@@ -66,6 +70,36 @@ def test_more_classes_are_mapped_one_against_the_rest():
     assert before > 4 * floor
     assert after < 1.5 * floor  # nothing is left that calibrated predictions would not show
     assert set(model.predict(X_new)) <= set(labels)
+
+
+def test_a_pipeline_gets_the_frame_and_its_names():
+    pandas = pytest.importorskip("pandas")
+    X, y, _, _ = data(n=400)
+    city = np.array(["Bern", "Basel"])[(X[:, 0] > 0).astype(int)]
+    frame = pandas.DataFrame({"age": X[:, 1], "city": city}, index=np.arange(200)[::-1])
+    columns = [("n", StandardScaler(), ["age"]), ("c", OneHotEncoder(), ["city"])]
+    pipe = make_pipeline(ColumnTransformer(columns), LogisticRegression())
+    model = RecalibratedClassifier(pipe, "platt").fit(frame, pandas.Series(y, index=frame.index))
+    by_hand = np.column_stack([StandardScaler().fit_transform(X[:, 1:2]), city == "Basel"])
+    expected = RecalibratedClassifier(LogisticRegression(), "platt").fit(by_hand, y)
+    assert model.predict_proba(frame) == pytest.approx(expected.predict_proba(by_hand), abs=0.02)
+    assert list(model.feature_names_in_) == ["age", "city"]
+    assert model.n_features_in_ == 2
+
+
+def test_a_pipeline_gets_texts():
+    texts, y = ["good film", "bad film", "good", "bad"] * 10, [1, 0, 1, 0] * 10
+    model = RecalibratedClassifier(make_pipeline(CountVectorizer(), LogisticRegression())).fit(
+        texts, y
+    )
+    assert list(model.predict(["a good one", "a bad one"])) == [1, 0]
+
+
+@pytest.mark.parametrize("cv", [1, 0, -3, True, np.int64(1)])
+def test_folds_are_two_or_more(cv):
+    X, y, _, _ = data(n=100)
+    with pytest.raises(InputError, match=r"`cv` must be 2 folds or more.*got"):
+        RecalibratedClassifier(GaussianNB(), cv=cv).fit(X, y)
 
 
 def test_refuses_what_cannot_be_recalibrated():

@@ -7,6 +7,7 @@ import pytest
 
 from calibrant import CalibrationError, InputError
 from calibrant.inputs.scales import Scale
+from calibrant.recalibration.choice import choose_recalibrator
 from calibrant.recalibration.interface import load_recalibrator
 from calibrant.recalibration.parametric import (
     BetaRecalibrator,
@@ -100,9 +101,34 @@ def test_transform_checks_what_it_is_given():
         platt.transform([0.2, 1.5])
 
 
-def test_swapped_arguments_are_noticed():
-    with pytest.raises(InputError):
-        PlattRecalibrator().fit(Y, P)
+@pytest.mark.parametrize("learn", [PlattRecalibrator().fit, choose_recalibrator])
+def test_what_is_said_of_wrong_rows_can_be_done(learn):
+    for given, outcomes, cure in [
+        (Y, P, r"swapped\. The order is \(y_prob, y_true\)"),
+        (np.where(Y, "yes", "no"), P, r"the order is \(y_prob, y_true\)"),
+        (100 * P, Y, "divide them by 100 first"),
+        (8 * P - 4, Y, "turn them into probabilities first"),
+        (np.where(P < 0.5, np.nan, P), Y, 'on_invalid="drop"'),
+    ]:
+        with pytest.raises(InputError, match=cure):
+            learn(given, outcomes)
+    for form in ({"from_logits": True}, {"percent": True}):
+        for refused in (learn, OffsetRecalibrator(target_mean=0.1).fit):
+            with pytest.raises(InputError, match="leave out `"):
+                refused(P, Y, **form)
+
+
+def test_what_is_said_of_wrong_predictions_can_be_done():
+    fitted = PlattRecalibrator().fit(P, Y)
+    for given, cure in [
+        ([0.1, 2.5], "divide them by 100 first"),
+        ([0.1, 1.2], "turn them into probabilities first.*otherwise leave such rows out first"),
+        ([0.1, np.nan], "leave such rows out first"),
+        (["yes"], "predictions alone"),
+    ]:
+        with pytest.raises(InputError, match=cure) as refused:
+            fitted.transform(given)
+        assert "=True" not in str(refused.value)
 
 
 def test_a_map_on_a_scale_of_ones_own_is_not_written_over_another(tmp_path):

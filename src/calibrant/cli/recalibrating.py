@@ -18,6 +18,7 @@ from calibrant.cli.text import count, note, printable, quoted
 from calibrant.cli.writing import require_ending, written
 from calibrant.errors import InputError
 from calibrant.recalibration.interface import Recalibrator
+from calibrant.recalibration.wording import FROM_LOGITS, FROM_PERCENT, reworded
 
 __all__ = ["METHODS", "run_apply", "run_fit"]
 
@@ -49,7 +50,8 @@ def run_fit(files: Sequence[str], reading: Reading, method: str, output: str) ->
             "column of one class with `--prob` and its label with `--pos-label`."
         )
     scale = DEFAULT_SCALE if method == "smooth" else "probability"
-    found = given(files, reading, Grouping(), Measuring(scale=scale))
+    with reworded({"pass `--from-logits`": FROM_LOGITS, "pass `--percent`": FROM_PERCENT}):
+        found = given(files, reading, Grouping(), Measuring(scale=scale))
     if len(found.parts) != 1:
         raise InputError("a map is learned from one column of predictions; give `--prob` once.")
     part = found.parts[0]

@@ -45,6 +45,8 @@ _PHRASES = (
     ("a recalibrator's `save` wrote", "`calibrant recalibrate` wrote"),
     ("The order is (y_true, y_prob).", "Exchange `--prob` and `--label`."),
     ("the order is (y_true, y_prob)", "exchange `--prob` and `--label`"),
+    ("The order is (y_prob, y_true).", "Exchange `--prob` and `--label`."),
+    ("the order is (y_prob, y_true)", "exchange `--prob` and `--label`"),
     ("the arguments look swapped", "the columns look exchanged"),
     (
         "fit a SmoothRecalibrator, which has one",

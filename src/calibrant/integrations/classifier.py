@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -91,19 +92,13 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the map by cross-fitting, then the classifier to all rows."""
+        from sklearn.utils import indexable
         from sklearn.utils.multiclass import check_classification_targets
         from sklearn.utils.validation import _check_sample_weight, validate_data
 
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            ensure_all_finite=False,
-            dtype=None,
-            ensure_min_samples=1,
-        )
+        y = validate_data(self, y=y)
         check_classification_targets(y)
+        X, y = indexable(X, y)  # a frame stays one: what X must be is for the classifier to say
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -115,6 +110,9 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                     "rows of positive weight in two."
                 )
         self.estimator_ = _fitted(self._classifier(), X, y, sample_weight)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
         if self.classes_.size == 1:
             self.recalibrator_ = None
             return self
@@ -125,12 +123,9 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     def predict_proba(self, X: Any) -> Floats:
         """Recalibrated class probabilities."""
-        from sklearn.utils.validation import check_is_fitted, validate_data
+        from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
-        X = validate_data(
-            self, X, accept_sparse="csr", ensure_all_finite=False, dtype=None, reset=False
-        )
         probs = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
         if self.recalibrator_ is None:
             return probs
@@ -163,7 +158,11 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         from sklearn.utils import _safe_indexing
 
         cv = self.cv
-        if isinstance(cv, int):
+        if isinstance(cv, Integral):
+            if isinstance(cv, bool) or cv < 2:
+                raise InputError(
+                    f"`cv` must be 2 folds or more, or a splitter of scikit-learn; got {cv!r}."
+                )
             fewest = int(np.bincount(codes).min())
             cv = max(2, min(cv, fewest))
             if fewest < 2:

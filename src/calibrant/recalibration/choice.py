@@ -28,6 +28,7 @@ from calibrant.recalibration.parametric import (
     TemperatureRecalibrator,
 )
 from calibrant.recalibration.smooth import SmoothRecalibrator
+from calibrant.recalibration.wording import TO_LEARN, refuse_forms, reworded
 
 __all__ = ["Candidate", "Choice", "choose_recalibrator", "log_losses"]
 
@@ -143,8 +144,12 @@ def choose_recalibrator(
     if loss not in ("log", "brier"):
         raise InputError(f'`loss` must be "log" or "brier"; got {loss!r}.')
     maps = {NONE: IdentityRecalibrator(), **(_defaults() if candidates is None else candidates)}
-    pairs, codes = read_clustered(y_true, y_prob, cluster, sample_weight=sample_weight, **options)
-    p, y = pairs.p, pairs.y
+    refuse_forms(options)
+    with reworded(TO_LEARN):
+        pairs, codes = read_clustered(
+            y_true, y_prob, cluster, sample_weight=sample_weight, **options
+        )
+        p, y = pairs.p, pairs.y
     weight = np.ones(p.size) if pairs.weight is None else pairs.weight
     if codes is None:
         unit, units, called = np.arange(p.size), p.size, "rows"

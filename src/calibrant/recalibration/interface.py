@@ -19,6 +19,7 @@ from calibrant.errors import CalibrationError, InputError
 from calibrant.inputs.columns import as_column
 from calibrant.inputs.pairs import Pairs, as_pairs
 from calibrant.inputs.scales import Scale, as_scale, name_for_file
+from calibrant.recalibration.wording import TO_APPLY, TO_LEARN, refuse_forms, reworded
 from calibrant.sketch.atoms import Atoms
 from calibrant.sketch.table import Sketch, as_sketch
 
@@ -51,6 +52,7 @@ class Training:
     @classmethod
     def of(cls, y_prob: Any, y_true: Any, sample_weight: Any, options: FitOptions) -> Training:
         """Check `(y_prob, y_true)`, or take a Sketch alone."""
+        refuse_forms(options)
         if isinstance(y_prob, Sketch):
             if y_true is not None:
                 raise InputError(
@@ -189,7 +191,8 @@ class Recalibrator(LearnedMap):
         **options
             How to read the arrays (see `FitOptions`).
         """
-        return self.fit_training(Training.of(y_prob, y_true, sample_weight, options))
+        with reworded(TO_LEARN):
+            return self.fit_training(Training.of(y_prob, y_true, sample_weight, options))
 
     def fit_training(self, training: Training) -> Self:
         """Learn the map from rows that were checked before."""
@@ -201,7 +204,9 @@ class Recalibrator(LearnedMap):
         """Recalibrated predictions, in the order of `y_prob`."""
         state = self.state
         given = as_column(y_prob, "y_prob")
-        return self._apply(as_pairs(np.zeros(given.size), given).p, state)
+        with reworded(TO_APPLY):
+            p = as_pairs(np.zeros(given.size), given).p
+        return self._apply(p, state)
 
     def fit_transform(self, y_prob: Any, y_true: Any, sample_weight: Any = None) -> Floats:
         """Fit, then transform the same predictions: for a look, not for a fair estimate."""

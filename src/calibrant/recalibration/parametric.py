@@ -13,6 +13,7 @@ from calibrant.inputs.columns import as_column
 from calibrant.inputs.pairs import as_pairs
 from calibrant.measures._pooling import pooled
 from calibrant.recalibration.interface import FitOptions, Recalibrator, State, Training
+from calibrant.recalibration.wording import TO_LEARN, refuse_forms, reworded
 from calibrant.sketch.atoms import Atoms
 from calibrant.sketch.table import Sketch
 
@@ -180,10 +181,12 @@ class OffsetRecalibrator(Recalibrator):
             return super().fit(y_prob, y_true, sample_weight, **options)
         if not 0.0 < self.target_mean < 1.0:
             raise InputError(f"`target_mean` must lie between 0 and 1; got {self.target_mean!r}.")
+        refuse_forms(options)
         given = as_column(y_prob, "y_prob")
         labels = np.zeros(given.size) if y_true is None else y_true
-        pairs = as_pairs(labels, given, sample_weight=sample_weight, **options)
-        self._state = self._learn(Training(pairs))
+        with reworded(TO_LEARN):
+            pairs = as_pairs(labels, given, sample_weight=sample_weight, **options)
+            self._state = self._learn(Training(pairs))
         return self
 
     def _learn(self, training: Training) -> State:
