@@ -100,6 +100,26 @@ def test_refuses_what_does_not_increase_or_come_back():
         as_scale(3)
 
 
+def test_refuses_a_wave_between_even_points():
+    with pytest.raises(InputError, match="increase"):
+        Scale(lambda p: p + 0.002 * np.sin(512 * np.pi * p) * (p > 0.01) * (p < 0.99), lambda z: z)
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("forward", lambda: Scale(None, None)),
+        ("name", lambda: Scale(np.sqrt, np.square, name=5)),
+        ("widest", lambda: Scale(np.sqrt, np.square, widest=-1)),
+        ("widest", lambda: Scale(np.sqrt, np.square, widest="x")),
+        ("base_rate", lambda: relative_scale("x")),
+    ],
+)
+def test_refuses_what_is_of_another_kind(name, call):
+    with pytest.raises(InputError, match=f"`{name}`"):
+        call()
+
+
 def test_the_probability_scale_changes_nothing():
     assert PROBABILITY.locate(P) is P
     assert PROBABILITY.length == 1.0

@@ -35,8 +35,15 @@ EXTREME = 1e-13
 WIDTHS_OF_MARGIN = 9.0
 """A Gaussian leaves 2e-19 of its mass beyond 9 bandwidths."""
 LONGEST_GRID = 1000.0
-_CHECKPOINTS = np.concatenate(
-    [[1e-12, 1e-9, 1e-6], np.linspace(0, 1, 257)[1:-1], [1 - 1e-6, 1 - 1e-9]]
+_GOLDEN = 0.6180339887498949
+_CHECKPOINTS = np.unique(
+    np.concatenate(
+        [
+            [1e-12, 1e-9, 1e-6, 1 - 1e-6, 1 - 1e-9],
+            np.linspace(0, 1, 257)[1:-1],
+            np.arange(1, 2000) * _GOLDEN % 1.0,  # uneven, or a wave could hide between them
+        ]
+    )
 )
 
 
@@ -134,6 +141,7 @@ class Scale:
     widest: float = field(default=1.0, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
+        self._require_kinds()
         self._require_own_name()
         z = np.asarray(self.forward(_CHECKPOINTS), dtype=np.float64)
         if z.shape != _CHECKPOINTS.shape or not np.all(np.diff(z) > 0):
@@ -152,6 +160,14 @@ class Scale:
                 f"{_CHECKPOINTS[at]:.6g} "
                 f"to {np.asarray(self.inverse(z))[at]:.6g}."
             )
+
+    def _require_kinds(self) -> None:
+        if not (callable(self.forward) and callable(self.inverse)):
+            raise InputError("`forward` and `inverse` must be functions of an array.")
+        if not isinstance(self.name, str):
+            raise InputError(f"`name` must be a string; got {self.name!r}.")
+        if not isinstance(self.widest, float | int | np.number) or not 0.0 < self.widest < np.inf:
+            raise InputError(f"`widest` must be a positive number; got {self.widest!r}.")
 
     def _require_own_name(self) -> None:
         """Names stand for scales in files and decide about reflection, so each has one meaning."""
@@ -366,9 +382,9 @@ def relative_scale(base_rate: float) -> Scale:
     >>> relative_scale(0.002).length < 2
     True
     """
-    rate = float(base_rate)
-    if not 0.0 < rate < 1.0:
+    if not isinstance(base_rate, float | int | np.number) or not 0.0 < base_rate < 1.0:
         raise InputError(f"`base_rate` must lie strictly between 0 and 1; got {base_rate!r}.")
+    rate = float(base_rate)
     factor = rate * (1.0 - rate)
     return Scale(
         _Logit(factor),
