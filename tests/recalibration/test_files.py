@@ -82,6 +82,7 @@ def test_refuses_files_of_another_version_kind_or_origin(tmp_path):
     document = json.loads(path.read_text())
     for change, message in [
         ({"version": 2}, "version 2"),
+        ({"version": True}, "version True"),
         ({"format": "other"}, "format"),
         ({"kind": "magic"}, "kind must be one of"),
         ({"settings": {"colour": 1}}, "damaged"),
@@ -93,6 +94,33 @@ def test_refuses_files_of_another_version_kind_or_origin(tmp_path):
     path.write_text("not json")
     with pytest.raises(InputError, match="not JSON"):
         load_recalibrator(path)
+
+
+def _changed(state, name):
+    yield {k: v for k, v in state.items() if k != name}
+    for wrong in ("a", None, True, [1.0], {"array": []}, {"array": ["a"]}, {"array": [[0.1], [1]]}):
+        yield {**state, name: wrong}
+    if isinstance(state[name], float):
+        yield {**state, name: float("nan")}
+        yield {**state, name: {"array": [0.5]}}
+    if isinstance(state[name], dict):
+        yield {**state, name: {"array": [float("inf")] * len(state[name]["array"])}}
+
+
+@pytest.mark.parametrize("recalibrator", [*ALL[3:], ALL[0]], ids=lambda r: r.kind)
+def test_a_damaged_map_is_refused_with_its_file(recalibrator, tmp_path):
+    path = tmp_path / "map.json"
+    recalibrator.fit(P, Y).save(path)
+    document = json.loads(path.read_text())
+    state = document["state"]
+    damaged = [{}, {**state, "more": 1.0}]
+    damaged += [changed for name in state for changed in _changed(state, name)]
+    if recalibrator.kind == "isotonic":
+        damaged += [{**state, "p": {"array": state["p"]["array"][1:]}}]
+    for wrong in damaged:
+        path.write_text(json.dumps({**document, "state": wrong}))
+        with pytest.raises(InputError, match=r"map\.json: the .* is damaged"):
+            load_recalibrator(path)
 
 
 def test_transform_checks_what_it_is_given():

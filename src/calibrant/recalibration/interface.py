@@ -26,10 +26,11 @@ from calibrant.sketch.table import Sketch, as_sketch
 if TYPE_CHECKING:
     from calibrant.sources.sql import Expression
 
-__all__ = ["FitOptions", "LearnedMap", "Recalibrator", "Training", "load_recalibrator"]
+__all__ = ["FitOptions", "LearnedMap", "Parts", "Recalibrator", "Training", "load_recalibrator"]
 
 Floats = NDArray[np.float64]
 State = dict[str, Any]
+Parts = Mapping[str, type]
 
 FORMAT = "calibrant.recalibrator"
 VERSION = 1
@@ -93,6 +94,8 @@ class LearnedMap(ABC):
     """
 
     kind: ClassVar[str]
+    parts: ClassVar[Parts | None] = None
+    """The names in the state and their types, which a file must have; None where any will do."""
     _kinds: ClassVar[dict[str, type[LearnedMap]]] = {}
     _state: State | None = None
 
@@ -161,7 +164,8 @@ class LearnedMap(ABC):
             made = LearnedMap._kinds[kind](**settings)
             if "plan" not in document:
                 made._state = {name: _array(value) for name, value in document["state"].items()}
-        except (KeyError, TypeError, AttributeError) as error:
+                _require_whole(made._state, made.parts)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise InputError(
                 f"the {kind!r} recalibrator in the file is damaged: {error}."
             ) from error
@@ -253,13 +257,41 @@ def load_recalibrator(path: str | os.PathLike[str]) -> LearnedMap:
             f"{os.fspath(path)} is not a file that a recalibrator's `save` wrote: its format is not "
             f"{FORMAT!r}."
         )
-    if document.get("version") != VERSION:
+    if document.get("version") != VERSION or isinstance(document["version"], bool):
         raise InputError(
             f"{os.fspath(path)} has version {document.get('version')!r} of the format; this "
             f"calibrant reads version {VERSION}. Upgrade calibrant, or save the file again with the "
             "version that you have."
         )
-    return LearnedMap.from_dict(document)
+    try:
+        return LearnedMap.from_dict(document)
+    except InputError as error:
+        raise InputError(f"{os.fspath(path)}: {error}") from error
+
+
+def _require_whole(state: State, parts: Parts | None) -> None:
+    """Refuse a state that lacks a part, or has one that is not of its type, finite and full."""
+    if parts is None:
+        return
+    if set(state) != set(parts):
+        wanted, seen = (", ".join(sorted(names)) or "nothing" for names in (parts, state))
+        raise InputError(f"its state must hold {wanted}, and holds {seen}")
+    for name, kind in parts.items():
+        value = state[name]
+        fits = isinstance(value, int | float if kind is float else kind)
+        if not fits or isinstance(value, bool):
+            raise InputError(f"`{name}` of its state is a {type(value).__name__}")
+        if kind in (float, np.ndarray) and not (np.size(value) and np.all(np.isfinite(value))):
+            raise InputError(f"`{name}` of its state must hold finite numbers")
+        if kind is list and not all(
+            item is None or isinstance(item, Recalibrator) for item in value
+        ):
+            raise InputError(f"`{name}` of its state must hold recalibrators")
+    sizes = {name: value.shape for name, value in state.items() if isinstance(value, np.ndarray)}
+    if len(set(sizes.values())) > 1 or any(len(shape) != 1 for shape in sizes.values()):
+        raise InputError(f"{' and '.join(sizes)} of its state must be rows of one length")
+    if "scale" in parts:
+        as_scale(state["scale"])
 
 
 def _plan(made: LearnedMap) -> State:

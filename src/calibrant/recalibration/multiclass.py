@@ -15,7 +15,7 @@ from calibrant.errors import CalibrationError, InputError
 from calibrant.inputs.columns import as_array
 from calibrant.inputs.multiclass import ClassProbabilities, as_class_probabilities, as_weights
 from calibrant.inputs.pairs import as_pairs
-from calibrant.recalibration.interface import LearnedMap, Recalibrator, State
+from calibrant.recalibration.interface import LearnedMap, Parts, Recalibrator, State
 from calibrant.recalibration.smooth import SmoothRecalibrator
 
 __all__ = ["OneVsRestRecalibrator", "TemperatureScaling", "VectorScaling"]
@@ -93,6 +93,7 @@ class TemperatureScaling(_LogitScaling):
     """
 
     kind: ClassVar[str] = "temperature scaling"
+    parts: ClassVar[Parts] = {"slope": float, "intercept": float}
 
     @property
     def temperature(self) -> float:
@@ -140,6 +141,7 @@ class VectorScaling(_LogitScaling):
     """
 
     kind: ClassVar[str] = "vector scaling"
+    parts: ClassVar[Parts] = {"slope": np.ndarray, "intercept": np.ndarray}
 
     def _learn(self, scores: Floats, labels: NDArray[np.int64], weight: Floats) -> State:
         from scipy.optimize import minimize
@@ -203,6 +205,7 @@ class OneVsRestRecalibrator(LearnedMap):
 
     recalibrator: Recalibrator = field(default_factory=SmoothRecalibrator)
     kind: ClassVar[str] = "one-vs-rest"
+    parts: ClassVar[Parts] = {"maps": list}
 
     def fit(
         self,

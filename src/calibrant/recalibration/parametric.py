@@ -12,7 +12,7 @@ from calibrant.errors import CalibrationError, InputError
 from calibrant.inputs.columns import as_column
 from calibrant.inputs.pairs import as_pairs
 from calibrant.measures._pooling import pooled
-from calibrant.recalibration.interface import FitOptions, Recalibrator, State, Training
+from calibrant.recalibration.interface import FitOptions, Parts, Recalibrator, State, Training
 from calibrant.recalibration.wording import TO_LEARN, refuse_forms, reworded
 from calibrant.sketch.atoms import Atoms
 from calibrant.sketch.table import Sketch
@@ -47,6 +47,7 @@ class IdentityRecalibrator(Recalibrator):
     """
 
     kind: ClassVar[str] = "none"
+    parts: ClassVar[Parts] = {}
 
     def _learn(self, training: Training) -> State:
         return {}
@@ -76,6 +77,7 @@ class PlattRecalibrator(Recalibrator):
     """
 
     kind: ClassVar[str] = "platt"
+    parts: ClassVar[Parts] = {"slope": float, "intercept": float}
 
     def _learn(self, training: Training) -> State:
         atoms = training.atoms
@@ -105,6 +107,7 @@ class TemperatureRecalibrator(Recalibrator):
     """
 
     kind: ClassVar[str] = "temperature"
+    parts: ClassVar[Parts] = {"temperature": float}
 
     @property
     def temperature(self) -> float:
@@ -137,6 +140,7 @@ class BetaRecalibrator(Recalibrator):
     """
 
     kind: ClassVar[str] = "beta"
+    parts: ClassVar[Parts] = {"a": float, "b": float, "c": float}
 
     def _learn(self, training: Training) -> State:
         low, high = _logarithms(training.atoms.p)
@@ -168,6 +172,7 @@ class OffsetRecalibrator(Recalibrator):
 
     target_mean: float | None = None
     kind: ClassVar[str] = "offset"
+    parts: ClassVar[Parts] = {"offset": float}
 
     def fit(
         self,
@@ -222,6 +227,7 @@ class IsotonicRecalibrator(Recalibrator):
     """
 
     kind: ClassVar[str] = "isotonic"
+    parts: ClassVar[Parts] = {"p": np.ndarray, "values": np.ndarray}
 
     def _learn(self, training: Training) -> State:
         atoms = training.atoms

@@ -13,7 +13,7 @@ from calibrant.inference.hypothesis import calibration_p_value
 from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
 from calibrant.inputs.seeds import generator
 from calibrant.measures.smooth_ece import smooth_ece_result
-from calibrant.recalibration.interface import Recalibrator, State, Training
+from calibrant.recalibration.interface import Parts, Recalibrator, State, Training
 from calibrant.recalibration.smooth import SMALLEST_BANDWIDTH, regression_on_knots
 from calibrant.sketch.atoms import Atoms
 from calibrant.sketch.table import Sketch
@@ -79,6 +79,12 @@ class RandomizedRecalibrator(Recalibrator):
     require_miscalibration: bool = True
     scale: str | Scale = PROBABILITY.name
     kind: ClassVar[str] = "randomized"
+    parts: ClassVar[Parts] = {
+        "bandwidth": float,
+        "scale": str,
+        "values": np.ndarray,
+        **dict.fromkeys(("displacement", "bound", "p_value"), float),
+    }
 
     @property
     def expected_displacement(self) -> float:

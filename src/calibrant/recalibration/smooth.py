@@ -12,7 +12,7 @@ from calibrant.errors import InputError
 from calibrant.inputs.scales import Scale, as_scale
 from calibrant.measures._pooling import pooled
 from calibrant.measures.smooth_ece import smooth_ece
-from calibrant.recalibration.interface import Recalibrator, State, Training
+from calibrant.recalibration.interface import Parts, Recalibrator, State, Training
 from calibrant.recalibration.parametric import PlattRecalibrator
 from calibrant.sketch.atoms import Atoms
 from calibrant.sketch.table import Sketch
@@ -79,6 +79,7 @@ class SmoothRecalibrator(Recalibrator):
     scale: str | Scale | None = None
     pseudo_rows: float = PSEUDO_ROWS
     kind: ClassVar[str] = "smooth"
+    parts: ClassVar[Parts] = {"bandwidth": float, "scale": str, "values": np.ndarray}
 
     def _learn(self, training: Training) -> State:
         if not 0.0 <= self.pseudo_rows < np.inf:
