@@ -193,7 +193,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             return deepcopy(self.recalibrator)
         if self.recalibrator == CHOOSE and self.classes_.size > 2:
             raise InputError('`recalibrator="choose"` compares maps of two classes; name one.')
-        if self.recalibrator not in _MAPS:
+        if not isinstance(self.recalibrator, str) or self.recalibrator not in _MAPS:
             raise InputError(
                 f"`recalibrator` must be one of {', '.join([*sorted(_MAPS), CHOOSE])}, or a "
                 f"Recalibrator; got {self.recalibrator!r}."

@@ -17,6 +17,7 @@ from calibrant.inputs.scales import PROBABILITY
 from calibrant.inputs.seeds import generator
 from calibrant.measures.record import Record
 from calibrant.measures.smooth_ece import smooth_ece
+from calibrant.recalibration.arguments import require_map
 from calibrant.recalibration.interface import FitOptions, Recalibrator
 from calibrant.recalibration.parametric import (
     NEAREST_TO_THE_ENDS,
@@ -143,7 +144,9 @@ def choose_recalibrator(
     """
     if loss not in ("log", "brier"):
         raise InputError(f'`loss` must be "log" or "brier"; got {loss!r}.')
-    maps = {NONE: IdentityRecalibrator(), **(_defaults() if candidates is None else candidates)}
+    maps = {NONE: IdentityRecalibrator(), **_checked(candidates)}
+    if not isinstance(folds, int | np.integer) or isinstance(folds, bool):
+        raise InputError(f"`folds` must be a whole number; got {folds!r}.")
     refuse_forms(options)
     with reworded(TO_LEARN):
         pairs, codes = read_clustered(
@@ -199,6 +202,21 @@ def log_losses(y: Floats, p: Floats) -> Floats:
 def _fitted(candidate: Recalibrator, pairs: Pairs) -> Recalibrator:
     labels: Literal["binary", "soft"] = "soft" if pairs.soft else "binary"
     return deepcopy(candidate).fit(pairs.p, pairs.y, pairs.weight, labels=labels)
+
+
+def _checked(candidates: Any) -> Mapping[str, Recalibrator]:
+    if candidates is None:
+        return _defaults()
+    if not isinstance(candidates, Mapping):
+        raise InputError(
+            "`candidates` must be a mapping from names to maps, such as "
+            f'{{"platt": PlattRecalibrator()}}; got a {type(candidates).__name__}.'
+        )
+    for name, candidate in candidates.items():
+        require_map(candidate, Recalibrator, f"the candidate {name!r}")
+    if not isinstance(candidates.get(NONE, IdentityRecalibrator()), IdentityRecalibrator):
+        raise InputError(f"{NONE!r} is what others are compared with; give the map another name.")
+    return candidates
 
 
 def _defaults() -> dict[str, Recalibrator]:

@@ -15,6 +15,7 @@ from calibrant.errors import CalibrationError, InputError
 from calibrant.inputs.columns import as_array
 from calibrant.inputs.multiclass import ClassProbabilities, as_class_probabilities, as_weights
 from calibrant.inputs.pairs import as_pairs
+from calibrant.recalibration.arguments import require_map
 from calibrant.recalibration.interface import LearnedMap, Parts, Recalibrator, State
 from calibrant.recalibration.smooth import SmoothRecalibrator
 
@@ -216,6 +217,7 @@ class OneVsRestRecalibrator(LearnedMap):
         classes: Sequence[Any] | None = None,
     ) -> Self:
         """Learn from class probabilities, a row per case and a column per class."""
+        require_map(self.recalibrator, Recalibrator, "`recalibrator`")
         matrix = as_class_probabilities(y_true, y_prob, classes=classes)
         probs = _distributions(matrix)
         matrix.top()  # refuses the first row that has no known class
@@ -224,7 +226,8 @@ class OneVsRestRecalibrator(LearnedMap):
         for k in range(len(matrix.classes)):
             hits = matrix.labels == k
             learned = None
-            if 0 < hits.sum() < hits.size:
+            heavy = hits if weight is None else hits[weight > 0]
+            if 0 < heavy.sum() < heavy.size:
                 learned = deepcopy(self.recalibrator).fit(probs[:, k], hits, weight)
             maps.append(learned)
         self._state = {"maps": maps}

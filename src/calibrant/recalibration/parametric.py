@@ -12,6 +12,7 @@ from calibrant.errors import CalibrationError, InputError
 from calibrant.inputs.columns import as_column
 from calibrant.inputs.pairs import as_pairs
 from calibrant.measures._pooling import pooled
+from calibrant.recalibration.arguments import is_number
 from calibrant.recalibration.interface import FitOptions, Parts, Recalibrator, State, Training
 from calibrant.recalibration.wording import TO_LEARN, refuse_forms, reworded
 from calibrant.sketch.atoms import Atoms
@@ -182,10 +183,13 @@ class OffsetRecalibrator(Recalibrator):
         **options: Unpack[FitOptions],
     ) -> Self:
         """Learn the offset; without `y_true` where `target_mean` was given."""
-        if self.target_mean is None or isinstance(y_prob, Sketch):
+        if self.target_mean is None:
             return super().fit(y_prob, y_true, sample_weight, **options)
-        if not 0.0 < self.target_mean < 1.0:
+        if not (is_number(self.target_mean) and 0.0 < self.target_mean < 1.0):
             raise InputError(f"`target_mean` must lie between 0 and 1; got {self.target_mean!r}.")
+        if isinstance(y_prob, Sketch):
+            self._state = self._learn(Training.of(y_prob, y_true, sample_weight, options))
+            return self
         refuse_forms(options)
         given = as_column(y_prob, "y_prob")
         labels = np.zeros(given.size) if y_true is None else y_true
@@ -204,7 +208,7 @@ class OffsetRecalibrator(Recalibrator):
         def excess(offset: float) -> float:
             return float(weight @ _expit(x + offset)) - target
 
-        return {"offset": float(brentq(excess, -60.0, 60.0, xtol=1e-13))}
+        return {"offset": float(brentq(excess, -800.0, 800.0, xtol=1e-13))}
 
     def _apply(self, p: Floats, state: State) -> Floats:
         return _expit(_logit(p) + state["offset"])

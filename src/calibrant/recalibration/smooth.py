@@ -12,6 +12,7 @@ from calibrant.errors import InputError
 from calibrant.inputs.scales import Scale, as_scale
 from calibrant.measures._pooling import pooled
 from calibrant.measures.smooth_ece import smooth_ece
+from calibrant.recalibration.arguments import is_number
 from calibrant.recalibration.interface import Parts, Recalibrator, State, Training
 from calibrant.recalibration.parametric import PlattRecalibrator
 from calibrant.sketch.atoms import Atoms
@@ -82,8 +83,10 @@ class SmoothRecalibrator(Recalibrator):
     parts: ClassVar[Parts] = {"bandwidth": float, "scale": str, "values": np.ndarray}
 
     def _learn(self, training: Training) -> State:
-        if not 0.0 <= self.pseudo_rows < np.inf:
+        if not (is_number(self.pseudo_rows) and 0.0 <= self.pseudo_rows < np.inf):
             raise InputError(f"`pseudo_rows` must not be negative; got {self.pseudo_rows!r}.")
+        if not (self.bandwidth is None or is_number(self.bandwidth)):
+            raise InputError(f"`bandwidth` must be a positive number; got {self.bandwidth!r}.")
         sketch = self._sketch(training)
         sigma = smooth_ece(sketch) if self.bandwidth is None else float(self.bandwidth)
         if not 0.0 < sigma < np.inf:

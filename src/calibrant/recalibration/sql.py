@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.inputs.scales import Scale, as_scale
+from calibrant.recalibration.arguments import is_number
 from calibrant.recalibration.smooth import SmoothRecalibrator
 from calibrant.sources.sql import Expression, piecewise_linear
 
@@ -59,7 +60,7 @@ def to_sql(
     >>> duckdb.sql(f"SELECT round({text}, 6) FROM (SELECT 0.25 AS p)").fetchall()
     [(0.5,)]
     """
-    if not 0 < tolerance < 1:
+    if not (is_number(tolerance) and 0 < tolerance < 1):
         raise InputError(f"`tolerance` must lie between 0 and 1; got {tolerance!r}.")
     if recalibrator.kind == "randomized":
         raise InputError(
