@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
@@ -126,3 +127,19 @@ def as_golden() -> Callable[[str, object], None]:
         same(found, json.loads(golden.read_text()))
 
     return compare
+
+
+@pytest.fixture
+def write_rows() -> Callable[[pyarrow.Table, Path], None]:
+    """Writes a table in the format that the ending of the path names."""
+
+    def write(table: pyarrow.Table, path: Path) -> None:
+        if path.suffix == ".parquet":
+            pyarrow.parquet.write_table(table, path)
+        elif path.suffix == ".csv":
+            pyarrow.csv.write_csv(table, path)
+        else:
+            lines = (json.dumps(row, default=str) + "\n" for row in table.to_pylist())
+            path.write_text("".join(lines))
+
+    return write

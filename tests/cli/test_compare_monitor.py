@@ -162,17 +162,14 @@ def test_a_calm_monitor_and_wrong_ones(calibrant, tmp_path) -> None:
     ],
     ids=str,
 )
-def test_batches_come_in_the_order_of_their_values(calibrant, tmp_path, days, ending) -> None:
+def test_batches_come_in_the_order_of_their_values(
+    calibrant, write_rows, tmp_path, days, ending
+) -> None:
     """Rows that are summed as they are read, and rows that are converted first, are grouped alike."""
     draw = np.random.default_rng(4)
     table = pyarrow.table({"p": draw.random(60), "y": draw.integers(0, 2, 60), "day": days * 12})
     path = tmp_path / f"rows{ending}"
-    if ending == ".parquet":
-        pyarrow.parquet.write_table(table, path)
-    elif ending == ".csv":
-        pyarrow.csv.write_csv(table, path)
-    else:
-        path.write_text("".join(json.dumps(row, default=str) + "\n" for row in table.to_pylist()))
+    write_rows(table, path)
     scanned, converted = (
         calibrant("monitor", path, "--batch", "day", "--json", *more)
         for more in ([], ["--pos-label", "1"])

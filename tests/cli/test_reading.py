@@ -463,18 +463,12 @@ def test_answers_of_any_length_stand_beside_the_rows(calibrant, tmp_path, more, 
     ],
 )
 def test_what_is_wrong_in_one_of_several_files_is_named_with_it(
-    calibrant, tmp_path, words, ending
+    calibrant, write_rows, tmp_path, words, ending
 ) -> None:
     """By the row in that file, not in a group or in all of them together."""
     for name, last in (("a", 0.75), ("b", 700.0), ("c", 0.75)):
         table = pyarrow.table({"p": [0.5, 0.25, last], "y": [1, 0, 1], "g": ["u", "u", "v"]})
-        path = tmp_path / f"{name}{ending}"
-        if ending == ".csv":
-            pyarrow.csv.write_csv(table, path)
-        elif ending == ".parquet":
-            pyarrow.parquet.write_table(table, path)
-        else:
-            path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+        write_rows(table, tmp_path / f"{name}{ending}")
     done = calibrant("assess", tmp_path, *words.split())
     assert (done.code, f"row 2 of b{ending} has 700" in done.err) == (2, True), done.err
     assert "Note" not in done.err

@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant._optional import find
 from calibrant.errors import InputError
+from calibrant.inputs.numbers import is_number
 
 __all__ = ["Color", "as_color", "as_name", "require_pixels", "require_print_size", "shortened"]
 
@@ -99,5 +100,4 @@ def require_print_size(width: Any, dpi: Any, *, columns: int = 1) -> None:
 
 
 def _within(size: Any, limits: tuple[float, float]) -> bool:
-    number = isinstance(size, int | float | np.number) and not isinstance(size, bool)
-    return number and bool(limits[0] <= size <= limits[1])
+    return is_number(size) and bool(limits[0] <= size <= limits[1])

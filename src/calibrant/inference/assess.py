@@ -34,6 +34,7 @@ from calibrant.inference.interval import (
 from calibrant.inference.noise_floor import NoiseFloor, noise_floor
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.scores import brier_score, log_loss
+from calibrant.inputs.numbers import is_number
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
 from calibrant.inputs.scales import PROBABILITY, Scale
 from calibrant.inputs.seeds import require_seed
@@ -290,7 +291,7 @@ def read_clustered(
 
 def require_margin(margin: float | None) -> None:
     """Refuse a margin that says nothing of a SmoothECE, which is at most 1."""
-    valid = isinstance(margin, int | float | np.number) and not isinstance(margin, bool)
+    valid = is_number(margin)
     if margin is not None and (not valid or not 0.0 < margin < 1.0):
         cure = " For 5 per cent pass 0.05." if valid and 1.0 <= margin < 100.0 else ""
         raise InputError(f"`margin` must lie between 0 and 1; got {margin!r}.{cure}")

@@ -30,6 +30,7 @@ from calibrant.inference.paired import (
     resketched,
     standard_error,
 )
+from calibrant.inference.wilson import wilson_error
 from calibrant.inputs.dropped import Dropped
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
 from calibrant.inputs.scales import PROBABILITY, Scale
@@ -212,7 +213,7 @@ def _differences(
         agreed = max(min(plug_in, debiased), 0.0)
         statistic = agreed / np.sqrt(error**2 + agreed / units) if agreed > 0 else 0.0
         tail = ndtr(-statistic) if np.isinf(degrees) else stdtr(degrees, -statistic)
-        reach = z**2 / (2 * units) + z * np.sqrt(error**2 + (z / (2 * units)) ** 2)
+        reach = wilson_error(z, error, units)
         low = float(max(min(plug_in, debiased) - reach, -1.0))
         high = float(min(max(plug_in, debiased) + reach, 1.0))
         raw.append((worse, better, debiased, low, high, max(float(2.0 * tail), SMALLEST_P_VALUE)))

@@ -242,49 +242,49 @@ def assess_by(
         rows["on_invalid"] = None if on_invalid == "raise" else on_invalid
         rows["labels"] = None if labels == "binary" else labels
         rows |= {"from_logits": from_logits or None, "percent": percent or None}
-        sketches = _regrouped(source, by, cluster, scale, rows)
-    else:
-        if y_true is None and y_prob is not None and not isinstance(y_prob, str):
-            if from_logits or percent:
-                read_as = as_pairs(
-                    source, y_prob, labels=labels, from_logits=from_logits, percent=percent
-                )
-                y_prob, from_logits, percent = read_as.probabilities(slice(None)), False, False
-            source, by = _columns(source, y_prob, by, sample_weight, cluster)
-            y_true, y_prob = "y_true", "y_prob"
-            sample_weight = None if sample_weight is None else "sample_weight"
-            cluster = None if cluster is None else "cluster"
-        if y_true is None or y_prob is None or not by:
-            given = {"y_true": y_true, "y_prob": y_prob, "by": by or None}
-            missing = ", ".join(f"`{name}`" for name, value in given.items() if value is None)
-            raise InputError(
-                f"`y_true`, `y_prob` and `by` must name columns; {missing} was not given. Pass Sketches "
-                "to go without them."
-            )
-        read = scan(
-            source,
-            y_true=y_true,
-            y_prob=y_prob,
-            sample_weight=sample_weight,
-            by=by,
-            cluster=cluster,
-            scale=PROBABILITY if scale is None else scale,
-            labels=labels,
-            from_logits=from_logits,
-            percent=percent,
-            on_invalid=on_invalid,
+        return _assessed(
+            _regrouped(source, by, cluster, scale, rows), cluster, margin, confidence, seed
         )
-        assert isinstance(read, Sketches)
-        sketches = read
-        if cluster is None:
-            used = (*sketches.by, sample_weight)
-            warn_of_repeated_ids(source, y_true, y_prob, used, stacklevel=3)
-            if isinstance(source, Mapping):
-                pairs = as_pairs(
-                    source[y_true], source[y_prob], labels=labels, on_invalid=on_invalid
-                )
-                warn_of_repeated_rows(pairs, stacklevel=3)
+    if y_true is None and y_prob is not None and not isinstance(y_prob, str):
+        if from_logits or percent:
+            read_as = as_pairs(
+                source, y_prob, labels=labels, from_logits=from_logits, percent=percent
+            )
+            y_prob, from_logits, percent = read_as.probabilities(slice(None)), False, False
+        source, by = _columns(source, y_prob, by, sample_weight, cluster)
+        y_true, y_prob = "y_true", "y_prob"
+        sample_weight = None if sample_weight is None else "sample_weight"
+        cluster = None if cluster is None else "cluster"
+    _require_columns(y_true=y_true, y_prob=y_prob, by=by or None)
+    sketches = scan(
+        source,
+        y_true=y_true,
+        y_prob=y_prob,
+        sample_weight=sample_weight,
+        by=by,
+        cluster=cluster,
+        scale=PROBABILITY if scale is None else scale,
+        labels=labels,
+        from_logits=from_logits,
+        percent=percent,
+        on_invalid=on_invalid,
+    )
+    assert isinstance(sketches, Sketches)
+    if cluster is None:
+        warn_of_repeated_ids(source, y_true, y_prob, (*sketches.by, sample_weight), stacklevel=3)
+        if isinstance(source, Mapping):
+            pairs = as_pairs(source[y_true], source[y_prob], labels=labels, on_invalid=on_invalid)
+            warn_of_repeated_rows(pairs, stacklevel=3)
     return _assessed(sketches, cluster, margin, confidence, seed)
+
+
+def _require_columns(**given: Any) -> None:
+    missing = ", ".join(f"`{name}`" for name, value in given.items() if value is None)
+    if missing:
+        raise InputError(
+            f"`y_true`, `y_prob` and `by` must name columns; {missing} was not given. Pass Sketches to go "
+            "without them."
+        )
 
 
 def _regrouped(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inference.residuals import ResidualGrid
+from calibrant.inference.wilson import wilson_error
 from calibrant.inputs.seeds import generator
 from calibrant.sketch.table import Sketch
 
@@ -125,7 +126,7 @@ def honest_lower_bound(
         narrowest = min(narrowest, sigma)
         before = before + part
     z = NormalDist().inv_cdf(confidence)
-    low = mean - z**2 / (2 * total) - z * np.sqrt(variance + (z / (2 * total)) ** 2)
+    low = mean - wilson_error(z, float(np.sqrt(variance)), total)
     return float(max(min(low, narrowest), 0.0))
 
 

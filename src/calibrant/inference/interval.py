@@ -13,6 +13,8 @@ from calibrant.inference.hypothesis import RESAMPLES, calibration_p_value, draws
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.resampling import cross_weights
 from calibrant.inference.residuals import ResidualGrid
+from calibrant.inference.wilson import wilson_error
+from calibrant.inputs.numbers import is_number
 from calibrant.sketch.table import Sketch
 
 __all__ = [
@@ -124,7 +126,7 @@ def bounds(
     """
     z = normal_quantile(0.5 + 0.5 * confidence, spread.degrees)
     s, shrink, m = spread.standard_error, 1.0 + spread.steepness, spread.units
-    error = (z**2 / (2 * m) + z * np.sqrt(s**2 + (z / (2 * m)) ** 2)) / shrink
+    error = wilson_error(z, s, m) / shrink
     below, high = max(value - error, 0.0), value + error
     low = float(np.sqrt(max(below**2 - floor**2, 0.0)))
     if p_value > 0.5 * (1.0 - confidence):
@@ -152,7 +154,7 @@ def row_spread(grid: ResidualGrid, value: float) -> Spread:
 
 def require_confidence(confidence: float) -> None:
     """Refuse what is not a number between 0 and 1."""
-    valid = isinstance(confidence, int | float | np.number) and not isinstance(confidence, bool)
+    valid = is_number(confidence)
     if not valid or not 0.0 < confidence < 1.0:
         cure = " For 95 per cent pass 0.95." if valid and 1.0 < confidence < 100.0 else ""
         raise InputError(f"`confidence` must lie between 0 and 1; got {confidence!r}.{cure}")

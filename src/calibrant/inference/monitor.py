@@ -15,6 +15,7 @@ from calibrant.errors import InputError
 from calibrant.inference.bets import BETS, log_gains
 from calibrant.inference.looks import Alarm, Look
 from calibrant.inference.resampling import cell_predictions
+from calibrant.inputs.numbers import is_number
 from calibrant.inputs.pairs import InputOptions
 from calibrant.inputs.scales import PROBABILITY
 from calibrant.sketch.table import Sketch, as_sketch
@@ -87,8 +88,7 @@ class Monitor:
     """
 
     def __init__(self, *, level: float = 0.05) -> None:
-        valid = isinstance(level, int | float | np.number) and not isinstance(level, bool)
-        if not valid or not 0.0 < level < 1.0:
+        if not is_number(level) or not 0.0 < level < 1.0:
             raise InputError(f"`level` must lie between 0 and 1; got {level!r}.")
         self.level = float(level)
         self.reset()

@@ -15,6 +15,7 @@ from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inputs.columns import as_column
+from calibrant.inputs.numbers import is_number
 from calibrant.inputs.pairs import InputOptions
 from calibrant.inputs.seeds import generator, require_seed
 from calibrant.measures.smooth_ece import smooth_ece
@@ -119,8 +120,7 @@ def required_n(
     if margin is None:
         raise InputError("`margin` must lie between 0 and 1; got None.")
     require_margin(margin)
-    valid = isinstance(power, int | float | np.number) and not isinstance(power, bool)
-    if not valid or not 0.0 < power < 1.0:
+    if not is_number(power) or not 0.0 < power < 1.0:
         raise InputError(f"`power` must lie between 0 and 1; got {power!r}.")
     require_seed(seed)
     margin, confidence, power = float(margin), float(confidence), float(power)

@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant.errors import InputError
 from calibrant.inputs.dropped import Dropped
+from calibrant.inputs.numbers import is_number
 from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
 from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
 from calibrant.measures.record import rows_text
@@ -340,6 +341,5 @@ def _require_bandwidth(bandwidth: float, length: float = 1.0) -> None:
 
 
 def _require_positive(name: str, value: float) -> None:
-    number = isinstance(value, int | float | np.integer | np.floating)
-    if not (number and not isinstance(value, bool) and 0 < float(value) < np.inf):
+    if not (is_number(value) and 0 < float(value) < np.inf):
         raise InputError(f"`{name}` must be a positive number; got {value!r}.")

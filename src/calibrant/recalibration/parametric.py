@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from calibrant.errors import CalibrationError, InputError
 from calibrant.inputs.columns import as_column
+from calibrant.inputs.numbers import is_number
 from calibrant.inputs.pairs import as_pairs
 from calibrant.measures._pooling import pooled
-from calibrant.recalibration.arguments import is_number
 from calibrant.recalibration.interface import FitOptions, Parts, Recalibrator, State, Training
 from calibrant.recalibration.wording import TO_LEARN, refuse_forms, reworded
 from calibrant.sketch.atoms import Atoms

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
+from calibrant.inputs.numbers import is_number
 from calibrant.inputs.scales import Scale, as_scale
 from calibrant.measures._pooling import pooled
 from calibrant.measures.smooth_ece import smooth_ece
-from calibrant.recalibration.arguments import is_number
 from calibrant.recalibration.interface import Parts, Recalibrator, State, Training
 from calibrant.recalibration.parametric import PlattRecalibrator
 from calibrant.sketch.atoms import Atoms

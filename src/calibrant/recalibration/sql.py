@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
+from calibrant.inputs.numbers import is_number
 from calibrant.inputs.scales import Scale, as_scale
-from calibrant.recalibration.arguments import is_number
 from calibrant.recalibration.smooth import SmoothRecalibrator
 from calibrant.sources.sql import Expression, piecewise_linear
 

@@ -40,7 +40,6 @@ class Jobs:
 
     jobs: Iterator[Job]
     total: int
-    unit: str
 
 
 def jobs_of(files: Sequence[DataFile], request: Request) -> Jobs:
@@ -48,11 +47,11 @@ def jobs_of(files: Sequence[DataFile], request: Request) -> Jobs:
     request.require_names()
     if files[0].format in ("csv", "jsonl"):
         jobs = (Job(read, size) for read, size in text_jobs(files, request))
-        return Jobs(jobs, sum(file.size for file in files), "bytes")
+        return Jobs(jobs, sum(file.size for file in files))
     pieces = _parquet_pieces if files[0].format == "parquet" else _arrow_pieces
     kinds = GroupKinds(request)
     cut = [piece for file in files for piece in pieces(file, request, kinds)]
-    return Jobs(_bundled(cut), sum(rows for _, rows in cut), "rows")
+    return Jobs(_bundled(cut), sum(rows for _, rows in cut))
 
 
 def _bundled(pieces: list[tuple[Callable[[], Batches], int]]) -> Iterator[Job]:
