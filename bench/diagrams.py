@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from bench import environments, pages
+from calibrant.data.sketch import Sketch
 from calibrant.diagrams.smooth import reliability_diagram
-from calibrant.sketch.table import Sketch
 
 ROWS = 50_000
 RELPLOT = """

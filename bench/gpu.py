@@ -303,7 +303,7 @@ def main() -> int:
     options = parser.parse_args()
     device = "cpu" if options.cpu else "cuda"
     print("torch", torch.__version__, torch.cuda.get_device_name() if device == "cuda" else "CPU")
-    check("calibrant.sketch._fill" not in sys.modules, "no compiled part of calibrant is loaded")
+    check("calibrant.data._fill" not in sys.modules, "no compiled part of calibrant is loaded")
     check_bits(device, 100_003 if device == "cpu" else 10_000_019)
     check_refusals(device)
     check_classes(device)

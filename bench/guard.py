@@ -41,21 +41,21 @@ def _tables(count: int, kind: type) -> list[np.ndarray]:
 
 
 def _fill_float64() -> None:
-    from calibrant.sketch._fill import fill_counts
+    from calibrant.data._fill import fill_counts
 
     p, y = _rows()
     fill_counts(p, y, 16, *_tables(2, np.int64))
 
 
 def _fill_float32() -> None:
-    from calibrant.sketch._fill import fill_counts
+    from calibrant.data._fill import fill_counts
 
     p, y = _rows()
     fill_counts(p.astype(np.float32), y.astype(np.uint8), 16, *_tables(2, np.int64))
 
 
 def _fill_weights() -> None:
-    from calibrant.sketch._fill import fill_weights
+    from calibrant.data._fill import fill_weights
 
     p, y = _rows()
     tables = [*_tables(2, np.int64), *_tables(3, np.float64)]
@@ -63,14 +63,14 @@ def _fill_weights() -> None:
 
 
 def _spread() -> None:
-    from calibrant.sketch._fill import spread_residuals
+    from calibrant.data._fill import spread_residuals
 
     p, y = _rows()
     spread_residuals(p, y, np.ones(ROWS), np.zeros((1 << 16) + 3))
 
 
 def _fill_classes() -> None:
-    from calibrant.sketch._fill import fill_classes
+    from calibrant.data._fill import fill_classes
 
     rng = np.random.default_rng(0)
     probs = rng.dirichlet(np.full(CLASSES, 0.1), ROWS // CLASSES).astype(np.float32)

@@ -16,13 +16,13 @@ from scipy.optimize import linprog
 
 from bench import pages
 from bench.peers import agreement
-from calibrant.inputs.scales import as_scale
+from calibrant.data.atoms import as_atoms
+from calibrant.data.scales import as_scale
 from calibrant.measures import distance
 from calibrant.measures.catalogue import measure_all
 from calibrant.measures.distance import distance_to_calibration
 from calibrant.measures.kernel import kernel_calibration_error, squared_kernel_calibration_error
 from calibrant.measures.weak import weak_calibration_error
-from calibrant.sketch.atoms import as_atoms
 
 SCALES = ("probability", "logit", "logit/4", "boosting")
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from bench import choice, pages
 from calibrant import InputError, Sketch, assess, datasets, smooth_ece
+from calibrant.data.pairs import as_pairs
 from calibrant.inference.hypothesis import calibration_p_value
-from calibrant.inputs.pairs import as_pairs
 from calibrant.recalibration.choice import choose_recalibrator, log_losses
 from calibrant.recalibration.parametric import NEAREST_TO_THE_ENDS, BetaRecalibrator
 from calibrant.recalibration.smooth import SmoothRecalibrator

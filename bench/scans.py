@@ -80,9 +80,9 @@ def write_groups(path: Path, rows: int, groups: int) -> None:
 
 def decode(path: str) -> None:
     """Read what a scan reads, with the same reader and threads, and drop it."""
-    from calibrant.sources.formats import jobs_of
-    from calibrant.sources.request import make_request
-    from calibrant.sources.store import find_files
+    from calibrant.read.find_files import find_files
+    from calibrant.read.formats import jobs_of
+    from calibrant.read.request import make_request
 
     request = make_request(
         y_true="y",

@@ -12,13 +12,13 @@ import numpy as np
 
 import calibrant as cal
 from bench.coverage.populations import Population, population
+from calibrant.data.sketch import Sketch
 from calibrant.inference.assess import assess
 from calibrant.inference.hypothesis import calibration_p_value
 from calibrant.inference.interval import bounds, row_spread
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.measures.cumulative import cumulative_differences
-from calibrant.sketch.table import Sketch
 
 CHUNK = 50
 RESAMPLES = 199

@@ -7,7 +7,7 @@ from scipy.stats import binom
 
 import calibrant as cal
 from bench import pages
-from calibrant.sketch.table import Sketch
+from calibrant.data.sketch import Sketch
 
 CELLS = (
     (0.002, 0.002, 100), (0.01, 0.01, 30), (0.5, 0.5, 20), (0.5, 0.5, 100), (0.02, 0.002, 300),

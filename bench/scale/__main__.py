@@ -14,7 +14,7 @@ import matplotlib
 
 from bench import costs, pages
 from bench.scale import growth
-from calibrant.sketch.table import DEFAULT_NODES, FRACTION_BITS
+from calibrant.data.sketch import DEFAULT_NODES, FRACTION_BITS
 
 matplotlib.use("Agg")
 

@@ -24,7 +24,7 @@ def scanned(calibrant, path, *words, **more):
     """The sketch that `calibrant scan` prints."""
     done = calibrant("scan", path, "-o", "-", *words, **more)
     assert done.code == 0, done.err
-    return cal.sketch.wire.from_json(done.out)
+    return cal.data.wire.from_json(done.out)
 
 
 def test_every_format_gives_the_same_sketch(calibrant, tmp_path, rows) -> None:
@@ -313,7 +313,7 @@ def test_sketches_merge(calibrant, tmp_path, parquet, rows) -> None:
     assert calibrant("scan", parquet, "--by", "model", "-o", one).code == 0
     assert calibrant("scan", parquet, "--by", "model", "-o", two).code == 0
     done = calibrant("merge", one, two, "-o", "-")
-    both = cal.sketch.wire.from_json(done.out)
+    both = cal.data.wire.from_json(done.out)
     assert both["good"].n == 400
     assert "800 rows in 2 groups" in done.err
     done = calibrant("merge", one, parquet, "-o", "-")
@@ -335,7 +335,7 @@ def test_sketches_merge(calibrant, tmp_path, parquet, rows) -> None:
     done = calibrant("merge", one, both, "-o", "-")
     assert (done.code, "`--by model` keeps" in done.err) == (2, True)
     done = calibrant("merge", one, both, "--by", "model", "-o", "-")
-    assert cal.sketch.wire.from_json(done.out)["good"].n == 400
+    assert cal.data.wire.from_json(done.out)["good"].n == 400
     done = calibrant("assess", one, "--by", "day")
     assert (done.code, "roll_up" in done.err, "is grouped by model" in done.err) == (2, False, True)
     assert calibrant("scan", parquet, "--by", "day", "--scale", "logit", "-o", both).code == 0

@@ -149,7 +149,7 @@ def test_long_and_hostile_names_fit_too(tmp_path) -> None:
 
 def test_a_bar_on_a_terminal_and_none_in_a_pipe(parquet) -> None:
     at_once = (
-        "import calibrant.sources.progress as p; p.QUIET_SECONDS = 0.0; "
+        "import calibrant.read.progress as p; p.QUIET_SECONDS = 0.0; "
         "from calibrant.cli import main; main()"
     )
     words = [sys.executable, "-c", at_once, "assess", parquet]

@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss
 
+from calibrant.data.sketch import Sketch
 from calibrant.diagrams.binned import binned_diagram
 from calibrant.diagrams.cumulative import cumulative_diagram
 from calibrant.diagrams.isotonic import isotonic_diagram
 from calibrant.diagrams.smooth import reliability_diagram
 from calibrant.measures.binned import binned_ece
-from calibrant.sketch.table import Sketch
 
 
 @pytest.fixture

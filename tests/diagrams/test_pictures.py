@@ -11,14 +11,14 @@ from matplotlib import pyplot as plt
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
+from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import Sketches
 from calibrant.diagrams.binned import binned_diagram
 from calibrant.diagrams.cumulative import cumulative_diagram
 from calibrant.diagrams.group import Diagrams, reliability_diagrams
 from calibrant.diagrams.isotonic import isotonic_diagram
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.errors import InputError
-from calibrant.sketch.groups import Sketches
-from calibrant.sketch.table import Sketch
 
 
 def _rows(n: int = 1500, seed: int = 0, slope: float = 0.7) -> tuple[np.ndarray, np.ndarray]:

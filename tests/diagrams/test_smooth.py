@@ -12,12 +12,12 @@ import pytest
 from matplotlib.figure import Figure
 from scipy.interpolate import CubicSpline
 
+from calibrant.data.sketch import Sketch
 from calibrant.diagrams.group import Diagrams
 from calibrant.diagrams.kernel import KernelMatrix
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.errors import InputError, MissingDependency
 from calibrant.inference.assess import assess
-from calibrant.sketch.table import Sketch
 
 Rows = tuple[np.ndarray, np.ndarray]
 

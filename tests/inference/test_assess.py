@@ -13,14 +13,14 @@ import pytest
 from scipy.stats import binom
 
 import calibrant as cal
+from calibrant.data.pairs import as_pairs
+from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.inference.assess import assess
 from calibrant.inference.dependence import DependenceWarning, warn_of_repeated_rows
 from calibrant.inference.hypothesis import honest_lower_bound
 from calibrant.inference.interval import interval
 from calibrant.inference.scores import brier_score, log_loss
-from calibrant.inputs.pairs import as_pairs
-from calibrant.sketch.table import Sketch
 
 
 def _rows(n: int, slope: float = 1.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.compare import compare
 from calibrant.inference.correction import adjusted_p_values, smallest_p_value
 from calibrant.inference.dependence import DependenceWarning
 from calibrant.measures.cumulative import cumulative_differences
-from calibrant.sketch.table import Sketch
 
 
 def _models(n: int, seed: int = 0) -> tuple[np.ndarray, dict[str, np.ndarray]]:

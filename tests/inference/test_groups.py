@@ -12,6 +12,7 @@ import pyarrow
 import pytest
 
 import calibrant as cal
+from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.inference import planning
 from calibrant.inference.assess import assess
@@ -19,7 +20,6 @@ from calibrant.inference.band import difference_band
 from calibrant.inference.dependence import DependenceWarning
 from calibrant.inference.groups import assess_by
 from calibrant.inference.planning import detectable_error, required_n
-from calibrant.sketch.table import Sketch
 
 COLUMNS = {"y_true": "y", "y_prob": "p"}
 

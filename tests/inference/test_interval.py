@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.inference.clusters import rows_on_nodes
 from calibrant.inference.hypothesis import calibration_p_value
@@ -13,7 +14,6 @@ from calibrant.inference.interval import Spread, bounds, interval, row_spread
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.measures.smooth_ece import smooth_ece
-from calibrant.sketch.table import Sketch
 
 
 def _calibrated(n: int, seed: int, *, lattice: int = 0) -> Sketch:

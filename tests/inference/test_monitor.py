@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.inference.bets import BETS, INSIDE, log_gains
 from calibrant.inference.monitor import Monitor
-from calibrant.sketch.table import Sketch
 
 
 def _batch(

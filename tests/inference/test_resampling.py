@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from calibrant.data.sketch import Sketch
 from calibrant.inference.interval import row_spread
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.resampling import (
@@ -17,7 +18,6 @@ from calibrant.inference.resampling import (
 )
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.measures.smooth_ece import smooth_ece
-from calibrant.sketch.table import Sketch
 from calibrant.smoothing.curves import smooth_curves
 
 

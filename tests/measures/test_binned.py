@@ -7,6 +7,7 @@ import pytest
 from sklearn.calibration import calibration_curve
 
 from calibrant import InputError, Sketch
+from calibrant.data.atoms import as_atoms
 from calibrant.measures.binned import (
     binned_ece,
     binned_ece_of_atoms,
@@ -18,7 +19,6 @@ from calibrant.measures.binned import (
     sweep_ece,
     sweep_ece_of_atoms,
 )
-from calibrant.sketch.atoms import as_atoms
 
 
 def sample(n=3000, power=1.4, seed=0):
@@ -213,13 +213,13 @@ def test_many_rows_give_the_same_without_a_sort(monkeypatch, rows, kind):
     if kind != "soft":
         measures += [(debiased_ece, {"binning": b}) for b in ("width", "mass")]
     by_sort = [measure(y, p, **how, **options) for measure, how in measures]
-    monkeypatch.setattr("calibrant.sketch.gathering.ROWS_WORTH_TWO_PASSES", 0)
+    monkeypatch.setattr("calibrant.data.bin.ROWS_WORTH_TWO_PASSES", 0)
     by_cells = [measure(y, p, **how, **options) for measure, how in measures]
     assert by_cells == pytest.approx(by_sort, abs=1e-12)
 
 
 def test_many_rows_are_checked_as_few_are(monkeypatch):
-    monkeypatch.setattr("calibrant.sketch.gathering.ROWS_WORTH_TWO_PASSES", 0)
+    monkeypatch.setattr("calibrant.data.bin.ROWS_WORTH_TWO_PASSES", 0)
     for y, p, w, word in (
         ([0, 1, 1], [0.1, 1.5, 0.2], None, "row 1"),
         ([0, 3, 1], [0.1, 0.5, 0.2], None, "row 1"),

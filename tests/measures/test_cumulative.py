@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant import InputError, Sketch
+from calibrant.data.atoms import as_atoms
 from calibrant.measures.cumulative import (
     cumulative_differences,
     ecce_mad,
@@ -15,7 +16,6 @@ from calibrant.measures.cumulative import (
     truthful_atb,
     truthful_atb_of_atoms,
 )
-from calibrant.sketch.atoms import as_atoms
 
 
 def sample(n=2000, power=1.2, seed=0):

@@ -7,10 +7,10 @@ import pytest
 from scipy.integrate import quad
 
 from calibrant import InputError, Sketch
+from calibrant.data.atoms import as_atoms
 from calibrant.measures.density import kde_ece, kde_ece_of_atoms
 from calibrant.measures.interval import interval_calibration_error, interval_of_atoms
 from calibrant.measures.tcal import FINEST, _grouped, t_cal, t_cal_of_atoms
-from calibrant.sketch.atoms import as_atoms
 
 
 def sample(n=2000, power=1.4, seed=0):

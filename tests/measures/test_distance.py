@@ -7,13 +7,13 @@ import pytest
 from scipy.optimize import linprog
 
 from calibrant import CalibrationError, InputError, Sketch
-from calibrant.inputs.scales import as_scale
+from calibrant.data.atoms import as_atoms
+from calibrant.data.scales import as_scale
 from calibrant.measures.distance import (
     _nodes,
     distance_to_calibration,
     distance_to_calibration_result,
 )
-from calibrant.sketch.atoms import as_atoms
 
 
 def by_full_transport(y, p, scale, flips, nodes):

@@ -6,12 +6,12 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss, log_loss
 
 from calibrant import InputError, Sketch
+from calibrant.data.atoms import as_atoms
 from calibrant.measures.isotonic import (
     binned_decomposition,
     corp_decomposition,
     miscalibration_of_atoms,
 )
-from calibrant.sketch.atoms import as_atoms
 
 SCORES = {"brier": brier_score_loss, "log": log_loss}
 

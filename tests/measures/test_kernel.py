@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from calibrant import InputError, Sketch
-from calibrant.inputs.scales import as_scale
+from calibrant.data.atoms import as_atoms
+from calibrant.data.scales import as_scale
 from calibrant.measures.kernel import (
     kernel_calibration_error,
     kernel_of_atoms,
     mmce,
     squared_kernel_calibration_error,
 )
-from calibrant.sketch.atoms import as_atoms
 
 KERNELS = {
     "laplace": lambda d, b: np.exp(-np.abs(d) / b),

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 from calibrant import InputError, Sketch, smooth_ece, smooth_ece_result
-from calibrant.inputs.scales import Scale, as_scale
+from calibrant.data.scales import Scale, as_scale
 
 SCALES = ["logit", "logit/4", "unreflected", "boosting", "relative:0.1"]
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from calibrant import InputError, Sketch
-from calibrant.inputs.scales import as_scale
+from calibrant.data.scales import as_scale
 from calibrant.measures.weak import weak_calibration_error, weak_calibration_result
 
 

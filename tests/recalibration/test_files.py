@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibrant import CalibrationError, InputError
-from calibrant.inputs.scales import Scale
+from calibrant.data.scales import Scale
 from calibrant.recalibration.choice import choose_recalibrator
 from calibrant.recalibration.interface import load_recalibrator
 from calibrant.recalibration.parametric import (

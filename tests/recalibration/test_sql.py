@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.read import sql
 from calibrant.recalibration import (
     BetaRecalibrator,
     IsotonicRecalibrator,
@@ -16,7 +17,6 @@ from calibrant.recalibration import (
     SmoothRecalibrator,
     TemperatureRecalibrator,
 )
-from calibrant.sources import sql
 
 
 def rows(n=3000):

@@ -12,7 +12,7 @@ from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.parts import FILE, Given, Part, spoken
 from calibrant.cli.text import count, note, printable
 from calibrant.errors import InputError
-from calibrant.integrations.llm import Answers, read_answers
+from calibrant.read.answers import Answers, read_answers
 
 __all__ = ["given_answers"]
 

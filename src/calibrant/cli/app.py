@@ -323,7 +323,7 @@ def sql(
 
         typer.echo(Recalibrator.load(apply).to_sql(prob, dialect).text)
         return
-    from calibrant.sources.sql import query
+    from calibrant.read.sql import query
 
     typer.echo(query(table, prob, label, Grouping(by=by).columns, dialect, weight=weight))
 

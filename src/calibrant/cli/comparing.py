@@ -68,7 +68,7 @@ def _compared_on_rows(
     measuring: Measuring,
     on: str | None,
 ) -> tuple[Comparison, list[str]]:
-    from calibrant.sources.store import find_files
+    from calibrant.read.find_files import find_files
 
     paths = opened(files)
     if any(kind_of(path, log=reading.log) != "rows" for path in paths):

@@ -16,10 +16,10 @@ from calibrant.cli.parts import FILE, Part, groups_of, short_paths
 from calibrant.cli.rows import joined, read_each
 from calibrant.cli.table import common_start
 from calibrant.cli.text import in_command_words, in_file, printable, quoted
+from calibrant.data.pairs import FormWarning, as_pairs
 from calibrant.errors import InputError
-from calibrant.inputs.pairs import FormWarning, as_pairs
-from calibrant.sources.keys import indexed, sort_key
-from calibrant.sources.store import DataFile
+from calibrant.read.find_files import DataFile
+from calibrant.read.group_keys import indexed, sort_key
 
 __all__ = ["converted_parts", "row_options", "split"]
 
@@ -102,8 +102,8 @@ def _part(group: dict[str, Any], rows: Rows, prob: str, chosen: Chosen, reading:
 
 
 def _class_parts(group: dict[str, Any], rows: Rows, chosen: Chosen, reading: Reading) -> list[Part]:
-    from calibrant.inputs.multiclass import confidence
-    from calibrant.sketch.multiclass import classwise, top_label
+    from calibrant.data.class_sketches import classwise, top_label
+    from calibrant.data.multiclass import confidence
 
     if reading.percent or reading.pos_label is not None or reading.labels == "soft":
         raise InputError(

@@ -50,7 +50,7 @@ def kind_of(path: str, *, log: str | None) -> Kind:
             file.seek(-min(os.path.getsize(path), 1 << 16), os.SEEK_END)
             return "sketch" if SKETCH_MARK in file.read() else "rows"
     if path.removesuffix(".gz").endswith((".json", ".jsonl", ".ndjson", ".eval")):
-        from calibrant.integrations.llm.reading import log_format
+        from calibrant.read.answers.reading import log_format
 
         return "log" if log_format(path) else "rows"
     return "rows"

@@ -16,12 +16,12 @@ from calibrant.cli.opening import kind_of, opened
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.table import LONGEST_NAME
 from calibrant.cli.text import count, in_command_words, in_file, note, shown
+from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError
-from calibrant.sketch.groups import Sketches
-from calibrant.sketch.table import Sketch, as_sketch
 
 if TYPE_CHECKING:
-    from calibrant.sources.store import DataFile
+    from calibrant.read.find_files import DataFile
 
 __all__ = [
     "Given",
@@ -160,7 +160,7 @@ def _from_rows(
     checkpoint: str | None,
 ) -> Given:
     from calibrant.cli.rows import columns_of
-    from calibrant.sources.store import find_files
+    from calibrant.read.find_files import find_files
 
     files = find_files(paths, besides=checkpoint)
     where = short_path(files[0].path)
@@ -183,7 +183,7 @@ def _from_rows(
         with spoken(chosen.spoken):
             parts = converted_parts(files, chosen, reading, grouping)
         return Given(parts, short, chosen)
-    from calibrant.sources.scan import scan
+    from calibrant.read.scan import scan
 
     found: dict[Key, Sketch] = {}
     each = [[file.path] for file in files] if grouping.per_file else [paths]
@@ -215,7 +215,7 @@ def _from_rows(
 def _query_parts(files: Sequence[DataFile], present: list[str], reading: Reading) -> list[Part]:
     """What `calibrant sql` asked a warehouse for, saved as a file."""
     from calibrant.cli.rows import read_rows
-    from calibrant.sources.sql import read
+    from calibrant.read.sql import read
 
     note("Reading the result of a query that `calibrant sql` wrote.")
     return sketch_parts(groups_of(read(read_rows(files, present), on_invalid=reading.on_invalid)))
@@ -245,7 +245,7 @@ def _explained(
         if not counted and f"column {chosen.label!r}" not in str(error):
             raise
         from calibrant.cli.rows import read_rows
-        from calibrant.inputs.pairs import FormWarning, as_pairs
+        from calibrant.data.pairs import FormWarning, as_pairs
 
         weight = [chosen.weight] if chosen.weight is not None else []
         names = short_paths([file.path for file in files])

@@ -128,8 +128,8 @@ def run_report(
 def _page(
     found: Given, grouping: Grouping, measuring: Measuring, title: str | None, command: str
 ) -> Callable[[Path], object]:
+    from calibrant.data.sketches import Sketches
     from calibrant.reporting.html import report
-    from calibrant.sketch.groups import Sketches
 
     clustered = any("cluster" in part.options for part in found.parts)
     limit = grouping.max_groups

@@ -70,7 +70,7 @@ def run_fit(files: Sequence[str], reading: Reading, method: str, output: str) ->
 
 def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: str) -> None:
     """Write the file again with a column of recalibrated predictions."""
-    from calibrant.sources.store import find_files
+    from calibrant.read.find_files import find_files
 
     target = require_ending(output, (".parquet", ".csv"), "a file of rows", [*files, chosen_map])
     if replace(reading, prob=None) != Reading():
@@ -111,9 +111,9 @@ def _write(table: Any, path: Path, suffix: str) -> None:
 
 def _smooth_ece(part: Part, *, of_rows: bool) -> float:
     """As `calibrant assess` says it: of rows on the probability scale, of a sketch on its own."""
+    from calibrant.data.atoms import Atoms
+    from calibrant.data.sketch import Sketch
     from calibrant.measures.smooth_ece import smooth_ece
-    from calibrant.sketch.atoms import Atoms
-    from calibrant.sketch.table import Sketch
 
     first = part.arguments[0]
     if not (of_rows and isinstance(first, Sketch)):

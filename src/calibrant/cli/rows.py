@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._optional import require
+from calibrant.data.arrays import as_array
 from calibrant.errors import InputError
-from calibrant.inputs.columns import as_array
-from calibrant.sources.csv_lines import without_empty
-from calibrant.sources.csv_rows import rows_of
-from calibrant.sources.formats import ARROW_MAGIC
-from calibrant.sources.store import DataFile, reader_of
+from calibrant.read.csv_lines import without_empty
+from calibrant.read.csv_rows import rows_of
+from calibrant.read.find_files import DataFile, reader_of
+from calibrant.read.formats import ARROW_MAGIC
 
 __all__ = ["columns_of", "joined", "read_each", "read_rows", "read_table"]
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.parts import FILE, Given, Key, groups_of, short_paths, sketch_parts
 from calibrant.cli.text import printable
+from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import Sketches
+from calibrant.data.wire import load
 from calibrant.errors import InputError, MergeError
-from calibrant.sketch.groups import Sketches
-from calibrant.sketch.table import Sketch
-from calibrant.sketch.wire import load
 
 __all__ = ["given_sketches"]
 

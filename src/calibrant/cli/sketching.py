@@ -11,9 +11,9 @@ from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.parts import Given, given
 from calibrant.cli.text import count, note, printable, quoted
 from calibrant.cli.writing import require_writable
+from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError
-from calibrant.sketch.groups import Sketches
-from calibrant.sketch.table import Sketch
 
 __all__ = ["run_merge", "run_scan"]
 
@@ -62,7 +62,7 @@ def _require_target(output: str, files: Sequence[str]) -> None:
 
 
 def _write(found: Given, scale: str, output: str) -> None:
-    from calibrant.sketch.wire import save, to_json
+    from calibrant.data.wire import save, to_json
 
     sketches = [part.sketch(scale) for part in found.parts]
     result: Sketch | Sketches = sketches[0]

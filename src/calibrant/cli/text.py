@@ -8,7 +8,7 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from calibrant.sketch.naming import group_text
+from calibrant.data.naming import group_text
 
 __all__ = [
     "count",

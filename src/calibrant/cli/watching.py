@@ -88,7 +88,7 @@ def _looks(
 
 def _require_apart(paths: Sequence[str], reading: Reading) -> None:
     """Refuse folders and globs that share a file: its rows would be evidence twice."""
-    from calibrant.sources.store import find_files
+    from calibrant.read.find_files import find_files
 
     several = [path for path in paths if kind_of(path, log=reading.log) == "rows"]
     files = [file.path for path in several for file in find_files(path)]

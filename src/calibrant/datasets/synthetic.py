@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import generator, require_seed
 from calibrant.errors import InputError
-from calibrant.inputs.seeds import generator, require_seed
 
 __all__ = ["SHAPES", "Synthetic", "generate"]
 

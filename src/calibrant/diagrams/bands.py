@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.sketch import Sketch
 from calibrant.diagrams.kernel import KernelMatrix
 from calibrant.inference.resampling import (
     bootstrap_weights,
@@ -14,7 +15,6 @@ from calibrant.inference.resampling import (
     coarse_sketch,
     consistency_events,
 )
-from calibrant.sketch.table import Sketch
 
 __all__ = [
     "Bounds",

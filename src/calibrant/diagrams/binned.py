@@ -9,7 +9,10 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._numbers import decimals
+from calibrant._format import decimals
+from calibrant.data.atoms import Atoms
+from calibrant.data.dropped import Dropped
+from calibrant.data.pairs import InputOptions
 from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.drawable import (
     Diagram,
@@ -26,10 +29,7 @@ from calibrant.drawing.checks import Color, as_name
 from calibrant.drawing.marks import Panel, Points, Steps
 from calibrant.errors import InputError
 from calibrant.inference.interval import require_confidence
-from calibrant.inputs.dropped import Dropped
-from calibrant.inputs.pairs import InputOptions
 from calibrant.measures.record import rows_text
-from calibrant.sketch.atoms import Atoms
 
 __all__ = ["BinnedDiagram", "binned_diagram"]
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_seed
+from calibrant.data.sketch import Sketch
 from calibrant.diagrams.bands import (
     Bounds,
     resampled_calibrated,
@@ -27,9 +29,7 @@ from calibrant.diagrams.part import part_of
 from calibrant.diagrams.values import distinct_values, raw_sample
 from calibrant.errors import InputError
 from calibrant.inference.interval import Interval, interval, require_confidence
-from calibrant.inputs.seeds import require_seed
 from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
-from calibrant.sketch.table import Sketch
 from calibrant.smoothing.curves import SmoothCurves
 from calibrant.smoothing.fixed_point import SMALLEST_BANDWIDTH
 

@@ -9,18 +9,18 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._numbers import decimals
+from calibrant._format import decimals
+from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.dropped import Dropped
+from calibrant.data.pairs import InputOptions
 from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.drawable import Diagram, laid_out, plain, series_of
 from calibrant.drawing.axes import Axis
 from calibrant.drawing.checks import Color, as_name
 from calibrant.drawing.marks import Band, Line, Mark, Panel, Trail
 from calibrant.inference.interval import require_confidence
-from calibrant.inputs.dropped import Dropped
-from calibrant.inputs.pairs import InputOptions
 from calibrant.measures.cumulative import cumulative_differences
 from calibrant.measures.record import rows_text
-from calibrant.sketch.atoms import Atoms, as_atoms
 
 __all__ = ["CumulativeDiagram", "cumulative_diagram"]
 

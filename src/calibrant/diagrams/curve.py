@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.sketch import Sketch
 from calibrant.inference.direction import decimal_places
-from calibrant.sketch.table import Sketch
 from calibrant.smoothing.curves import SmoothCurves, smooth_curves
 
 __all__ = [

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.data.naming import group_text
+from calibrant.data.sketch import Sketch
 from calibrant.diagrams.drawable import (
     CHART_POINTS,
     SAVED_POINTS,
@@ -23,8 +25,6 @@ from calibrant.drawing.checks import require_pixels, require_print_size, shorten
 from calibrant.drawing.marks import Mark, Panel
 from calibrant.drawing.themes import Theme, as_theme
 from calibrant.errors import InputError
-from calibrant.sketch.naming import group_text
-from calibrant.sketch.table import Sketch
 
 __all__ = ["Diagrams", "reliability_diagrams"]
 

@@ -9,7 +9,11 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._numbers import decimals
+from calibrant._format import decimals
+from calibrant.data.atoms import as_atoms
+from calibrant.data.dropped import Dropped
+from calibrant.data.pairs import InputOptions
+from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.diagrams.bands import Bounds, ResampledCurves
 from calibrant.diagrams.drawable import (
     Diagram,
@@ -24,13 +28,9 @@ from calibrant.drawing.checks import Color, as_name
 from calibrant.drawing.marks import Panel, Ticks, Trail
 from calibrant.inference.interval import require_confidence
 from calibrant.inference.resampling import cell_predictions, consistency_events
-from calibrant.inputs.dropped import Dropped
-from calibrant.inputs.pairs import InputOptions
 from calibrant.measures._pooling import pooled
 from calibrant.measures.isotonic import corp_decomposition
 from calibrant.measures.record import rows_text
-from calibrant.sketch.atoms import as_atoms
-from calibrant.sketch.table import Sketch, as_sketch
 
 __all__ = ["IsotonicDiagram", "isotonic_diagram"]
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
-from calibrant.sketch.atoms import Atoms, as_atoms
-from calibrant.sketch.table import Sketch
+from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.pairs import InputOptions, Pairs, as_pairs
+from calibrant.data.sketch import Sketch
 
 __all__ = ["LeftOut", "read_rows"]
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.scales import Scale
-from calibrant.sketch.columns import Columns
-from calibrant.sketch.table import Sketch
+from calibrant.data.cell_sums import Columns
+from calibrant.data.scales import Scale
+from calibrant.data.sketch import Sketch
 
 __all__ = ["part_of"]
 

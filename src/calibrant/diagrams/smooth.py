@@ -9,7 +9,10 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._numbers import decimals
+from calibrant._format import decimals
+from calibrant.data.pairs import InputOptions
+from calibrant.data.scales import Scale, as_scale
+from calibrant.data.sketch import DEFAULT_NODES, Sketch, as_sketch
 from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.computing import computed, drawn_bandwidth
 from calibrant.diagrams.curve import (
@@ -22,10 +25,7 @@ from calibrant.drawing.checks import Color, as_name
 from calibrant.drawing.marks import Panel
 from calibrant.errors import InputError
 from calibrant.inference.interval import Interval
-from calibrant.inputs.pairs import InputOptions
-from calibrant.inputs.scales import Scale, as_scale
 from calibrant.measures.smooth_ece import LARGEST_BANDWIDTH, SmoothECE, smooth_ece_result
-from calibrant.sketch.table import DEFAULT_NODES, Sketch, as_sketch
 
 __all__ = ["ReliabilityDiagram", "reliability_diagram"]
 

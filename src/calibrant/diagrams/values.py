@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import generator
+from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.sketch import Sketch
 from calibrant.diagrams.bands import read_only
 from calibrant.inference.resampling import cell_predictions
-from calibrant.inputs.seeds import generator
-from calibrant.sketch.columns import FRACTION_BITS
-from calibrant.sketch.table import Sketch
 
 __all__ = ["DistinctValues", "RawSample", "distinct_values", "rate_interval", "raw_sample"]
 

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from calibrant._arguments import is_number
 from calibrant._optional import find
 from calibrant.errors import InputError
-from calibrant.inputs.numbers import is_number
 
 __all__ = ["Color", "as_color", "as_name", "require_pixels", "require_print_size", "shortened"]
 

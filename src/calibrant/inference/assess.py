@@ -10,6 +10,11 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import is_number, require_seed
+from calibrant.data.pairs import InputOptions, Pairs, as_pairs
+from calibrant.data.scales import PROBABILITY, Scale
+from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assessment import Assessment, Ratio
 from calibrant.inference.clusters import (
@@ -34,13 +39,7 @@ from calibrant.inference.interval import (
 from calibrant.inference.noise_floor import NoiseFloor, noise_floor
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.scores import brier_score, log_loss
-from calibrant.inputs.numbers import is_number
-from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
-from calibrant.inputs.scales import PROBABILITY, Scale
-from calibrant.inputs.seeds import require_seed
 from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
-from calibrant.sketch.groups import Sketches
-from calibrant.sketch.table import Sketch, as_sketch
 
 __all__ = ["assess", "assessment_of", "read_clustered"]
 

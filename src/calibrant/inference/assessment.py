@@ -10,7 +10,7 @@ from html import escape
 from textwrap import fill
 from typing import Any, Literal
 
-from calibrant._numbers import decimals
+from calibrant._format import decimals
 from calibrant.inference.direction import Direction
 from calibrant.inference.interval import Interval
 from calibrant.inference.noise_floor import NoiseFloor

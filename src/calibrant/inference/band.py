@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_seed
+from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.inference.interval import require_confidence
 from calibrant.inference.resampling import (
@@ -16,9 +18,7 @@ from calibrant.inference.resampling import (
     consistency_events,
     smoothed_weights,
 )
-from calibrant.inputs.seeds import require_seed
 from calibrant.measures.smooth_ece import smooth_ece
-from calibrant.sketch.table import Sketch
 
 __all__ = ["DifferenceBand", "difference_band"]
 

@@ -13,6 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import generator
+from calibrant.data.arrays import as_column, is_missing
+from calibrant.data.pairs import Pairs
+from calibrant.data.refusals import show_value
+from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.hypothesis import RESAMPLES, resampled_p_value
 from calibrant.inference.interval import Spread
@@ -20,11 +25,6 @@ from calibrant.inference.noise_floor import NoiseFloor
 from calibrant.inference.outcomes import SharedOutcomes
 from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.residuals import ResidualGrid
-from calibrant.inputs.columns import as_column, is_missing
-from calibrant.inputs.pairs import Pairs
-from calibrant.inputs.refusals import show_value
-from calibrant.inputs.seeds import generator
-from calibrant.sketch.table import Sketch
 
 __all__ = [
     "ClusterResiduals",

@@ -11,7 +11,12 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._numbers import SMALLEST_P_VALUE
+from calibrant._arguments import require_seed
+from calibrant._format import SMALLEST_P_VALUE
+from calibrant.data.dropped import Dropped
+from calibrant.data.pairs import InputOptions, Pairs, as_pairs
+from calibrant.data.scales import PROBABILITY, Scale
+from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import assessment_of
 from calibrant.inference.assessment import Assessment
@@ -31,11 +36,6 @@ from calibrant.inference.paired import (
     standard_error,
 )
 from calibrant.inference.wilson import wilson_error
-from calibrant.inputs.dropped import Dropped
-from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
-from calibrant.inputs.scales import PROBABILITY, Scale
-from calibrant.inputs.seeds import require_seed
-from calibrant.sketch.table import Sketch, as_sketch
 
 __all__ = ["compare"]
 

@@ -9,7 +9,7 @@ from textwrap import fill
 from types import MappingProxyType
 from typing import Any
 
-from calibrant._numbers import decimals
+from calibrant._format import decimals
 from calibrant.inference.assessment import LARGE, LINE, Assessment, format_p_value
 from calibrant.inference.correction import Correction
 from calibrant.measures.record import plain

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.pairs import Pairs
+from calibrant.data.pairs import Pairs
 
 __all__ = ["DependenceWarning", "warn_of_repeated_ids", "warn_of_repeated_rows"]
 

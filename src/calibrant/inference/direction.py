@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.sketch import Sketch
 from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.residuals import ResidualGrid
-from calibrant.sketch.table import Sketch
 
 __all__ = ["Direction", "Region", "decimal_places", "direction_of"]
 

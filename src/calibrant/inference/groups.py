@@ -8,7 +8,12 @@ from functools import partial
 from html import escape
 from typing import Any, Literal
 
-from calibrant._numbers import decimals, p_text
+from calibrant._format import decimals, p_text
+from calibrant.data.naming import group_text
+from calibrant.data.pairs import as_pairs
+from calibrant.data.scales import PROBABILITY, Scale
+from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError
 from calibrant.inference.assess import assessment_of, require_margin
 from calibrant.inference.assessment import Assessment, format_p_value
@@ -21,13 +26,8 @@ from calibrant.inference.dependence import warn_of_repeated_ids, warn_of_repeate
 from calibrant.inference.hypothesis import RESAMPLES, draws_needed
 from calibrant.inference.interval import require_confidence
 from calibrant.inference.planning import detectable_error
-from calibrant.inputs.pairs import as_pairs
-from calibrant.inputs.scales import PROBABILITY, Scale
 from calibrant.measures.record import plain
-from calibrant.sketch.groups import Sketches
-from calibrant.sketch.naming import group_text
-from calibrant.sketch.table import Sketch, as_sketch
-from calibrant.sources.scan import scan
+from calibrant.read.scan import scan
 
 __all__ = ["GroupAssessments", "assess_by"]
 

@@ -8,10 +8,10 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import generator
+from calibrant.data.sketch import Sketch
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.wilson import wilson_error
-from calibrant.inputs.seeds import generator
-from calibrant.sketch.table import Sketch
 
 __all__ = ["calibration_p_value", "draws_needed", "honest_lower_bound", "resampled_p_value"]
 

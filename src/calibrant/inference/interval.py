@@ -8,14 +8,14 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import is_number
+from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.inference.hypothesis import RESAMPLES, calibration_p_value, draws_needed
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.resampling import cross_weights
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.wilson import wilson_error
-from calibrant.inputs.numbers import is_number
-from calibrant.sketch.table import Sketch
 
 __all__ = [
     "Interval",

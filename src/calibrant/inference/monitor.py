@@ -9,17 +9,17 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import is_number
 from calibrant._files import replaced_when_whole
-from calibrant._numbers import SMALLEST_P_VALUE
+from calibrant._format import SMALLEST_P_VALUE
+from calibrant.data.pairs import InputOptions
+from calibrant.data.scales import PROBABILITY
+from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.wire import from_json, to_json
 from calibrant.errors import InputError
 from calibrant.inference.bets import BETS, log_gains
 from calibrant.inference.looks import Alarm, Look
 from calibrant.inference.resampling import cell_predictions
-from calibrant.inputs.numbers import is_number
-from calibrant.inputs.pairs import InputOptions
-from calibrant.inputs.scales import PROBABILITY
-from calibrant.sketch.table import Sketch, as_sketch
-from calibrant.sketch.wire import from_json, to_json
 from calibrant.smoothing.curves import smooth_curves
 
 __all__ = ["Monitor"]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.sketch import Sketch
 from calibrant.inference.resampling import cell_predictions, effective_rows, outcome_variances
 from calibrant.inference.residuals import ResidualGrid
-from calibrant.sketch.table import Sketch
 from calibrant.smoothing.curves import smoothed_series
 from calibrant.smoothing.spectrum import cosine_coefficients
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.seeds import generator
+from calibrant._arguments import generator
 
 __all__ = ["SharedOutcomes"]
 

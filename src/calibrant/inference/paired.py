@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import generator
+from calibrant.data.pairs import Pairs
+from calibrant.data.sketch import Sketch
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.clusters import random_blocks, rows_on_nodes
 from calibrant.inference.interval import row_spread
 from calibrant.inference.residuals import ResidualGrid
-from calibrant.inputs.pairs import Pairs
-from calibrant.inputs.seeds import generator
-from calibrant.sketch.table import Sketch
 
 __all__ = ["Blocks", "Draws", "resampled", "resketched", "standard_error"]
 

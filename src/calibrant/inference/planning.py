@@ -8,18 +8,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import generator, is_number, require_seed
+from calibrant.data.arrays import as_column
+from calibrant.data.pairs import InputOptions
+from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError
 from calibrant.inference.assess import ClusterSource, require_margin
 from calibrant.inference.interval import bounds, normal_quantile, require_confidence, row_spread
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.residuals import ResidualGrid
-from calibrant.inputs.columns import as_column
-from calibrant.inputs.numbers import is_number
-from calibrant.inputs.pairs import InputOptions
-from calibrant.inputs.seeds import generator, require_seed
 from calibrant.measures.smooth_ece import smooth_ece
-from calibrant.sketch.table import Sketch, as_sketch
 
 __all__ = ["RequiredRows", "detectable_error", "required_n"]
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.seeds import generator
-from calibrant.sketch.columns import FRACTION_BITS
-from calibrant.sketch.table import Sketch
+from calibrant._arguments import generator
+from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.sketch import Sketch
 from calibrant.smoothing.curves import smoothed_series
 from calibrant.smoothing.spectrum import cosine_coefficients
 

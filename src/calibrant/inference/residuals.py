@@ -13,13 +13,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.sketch import Sketch
 from calibrant.inference.resampling import (
     bootstrap_weights,
     cell_predictions,
     coarse_sketch,
     consistency_events,
 )
-from calibrant.sketch.table import Sketch
 from calibrant.smoothing.curves import smoothed_series
 from calibrant.smoothing.spectrum import DECAY, cosine_coefficients, cosine_series
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.sketch import Sketch
 from calibrant.measures._pooling import pooled
-from calibrant.sketch.columns import FRACTION_BITS
-from calibrant.sketch.table import Sketch
 
 __all__ = ["Score", "brier_score", "log_loss"]
 

@@ -9,13 +9,13 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.bin import atoms_around_edges, atoms_around_shares
+from calibrant.data.pairs import InputOptions, as_pairs
+from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
-from calibrant.inputs.pairs import InputOptions, as_pairs
 from calibrant.measures.record import Bounded
 from calibrant.measures.weak import mean_drift
-from calibrant.sketch.atoms import Atoms, as_atoms
-from calibrant.sketch.gathering import atoms_around_edges, atoms_around_shares
-from calibrant.sketch.table import Sketch
 
 __all__ = [
     "Bins",

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal, Unpack
 
+from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.dropped import Dropped
+from calibrant.data.pairs import InputOptions, Pairs, as_pairs
+from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import CalibrationError, InputError
-from calibrant.inputs.dropped import Dropped
-from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
 from calibrant.measures.binned import (
     binned_ece_of_atoms,
     cross_validated_ece_of_atoms,
@@ -32,8 +34,6 @@ from calibrant.measures.record import Bounded, Record, bound_text
 from calibrant.measures.smooth_ece import smooth_ece_result
 from calibrant.measures.tcal import t_cal_of_atoms
 from calibrant.measures.weak import weak_calibration_result
-from calibrant.sketch.atoms import Atoms, as_atoms
-from calibrant.sketch.table import Sketch, as_sketch
 
 __all__ = ["MEASURES", "RECOMMENDED", "Measured", "Measures", "measure_all"]
 

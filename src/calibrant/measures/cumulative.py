@@ -9,12 +9,12 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._numbers import SMALLEST_P_VALUE
+from calibrant._format import SMALLEST_P_VALUE
+from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.dropped import Dropped
+from calibrant.data.pairs import InputOptions
 from calibrant.errors import InputError
-from calibrant.inputs.dropped import Dropped
-from calibrant.inputs.pairs import InputOptions
 from calibrant.measures.record import Bounded, Record, rows_text
-from calibrant.sketch.atoms import Atoms, as_atoms
 
 __all__ = [
     "CumulativeDifferences",

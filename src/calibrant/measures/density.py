@@ -7,10 +7,10 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.pairs import InputOptions
 from calibrant.errors import InputError
-from calibrant.inputs.pairs import InputOptions
 from calibrant.measures.record import Bounded
-from calibrant.sketch.atoms import Atoms, as_atoms
 
 __all__ = ["kde_ece", "kde_ece_of_atoms"]
 

@@ -10,13 +10,13 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.dropped import Dropped
+from calibrant.data.pairs import InputOptions
+from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.errors import CalibrationError, InputError
-from calibrant.inputs.dropped import Dropped
-from calibrant.inputs.pairs import InputOptions
-from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
 from calibrant.measures.record import Record, rows_text
 from calibrant.measures.weak import cell_reach
-from calibrant.sketch.atoms import Atoms, as_atoms
 
 __all__ = ["Distance", "distance_to_calibration", "distance_to_calibration_result"]
 

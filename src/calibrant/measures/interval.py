@@ -7,9 +7,9 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.pairs import InputOptions
+from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.pairs import InputOptions
 from calibrant.measures.record import Bounded
-from calibrant.sketch.atoms import Atoms, as_atoms
 
 __all__ = ["interval_calibration_error", "interval_of_atoms"]
 

@@ -9,13 +9,13 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.dropped import Dropped
+from calibrant.data.pairs import InputOptions
 from calibrant.errors import InputError
-from calibrant.inputs.dropped import Dropped
-from calibrant.inputs.pairs import InputOptions
 from calibrant.measures._pooling import pooled
 from calibrant.measures.binned import DEFAULT_BINS, Binning, bins_of
 from calibrant.measures.record import Bounded, Record, rows_text
-from calibrant.sketch.atoms import Atoms, as_atoms
 
 __all__ = [
     "Decomposition",

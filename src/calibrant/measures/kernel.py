@@ -7,13 +7,13 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.pairs import InputOptions
+from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.errors import InputError
-from calibrant.inputs.pairs import InputOptions
-from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
 from calibrant.measures._laplace import laplace_sum
 from calibrant.measures.record import Bounded
 from calibrant.measures.weak import cell_reach, mean_drift
-from calibrant.sketch.atoms import Atoms, as_atoms
 
 __all__ = [
     "kernel_calibration_error",

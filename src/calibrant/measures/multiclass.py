@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from calibrant.data.class_sketches import classwise, top_label
+from calibrant.data.multiclass import confidence
 from calibrant.errors import InputError
-from calibrant.inputs.multiclass import confidence
 from calibrant.measures.smooth_ece import smooth_ece
-from calibrant.sketch.multiclass import classwise, top_label
 
 __all__ = ["multiclass_error"]
 

@@ -9,12 +9,12 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.dropped import Dropped
+from calibrant.data.pairs import InputOptions
 from calibrant.errors import CalibrationError, InputError
-from calibrant.inputs.dropped import Dropped
-from calibrant.inputs.pairs import InputOptions
 from calibrant.measures._lipschitz import solve_chain
 from calibrant.measures.record import Record, bound_text, rows_text
-from calibrant.sketch.atoms import Atoms, as_atoms
 
 __all__ = ["LossGap", "loss_gap", "loss_gap_result"]
 

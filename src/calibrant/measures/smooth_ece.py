@@ -8,14 +8,14 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from calibrant._arguments import is_number
+from calibrant.data.atoms import Atoms
+from calibrant.data.dropped import Dropped
+from calibrant.data.pairs import InputOptions, Pairs, as_pairs
+from calibrant.data.scales import PROBABILITY, Scale, as_scale
+from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError
-from calibrant.inputs.dropped import Dropped
-from calibrant.inputs.numbers import is_number
-from calibrant.inputs.pairs import InputOptions, Pairs, as_pairs
-from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
 from calibrant.measures.record import rows_text
-from calibrant.sketch.atoms import Atoms
-from calibrant.sketch.table import Sketch, as_sketch
 from calibrant.smoothing.fixed_point import SMALLEST_BANDWIDTH, START, solve
 from calibrant.smoothing.line import Line
 from calibrant.smoothing.nodes import masses_of, residuals_of_rows

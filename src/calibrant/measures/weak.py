@@ -9,13 +9,13 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.dropped import Dropped
-from calibrant.inputs.pairs import InputOptions
-from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
+from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.dropped import Dropped
+from calibrant.data.pairs import InputOptions
+from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.measures._lipschitz import minimise, witness
 from calibrant.measures.record import Record, rows_text
-from calibrant.sketch.atoms import Atoms, as_atoms
-from calibrant.sketch.columns import FRACTION_BITS
 
 __all__ = ["WeakCalibration", "weak_calibration_error", "weak_calibration_result"]
 

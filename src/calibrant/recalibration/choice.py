@@ -10,11 +10,11 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import generator
+from calibrant.data.pairs import Pairs
+from calibrant.data.scales import PROBABILITY
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import read_clustered
-from calibrant.inputs.pairs import Pairs
-from calibrant.inputs.scales import PROBABILITY
-from calibrant.inputs.seeds import generator
 from calibrant.measures.record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.arguments import require_map

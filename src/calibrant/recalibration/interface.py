@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._files import replaced_when_whole
+from calibrant.data.arrays import as_column
+from calibrant.data.atoms import Atoms
+from calibrant.data.pairs import Pairs, as_pairs
+from calibrant.data.scales import Scale, as_scale, name_for_file
+from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import CalibrationError, InputError
-from calibrant.inputs.columns import as_column
-from calibrant.inputs.pairs import Pairs, as_pairs
-from calibrant.inputs.scales import Scale, as_scale, name_for_file
 from calibrant.recalibration.wording import TO_APPLY, TO_LEARN, refuse_forms, reworded
-from calibrant.sketch.atoms import Atoms
-from calibrant.sketch.table import Sketch, as_sketch
 
 if TYPE_CHECKING:
-    from calibrant.sources.sql import Expression
+    from calibrant.read.sql import Expression
 
 __all__ = ["FitOptions", "LearnedMap", "Parts", "Recalibrator", "Training", "load_recalibrator"]
 

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.arrays import as_array
+from calibrant.data.multiclass import ClassProbabilities, as_class_probabilities, as_weights
+from calibrant.data.pairs import as_pairs
 from calibrant.errors import CalibrationError, InputError
-from calibrant.inputs.columns import as_array
-from calibrant.inputs.multiclass import ClassProbabilities, as_class_probabilities, as_weights
-from calibrant.inputs.pairs import as_pairs
 from calibrant.recalibration.arguments import require_map
 from calibrant.recalibration.interface import LearnedMap, Parts, Recalibrator, State
 from calibrant.recalibration.smooth import SmoothRecalibrator

@@ -8,15 +8,15 @@ from typing import Any, ClassVar, Self, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import is_number
+from calibrant.data.arrays import as_column
+from calibrant.data.atoms import Atoms
+from calibrant.data.pairs import as_pairs
+from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrationError, InputError
-from calibrant.inputs.columns import as_column
-from calibrant.inputs.numbers import is_number
-from calibrant.inputs.pairs import as_pairs
 from calibrant.measures._pooling import pooled
 from calibrant.recalibration.interface import FitOptions, Parts, Recalibrator, State, Training
 from calibrant.recalibration.wording import TO_LEARN, refuse_forms, reworded
-from calibrant.sketch.atoms import Atoms
-from calibrant.sketch.table import Sketch
 
 __all__ = [
     "BetaRecalibrator",

@@ -8,15 +8,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import generator
+from calibrant.data.atoms import Atoms
+from calibrant.data.scales import PROBABILITY, Scale, as_scale
+from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrationError
 from calibrant.inference.hypothesis import calibration_p_value
-from calibrant.inputs.scales import PROBABILITY, Scale, as_scale
-from calibrant.inputs.seeds import generator
 from calibrant.measures.smooth_ece import smooth_ece_result
 from calibrant.recalibration.interface import Parts, Recalibrator, State, Training
 from calibrant.recalibration.smooth import SMALLEST_BANDWIDTH, regression_on_knots
-from calibrant.sketch.atoms import Atoms
-from calibrant.sketch.table import Sketch
 
 __all__ = ["RandomizedRecalibrator"]
 

@@ -8,15 +8,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import is_number
+from calibrant.data.atoms import Atoms
+from calibrant.data.scales import Scale, as_scale
+from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
-from calibrant.inputs.numbers import is_number
-from calibrant.inputs.scales import Scale, as_scale
 from calibrant.measures._pooling import pooled
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.interface import Parts, Recalibrator, State, Training
 from calibrant.recalibration.parametric import PlattRecalibrator
-from calibrant.sketch.atoms import Atoms
-from calibrant.sketch.table import Sketch
 from calibrant.smoothing.curves import smooth_curves
 
 __all__ = ["SmoothRecalibrator", "regression_on_knots"]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import is_number
+from calibrant.data.scales import Scale, as_scale
 from calibrant.errors import InputError
-from calibrant.inputs.numbers import is_number
-from calibrant.inputs.scales import Scale, as_scale
+from calibrant.read.sql import Expression, piecewise_linear
 from calibrant.recalibration.smooth import SmoothRecalibrator
-from calibrant.sources.sql import Expression, piecewise_linear
 
 if TYPE_CHECKING:
     from calibrant.recalibration.interface import Recalibrator
@@ -45,7 +45,7 @@ def to_sql(
     prob : str or Expression
         The column of the predictions.
     dialect : str
-        As for `calibrant.sources.sql.query`.
+        As for `calibrant.read.sql.query`.
     tolerance : float
         The largest distance from `transform`. Near 0 and 1 the map is also kept within 100 times this
         share, 0.1% unless told, of its distance from them; for predictions closer to them than 1e-9,

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from calibrant._files import replaced_when_whole
+from calibrant.data.pairs import InputOptions
+from calibrant.data.scales import Scale
+from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError
 from calibrant.inference.assess import assess, read_clustered
 from calibrant.inference.assessment import Assessment
-from calibrant.inputs.pairs import InputOptions
-from calibrant.inputs.scales import Scale
 from calibrant.reporting.repair import cluster_halves
 from calibrant.reporting.summary import MOST_GROUPS, Halves, Summary, summarise
-from calibrant.sketch.groups import Sketches
-from calibrant.sketch.table import Sketch, as_sketch
 
 __all__ = ["Report", "report"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Hashable, Iterable
 
-from calibrant.sketch.naming import group_text
+from calibrant.data.naming import group_text
 
 __all__ = ["LONGEST_NAME", "shown_names", "shown_text"]
 

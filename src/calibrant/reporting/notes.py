@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant._numbers import percent
-from calibrant.sketch.atoms import Atoms
-from calibrant.sketch.table import Sketch
+from calibrant._format import percent
+from calibrant.data.atoms import Atoms
+from calibrant.data.sketch import Sketch
 
 __all__ = ["notes_on"]
 

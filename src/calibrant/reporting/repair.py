@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import generator
+from calibrant.data.atoms import Atoms
+from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.pairs import Pairs
+from calibrant.data.scales import Scale
+from calibrant.data.sketch import Sketch
 from calibrant.inference.scores import brier_score, log_loss
-from calibrant.inputs.pairs import Pairs
-from calibrant.inputs.scales import Scale
-from calibrant.inputs.seeds import generator
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.smooth import SmoothRecalibrator
-from calibrant.sketch.atoms import Atoms
-from calibrant.sketch.columns import FRACTION_BITS
-from calibrant.sketch.table import Sketch
 
 __all__ = ["Repair", "Scores", "cluster_halves", "halves", "repair_of", "scores_of"]
 
@@ -114,8 +114,8 @@ def cluster_halves(
 
     Examples
     --------
-    >>> from calibrant.inputs.pairs import as_pairs
-    >>> from calibrant.inputs.scales import PROBABILITY
+    >>> from calibrant.data.pairs import as_pairs
+    >>> from calibrant.data.scales import PROBABILITY
     >>> rows = as_pairs([0, 0, 1, 1], [0.1, 0.2, 0.7, 0.8])
     >>> [part.n for part in cluster_halves(rows, np.array([0, 0, 1, 1]), PROBABILITY, seed=0)]
     [2, 2]

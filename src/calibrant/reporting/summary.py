@@ -8,6 +8,8 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import calibrant
+from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import Sketches
 from calibrant.diagrams.drawable import plain
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.errors import InputError
@@ -18,8 +20,6 @@ from calibrant.measures.catalogue import Measured, measure_all
 from calibrant.reporting.names import shown_names, shown_text
 from calibrant.reporting.notes import notes_on
 from calibrant.reporting.repair import Repair, repair_of
-from calibrant.sketch.groups import Sketches
-from calibrant.sketch.table import Sketch
 
 __all__ = ["MOST_GROUPS", "GroupSummary", "Halves", "Summary", "summarise"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._numbers import decimals, p_text, percent
+from calibrant._format import decimals, p_text, percent
 from calibrant.inference.assessment import FINDINGS, Finding
 from calibrant.reporting.charts import FEW_ENOUGH_FOR_BANDS, MOST_EXPLORED, MOST_SHOWN
 from calibrant.reporting.summary import GroupSummary, Summary

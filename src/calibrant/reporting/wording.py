@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._numbers import decimals, percent
+from calibrant._format import decimals, percent
 from calibrant.diagrams.curve import Region
 from calibrant.diagrams.smooth import ReliabilityDiagram
 from calibrant.inference.assessment import Finding

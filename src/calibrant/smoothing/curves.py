@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.sketch.table import Sketch
+from calibrant.data.sketch import Sketch
 from calibrant.smoothing.nodes import fold, masses_of
 from calibrant.smoothing.spectrum import (
     cosine_coefficients,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.pairs import Pairs
-from calibrant.inputs.scales import WIDTHS_OF_MARGIN, Scale
+from calibrant.data.pairs import Pairs
+from calibrant.data.scales import WIDTHS_OF_MARGIN, Scale
 from calibrant.smoothing.nodes import LEVEL, BinningError, fold
 from calibrant.smoothing.spectrum import Spectrum
 

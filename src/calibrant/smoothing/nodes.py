@@ -8,11 +8,11 @@ from math import erfc, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.pairs import Pairs
-from calibrant.inputs.scales import Scale
-from calibrant.sketch.columns import FRACTION_BITS
-from calibrant.sketch.filling import residuals_on_nodes
-from calibrant.sketch.table import Sketch
+from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.fill import residuals_on_nodes
+from calibrant.data.pairs import Pairs
+from calibrant.data.scales import Scale
+from calibrant.data.sketch import Sketch
 from calibrant.smoothing._nodes import lay_cells
 
 __all__ = ["LEVEL", "BinningError", "NodeMasses", "fold", "masses_of", "residuals_of_rows"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from calibrant.sketch.columns import FRACTION_BITS
+from calibrant.data.cell_sums import FRACTION_BITS
 
 if TYPE_CHECKING:
     from calibrant.integrations.torch.tables import Rows

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
+from calibrant.data.pairs import REASONS
 from calibrant.errors import InputError
-from calibrant.inputs.pairs import REASONS
 from calibrant.integrations.torch.reading import binary_rows, class_rows
 from calibrant.integrations.torch.sketch_metric import SketchMetric
 from calibrant.integrations.torch.tables import Rows, class_outcome
 
 if TYPE_CHECKING:
-    from calibrant.sketch.groups import Sketches
-    from calibrant.sketch.table import Sketch
+    from calibrant.data.sketch import Sketch
+    from calibrant.data.sketches import Sketches
 
 __all__ = ["BinarySmoothECE", "MulticlassSmoothECE", "ReliabilityDiagram"]
 
@@ -168,7 +168,7 @@ class MulticlassSmoothECE(SketchMetric):
 
     def sketches_by_class(self) -> Sketches:
         """The sketches of the classes that have rows, keyed by class."""
-        from calibrant.sketch.groups import Sketches
+        from calibrant.data.sketches import Sketches
 
         found = {place: sketch for place, sketch in enumerate(self.sketches()) if sketch.n}
         return Sketches(found, by="class")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from calibrant._optional import find
+from calibrant.data.pairs import REASONS
 from calibrant.errors import InputError
-from calibrant.inputs.pairs import REASONS
 from calibrant.integrations.torch.accumulator import Accumulator
 from calibrant.integrations.torch.tables import NOT_COUNTED, Rows, add_rows
 
 if TYPE_CHECKING:
-    from calibrant.sketch.table import Sketch
+    from calibrant.data.sketch import Sketch
 
 __all__ = ["SketchMetric"]
 
@@ -124,8 +124,8 @@ class SketchMetric(Metric):  # type: ignore[misc]
 
     def sketches(self) -> list[Sketch]:
         """A sketch for each table, over everything that was added (and every process, in `compute`)."""
-        from calibrant.sketch.columns import Columns
-        from calibrant.sketch.table import Sketch
+        from calibrant.data.cell_sums import Columns
+        from calibrant.data.sketch import Sketch
 
         states = self._states()
         refused = states["refused"].tolist()

@@ -1,7 +1,7 @@
 """Tensors into integer tables, on the device where they lie and without asking it anything.
 
 A table has a slot for each (group, cell, label) and one for each reason to refuse a row; see
-`calibrant.sketch` for cells and offsets. Nothing here depends on the values: no branch, no shape, no
+`calibrant.data` for cells and offsets. Nothing here depends on the values: no branch, no shape, no
 error, so that the host never waits for the device.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import torch
 
-from calibrant.inputs.pairs import REASONS
-from calibrant.sketch.columns import FRACTION_BITS
+from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.pairs import REASONS
 
 __all__ = ["Rows", "add_rows", "class_outcome"]
 

@@ -1,0 +1,226 @@
+"""The compiled loops: everything here touches every row, and nothing else in calibrant does.
+
+Each loop releases the GIL, checks the values it reads and returns the first row that breaks a rule, or
+-1. The caller explains that row in words (calibrant.data.pairs).
+"""
+
+from libc.math cimport fabs
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+ctypedef fused probability:
+    float
+    double
+
+ctypedef fused label:
+    uint8_t
+    int32_t
+    int64_t
+    float
+    double
+
+cdef enum:
+    FRACTION_BITS = 36
+
+cdef double ONE = <double>(<int64_t>1 << FRACTION_BITS)
+
+
+cdef inline bint lies_in_unit_interval(const probability *p) noexcept nogil:
+    """0 ≤ p ≤ 1, by one comparison: the bits of floats that are not negative have their order."""
+    if probability is double:
+        return (<const uint64_t *>p)[0] <= 0x3FF0000000000000ULL or p[0] == 0.0
+    else:
+        return (<const uint32_t *>p)[0] <= 0x3F800000U or p[0] == 0.0
+
+
+cdef inline bint is_binary(const label *y) noexcept nogil:
+    """0 or 1. A float is compared with the one of the two that a bit of it says, not with both: which of
+    two comparisons holds is a branch, missed as often as outcomes are random.
+    """
+    cdef uint64_t wide
+    cdef uint32_t narrow
+    if label is double:
+        wide = (<const uint64_t *>y)[0]
+        return wide == (-(wide >> 60 & 1) & 0x3FF0000000000000ULL) or y[0] == 0.0
+    elif label is float:
+        narrow = (<const uint32_t *>y)[0]
+        return narrow == (-(narrow >> 28 & 1) & 0x3F800000U) or y[0] == 0.0
+    else:
+        return <uint64_t>y[0] <= 1
+
+
+def fill_counts(const probability[::1] p, const label[::1] y, int log2_cells, int64_t[:, ::1] counts,
+                int64_t[:, ::1] offsets):
+    """Add one to the count, and the offset to the sum, of each row's (cell, label).
+
+    A row touches one machine word: count in the high bits, sum of offsets in the low bits. The words
+    are unpacked before either half can overflow.
+    """
+    cdef:
+        int offset_bits = FRACTION_BITS - log2_cells
+        int carry_bits = (64 - offset_bits) // 2
+        int count_shift = offset_bits + carry_bits
+        Py_ssize_t chunk = (<Py_ssize_t>1 << carry_bits) - 1
+        Py_ssize_t n = p.shape[0], start = 0, stop, i, slot
+        Py_ssize_t slots = 2 * (((<Py_ssize_t>1) << log2_cells) + 1)
+        uint64_t one_row = (<uint64_t>1) << count_shift
+        uint64_t offset_mask = ((<uint64_t>1) << offset_bits) - 1
+        uint64_t sum_mask = one_row - 1
+        uint64_t fixed
+        int64_t *count_of = &counts[0, 0]
+        int64_t *offset_of = &offsets[0, 0]
+        uint64_t *packed
+        const probability *probs = &p[0]
+        const label *outcomes = &y[0]
+        double one = ONE
+        Py_ssize_t invalid = -1
+    packed = <uint64_t *>calloc(slots, sizeof(uint64_t))
+    if packed == NULL:
+        raise MemoryError
+    with nogil:
+        while start < n and invalid < 0:
+            stop = min(n, start + chunk)
+            for i in range(start, stop):
+                # A branch on an outcome, as good as random, would be missed half of the time: the
+                # outcome is part of the address instead.
+                if not lies_in_unit_interval(&probs[i]) or not is_binary(&outcomes[i]):
+                    invalid = i
+                    break
+                fixed = <uint64_t><int64_t>(probs[i] * one)
+                packed[2 * (fixed >> offset_bits) + <int64_t>outcomes[i]] += (
+                    one_row + (fixed & offset_mask)
+                )
+            for slot in range(slots):
+                if packed[slot]:
+                    count_of[slot] += <int64_t>(packed[slot] >> count_shift)
+                    offset_of[slot] += <int64_t>(packed[slot] & sum_mask)
+                    packed[slot] = 0
+            start = stop
+        free(packed)
+    return invalid
+
+
+def fill_weights(const double[::1] p, const double[::1] y, const double[::1] w, int log2_cells,
+                 int64_t[:, ::1] counts, int64_t[:, ::1] offsets, double[:, ::1] weights,
+                 double[:, ::1] squared_weights, double[:, ::1] weighted_offsets):
+    """As `fill_counts`, with a weight for each row, and outcomes anywhere in [0, 1].
+
+    A soft outcome y is y of a row with label 1 and 1 - y of a row with label 0; the row itself is
+    counted once, under the likelier label.
+    """
+    cdef:
+        int offset_bits = FRACTION_BITS - log2_cells
+        uint64_t offset_mask = ((<uint64_t>1) << offset_bits) - 1
+        uint64_t fixed
+        Py_ssize_t n = p.shape[0], i, cell, invalid = -1
+        double value, outcome, weight, share, offset
+        int side
+    with nogil:
+        for i in range(n):
+            value = p[i]
+            outcome = y[i]
+            weight = w[i]
+            if (not (value >= 0.0 and value <= 1.0) or not (outcome >= 0.0 and outcome <= 1.0)
+                    or not (weight >= 0.0 and weight <= 1e100)):
+                invalid = i
+                break
+            fixed = <uint64_t><int64_t>(value * ONE)
+            cell = fixed >> offset_bits
+            offset = <double>(fixed & offset_mask)
+            counts[cell, outcome >= 0.5] += 1
+            offsets[cell, outcome >= 0.5] += <int64_t>(fixed & offset_mask)
+            for side in range(2):
+                share = weight * (outcome if side else 1.0 - outcome)
+                if share > 0.0:
+                    weights[cell, side] += share
+                    squared_weights[cell, side] += share * share
+                    weighted_offsets[cell, side] += share * offset
+    return invalid
+
+
+def spread_residuals(const probability[::1] p, const label[::1] y, const double[::1] w, double[::1] nodes):
+    """Add each row's residual p - y (times its weight) to the four nodes around p.
+
+    `nodes` has one ghost node at each end: nodes[j + 1] stands at j / cells. The shares are those of
+    cubic Lagrange interpolation, so that smoothing what lies on the nodes equals smoothing the rows up
+    to the fourth power of (cell / bandwidth). Rows must have been checked before. An empty `w` means
+    that every weight is 1. Returns the sum of |p - y| times the weight.
+    """
+    cdef:
+        Py_ssize_t n = p.shape[0], cells = nodes.shape[0] - 3, i, j
+        double scale = <double>cells, position, u, v, residual, total = 0.0
+        bint weighted = w.shape[0] > 0
+        double *at = &nodes[0]
+    with nogil:
+        for i in range(n):
+            residual = <double>p[i] - <double>y[i]
+            if weighted:
+                residual *= w[i]
+            position = <double>p[i] * scale
+            j = <Py_ssize_t>position
+            if j == cells:
+                j = cells - 1
+            u = position - <double>j
+            v = u * (1.0 - u)
+            at[j] -= residual * v * (2.0 - u) / 6.0
+            at[j + 1] += residual * ((1.0 - u) + 0.5 * v * (1.0 - u))
+            at[j + 2] += residual * (u + 0.5 * v * u)
+            at[j + 3] -= residual * v * (1.0 + u) / 6.0
+            total += fabs(residual)
+    return total
+
+
+def sum_cells(const probability[::1] p, const label[::1] y, const double[::1] w, bint soft,
+              double[:, ::1] sums):
+    """Add weight, weight with the event, weighted prediction and squared weight to each row's cell.
+
+    Cell j holds p in [j / cells, (j + 1) / cells), the last one p = 1. An empty `w` means that every
+    weight is 1. Returns the first row that breaks a rule, or -1.
+    """
+    cdef:
+        Py_ssize_t n = p.shape[0], i, invalid = -1
+        double cells = <double>(sums.shape[0] - 1), weight = 1.0, outcome
+        bint weighted = w.shape[0] > 0
+        const probability *probs = &p[0]
+        double *all_sums = &sums[0, 0]
+        double *at
+    with nogil:
+        for i in range(n):
+            outcome = <double>y[i]
+            if weighted:
+                weight = w[i]
+            if (not lies_in_unit_interval(&probs[i]) or not (weight >= 0.0 and weight <= 1e100)
+                    or not ((outcome >= 0.0 and outcome <= 1.0) if soft else is_binary(&y[i]))):
+                invalid = i
+                break
+            at = all_sums + 4 * <Py_ssize_t>(<double>probs[i] * cells)
+            at[0] += weight
+            at[1] += weight * outcome
+            at[2] += weight * <double>probs[i]
+            at[3] += weight * weight
+    return invalid
+
+
+def fill_classes(const probability[:, ::1] probs, const int64_t[::1] labels, int log2_cells,
+                 int64_t[:, :, ::1] counts, int64_t[:, :, ::1] offsets):
+    """One row of class probabilities is a row for every class: `counts[class, cell, label]`.
+
+    The caller has checked the rows; entries a rounding error above 1 count as 1.
+    """
+    cdef:
+        int offset_bits = FRACTION_BITS - log2_cells
+        uint64_t offset_mask = ((<uint64_t>1) << offset_bits) - 1
+        uint64_t fixed
+        Py_ssize_t n = probs.shape[0], classes = probs.shape[1], i, k, slot
+        Py_ssize_t slots = 2 * counts.shape[1]
+        int64_t *count_of = &counts[0, 0, 0]
+        int64_t *offset_of = &offsets[0, 0, 0]
+        double value
+    with nogil:
+        for k in range(classes):  # outside, so that one class's table is at hand for many rows
+            for i in range(n):
+                value = probs[i, k]
+                fixed = <uint64_t><int64_t>((value if value < 1.0 else 1.0) * ONE)
+                slot = k * slots + 2 * (fixed >> offset_bits) + (labels[i] == k)
+                count_of[slot] += 1
+                offset_of[slot] += <int64_t>(fixed & offset_mask)

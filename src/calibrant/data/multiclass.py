@@ -1,0 +1,314 @@
+"""Class probabilities or logits, checked, and the confidence of the most likely class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.arrays import as_array, as_column, is_missing
+from calibrant.data.dropped import Dropped
+from calibrant.data.pairs import Pairs, refuse_text
+from calibrant.data.refusals import show_value
+from calibrant.errors import InputError
+
+__all__ = ["ClassProbabilities", "TopClass", "as_class_probabilities", "as_weights", "confidence"]
+
+Floats = NDArray[np.float64]
+
+ENTRIES_PER_BLOCK = 1 << 18
+ENTRIES_PER_LARGE_BLOCK = 1 << 21
+SUM_TOLERANCE = 1e-4
+HALF_SUM_TOLERANCE = 1e-2
+REFUSED = ("missing prediction", "prediction out of range", "missing label", "invalid label")
+
+
+@dataclass(frozen=True)
+class TopClass:
+    """The most likely class of each row, its probability, and whether it was right."""
+
+    predicted: NDArray[np.int64]
+    probability: Floats
+    correct: NDArray[np.bool_]
+    rows: NDArray[np.int64] | slice
+    dropped: Dropped
+
+
+@dataclass(frozen=True, eq=False)
+class ClassProbabilities:
+    """A matrix with a row of probabilities (or logits) for each case, and each case's class.
+
+    Attributes
+    ----------
+    raw : array[n, classes]
+        As given; blocks are converted when they are read.
+    labels : int64[n]
+        Index of the true class; -1 where it is missing, -2 where it is no class.
+    classes : list
+        What the columns stand for.
+    """
+
+    raw: NDArray[Any]
+    labels: NDArray[np.int64]
+    classes: list[Any]
+    from_logits: bool
+    given_labels: NDArray[Any]
+    on_invalid: Literal["raise", "drop"]
+    tolerance: float = SUM_TOLERANCE
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.raw.shape[0])
+
+    def blocks(self, entries: int = ENTRIES_PER_BLOCK) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Contiguous float32 or float64 probabilities, some rows at a time."""
+        size = max(1, entries // self.raw.shape[1])
+        for start in range(0, self.n, size):
+            rows = slice(start, min(start + size, self.n))
+            yield rows, self._probabilities(rows)
+
+    def _probabilities(self, rows: slice | NDArray[np.int64]) -> NDArray[Any]:
+        block = self.raw[rows]
+        if block.dtype not in (np.float32, np.float64):
+            block = block.astype(np.float64)
+        block = np.ascontiguousarray(block)
+        return _softmax(block) if self.from_logits else block
+
+    def checked_blocks(
+        self, entries: int = ENTRIES_PER_BLOCK
+    ) -> Iterator[tuple[slice, NDArray[Any], NDArray[np.int64], Floats]]:
+        """(rows, probabilities, most likely class, its probability); refuses the first bad row.
+
+        With `on_invalid="drop"` bad rows come out with class -1.
+        """
+        for rows, block in self.blocks(entries):
+            predicted, top = _largest(block)
+            total = np.einsum("ij->i", block)
+            valid = self._sound(top, total) & (self.labels[rows] >= 0)
+            if not valid.all():
+                if self.on_invalid == "raise":
+                    row = int(np.flatnonzero(~valid)[0])
+                    raise InputError(self._refusal(rows.start + row, block[row], float(total[row])))
+                predicted[~valid] = -1
+            yield rows, block, predicted, np.minimum(top, 1.0)
+
+    def _sound(self, top: Floats, total: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether rows of this largest entry and this sum are probabilities."""
+        with np.errstate(invalid="ignore"):
+            sound: NDArray[np.bool_] = (top >= 0) & (np.abs(total - 1.0) <= self.tolerance)
+        return sound
+
+    def top(self) -> TopClass:
+        """The most likely class of every row, in one pass."""
+        predicted, probability = np.empty(self.n, np.int64), np.empty(self.n)
+        for rows, _, block_predicted, top in self.checked_blocks():
+            predicted[rows], probability[rows] = block_predicted, top
+        correct = predicted == self.labels
+        kept = predicted >= 0
+        if kept.all():
+            return TopClass(predicted, probability, correct, slice(None), Dropped())
+        if not kept.any():
+            raise InputError(f"no valid rows are left: all {self.n} were dropped.")
+        dropped = self._reasons(np.flatnonzero(~kept))
+        rows_kept = np.flatnonzero(kept)
+        return TopClass(predicted[kept], probability[kept], correct[kept], rows_kept, dropped)
+
+    def _reasons(self, rows: NDArray[np.int64]) -> Dropped:
+        labels, block = self.labels[rows], self._probabilities(rows)
+        missing = np.isnan(self.raw[rows].astype(np.float64)).any(axis=1)
+        sound = self._sound(_largest(block)[1], np.einsum("ij->i", block))
+        rules = (missing, ~sound, labels == -1, labels == -2)
+        dropped: dict[str, int] = {}
+        left = np.ones(rows.size, dtype=np.bool_)
+        for reason, broken in zip(REFUSED, rules, strict=True):
+            if np.any(left & broken):
+                dropped[reason] = int(np.sum(left & broken))
+            left &= ~broken
+        return Dropped(dropped)
+
+    def _refusal(self, row: int, probs: NDArray[Any], total: float) -> str:
+        drop = 'pass `on_invalid="drop"` to leave such rows out and count them'
+        if np.isnan(self.raw[row].astype(np.float64)).any():
+            return f"`y_prob` must not hold missing values; row {row} has NaN. To go on, {drop}."
+        if self.labels[row] == -1:
+            return f"`y_true` must not hold missing values; row {row} is missing. To go on, {drop}."
+        if self.labels[row] == -2:
+            return (
+                f"`y_true` must hold one of {len(self.classes)} classes, "
+                f"{self.classes[0]!r} to {self.classes[-1]!r}; row {row} has "
+                f"{show_value(self.given_labels[row])}. Name the columns' classes with `classes=`, "
+                f"or {drop}."
+            )
+        worst = float(probs[np.argmax(np.abs(probs - np.clip(probs, 0, 1)))])
+        if self.from_logits:
+            return f"logits must be finite or -inf; row {row} has none or +inf. To go on, {drop}."
+        if self.raw.dtype.kind in "uif" and abs(total - 100.0) <= 1.0:
+            return (
+                f"the probabilities of a row must sum to 1; row {row} sums to {total:.10g}. If these "
+                "are percentages, divide by 100."
+            )
+        if not 0 <= worst <= 1:
+            return (
+                f"class probabilities must lie in [0, 1]; row {row} has {worst:.10g}. If these are "
+                f"logits, pass `from_logits=True`; otherwise {drop}."
+            )
+        return (
+            f"the probabilities of a row must sum to 1; row {row} sums to {total:.10g}. If these are "
+            "logits, pass `from_logits=True`; if they are one-vs-rest scores, use each column alone."
+        )
+
+
+def as_class_probabilities(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    from_logits: bool = False,
+    classes: Sequence[Any] | None = None,
+    on_invalid: Literal["raise", "drop"] = "raise",
+) -> ClassProbabilities:
+    """A matrix of class probabilities and the true classes, of any array library."""
+    if on_invalid not in ("raise", "drop"):
+        raise InputError(f'`on_invalid` must be "raise" or "drop"; got {on_invalid!r}.')
+    matrix = as_array(y_prob, "y_prob")
+    if matrix.ndim != 2 or matrix.shape[1] < 2:
+        raise InputError(
+            "class probabilities must have a row per case and a column per class; the shape of "
+            f"`y_prob` is {matrix.shape}. For two classes as one column use `calibrant.smooth_ece`."
+        )
+    if matrix.shape[0] == 0:
+        raise InputError("`y_prob` must not be empty; it has no rows.")
+    if matrix.dtype.kind not in "biuf":
+        raise InputError(f"`y_prob` must hold numbers; its type is {matrix.dtype}.")
+    given = as_array(y_true, "y_true")
+    if given.shape == matrix.shape:
+        raise InputError(
+            f"`y_true` must hold a class for each row; its shape is {given.shape}. From columns of 0 "
+            "and 1 make classes with `numpy.argmax(y_true, axis=1)`."
+        )
+    given = as_column(given, "y_true")
+    if given.size != matrix.shape[0]:
+        raise InputError(
+            f"`y_true` and `y_prob` must have one entry per row; they have {given.size} and "
+            f"{matrix.shape[0]}."
+        )
+    try:
+        known = list(range(matrix.shape[1]) if classes is None else classes)
+        distinct = len(set(known))
+    except TypeError as error:
+        raise InputError(
+            f"`classes` must be a list of names, one for each column; got {classes!r}."
+        ) from error
+    if not len(known) == distinct == matrix.shape[1]:
+        raise InputError(
+            f"`classes` must name each column once; got {distinct} different names for "
+            f"{matrix.shape[1]} columns."
+        )
+    labels = _class_indices(given, known, by_number=classes is None)
+    # Half precision is widened on the way in, but its rows sum to 1 no better than before.
+    half = str(getattr(y_prob, "dtype", "")).endswith("float16")
+    tolerance = HALF_SUM_TOLERANCE if half else SUM_TOLERANCE
+    return ClassProbabilities(matrix, labels, known, from_logits, given, on_invalid, tolerance)
+
+
+def confidence(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    sample_weight: Any = None,
+    from_logits: bool = False,
+    classes: Sequence[Any] | None = None,
+    on_invalid: Literal["raise", "drop"] = "raise",
+) -> Pairs:
+    """The paper's confidence calibration: the largest probability against "was it right?".
+
+    Parameters
+    ----------
+    y_true : array[n]
+        Class indices, or names where `classes` is given.
+    y_prob : array[n, classes]
+        Class probabilities; each row sums to 1 within 1e-4 (1e-2 in half precision). With
+        `from_logits=True`, logits.
+    sample_weight : array[n], optional
+        Importance of each row.
+    from_logits : bool
+        Whether `y_prob` holds logits.
+    classes : sequence, optional
+        What the columns stand for, such as an estimator's `classes_`.
+    on_invalid : {"raise", "drop"}
+        What happens to a row that breaks a rule.
+
+    Returns
+    -------
+    Pairs
+        To be passed on in place of (y_true, y_prob), or unpacked into them.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> probs = [[0.7, 0.2, 0.1], [0.2, 0.5, 0.3]]
+    >>> round(cal.smooth_ece(cal.confidence([0, 2], probs)), 6)
+    0.18223
+    """
+    matrix = as_class_probabilities(
+        y_true, y_prob, from_logits=from_logits, classes=classes, on_invalid=on_invalid
+    )
+    top = matrix.top()
+    weight = as_weights(sample_weight, matrix.n)
+    weight = None if weight is None else weight[top.rows]
+    kept = None if isinstance(top.rows, slice) else top.rows
+    pairs = Pairs(top.probability, top.correct, weight, dropped=top.dropped, kept=kept)
+    return pairs.without_invalid() if on_invalid == "drop" else pairs
+
+
+def as_weights(sample_weight: Any, n: int) -> NDArray[Any] | None:
+    """Weights of the rows of a matrix: numbers, one for each, not yet checked."""
+    if sample_weight is None:
+        return None
+    weight = as_column(sample_weight, "sample_weight")
+    if weight.dtype.kind not in "biuf":
+        refuse_text("sample_weight", weight)
+    if weight.size != n:
+        raise InputError(
+            f"`sample_weight` must have one entry per row; it has {weight.size} for {n}."
+        )
+    return weight
+
+
+def _class_indices(given: NDArray[Any], known: list[Any], *, by_number: bool) -> NDArray[np.int64]:
+    missing = is_missing(given)
+    labels = np.full(given.size, -2, dtype=np.int64)
+    if by_number and given.dtype.kind in "biuf":
+        with np.errstate(invalid="ignore"):
+            valid = (given >= 0) & (given < len(known)) & (given == np.floor(given))
+        labels[valid] = given[valid].astype(np.int64)
+    elif not by_number:
+        place = {value: index for index, value in enumerate(known)}
+        labels[:] = [place.get(value, -2) for value in given.tolist()]
+    labels[missing] = -1
+    return labels
+
+
+def _softmax(logits: NDArray[Any]) -> NDArray[Any]:
+    with np.errstate(invalid="ignore"):
+        shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
+    softmax: NDArray[Any] = shifted / shifted.sum(axis=1, keepdims=True)
+    return softmax
+
+
+def _largest(block: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """The first largest entry of each row; a negative entry or NaN instead, where there is one.
+
+    Read as unsigned integers, floats of one sign keep their order, negative ones come out above all
+    others and NaN above infinity: one search finds the largest and checks all the rest.
+    """
+    bits = block.view(np.uint32 if block.dtype == np.float32 else np.uint64)
+    place = bits.argmax(axis=1)
+    top = block[np.arange(len(block)), place]
+    negative_zero = np.flatnonzero((top == 0) & np.signbit(top))
+    if negative_zero.size:
+        place[negative_zero], top[negative_zero] = _largest(block[negative_zero] + 0.0)
+    return place, top

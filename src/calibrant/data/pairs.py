@@ -1,0 +1,474 @@
+"""Predictions and outcomes, checked. Every rule on a value lives here.
+
+Values are converted and checked block by block, so that a large input is never copied whole. The
+compiled loops check while they read; when one of them stops at a row, `Pairs.refuse` explains it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, Never, NoReturn, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.arrays import as_column, is_missing
+from calibrant.data.dropped import Dropped
+from calibrant.data.refusals import is_swapped, refusal, refuse_keyword, show_value
+from calibrant.errors import InputError, TooFewRows
+
+__all__ = [
+    "REASONS",
+    "Form",
+    "FormWarning",
+    "InputOptions",
+    "Pairs",
+    "as_form",
+    "as_pairs",
+    "refuse_text",
+    "warn_of_fractions",
+]
+
+Floats = NDArray[np.float64]
+Form = Literal["probability", "logit", "percent"]
+
+REASONS = (
+    "missing prediction",
+    "prediction out of range",
+    "missing label",
+    "invalid label",
+    "missing weight",
+    "invalid weight",
+)
+"""Why a row can be refused; a row that breaks several rules counts under the first."""
+
+BLOCK_ROWS = 1 << 17
+LARGEST_WEIGHT = 1e100
+LEAST_TOTAL_WEIGHT = 1e-100
+"""Between these, no sum of weights, of their squares or of weighted offsets leaves the floats."""
+_BYTES = ("bool", "int8")
+_NATIVE_LABELS = (*_BYTES, "uint8", "int32", "int64", "float32", "float64")
+
+
+class FormWarning(UserWarning):
+    """The predictions look as if they were written in another form than was said."""
+
+
+class InputOptions(TypedDict, total=False):
+    """The keywords by which every function that takes `y_true` and `y_prob` reads them.
+
+    Attributes
+    ----------
+    sample_weight : array
+        Importance of each row: weight 2 equals duplication for the value, not for n.
+    pos_label : scalar
+        The label of the event. Needed when labels are not 0/1 or booleans.
+    from_logits : bool
+        The predictions are log-odds.
+    percent : bool
+        The predictions run from 0 to 100.
+    labels : {"binary", "soft"}
+        Soft outcomes are probabilities or shares in [0, 1].
+    on_invalid : {"raise", "drop"}
+        What happens to a row that breaks a rule. Dropped rows are counted by reason in the result.
+    """
+
+    sample_weight: Any
+    pos_label: Any
+    from_logits: bool
+    percent: bool
+    labels: Literal["binary", "soft"]
+    on_invalid: Literal["raise", "drop"]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Predictions, outcomes and weights of equal length, as the user gave them.
+
+    Build one with `as_pairs`. `p`, `y` and `weight` convert and check everything at once; `blocks`
+    converts a piece at a time and leaves checking to the loop that reads it. Where rows were dropped,
+    `kept` says which of the rows given are left.
+    """
+
+    raw_prob: NDArray[Any]
+    raw_label: NDArray[Any]
+    raw_weight: NDArray[Any] | None = None
+    form: Form = "probability"
+    pos_label: Any = None
+    soft: bool = False
+    dropped: Mapping[str, int] = field(default_factory=Dropped)
+    kept: NDArray[np.int64] | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.raw_prob.size)
+
+    @property
+    def fractional(self) -> bool:
+        """Whether rows can count for other than one whole outcome (weights or soft labels)."""
+        return self.soft or self.raw_weight is not None
+
+    @property
+    def needs_no_conversion(self) -> bool:
+        """Whether the compiled loops can read the columns as they are."""
+        columns = (self.raw_prob, self.raw_label, self.raw_weight)
+        return (
+            self.form == "probability"
+            and self.pos_label is None
+            and self.raw_prob.dtype in (np.float32, np.float64)
+            and self.raw_label.dtype.name in _NATIVE_LABELS
+            and all(column is None or column.flags.c_contiguous for column in columns)
+            and (self.raw_weight is None or self.raw_weight.dtype == np.float64)
+        )
+
+    @cached_property
+    def total_weight(self) -> float:
+        """Sum of the weights; the number of rows where there are none."""
+        return float(self.n) if self.weight is None else float(self.weight.sum())
+
+    @cached_property
+    def p(self) -> Floats:
+        """Predicted probabilities, checked."""
+        self.require_valid()
+        return self.probabilities(slice(None)).astype(np.float64, copy=False)
+
+    @cached_property
+    def y(self) -> Floats:
+        """Outcomes in [0, 1], checked."""
+        self.require_valid()
+        return self._outcomes(slice(None)).astype(np.float64, copy=False)
+
+    @cached_property
+    def weight(self) -> Floats | None:
+        """Weights, checked, or None where every row counts the same."""
+        self.require_valid()
+        return None if self.raw_weight is None else self._weights(slice(None))
+
+    def __iter__(self) -> Iterator[Floats]:
+        """Unpacks into y_true, y_prob."""
+        if self.raw_weight is not None:
+            raise InputError(
+                "Pairs with weights must not be unpacked into (y_true, y_prob), which would lose the "
+                "weights; pass them on as they are."
+            )
+        return iter((self.y, self.p))
+
+    def __repr__(self) -> str:
+        dropped = sum(self.dropped.values())
+        return (
+            f"<Pairs of {self.n} rows"
+            + (" with weights" if self.raw_weight is not None else "")
+            + (f", {dropped} rows dropped>" if dropped else ">")
+        )
+
+    @property
+    def base_rate(self) -> float:
+        """Share of the weight that has the event."""
+        return float(np.average(self.y, weights=self.weight))
+
+    def blocks(
+        self, rows: range | None = None
+    ) -> Iterator[tuple[int, NDArray[Any], NDArray[Any], Floats | None]]:
+        """Contiguous (first row, p, y, weight) of these rows, converted but not yet checked.
+
+        Columns that need no conversion come whole, as views; a weight of None means 1 for every row.
+        """
+        rows = range(self.n) if rows is None else rows
+        size = max(len(rows), 1) if self.needs_no_conversion else BLOCK_ROWS
+        for start in rows[::size]:
+            piece = slice(start, min(start + size, rows.stop))
+            weight = None if self.raw_weight is None else self._weights(piece)
+            yield start, self.probabilities(piece), self._outcomes(piece), weight
+
+    def select(self, kept: NDArray[Any]) -> Pairs:
+        """The rows at these indices, or where this mask is true."""
+        return replace(
+            self,
+            raw_prob=self.raw_prob[kept],
+            raw_label=self.raw_label[kept],
+            raw_weight=None if self.raw_weight is None else self.raw_weight[kept],
+            kept=None if self.kept is None else self.kept[kept],
+        )
+
+    def refuse(self, row: int) -> NoReturn:
+        """Raise the InputError that says which rule this row breaks, and the cure."""
+        reason = REASONS[int(self.reason_codes(slice(row, row + 1))[0])]
+        raise InputError(refusal(self, row, reason))
+
+    def reason_codes(self, rows: slice) -> NDArray[np.int8]:
+        """Index into REASONS of the first rule that each row breaks, or -1."""
+        prob, label = self.raw_prob[rows], self.raw_label[rows]
+        with np.errstate(invalid="ignore"):
+            p, y = self.probabilities(rows), self._outcomes(rows)
+            broken = [
+                is_missing(prob),
+                ~((p >= 0) & (p <= 1)),
+                is_missing(label),
+                ~((y >= 0) & (y <= 1)) if self.soft else ~((y == 0) | (y == 1)),
+            ]
+            if self.raw_weight is not None:
+                weight = self._weights(rows)
+                broken += [np.isnan(weight), ~((weight >= 0) & (weight <= LARGEST_WEIGHT))]
+        codes = np.full(prob.shape, -1, dtype=np.int8)
+        for code in reversed(range(len(broken))):
+            codes[broken[code]] = code
+        return codes
+
+    def without_invalid(self) -> Pairs:
+        """The rows that break no rule; the others are counted in `dropped`."""
+        pieces = [
+            self.reason_codes(slice(start, start + BLOCK_ROWS))
+            for start in range(0, self.n, BLOCK_ROWS)
+        ]
+        codes = np.concatenate(pieces)
+        self._require_two_classes()
+        tally = np.bincount(codes[codes >= 0], minlength=len(REASONS))
+        here = {reason: int(k) for reason, k in zip(REASONS, tally, strict=True) if k}
+        if "invalid label" in here and is_swapped(self):
+            self.refuse(int(np.argmax(codes == REASONS.index("invalid label"))))
+        if sum(here.values()) == self.n:
+            raise TooFewRows(
+                f"no valid rows are left: all {self.n} were dropped ({here}).", dropped=here
+            )
+        if not here:
+            return self
+        counted = replace(
+            self,
+            dropped=Dropped(Counter(self.dropped) + Counter(here)),
+            kept=np.arange(self.n) if self.kept is None else self.kept,
+        )
+        return counted.select(codes < 0)
+
+    def _require_two_classes(self) -> None:
+        """Which of three classes is the other one would depend on the order of the rows."""
+        if self.pos_label is None:
+            return
+        third = (self._outcomes(slice(None)) > 1) & ~is_missing(self.raw_label)
+        if third.any():
+            raise InputError(refusal(self, int(np.argmax(third)), "invalid label"))
+
+    def require_valid(self) -> None:
+        """Raise the InputError of the first row that breaks a rule, if there is one."""
+        if self.__dict__.get("_checked"):
+            return
+        for start in range(0, self.n, BLOCK_ROWS):
+            invalid = np.flatnonzero(self.reason_codes(slice(start, start + BLOCK_ROWS)) >= 0)
+            if invalid.size:
+                self.refuse(start + int(invalid[0]))
+        if self.raw_weight is not None and self.raw_weight.sum(dtype=float) < LEAST_TOTAL_WEIGHT:
+            self.refuse_zero_weights()
+        self.mark_valid()
+
+    def mark_valid(self) -> None:
+        """Remember that a loop has checked every row, so that none is checked twice."""
+        self.__dict__["_checked"] = True
+
+    def refuse_zero_weights(self) -> NoReturn:
+        """Raise the InputError for weights that leave nothing to measure."""
+        raise InputError(
+            "`sample_weight` must not be zero everywhere; the "
+            f"{self.n} weights add up to {float(self._weights(slice(None)).sum()):g}. "
+            "Leave it out to give every row weight 1."
+        )
+
+    def probabilities(self, rows: slice) -> NDArray[Any]:
+        """Predictions as probabilities, converted but not checked."""
+        prob = self.raw_prob[rows]
+        if self.form == "probability" and prob.dtype in (np.float32, np.float64):
+            return np.ascontiguousarray(prob)
+        prob = _as_floats(prob)
+        if self.form == "percent":
+            return prob / 100.0
+        if self.form == "logit":
+            from scipy.special import expit
+
+            return np.asarray(expit(prob), dtype=np.float64)
+        return prob
+
+    def _outcomes(self, rows: slice) -> NDArray[Any]:
+        label = self.raw_label[rows]
+        if self.pos_label is not None:
+            codes = np.full(label.shape, 255, dtype=np.uint8)
+            codes[label == self.pos_label] = 1
+            if self._other_label is not None:
+                codes[label == self._other_label] = 0
+            return codes
+        if label.dtype.name in _NATIVE_LABELS:
+            label = np.ascontiguousarray(label)
+            return label.view(np.uint8) if label.dtype.name in _BYTES else label
+        return _as_floats(label)
+
+    def _weights(self, rows: slice) -> Floats:
+        assert self.raw_weight is not None
+        return _as_floats(self.raw_weight[rows])
+
+    @cached_property
+    def _other_label(self) -> Any:
+        """The one label that is not `pos_label`: the first one seen."""
+        other = np.flatnonzero((self.raw_label != self.pos_label) & ~is_missing(self.raw_label))
+        return self.raw_label[other[0]] if other.size else None
+
+
+def _as_floats(values: NDArray[Any]) -> Floats:
+    """Numbers as contiguous float64; what is not a number becomes NaN."""
+    if values.dtype.kind in "biuf":
+        return np.ascontiguousarray(values, dtype=np.float64)
+    numbers = (v if isinstance(v, int | float) and abs(v) < 1e300 else np.nan for v in values)
+    return np.fromiter(numbers, dtype=np.float64, count=values.size)
+
+
+def as_pairs(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    from_logits: bool = False,
+    percent: bool = False,
+    labels: Literal["binary", "soft"] = "binary",
+    on_invalid: Literal["raise", "drop"] = "raise",
+    **unknown: Never,
+) -> Pairs:
+    """Predictions and outcomes from arrays of any library, in scikit-learn's order.
+
+    See `InputOptions` for the keywords. Nothing is guessed: logits, percentages, labels in {-1, 1},
+    soft labels and sentinels are errors that name the keyword that reads them.
+
+    Examples
+    --------
+    >>> pairs = as_pairs(["no", "yes", "no"], [0.1, 0.8, None], pos_label="yes", on_invalid="drop")
+    >>> pairs.p, pairs.y, dict(pairs.dropped)
+    (array([0.1, 0.8]), array([0., 1.]), {'missing prediction': 1})
+    """
+    if unknown:
+        refuse_keyword(next(iter(unknown)), InputOptions.__annotations__)
+    if isinstance(y_true, Pairs):
+        given = {
+            "y_prob": y_prob is not None,
+            "sample_weight": sample_weight is not None,
+            "pos_label": pos_label is not None,
+            "from_logits": from_logits,
+            "percent": percent,
+            "labels": labels != "binary",
+        }
+        return _already_paired(y_true, [name for name in given if given[name]], on_invalid)
+    if y_prob is None:
+        raise InputError(
+            "`y_prob` is missing: pass (y_true, y_prob); got one argument of type "
+            f"{type(y_true).__name__}."
+        )
+    _require_choice("labels", labels, ("binary", "soft"))
+    _require_choice("on_invalid", on_invalid, ("raise", "drop"))
+    form = as_form(from_logits=from_logits, percent=percent)
+    if not (pos_label is None or np.ndim(pos_label) == 0):
+        raise InputError(f"`pos_label` must be one label; got {pos_label!r}.")
+    if labels == "soft" and pos_label is not None:
+        raise InputError(
+            '`pos_label` names one of two classes, and `labels="soft"` says that there are none; '
+            "pass one or the other."
+        )
+    label, prob = as_column(y_true, "y_true"), as_column(y_prob, "y_prob")
+    weight = None if sample_weight is None else as_column(sample_weight, "sample_weight")
+    _require_same_length(label, prob, weight)
+    for name, column in (("y_prob", prob), ("sample_weight", weight)):
+        if column is not None and column.dtype.kind not in "biuf":
+            drops = on_invalid == "drop" and any(isinstance(v, int | float) for v in column)
+            if not drops:  # text among numbers is a row out of range
+                refuse_text(name, column)
+    pairs = Pairs(prob, label, weight, form, pos_label, labels == "soft")
+    if pos_label is not None and not np.any(label == pos_label):
+        _require_known_class(pairs)
+    pairs = pairs.without_invalid() if on_invalid == "drop" else pairs
+    if percent and not np.any(pairs.probabilities(slice(None)) > 0.01):
+        warn_of_fractions(stacklevel=3)
+    return pairs
+
+
+def as_form(*, from_logits: bool, percent: bool) -> Form:
+    """How predictions are written, from the two keywords that say so."""
+    for name, flag in (("from_logits", from_logits), ("percent", percent)):
+        if not isinstance(flag, bool | np.bool_):
+            raise InputError(f"`{name}` must be True or False; got {flag!r}.")
+    if from_logits and percent:
+        raise InputError("`from_logits` and `percent` exclude each other; both are True.")
+    return "logit" if from_logits else "percent" if percent else "probability"
+
+
+def warn_of_fractions(*, stacklevel: int) -> None:
+    """Warn of predictions that are said to be percentages, none of them above one."""
+    warnings.warn(
+        "no prediction is above 1, so as percentages all of them are below 1 %. If they are "
+        "probabilities already, leave out `percent=True`.",
+        FormWarning,
+        stacklevel=stacklevel + 1,
+    )
+
+
+def _already_paired(pairs: Pairs, given: list[str], on_invalid: object) -> Pairs:
+    _require_choice("on_invalid", on_invalid, ("raise", "drop"))
+    if given:
+        raise InputError(
+            f"Pairs already hold predictions, outcomes and weights; leave out `{given[0]}`."
+        )
+    return pairs.without_invalid() if on_invalid == "drop" else pairs
+
+
+def _require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in choices:
+        wanted = " or ".join(f'"{choice}"' for choice in choices)
+        raise InputError(f"`{name}` must be {wanted}; got {value!r}.")
+
+
+def _require_same_length(
+    label: NDArray[Any], prob: NDArray[Any], weight: NDArray[Any] | None
+) -> None:
+    if label.size != prob.size:
+        raise InputError(
+            f"`y_true` and `y_prob` must have one entry per row; they have {label.size} and "
+            f"{prob.size}."
+        )
+    if weight is not None and weight.size != prob.size:
+        raise InputError(
+            f"`sample_weight` must have one entry per row; it has {weight.size} for {prob.size} "
+            "rows."
+        )
+
+
+def refuse_text(name: str, column: NDArray[Any]) -> NoReturn:
+    """Raise the InputError for a column that must hold numbers and does not."""
+    row = 0
+    if column.dtype.kind == "O":
+        row = next((i for i, v in enumerate(column) if not isinstance(v, int | float)), 0)
+    cure = f"Convert the column first, for example with `numpy.asarray({name}, dtype=float)`."
+    if name == "y_prob" and str(column[row]).rstrip().endswith("%"):
+        cure = "Take off the per cent signs, and pass `percent=True`."
+    elif name == "y_prob" and not _reads_as_number(column[row]):
+        cure = "If these are the labels, the order is (y_true, y_prob)."
+    raise InputError(f"`{name}` must hold numbers; row {row} has {column[row]!r}. {cure}")
+
+
+def _reads_as_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    except OverflowError:
+        pass
+    return True
+
+
+def _require_known_class(pairs: Pairs) -> None:
+    """A class that never occurs is allowed only where all rows are of one other class."""
+    label = pairs.raw_label[~is_missing(pairs.raw_label)]
+    distinct = set(label.tolist()) if label.dtype.kind == "O" else np.unique(label)
+    classes = sorted(map(show_value, distinct))
+    if len(classes) > 1:
+        raise InputError(
+            f"`pos_label` must be one of the labels; {show_value(pairs.pos_label)} is not among "
+            f"{', '.join(classes[:5])}."
+        )

@@ -1,0 +1,148 @@
+"""Files out of core: jobs read by threads, summed in a fixed order, in bounded memory."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import Sketches
+from calibrant.errors import InputError
+from calibrant.read.arrow import sums_of_batches
+from calibrant.read.checkpoint import Checkpoint
+from calibrant.read.find_files import DataFile, find_files, reader_of
+from calibrant.read.formats import Job, jobs_of
+from calibrant.read.progress import Progress
+from calibrant.read.request import Request
+from calibrant.read.sums import DenseSums, GroupedSums
+from calibrant.read.totals import GroupTotal, add_part, as_result
+
+__all__ = ["scan_files"]
+
+CHECKPOINT_SECONDS = 15.0
+Part = DenseSums | GroupedSums
+
+
+def scan_files(
+    source: Any,
+    request: Request,
+    *,
+    checkpoint: str | os.PathLike[str] | None,
+    threads: int | None,
+    progress: bool | None,
+) -> Sketch | Sketches:
+    """The result over all files of a path, a glob, a folder or a list of these.
+
+    Where rows are refused, the checkpoint stays: the scan can be had from it without these rows.
+    """
+    files = find_files(source, besides=checkpoint)
+    total: DenseSums | GroupTotal = GroupTotal(request) if request.groups else DenseSums(request)
+    note = None if checkpoint is None else Checkpoint(checkpoint, request, files)
+    done = _sum(files, request, total, note, threads, progress)
+    if isinstance(total, GroupTotal):
+        _read_numbers(total, files[0])
+    try:
+        result = as_result(request, total)
+    except InputError:
+        if note and request.on_invalid == "raise":
+            note.save(done, total)
+        raise
+    if note:
+        note.remove()
+    return result
+
+
+def _sum(
+    files: list[DataFile],
+    request: Request,
+    total: DenseSums | GroupTotal,
+    note: Checkpoint | None,
+    threads: int | None,
+    progress: bool | None,
+) -> int:
+    """Add all jobs to the total, from where the checkpoint stands; how many there are."""
+    done = note.load(total) if note else 0
+    work = jobs_of(files, request)
+    bar = Progress(work.total, show=progress)
+    saved = time.monotonic()
+    whole = True  # whether the total is that of the jobs that are done: one may be half added
+    try:
+        parts = _in_order(work.jobs, done, _reader(request), threads or os.cpu_count() or 1, bar)
+        for found in parts:
+            whole = False
+            for part in found:
+                add_part(total, part)
+            done += 1
+            whole = True
+            if note and time.monotonic() - saved >= CHECKPOINT_SECONDS:
+                note.save(done, total)
+                saved = time.monotonic()
+    except KeyboardInterrupt:
+        if note and whole:
+            note.save(done, total)
+        raise
+    finally:
+        bar.close()
+    return done
+
+
+def _reader(request: Request) -> Callable[[Job], list[Part]]:
+    def read(job: Job) -> list[Part]:
+        parts: list[Part] = []
+        sums_of_batches(job.read(), request, parts.append)
+        return parts
+
+    return read
+
+
+def _in_order(
+    jobs: Iterator[Job], skip: int, read: Callable[[Job], list[Part]], threads: int, bar: Progress
+) -> Iterator[list[Part]]:
+    """The results of the jobs, one after the other; only a few are under way at any time."""
+    waiting: deque[tuple[Job, Future[list[Part]]]] = deque()
+
+    def finish() -> list[Part]:
+        job, future = waiting.popleft()
+        parts = future.result()
+        bar.advance(job.size, sum(int(_counts(part).sum()) for part in parts))
+        return parts
+
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        try:
+            for number, job in enumerate(jobs):
+                if number < skip:
+                    bar.advance(job.size, 0)
+                    continue
+                waiting.append((job, pool.submit(read, job)))
+                if len(waiting) > threads + 1:
+                    yield finish()
+            while waiting:
+                yield finish()
+        finally:
+            for _, future in waiting:
+                future.cancel()
+
+
+def _counts(part: Part) -> np.ndarray[Any, Any]:
+    return part.counts if isinstance(part, DenseSums) else part.sums[0]
+
+
+def _read_numbers(total: GroupTotal, file: DataFile) -> None:
+    """Groups of a CSV are text so far; a column that holds nothing but integers is read as such."""
+    if file.format != "csv":
+        return
+    columns = list(zip(*total.index, strict=True))
+    readers = [
+        reader_of(values) if all(v is None or isinstance(v, str) for v in values) else lambda v: v
+        for values in columns
+    ]
+    total.index = {
+        tuple(read(value) for read, value in zip(readers, key, strict=True)): place
+        for key, place in total.index.items()
+    }

@@ -1,0 +1,164 @@
+"""Files cut into jobs: pieces of about a million rows that threads read and sum independently."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from calibrant._optional import require
+from calibrant.errors import InputError
+from calibrant.read.arrow import require_types
+from calibrant.read.find_files import DataFile
+from calibrant.read.partitions import GroupKinds, layout
+from calibrant.read.request import Request
+from calibrant.read.text import text_jobs
+
+__all__ = ["Job", "Jobs", "jobs_of"]
+
+JOB_ROWS = 1 << 22
+BATCH_ROWS = 1 << 20
+ARROW_MAGIC = b"ARROW1"
+"""How a file of Arrow begins; a stream begins otherwise."""
+Batches = Iterator[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A piece of work: `read()` gives batches under the names of the request.
+
+    `size` counts rows where the format knows them, else bytes.
+    """
+
+    read: Callable[[], Batches]
+    size: int
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """The jobs of a scan, in a fixed order, and the total of their sizes."""
+
+    jobs: Iterator[Job]
+    total: int
+
+
+def jobs_of(files: Sequence[DataFile], request: Request) -> Jobs:
+    """The jobs for files of one format."""
+    request.require_names()
+    if files[0].format in ("csv", "jsonl"):
+        jobs = (Job(read, size) for read, size in text_jobs(files, request))
+        return Jobs(jobs, sum(file.size for file in files))
+    pieces = _parquet_pieces if files[0].format == "parquet" else _arrow_pieces
+    kinds = GroupKinds(request)
+    cut = [piece for file in files for piece in pieces(file, request, kinds)]
+    return Jobs(_bundled(cut), sum(rows for _, rows in cut))
+
+
+def _bundled(pieces: list[tuple[Callable[[], Batches], int]]) -> Iterator[Job]:
+    """Neighbouring pieces in one job until it is worth a thread's while."""
+    waiting: list[Callable[[], Batches]] = []
+    rows = 0
+    for read, size in pieces:
+        waiting.append(read)
+        rows += size
+        if rows >= JOB_ROWS:
+            yield Job(_chained(waiting), rows)
+            waiting, rows = [], 0
+    if waiting:
+        yield Job(_chained(waiting), rows)
+
+
+def _chained(readers: list[Callable[[], Batches]]) -> Callable[[], Batches]:
+    def read() -> Batches:
+        for reader in readers:
+            yield from reader()
+
+    return read
+
+
+def _parquet_pieces(
+    file: DataFile, request: Request, kinds: GroupKinds
+) -> Iterator[tuple[Callable[[], Batches], int]]:
+    parquet = require("pyarrow.parquet", caller="scan of Parquet")
+    metadata = _opened(file, lambda: parquet.ParquetFile(file.open(), pre_buffer=False).metadata)
+    names, constants = _layout(file, metadata.schema.to_arrow_schema(), request, kinds)
+
+    def read_group(group: int) -> Batches:
+        # `pre_buffer` would hold the whole file in memory.
+        with file.open() as handle:
+            reader = parquet.ParquetFile(handle, metadata=metadata, pre_buffer=False)
+            columns = sorted(set(names.values()))
+            batches = reader.iter_batches(BATCH_ROWS, [group], columns=columns, use_threads=False)
+            for batch in batches:
+                yield {a: batch.column(name) for a, name in names.items()} | constants
+
+    for group in range(metadata.num_row_groups):
+        yield _explained(file, read_group, group), metadata.row_group(group).num_rows
+
+
+def _arrow_pieces(
+    file: DataFile, request: Request, kinds: GroupKinds
+) -> Iterator[tuple[Callable[[], Batches], int]]:
+    ipc = require("pyarrow.ipc", caller="scan of Arrow files")
+    with file.open() as handle:
+        if handle.read(len(ARROW_MAGIC)) != ARROW_MAGIC:
+            yield from _stream_piece(file, request, kinds)
+            return
+    reader = _opened(file, lambda: ipc.open_file(file.open()))
+    names, constants = _layout(file, reader.schema, request, kinds)
+    wanted = sorted({reader.schema.get_field_index(name) for name in names.values()})
+    options = ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
+
+    def read_batch(number: int) -> Batches:
+        with file.open() as handle:
+            batch = ipc.open_file(handle, options=options).get_batch(number)
+            yield {a: batch.column(name) for a, name in names.items()} | constants
+
+    for number in range(reader.num_record_batches):
+        yield _explained(file, read_batch, number), file.size // (16 * reader.num_record_batches)
+
+
+def _stream_piece(
+    file: DataFile, request: Request, kinds: GroupKinds
+) -> Iterator[tuple[Callable[[], Batches], int]]:
+    """An Arrow stream, which has no table of contents: one piece, read from front to back."""
+    ipc = require("pyarrow.ipc", caller="scan of Arrow files")
+    with file.stream() as handle:
+        schema = _opened(file, lambda: ipc.open_stream(handle)).schema
+    names, constants = _layout(file, schema, request, kinds)
+
+    def read(_: int) -> Batches:
+        with file.stream() as handle:
+            for batch in ipc.open_stream(handle):
+                yield {a: batch.column(name) for a, name in names.items()} | constants
+
+    yield _explained(file, read, 0), file.size // 16
+
+
+def _opened(file: DataFile, opened: Callable[[], Any]) -> Any:
+    try:
+        return opened()
+    except (OSError, ValueError) as error:  # Arrow's errors are of these kinds
+        raise InputError(f"{file.path} is not a complete {file.format} file: {error}") from error
+
+
+def _explained(
+    file: DataFile, read: Callable[[int], Batches], number: int
+) -> Callable[[], Batches]:
+    def explained() -> Batches:
+        try:
+            yield from read(number)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{file.path} cannot be read: {error}") from error
+
+    return explained
+
+
+def _layout(
+    file: DataFile, schema: Any, request: Request, kinds: GroupKinds
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """Which columns to read, and which groups stand in the path; refuses what does not fit."""
+    names, constants = layout(file, schema.names, request)
+    require_types(schema, names, file.path, request)
+    kinds.require(file, {a: schema.field(name).type for a, name in names.items()}, constants)
+    return names, constants

@@ -1,0 +1,244 @@
+"""Frames of any engine: one narwhals group-by, which the engine itself runs.
+
+The expressions are written for the narrowest engine: integers are computed as floats, which hold them
+exactly, and cast last; what is missing is replaced before anything else looks at it; every condition is
+never null. See `calibrant.read.sql` for the same aggregation as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from calibrant.data.arrays import as_array
+from calibrant.data.pairs import LARGEST_WEIGHT
+from calibrant.errors import InputError
+from calibrant.read.arrays import sums_of_arrays
+from calibrant.read.engines import (
+    attach,
+    decoded,
+    engine_of,
+    fetched,
+    is_relation,
+    require_single_names,
+)
+from calibrant.read.group_keys import indexed
+from calibrant.read.request import (
+    LABEL,
+    PROB,
+    WEIGHT,
+    Request,
+    refuse_nested,
+    require_columns,
+)
+from calibrant.read.sums import DenseSums, GroupedSums
+
+__all__ = ["arrow_stream", "is_frame", "select", "sums_of_frame", "sums_of_slices"]
+
+SLOT, OFFSET, COUNT = "__calibrant_slot", "__calibrant_offset", "__calibrant_count"
+SLICE_ROWS = 1 << 20
+FLOATS = ("__calibrant_w", "__calibrant_ww", "__calibrant_wo")
+
+
+def is_frame(source: Any) -> bool:
+    """Whether narwhals can compute on it: pandas, polars, Arrow tables, DuckDB, Spark, Ibis, Modin."""
+    import narwhals as nw
+
+    require_single_names(source)
+    return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame | nw.LazyFrame)
+
+
+def select(source: Any, request: Request) -> Any:
+    """The narwhals frame of just the columns that are read, under the names of the request."""
+    import narwhals as nw
+
+    native = decoded(nw.to_native(source, pass_through=True), request)
+    foreign = {
+        alias: column
+        for alias, column in request.selection.items()
+        if not isinstance(column, str | nw.Expr)
+    }
+    frame: Any = nw.from_native(attach(native, foreign) if foreign else native)
+    schema = frame.collect_schema()
+    require_columns(request.names(), schema.names(), "the frame")
+    chosen = [
+        (
+            column if isinstance(column, nw.Expr) else nw.col(alias if alias in foreign else column)
+        ).alias(alias)
+        for alias, column in request.selection.items()
+    ]
+    frame = frame.select(*chosen)
+    _require_kinds(frame.collect_schema(), request)
+    return frame
+
+
+def _require_kinds(schema: Any, request: Request) -> None:
+    """Refuse text where numbers are meant, and lists and structs as groups."""
+    for alias, name in zip(request.group_aliases, request.by, strict=True):
+        if schema[alias].is_nested():
+            refuse_nested(name, schema[alias])
+    for alias in request.columns:
+        kind = schema[alias]
+        if not (
+            kind.is_numeric() or kind.is_boolean() or type(kind).__name__ in ("Object", "Unknown")
+        ):
+            given = request.columns[alias]
+            name = repr(given) if isinstance(given, str) else "of this expression"
+            cure = (
+                "Name the event by an expression, such as `y_true=nw.col(...) == ...`."
+                if alias == LABEL
+                else "Convert it first."
+            )
+            raise InputError(f"column {name} must hold numbers; its type is {kind}. {cure}")
+
+
+def sums_of_frame(source: Any, request: Request) -> DenseSums | GroupedSums:
+    """One pass over a frame, on the engine that holds it. On the probability scale only."""
+    import narwhals as nw
+
+    frame = select(source, request)
+    if isinstance(frame, nw.DataFrame) and not request.groups:
+        arrays = {a: as_array(frame[a], str(name)) for a, name in request.columns.items()}
+        return sums_of_arrays(arrays, request)
+    names = (COUNT, OFFSET, *FLOATS) if request.weighted else (COUNT, OFFSET)
+    try:
+        result = _collected(_aggregated(frame, request), (SLOT, *names))
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{engine_of(nw.to_native(source, pass_through=True))} could not "
+            f"compute the sums: {error}"
+        ) from error
+    if isinstance(frame, nw.DataFrame) and result[COUNT].sum() != len(frame):
+        raise InputError(
+            f"every row must be in a group; of {len(frame)} rows {result[COUNT].sum()} are. Convert the "
+            "columns of `by` to numbers or text first."
+        )
+    rows = len(result[SLOT])
+    group, distinct = np.zeros(rows, dtype=np.int64), [()]
+    if request.groups:
+        columns = [result[alias] for alias in request.group_aliases]
+        group, distinct = indexed(zip(*columns, strict=True))
+    places = group * request.slots + result[SLOT].astype(np.int64)
+    return GroupedSums(distinct, places, tuple(result[name] for name in names))
+
+
+def sums_of_slices(frame: Any, request: Request) -> Iterator[DenseSums | GroupedSums]:
+    """The sums of a selected polars frame through NumPy, so that Arrow is not imported."""
+    import narwhals as nw
+
+    if isinstance(frame, nw.LazyFrame):
+        frame = _in_memory(frame)
+    for start in range(0, len(frame), SLICE_ROWS):
+        rows = frame[start : start + SLICE_ROWS]
+        arrays = {a: as_array(rows[a], str(name)) for a, name in request.columns.items()}
+        for alias in request.group_aliases:
+            arrays[alias] = np.empty(len(rows), dtype=object)
+            arrays[alias][:] = rows[alias].to_list()
+        yield sums_of_arrays(arrays, request)
+
+
+def _aggregated(frame: Any, request: Request) -> Any:
+    """The group-by: one row per group and slot."""
+    import narwhals as nw
+
+    aliases = request.group_aliases
+    numbers = [nw.col(alias).cast(nw.Float64()) for alias in request.columns]
+    frame = frame.select(*aliases, *numbers)
+    present = [(~nw.col(a).is_null()) & (nw.col(a) <= float("inf")) for a in request.columns]
+    frame = frame.with_columns(
+        *(ok.alias(f"{a}_ok") for ok, a in zip(present, request.columns, strict=True))
+    )
+    frame = frame.with_columns(
+        *(
+            nw.when(nw.col(f"{a}_ok")).then(nw.col(a)).otherwise(nw.lit(0.0)).alias(a)
+            for a in request.columns
+        )
+    )
+    frame = frame.with_columns(_reason(request).alias("__calibrant_reason"))
+    valid = nw.col("__calibrant_reason") < 0.0
+    frame = frame.with_columns(nw.when(valid).then(nw.col(PROB)).otherwise(nw.lit(0.0)).alias(PROB))
+    cell = (nw.col(PROB) * float(request.nodes)).floor()
+    fixed = (nw.col(PROB) * float(request.nodes << request.offset_bits)).floor()
+    slot = (
+        nw.when(valid)
+        .then(cell * 2.0 + nw.col(LABEL))
+        .otherwise(nw.col("__calibrant_reason") + float(request.cell_slots))
+    )
+    frame = frame.with_columns(
+        slot.cast(nw.Int64()).alias(SLOT),
+        (fixed - cell * float(1 << request.offset_bits)).cast(nw.Int64()).alias(OFFSET),
+    )
+    sums = [nw.col(OFFSET).sum().alias(OFFSET)]
+    if request.weighted:
+        frame, more = _weighted(frame, valid)
+        sums += more
+    return (
+        frame.group_by(*aliases, SLOT)
+        .agg(nw.len().alias(COUNT), *sums)
+        .with_columns(nw.col(COUNT, OFFSET, SLOT).cast(nw.Int64()))
+    )
+
+
+def _reason(request: Request) -> Any:
+    """The index of the first rule that a row breaks, or -1; floats, as every engine has them."""
+    import narwhals as nw
+
+    p, y, w = nw.col(PROB), nw.col(LABEL), nw.col(WEIGHT)
+    rules = [
+        ~nw.col(f"{PROB}_ok"),
+        (p <= -5e-324) | (p > 1.0),  # not `p < 0`: -0.0 passes that on some engines
+        ~nw.col(f"{LABEL}_ok"),
+        ~((y == 0.0) | (y == 1.0)),
+    ]
+    if request.weighted:
+        rules += [~nw.col(f"{WEIGHT}_ok"), (w <= -5e-324) | (w > LARGEST_WEIGHT)]
+    reason: Any = nw.lit(-1.0)
+    for code in reversed(range(len(rules))):
+        reason = nw.when(rules[code]).then(nw.lit(float(code))).otherwise(reason)
+    return reason
+
+
+def _weighted(frame: Any, valid: Any) -> tuple[Any, list[Any]]:
+    import narwhals as nw
+
+    weight = nw.when(valid).then(nw.col(WEIGHT)).otherwise(nw.lit(0.0))
+    frame = frame.with_columns(weight.alias(FLOATS[0]))
+    w = nw.col(FLOATS[0])
+    frame = frame.with_columns(
+        (w * w).alias(FLOATS[1]), (w * nw.col(OFFSET).cast(nw.Float64())).alias(FLOATS[2])
+    )
+    return frame, [nw.col(name).sum().alias(name) for name in FLOATS]
+
+
+def _collected(frame: Any, numbers: tuple[str, ...]) -> dict[str, Any]:
+    """The small result: groups as lists, numbers as arrays, without going through another engine."""
+    import narwhals as nw
+
+    native = nw.to_native(frame)
+    if is_relation(native):
+        return fetched(native, numbers)
+    if isinstance(frame, nw.LazyFrame):
+        frame = _in_memory(frame)
+    return {
+        name: frame[name].to_numpy() if name in numbers else frame[name].to_list()
+        for name in frame.columns
+    }
+
+
+def arrow_stream(frame: Any) -> Any:
+    """A narwhals frame as something that Arrow can read batch by batch."""
+    import narwhals as nw
+
+    native = nw.to_native(frame)
+    if hasattr(native, "__arrow_c_stream__"):
+        return native
+    return (_in_memory(frame) if isinstance(frame, nw.LazyFrame) else frame).to_arrow()
+
+
+def _in_memory(frame: Any) -> Any:
+    """A lazy frame, collected; by polars batch by batch."""
+    return frame.collect(**{"engine": "streaming"} if frame.implementation.is_polars() else {})

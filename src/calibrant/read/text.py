@@ -1,0 +1,111 @@
+"""CSV and JSON lines: blocks of whole lines, parsed in parallel, with the line of what is unreadable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from calibrant.errors import InputError
+from calibrant.read.csv_lines import CsvParser
+from calibrant.read.find_files import DataFile
+from calibrant.read.json_lines import JsonParser
+from calibrant.read.partitions import GroupKinds
+from calibrant.read.quotes import Quotes
+from calibrant.read.request import Request
+
+__all__ = ["text_jobs"]
+
+BLOCK_BYTES = 1 << 24
+MOST_BLOCKS = 4
+"""A line that is longer than so many blocks is a mistake, and must not fill the memory."""
+LINE_FEED = 0x0A
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+Batches = Iterator[Mapping[str, Any]]
+
+
+def text_jobs(
+    files: Sequence[DataFile], request: Request
+) -> Iterator[tuple[Callable[[], Batches], int]]:
+    """A reader and a size in bytes for each block of each file."""
+    kinds = GroupKinds(request)
+    for file in files:
+        parser: CsvParser | JsonParser | None = None
+        for block, line in _blocks(file):
+            if parser is None:
+                parser = (CsvParser if file.format == "csv" else JsonParser)(file, block, request)
+                held = {a: parser.kinds[name] or "null" for a, name in parser.names.items()}
+                kinds.require(file, held, parser.constants)
+            yield _job(parser, block, line), len(block)
+        if parser is None:
+            raise InputError(f"{file.path} must not be empty; it has no lines.")
+
+
+def _job(parser: CsvParser | JsonParser, block: bytes, line: int) -> Callable[[], Batches]:
+    def read() -> Batches:
+        try:
+            yield parser.parse(block, line)
+        except InputError:
+            raise
+        except (ValueError, OSError) as error:
+            yield parser.read_slowly(block, line, error)
+
+    return read
+
+
+def _blocks(file: DataFile) -> Iterator[tuple[bytes, int]]:
+    """Blocks that end with a line, and the number of the first line of each."""
+    rest, line = b"", 1
+    for piece in _pieces(file):
+        block = rest + piece
+        end = _last_line_end(file, block, line)
+        if end:
+            yield block[:end], line
+            # NumPy counts what is frequent faster than bytes do, and lets other threads go on.
+            line += int(np.count_nonzero(np.frombuffer(block, np.uint8, end) == LINE_FEED))
+        rest = block[end:]
+    if rest.strip():
+        _last_line_end(file, rest, line, is_last=True)
+        yield rest, line
+
+
+def _pieces(file: DataFile) -> Iterator[bytes]:
+    """The file's text, some megabytes at a time, without a byte order mark."""
+    try:
+        with file.stream() as stream:
+            piece = stream.read(BLOCK_BYTES).removeprefix(BYTE_ORDER_MARK)
+            while piece:
+                yield piece
+                piece = stream.read(BLOCK_BYTES)
+    except (OSError, ValueError) as error:  # Arrow's errors are of these kinds
+        raise InputError(f"{file.path} cannot be read to its end: {error}") from error
+
+
+def _last_line_end(file: DataFile, block: bytes, line: int, *, is_last: bool = False) -> int:
+    """Where the last whole line of the block ends; refuses quotes that would swallow lines."""
+    is_long = len(block) > MOST_BLOCKS * BLOCK_BYTES
+    if file.format != "csv" or b'"' not in block:
+        end = block.rfind(b"\n") + 1
+    else:
+        quotes = Quotes(block, file.delimiter)
+        end = quotes.last_line_end()
+        if (start := quotes.goes_on()) >= 0:
+            _refuse_quote(file, block, line, start, "goes on after its closing quote")
+        if (start := quotes.never_closed()) >= 0 and (is_last or (is_long and not end)):
+            _refuse_quote(file, block, line, start, "is never closed")
+    if is_long and not end:
+        raise InputError(
+            f"{file.path}, line {line}: a line must end, with a line feed, within "
+            f"{MOST_BLOCKS * BLOCK_BYTES >> 20} MB; this one does not."
+        )
+    return end
+
+
+def _refuse_quote(file: DataFile, block: bytes, line: int, start: int, seen: str) -> NoReturn:
+    number = line + block.count(b"\n", 0, start)
+    raise InputError(
+        f"{file.path}, line {number}: a quoted field must end with a quote and then a delimiter or "
+        f"the line; the one that begins with {block[start : start + 20].decode(errors='replace')!r} "
+        f"{seen}, which would swallow lines after it. Double a quote that is part of the text."
+    )

@@ -1,0 +1,182 @@
+"""Sums of many batches into one total, and the total into a Sketch or Sketches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.cell_sums import Columns, require_room
+from calibrant.data.pairs import REASONS
+from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import Sketches
+from calibrant.errors import InputError, TooFewRows
+from calibrant.read.group_keys import Key, place_of, sort_key
+from calibrant.read.request import Request
+from calibrant.read.sums import DenseSums, GroupedSums
+
+__all__ = ["GroupTotal", "add_part", "as_result", "invalid_rows", "sorted_groups"]
+
+COMPACT_AT = 1 << 22
+"""Entries that may wait to be merged; about 130 MB."""
+
+
+class GroupTotal:
+    """Sums by group, added up batch by batch.
+
+    The total is a left fold: it does not depend on when the waiting batches are merged. So a scan that
+    is stopped and taken up again ends with the same bits, weights included.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.index: dict[Key, int] = {}
+        self._merged = 0
+        self._places: list[NDArray[np.int64]] = []
+        self._sums: list[tuple[NDArray[Any], ...]] = []
+
+    def add(self, part: GroupedSums) -> None:
+        """Add the sums of one batch."""
+        if not part.places.size:
+            return
+        ids = np.array([place_of(key, self.index) for key in part.keys], dtype=np.int64)
+        group, slot = np.divmod(part.places, self.request.slots)
+        self._places.append(ids[group] * self.request.slots + slot)
+        self._sums.append(part.sums)
+        waiting = sum(places.size for places in self._places) - self._merged
+        if waiting > max(COMPACT_AT, self._merged):
+            self.merge()
+
+    def merge(self) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]:
+        """All sums, sorted by group (in order of appearance) and slot."""
+        if not self._places:
+            return np.empty(0, np.int64), ()
+        if len(self._places) > 1 or not self._merged:
+            places, index = np.unique(np.concatenate(self._places), return_inverse=True)
+            columns = [np.concatenate(parts) for parts in zip(*self._sums, strict=True)]
+            self._places, self._sums = (
+                [places],
+                [tuple(_fold(index, c, places.size) for c in columns)],
+            )
+        self._merged = self._places[0].size
+        return self._places[0], self._sums[0]
+
+
+def add_part(total: DenseSums | GroupTotal, part: DenseSums | GroupedSums) -> None:
+    """Add the sums of one batch, with or without groups, to either kind of total."""
+    if isinstance(total, GroupTotal):
+        total.add(part.grouped(()) if isinstance(part, DenseSums) else part)
+    elif isinstance(part, DenseSums):
+        total += part
+    else:
+        for column, values in zip(total.columns, part.sums, strict=bool(part.places.size)):
+            np.add.at(column, part.places, values)
+
+
+def _fold(index: NDArray[np.intp], values: NDArray[Any], size: int) -> NDArray[Any]:
+    """Sum values by index, one after the other."""
+    if values.dtype.kind == "f":
+        return np.bincount(index, weights=values, minlength=size)
+    total = np.zeros(size, dtype=np.int64)
+    np.add.at(total, index, values)
+    return total
+
+
+def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketches:
+    """The sketch of a total, or the sketches by group, with refused rows counted or raised."""
+    if isinstance(total, DenseSums):
+        alone = GroupTotal(request)
+        alone.add(total.grouped(()))
+        total = alone
+    places, sums = total.merge()
+    if not places.size:
+        raise InputError("there must be rows to read; the source has none.")
+    _refuse_invalid(request, places, sums)
+    sketches = _split(request, list(total.index), places, sums)
+    if not any(sketch.n for sketch in sketches.values()):
+        refused = refused_rows(request, places, sums[0])
+        raise TooFewRows(
+            f"no valid rows are left: all {sums[0].sum()} were dropped ({refused}).", refused
+        )
+    if not request.groups:
+        return sketches[()]
+    single = len(request.groups) == 1
+    groups = {(key[0] if single else key): sketch for key, sketch in sketches.items()}
+    return sorted_groups(Sketches(groups, by=request.by))
+
+
+def sorted_groups(groups: Sketches) -> Sketches:
+    """The same groups in order: by type, then by value; missing ones last."""
+    single = len(groups.by) == 1
+    ordered = sorted(groups, key=lambda key: sort_key((key,) if single else key))
+    return Sketches({key: groups[key] for key in ordered}, by=groups.by)
+
+
+def _split(
+    request: Request,
+    keys: Sequence[Key],
+    places: NDArray[np.int64],
+    sums: tuple[NDArray[Any], ...],
+) -> dict[Key, Sketch]:
+    group, slot = np.divmod(places, request.slots)
+    is_row = slot < request.cell_slots
+    refused = _refused_by_group(request, group[~is_row], slot[~is_row], sums[0][~is_row])
+    cell_of = places[is_row] - (slot[is_row] & 1)
+    first = np.flatnonzero(np.diff(cell_of, prepend=-1))
+    entry = np.cumsum(np.diff(cell_of, prepend=-1) != 0) - 1
+    wide = []
+    for column in sums:
+        table = np.zeros((first.size, 2), dtype=column.dtype)
+        table[entry, slot[is_row] & 1] = column[is_row]
+        wide.append(table)
+    require_room(int(wide[0].max(initial=0)), request.offset_bits)
+    cells = slot[is_row][first] >> 1
+    bounds = np.searchsorted(group[is_row][first], np.arange(len(keys) + 1))
+    sketches = {}
+    for place, key in enumerate(keys):
+        piece = slice(bounds[place], bounds[place + 1])
+        columns = Columns(cells[piece], *(table[piece] for table in wide))
+        dropped = refused.get(place, {})
+        sketches[key] = Sketch(columns, nodes=request.nodes, scale=request.scale, dropped=dropped)
+    return sketches
+
+
+def _refused_by_group(
+    request: Request,
+    group: NDArray[np.int64],
+    slot: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> dict[int, dict[str, int]]:
+    refused: dict[int, dict[str, int]] = {}
+    for place, code, count in zip(group.tolist(), slot - request.cell_slots, counts, strict=True):
+        refused.setdefault(place, {})[REASONS[code]] = int(count)
+    return refused
+
+
+def refused_rows(
+    request: Request, places: NDArray[np.int64], counts: NDArray[np.int64]
+) -> dict[str, int]:
+    """Rows that break a rule, by reason, all groups together."""
+    reason = places % request.slots - request.cell_slots
+    totals = ((name, int(counts[reason == code].sum())) for code, name in enumerate(REASONS))
+    return {name: count for name, count in totals if count}
+
+
+def _refuse_invalid(
+    request: Request, places: NDArray[np.int64], sums: tuple[NDArray[Any], ...]
+) -> None:
+    refused = refused_rows(request, places, sums[0])
+    if refused and request.on_invalid == "raise":
+        raise InputError(invalid_rows(refused, int(sums[0].sum())))
+
+
+def invalid_rows(refused: Mapping[str, int], rows: int) -> str:
+    """The message for rows that break a rule, when none may."""
+    listed = ", ".join(f"{reason}: {count}" for reason, count in refused.items())
+    return (
+        "predictions must lie in [0, 1], labels be 0 or 1, weights be finite and not negative, and "
+        f"nothing be missing; {sum(refused.values())} of {rows} rows break this ({listed}). Pass "
+        '`on_invalid="drop"` to leave such rows out and count them.'
+    )

@@ -1,0 +1,319 @@
+"""Every invalid value is refused with the rule, the value, the row and a cure; and the cure works."""
+
+import numpy as np
+import pytest
+
+from calibrant import InputError, Sketch, smooth_ece, smooth_ece_result
+from calibrant.data.pairs import FormWarning, as_pairs
+
+Y = [0, 1, 0, 1, 1, 0, 1, 0, 1, 1]
+P = [0.1, 0.8, 0.3, 0.6, 0.9, 0.2, 0.7, 0.4, 0.5, 0.95]
+DROP = {"on_invalid": "drop"}
+
+
+def changed(values, row, value):
+    return [*values[:row], value, *values[row + 1 :]]
+
+
+# name, y, p, options, what the message must say, the cure
+REFUSED = [
+    ("nan prediction", Y, changed(P, 3, np.nan), {}, ["y_prob", "missing", "row 3"], DROP),
+    ("null prediction", Y, changed(P, 3, None), {}, ["y_prob", "missing", "row 3"], DROP),
+    ("nan label", changed(Y, 4, np.nan), P, {}, ["y_true", "missing", "row 4"], DROP),
+    ("null label", changed(Y, 4, None), P, {}, ["y_true", "missing", "row 4"], DROP),
+    (
+        "just below 0",
+        Y,
+        changed(P, 2, -0.01),
+        {},
+        ["y_prob", "[0, 1]", "row 2", "-0.01", "clip"],
+        DROP,
+    ),
+    ("just above 1", Y, changed(P, 9, 1.0003), {}, ["y_prob", "row 9", "1.0003", "clip"], DROP),
+    ("percentages", Y, [100 * p for p in P], {}, ["[0, 1]", "row 0", "10"], {"percent": True}),
+    ("sentinel", Y, changed(P, 5, -999.0), {}, ["row 5", "-999", "missing forecast"], DROP),
+    ("large sentinel", Y, changed(P, 5, 9999), {}, ["row 5", "9999", "missing forecast"], DROP),
+    ("infinity", Y, changed(P, 5, np.inf), {}, ["row 5", "inf"], DROP),
+    (
+        "logits",
+        Y,
+        [-2.5, 1.4, -0.8, 0.4, 2.2, -1.4, 0.8, -0.4, 0.1, 2.9],
+        {},
+        ["row 0", "-2.5"],
+        {"from_logits": True},
+    ),
+    (
+        "percent beyond 100",
+        Y,
+        changed([100 * p for p in P], 1, 101),
+        {"percent": True},
+        ["[0, 100]", "row 1", "101"],
+        DROP,
+    ),
+    ("ties", changed(Y, 6, 0.5), P, {}, ["y_true", "0 and 1", "row 6", "0.5"], {"labels": "soft"}),
+    ("ties to drop", changed(Y, 6, 0.5), P, {}, ["row 6", "0.5", "tie"], DROP),
+    ("minus one", [2 * y - 1 for y in Y], P, {}, ["row 0", "-1"], {"pos_label": 1}),
+    ("one and two", [y + 1 for y in Y], P, {}, ["y_true", "row 1", "2"], {"pos_label": 2}),
+    (
+        "text",
+        ["yes" if y else "no" for y in Y],
+        P,
+        {},
+        ["row 0", "'no'", "'yes'"],
+        {"pos_label": "yes"},
+    ),
+    ("label sentinel", changed(Y, 7, 999), P, {}, ["row 7", "999"], DROP),
+    ("soft beyond 1", changed(Y, 7, 1.5), P, {"labels": "soft"}, ["row 7", "1.5", "[0, 1]"], DROP),
+    (
+        "negative weight",
+        Y,
+        P,
+        {"sample_weight": changed([1.0] * 10, 2, -1.0)},
+        ["sample_weight", "row 2", "-1"],
+        DROP,
+    ),
+    (
+        "nan weight",
+        Y,
+        P,
+        {"sample_weight": changed([1.0] * 10, 2, np.nan)},
+        ["sample_weight", "missing", "row 2"],
+        DROP,
+    ),
+    (
+        "infinite weight",
+        Y,
+        P,
+        {"sample_weight": changed([1.0] * 10, 2, np.inf)},
+        ["sample_weight", "row 2", "inf"],
+        DROP,
+    ),
+    (
+        "weight beyond sums",
+        Y,
+        P,
+        {"sample_weight": changed([1.0] * 10, 2, 1e200)},
+        ["row 2", "1e+200"],
+        DROP,
+    ),
+]
+NAME_OF_CURE = {
+    "on_invalid": 'on_invalid="drop"',
+    "labels": 'labels="soft"',
+    "percent": "percent=True",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "y", "p", "options", "said", "cure"), REFUSED, ids=[r[0] for r in REFUSED]
+)
+@pytest.mark.parametrize(
+    "measure", [smooth_ece, Sketch.from_arrays, lambda *a, **k: as_pairs(*a, **k).p]
+)
+def test_refusal_names_rule_row_value_and_a_cure_that_works(
+    name, y, p, options, said, cure, measure
+):
+    with pytest.raises(InputError) as refused:
+        measure(y, p, **options)
+    message = str(refused.value)
+    for part in said:
+        assert part in message
+    for keyword in cure:
+        assert NAME_OF_CURE.get(keyword, f"{keyword}=") in message
+    cured = smooth_ece_result(y, p, **options, **cure)
+    assert 0 <= cured.value <= 1
+    assert cured.n == 10 - (cure is DROP)
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "said"),
+    [
+        ([0, 1], [0.2], ["2", "1", "one entry per row"]),
+        ([], [], ["must not be empty"]),
+        ([[0, 1]], [0.2, 0.3], ["one-dimensional", "(1, 2)", "ravel"]),
+        ([0, 1], [[0.2, 0.8], [0.3, 0.7]], ["one-dimensional", "(2, 2)", "calibrant.confidence"]),
+        ([[0], [1, 2]], [0.2, 0.3], ["differ in length"]),
+        ([0.2, 0.7], [0, 1], ["swapped", "(y_true, y_prob)"]),
+        ([0, 1], ["a", "b"], ["must hold numbers", "row 0", "'a'"]),
+        ([0, 1], [0.2 + 1j, 0.7], ["complex"]),
+        ([0, 1], np.array(["2020", "2021"], "M8[Y]"), ["datetime64"]),
+        (np.array([0, 1], "m8[s]"), [0.2, 0.7], ["timedelta64"]),
+        ([0, 1], [10**400, 0.5], ["must hold numbers"]),
+        (0, 0.5, ["must be an array", "0"]),
+        (np.array(0), np.array(0.5), ["must be an array"]),
+        ((y for y in Y), P, ["generator"]),
+        ("yes", P, ["must be an array"]),
+        (Y, None, ["y_prob", "missing"]),
+    ],
+)
+def test_what_is_not_two_columns_is_refused(y, p, said):
+    with pytest.raises(InputError) as refused:
+        smooth_ece(y, p)
+    assert all(part in str(refused.value) for part in said)
+
+
+def test_the_row_of_text_among_numbers_is_named_wherever_it_is():
+    for row in (0, 1500):
+        with pytest.raises(InputError, match=rf"row {row} has 'x'"):
+            as_pairs([0] * 2000, changed([0.5] * 2000, row, "x"))
+        with pytest.raises(InputError, match=rf"row {row} has 'x'"):
+            _ = as_pairs(changed([0] * 2000, row, "x"), [0.5] * 2000).y
+
+
+def test_rows_are_named_in_any_block_and_the_first_is_named():
+    n = 1 << 19
+    p = np.full(n, 0.5)
+    p[[400_000, 500_000]] = -0.25
+    for dtype in (np.float64, np.float32, np.float16):
+        with pytest.raises(InputError, match=r"row 400000 has -0\.25"):
+            Sketch.from_arrays(np.zeros(n, np.int8), p.astype(dtype))
+
+
+def test_all_zero_weights_and_weights_too_small_to_add_are_refused():
+    for weight in (0.0, 1e-320):
+        with pytest.raises(InputError, match=r"sample_weight.*Leave it out"):
+            smooth_ece(Y, P, sample_weight=[weight] * 10)
+    with pytest.raises(InputError, match="sample_weight"):
+        smooth_ece(Y, P, sample_weight=[1.0])
+
+
+def test_drop_counts_by_the_first_reason():
+    nan = np.nan
+    p = [nan, 7.0, nan, 0.5, 0.5, 0.5, 0.5, 0.2, 0.6]
+    y = [0, 0, nan, nan, 0.5, 0, 1, 0, 1]
+    w = [1, 1, 1, 1, nan, nan, -1, 1, 1]
+    result = smooth_ece_result(y, p, sample_weight=w, on_invalid="drop")
+    assert result.n == 2
+    assert result.dropped == {
+        "missing prediction": 2,
+        "prediction out of range": 1,
+        "missing label": 1,
+        "invalid label": 1,
+        "missing weight": 1,
+        "invalid weight": 1,
+    }
+    assert result.value == smooth_ece([0, 1], [0.2, 0.6], sample_weight=[1, 1])
+
+
+def test_nothing_left_after_dropping_is_refused():
+    with pytest.raises(InputError, match="all 2 were dropped"):
+        smooth_ece([0, 1], [np.nan, 5.0], on_invalid="drop")
+
+
+@pytest.mark.parametrize("on_invalid", ["raise", "drop"])
+def test_a_third_class_is_refused_whatever_the_order(on_invalid):
+    """Which class is the other one must not depend on which comes first."""
+    for y in (["u", "n", "y", "n"], ["n", "u", "y", "n"]):
+        with pytest.raises(InputError, match=r"two classes.*'y'.*calibrant\.confidence"):
+            smooth_ece(y, [0.1, 0.2, 0.3, 0.4], pos_label="y", on_invalid=on_invalid)
+
+
+def test_one_class_alone_is_valid():
+    assert smooth_ece([0, 0], [0.0, 0.2]) == pytest.approx(0.1, abs=1e-9)
+    assert smooth_ece([1, 1], [0.9, 0.9]) == pytest.approx(0.1, abs=1e-9)
+    assert smooth_ece(["no", "no"], [0.2, 0.2], pos_label="yes") == pytest.approx(0.2, abs=1e-9)
+
+
+def test_a_class_that_does_not_occur_is_refused():
+    with pytest.raises(InputError, match=r"pos_label.*'maybe'"):
+        smooth_ece(["yes", "no"], [0.2, 0.2], pos_label="maybe")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"labels": "hard"},
+        {"on_invalid": "ignore"},
+        {"from_logits": True, "percent": True},
+        {"labels": "soft", "pos_label": 1},
+        {"bandwidth": 0},
+        {"bandwidth": -0.1},
+        {"bandwidth": np.nan},
+        {"bandwidth": "wide"},
+        {"bandwidth": 1e-9},
+        {"bandwidth": 1e200},
+        {"tolerance": 0},
+        {"scale": "celsius"},
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options):
+    with pytest.raises(InputError):
+        smooth_ece(Y, P, **options)
+    with pytest.raises(TypeError):
+        smooth_ece(Y, P, sigma=0.1)
+
+
+MISTAKES = {
+    "labels is an array": ({"labels": np.array([0, 1])}, "`labels` must be"),
+    "percent is text": ({"percent": "no"}, "`percent` must be True or False"),
+    "from_logits is a number": ({"from_logits": 1}, "`from_logits` must be True or False"),
+    "several events": ({"pos_label": [0, 1]}, "`pos_label` must be one label"),
+    "an event of another type": ({"pos_label": "1"}, "'1' is not among 0, 1"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_in_options_are_refused(name):
+    options, message = MISTAKES[name]
+    with pytest.raises(InputError, match=message):
+        smooth_ece(Y, P, **options)
+
+
+def test_the_value_shown_is_not_rounded_to_a_valid_one():
+    with pytest.raises(InputError, match=r"row 0 has 1\.0000000000000002\."):
+        smooth_ece(Y, changed(P, 0, np.nextafter(1, 2)))
+    with pytest.raises(InputError, match=r"row 1 has 1\.0000000000000002\."):
+        smooth_ece(changed(Y, 1, np.nextafter(1, 2)), P)
+
+
+def test_the_cure_for_both_columns_of_predict_proba_works():
+    both = np.column_stack([1 - np.array(P), P])
+    with pytest.raises(InputError, match=r"`y_prob\[:, 1\]`"):
+        smooth_ece(Y, both)
+    assert smooth_ece(Y, both[:, 1]) == smooth_ece(Y, P)
+
+
+def test_swapped_arguments_are_seen_where_rows_are_dropped_and_where_labels_are_text():
+    saturated = [0.0, 1.0, *P[2:]]
+    with pytest.raises(InputError, match="swapped"):
+        smooth_ece(saturated, Y, on_invalid="drop")
+    with pytest.raises(InputError, match=r"the order is \(y_true, y_prob\)"):
+        smooth_ece(P, ["yes", "no"] * 5, pos_label="yes")
+
+
+def test_large_whole_weights_do_not_wrap_around():
+    assert smooth_ece(Y, P, sample_weight=[2**62] * 10) == pytest.approx(smooth_ece(Y, P), abs=1e-9)
+
+
+def test_pairs_are_read_once():
+    pairs = as_pairs(Y, P)
+    for options in ({"from_logits": True}, {"percent": True}, {"pos_label": 1}, {"labels": "soft"}):
+        with pytest.raises(InputError, match=f"leave out `{next(iter(options))}`"):
+            smooth_ece(pairs, **options)
+    invalid = as_pairs(Y, changed(P, 3, np.nan))
+    assert smooth_ece_result(invalid, on_invalid="drop").dropped == {"missing prediction": 1}
+
+
+def test_pairs_with_weights_do_not_lose_them_by_unpacking():
+    y, p = as_pairs(Y, P)
+    assert smooth_ece(y, p) == smooth_ece(Y, P)
+    with pytest.raises(InputError, match="lose the weights"):
+        list(as_pairs(Y, P, sample_weight=P))
+
+
+def test_text_among_numbers_can_be_dropped():
+    mixed = [*P, "85%"]
+    with pytest.raises(InputError, match=r"row 10 has '85%'\. Take off the per cent signs"):
+        smooth_ece([*Y, 1], mixed)
+    found = smooth_ece_result([*Y, 1], mixed, on_invalid="drop")
+    assert (found.value, found.dropped) == (smooth_ece(Y, P), {"prediction out of range": 1})
+    with pytest.raises(InputError, match="must hold numbers"):
+        smooth_ece([0, 1], ["high", "low"], on_invalid="drop")
+
+
+def test_percentages_that_look_like_fractions_are_warned_of():
+    with pytest.warns(FormWarning, match="leave out `percent=True`"):
+        smooth_ece(Y, P, percent=True)
+    assert smooth_ece(Y, 100 * np.array(P), percent=True) == pytest.approx(
+        smooth_ece(Y, P), abs=1e-12
+    )

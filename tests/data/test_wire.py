@@ -1,0 +1,314 @@
+"""Files give back every bit; a damaged or hostile one is an InputError, never a crash or a wrong sketch."""
+
+import json
+import resource
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calibrant import InputError, MergeError, Scale, Sketch, Sketches, smooth_ece
+from calibrant.data.wire import from_json, from_table, load, save, to_json, to_table
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "sketches"
+
+
+def examples():
+    p = [0.0, 0.2, 0.2000001, 0.7, 1.0, 1 - 0.8]
+    plain = Sketch.from_arrays([0, 1, 0, 1, 1, 0], p)
+    weighted = Sketch.from_arrays([0, 1, 0, 1, 1, 0], p, sample_weight=[1, 0.1, 2, 1e-9, 0, 3.3])
+    dropped = Sketch.from_arrays([0, 5, 1], [0.1, 0.2, np.nan], on_invalid="drop", nodes=256)
+    return {
+        "plain": plain,
+        "weighted": weighted,
+        "soft": Sketch.from_arrays([0.25, 0.5, 1.0], [0.3, 0.3, 0.9], labels="soft"),
+        "dropped": dropped,
+        "grouped": Sketches(
+            {("vit", 1): plain, ("résnet", 2): plain.rebin(2**16)}, by=["model", "day"]
+        ),
+        "one_column": Sketches({"a": plain, "b": Sketch.from_arrays([1], [0.5])}, by="model"),
+    }
+
+
+@pytest.mark.parametrize("name", examples())
+@pytest.mark.parametrize("suffix", ["json", "parquet"])
+def test_round_trip(name, suffix, tmp_path):
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
+    sketch = examples()[name]
+    path = save(sketch, tmp_path / f"{name}.{suffix}")
+    assert load(path) == sketch
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("name", examples())
+def test_files_of_version_1_stay_readable(name):
+    """These files were written by version 1 of the format, and are never written again."""
+    assert load(GOLDEN / f"v1_{name}.json") == examples()[name]
+    content = json.loads(to_json(examples()[name]))
+    assert len(content.pop("checksum")) == 64
+    written = (GOLDEN / f"v1_{name}.json").read_text(encoding="utf-8").strip()
+    assert json.dumps(content, separators=(",", ":")) == written
+    if name in ("plain", "weighted", "grouped"):
+        pytest.importorskip("pyarrow")
+        assert load(GOLDEN / f"v1_{name}.parquet") == examples()[name]
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.integers(0, 1), st.floats(0, 1), st.floats(1e-3, 1e9)), min_size=1, max_size=20
+    )
+)
+def test_any_sketch_survives_json_and_a_table(rows):
+    y, p, w = zip(*rows, strict=True)
+    for sketch in (Sketch.from_arrays(y, p), Sketch.from_arrays(y, p, sample_weight=w)):
+        assert from_json(to_json(sketch)) == sketch
+        assert from_table(to_table(sketch), nodes=sketch.nodes) == sketch
+
+
+def test_repeated_rows_of_a_table_are_summed():
+    sketch = examples()["plain"]
+    table = {name: np.concatenate([column, column]) for name, column in to_table(sketch).items()}
+    assert from_table(table, nodes=sketch.nodes) == sketch + sketch
+
+
+def read_or_refuse(read, argument):
+    """What was read, or None where it was refused in the proper way."""
+    try:
+        sketch = read(argument)
+    except (InputError, MergeError):  # the latter where sums would overflow
+        return None
+    assert isinstance(sketch, Sketch | Sketches)
+    return sketch
+
+
+def assert_sound(sketch):
+    """Whatever was read keeps the rules of a sketch."""
+    for part in sketch.values() if isinstance(sketch, Sketches) else [sketch]:
+        assert np.all(np.diff(part.cells) > 0)
+        assert np.all((part.cells >= 0) & (part.cells <= part.nodes))
+        assert np.all((part.counts >= 0) & (part.offsets >= 0))
+        assert np.all(part.offsets <= part.counts * 2.0**part.offset_bits)
+        assert np.all(np.isfinite(part.weights) & np.isfinite(part.weighted_offsets))
+        if part.n and part.total_weight > 0 and part.nodes >= 256:
+            assert 0 <= smooth_ece(part, bandwidth=0.1) <= 1.01
+
+
+@settings(max_examples=150)
+@given(data=st.data(), name=st.sampled_from(["plain", "weighted", "dropped", "grouped"]))
+def test_damaged_json_is_refused_or_sound(data, name):
+    text = bytearray(to_json(examples()[name]).encode())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        text[at] = data.draw(st.sampled_from(b'0123456789-+.eE"[]{},:ntNaI\x00\xff '))
+    if data.draw(st.booleans()):
+        text = text[: data.draw(st.integers(0, len(text)))]
+    sketch = read_or_refuse(from_json, text.decode("latin-1"))
+    if sketch is not None:
+        assert_sound(sketch)
+
+
+@settings(max_examples=80)
+@given(data=st.data())
+def test_damaged_parquet_is_refused_or_sound(data, tmp_path_factory):
+    pytest.importorskip("pyarrow")
+    content = bytearray((GOLDEN / "v1_weighted.parquet").read_bytes())
+    for _ in range(data.draw(st.integers(1, 6))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at] = data.draw(st.integers(0, 255))
+    if data.draw(st.booleans()):
+        content = content[: data.draw(st.integers(0, len(content)))]
+    path = tmp_path_factory.mktemp("damaged") / "sketch.parquet"
+    path.write_bytes(content)
+    sketch = read_or_refuse(load, path)
+    if sketch is not None:
+        assert_sound(sketch)
+
+
+def header(**changes):
+    content = json.loads(to_json(examples()["plain"]))
+    return {**content, **changes}
+
+
+def columns(**changes):
+    content = header()
+    return {**content, "columns": {**content["columns"], **changes}}
+
+
+ROWS = len(header()["columns"]["cell"])
+HOSTILE = [
+    "",
+    "null",
+    "[]",
+    "3",
+    '"text"',
+    "{}",
+    '{"columns": 3}',
+    "[" * 100_000,
+    '{"a":' * 100_000,
+    "{'cell': __import__('os')}",
+    json.dumps(header(format="other")),
+    json.dumps(header(version=0)),
+    json.dumps(header(version=2)),
+    json.dumps(header(version=True)),
+    json.dumps(header(version="1")),
+    json.dumps(header(version=1.5)),
+    json.dumps(header(nodes=1000)),
+    json.dumps(header(nodes=2**60)),
+    json.dumps(header(nodes=-4)),
+    json.dumps(header(nodes="65536")),
+    json.dumps(header(nodes=None)),
+    json.dumps(header(nodes=[2])),
+    json.dumps(header(scale="celsius")),
+    json.dumps(header(scale=None)),
+    json.dumps(header(scale=["probability"])),
+    json.dumps(header(by="model")),
+    json.dumps(header(by=[1])),
+    json.dumps(header(by=["model"])),
+    json.dumps(header(by=["cell"])),
+    json.dumps(header(by=["cell", "cell"])),
+    json.dumps(header(columns={})),
+    json.dumps(header(columns={"cell": [1]})),
+    json.dumps(columns(cell=[-99] * ROWS)),
+    json.dumps(columns(cell=[2**16 + 1] * ROWS)),
+    json.dumps(columns(cell=[1.5] * ROWS)),
+    json.dumps(columns(cell=["1"] * ROWS)),
+    json.dumps(columns(cell=[None] * ROWS)),
+    json.dumps(columns(cell=[[1]] * ROWS)),
+    json.dumps(columns(cell=[1, [2]] * (ROWS // 2))),
+    json.dumps(columns(cell=[{}] * ROWS)),
+    json.dumps(columns(cell=[10**400] * ROWS)),
+    json.dumps(columns(cell=[2**63] * ROWS)),
+    json.dumps(columns(cell=[1])),
+    json.dumps(columns(label=[2] * ROWS)),
+    json.dumps(columns(count=[-1] * ROWS)),
+    json.dumps(columns(count=[2**62] * ROWS)),
+    json.dumps(columns(count=[1e300] * ROWS)),
+    json.dumps(columns(count=[float("nan")] * ROWS)),
+    json.dumps(columns(offset=[2**40] * ROWS)),
+    json.dumps(columns(offset=[-1] * ROWS)),
+    json.dumps(columns(weight=[1.0] * ROWS)),
+    json.dumps(
+        columns(weight=[float("inf")] * ROWS, squared_weight=[1] * ROWS, weighted_offset=[0] * ROWS)
+    ),
+    json.dumps(
+        columns(weight=[1] * ROWS, squared_weight=[1] * ROWS, weighted_offset=[1e30] * ROWS)
+    ),
+    json.dumps(columns(weight=[-1] * ROWS, squared_weight=[1] * ROWS, weighted_offset=[0] * ROWS)),
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:40])
+def test_hostile_json_is_refused(text):
+    assert read_or_refuse(from_json, text) is None
+
+
+def test_files_that_are_no_sketches_are_refused(tmp_path):
+    for name, content in {
+        "a.json": b"\xff\xfe\x00",
+        "b.parquet": b"PAR1 is not enough PAR1",
+        "c.parquet": b"",
+        "d.json": b"",
+        "e.csv": b"cell,label",
+        "f": b"",
+    }.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match=name):
+            load(tmp_path / name)
+    with pytest.raises(InputError, match="there is no sketch file"):
+        load(tmp_path / "missing.json")
+    with pytest.raises(InputError, match=r"\.parquet or \.json"):
+        save(examples()["plain"], tmp_path / "sketch.pkl")
+
+
+def test_a_group_column_must_not_hide_a_column_of_the_table(tmp_path):
+    with pytest.raises(InputError, match="Rename"):
+        to_json(Sketches({1: examples()["plain"]}, by="cell"))
+
+
+def test_sketches_on_different_grids_are_not_saved_as_one():
+    """A file has one grid in its header: groups on two would be read back wrong."""
+    plain = examples()["plain"]
+    with pytest.raises(MergeError, match="rebin"):
+        to_json(Sketches({"a": plain, "b": plain.rebin(256)}, by="model"))
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path):
+    path = save(examples()["plain"], tmp_path / "sketch.json")
+    before = path.read_bytes()
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            save(examples()["weighted"], path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("suffix", ["json", "parquet"])
+class TestWhatCannotBeReadAgainIsNotWritten:
+    def test_a_scale_of_ones_own(self, suffix, tmp_path):
+        cube = Scale(lambda p: p**3, np.cbrt, name="cube")
+        with pytest.raises(InputError, match="is your own"):
+            save(Sketch.from_arrays([0, 1], [0.2, 0.7], scale=cube), tmp_path / f"a.{suffix}")
+        assert not list(tmp_path.iterdir())
+
+    def test_groups_that_the_format_does_not_hold(self, suffix, tmp_path):
+        one = Sketch.from_arrays([0, 1], [0.2, 0.7])
+        keys = {"json": [date(2026, 1, 1)], "parquet": [1, "a"]}[suffix]
+        for wrong in (keys, [(1, 2)]):
+            with pytest.raises(InputError, match="group"):
+                save(Sketches(dict.fromkeys(wrong, one), by="g"), tmp_path / f"a.{suffix}")
+
+    def test_what_is_no_sketch(self, suffix, tmp_path):
+        with pytest.raises(InputError, match="takes a Sketch or Sketches; got list"):
+            save([0.2], tmp_path / f"a.{suffix}")
+        with pytest.raises(InputError, match="no folder"):
+            save(Sketch.empty(), tmp_path / "none" / f"a.{suffix}")
+
+    def test_a_group_without_a_value_stays_one_group(self, suffix, tmp_path):
+        groups = Sketches({float("nan"): Sketch.from_arrays([0, 1], [0.2, 0.7])}, by="g")
+        (sketch,) = load(save(groups, tmp_path / f"a.{suffix}")).values()
+        assert sketch.n == 2
+
+
+def test_flipped_bits_of_a_parquet_file_are_seen(tmp_path):
+    pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(0)
+    sketch = Sketch.from_arrays(rng.integers(0, 2, 500), rng.random(500))
+    whole = save(sketch, tmp_path / "whole.parquet").read_bytes()
+    damaged = tmp_path / "damaged.parquet"
+    refused = 0
+    for place in rng.integers(0, len(whole), 200):
+        damaged.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        try:
+            assert load(damaged) == sketch
+        except InputError:
+            refused += 1
+    assert refused > 100
+
+
+def test_no_file_holds_a_sketch_on_a_scale_without_a_grid():
+    content = json.loads(to_json(Sketch.from_arrays([0, 1], [0.2, 0.7], scale="logit")))
+    del content["checksum"]
+    with pytest.raises(InputError, match="no sketches on the scale 'boosting'"):
+        from_json(json.dumps(content | {"scale": "boosting"}))
+
+
+@pytest.mark.parametrize("name", examples())
+def test_a_digit_that_changed_in_a_json_file_is_seen(name):
+    text = to_json(examples()[name])
+    body = text[: text.index('"checksum"')]
+    for place in (place for place, letter in enumerate(body) if letter in "1234"):
+        found = read_or_refuse(
+            from_json, text[:place] + str(int(text[place]) + 1) + text[place + 1 :]
+        )
+        assert (
+            found is None or found == examples()[name]
+        )  # the last digit of a float may not matter

@@ -1,0 +1,49 @@
+"""One rule for every seed, wherever something is drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant import datasets
+from calibrant._arguments import generator
+from calibrant.errors import InputError
+from calibrant.inference.band import difference_band
+from calibrant.inference.interval import interval
+from calibrant.measures.tcal import t_cal
+
+P = np.linspace(0.02, 0.98, 60)
+Y = (np.arange(60) * 0.618 % 1 < P).astype(int)
+SKETCH = cal.Sketch.from_arrays(Y, P)
+DRAWING = {
+    "reliability_diagram": lambda seed: cal.reliability_diagram(Y, P, seed=seed),
+    "without bands": lambda seed: cal.reliability_diagram(Y, P, resamples=0, seed=seed),
+    "isotonic_diagram": lambda seed: cal.isotonic_diagram(Y, P, seed=seed),
+    "assess": lambda seed: cal.assess(Y, P, seed=seed),
+    "assess by cluster": lambda seed: cal.assess(Y, P, cluster=np.arange(60) // 2, seed=seed),
+    "compare": lambda seed: cal.compare(Y, {"a": P, "b": P**2}, seed=seed),
+    "compare sketches": lambda seed: cal.compare({"a": SKETCH, "b": SKETCH}, seed=seed),
+    "report": lambda seed: cal.report(Y, P, seed=seed),
+    "required_n": lambda seed: cal.required_n(0.1, seed=seed),
+    "difference_band": lambda seed: difference_band(SKETCH, SKETCH, seed=seed),
+    "interval": lambda seed: interval(SKETCH, 0.05, seed=seed),
+    "t_cal": lambda seed: t_cal(Y, P, seed=seed),
+    "choose_recalibrator": lambda seed: cal.choose_recalibrator(P, Y, seed=seed),
+    "randomized": lambda seed: cal.RandomizedRecalibrator(seed=seed).fit(P, Y),
+    "generate": lambda seed: datasets.generate("sine", 10, seed=seed),
+    "paper_sine": lambda seed: datasets.generate("paper_sine", 10, seed=seed),
+}
+
+
+@pytest.mark.parametrize("seed", [-1, None, "a", 1.5, True, np.nan, [1]])
+@pytest.mark.parametrize("name", DRAWING)
+def test_what_is_no_seed_is_refused_by_all_that_draw(name: str, seed: object) -> None:
+    with pytest.raises(InputError, match="`seed` must be a whole number, 0 or more; got"):
+        DRAWING[name](seed)
+
+
+def test_streams_of_one_seed_differ_and_repeat() -> None:
+    assert generator(np.int64(3), 1).random() == generator(3, 1).random()
+    assert generator(3, 1).random() != generator(3, 2).random()
+    assert generator(2**70).random() == np.random.default_rng(2**70).random()
