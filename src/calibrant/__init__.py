@@ -20,7 +20,7 @@ _HOME = {
     "Sketches": "data.sketches",
     "SmoothRecalibrator": "recalibration.smooth",
     "assess": "inference.assess",
-    "assess_by": "inference.groups",
+    "assess_by": "inference.assess_by",
     "binned_diagram": "diagrams.binned",
     "choose_recalibrator": "recalibration.choice",
     "classwise": "data.class_sketches",

@@ -19,8 +19,8 @@ from calibrant.errors import MergeError as MergeError
 from calibrant.errors import MissingDependency as MissingDependency
 from calibrant.errors import TooFewRows as TooFewRows
 from calibrant.inference.assess import assess as assess
+from calibrant.inference.assess_by import assess_by as assess_by
 from calibrant.inference.compare import compare as compare
-from calibrant.inference.groups import assess_by as assess_by
 from calibrant.inference.monitor import Monitor as Monitor
 from calibrant.inference.planning import required_n as required_n
 from calibrant.measures.catalogue import measure_all as measure_all

@@ -13,7 +13,7 @@ import calibrant as cal
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.compare import compare
-from calibrant.inference.correction import adjusted_p_values, smallest_p_value
+from calibrant.inference.correction import adjusted_p_values
 from calibrant.inference.dependence import DependenceWarning
 from calibrant.measures.cumulative import cumulative_differences
 
@@ -245,8 +245,18 @@ def test_corrections() -> None:
     assert adjusted_p_values([0.01, 0.04, 0.03], "holm") == pytest.approx([0.03, 0.06, 0.06])
     assert adjusted_p_values([0.01, 0.5], "bonferroni") == pytest.approx([0.02, 1.0])
     assert adjusted_p_values([0.01, 0.5], "none") == [0.01, 0.5]
-    assert smallest_p_value([0.01] * 5, independent=True) == pytest.approx(1 - 0.99**5)
-    assert smallest_p_value([0.01] * 5, independent=False) == pytest.approx(0.05)
+    assert adjusted_p_values([0.03, 0.01, 0.02, 0.5], "bh") == pytest.approx(
+        [0.04, 0.04, 0.04, 0.5]
+    )
+
+
+def test_benjamini_hochberg_rejects_by_its_definition() -> None:
+    p = np.random.default_rng(0).beta(0.4, 1.0, 30)
+    for level in (0.01, 0.05, 0.2):
+        ranked = np.sort(p)
+        below = np.flatnonzero(ranked <= level * np.arange(1, 31) / 30)
+        rejected = p <= ranked[below[-1]] if below.size else np.zeros(30, bool)
+        assert np.array_equal(np.array(adjusted_p_values(p, "bh")) <= level, rejected)
 
 
 def test_few_rows_are_inconclusive_and_many_are_not() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,12 +15,14 @@ import pytest
 
 import calibrant as cal
 from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError
+from calibrant.errors import InputError, TooFewRows
 from calibrant.inference import planning
 from calibrant.inference.assess import assess
+from calibrant.inference.assess_by import assess_by
 from calibrant.inference.band import difference_band
+from calibrant.inference.correction import adjusted_p_values
 from calibrant.inference.dependence import DependenceWarning
-from calibrant.inference.groups import assess_by
+from calibrant.inference.groups import TOO_FEW, Others
 from calibrant.inference.planning import detectable_error, required_n
 
 COLUMNS = {"y_true": "y", "y_prob": "p"}
@@ -50,42 +54,110 @@ def test_groups_read_what_assess_reads() -> None:
         soft["m"].smooth_ece == assess(shares[sex == "m"], p[sex == "m"], labels="soft").smooth_ece
     )
     sketches = cal.scan(frame, **COLUMNS, by="sex")
-    with pytest.raises(InputError, match=r"leave out `labels`, `percent`"):
-        assess_by(sketches, labels="soft", percent=True)
-    with pytest.raises(InputError, match=r"must name columns; `y_true`, `by` was not given"):
-        assess_by(frame, "p")
+    with pytest.raises(InputError) as error:
+        assess_by(sketches, labels="soft")
+    assert error.value.cures[0].values["option"].name == "labels"
+    for columns in ({"y_true": "y", "by": "sex"}, {"y_prob": "p", "by": "sex"}, COLUMNS):
+        with pytest.raises(InputError) as error:
+            assess_by(data=frame, **columns)
+        assert error.value.argument not in columns
 
 
-def test_crossed_groups_sorted_by_evidence_and_the_worst() -> None:
-    found = assess_by(_frame(), **COLUMNS, by=["race", "sex"])
-    assert len(found) == 6
-    assert found.worst == ("b", "m")
-    assert found.worst_p_value < 0.02
-    p_values = [one.p_value for one in found.values()]
-    assert p_values == sorted(p_values)
-    assert all(found.adjusted[key] >= one.p_value for key, one in found.items())
-    assert "worst: b, m" in found.verdict
-    assert 0.02 < found.detectable["a", "f"] < 0.15
-    assert len(str(found).splitlines()) == 9
-    assert json.loads(json.dumps(found.to_dict()))["worst"] == "b, m"
-    assert "<table>" in found._repr_html_()
-    assert repr(found).startswith("GroupAssessments(by race, sex: ")
+def test_crossed_groups_are_corrected_and_the_worst_comes_first() -> None:
+    groups = assess_by(data=_frame(), **COLUMNS, by=["race", "sex"])
+    assert len(groups) == 6
+    assert next(iter(groups)) == groups.worst == ("b", "m")
+    expected = adjusted_p_values([one.p_value for one in groups.values()], "holm")
+    assert [one.corrected_p_value for one in groups.values()] == expected
+    assert groups.miscalibrated == (("b", "m"),)
+    assert 0.02 < groups.groups[0].detectable < 0.15
+    document = json.loads(json.dumps(groups.to_dict(), allow_nan=False))
+    assert document["worst"] == document["groups"][0]["group"] == "b, m"
+    assert [one["finding"] for one in document["groups"]] == [one.finding for one in groups.groups]
+    again = pickle.loads(pickle.dumps(groups))
+    assert again.to_dict() == groups.to_dict()
+    assert again.by == ("race", "sex")
+
+
+@pytest.mark.words
+def test_what_is_said_of_groups() -> None:
+    groups = assess_by(data=_frame(), **COLUMNS, by=["race", "sex"])
+    assert groups.sentences[0] == "1 of 6 groups is miscalibrated (corrected for testing 6)."
+    assert groups.verdict.startswith(groups.sentences[0] + " Worst: b, m, 0.1")
+    assert str(groups).startswith("1 of 6")
+    assert "<table>" in groups._repr_html_()
+    assert repr(groups).startswith("GroupAssessments(by race, sex: 1 of 6")
+
+
+def test_the_worst_group_has_the_largest_error_for_certain() -> None:
+    """Where all p-values tie at the smallest, the largest error is the worst, not the first."""
+    rows = np.full(3, 4000)
+    small, large = (
+        Sketch.from_counts([0.2, 0.5, 0.8], rows, events)
+        for events in ([1000, 2200, 3000], [2000, 2000, 2000])
+    )
+    few = Sketch.from_counts([0.5], [3], [3])
+    groups = assess_by(cal.Sketches({"small": small, "large": large, "few": few}, by="class"))
+    assert groups["small"].p_value == groups["large"].p_value
+    assert list(groups) == ["large", "small", "few"]
+    assert groups.worst == "large"
+
+
+@pytest.mark.parametrize("correction", ["holm", "bh", "bonferroni", "none"])
+def test_every_finding_is_that_of_the_corrected_p_value(correction: str) -> None:
+    frame = _frame(1500, seed=3)
+    p = frame["p"].to_numpy()
+    y = (np.random.default_rng(0).random(p.size) < 0.5 + 0.8 * (p - 0.5)).astype(int)
+    by = np.arange(p.size) % 5
+    groups = assess_by(y, p, by=by, correction=correction)
+    expected = adjusted_p_values([one.p_value for one in groups.values()], correction)
+    for one, corrected in zip(groups.values(), expected, strict=True):
+        assert one.judged_p_value == pytest.approx(corrected)
+        assert one.miscalibrated == (corrected <= 0.05)
+        assert (one.finding in ("miscalibrated", "slightly off")) == one.miscalibrated
+    assert (correction == "none") == all(one.corrected_p_value is None for one in groups.values())
+    assert assess_by(y, p, by=np.zeros(p.size), correction=correction)[0].corrected_p_value is None
+
+
+@pytest.mark.parametrize("cluster", [None, "match"])
+def test_a_limit_sums_up_the_smaller_groups(cluster: str | None) -> None:
+    frame = pl.concat(
+        [_frame(90 + 30 * k, seed=k).with_columns(site=pl.lit(f"s{k}")) for k in range(6)]
+    )
+    groups = assess_by(data=frame, **COLUMNS, by="site", cluster=cluster, limit=3)
+    assert {one.key for one in groups.groups} == {"s5", "s4", "s3", Others(3)}
+    rest = frame.filter(pl.col("site").is_in(["s0", "s1", "s2"]))
+    units = None if cluster is None else rest[cluster].to_numpy()
+    alone = assess(rest["y"].to_numpy(), rest["p"].to_numpy(), cluster=units)
+    assert groups[Others(3)].smooth_ece == pytest.approx(alone.smooth_ece)
+    assert groups[Others(3)].clusters == alone.clusters
+    assert [one.stands_for for one in groups.sorted("given")] == [1, 1, 1, 3]
+    assert [one.name for one in groups.sorted("rows")] == ["s5", "s4", "s3", "(3 others)"]
+    everything = assess_by(data=frame, **COLUMNS, by="site", limit=5)
+    assert len(everything) == 6  # one group is not summed up
+    with pytest.raises(InputError) as error:
+        assess_by(data=frame, **COLUMNS, by="site", limit=0)
+    assert error.value.argument == "limit"
 
 
 def test_each_group_equals_its_own_assessment() -> None:
     frame = _frame()
-    found = assess_by(frame, **COLUMNS, by="sex")
+    found = assess_by(data=frame, **COLUMNS, by="sex")
     men = frame.filter(pl.col("sex") == "m")
     alone = assess(men["y"].to_numpy(), men["p"].to_numpy())
-    assert found["m"] == alone
-    again = assess_by(cal.scan(frame, **COLUMNS, by="sex"))
-    assert again["m"] == alone
+    corrected = {"corrected_p_value": found["m"].corrected_p_value}
+    assert found["m"] == replace(alone, **corrected)
+    for again in (
+        assess_by(cal.scan(frame, **COLUMNS, by="sex")),
+        assess_by(data=cal.scan(frame, **COLUMNS, by="sex")),
+    ):
+        assert again["m"] == found["m"]
 
 
 @pytest.mark.parametrize("cluster", [None, "match"])
 def test_arrays_give_what_the_frame_gives(cluster: str | None) -> None:
     frame = _frame()
-    by_name = assess_by(frame, **COLUMNS, by=["race", "sex"], cluster=cluster)
+    by_name = assess_by(data=frame, **COLUMNS, by=["race", "sex"], cluster=cluster)
     crossed = frame.select("race", "sex")
     for by in (crossed, crossed.to_dict(as_series=False)):
         found = assess_by(
@@ -93,7 +165,7 @@ def test_arrays_give_what_the_frame_gives(cluster: str | None) -> None:
         )
         assert found.to_dict() == by_name.to_dict()
     alone = assess_by(frame["y"], frame["p"], by=frame["sex"].to_numpy())
-    assert dict(alone) == dict(assess_by(frame, **COLUMNS, by="sex"))
+    assert dict(alone) == dict(assess_by(data=frame, **COLUMNS, by="sex"))
 
 
 @pytest.mark.parametrize("by", [None, "sex", {}, [1, 2], 3])
@@ -110,7 +182,7 @@ def test_clusters_by_sketch_equal_clusters_by_row() -> None:
     assert sketched.clusters == rows.clusters == 100
     assert sketched.interval.low == pytest.approx(rows.interval.low, abs=1e-3)
     assert sketched.interval.high == pytest.approx(rows.interval.high, abs=2e-3)
-    found = assess_by(frame, **COLUMNS, by="sex", cluster="match")
+    found = assess_by(data=frame, **COLUMNS, by="sex", cluster="match")
     assert found["m"].clusters is not None
     with pytest.raises(InputError, match="pass `cluster=` one of match"):
         assess(cal.scan(frame, **COLUMNS, cluster="match"))
@@ -120,8 +192,8 @@ def test_clusters_by_sketch_equal_clusters_by_row() -> None:
 def test_repeated_ids_are_pointed_out(name: str) -> None:
     frame = _frame(400).rename({"match": name})
     with pytest.warns(DependenceWarning, match=f"'{name}' repeat: 400 rows have 100"):
-        assess_by(frame, **COLUMNS, by="sex")
-    assess_by(frame, **COLUMNS, by="sex", cluster=name)
+        assess_by(data=frame, **COLUMNS, by="sex")
+    assess_by(data=frame, **COLUMNS, by="sex", cluster=name)
 
 
 @pytest.mark.parametrize("name", ["question", "date", "home match"])
@@ -136,24 +208,24 @@ def test_units_that_share_their_outcome_are_pointed_out(name: str, library) -> N
         name: unit,
     }
     with pytest.warns(DependenceWarning, match=f"'{name}' repeat: 400 rows have 80"):
-        assess_by(library(columns), **COLUMNS, by="sex")
+        assess_by(data=library(columns), **COLUMNS, by="sex")
     columns["y"] = rng.random(400) < columns["p"]
-    assess_by(library(columns), **COLUMNS, by="sex")
+    assess_by(data=library(columns), **COLUMNS, by="sex")
 
 
 def test_other_columns_are_not_taken_for_ids() -> None:
     frame = _frame(400).rename({"match": "paid"}).with_columns(valid=pl.lit(True), update=pl.lit(3))
-    assess_by(frame.rename({"y": "day_id"}), y_true="day_id", y_prob="p", by="sex")
+    assess_by(data=frame.rename({"y": "day_id"}), y_true="day_id", y_prob="p", by="sex")
 
 
 def test_outcomes_and_weights_may_be_expressions() -> None:
     frame = _frame(400).with_columns(w=pl.lit(2.0)).rename({"match": "match_id"})
     written = {"y_true": pl.col("y") == 1, "y_prob": pl.col("p"), "sample_weight": pl.col("w")}
     plain = frame.drop("match_id")
-    expected = assess_by(plain, **COLUMNS, sample_weight="w", by="sex")
-    assert assess_by(frame, **written, by="sex").to_dict() == expected.to_dict()
+    expected = assess_by(data=plain, **COLUMNS, sample_weight="w", by="sex")
+    assert assess_by(data=frame, **written, by="sex").to_dict() == expected.to_dict()
     assert (
-        assess_by(plain, **COLUMNS, sample_weight=pl.col("w"), by="sex").to_dict()
+        assess_by(data=plain, **COLUMNS, sample_weight=pl.col("w"), by="sex").to_dict()
         == expected.to_dict()
     )
 
@@ -161,8 +233,11 @@ def test_outcomes_and_weights_may_be_expressions() -> None:
 def test_columns_may_be_named_by_numbers() -> None:
     frame = _frame(200).to_pandas()
     numbered = frame.set_axis(range(frame.shape[1]), axis=1)
-    found = assess_by(numbered, y_true=0, y_prob=1, by={"sex": 2})
-    assert found.to_dict() == assess_by(frame.drop(columns="match"), **COLUMNS, by="sex").to_dict()
+    found = assess_by(data=numbered, y_true=0, y_prob=1, by={"sex": 2})
+    assert (
+        found.to_dict()
+        == assess_by(data=frame.drop(columns="match"), **COLUMNS, by="sex").to_dict()
+    )
 
 
 @pytest.mark.parametrize("cluster", [None, "match"])
@@ -180,22 +255,25 @@ def test_sketches_are_grouped_by_what_is_asked_for(by: object, cluster: str | No
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("settled", "name"),
     [
-        ({"y_true": "y", "y_prob": "p"}, "leave out `y_prob`, `y_true`"),
-        ({"sample_weight": "w"}, "leave out `sample_weight`"),
-        ({"on_invalid": "drop"}, "leave out `on_invalid`"),
-        ({"scale": "logit"}, "made on the scale 'probability'"),
-        (
-            {"by": "race"},
-            "`by` must name some of the columns that group the sketches, sex; got 'race'",
-        ),
-        ({"by": []}, "`by` must name some of the columns"),
+        ({"y_prob": "p"}, "y_prob"),
+        ({"sample_weight": "w"}, "sample_weight"),
+        ({"on_invalid": "drop"}, "on_invalid"),
+        ({"data": []}, "data"),
     ],
 )
-def test_what_sketches_have_settled_is_refused(given: dict, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        assess_by(cal.scan(_frame(100), **COLUMNS, by="sex"), **given)
+def test_what_sketches_have_settled_is_refused(settled: dict, name: str) -> None:
+    sketches = cal.scan(_frame(100), **COLUMNS, by="sex")
+    with pytest.raises(InputError) as error:
+        assess_by(sketches, **settled)
+    assert error.value.cures[0].values["option"].name == name
+    for by in ("race", []):
+        with pytest.raises(InputError) as error:
+            assess_by(sketches, by=by)
+        assert (error.value.argument, error.value.seen) == ("by", by)
+    with pytest.raises(InputError):
+        assess_by(sketches, scale="logit")
 
 
 def test_repeated_rows_of_arrays_are_pointed_out() -> None:
@@ -207,11 +285,16 @@ def test_repeated_rows_of_arrays_are_pointed_out() -> None:
 
 def test_tiny_groups_are_skipped_and_named() -> None:
     frame = pl.concat([_frame(300), _frame(1).with_columns(sex=pl.lit("<x>"))])
-    found = assess_by(frame, **COLUMNS, by="sex", margin=np.float32(0.1), seed=np.int64(0))
-    assert found.skipped == {"<x>": "fewer than two rows"}
-    assert "<x>: fewer than two rows" in str(found)
-    assert "&lt;x&gt;: fewer than two rows" in found._repr_html_()
-    json.dumps(found.to_dict(), allow_nan=False)
+    found = assess_by(data=frame, **COLUMNS, by="sex", margin=np.float32(0.1), seed=np.int64(0))
+    (few,) = found.too_few
+    assert few is found.groups[-1]
+    assert (few.name, few.n, few.assessment, few.finding) == ("<x>", 1, None, TOO_FEW)
+    assert "<x>" not in found
+    assert "<x>" in str(found)
+    assert "&lt;x&gt;" in found._repr_html_()
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["groups"][-1]["n"] == 1
+    with pytest.raises(TooFewRows):
+        assess_by([1, 0], [0.5, 0.5], by=["a", "b"])
 
 
 @pytest.mark.parametrize(("first", "second"), [(0.01, 0.05), (0.05, 0.01), (0.99, 0.95)])
@@ -252,7 +335,7 @@ def test_difference_band_sees_the_difference_and_only_that() -> None:
         for _ in range(10)
     ]
     assert np.mean(np.array(same) <= 0.05) <= 0.3
-    found = assess_by(_frame(), **COLUMNS, by="sex").difference("f", "m")
+    found = assess_by(data=_frame(), **COLUMNS, by="sex").difference("f", "m")
     assert found.prediction.size == found.low.size
     assert repr(found).startswith("DifferenceBand(")
 
@@ -325,14 +408,18 @@ def test_required_n_reads_predictions_as_others_do() -> None:
 
 def test_bad_input() -> None:
     frame = _frame(100)
-    with pytest.raises(InputError, match="must name columns"):
-        assess_by(frame, y_true="y", y_prob="p")
     with pytest.raises(InputError, match="`confidence`"):
-        assess_by(frame, **COLUMNS, by="sex", confidence=95)
-    with pytest.raises(InputError, match="no group 'x'"):
-        assess_by(frame, **COLUMNS, by="sex").difference("x", "m")
-    with pytest.raises(InputError, match="`cluster` must be one of these"):
-        assess_by(cal.scan(frame, **COLUMNS, by="sex"), cluster="match")
+        assess_by(data=frame, **COLUMNS, by="sex", confidence=95)
+    groups = assess_by(data=frame, **COLUMNS, by="sex")
+    for argument, wrong in (
+        ("first", lambda: groups.difference("x", "m")),
+        ("cluster", lambda: assess_by(cal.scan(frame, **COLUMNS, by="sex"), cluster="match")),
+        ("correction", lambda: assess_by(data=frame, **COLUMNS, by="sex", correction="fdr")),
+        ("order", lambda: groups.sorted("name")),
+    ):
+        with pytest.raises(InputError) as error:
+            wrong()
+        assert error.value.argument == argument
     for margin in (0.0, None, "a"):
         with pytest.raises(InputError, match="`margin` must lie between 0 and 1"):
             required_n(margin)

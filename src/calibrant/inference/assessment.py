@@ -127,6 +127,9 @@ class Assessment:
         How SmoothECE was computed, and a bound on its numerical error.
     confidence, seed, margin : float, int, float or None
         As they were asked for.
+    corrected_p_value : float or None
+        Of a group among several (`assess_by`): after correction for how many there are. The finding is
+        then by this one.
     """
 
     smooth_ece: float
@@ -151,11 +154,22 @@ class Assessment:
     confidence: float
     seed: int
     margin: float | None = None
+    corrected_p_value: float | None = None
+
+    @property
+    def level(self) -> float:
+        """The largest p-value that rejects calibration: 1 - confidence, up to rounding."""
+        return 1.0 - self.confidence + 1e-12
+
+    @property
+    def judged_p_value(self) -> float:
+        """The p-value by which calibration is judged: the corrected one of a group, else its own."""
+        return self.p_value if self.corrected_p_value is None else self.corrected_p_value
 
     @property
     def miscalibrated(self) -> bool:
         """Whether calibration is rejected at the level 1 - confidence."""
-        return self.p_value <= 1.0 - self.confidence + 1e-12
+        return self.judged_p_value <= self.level
 
     @property
     def finding(self) -> Finding:
@@ -195,8 +209,10 @@ class Assessment:
         found = self.finding.replace("no evidence", "no evidence of miscalibration")
         line = (
             f"{found}: {self.smooth_ece:.3g}, noise floor {self.noise_floor.value:.2g}, "
-            f"{format_p_value(self.p_value)}"
+            f"{format_p_value(self.judged_p_value)}"
         )
+        if self.corrected_p_value is not None:
+            line += " (corrected)"
         if self.miscalibrated and str(self.direction) != "no clear direction":
             line += f"; {self.direction}"
         if self.decision is not None:
@@ -217,6 +233,8 @@ class Assessment:
             ("  noise floor", f"{decimals(self.noise_floor.value)} ({self.noise_floor.method})"),
             ("  calibrated?", format_p_value(self.p_value)),
         ]
+        if self.corrected_p_value is not None:
+            rows.append(("    among all groups", format_p_value(self.corrected_p_value)))
         if self.lower_bound is not None:
             rows.append(("  cross-fitted bound", f"at least {decimals(self.lower_bound)}"))
         rows += [

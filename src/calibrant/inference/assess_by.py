@@ -1,0 +1,308 @@
+"""`assess_by`: every group of rows, and which of them are miscalibrated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Unpack
+
+from calibrant._arguments import require_seed
+from calibrant.data.pairs import InputOptions, as_pairs
+from calibrant.data.scales import PROBABILITY, Scale
+from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.sketches import Sketches
+from calibrant.errors import Function, InputError, Option, TooFewRows
+from calibrant.inference.assess import assessment_of, require_margin
+from calibrant.inference.clusters import ClusterResiduals
+from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
+from calibrant.inference.dependence import warn_of_repeated_ids, warn_of_repeated_rows
+from calibrant.inference.groups import GroupAssessment, GroupAssessments, Others, worst_first
+from calibrant.inference.hypothesis import RESAMPLES, draws_needed
+from calibrant.inference.interval import require_confidence
+from calibrant.inference.planning import detectable_error
+from calibrant.read.scan import scan
+
+__all__ = ["assess_by"]
+
+
+def assess_by(
+    y_true: Any = None,
+    y_prob: Any = None,
+    *,
+    data: Any = None,
+    by: Any = None,
+    cluster: Any = None,
+    margin: float | None = None,
+    confidence: float = 0.95,
+    correction: Correction = "holm",
+    limit: int | None = None,
+    seed: int = 0,
+    scale: str | Scale | None = None,
+    **options: Unpack[InputOptions],
+) -> GroupAssessments:
+    """Assess every group; findings are corrected for how many groups there are.
+
+    Parameters
+    ----------
+    y_true : array, str or Sketches
+        Outcomes, 0 or 1; the name of their column in `data`; or sketches by group, as `scan` gives
+        them, and no `y_prob`.
+    y_prob : array or str
+        Predicted probabilities of outcome 1, or the name of their column.
+    data : frame, files or other source, optional
+        Whatever `scan` reads.
+    by : array, mapping, frame or names
+        The group of every row; several such arrays by name are crossed. With `data`, a name or a list of
+        names. Of Sketches, some of their columns: the others are added up.
+    cluster : array or str, optional
+        What makes rows dependent; see `assess`. With `data` or Sketches, the name of a column.
+    margin, confidence, seed, scale
+        As in `assess`.
+    correction : {"holm", "bh", "bonferroni", "none"}
+        For the number of groups. "holm" keeps the chance of any false finding below 1 - `confidence`;
+        "bh" keeps the expected share of false ones among the findings below it, and finds more.
+    limit : int, optional
+        Assess so many of the largest groups, and all others as one more.
+    **options
+        How to read the rows: `sample_weight`, `pos_label`, `from_logits`, `percent`, `labels`,
+        `on_invalid` (see `InputOptions`).
+
+    Returns
+    -------
+    GroupAssessments
+        From group to Assessment, the worst first. Print it for a table; `.summary` is a few sentences;
+        `.groups` has those with too few rows too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(4000)
+    >>> sex = rng.choice(["f", "m"], 4000)
+    >>> y = rng.random(4000) < np.where(sex == "f", p, p**2)
+    >>> groups = assess_by(y, p, by=sex)
+    >>> print(groups.summary)
+    1 of 2 groups is miscalibrated (corrected for testing 2).
+    >>> groups.worst, groups["m"].finding
+    ('m', 'miscalibrated')
+    """
+    require_confidence(confidence)
+    require_margin(margin)
+    require_correction(correction)
+    _require_limit(limit)
+    seed = require_seed(seed)
+    if isinstance(y_true, Sketches) or isinstance(data, Sketches):
+        sketches = _regrouped(y_true, y_prob, data, by, cluster, scale, options)
+    else:
+        sketches, cluster = _scanned(y_true, y_prob, data, by, cluster, scale, options)
+    return _assessed(sketches, cluster, margin, float(confidence), correction, limit, seed)
+
+
+def _require_limit(limit: int | None) -> None:
+    whole = isinstance(limit, int) and not isinstance(limit, bool)
+    if limit is not None and (not whole or limit < 1):
+        raise InputError("must be a whole number, 1 or more", argument="limit", seen=limit)
+
+
+def _scanned(
+    y_true: Any,
+    y_prob: Any,
+    data: Any,
+    by: Any,
+    cluster: Any,
+    scale: str | Scale | None,
+    options: InputOptions,
+) -> tuple[Sketches, str | None]:
+    """Sketches by group, and by cluster where there is one: its column."""
+    settings: dict[str, Any] = dict(options)
+    if data is None:
+        if y_true is None or y_prob is None:
+            as_sketch(y_true, y_prob)  # says what is missing
+        names = ("from_logits", "percent", "pos_label")
+        forms: dict[str, Any] = {k: settings.pop(k) for k in names if k in settings}
+        if forms:
+            rows = as_pairs(y_true, y_prob, labels=settings.get("labels", "binary"), **forms)
+            y_true, y_prob = rows.y, rows.probabilities(slice(None))
+        weight = settings.pop("sample_weight", None)
+        data, by = _columns(y_true, y_prob, by, weight, cluster)
+        y_true, y_prob = "y_true", "y_prob"
+        if weight is not None:
+            settings["sample_weight"] = "sample_weight"
+        cluster = None if cluster is None else "cluster"
+    for name, value in (("y_true", y_true), ("y_prob", y_prob), ("by", by)):
+        if value is None or (name == "by" and not isinstance(value, str) and not value):
+            raise InputError("must name a column of the data", argument=name, seen=value)
+    sketches = scan(
+        data,
+        y_true=y_true,
+        y_prob=y_prob,
+        by=by,
+        cluster=cluster,
+        scale=PROBABILITY if scale is None else scale,
+        **settings,
+    )
+    assert isinstance(sketches, Sketches)
+    if cluster is None:
+        used = (*sketches.by, settings.get("sample_weight"))
+        warn_of_repeated_ids(data, y_true, y_prob, used, stacklevel=4)
+        if isinstance(data, Mapping):
+            reading = {k: settings[k] for k in ("labels", "on_invalid") if k in settings}
+            warn_of_repeated_rows(as_pairs(data[y_true], data[y_prob], **reading), stacklevel=4)
+    return sketches, cluster
+
+
+def _regrouped(
+    y_true: Any,
+    y_prob: Any,
+    data: Any,
+    by: Any,
+    cluster: Any,
+    scale: str | Scale | None,
+    options: InputOptions,
+) -> Sketches:
+    """The sketches, grouped by what was asked for; refuses all that was settled with them."""
+    sketches = data if isinstance(data, Sketches) else y_true
+    settled = {"y_true": None if sketches is y_true else y_true, "y_prob": y_prob}
+    settled |= {"data": None if sketches is data else data, **options}
+    for name, value in settled.items():
+        if value is not None:
+            raise InputError(
+                "sketches already hold predictions, outcomes and weights",
+                cure="Leave out {option}.",
+                option=Option(name),
+            )
+    if scale is not None:
+        as_sketch(sketches.total(), scale=scale)
+    if by is None:
+        return sketches
+    names = (by,) if isinstance(by, str) else tuple(by)
+    if not names or not all(name in sketches.by for name in names):
+        raise InputError(
+            "must name some of the columns that group the sketches", argument="by", seen=by,
+            cure="These are: {names}.", names=", ".join(sketches.by),
+        )  # fmt: skip
+    names = (*names, cluster) if cluster in sketches.by else names
+    return sketches.roll_up(*dict.fromkeys(names))
+
+
+def _columns(
+    y_true: Any, y_prob: Any, by: Any, sample_weight: Any, cluster: Any
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Arrays as the columns of one batch, and from each grouping's name to its column."""
+    if isinstance(by, str) or not hasattr(by, "__iter__") or (isinstance(by, Mapping) and not by):
+        raise InputError(
+            "must give the group of every row, or several such arrays by name", argument="by", seen=by,
+            cure="Without groups, use {assess}.", assess=Function("assess"),
+        )  # fmt: skip
+    if isinstance(by, Mapping):
+        groups = dict(by)
+    elif hasattr(by, "columns"):
+        groups = {name: by[name] for name in by.columns}
+    else:
+        groups = {"group": by}
+    values = {"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight}
+    columns = {name: column for name, column in values.items() if column is not None}
+    if cluster is not None:
+        columns["cluster"] = cluster
+    names = {str(name): f"by[{name!r}]" for name in groups}
+    return columns | dict(zip(names.values(), groups.values(), strict=True)), names
+
+
+def _assessed(
+    sketches: Sketches,
+    cluster: str | None,
+    margin: float | None,
+    confidence: float,
+    correction: Correction,
+    limit: int | None,
+    seed: int,
+) -> GroupAssessments:
+    names = tuple(name for name in sketches.by if name != cluster)
+    if not names or (cluster is not None and cluster not in sketches.by):
+        raise InputError(
+            "must be one of the columns that group the sketches, beside another to group by",
+            argument="cluster", seen=cluster,
+            cure="They are grouped by: {names}.", names=", ".join(sketches.by),
+        )  # fmt: skip
+    parts = _limited(_parts(sketches, names, cluster), limit, cluster is not None)
+    totals = {key: Sketches(own, by="part").total() for key, own in parts.items()}
+    draws = max(RESAMPLES, draws_needed(confidence, len(parts)))
+    groups: dict[Any, GroupAssessment] = {}
+    for key, sketch in totals.items():
+        why, clusters = "" if sketch.n >= 2 else "fewer than two rows", None
+        if cluster is not None:
+            own = [part for part in parts[key].values() if part.total_weight > 0]
+            clusters = partial(ClusterResiduals.of_sketches, sketches=own, seed=seed)
+            why = why or ("" if len(own) >= 2 else "fewer than two clusters")
+        if why:
+            groups[key] = GroupAssessment(key, sketch.n, None, why=why)
+            continue
+        assessment = assessment_of(
+            sketch, clusters, margin=margin, confidence=confidence, seed=seed, resamples=draws
+        )
+        detectable = detectable_error(sketch, clusters, level=1.0 - confidence, seed=seed)
+        groups[key] = GroupAssessment(key, sketch.n, assessment, detectable)
+    if not any(group.assessment for group in groups.values()):
+        units = "rows" if cluster is None else "clusters"
+        raise TooFewRows(f"no group has two {units} or more, which an assessment needs")
+    return GroupAssessments(
+        by=names,
+        groups=worst_first(_corrected(groups.values(), correction)),
+        correction=correction,
+        clustered=cluster is not None,
+        confidence=confidence,
+        seed=seed,
+        sketches=totals,
+    )
+
+
+def _corrected(groups: Iterable[GroupAssessment], correction: Correction) -> list[GroupAssessment]:
+    """The groups with p-values that account for how many were tested."""
+    everything = list(groups)
+    tested = [group for group in everything if group.assessment is not None]
+    if len(tested) < 2 or correction == "none":
+        return everything
+    p_values = [one.assessment.p_value for one in tested if one.assessment is not None]
+    adjusted = dict(zip(map(id, tested), adjusted_p_values(p_values, correction), strict=True))
+    return [
+        group
+        if group.assessment is None
+        else replace(
+            group, assessment=replace(group.assessment, corrected_p_value=adjusted[id(group)])
+        )
+        for group in everything
+    ]
+
+
+def _parts(
+    sketches: Sketches, names: Sequence[str], cluster: str | None
+) -> dict[Any, dict[Any, Sketch]]:
+    """The sketches that make up each group, by cluster."""
+    places = [sketches.by.index(name) for name in names]
+    last = None if cluster is None else sketches.by.index(cluster)
+    parts: dict[Any, dict[Any, Sketch]] = {}
+    for key, sketch in sketches.items():
+        values = key if len(sketches.by) > 1 else (key,)
+        group = tuple(values[place] for place in places)
+        own = parts.setdefault(group if len(group) > 1 else group[0], {})
+        unit = len(own) if last is None else values[last]
+        own[unit] = own.get(unit, 0) + sketch
+    return parts
+
+
+def _limited(
+    parts: Mapping[Any, Mapping[Any, Sketch]], limit: int | None, clustered: bool
+) -> Mapping[Any, Mapping[Any, Sketch]]:
+    """The largest groups in their order, and all others as one more, by cluster."""
+    if limit is None or len(parts) <= limit + 1:
+        return parts
+    rows = {key: sum(sketch.n for sketch in own.values()) for key, own in parts.items()}
+    largest = set(sorted(parts, key=lambda key: -rows[key])[:limit])
+    shown = {key: own for key, own in parts.items() if key in largest}
+    others: dict[Any, Sketch] = {}
+    for key in [key for key in parts if key not in largest]:
+        for unit, sketch in parts[key].items():
+            place = unit if clustered else (key, unit)
+            others[place] = others.get(place, 0) + sketch
+    return {**shown, Others(len(parts) - limit): others}
