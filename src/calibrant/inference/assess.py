@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Unpack
 
@@ -37,6 +37,7 @@ from calibrant.inference.interval import (
     row_spread,
 )
 from calibrant.inference.noise_floor import NoiseFloor, noise_floor
+from calibrant.inference.profile import Profile, Sample, as_profile
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.scores import brier_score, log_loss
 from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
@@ -58,6 +59,7 @@ def assess(
     confidence: float = 0.95,
     seed: int = 0,
     scale: str | Scale | None = None,
+    profile: str | Profile | None = None,
     **options: Unpack[InputOptions],
 ) -> Assessment:
     """How well calibrated the predictions are, and how sure that is.
@@ -81,6 +83,8 @@ def assess(
         Of every draw. The same input and seed give the same numbers.
     scale : str or Scale, default "probability"
         Where the smoothing happens.
+    profile : {"clinical", "credit", "weather", "llm"} or Profile, optional
+        What your field asks for beside: the result's `profile` holds it (see `calibrant.profiles`).
     **options
         How to read the arrays: `sample_weight`, `pos_label`, `from_logits`, `percent`, `labels`,
         `on_invalid` (see `InputOptions`).
@@ -110,9 +114,12 @@ def assess(
     """
     require_confidence(confidence)
     require_margin(margin)
+    asked = None if profile is None else as_profile(profile)
     clusters: ClusterSource | None = None
+    pairs, codes, parts = None, None, list[Sketch]()
     if isinstance(y_true, Sketches):
-        total, clusters = _clusters_of_sketches(y_true, cluster, seed)
+        total, parts = _clusters_of_sketches(y_true, cluster)
+        clusters = partial(ClusterResiduals.of_sketches, sketches=parts, seed=seed)
         sketch = as_sketch(total, y_prob, scale=scale, **options)
     elif isinstance(y_true, Sketch):
         if cluster is not None:
@@ -130,7 +137,11 @@ def assess(
             warn_of_repeated_rows(pairs, stacklevel=3)
         else:
             clusters = partial(ClusterResiduals.of, pairs=pairs, codes=codes, seed=seed)
-    return assessment_of(sketch, clusters, margin=margin, confidence=confidence, seed=seed)
+    assessment = assessment_of(sketch, clusters, margin=margin, confidence=confidence, seed=seed)
+    if asked is None:
+        return assessment
+    sample = Sample(sketch, assessment, pairs, codes, parts)
+    return replace(assessment, profile=asked.measured(sample))
 
 
 def assessment_of(
@@ -259,10 +270,8 @@ def _of_clusters(
     )
 
 
-def _clusters_of_sketches(
-    sketches: Sketches, cluster: Any, seed: int
-) -> tuple[Sketch, ClusterSource]:
-    """The total of sketches by cluster, and the clusters."""
+def _clusters_of_sketches(sketches: Sketches, cluster: Any) -> tuple[Sketch, list[Sketch]]:
+    """The total of sketches by cluster, and the sketch of each."""
     if not isinstance(cluster, str) or cluster not in sketches.by:
         raise InputError(
             "sketches by group are assessed together when one of their columns makes the clusters: "
@@ -272,7 +281,7 @@ def _clusters_of_sketches(
     parts = [part for part in sketches.roll_up(cluster).values() if part.total_weight > 0]
     if len(parts) < 2:
         raise TooFewRows(f"`cluster` must name at least two clusters; there is {len(parts)}.")
-    return sketches.total(), partial(ClusterResiduals.of_sketches, sketches=parts, seed=seed)
+    return sketches.total(), parts
 
 
 def read_clustered(

@@ -14,6 +14,7 @@ from calibrant._format import decimals
 from calibrant.inference.direction import Direction
 from calibrant.inference.interval import Interval
 from calibrant.inference.noise_floor import NoiseFloor
+from calibrant.inference.profile import Profiled
 from calibrant.inference.scores import Score
 from calibrant.measures.record import plain
 from calibrant.measures.smooth_ece import Certificate
@@ -130,6 +131,8 @@ class Assessment:
     corrected_p_value : float or None
         Of a group among several (`assess_by`): after correction for how many there are. The finding is
         then by this one.
+    profile : Profiled or None
+        What a field of use asks for beside, where a profile was given.
     """
 
     smooth_ece: float
@@ -155,6 +158,7 @@ class Assessment:
     seed: int
     margin: float | None = None
     corrected_p_value: float | None = None
+    profile: Profiled | None = None
 
     @property
     def level(self) -> float:
@@ -273,7 +277,8 @@ class Assessment:
     def __str__(self) -> str:
         width = max(len(name) for name, _ in self.rows())
         lines = [f"{name:<{width}}  {text}" for name, text in self.rows()]
-        return "\n".join([fill(self.verdict, LINE), "", *lines])
+        beside = [] if self.profile is None else ["", str(self.profile)]
+        return "\n".join([fill(self.verdict, LINE), "", *lines, *beside])
 
     def __repr__(self) -> str:
         low, high = decimals(self.interval.low), decimals(self.interval.high)
@@ -287,17 +292,21 @@ class Assessment:
             f"<tr><th style='text-align:left'>{escape(name.strip())}</th><td>{escape(text)}</td></tr>"
             for name, text in self.rows()
         )
-        return f"<p><b>{escape(self.verdict)}</b></p><table>{body}</table>"
+        beside = "" if self.profile is None else self.profile._repr_html_()
+        return f"<p><b>{escape(self.verdict)}</b></p><table>{body}</table>{beside}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, for JSON; numbers that are not finite are None."""
+        values = {item.name: plain(getattr(self, item.name)) for item in fields(self)}
+        if self.profile is None:
+            del values["profile"]
         return {
             "schema": SCHEMA_VERSION,
             "verdict": self.verdict,
             "miscalibrated": bool(self.miscalibrated),
             "finding": self.finding,
             "decision": self.decision,
-            **{item.name: plain(getattr(self, item.name)) for item in fields(self)},
+            **values,
         }
 
 

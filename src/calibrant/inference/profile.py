@@ -1,0 +1,383 @@
+"""A profile: the quantities that a field of use asks for, each with its interval and its source."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from math import isnan, nan
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._format import decimals, p_text
+from calibrant.data.atoms import Atoms
+from calibrant.data.pairs import Pairs
+from calibrant.data.sketch import Sketch
+from calibrant.errors import InputError
+from calibrant.inference.interval import normal_quantile
+from calibrant.measures.record import plain
+
+if TYPE_CHECKING:
+    from calibrant.inference.assessment import Assessment
+
+__all__ = [
+    "Measure",
+    "Profile",
+    "Profiled",
+    "Quantity",
+    "Sample",
+    "Table",
+    "Unavailable",
+    "as_profile",
+]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Result = TypeVar("Result")
+
+BUILT_IN = ("clinical", "credit", "weather", "llm")
+"""Names that `as_profile` knows; each is a function of `calibrant.profiles` that makes a profile."""
+
+
+class Unavailable(InputError):
+    """A quantity that the sample cannot give; the profile shows the reason in its place."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number, how sure it is, and where it comes from.
+
+    Attributes
+    ----------
+    name : str
+        As tables show it.
+    value : float
+        NaN where the sample cannot give it; `note` says why.
+    low, high : float
+        Ends of the interval; NaN where there is none.
+    p_value, standard_error : float
+        NaN where there is none.
+    bound : float
+        How far the value of the rows can lie from this one, which comes from a sketch; 0 from rows.
+    source : str
+        The paper that defines it.
+    note : str
+        What a reader must know beside the number.
+    """
+
+    name: str
+    value: float = nan
+    low: float = nan
+    high: float = nan
+    p_value: float = nan
+    standard_error: float = nan
+    bound: float = 0.0
+    source: str = ""
+    note: str = ""
+
+    def cells(self) -> list[str]:
+        """Name, value, interval and p-value, as a table shows them."""
+        value = decimals(self.value)
+        if self.bound > 0.0 and not isnan(self.value):
+            value += f" ± {self.bound:.1g}"
+        unknown = isnan(self.low) and isnan(self.high)
+        interval = "" if unknown else f"{decimals(self.low)} to {decimals(self.high)}"
+        return [self.name, value, interval, "" if isnan(self.p_value) else p_text(self.p_value)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; infinities as "inf" and "-inf", since they are findings here."""
+        return {name: _number(value) for name, value in vars(self).items()}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Several numbers for each of several rows, such as grades.
+
+    Attributes
+    ----------
+    name : str
+        As a heading.
+    columns : mapping
+        From the name of a column to its values, one for each row; the first column names the rows.
+    source, note : str
+        As for `Quantity`.
+    """
+
+    name: str
+    columns: Mapping[str, Sequence[Any]]
+    source: str = ""
+    note: str = ""
+
+    def cells(self) -> list[list[str]]:
+        """Header and rows, as they are shown."""
+        values = zip(*self.columns.values(), strict=True)
+        return [list(self.columns), *([_shown(value) for value in row] for row in values)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, the rows as a list of mappings."""
+        values = zip(*self.columns.values(), strict=True)
+        rows = [dict(zip(self.columns, map(_number, row), strict=True)) for row in values]
+        return {"name": self.name, "rows": rows, "source": self.source, "note": self.note}
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """What a quantity is computed from: rows, or the sketch that they left.
+
+    Attributes
+    ----------
+    sketch : Sketch
+        Of all rows.
+    assessment : Assessment
+        What was found already: confidence and seed, SmoothECE, observed/expected.
+    pairs : Pairs or None
+        The rows, where they are at hand.
+    clusters : (int64[n], int) or None
+        The cluster of each row as 0, 1, ..., and how many there are.
+    parts : sequence of Sketch
+        One for each cluster, where there are clusters but no rows.
+    """
+
+    sketch: Sketch
+    assessment: Assessment
+    pairs: Pairs | None = None
+    clusters: tuple[Integers, int] | None = None
+    parts: Sequence[Sketch] = ()
+    _memory: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def confidence(self) -> float:
+        """Of every interval."""
+        return self.assessment.confidence
+
+    @property
+    def dependent(self) -> bool:
+        """Whether rows depend on each other, in clusters."""
+        return self.clusters is not None or bool(self.parts)
+
+    @cached_property
+    def atoms(self) -> Atoms:
+        """Sorted distinct predictions: exact from rows, with a position error from a sketch."""
+        if self.pairs is None:
+            return Atoms.from_sketch(self.sketch)
+        return Atoms.from_pairs(self.pairs)
+
+    def once(self, compute: Callable[[Sample], Result]) -> Result:
+        """What `compute` makes of this sample, computed once for all quantities that share it."""
+        if compute not in self._memory:
+            self._memory[compute] = compute(self)
+        shared: Result = self._memory[compute]
+        return shared
+
+    def rows(self, what: str) -> Pairs:
+        """The rows, or the reason why `what` cannot be had without them."""
+        if self.pairs is None:
+            raise Unavailable(f"{what} needs rows; a sketch does not keep them")
+        return self.pairs
+
+    @cached_property
+    def weights(self) -> Floats:
+        """The share of each row, 1 in all."""
+        pairs = self.rows("a weight for each row")
+        if pairs.weight is None:
+            return np.full(pairs.n, 1.0 / pairs.n)
+        return np.asarray(pairs.weight / pairs.weight.sum())
+
+    def standard_error(self, influence: Floats) -> tuple[float, float]:
+        """The standard error of a sum of influences, one for each row, and its degrees of freedom.
+
+        Rows of one cluster go together; weights are importance, not counts.
+        """
+        share = self.weights
+        if self.clusters is not None:
+            codes, number = self.clusters
+            influence = np.asarray(np.bincount(codes, influence, number), dtype=np.float64)
+            share = np.asarray(np.bincount(codes, share, number), dtype=np.float64)
+        units = float(1.0 / (share @ share))
+        many = np.count_nonzero(share)
+        factor = many / (many - 1.0) if many > 1 else nan
+        return float(np.sqrt(factor * (influence @ influence))), units - 1.0
+
+    def mean(self, name: str, values: Floats, **known: Any) -> Quantity:
+        """The mean of one value a row as a Quantity, with Student's interval."""
+        share = self.weights
+        value = float(share @ values)
+        error, degrees = self.standard_error(share * (values - value))
+        reach = normal_quantile(0.5 + 0.5 * self.confidence, degrees) * error
+        return Quantity(name, value, value - reach, value + reach, standard_error=error, **known)
+
+
+Measure = Callable[[Sample], Quantity | Table | Sequence[Quantity]]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A named list of quantities; nothing is computed but these.
+
+    Parameters
+    ----------
+    name : str
+        As headings show it.
+    measures : mapping
+        From what can be asked for to the function that computes it from a Sample.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> sharpness = lambda sample: sample.mean("sharpness", abs(sample.rows("sharpness").p - 0.5))
+    >>> mine = Profile("mine", {"sharpness": sharpness})
+    >>> found = cal.assess([0, 1, 0, 1], [0.1, 0.8, 0.3, 0.6], profile=mine)
+    >>> found.profile["sharpness"].value
+    0.25
+    """
+
+    name: str
+    measures: Mapping[str, Measure]
+
+    def only(self, *names: str) -> Profile:
+        """The same profile with these quantities alone.
+
+        Examples
+        --------
+        >>> Profile("mine", {"a": len, "b": len}).only("b")
+        Profile(mine: b)
+        """
+        for name in names:
+            if name not in self.measures:
+                raise InputError(
+                    "must be one of {known}",
+                    argument="names",
+                    seen=name,
+                    known=", ".join(self.measures),
+                )
+        return Profile(self.name, {name: self.measures[name] for name in names})
+
+    def measured(self, sample: Sample) -> Profiled:
+        """Everything that the profile lists, of this sample."""
+        entries: list[Quantity | Table] = []
+        for name, measure in self.measures.items():
+            try:
+                result = measure(sample)
+            except Unavailable as reason:
+                result = Quantity(name, note=str(reason))
+            entries += [result] if isinstance(result, Quantity | Table) else list(result)
+        return Profiled(self.name, tuple(entries), sample.confidence)
+
+    def __repr__(self) -> str:
+        return f"Profile({self.name}: {', '.join(self.measures)})"
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """What a profile found: quantities and tables by name, in the profile's order."""
+
+    name: str
+    entries: tuple[Quantity | Table, ...]
+    confidence: float
+
+    def __getitem__(self, name: str) -> Any:
+        for entry in self.entries:
+            if entry.name == name:
+                return entry
+        raise KeyError(f"no {name!r}; there are {', '.join(self)}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(entry.name for entry in self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @property
+    def quantities(self) -> list[Quantity]:
+        """The entries that are one number each."""
+        return [entry for entry in self.entries if isinstance(entry, Quantity)]
+
+    @property
+    def tables(self) -> list[Table]:
+        """The entries that are tables."""
+        return [entry for entry in self.entries if isinstance(entry, Table)]
+
+    @property
+    def notes(self) -> list[tuple[str, str]]:
+        """Name and note of every entry that has one."""
+        return [(entry.name, entry.note) for entry in self.entries if entry.note]
+
+    def cells(self) -> list[list[str]]:
+        """Header and rows of the table of quantities, as they are shown."""
+        header = [self.name, "value", f"{100 * self.confidence:g}% interval", "p"]
+        return [header, *(quantity.cells() for quantity in self.quantities)]
+
+    def __str__(self) -> str:
+        blocks = [_aligned(self.cells())] if self.quantities else []
+        blocks += [f"{table.name}\n{_aligned(table.cells())}" for table in self.tables]
+        if self.notes:
+            blocks.append("\n".join(f"{name}: {note}" for name, note in self.notes))
+        return "\n\n".join(blocks)
+
+    def __repr__(self) -> str:
+        return f"Profiled({self.name}: {', '.join(self)})"
+
+    def _repr_html_(self) -> str:
+        tables = [self.cells(), *(table.cells() for table in self.tables)]
+        notes = "".join(f"<p>{escape(name)}: {escape(note)}</p>" for name, note in self.notes)
+        return "".join(map(_html, tables)) + notes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings, for JSON."""
+        return {
+            "name": self.name,
+            "quantities": [quantity.to_dict() for quantity in self.quantities],
+            "tables": [table.to_dict() for table in self.tables],
+        }
+
+
+def as_profile(profile: str | Profile) -> Profile:
+    """A profile as it is, or the built-in one of that name."""
+    if isinstance(profile, str) and profile in BUILT_IN:
+        # By name, as the facade does it: the profiles stand on this module, not the other way round.
+        made: Profile = getattr(importlib.import_module("calibrant.profiles"), profile)()
+        return made
+    if isinstance(profile, Profile):
+        return profile
+    raise InputError(
+        "must be {known}, or a Profile",
+        argument="profile",
+        seen=profile,
+        known=", ".join(map(repr, BUILT_IN)),
+    )
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, float | np.floating) and np.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return plain(value)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float | np.floating):
+        return decimals(float(value))
+    return f"{value:,}" if isinstance(value, int | np.integer) else str(value)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(
+            text.rjust(width) if k else text.ljust(width)
+            for k, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def _html(rows: Sequence[Sequence[str]]) -> str:
+    header, *body = rows
+    head = "".join(f"<th>{escape(text)}</th>" for text in header)
+    lines = "".join(
+        "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in body
+    )
+    return f"<table><tr>{head}</tr>{lines}</table>"

@@ -1,0 +1,108 @@
+"""A profile computes what it lists, from rows or a sketch, and is shown wherever the assessment is."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.errors import InputError
+from calibrant.profiles import Profile, Quantity, Table, Unavailable
+
+RNG = np.random.default_rng(0)
+P = RNG.random(200)
+Y = (RNG.random(200) < P).astype(int)
+
+
+def refused(sample):
+    raise Unavailable("a thing needs the moon")
+
+
+def mean_prediction(sample):
+    return sample.mean("mean prediction", sample.rows("the mean").p, source="a paper")
+
+
+MINE = Profile(
+    "mine",
+    {
+        "mean prediction": mean_prediction,
+        "endless": lambda sample: Quantity("endless", float("inf"), 1.0, float("inf")),
+        "moon": refused,
+        "grades": lambda sample: Table("grades", {"grade": ["a", "b"], "n": [1, 2000]}, note="few"),
+    },
+)
+
+
+def test_quantities_are_shown_as_text_html_and_json():
+    found = cal.assess(Y, P, profile=MINE)
+    table = found.profile
+    assert list(table) == ["mean prediction", "endless", "moon", "grades"]
+    assert table["mean prediction"].value == pytest.approx(P.mean())
+    for text in (str(found), found._repr_html_()):
+        assert "mean prediction" in text
+        assert "∞" in text
+        assert "moon" in text
+        assert "2,000" in text
+    told = json.loads(json.dumps(found.to_dict()))["profile"]
+    assert told["quantities"][1]["high"] == "inf"
+    assert told["quantities"][2]["value"] is None
+    assert "moon" in told["quantities"][2]["note"]
+    assert told["tables"][0]["rows"][1] == {"grade": "b", "n": 2000}
+    assert pickle.loads(pickle.dumps(found)).profile.to_dict() == table.to_dict()
+
+
+def test_without_a_profile_nothing_is_said_of_one():
+    found = cal.assess(Y, P)
+    assert found.profile is None
+    assert "profile" not in found.to_dict()
+
+
+def test_only_what_is_asked_for_is_computed():
+    def fails(sample):
+        raise AssertionError("nobody asked")
+
+    profile = Profile("mine", {"mean prediction": mean_prediction, "other": fails})
+    assert list(cal.assess(Y, P, profile=profile.only("mean prediction")).profile) == [
+        "mean prediction"
+    ]
+    with pytest.raises(InputError) as error:
+        profile.only("slopes")
+    assert error.value.seen == "slopes"
+
+
+def test_what_is_shared_is_computed_once():
+    calls = []
+
+    def shared(sample):
+        calls.append(sample)
+        return 0.5
+
+    def quantity(name):
+        return lambda sample: Quantity(name, sample.once(shared))
+
+    cal.assess(Y, P, profile=Profile("mine", {name: quantity(name) for name in "ab"}))
+    assert len(calls) == 1
+
+
+def test_a_sketch_names_what_it_cannot_give():
+    found = cal.assess(cal.Sketch.from_arrays(Y, P), profile=MINE).profile
+    assert np.isnan(found["mean prediction"].value)
+    assert "needs rows" in found["mean prediction"].note
+
+
+def test_the_mean_has_students_interval_and_clusters_widen_it():
+    quantity = cal.assess(Y, P, profile=MINE).profile["mean prediction"]
+    error = P.std(ddof=1) / np.sqrt(200)
+    assert quantity.standard_error == pytest.approx(error)
+    assert quantity.high - quantity.value == pytest.approx(1.971957 * error, rel=1e-6)
+    order = np.argsort(P)
+    twice = cal.assess(Y[order], P[order], cluster=np.arange(200) // 4, profile=MINE).profile
+    assert twice["mean prediction"].standard_error > 1.9 * error
+
+
+@pytest.mark.parametrize("wrong", ["clinica", 3, [MINE], Profile])
+def test_what_is_no_profile_is_refused(wrong):
+    with pytest.raises(InputError) as error:
+        cal.assess(Y, P, profile=wrong)
+    assert error.value.argument == "profile"
