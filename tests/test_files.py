@@ -108,5 +108,5 @@ def test_a_pipe_is_written_to_and_stays(tmp_path):
     with ThreadPoolExecutor(1) as pool:
         read = pool.submit((tmp_path / "pipe").read_text)
         PlattRecalibrator().fit(P, Y).save(tmp_path / "pipe")
-        assert '"kind": "platt"' in read.result(timeout=10)
+        assert '"kind":"platt"' in read.result(timeout=10)
     assert (tmp_path / "pipe").is_fifo()

@@ -1,26 +1,102 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and that say so when they are damaged.
+
+Every file that calibrant writes passes `DISK`: into a hidden folder beside its place, synced, renamed,
+and the folder of its place synced. Files that it reads back (sketches, maps, monitors, checkpoints) name
+their format and version and carry a checksum: JSON as one of its fields, anything else at its end.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from calibrant.errors import InputError
+from calibrant.errors import CalibrationError, InputError, Where
 
-__all__ = ["replaced_when_whole"]
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = [
+    "Disk",
+    "damaged",
+    "decoding",
+    "held",
+    "open_envelope",
+    "read_bytes",
+    "remove_file",
+    "replaced_when_whole",
+    "require_version",
+    "sealed",
+    "unsealed",
+    "with_digest",
+    "write_whole",
+]
+
+Target = str | os.PathLike[str]
+HIDDEN = ".calibrant-"
+"""How the names of what is under way begin, beside the file that it is for."""
+OLD_SECONDS = 86_400.0
+"""Where a lock does not tell that its owner is gone, what is older than a day is litter."""
+DIGEST_BYTES = 32
+
+
+class Disk:
+    """What files ask of the operating system, one method for each step.
+
+    A test puts another in the place of `DISK`, notes the steps, and replays each beginning of them as
+    if the power had gone there.
+    """
+
+    def write(self, path: Path, content: bytes) -> None:
+        """Make a file with this content."""
+        with open(path, "wb") as file:
+            file.write(content)
+
+    def sync(self, path: Path) -> None:
+        """Have the content of a file on the disk."""
+        with open(path, "rb+") as file:
+            os.fsync(file.fileno())
+
+    def replace(self, made: Path, final: Path) -> None:
+        """Rename a file, in the place of another if there is one."""
+        os.replace(made, final)
+
+    def remove(self, path: Path) -> None:
+        """Take a file away, if it is there."""
+        path.unlink(missing_ok=True)
+
+    def sync_folder(self, folder: Path) -> None:
+        """Have the names in a folder on the disk, where the system can."""
+        if os.name == "nt":
+            return
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            with suppress(OSError):  # some network disks refuse, and do it anyway
+                os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+DISK = Disk()
 
 
 @contextmanager
-def replaced_when_whole(target: str | os.PathLike[str]) -> Iterator[Path]:
+def replaced_when_whole(target: Target) -> Iterator[Path]:
     """A path to write to, which takes the place of `target` if the block ends without an error.
 
     It has the name of `target`, in a hidden folder beside it: two writers do not meet, and the file has
     the permissions that any new file gets, or those of the file that it replaces. A link stays, and
-    what it points to is replaced; what is no file, such as a pipe, is written to as it is.
+    what it points to is replaced; what is no file, such as a pipe, is written to as it is. When the
+    block has ended, a power cut does not undo it.
 
     Examples
     --------
@@ -35,13 +111,281 @@ def replaced_when_whole(target: str | os.PathLike[str]) -> Iterator[Path]:
         yield final
         return
     if not final.parent.is_dir():
-        raise InputError(f"there is no folder {str(final.parent)!r}; make it first.")
-    folder = tempfile.mkdtemp(dir=final.parent, prefix=".calibrant-")
+        raise InputError(
+            f"there is no folder {str(final.parent)!r}; make it first.",
+            where=Where(file=str(final)),
+        )
+    collect_litter(final.parent)
+    folder, lock = _workplace(final.parent)
     try:
         made = Path(folder, final.name)
         yield made
         with suppress(FileNotFoundError):
             shutil.copymode(final, made)
-        os.replace(made, final)
+        DISK.sync(made)
+        DISK.replace(made, final)
+        DISK.sync_folder(final.parent)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        _closed(lock)
+
+
+def write_whole(target: Target, content: bytes | str) -> Path:
+    """Write a file, all or nothing, so that a power cut leaves the old one or this one.
+
+    Examples
+    --------
+    >>> path = write_whole(os.path.join(tempfile.mkdtemp(), "note.txt"), "whole")
+    >>> path.read_text()
+    'whole'
+    """
+    with replaced_when_whole(target) as path:
+        DISK.write(path, content.encode() if isinstance(content, str) else content)
+    return Path(target)
+
+
+def remove_file(path: Target) -> None:
+    """Take a file away, if it is there, so that a power cut does not bring it back."""
+    DISK.remove(Path(path))
+    DISK.sync_folder(Path(path).parent)
+
+
+def read_bytes(path: Target, what: str) -> bytes:
+    """The content of a file, or an InputError that names it."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(
+            "{what} must be a file that can be read; this one cannot: {reason}",
+            where=Where(file=str(path)),
+            what=what,
+            reason=error.strerror or str(error),
+        ) from error
+
+
+@contextmanager
+def decoding(what: str, path: Target | None = None) -> Iterator[None]:
+    """Whatever a decoder of others raises on damaged bytes becomes an InputError."""
+    try:
+        yield
+    except CalibrationError:
+        raise
+    except Exception as error:
+        raise InputError(
+            "{what} must be whole; it cannot be decoded: {reason}",
+            where=None if path is None else Where(file=str(path)),
+            what=what,
+            reason=" ".join(str(error).split()) or type(error).__name__,
+        ) from error
+
+
+# -- the envelope ------------------------------------------------------------------------------
+
+
+def sealed(form: str, version: int, content: Mapping[str, Any]) -> str:
+    """JSON text that names its format and version, and holds a checksum of all the rest.
+
+    Floats keep every bit. The checksum is that of the text without it, with no blanks.
+
+    Examples
+    --------
+    >>> text = sealed("calibrant.note", 1, {"n": 3})
+    >>> unsealed(text, "calibrant.note", 1, "a note")["n"]
+    3
+    """
+    document = {"format": form, "version": version, **content}
+    return _dumped({**document, "checksum": _checksum(document)})
+
+
+def unsealed(
+    text: str | bytes,
+    form: str,
+    version: int,
+    what: str,
+    *,
+    oldest: int | None = None,
+    unsigned: int = 0,
+) -> dict[str, Any]:
+    """The content of what `sealed` wrote; anything else is an InputError.
+
+    Versions from the `oldest` on are read, by default this one alone; files of versions up to `unsigned`
+    may lack the checksum.
+    """
+    try:
+        document = json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InputError("this is not {what}: it is no JSON", what=what) from error
+    if not isinstance(document, dict) or document.get("format") != form:
+        raise InputError('this is not {what}: its "format" is not {form}', what=what, form=form)
+    seen = require_version(document.get("version"), version, what, oldest)
+    stated = document.pop("checksum", None)
+    if not (stated is None and seen <= unsigned) and stated != _checksum(document):
+        raise damaged(what)
+    return document
+
+
+def require_version(seen: Any, version: int, what: str, oldest: int | None = None) -> int:
+    """The version of a file, if this calibrant reads it: from the oldest to this one."""
+    if not isinstance(seen, int) or isinstance(seen, bool) or seen < 1:
+        raise InputError("the version of {what} must be a whole number", seen=seen, what=what)
+    if seen > version:
+        raise InputError(
+            "this is {what} in version {seen} of its format; this calibrant reads up to version "
+            "{version}",
+            what=what,
+            seen=seen,
+            version=version,
+            cure="Upgrade calibrant.",
+        )
+    if seen < (version if oldest is None else oldest):
+        raise InputError(
+            "this is {what} in version {seen} of its format, of before the first release",
+            what=what,
+            seen=seen,
+            cure="Make it again.",
+        )
+    return seen
+
+
+def damaged(what: str) -> InputError:
+    """What to raise of a file whose checksum does not match."""
+    return InputError(
+        "the checksum of {what} must match its content, and does not: it was damaged, or changed by hand",
+        what=what,
+        cure="Go on from a copy of it, or make it again.",
+    )
+
+
+def with_digest(form: str, version: int, payload: bytes) -> bytes:
+    """Bytes behind a line with their format and version, and before a digest of both.
+
+    Examples
+    --------
+    >>> open_envelope(with_digest("calibrant.note", 1, b"rows"), "calibrant.note", 1, "a note")
+    b'rows'
+    """
+    content = f"{form} {version}\n".encode() + payload
+    return content + hashlib.sha256(content).digest()
+
+
+def open_envelope(content: bytes, form: str, version: int, what: str) -> bytes:
+    """The bytes that `with_digest` took; anything else is an InputError."""
+    if not content.startswith(f"{form} ".encode()):
+        raise InputError("this is not {what}", what=what)
+    if hashlib.sha256(content[:-DIGEST_BYTES]).digest() != content[-DIGEST_BYTES:]:
+        raise damaged(what)
+    first, _, payload = content[:-DIGEST_BYTES].partition(b"\n")
+    number = first.removeprefix(f"{form} ".encode())
+    require_version(int(number) if number.isdigit() else None, version, what)
+    return payload
+
+
+def _dumped(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, separators=(",", ":"))
+
+
+def _checksum(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(_dumped(content).encode()).hexdigest()
+
+
+# -- who is at work ----------------------------------------------------------------------------
+
+
+@contextmanager
+def held(target: Target) -> Iterator[None]:
+    """Keep a file to oneself, among all processes and threads that ask for it in this way.
+
+    The lock is a hidden file beside it, which goes with it; the system lets go of it when a process
+    ends, however that comes about.
+    """
+    final = Path(os.path.realpath(target))
+    if not final.parent.is_dir():
+        raise InputError(
+            f"there is no folder {str(final.parent)!r}; make it first.",
+            where=Where(file=str(final)),
+        )
+    path = final.with_name(f"{HIDDEN}lock-{final.name}")
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            _wait_for(handle, path)
+            if _is_at(handle, path):
+                break
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # the one before took it away while we waited
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink()
+        os.close(handle)
+
+
+def collect_litter(folder: Path) -> None:
+    """Take away what processes that are gone have left in a folder."""
+    with suppress(OSError):
+        for entry in os.scandir(folder):
+            if entry.name.startswith(HIDDEN):
+                _collect(Path(entry.path))
+
+
+def _collect(path: Path) -> None:
+    with suppress(OSError):
+        if fcntl is None:
+            if time.time() - path.stat().st_mtime > OLD_SECONDS:
+                shutil.rmtree(path, ignore_errors=True)
+            return
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(handle, path):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        finally:
+            os.close(handle)
+
+
+def _workplace(parent: Path) -> tuple[Path, int]:
+    """A hidden folder of our own, and the handle by which others see that we are at work."""
+    while True:
+        folder = Path(tempfile.mkdtemp(dir=parent, prefix=HIDDEN))
+        if fcntl is None:
+            return folder, -1
+        try:
+            handle = os.open(folder, os.O_RDONLY)
+        except FileNotFoundError:  # taken for litter before it was locked
+            continue
+        with suppress(OSError):  # where there are no locks, nothing is taken for litter either
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if _is_at(handle, folder):
+            return folder, handle
+        os.close(handle)
+
+
+def _wait_for(handle: int, path: Path) -> None:
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        else:
+            import msvcrt
+
+            msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
+    except OSError as error:
+        raise CalibrationError(
+            f"{path} cannot be locked ({error.strerror or error}); keep the file on a disk of this "
+            "machine."
+        ) from error
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    """Whether the open file is still the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except OSError:
+        return False
+
+
+def _closed(handle: int) -> None:
+    if handle >= 0:
+        os.close(handle)

@@ -48,13 +48,18 @@ def test_round_trip(name, suffix, tmp_path):
 def test_files_of_version_1_stay_readable(name):
     """These files were written by version 1 of the format, and are never written again."""
     assert load(GOLDEN / f"v1_{name}.json") == examples()[name]
-    content = json.loads(to_json(examples()[name]))
-    assert len(content.pop("checksum")) == 64
-    written = (GOLDEN / f"v1_{name}.json").read_text(encoding="utf-8").strip()
-    assert json.dumps(content, separators=(",", ":")) == written
     if name in ("plain", "weighted", "grouped"):
         pytest.importorskip("pyarrow")
         assert load(GOLDEN / f"v1_{name}.parquet") == examples()[name]
+
+
+@pytest.mark.parametrize("name", examples())
+def test_files_of_version_2_stay_readable_and_are_written_alike(name):
+    path = GOLDEN / f"v2_{name}.json"
+    assert load(path) == examples()[name]
+    assert to_json(examples()[name]) == path.read_text(encoding="utf-8")
+    pytest.importorskip("pyarrow")
+    assert load(path.with_suffix(".parquet")) == examples()[name]
 
 
 @given(
@@ -115,7 +120,8 @@ def test_damaged_json_is_refused_or_sound(data, name):
 @given(data=st.data())
 def test_damaged_parquet_is_refused_or_sound(data, tmp_path_factory):
     pytest.importorskip("pyarrow")
-    content = bytearray((GOLDEN / "v1_weighted.parquet").read_bytes())
+    version = data.draw(st.sampled_from(["v1", "v2"]))
+    content = bytearray((GOLDEN / f"{version}_weighted.parquet").read_bytes())
     for _ in range(data.draw(st.integers(1, 6))):
         at = data.draw(st.integers(0, len(content) - 1))
         content[at] = data.draw(st.integers(0, 255))
@@ -126,10 +132,12 @@ def test_damaged_parquet_is_refused_or_sound(data, tmp_path_factory):
     sketch = read_or_refuse(load, path)
     if sketch is not None:
         assert_sound(sketch)
+        assert version == "v1" or sketch == examples()["weighted"]
 
 
 def header(**changes):
-    content = json.loads(to_json(examples()["plain"]))
+    """As of a file of version 1, whose content is not covered by a checksum."""
+    content = json.loads((GOLDEN / "v1_plain.json").read_text(encoding="utf-8"))
     return {**content, **changes}
 
 
@@ -153,6 +161,8 @@ HOSTILE = [
     json.dumps(header(format="other")),
     json.dumps(header(version=0)),
     json.dumps(header(version=2)),
+    json.dumps(header(version=3)),
+    json.dumps(header(checksum="0" * 64)),
     json.dumps(header(version=True)),
     json.dumps(header(version="1")),
     json.dumps(header(version=1.5)),
@@ -218,8 +228,9 @@ def test_files_that_are_no_sketches_are_refused(tmp_path):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InputError, match=name):
             load(tmp_path / name)
-    with pytest.raises(InputError, match="there is no sketch file"):
+    with pytest.raises(InputError) as missing:
         load(tmp_path / "missing.json")
+    assert missing.value.where.file == str(tmp_path / "missing.json")
     with pytest.raises(InputError, match=r"\.parquet or \.json"):
         save(examples()["plain"], tmp_path / "sketch.pkl")
 
@@ -267,8 +278,9 @@ class TestWhatCannotBeReadAgainIsNotWritten:
                 save(Sketches(dict.fromkeys(wrong, one), by="g"), tmp_path / f"a.{suffix}")
 
     def test_what_is_no_sketch(self, suffix, tmp_path):
-        with pytest.raises(InputError, match="takes a Sketch or Sketches; got list"):
+        with pytest.raises(InputError) as refused:
             save([0.2], tmp_path / f"a.{suffix}")
+        assert refused.value.argument == "sketch"
         with pytest.raises(InputError, match="no folder"):
             save(Sketch.empty(), tmp_path / "none" / f"a.{suffix}")
 
@@ -295,10 +307,9 @@ def test_flipped_bits_of_a_parquet_file_are_seen(tmp_path):
 
 
 def test_no_file_holds_a_sketch_on_a_scale_without_a_grid():
-    content = json.loads(to_json(Sketch.from_arrays([0, 1], [0.2, 0.7], scale="logit")))
-    del content["checksum"]
-    with pytest.raises(InputError, match="no sketches on the scale 'boosting'"):
-        from_json(json.dumps(content | {"scale": "boosting"}))
+    with pytest.raises(InputError) as refused:
+        from_json(json.dumps(header(scale="boosting")))
+    assert refused.value.seen == "boosting"
 
 
 @pytest.mark.parametrize("name", examples())

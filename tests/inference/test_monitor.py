@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import pickle
+import subprocess
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from calibrant._files import sealed
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.inference.bets import BETS, INSIDE, log_gains
 from calibrant.inference.monitor import Monitor
+
+ALARM = {"look": 1, "since": 1, "direction": "over-confident", "mean_error": 0.1}
 
 
 def _batch(
@@ -149,24 +157,119 @@ def test_the_p_value_is_never_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        (lambda state: state.pop("sums"), "lacks 'sums'"),
-        (lambda state: state.pop("version"), "in version None of the monitor's format"),
-        (lambda state: state.update(version=2), "in version 2 of .* reads version 1"),
-        (lambda state: state["log_wealth"].pop(), "48, 49 and 49 bets in place of 49"),
-        (lambda state: state.update(looks="many"), "is damaged: .*'many'"),
-        (lambda state: state.update(alarm={"look": 1}), "is damaged: .*'since'"),
-        (lambda state: state.update(level=3), "`level` must lie between 0 and 1; got 3"),
+        lambda state: state.pop("errors"),
+        lambda state: state.pop("version"),
+        lambda state: state.update(version=1),
+        lambda state: state.update(version=3),
+        lambda state: state["log_wealth"].pop(),
+        lambda state: state.update(looks="many"),
+        lambda state: state.update(looks=0),
+        lambda state: state.update(alarm={"look": 1}),
+        lambda state: state.update(alarm=ALARM),
+        lambda state: state.update(level=3),
+        lambda state: state.update(highest=95.0),
+        lambda state: state.update(highest=float("nan")),
+        lambda state: state["log_best_run"].__setitem__(3, 95.0),
+        lambda state: state["log_wealth"].__setitem__(3, 95.0),
+        lambda state: state["started"].__setitem__(3, 7),
+        lambda state: state["errors"].__setitem__(3, [9.0, 1.0, 0.0]),
+        lambda state: state.update(past=None),
+        lambda state: state.update(batches=[["a", 3]]),
+        lambda state: state.update(batches=3),
     ],
 )
-def test_a_damaged_state_is_refused(change: Callable[[dict], object], message: str) -> None:
+def test_a_state_that_cannot_be_is_refused(change: Callable[[dict], object]) -> None:
+    """With the checksum that it had, and with one that was made anew."""
     monitor = Monitor()
     monitor.update(*_batch(np.random.default_rng(0)))
     state = json.loads(monitor.to_json())
     change(state)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError):
         Monitor.from_json(json.dumps(state))
+    content = {k: v for k, v in state.items() if k not in ("format", "version", "checksum")}
+    with pytest.raises(InputError):
+        Monitor.from_json(sealed(state["format"], state.get("version"), content))  # type: ignore[arg-type]
+
+
+def test_the_state_does_not_grow_with_the_number_of_looks() -> None:
+    rng = np.random.default_rng(9)
+    y, p = _batch(rng, 40)
+    monitor = Monitor()
+    for look in range(1300):
+        if look % 2:
+            y, p = _batch(rng, 40)
+        monitor.update(Sketch.from_arrays(y, p, nodes=64), batch=f"{look}")
+        if look == 1050:
+            before = len(monitor.to_json())
+    assert len(monitor.to_json()) < before + 500
+
+
+def test_a_batch_that_is_tried_again_counts_once() -> None:
+    rng = np.random.default_rng(10)
+    once, twice = Monitor(), Monitor()
+    for day in range(5):
+        y, p = _batch(rng, 40, 1.4)
+        look = once.update(y, p)
+        assert twice.update(y, p, batch=f"day {day}") == look
+        twice = Monitor.from_json(twice.to_json())
+        assert twice.update(y, p, batch=f"day {day}") == look
+    with pytest.raises(InputError) as refused:
+        twice.update(*_batch(rng), batch="day 4")
+    assert refused.value.argument == "batch"
+    assert refused.value.seen == "day 4"
+    for wrong in ("", 3, ["a"]):
+        with pytest.raises(InputError) as refused:
+            twice.update(y, p, batch=wrong)  # type: ignore[arg-type]
+        assert refused.value.argument == "batch"
+
+
+def test_no_row_is_lost_between_threads() -> None:
+    rng = np.random.default_rng(11)
+    batches = [_batch(rng, 50) for _ in range(64)]
+    monitor = Monitor()
+    with ThreadPoolExecutor(16) as pool:
+        looks = list(pool.map(lambda batch: monitor.update(*batch), batches))
+    assert monitor.n == 64 * 50
+    assert sorted(look.look for look in looks) == list(range(1, 65))
+    assert pickle.loads(pickle.dumps(monitor)).last == monitor.last
+
+
+SHARING = """
+import sys
+import numpy as np
+import calibrant as cal
+rng = np.random.default_rng(int(sys.argv[2]))
+for _ in range(10):
+    p = rng.random(30)
+    with cal.Monitor.shared(sys.argv[1]) as watch:
+        watch.update(rng.random(30) < p, p)
+"""
+
+
+def test_no_look_is_lost_between_processes(tmp_path: Path) -> None:
+    path = tmp_path / "watch.json"
+    run = [sys.executable, "-c", SHARING, str(path)]
+    processes = [subprocess.Popen([*run, str(seed)]) for seed in range(3)]
+    assert [process.wait(timeout=120) for process in processes] == [0, 0, 0]
+    assert Monitor.load(path).last.look == 30
+    assert Monitor.load(path).n == 900
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_a_block_that_fails_leaves_the_state_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "watch.json"
+    with Monitor.shared(path) as watch:
+        watch.update([0, 1], [0.2, 0.7])
+    before = path.read_bytes()
+    with pytest.raises(InputError), Monitor.shared(path) as watch:
+        watch.update([watch.update([0, 1], [0.2, 0.7]).look], [7.0])
+    with pytest.raises(InputError) as refused, Monitor.shared(path, level=0.01):
+        pass
+    assert refused.value.argument == "level"
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == [path.name]
 
 
 def test_reset_forgets() -> None:
@@ -187,8 +290,9 @@ def test_certain_and_wrong_ends_it() -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(InputError, match="`level` must lie between 0 and 1"):
+    with pytest.raises(InputError) as refused:
         Monitor(level=5)
+    assert refused.value.argument == "level"
     with pytest.raises(InputError, match="no batch yet"):
         _ = Monitor().last
     with pytest.raises(InputError, match="unweighted rows"):

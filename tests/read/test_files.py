@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import calibrant as cal
-from calibrant.read import checkpoint, files, formats, text
+from calibrant.errors import CalibrantWarning
+from calibrant.read import files, formats, text
 from calibrant.read.progress import Progress
 
 
@@ -271,6 +273,10 @@ def test_a_stopped_scan_goes_on_to_the_same_bits(tmp_path, small_jobs, monkeypat
     resumed = scan(tmp_path, checkpoint=note, **options)
     assert resumed == whole
     assert 0 < len(added) < 12
+    added.clear()
+    assert scan(tmp_path, checkpoint=note, **options) == whole  # until it is saved, at no cost
+    assert not added
+    cal.save(resumed, tmp_path / "sketch.json", checkpoint=note)
     assert not note.exists()
 
 
@@ -298,6 +304,7 @@ def test_an_interrupt_at_any_time_counts_no_row_twice(tmp_path, monkeypatch, opt
             with pytest.raises(KeyboardInterrupt):
                 scan(tmp_path, checkpoint=note, threads=1, **options)
         assert scan(tmp_path, checkpoint=note, **options) == whole
+        note.unlink()
 
 
 @pytest.mark.parametrize("options", [{}, {"by": "g"}], ids=str)
@@ -310,7 +317,6 @@ def test_a_scan_whose_rows_are_refused_can_be_had_without_them(tmp_path, monkeyp
     whole = scan(tmp_path / "a.csv", on_invalid="drop", **options)
     monkeypatch.setattr(files, "add_part", lambda total, part: pytest.fail("it was read again"))
     assert scan(tmp_path, checkpoint=note, on_invalid="drop", **options) == whole
-    assert not note.exists()
 
 
 def test_threads_do_not_change_weighted_bits(tmp_path, small_jobs):
@@ -322,6 +328,7 @@ def test_threads_do_not_change_weighted_bits(tmp_path, small_jobs):
 KILLED = """
 import sys, time
 import calibrant as cal
+from calibrant.errors import CalibrantWarning
 from calibrant.read import files, formats, text
 formats.JOB_ROWS, text.BLOCK_BYTES = 50, 400
 files.CHECKPOINT_SECONDS = 0.0
@@ -353,6 +360,7 @@ def test_a_scan_killed_with_9_is_resumed_to_the_same_bits(tmp_path, small_jobs):
 FILLING_UP = """
 import resource, sys
 import calibrant as cal
+from calibrant.errors import CalibrantWarning
 from calibrant.read import files, formats, text
 formats.JOB_ROWS, text.BLOCK_BYTES, files.CHECKPOINT_SECONDS = 50, 400, 0.0
 if int(sys.argv[3]):
@@ -398,10 +406,11 @@ def test_a_full_disk_keeps_the_checkpoint_before(tmp_path, small_disk, small_job
     with pytest.MonkeyPatch.context() as patch:
         original = files.add_part
         patch.setattr(files, "add_part", lambda t, part: (parts.append(part), original(t, part)))
-        resumed = scan(lake, by="g", checkpoint=note)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrantWarning)  # there may be no room for the last
+            resumed = scan(lake, by="g", checkpoint=note)
     assert 0 < len(parts) < 12
     assert resumed == scan(lake, by="g")
-    assert not note.exists()
 
 
 def test_a_disk_that_is_full_from_the_start(tmp_path):
@@ -456,11 +465,10 @@ def test_a_checkpoint_of_another_scan_is_refused(tmp_path, small_jobs, monkeypat
     weighted_parts(tmp_path)
     note = tmp_path / "scan.checkpoint"
     note.write_bytes(b"not a checkpoint")
-    with pytest.raises(cal.InputError, match="must be a checkpoint"):
+    with pytest.raises(cal.InputError, match="not a checkpoint"):
         scan(tmp_path, checkpoint=note)
     note.unlink()
     monkeypatch.setattr(files, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(checkpoint.Checkpoint, "remove", lambda self: None)
     scan(tmp_path, checkpoint=note)
     with pytest.raises(cal.InputError, match="of another scan"):
         scan(tmp_path, checkpoint=note, by="g")
@@ -478,7 +486,6 @@ def test_a_checkpoint_of_another_scan_is_refused(tmp_path, small_jobs, monkeypat
 def test_a_checkpoint_notices_that_remote_files_have_changed(tmp_path, small_jobs, monkeypatch):
     fsspec = pytest.importorskip("fsspec")
     monkeypatch.setattr(files, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(checkpoint.Checkpoint, "remove", lambda self: None)
     note = tmp_path / "scan.checkpoint"
     address = "memory://checkpoints/rows.csv"
     with fsspec.open(address, "w") as sink:

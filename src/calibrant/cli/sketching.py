@@ -31,7 +31,8 @@ def run_scan(
     if checkpoint is not None:
         require_writable(checkpoint, [*files, output])
     measuring = Measuring(scale=scale)
-    _write(given(files, reading, grouping, measuring, checkpoint=checkpoint), scale, output)
+    found = given(files, reading, grouping, measuring, checkpoint=checkpoint)
+    _write(found, scale, output, checkpoint)
 
 
 def run_merge(files: Sequence[str], by: list[str] | None, output: str) -> None:
@@ -61,7 +62,8 @@ def _require_target(output: str, files: Sequence[str]) -> None:
         require_writable(output, files)
 
 
-def _write(found: Given, scale: str, output: str) -> None:
+def _write(found: Given, scale: str, output: str, checkpoint: str | None = None) -> None:
+    from calibrant._files import remove_file
     from calibrant.data.wire import save, to_json
 
     sketches = [part.sketch(scale) for part in found.parts]
@@ -74,8 +76,11 @@ def _write(found: Given, scale: str, output: str) -> None:
     dropped = sum(sum(sketch.dropped.values()) for sketch in sketches)
     if output == "-":
         sys.stdout.write(to_json(result) + "\n")
+        sys.stdout.flush()
+        if checkpoint is not None:
+            remove_file(checkpoint)
     else:
-        save(result, output)
+        save(result, output, checkpoint=checkpoint)
     groups = f" in {count(len(sketches), 'group')}" if found.by else ""
     left_out = f", {count(dropped, 'row')} dropped" if dropped else ""
     size = f" ({os.path.getsize(output):,} bytes)" if output != "-" else ""

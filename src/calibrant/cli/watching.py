@@ -15,7 +15,7 @@ from calibrant.cli.parts import given, spoken
 from calibrant.cli.table import Column, p_text, show_table
 from calibrant.cli.text import note, printable, quoted
 from calibrant.cli.trouble import LIMIT_EXCEEDED
-from calibrant.cli.writing import require_ending, written
+from calibrant.cli.writing import require_ending
 from calibrant.errors import InputError
 from calibrant.inference.looks import Look
 from calibrant.inference.monitor import Monitor
@@ -46,17 +46,11 @@ def run_monitor(
             "`--state` of its own to each model."
         )
     target = require_ending(state, (".json",), "the state of a monitor", files) if state else None
-    monitor = Monitor(level=level)
-    if target is not None and target.exists():
-        monitor = Monitor.load(target)
-        if monitor.level != level:
-            raise InputError(
-                f"{printable(state, 200)} watches at level {monitor.level:g}, not {level:g}; the level "
-                "must not change on the way. Start a new state."
-            )
-    looks, names = _looks(monitor, files, reading, batch)
-    if target is not None:
-        written(target, monitor.save)
+    if target is None:
+        looks, names = _looks(Monitor(level=level), files, reading, batch)
+    else:
+        with Monitor.shared(target, level=level) as monitor:
+            looks, names = _looks(monitor, files, reading, batch)
     if json:
         found = [{"batch": name, **look.to_dict()} for name, look in zip(names, looks, strict=True)]
         print(json_format.dumps({"schema": SCHEMA, "level": level, "looks": found}, indent=2))
@@ -81,9 +75,22 @@ def _looks(
         found = given([path], reading, Grouping(by=[batch] if batch else None), Measuring())
         for part in found.parts:
             with spoken(found.columns.spoken if found.columns else {}):
-                looks.append(monitor.update(part.sketch("probability")))
+                sketch = part.sketch("probability")
+                before = monitor.n
+                looks.append(monitor.update(sketch, batch=_identity(file, part.name, batch)))
             names.append(part.name if batch else os.path.basename(str(Path(file))))
+            if monitor.n == before:
+                note(f"{printable(names[-1], 200)} was taken before, and counts once.")
     return looks, names
+
+
+def _identity(file: str, name: str, batch: str | None) -> str | None:
+    """The file as it is now, and the group: a command that is run again counts once."""
+    if not os.path.isfile(file):
+        return None
+    about = os.stat(file)
+    parts = [os.path.realpath(file), about.st_size, about.st_mtime_ns, name if batch else None]
+    return json_format.dumps(parts)
 
 
 def _require_apart(paths: Sequence[str], reading: Reading) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._locks import cached_property
 from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.dropped import Dropped
 from calibrant.data.pairs import BLOCK_ROWS, InputOptions, Pairs, as_pairs

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._locks import cached_property
 from calibrant.errors import MergeError
 
 __all__ = ["FRACTION_BITS", "Columns", "as_slice", "bits_of_offsets", "require_room"]

@@ -10,12 +10,12 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Literal, Never, NoReturn, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._locks import cached_property
 from calibrant.data.arrays import as_column, is_missing
 from calibrant.data.dropped import Dropped
 from calibrant.data.refusals import is_swapped, refusal, refuse_keyword, show_value

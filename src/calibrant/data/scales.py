@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._locks import cached_property
 from calibrant.errors import InputError
 
 __all__ = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Unpack
@@ -10,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._locks import ForkSafeLock
 from calibrant.data.arrays import as_column
 from calibrant.data.cell_sums import FRACTION_BITS, Columns, bits_of_offsets
 from calibrant.data.dropped import Dropped
@@ -56,7 +56,7 @@ class Sketch:
         # The compiled loops write at these cells.
         if columns.cells.size and not 0 <= columns.cells[0] <= columns.cells[-1] <= nodes:
             raise InputError(f"the cells of a sketch must lie between 0 and {nodes}.")
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._state = (columns, Dropped(dropped))
 
     # -- building ------------------------------------------------------------------------------

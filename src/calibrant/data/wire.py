@@ -6,7 +6,9 @@ The table has a row for each (group, cell, label) with its sums:
 
 Rows that were left out are counted under negative cells: -1 for the first of
 `calibrant.data.pairs.REASONS`, -2 for the second, and so on, with label and offset 0. A header names
-format, version, scale, number of nodes and group columns. Files of every past version stay readable.
+format, version, scale, number of nodes and group columns, and holds a checksum of header and table. In
+Parquet it stands in the metadata under "calibrant"; whoever writes such a file by other means, from SQL
+for instance, says `"checksum": null`. Files of every past version stay readable.
 """
 
 from __future__ import annotations
@@ -15,13 +17,24 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
+from datetime import date, time
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._files import replaced_when_whole
+from calibrant._files import (
+    damaged,
+    decoding,
+    read_bytes,
+    remove_file,
+    require_version,
+    sealed,
+    unsealed,
+    write_whole,
+)
 from calibrant._optional import require
 from calibrant.data.arrays import as_array
 from calibrant.data.cell_checks import checked_long_table
@@ -30,12 +43,15 @@ from calibrant.data.pairs import REASONS
 from calibrant.data.scales import Scale, as_scale, name_for_file
 from calibrant.data.sketch import Sketch, require_nodes
 from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError
+from calibrant.errors import Function, InputError, MergeError
 
 __all__ = ["from_json", "from_table", "load", "save", "to_json", "to_table"]
 
 FORMAT = "calibrant.sketch"
-VERSION = 1
+VERSION = 2
+UNSIGNED = 1
+"""The last version whose files need not have a checksum."""
+WHAT = "a sketch"
 INTEGER_COLUMNS = ("cell", "label", "count", "offset")
 FLOAT_COLUMNS = ("weight", "squared_weight", "weighted_offset")
 
@@ -44,7 +60,9 @@ _NAN = float("nan")
 """One NaN for all: a mapping takes two of them for different keys."""
 
 
-def save(sketch: Sketch | Sketches, path: str | os.PathLike[str]) -> Path:
+def save(
+    sketch: Sketch | Sketches, path: str | os.PathLike[str], *, checkpoint: Any = None
+) -> Path:
     """Write a sketch, or sketches by group, to a `.parquet` or `.json` file, all or nothing.
 
     Parameters
@@ -53,6 +71,9 @@ def save(sketch: Sketch | Sketches, path: str | os.PathLike[str]) -> Path:
         On a scale that calibrant knows by name.
     path : str or path
         Its ending chooses the format.
+    checkpoint : path, optional
+        Of the `scan` that made the sketch: removed when the file is on the disk, so that a power cut or
+        a full disk at the very end loses nothing.
 
     Returns
     -------
@@ -69,14 +90,17 @@ def save(sketch: Sketch | Sketches, path: str | os.PathLike[str]) -> Path:
     """
     target = Path(path)
     if not isinstance(sketch, Sketch | Sketches):
-        raise InputError(f"`save` takes a Sketch or Sketches; got {type(sketch).__name__}.")
+        raise InputError(
+            "must be a Sketch or Sketches",
+            argument="sketch",
+            seen=type(sketch).__name__,
+            saying="it is a {}",
+        )
     if target.suffix not in (".json", ".parquet"):
         raise _unknown_suffix(target)
-    with replaced_when_whole(target) as file:
-        if target.suffix == ".json":
-            file.write_text(to_json(sketch), encoding="utf-8")
-        else:
-            _write_parquet(sketch, file)
+    write_whole(target, to_json(sketch) if target.suffix == ".json" else _to_parquet(sketch))
+    if checkpoint is not None:
+        remove_file(checkpoint)
     return target
 
 
@@ -103,53 +127,31 @@ def load(path: str | os.PathLike[str]) -> Sketch | Sketches:
     source = Path(path)
     if source.suffix not in (".json", ".parquet"):
         raise _unknown_suffix(source)
-    if not source.is_file():
-        raise InputError(f"there is no sketch file {str(source)!r}.")
+    content = read_bytes(source, WHAT)
     try:
-        if source.suffix == ".parquet":
-            return _read_parquet(source)
-        return from_json(source.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise InputError(f"{str(source)!r} is not a sketch: it is not text ({error}).") from error
-    except InputError as error:
-        raise InputError(f"{str(source)!r} is not a sketch that can be read: {error}") from error
+        return _from_parquet(content) if source.suffix == ".parquet" else from_json(content)
+    except (InputError, MergeError) as error:
+        raise error.at(file=str(source)) from error.__cause__
 
 
 def to_json(sketch: Sketch | Sketches) -> str:
     """The table as JSON text; floats keep every bit."""
-    table = to_table(sketch)
-    columns = {name: _plain(values) for name, values in table.items()}
-    content = {**_header(sketch), "columns": columns}
+    columns = {name: _plain(values) for name, values in to_table(sketch).items()}
     try:
-        return _dumped({**content, "checksum": _checksum(content)})
+        return sealed(FORMAT, VERSION, {**_header(sketch), "columns": columns})
     except TypeError as error:
         raise InputError(
             f"JSON holds groups of text, numbers and None ({error}). Save to a `.parquet` file."
         ) from error
 
 
-def from_json(text: str) -> Sketch | Sketches:
+def from_json(text: str | bytes) -> Sketch | Sketches:
     """Read what `to_json` wrote."""
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"the text is not valid JSON ({error}).") from error
-    header, columns = content, content.get("columns") if isinstance(content, dict) else None
+    content = unsealed(text, FORMAT, VERSION, WHAT, oldest=1, unsigned=UNSIGNED)
+    columns = content.get("columns")
     if not isinstance(columns, dict) or not all(isinstance(c, list) for c in columns.values()):
-        raise InputError('the JSON must be an object with lists under "columns".')
-    stated = content.pop("checksum", None)  # files of before it was written have none
-    if stated is not None and stated != _checksum(content):
-        raise InputError("its checksum does not match: the file was damaged or changed by hand.")
-    return _from_header(header, columns)
-
-
-def _dumped(content: Mapping[str, Any]) -> str:
-    return json.dumps(content, separators=(",", ":"))
-
-
-def _checksum(content: Mapping[str, Any]) -> str:
-    """Of the text without it, which is the same after reading: Python's floats keep every bit."""
-    return hashlib.sha256(_dumped(content).encode()).hexdigest()
+        raise InputError('the JSON of a sketch must be an object with lists under "columns"')
+    return _from_header(content, columns)
 
 
 def to_table(sketch: Sketch | Sketches) -> dict[str, NDArray[Any] | list[Any]]:
@@ -287,36 +289,24 @@ def _header(sketch: Sketch | Sketches) -> dict[str, Any]:
     sample = next(iter(sketch.values()), Sketch.empty()) if isinstance(sketch, Sketches) else sketch
     cure = "Save the sketch of the same rows on another scale."
     return {
-        "format": FORMAT,
-        "version": VERSION,
         "scale": name_for_file(sample.scale, "a sketch", cure),
         "nodes": sample.nodes,
         "by": by,
     }
 
 
-def _from_header(header: Any, columns: Table) -> Sketch | Sketches:
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise InputError(f'its header must say "format": "{FORMAT}".')
-    version = header.get("version")
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise InputError(f"its version must be a whole number; it is {version!r}.")
-    if version > VERSION:
-        raise InputError(
-            f"it was written in version {version} of the format; this calibrant reads up to "
-            f"{VERSION}. Upgrade calibrant."
-        )
+def _from_header(header: Mapping[str, Any], columns: Table) -> Sketch | Sketches:
     by, nodes, scale = header.get("by"), header.get("nodes"), header.get("scale")
     if not isinstance(by, list) or not all(isinstance(name, str) for name in by):
-        raise InputError(f'its "by" must be a list of names; it is {by!r}.')
+        raise InputError('the "by" of a sketch must be a list of names', seen=by)
     if not isinstance(scale, str):
-        raise InputError(f'its "scale" must be a name; it is {scale!r}.')
+        raise InputError('the "scale" of a sketch must be a name', seen=scale)
     if not as_scale(scale).has_grid:
-        raise InputError(f"there are no sketches on the scale {scale!r}.")
+        raise InputError("a sketch must be on a scale that has a grid", seen=scale)
     return from_table(columns, by=by, nodes=require_nodes(nodes), scale=scale)  # type: ignore[arg-type]
 
 
-def _write_parquet(sketch: Sketch | Sketches, path: Path) -> None:
+def _to_parquet(sketch: Sketch | Sketches) -> bytes:
     pyarrow = require("pyarrow", caller="calibrant.save")
     parquet = require("pyarrow.parquet", caller="calibrant.save")
     columns = to_table(sketch)
@@ -325,29 +315,66 @@ def _write_parquet(sketch: Sketch | Sketches, path: Path) -> None:
         table = pyarrow.table(dict(columns))
     except (pyarrow.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise InputError(f"Parquet holds groups of one type in each column ({error}).") from error
+    header = {"format": FORMAT, "version": VERSION, **_header(sketch)}
+    header["checksum"] = _table_checksum(header, _columns_of(table))
+    content = BytesIO()
     parquet.write_table(
-        table.replace_schema_metadata({"calibrant": json.dumps(_header(sketch))}),
-        path,
+        table.replace_schema_metadata({"calibrant": json.dumps(header)}),
+        content,
         write_page_checksum=True,
     )
+    return content.getvalue()
 
 
-def _read_parquet(path: Path) -> Sketch | Sketches:
+def _from_parquet(content: bytes) -> Sketch | Sketches:
     pyarrow = require("pyarrow", caller="calibrant.load")
     parquet = require("pyarrow.parquet", caller="calibrant.load")
-    try:
-        table = parquet.read_table(path, page_checksum_verification=True)
-        columns = {name: table[name].to_pylist() for name in table.column_names}
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise InputError(f"it is not a valid Parquet file ({error}).") from error
-    metadata = (table.schema.metadata or {}).get(b"calibrant")
-    if metadata is None:
-        raise InputError("it has no header; a table from a query loads with `from_table`.")
-    try:
-        header = json.loads(metadata)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"its header is damaged ({error}).") from error
+    with decoding("a sketch in Parquet"):
+        table = parquet.read_table(pyarrow.BufferReader(content), page_checksum_verification=True)
+        table.validate(full=True)
+        columns = _columns_of(table)
+        metadata = (table.schema.metadata or {}).get(b"calibrant")
+        header = None if metadata is None else json.loads(metadata)
+    if header is None:
+        raise InputError(
+            'a sketch in Parquet must have a header, "calibrant" in its metadata',
+            cure="A table from a query loads with {function}.",
+            function=Function("from_table"),
+        )
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise InputError('the header of a sketch must say "format": {form}', form=FORMAT)
+    version = require_version(header.get("version"), VERSION, WHAT, oldest=1)
+    stated = header.pop("checksum", "missing" if version > UNSIGNED else None)
+    if stated is not None and stated != _table_checksum(header, columns):
+        raise damaged(WHAT)
     return _from_header(header, columns)
+
+
+def _columns_of(table: Any) -> dict[str, list[Any]]:
+    return {name: table[name].to_pylist() for name in table.column_names}
+
+
+def _table_checksum(header: Mapping[str, Any], columns: Mapping[str, list[Any]]) -> str:
+    """Of the values alone, which no engine changes: not of how a file holds them."""
+    digest = hashlib.sha256(json.dumps(header, separators=(",", ":")).encode())
+    for name, values in columns.items():
+        digest.update(f"\n{name!a} {len(values)}\n".encode())
+        if name in INTEGER_COLUMNS or name in FLOAT_COLUMNS:
+            kind = "<i8" if name in INTEGER_COLUMNS else "<f8"
+            try:
+                digest.update(np.array(values, dtype=kind).tobytes())
+            except (TypeError, ValueError, OverflowError) as error:  # such as a null
+                raise InputError(f"column {name!r} must hold numbers ({error}).") from error
+        else:
+            digest.update("\n".join(map(_spelled, values)).encode())
+    return digest.hexdigest()
+
+
+def _spelled(value: Any) -> str:
+    """A group in ASCII, the same for the same value in every version of Python and Arrow."""
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return f"{type(value).__name__} {value!a}"
 
 
 def _plain(values: Any) -> list[Any]:

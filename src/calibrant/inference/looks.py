@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["Alarm", "Look"]
+__all__ = ["DIRECTIONS", "Alarm", "Look"]
+
+DIRECTIONS = (
+    "over-forecasting",
+    "under-forecasting",
+    "over-confident",
+    "under-confident",
+    "wrong in places",
+)
+"""What an alarm can say is wrong with the predictions."""
 
 
 @dataclass(frozen=True)

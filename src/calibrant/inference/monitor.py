@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
-from typing import Any, Unpack
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._arguments import is_number
-from calibrant._files import replaced_when_whole
+from calibrant._files import held, read_bytes, sealed, unsealed, write_whole
 from calibrant._format import SMALLEST_P_VALUE
+from calibrant._locks import ForkSafeLock
 from calibrant.data.pairs import InputOptions
 from calibrant.data.scales import PROBABILITY
-from calibrant.data.sketch import Sketch, as_sketch
-from calibrant.data.wire import from_json, to_json
-from calibrant.errors import InputError
-from calibrant.inference.bets import BETS, log_gains
-from calibrant.inference.looks import Alarm, Look
-from calibrant.inference.resampling import cell_predictions
-from calibrant.smoothing.curves import smooth_curves
+from calibrant.data.sketch import as_sketch
+from calibrant.errors import Function, InputError, Option
+from calibrant.inference.evidence import Evidence
+from calibrant.inference.looks import Look
 
 __all__ = ["Monitor"]
 
-Floats = NDArray[np.float64]
-
-FORMAT = "calibrant monitor"
-VERSION = 1
-LEARNT_BANDWIDTH = 0.1
-LEARNT_POINTS = 128
-CLEAR = 3.0
-"""Standard errors at which a mean error is named."""
-PRIOR_ROWS = 200.0
-"""Rows' worth of doubt with which the learnt bet is shrunk towards no bet."""
+FORMAT = "calibrant.monitor"
+VERSION = 2
+WHAT = "the state of a monitor"
 
 
 class Monitor:
     """An anytime-valid test of calibration, batch by batch.
+
+    Several threads may update one monitor; several processes share one by its file, with
+    `Monitor.shared`.
 
     Parameters
     ----------
@@ -89,40 +84,50 @@ class Monitor:
 
     def __init__(self, *, level: float = 0.05) -> None:
         if not is_number(level) or not 0.0 < level < 1.0:
-            raise InputError(f"`level` must lie between 0 and 1; got {level!r}.")
+            raise InputError("must lie between 0 and 1", argument="level", seen=level)
         self.level = float(level)
-        self.reset()
+        self._lock = ForkSafeLock()
+        self._evidence = Evidence.none()
 
     def reset(self) -> None:
         """Forget everything: the next batch is the first. Do so after acting on an alarm."""
-        bets = len(BETS) + 1
-        self._looks, self._highest = 0, 0.0
-        self._log_wealth = np.full(bets, -np.inf)
-        self._log_best_run = np.full(bets, -np.inf)
-        self._started = np.zeros(bets, dtype=np.int64)
-        self._sums: list[tuple[float, float, float]] = []
-        self._past: Sketch | None = None
-        self._alarm: Alarm | None = None
+        with self._lock:
+            self._evidence = Evidence.none()
 
     @property
     def n(self) -> int:
         """Rows seen so far."""
-        return 0 if self._past is None else self._past.n
+        past = self._evidence.past
+        return 0 if past is None else past.n
 
     @property
     def last(self) -> Look:
         """The latest look."""
-        if not self._looks:
-            raise InputError("the monitor has seen no batch yet; call `update` first.")
+        return self._look(self._evidence)
+
+    def _look(self, evidence: Evidence) -> Look:
+        if evidence.past is None:
+            raise InputError(
+                "the monitor has seen no batch yet.",
+                cure="Call {update} first.",
+                update=Function("Monitor.update"),
+            )
         return Look(
-            self._looks,
-            self.n,
-            _capped_exp(self._log_e_value()),
-            max(float(np.exp(-self._highest)), SMALLEST_P_VALUE),
-            self._alarm,
+            evidence.looks,
+            evidence.past.n,
+            float(np.exp(min(evidence.log_e_value, 700.0))),
+            max(float(np.exp(-evidence.highest)), SMALLEST_P_VALUE),
+            evidence.alarm,
         )
 
-    def update(self, y_true: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -> Look:
+    def update(
+        self,
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        batch: str | None = None,
+        **options: Unpack[InputOptions],
+    ) -> Look:
         """Take the next batch, as arrays or as a Sketch, and look.
 
         Parameters
@@ -133,6 +138,9 @@ class Monitor:
             them is learnt on the coarsest.
         y_prob : array
             Predicted probabilities of outcome 1.
+        batch : str, optional
+            A name by which the batch is known again: a job that is tried twice counts once, and the
+            second time gives the look as it stands. The latest 1000 names are kept.
         **options
             How to read the arrays (see `InputOptions`). Weights and soft outcomes are refused: such a
             row is not a bet at the odds of its forecast.
@@ -142,51 +150,27 @@ class Monitor:
         Look
             The e-value and the p-value so far, and the alarm, if there has been one.
         """
-        batch = as_sketch(y_true, y_prob, **options)
-        if batch.weighted:
+        if batch is not None and not (isinstance(batch, str) and batch):
+            raise InputError("must be a name", argument="batch", seen=batch)
+        rows = as_sketch(y_true, y_prob, **options)
+        if rows.weighted:
             raise InputError(
                 "a monitor takes unweighted rows with outcomes 0 or 1; this batch has weights or soft "
-                "outcomes. Leave out `sample_weight`, or the rows whose outcome is not known yet."
+                "outcomes.",
+                cure="Leave out {weight}, or the rows whose outcome is not known yet.",
+                weight=Option("sample_weight"),
             )
-        if batch.scale != PROBABILITY:
+        if rows.scale != PROBABILITY:
             raise InputError(
-                f"a monitor takes sketches on the probability scale; this one is on "
-                f"{batch.scale.name!r}."
+                "a monitor takes sketches on the probability scale", seen=rows.scale.name
             )
-        learnt = None if self._past is None else _learnt_gap(self._past)
-        past = batch if self._past is None else _together(self._past, batch)
-        gains = log_gains(batch, np.zeros(2) if learnt is None else learnt)
-        self._looks += 1
-        entering = -np.log(self._looks) - np.log(self._looks + 1)
-        begins_now = entering >= self._log_best_run
-        self._started[begins_now] = self._looks
-        self._log_best_run = np.maximum(self._log_best_run, entering) + gains
-        self._log_wealth = np.logaddexp(self._log_wealth, entering) + gains
-        self._sums.append(_sums(batch))
-        self._past = past
-        self._highest = max(self._highest, self._log_e_value())
-        if self._alarm is None and self._highest >= -np.log(self.level):
-            self._alarm = self._explained()
-        return self.last
-
-    def _log_e_value(self) -> float:
-        """Log of the mean over bets of what has started plus what has not."""
-        idle = -np.log(self._looks + 1)
-        wealth = np.logaddexp(self._log_wealth, idle)
-        return float(np.logaddexp.reduce(wealth) - np.log(wealth.size))
-
-    def _explained(self) -> Alarm:
-        best = int(np.argmax(self._log_best_run))
-        since = int(self._started[best])
-        error, rows, variance = np.array(self._sums[since - 1 :]).sum(axis=0)
-        if error**2 > CLEAR**2 * variance:
-            direction = "over-forecasting" if error > 0 else "under-forecasting"
-        else:
-            direction = BETS[int(np.argmax(self._log_best_run[:-1]))].meaning
-        return Alarm(self._looks, since, direction, float(error / rows))
+        with self._lock:
+            if not self._evidence.knows(rows, batch):
+                self._evidence = self._evidence.after(rows, self.level, batch)
+            return self._look(self._evidence)
 
     def __repr__(self) -> str:
-        if not self._looks:
+        if self._evidence.past is None:
             return f"<Monitor at level {self.level:g}, no batch yet>"
         last = self.last
         state = "calibrated so far" if last.alarm is None else str(last.alarm)
@@ -202,111 +186,71 @@ class Monitor:
 
     def to_json(self) -> str:
         """The whole state as text; `Monitor.from_json` goes on from there, to the bit."""
-        state = {
-            "format": FORMAT,
-            "version": VERSION,
-            "level": self.level,
-            "looks": self._looks,
-            "highest": self._highest,
-            "log_wealth": _finite(self._log_wealth),
-            "log_best_run": _finite(self._log_best_run),
-            "started": self._started.tolist(),
-            "sums": self._sums,
-            "past": None if self._past is None else json.loads(to_json(self._past)),
-            "alarm": None if self._alarm is None else asdict(self._alarm),
-        }
-        return json.dumps(state)
+        return sealed(FORMAT, VERSION, {"level": self.level, **self._evidence.to_dict()})
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Monitor:
-        """A monitor in the state that `to_json` wrote."""
+    def from_json(cls, text: str | bytes) -> Self:
+        """A monitor in the state that `to_json` wrote; anything else is refused."""
+        state = unsealed(text, FORMAT, VERSION, WHAT)
         try:
-            state = json.loads(text)
-        except (ValueError, TypeError) as error:
-            raise InputError(f"this is not the state of a monitor: {error}.") from error
-        if not isinstance(state, dict) or state.get("format") != FORMAT:
-            raise InputError('this is not the state of a monitor: "format" is missing.')
-        if state.get("version") != VERSION:
+            monitor = cls(level=state["level"])
+            monitor._evidence = Evidence.from_dict(state, monitor.level)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(
-                f"this state was written in version {state.get('version')!r} of the monitor's format; "
-                f"this calibrant reads version {VERSION}. Go on with the calibrant that wrote it, or "
-                "start a new state."
-            )
-        try:
-            return cls._from_state(state)
-        except KeyError as error:
-            raise InputError(
-                f"this state of a monitor lacks {error}: it was cut short or changed. Go on from a copy "
-                "of it, or start a new state."
+                "this state of a monitor is damaged: {reason}",
+                reason=str(error).rstrip("."),
+                cure="Go on from a copy of it, or start a new state.",
             ) from error
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                f"this state of a monitor is damaged: {error}. Go on from a copy of it, or start a new "
-                "state."
-            ) from error
-
-    @classmethod
-    def _from_state(cls, state: dict[str, Any]) -> Monitor:
-        monitor = cls(level=state["level"])
-        wealth, best_run = (_with_infinities(state[k]) for k in ("log_wealth", "log_best_run"))
-        started = np.array(state["started"], dtype=np.int64)
-        bets = len(BETS) + 1
-        if not wealth.size == best_run.size == started.size == bets:
-            raise ValueError(
-                f"it holds {wealth.size}, {best_run.size} and {started.size} bets in place of {bets}"
-            )
-        monitor._looks, monitor._highest = int(state["looks"]), float(state["highest"])
-        monitor._log_wealth, monitor._log_best_run, monitor._started = wealth, best_run, started
-        monitor._sums = [(a, b, c) for a, b, c in state["sums"]]
-        if state["past"] is not None:
-            sketch = from_json(json.dumps(state["past"]))
-            if not isinstance(sketch, Sketch):
-                raise ValueError("it holds sketches by group")
-            monitor._past = sketch
-        if state["alarm"] is not None:
-            monitor._alarm = Alarm(**state["alarm"])
         return monitor
 
-    def save(self, path: Any) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, all or nothing."""
-        with replaced_when_whole(path) as file:
-            file.write_text(self.to_json(), encoding="utf-8")
+        write_whole(path, self.to_json())
 
     @classmethod
-    def load(cls, path: Any) -> Monitor:
+    def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read the state that `save` wrote."""
-        with open(path, "rb") as file:
-            return cls.from_json(file.read())
+        content = read_bytes(path, WHAT)
+        try:
+            return cls.from_json(content)
+        except InputError as error:
+            raise error.at(file=os.fspath(path)) from error.__cause__
 
+    @classmethod
+    @contextmanager
+    def shared(cls, path: str | os.PathLike[str], *, level: float = 0.05) -> Iterator[Self]:
+        """The monitor of a file, kept from all other processes until the block ends, and then saved.
 
-def _together(past: Sketch, batch: Sketch) -> Sketch:
-    nodes = min(past.nodes, batch.nodes)
-    return past.rebin(nodes) + batch.rebin(nodes)
+        A block that ends with an error leaves the file as it was.
 
+        Parameters
+        ----------
+        path : str or path
+            Of its state; a new one begins where there is no file.
+        level : float
+            As of the class; that of a state must not change on the way.
 
-def _learnt_gap(past: Sketch) -> Floats:
-    """Events less predictions by prediction, smoothed, and shrunk where there was little data."""
-    curves = smooth_curves(past, LEARNT_BANDWIDTH, points=LEARNT_POINTS)
-    weight = past.n * curves.density
-    gap: Floats = past.n * (curves.events - curves.predictions) / (weight + PRIOR_ROWS)
-    return gap
-
-
-def _sums(batch: Sketch) -> tuple[float, float, float]:
-    """Sum of p - y, number of rows, and the variance of the sum if the forecasts are calibrated."""
-    rows = batch.counts.sum(axis=1)
-    p = cell_predictions(batch)
-    error = float((rows * p).sum() - batch.counts[:, 1].sum())
-    return error, float(rows.sum()), float((rows * p * (1.0 - p)).sum())
-
-
-def _capped_exp(log_value: float) -> float:
-    return float(np.exp(min(log_value, 700.0)))
-
-
-def _finite(values: Floats) -> list[float | None]:
-    return [float(value) if np.isfinite(value) else None for value in values]
-
-
-def _with_infinities(values: list[float | None]) -> Floats:
-    return np.array([-np.inf if value is None else value for value in values])
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "watch.json")
+        >>> for _ in range(2):  # the job is tried again
+        ...     with Monitor.shared(path) as watch:
+        ...         look = watch.update([0, 1], [0.2, 0.7], batch="monday")
+        >>> look.look, look.n
+        (1, 2)
+        """
+        monitor = cls(level=level)
+        with held(path):
+            if Path(path).exists():
+                monitor = cls.load(path)
+                if monitor.level != level:
+                    raise InputError(
+                        "must not change on the way; the state watches at level {before}",
+                        argument="level",
+                        seen=level,
+                        before=monitor.level,
+                        cure="Start a new state.",
+                    )
+            yield monitor
+            monitor.save(path)

@@ -1,7 +1,8 @@
 """Where a long scan stands: written atomically now and then, read back after a crash.
 
 A checkpoint is the sum of the first jobs of a scan, and how many they were. Jobs are added up in a fixed
-order, so going on from a checkpoint gives the bits that an undisturbed scan gives.
+order, so going on from a checkpoint gives the bits that an undisturbed scan gives. It stays when the scan
+is done, and goes when the result is on the disk (`calibrant.save(..., checkpoint=...)`).
 """
 
 from __future__ import annotations
@@ -11,14 +12,23 @@ import json
 import os
 import tempfile
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from calibrant._files import replaced_when_whole
+from calibrant._files import (
+    collect_litter,
+    decoding,
+    open_envelope,
+    read_bytes,
+    remove_file,
+    with_digest,
+    write_whole,
+)
 from calibrant._optional import require
-from calibrant.errors import CalibrationError, InputError
+from calibrant.errors import CalibrationError, Cure, InputError, Where
 from calibrant.read import formats, text
 from calibrant.read.arrow import as_numpy
 from calibrant.read.find_files import DataFile
@@ -28,7 +38,10 @@ from calibrant.read.totals import GroupTotal
 
 __all__ = ["Checkpoint"]
 
-VERSION = 1
+FORMAT = "calibrant.checkpoint"
+VERSION = 2
+WHAT = "a checkpoint of a scan"
+REMOVE = "Name another file, or remove it."
 _PROBES = np.linspace(0.01, 0.99, 33)
 # Under which names the stores that fsspec knows tell of a file's version.
 _TELLING = [
@@ -53,10 +66,12 @@ class Checkpoint:
         self, path: str | os.PathLike[str], request: Request, files: Sequence[DataFile]
     ) -> None:
         if not isinstance(path, str | os.PathLike):
-            raise InputError(f"`checkpoint` must be the path of a file; got {path!r}.")
+            raise InputError("must be the path of a file", argument="checkpoint", seen=path)
         self.path = Path(path)
         self.request = request
         self.fingerprint = _fingerprint(request, files)
+        self.done = -1
+        """Jobs of which the file holds the sums."""
         self._require_place()
 
     def _require_place(self) -> None:
@@ -68,26 +83,29 @@ class Checkpoint:
                 pass
         except OSError as error:
             raise InputError(
-                f"`checkpoint` must name a file that can be written; {self.path} cannot: {error}. "
-                "Name one in a folder that exists and is yours."
+                "must name a file that can be written; {path} cannot: {reason}.",
+                argument="checkpoint",
+                path=str(self.path),
+                reason=str(error),
+                cure="Name one in a folder that exists and is yours.",
             ) from error
+        collect_litter(self.path.parent)
 
     def save(self, done: int, total: DenseSums | GroupTotal) -> None:
         """Write the sums of the first `done` jobs; what was there before stays until this is whole."""
         pyarrow = require("pyarrow", caller="scan with a checkpoint")
         keys, places, sums = _long(total)
-        note = {"version": VERSION, "fingerprint": self.fingerprint, "done": done}
+        note = {"fingerprint": self.fingerprint, "done": done}
         by = zip(*keys, strict=True) if keys else [() for _ in self.request.by]
         groups = pyarrow.table({f"group_{i}": list(column) for i, column in enumerate(by)})
         columns = {"place": places, **dict(zip(SUM_NAMES, sums, strict=False))}
         table = pyarrow.table(columns).replace_schema_metadata({"calibrant": json.dumps(note)})
+        content = BytesIO()
+        for piece in (table, groups):
+            with pyarrow.ipc.new_stream(content, piece.schema) as writer:
+                writer.write_table(piece)
         try:
-            with replaced_when_whole(self.path) as partial, open(partial, "wb") as sink:
-                for piece in (table, groups):
-                    with pyarrow.ipc.new_stream(sink, piece.schema) as writer:
-                        writer.write_table(piece)
-                sink.flush()
-                os.fsync(sink.fileno())
+            write_whole(self.path, with_digest(FORMAT, VERSION, content.getvalue()))
         except OSError as error:
             again = "Free some space or name another place, and run the scan again"
             if self.path.exists():
@@ -98,6 +116,7 @@ class Checkpoint:
             raise CalibrationError(
                 f"the checkpoint {self.path} could not be written: {error}. {again}."
             ) from error
+        self.done = done
 
     def load(self, total: DenseSums | GroupTotal) -> int:
         """Add what a stopped scan had summed to `total`; the number of jobs that are done."""
@@ -105,27 +124,54 @@ class Checkpoint:
             return 0
         pyarrow = require("pyarrow", caller="scan with a checkpoint")
         try:
-            with open(self.path, "rb") as source:
-                table = pyarrow.ipc.open_stream(source).read_all()
-                groups = pyarrow.ipc.open_stream(source).read_all()
+            payload = open_envelope(read_bytes(self.path, WHAT), FORMAT, VERSION, WHAT)
+        except InputError as error:
+            raise error.at(file=str(self.path)).but(cures=(Cure(REMOVE),)) from error.__cause__
+        with decoding(WHAT, self.path):
+            source = pyarrow.BufferReader(payload)
+            table = pyarrow.ipc.open_stream(source).read_all()
+            groups = pyarrow.ipc.open_stream(source).read_all()
+            table.validate(full=True)
+            groups.validate(full=True)
             note = json.loads(table.schema.metadata[b"calibrant"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            columns = [as_numpy(column) for column in table.columns]
+            keys = _keys(groups)
+            is_ours = note["fingerprint"] == self.fingerprint
+            done = int(note["done"])
+        if not is_ours:
             raise InputError(
-                f"{self.path} must be a checkpoint of a scan; it cannot be read: {error}. Name another "
-                "file, or remove it."
-            ) from error
-        if note["version"] != VERSION or note["fingerprint"] != self.fingerprint:
-            raise InputError(
-                f"{self.path} is the checkpoint of another scan: its files, columns, groups or grid "
-                "differ, or the files have changed since. Name another file, or remove it."
+                "the checkpoint is that of another scan: its files, columns, groups or grid differ, or "
+                "the files have changed since",
+                where=Where(file=str(self.path)),
+                cure=REMOVE,
             )
-        columns = [as_numpy(column) for column in table.columns]
-        _restore(total, _keys(groups), columns[0], tuple(columns[1:]))
-        return int(note["done"])
+        self._require_sound(columns, len(keys), done)
+        _restore(total, keys, columns[0], tuple(columns[1:]))
+        self.done = done
+        return done
+
+    def _require_sound(self, columns: list[Any], groups: int, done: int) -> None:
+        """Refuse sums that no scan can have: places outside of the grid, negative counts."""
+        places, *sums = columns
+        entries = self.request.slots * (groups if self.request.groups else 1)
+        sound = (
+            done >= 0
+            and len(sums) in (0, 2 + 3 * self.request.fractional)
+            and not (places.size and not sums)
+            and np.all((places >= 0) & (places < entries))
+            and np.all(np.diff(places) > 0)
+            and all(np.all((values >= 0) & np.isfinite(values)) for values in sums)
+        )
+        if not sound:
+            raise InputError(
+                "a checkpoint must hold sums of rows; this one does not",
+                where=Where(file=str(self.path)),
+                cure=REMOVE,
+            )
 
     def remove(self) -> None:
-        """Forget the scan, once it is finished."""
-        self.path.unlink(missing_ok=True)
+        """Forget the scan, once its result is on the disk."""
+        remove_file(self.path)
 
 
 def _fingerprint(request: Request, files: Sequence[DataFile]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,7 +14,7 @@ import numpy as np
 
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError
+from calibrant.errors import CalibrantWarning, CalibrationError
 from calibrant.read.arrow import sums_of_batches
 from calibrant.read.checkpoint import Checkpoint
 from calibrant.read.find_files import DataFile, find_files, reader_of
@@ -39,23 +40,21 @@ def scan_files(
 ) -> Sketch | Sketches:
     """The result over all files of a path, a glob, a folder or a list of these.
 
-    Where rows are refused, the checkpoint stays: the scan can be had from it without these rows.
+    The checkpoint stays, with the sum of all jobs: the result is not on the disk yet, and where rows are
+    refused, the scan can be had from it without these rows.
     """
     files = find_files(source, besides=checkpoint)
     total: DenseSums | GroupTotal = GroupTotal(request) if request.groups else DenseSums(request)
     note = None if checkpoint is None else Checkpoint(checkpoint, request, files)
     done = _sum(files, request, total, note, threads, progress)
+    if note and note.done != done:
+        try:
+            note.save(done, total)
+        except CalibrationError as error:  # the result is there all the same
+            warnings.warn(CalibrantWarning("{reason}", reason=str(error)), stacklevel=4)
     if isinstance(total, GroupTotal):
         _read_numbers(total, files[0])
-    try:
-        result = as_result(request, total)
-    except InputError:
-        if note and request.on_invalid == "raise":
-            note.save(done, total)
-        raise
-    if note:
-        note.remove()
-    return result
+    return as_result(request, total)
 
 
 def _sum(

@@ -82,7 +82,8 @@ def scan(
         a number belongs is one that is out of range.
     checkpoint : path, optional
         For files: note now and then how far the scan is. A scan that was stopped goes on from there
-        when called again, and gives the same bits; the note is removed at the end.
+        when called again, and gives the same bits. The note stays when the scan is done; it goes when
+        the result is on the disk, with `save(sketch, path, checkpoint=...)`.
     threads : int, optional
         For files: how many read at a time; all cores unless told.
     progress : bool, optional

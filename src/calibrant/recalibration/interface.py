@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, Unpac
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._files import replaced_when_whole
+from calibrant._files import read_bytes, sealed, unsealed, write_whole
 from calibrant.data.arrays import as_column
 from calibrant.data.atoms import Atoms
 from calibrant.data.pairs import Pairs, as_pairs
@@ -26,14 +25,55 @@ from calibrant.recalibration.wording import TO_APPLY, TO_LEARN, refuse_forms, re
 if TYPE_CHECKING:
     from calibrant.read.sql import Expression
 
-__all__ = ["FitOptions", "LearnedMap", "Parts", "Recalibrator", "Training", "load_recalibrator"]
+__all__ = [
+    "POSITIVE",
+    "PROBABILITIES",
+    "FitOptions",
+    "LearnedMap",
+    "Part",
+    "Parts",
+    "Recalibrator",
+    "Training",
+    "load_recalibrator",
+]
 
 Floats = NDArray[np.float64]
 State = dict[str, Any]
-Parts = Mapping[str, type]
 
 FORMAT = "calibrant.recalibrator"
-VERSION = 1
+VERSION = 2
+WHAT = "a recalibrator"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a part of a learned state must be: one number or a row of them, in a range, perhaps rising."""
+
+    kind: type = float
+    least: float = -np.inf
+    most: float = np.inf
+    rising: bool = False
+
+    def holds(self, value: Any) -> bool:
+        """Whether the numbers are finite, in the range and in order."""
+        numbers = np.asarray(value, dtype=np.float64)
+        most = self.most * (1.0 + 1e-9)  # means are rounded
+        within = np.isfinite(numbers) & (numbers >= self.least) & (numbers <= most)
+        if not (numbers.size and within.all()):
+            return False
+        return not self.rising or bool(np.all(np.diff(numbers) >= 0.0))
+
+    def __str__(self) -> str:
+        rule = "hold finite numbers"
+        if np.isfinite([self.least, self.most]).any():
+            rule += f" between {self.least:g} and {self.most:g}"
+        return rule + (" that do not fall" if self.rising else "")
+
+
+SMALLEST = float(np.finfo(np.float64).tiny)
+POSITIVE = Part(least=SMALLEST)
+PROBABILITIES = Part(np.ndarray, 0.0, 1.0)
+Parts = Mapping[str, type | Part]
 
 
 class FitOptions(TypedDict, total=False):
@@ -124,9 +164,7 @@ class LearnedMap(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write settings and what was learned as JSON; `load_recalibrator` reads it."""
-        text = json.dumps({"format": FORMAT, "version": VERSION, **self.to_dict()})
-        with replaced_when_whole(path) as file:
-            file.write_text(text, encoding="utf-8")
+        write_whole(path, sealed(FORMAT, VERSION, self.to_dict()))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -165,9 +203,11 @@ class LearnedMap(ABC):
             if "plan" not in document:
                 made._state = {name: _array(value) for name, value in document["state"].items()}
                 _require_whole(made._state, made.parts)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
             raise InputError(
-                f"the {kind!r} recalibrator in the file is damaged: {error}."
+                "the {kind} recalibrator in the file is damaged: {reason}",
+                kind=kind,
+                reason=str(error),
             ) from error
         return made
 
@@ -247,26 +287,11 @@ def load_recalibrator(path: str | os.PathLike[str]) -> LearnedMap:
     >>> bool(again.transform([0.5]) == platt.transform([0.5]))
     True
     """
-    with open(path, encoding="utf-8") as file:
-        try:
-            document = json.load(file)
-        except ValueError as error:
-            raise InputError(f"{os.fspath(path)} is not JSON: {error}.") from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise InputError(
-            f"{os.fspath(path)} is not a file that a recalibrator's `save` wrote: its format is not "
-            f"{FORMAT!r}."
-        )
-    if document.get("version") != VERSION or isinstance(document["version"], bool):
-        raise InputError(
-            f"{os.fspath(path)} has version {document.get('version')!r} of the format; this "
-            f"calibrant reads version {VERSION}. Upgrade calibrant, or save the file again with the "
-            "version that you have."
-        )
+    content = read_bytes(path, WHAT)
     try:
-        return LearnedMap.from_dict(document)
+        return LearnedMap.from_dict(unsealed(content, FORMAT, VERSION, WHAT))
     except InputError as error:
-        raise InputError(f"{os.fspath(path)}: {error}") from error
+        raise error.at(file=os.fspath(path)) from error.__cause__
 
 
 def _require_whole(state: State, parts: Parts | None) -> None:
@@ -276,15 +301,15 @@ def _require_whole(state: State, parts: Parts | None) -> None:
     if set(state) != set(parts):
         wanted, seen = (", ".join(sorted(names)) or "nothing" for names in (parts, state))
         raise InputError(f"its state must hold {wanted}, and holds {seen}")
-    for name, kind in parts.items():
-        value = state[name]
-        fits = isinstance(value, int | float if kind is float else kind)
+    for name, rule in parts.items():
+        value, part = state[name], rule if isinstance(rule, Part) else Part(rule)
+        fits = isinstance(value, int | float if part.kind is float else part.kind)
         if not fits or isinstance(value, bool):
             raise InputError(f"`{name}` of its state is a {type(value).__name__}")
-        if kind in (float, np.ndarray) and not (np.size(value) and np.all(np.isfinite(value))):
-            raise InputError(f"`{name}` of its state must hold finite numbers")
-        if kind is list and not all(
-            item is None or isinstance(item, Recalibrator) for item in value
+        if part.kind in (float, np.ndarray) and not part.holds(value):
+            raise InputError(f"`{name}` of its state must {part}")
+        if part.kind is list and not (
+            value and all(item is None or isinstance(item, Recalibrator) for item in value)
         ):
             raise InputError(f"`{name}` of its state must hold recalibrators")
     sizes = {name: value.shape for name, value in state.items() if isinstance(value, np.ndarray)}

@@ -16,7 +16,14 @@ from calibrant.data.multiclass import ClassProbabilities, as_class_probabilities
 from calibrant.data.pairs import as_pairs
 from calibrant.errors import CalibrationError, InputError
 from calibrant.recalibration.arguments import require_map
-from calibrant.recalibration.interface import LearnedMap, Parts, Recalibrator, State
+from calibrant.recalibration.interface import (
+    POSITIVE,
+    LearnedMap,
+    Part,
+    Parts,
+    Recalibrator,
+    State,
+)
 from calibrant.recalibration.smooth import SmoothRecalibrator
 
 __all__ = ["OneVsRestRecalibrator", "TemperatureScaling", "VectorScaling"]
@@ -94,7 +101,7 @@ class TemperatureScaling(_LogitScaling):
     """
 
     kind: ClassVar[str] = "temperature scaling"
-    parts: ClassVar[Parts] = {"slope": float, "intercept": float}
+    parts: ClassVar[Parts] = {"slope": POSITIVE, "intercept": Part(float, 0.0, 0.0)}
 
     @property
     def temperature(self) -> float:

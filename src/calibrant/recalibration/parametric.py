@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
@@ -15,7 +15,16 @@ from calibrant.data.pairs import as_pairs
 from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrationError, InputError
 from calibrant.measures._pooling import pooled
-from calibrant.recalibration.interface import FitOptions, Parts, Recalibrator, State, Training
+from calibrant.recalibration.interface import (
+    POSITIVE,
+    PROBABILITIES,
+    FitOptions,
+    Part,
+    Parts,
+    Recalibrator,
+    State,
+    Training,
+)
 from calibrant.recalibration.wording import TO_LEARN, refuse_forms, reworded
 
 __all__ = [
@@ -108,7 +117,7 @@ class TemperatureRecalibrator(Recalibrator):
     """
 
     kind: ClassVar[str] = "temperature"
-    parts: ClassVar[Parts] = {"temperature": float}
+    parts: ClassVar[Parts] = {"temperature": POSITIVE}
 
     @property
     def temperature(self) -> float:
@@ -141,7 +150,7 @@ class BetaRecalibrator(Recalibrator):
     """
 
     kind: ClassVar[str] = "beta"
-    parts: ClassVar[Parts] = {"a": float, "b": float, "c": float}
+    parts: ClassVar[Parts] = {"a": Part(least=0.0), "b": Part(least=0.0), "c": Part()}
 
     def _learn(self, training: Training) -> State:
         low, high = _logarithms(training.atoms.p)
@@ -231,7 +240,7 @@ class IsotonicRecalibrator(Recalibrator):
     """
 
     kind: ClassVar[str] = "isotonic"
-    parts: ClassVar[Parts] = {"p": np.ndarray, "values": np.ndarray}
+    parts: ClassVar[Parts] = dict.fromkeys(("p", "values"), replace(PROBABILITIES, rising=True))
 
     def _learn(self, training: Training) -> State:
         atoms = training.atoms

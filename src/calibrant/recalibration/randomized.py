@@ -15,7 +15,15 @@ from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrationError
 from calibrant.inference.hypothesis import calibration_p_value
 from calibrant.measures.smooth_ece import smooth_ece_result
-from calibrant.recalibration.interface import Parts, Recalibrator, State, Training
+from calibrant.recalibration.interface import (
+    POSITIVE,
+    PROBABILITIES,
+    Part,
+    Parts,
+    Recalibrator,
+    State,
+    Training,
+)
 from calibrant.recalibration.smooth import SMALLEST_BANDWIDTH, regression_on_knots
 
 __all__ = ["RandomizedRecalibrator"]
@@ -80,10 +88,11 @@ class RandomizedRecalibrator(Recalibrator):
     scale: str | Scale = PROBABILITY.name
     kind: ClassVar[str] = "randomized"
     parts: ClassVar[Parts] = {
-        "bandwidth": float,
+        "bandwidth": POSITIVE,
         "scale": str,
-        "values": np.ndarray,
-        **dict.fromkeys(("displacement", "bound", "p_value"), float),
+        "values": PROBABILITIES,
+        **dict.fromkeys(("displacement", "p_value"), Part(float, 0.0, 1.0)),
+        "bound": POSITIVE,
     }
 
     @property

@@ -15,7 +15,14 @@ from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.measures._pooling import pooled
 from calibrant.measures.smooth_ece import smooth_ece
-from calibrant.recalibration.interface import Parts, Recalibrator, State, Training
+from calibrant.recalibration.interface import (
+    POSITIVE,
+    PROBABILITIES,
+    Parts,
+    Recalibrator,
+    State,
+    Training,
+)
 from calibrant.recalibration.parametric import PlattRecalibrator
 from calibrant.smoothing.curves import smooth_curves
 
@@ -80,7 +87,7 @@ class SmoothRecalibrator(Recalibrator):
     scale: str | Scale | None = None
     pseudo_rows: float = PSEUDO_ROWS
     kind: ClassVar[str] = "smooth"
-    parts: ClassVar[Parts] = {"bandwidth": float, "scale": str, "values": np.ndarray}
+    parts: ClassVar[Parts] = {"bandwidth": POSITIVE, "scale": str, "values": PROBABILITIES}
 
     def _learn(self, training: Training) -> State:
         if not (is_number(self.pseudo_rows) and 0.0 <= self.pseudo_rows < np.inf):
