@@ -1,1 +1,1 @@
-"""What predictions are worth to somebody who acts on them."""
+"""What predictions are worth to somebody who acts on them, and where to act."""

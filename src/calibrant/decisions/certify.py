@@ -1,0 +1,351 @@
+"""A certified operating point: the threshold beyond which at most so many decisions are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from html import escape
+from typing import Any, Literal, Unpack, get_args
+
+import numpy as np
+
+from calibrant._format import decimals, percent
+from calibrant.data.dropped import Dropped
+from calibrant.data.pairs import InputOptions
+from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import Sketches
+from calibrant.decisions.ranking import (
+    Ranking,
+    Side,
+    rank,
+    rank_pairs,
+    require_abstained,
+    require_risk,
+)
+from calibrant.decisions.risk_tests import Test, least_units, tested, upper_bound
+from calibrant.errors import InputError
+from calibrant.inference.assess import read_clustered
+from calibrant.inference.dependence import warn_of_repeated_rows
+from calibrant.inference.interval import require_confidence
+from calibrant.measures.record import Record, plain, rows_text
+
+__all__ = ["Certified", "OperatingPoint", "certify"]
+
+Asked = Literal["above", "below", "both"]
+_VERBS: Mapping[Side, str] = {"above": "Answer", "below": "Decline"}
+_WRONG: Mapping[Side, str] = {"above": "wrong", "below": "right"}
+
+
+@dataclass(frozen=True)
+class OperatingPoint(Record):
+    """One side of a decision: what is decided, and how often that is wrong.
+
+    Attributes
+    ----------
+    side : {"above", "below"}
+        Whether predictions at or above the threshold are acted on, or those at or below it.
+    threshold : float
+        The threshold.
+    coverage : float
+        Share of the cases that it decides.
+    rows, errors : float
+        Rows that it decides here, and how many of them are wrong.
+    risk_bound : float
+        Upper confidence bound on the share that is wrong, at the level that was spent on this
+        threshold: never above the risk that was asked for.
+    """
+
+    side: Side
+    threshold: float
+    coverage: float
+    rows: float
+    errors: float
+    risk_bound: float
+
+    @property
+    def risk(self) -> float:
+        """Share of the decided rows that is wrong."""
+        return self.errors / self.rows
+
+
+@dataclass(frozen=True)
+class Certified:
+    """Where one may act alone, with a guarantee on how often that is wrong.
+
+    Attributes
+    ----------
+    above, below : OperatingPoint or None
+        The two sides; None where it was not asked for, or where nothing can be certified.
+    risk, confidence : float
+        The guarantee: at most this share is wrong on each side, with this confidence.
+    side : {"above", "below", "both"}
+        What was asked for.
+    n, abstained : int
+        Rows, and cases that were declined: they count as cases that are not decided.
+    clusters : int or None
+        Clusters, if rows depend on each other.
+    rows_needed : int
+        Rows beyond a threshold that it takes to certify anything, all of them right.
+    nearest : OperatingPoint or None
+        Where nothing can be certified, the threshold that came nearest.
+    dropped : mapping
+        Rows that were left out, by reason.
+    """
+
+    above: OperatingPoint | None
+    below: OperatingPoint | None
+    risk: float
+    confidence: float
+    side: Asked
+    n: int
+    abstained: int
+    clusters: int | None
+    rows_needed: int
+    nearest: OperatingPoint | None = None
+    dropped: Mapping[str, int] = field(default_factory=Dropped)
+
+    @property
+    def points(self) -> tuple[OperatingPoint, ...]:
+        """The sides that are certified."""
+        return tuple(point for point in (self.above, self.below) if point is not None)
+
+    @property
+    def certified(self) -> bool:
+        """Whether every side that was asked for has a threshold."""
+        return len(self.points) == (2 if self.side == "both" else 1)
+
+    @property
+    def threshold(self) -> float | None:
+        """The threshold of the side that was asked for, of both the upper one; None without one."""
+        point = self.below if self.side == "below" else self.above
+        return None if point is None else point.threshold
+
+    @property
+    def coverage(self) -> float:
+        """Share of the cases that are decided."""
+        return float(sum(point.coverage for point in self.points))
+
+    @property
+    def risk_bound(self) -> float | None:
+        """The largest upper bound on the share that is wrong, of the sides that are certified."""
+        return max((point.risk_bound for point in self.points), default=None)
+
+    @property
+    def sentence(self) -> str:
+        """The result for people."""
+        said = [
+            f"{_VERBS[point.side]} on your own at {decimals(point.threshold)} or {point.side}: that is "
+            f"{percent(point.coverage)} of the cases, and at most {percent(self.risk)} of them are "
+            f"{_WRONG[point.side]} ({percent(self.confidence)} confidence)."
+            for point in self.points
+        ]
+        if self.side == "both" and said:
+            said.append(f"Leave the other {percent(max(1.0 - self.coverage, 0.0))} to a human.")
+        if not self.certified:
+            said.append(self._why_not())
+        return " ".join(said)
+
+    def _why_not(self) -> str:
+        sides = [s for s in ("above", "below") if self.side in (s, "both")]
+        missing = [s for s in sides if getattr(self, s) is None]
+        units = "rows" if self.clusters is None else "clusters"
+        size = self.n if self.clusters is None else self.clusters
+        start = f"No threshold {' or '.join(missing)} which to decide can be certified"
+        if size < self.rows_needed:
+            return (
+                f"{start}: it takes at least {self.rows_needed} {units}, even if all are right; there "
+                f"are {size}."
+            )
+        near = self.nearest
+        if near is None:
+            return f"{start}."
+        return (
+            f"{start}: the nearest is {decimals(near.threshold)}, where {near.errors:g} of "
+            f"{near.rows:g} are {_WRONG[near.side]} and up to {percent(near.risk_bound)} may be."
+        )
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    def __repr__(self) -> str:
+        ends = ", ".join(
+            f"{point.side} {decimals(point.threshold)}: {percent(point.coverage)}"
+            for point in self.points
+        )
+        size = rows_text(self.n, self.dropped)
+        return f"Certified({ends or 'nothing'}, risk ≤ {self.risk:g}, {size})"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(self.sentence)}</p>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings, for JSON."""
+        own = {
+            "sentence": self.sentence,
+            "certified": self.certified,
+            "threshold": self.threshold,
+            "coverage": self.coverage,
+            "risk_bound": self.risk_bound,
+        }
+        return {**own, **{item.name: plain(getattr(self, item.name)) for item in fields(self)}}
+
+
+def certify(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    risk: float = 0.1,
+    confidence: float = 0.95,
+    side: Asked = "above",
+    cluster: Any = None,
+    abstained: int = 0,
+    **options: Unpack[InputOptions],
+) -> Certified:
+    """The threshold beyond which at most `risk` of the decisions are wrong, with a guarantee.
+
+    The guarantee holds for the threshold that is returned, although it was chosen on the same rows:
+    in at most 1 - `confidence` of all samples is the risk beyond it above `risk`. No distribution is
+    assumed, and the predictions need not be calibrated.
+
+    Parameters
+    ----------
+    y_true : array, Sketch or Sketches
+        1 where the answer was right (or the event came), else 0; or a Sketch, and no `y_prob`; or
+        sketches by cluster with `cluster="question"`.
+    y_prob : array
+        Confidence in the answer (or probability of the event).
+    risk : float
+        The largest share of wrong decisions that is acceptable.
+    confidence : float
+        Of the guarantee; with both sides, of both at once.
+    side : {"above", "below", "both"}
+        Answer above a threshold, where at least 1 - `risk` must be right (precision); decline below
+        one, where at most `risk` may be right (negative predictive value); or both, and leave the band
+        between to a human.
+    cluster : array, optional
+        What makes rows dependent, such as the question. The guarantee is then for new questions.
+    abstained : int
+        Cases that were declined from the start: they count in the coverage.
+    **options
+        How to read the arrays: see `InputOptions`. Weights are refused.
+
+    Returns
+    -------
+    Certified
+        `.threshold` (None where nothing can be certified), `.coverage`, `.risk_bound`, `.sentence`.
+
+    Notes
+    -----
+    Thresholds are put in order before any outcome is looked at, and tested one after the other: exact
+    binomial tests for independent rows; for clusters (and for partial credit) a bet on their sums,
+    which takes clusters to be no larger than the largest of them here. Half of the level starts where
+    calibrated predictions would succeed most easily, the rest at an eighth and at half of the rows; a
+    test that succeeds passes its level on. The bound of a single threshold that is fixed in advance is
+    shorter; that of the threshold that looks best holds in far fewer samples than it says.
+
+    References
+    ----------
+    Wiens, "A fixed sequence Bonferroni procedure for testing multiple endpoints", 2003. Angelopoulos,
+    Bates, Candès, Jordan and Lei, "Learn then test: calibrating predictive algorithms to achieve risk
+    control", 2021.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> found = certify(rng.random(2000) < p, p, risk=0.1)
+    >>> print(found)  # doctest: +ELLIPSIS
+    Answer on your own at 0.8... or above: that is 1... of the cases, and at most 10... are wrong (95...).
+    >>> certify([1] * 20, [0.9] * 20).threshold is None
+    True
+    """
+    require_risk(risk)
+    require_confidence(confidence)
+    require_abstained(abstained)
+    if side not in get_args(Asked):
+        raise InputError('must be "above", "below" or "both"', argument="side", seen=side)
+    level = (1.0 - confidence) / (2.0 if side == "both" else 1.0)
+    rankings = _rankings(y_true, y_prob, side, cluster, options)
+    tests = [tested(ranking, risk, level) for ranking in rankings]
+    chosen = _widest(rankings, tests)
+    points = {
+        ranking.side: None if test is None else _point(ranking, test, abstained)
+        for ranking, test in zip(rankings, chosen, strict=True)
+    }
+    failed = [
+        min((_point(ranking, test, abstained) for test in made), key=lambda near: near.risk_bound)
+        for ranking, made in zip(rankings, tests, strict=True)
+        if not any(test.passed for test in made)
+    ]
+    first = rankings[0]
+    return Certified(
+        above=points.get("above"),
+        below=points.get("below"),
+        risk=float(risk),
+        confidence=float(confidence),
+        side=side,
+        n=first.n,
+        abstained=int(abstained),
+        clusters=None if cluster is None or first.clusters is None else first.clusters.clusters,
+        rows_needed=least_units(first, risk, level),
+        nearest=failed[0] if failed else None,
+        dropped=first.dropped,
+    )
+
+
+def _rankings(
+    y_true: Any, y_prob: Any, side: Asked, cluster: Any, options: InputOptions
+) -> list[Ranking]:
+    """The rows in order, once for each side that is asked for."""
+    sides: tuple[Side, ...] = ("above", "below") if side == "both" else (side,)
+    weighted = options.get("sample_weight") is not None
+    if isinstance(y_true, Sketches | Sketch):
+        rankings = [rank(y_true, y_prob, side=one, cluster=cluster, **options) for one in sides]
+        weighted = not rankings[0].whole
+    else:
+        pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
+        weighted = pairs.raw_weight is not None
+        if codes is None and not weighted:
+            warn_of_repeated_rows(pairs, stacklevel=4)
+        if codes is None and pairs.soft:  # partial credit is no binomial count
+            codes = (np.arange(pairs.n), pairs.n)
+        rankings = [rank_pairs(pairs, codes, side=one) for one in sides]
+    if weighted:
+        raise InputError(
+            "must be left out: with weights the number of errors has no distribution that a guarantee "
+            "could rest on",
+            argument="sample_weight",
+        )
+    return rankings
+
+
+def _point(ranking: Ranking, test: Test, abstained: int) -> OperatingPoint:
+    rows = float(ranking.rows[test.place])
+    return OperatingPoint(
+        side=ranking.side,
+        threshold=float(ranking.threshold[test.place]),
+        coverage=rows / (float(ranking.rows[-1]) + abstained),
+        rows=rows,
+        errors=float(ranking.errors[test.place]),
+        risk_bound=upper_bound(ranking, test.place, test.level),
+    )
+
+
+def _widest(rankings: list[Ranking], tests: list[list[Test]]) -> list[Test | None]:
+    """Of the thresholds that passed, those that decide most cases, and none of them twice."""
+    passed = [[test for test in made if test.passed] for made in tests]
+    best: list[Test | None] = [made[-1] if made else None for made in passed]
+    if len(best) == 1 or None in best:
+        return best
+    above, below = rankings
+    # Rows at or below each threshold that must not lie above the other one: a pair decides most when
+    # the two meet, so for each upper threshold take the last lower one beneath it.
+    lower = np.array([below.threshold[test.place] for test in passed[1]])
+    pairs: list[tuple[float, Test | None, Test | None]] = []
+    for test in passed[0]:
+        beneath = int(np.searchsorted(lower, above.threshold[test.place])) - 1
+        other = passed[1][beneath] if beneath >= 0 else None
+        rows = 0.0 if other is None else float(below.rows[other.place])
+        pairs.append((rows + float(above.rows[test.place]), test, other))
+    pairs.append((float(below.rows[passed[1][-1].place]), None, passed[1][-1]))
+    return list(max(pairs, key=lambda pair: (None not in pair, pair[0]))[1:])

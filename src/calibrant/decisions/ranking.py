@@ -1,0 +1,274 @@
+"""Rows in the order in which one would act on them: the most confident first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._arguments import is_number
+from calibrant.data.atoms import Atoms
+from calibrant.data.pairs import InputOptions, Pairs
+from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.sketches import Sketches
+from calibrant.errors import Function, InputError, Option, TooFewRows
+from calibrant.inference.assess import read_clustered
+
+__all__ = [
+    "ClusterRows",
+    "Ranking",
+    "Side",
+    "rank",
+    "rank_pairs",
+    "require_abstained",
+    "require_risk",
+]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Side = Literal["above", "below"]
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterRows:
+    """Rows apart by cluster: each entry is one row, or the rows of one cluster in a cell.
+
+    Attributes
+    ----------
+    place : int64[k]
+        Index of the entry's threshold in the ranking; increasing.
+    code : int64[k]
+        The cluster, 0, 1, ...
+    rows, errors : float64[k]
+        Rows of the entry, and how many of them are wrong.
+    clusters : int
+        Number of clusters.
+    """
+
+    place: Integers
+    code: Integers
+    rows: Floats
+    errors: Floats
+    clusters: int
+
+    @cached_property
+    def largest(self) -> float:
+        """Rows of the largest cluster."""
+        return float(self._sizes.max())
+
+    @cached_property
+    def design_effect(self) -> float:
+        """How many times larger rows that agree within clusters make the variance of a mean."""
+        return float((self._sizes**2).sum() / self._sizes.sum())
+
+    @cached_property
+    def _sizes(self) -> Floats:
+        return np.bincount(self.code, self.rows, self.clusters).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """How many rows lie at or beyond each threshold, and how many of them are wrong.
+
+    Attributes
+    ----------
+    threshold : float64[m]
+        Distinct predictions, the most confident first; from a sketch, the edges of its cells.
+    rows, squared : float64[m]
+        Rows (or their weight) at or beyond each, and their squared weights.
+    errors : float64[m]
+        Those that are wrong: without the event above a threshold, with it below one.
+    expected : float64[m]
+        Those that would be wrong if the predictions were calibrated.
+    n : int
+        Number of rows.
+    whole : bool
+        Whether every row counts for one whole outcome: no weights, no shares of credit.
+    exact : bool
+        Whether the order of all rows is known; a sketch knows it up to its cells.
+    clusters : ClusterRows or None
+        The rows apart by cluster, where they depend on each other.
+    side : {"above", "below"}
+        On which side of a threshold one acts.
+    dropped : mapping
+        Rows that were left out, by reason.
+    """
+
+    threshold: Floats
+    rows: Floats
+    squared: Floats
+    errors: Floats
+    expected: Floats
+    n: int
+    whole: bool
+    exact: bool
+    clusters: ClusterRows | None
+    side: Side
+    dropped: Mapping[str, int]
+
+
+def rank(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    side: Side = "above",
+    cluster: Any = None,
+    **options: Unpack[InputOptions],
+) -> Ranking:
+    """The ranking of rows, of a Sketch, or of sketches by cluster.
+
+    Examples
+    --------
+    >>> ranking = rank([1, 1, 0, 1], [0.9, 0.8, 0.8, 0.3])
+    >>> ranking.threshold, ranking.rows, ranking.errors
+    (array([0.9, 0.8, 0.3]), array([1., 3., 4.]), array([0., 1., 1.]))
+    """
+    if isinstance(y_true, Sketches):
+        return _of_sketches(y_true, cluster, side)
+    if isinstance(y_true, Sketch):
+        if cluster is not None:
+            raise InputError(
+                "needs rows, or one sketch for each cluster; a Sketch alone has neither.",
+                argument="cluster",
+                cure="Pass what {scan} gives with {option}.",
+                scan=Function("scan"),
+                option=Option("cluster", ...),
+            )
+        return _of_cells(as_sketch(y_true, y_prob, **options), side, None)
+    pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
+    return rank_pairs(pairs, codes, side=side)
+
+
+def rank_pairs(pairs: Pairs, codes: tuple[Integers, int] | None, *, side: Side) -> Ranking:
+    """The ranking of checked rows; `codes` numbers their clusters."""
+    atoms = Atoms.from_pairs(pairs)
+    ordered = slice(None, None, -1) if side == "above" else slice(None)
+    threshold, mass = atoms.p[ordered], atoms.mass[ordered]
+    squared = mass.sum(axis=1) if atoms.squared is None else atoms.squared[ordered]
+    clusters = None if codes is None else _cluster_rows(pairs, codes, atoms.p, side)
+    return _ranking(
+        threshold,
+        threshold,
+        mass,
+        squared,
+        side,
+        n=pairs.n,
+        whole=not pairs.fractional,
+        exact=True,
+        clusters=clusters,
+        dropped=pairs.dropped,
+    )
+
+
+def _ranking(
+    threshold: Floats, mean: Floats, mass: Floats, squared: Floats, side: Side, **fields: Any
+) -> Ranking:
+    wrong = 0 if side == "above" else 1
+    rows = mass.sum(axis=1)
+    miss = 1.0 - mean if side == "above" else mean
+    return Ranking(
+        np.ascontiguousarray(threshold),
+        np.cumsum(rows),
+        np.cumsum(squared),
+        np.cumsum(mass[:, wrong]),
+        np.cumsum(rows * miss),
+        side=side,
+        **fields,
+    )
+
+
+def _cluster_rows(
+    pairs: Pairs, codes: tuple[Integers, int], distinct: Floats, side: Side
+) -> ClusterRows:
+    """Each row an entry; `distinct` are the predictions with weight, in increasing order."""
+    weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight
+    used = np.flatnonzero(weight > 0)
+    place = np.searchsorted(distinct, pairs.p[used])
+    if side == "above":
+        place = distinct.size - 1 - place
+    order = np.argsort(place, kind="stable")
+    used, place = used[order], place[order]
+    right = pairs.y[used] if side == "above" else 1.0 - pairs.y[used]
+    rows = weight[used]
+    return ClusterRows(place.astype(np.int64), codes[0][used], rows, rows * (1.0 - right), codes[1])
+
+
+def _of_sketches(sketches: Sketches, cluster: Any, side: Side) -> Ranking:
+    if not isinstance(cluster, str) or cluster not in sketches.by:
+        raise InputError(
+            "must name the column of the sketches that makes the clusters: one of {columns}",
+            argument="cluster",
+            seen=cluster,
+            columns=", ".join(sketches.by),
+        )
+    parts = [part for part in sketches.roll_up(cluster).values() if part.total_weight > 0]
+    if len(parts) < 2:
+        raise TooFewRows("must name at least two clusters", argument="cluster", seen=len(parts))
+    return _of_cells(as_sketch(sketches.total()), side, parts)
+
+
+def _of_cells(sketch: Sketch, side: Side, parts: list[Sketch] | None) -> Ranking:
+    """The ranking of a sketch; `parts` are those of its clusters."""
+    mass = sketch.weights
+    used = mass.sum(axis=1) > 0
+    cells, mass = sketch.cells[used], mass[used]
+    ordered = slice(None, None, -1) if side == "above" else slice(None)
+    atoms = Atoms.from_sketch(sketch)
+    low = np.asarray(sketch.scale.prediction(cells / sketch.nodes))
+    high = np.asarray(sketch.scale.prediction(np.minimum((cells + 1) / sketch.nodes, 1.0)))
+    # A row on the edge between two cells lies in the upper one.
+    edge = low if side == "above" else np.where(high < 1.0, np.nextafter(high, 0.0), 1.0)
+    clusters = None
+    if parts is not None:
+        wrong = 0 if side == "above" else 1
+        place = np.concatenate([np.searchsorted(cells, part.cells) for part in parts])
+        code = np.repeat(np.arange(len(parts)), [part.cells.size for part in parts])
+        weights = np.concatenate([part.weights for part in parts])
+        place = cells.size - 1 - place if side == "above" else place
+        order = np.argsort(place, kind="stable")
+        clusters = ClusterRows(
+            place[order].astype(np.int64),
+            code[order],
+            weights[order].sum(axis=1),
+            weights[order, wrong],
+            len(parts),
+        )
+    return _ranking(
+        edge[ordered],
+        atoms.p[ordered],
+        mass[ordered],
+        sketch.squared_weights[used].sum(axis=1)[ordered],
+        side,
+        n=sketch.n,
+        whole=not sketch.weighted,
+        exact=not np.any(mass.sum(axis=1) > 1.0),
+        clusters=clusters,
+        dropped=sketch.dropped,
+    )
+
+
+def require_abstained(abstained: int) -> int:
+    """The number of cases that were declined, if it is a whole number that is not negative."""
+    whole = isinstance(abstained, int | np.integer) and not isinstance(abstained, bool)
+    if not whole or abstained < 0:
+        raise InputError("must be a whole number, 0 or more", argument="abstained", seen=abstained)
+    return int(abstained)
+
+
+def require_risk(risk: float) -> float:
+    """The largest share of wrong decisions that is acceptable, if it lies between 0 and 1."""
+    if not is_number(risk) or not 0.0 < risk < 1.0:
+        percent = is_number(risk) and 1.0 <= risk < 100.0
+        raise InputError(
+            "must lie between 0 and 1",
+            argument="risk",
+            seen=risk,
+            cure="{share} per cent is {option}." if percent else (),
+            share=risk,
+            option=Option("risk", risk / 100.0 if percent else risk),
+        )
+    return float(risk)
