@@ -8,10 +8,13 @@ from calibrant.data.sketch import Sketch as Sketch
 from calibrant.data.sketches import Sketches as Sketches
 from calibrant.data.wire import load as load
 from calibrant.data.wire import save as save
+from calibrant.decisions.certify import certify as certify
+from calibrant.decisions.selective import selective as selective
 from calibrant.diagrams.binned import binned_diagram as binned_diagram
 from calibrant.diagrams.cumulative import cumulative_diagram as cumulative_diagram
 from calibrant.diagrams.group import reliability_diagrams as reliability_diagrams
 from calibrant.diagrams.isotonic import isotonic_diagram as isotonic_diagram
+from calibrant.diagrams.risk_coverage import risk_coverage_diagram as risk_coverage_diagram
 from calibrant.diagrams.smooth import reliability_diagram as reliability_diagram
 from calibrant.errors import CalibrationError as CalibrationError
 from calibrant.errors import InputError as InputError

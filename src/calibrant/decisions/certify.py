@@ -22,7 +22,7 @@ from calibrant.decisions.ranking import (
     require_abstained,
     require_risk,
 )
-from calibrant.decisions.risk_tests import Test, least_units, tested, upper_bound
+from calibrant.decisions.risk_tests import ThresholdTest, least_units, threshold_tests, upper_bound
 from calibrant.errors import InputError
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.dependence import warn_of_repeated_rows
@@ -87,7 +87,7 @@ class Certified:
     rows_needed : int
         Rows beyond a threshold that it takes to certify anything, all of them right.
     nearest : OperatingPoint or None
-        Where nothing can be certified, the threshold that came nearest.
+        Where nothing can be certified, the threshold that came nearest to passing its test.
     dropped : mapping
         Rows that were left out, by reason.
     """
@@ -266,14 +266,14 @@ def certify(
         raise InputError('must be "above", "below" or "both"', argument="side", seen=side)
     level = (1.0 - confidence) / (2.0 if side == "both" else 1.0)
     rankings = _rankings(y_true, y_prob, side, cluster, options)
-    tests = [tested(ranking, risk, level) for ranking in rankings]
+    tests = [threshold_tests(ranking, risk, level) for ranking in rankings]
     chosen = _widest(rankings, tests)
     points = {
         ranking.side: None if test is None else _point(ranking, test, abstained)
         for ranking, test in zip(rankings, chosen, strict=True)
     }
     failed = [
-        min((_point(ranking, test, abstained) for test in made), key=lambda near: near.risk_bound)
+        _point(ranking, min(made, key=lambda test: test.p_value / test.level), abstained)
         for ranking, made in zip(rankings, tests, strict=True)
         if not any(test.passed for test in made)
     ]
@@ -319,7 +319,7 @@ def _rankings(
     return rankings
 
 
-def _point(ranking: Ranking, test: Test, abstained: int) -> OperatingPoint:
+def _point(ranking: Ranking, test: ThresholdTest, abstained: int) -> OperatingPoint:
     rows = float(ranking.rows[test.place])
     return OperatingPoint(
         side=ranking.side,
@@ -331,17 +331,19 @@ def _point(ranking: Ranking, test: Test, abstained: int) -> OperatingPoint:
     )
 
 
-def _widest(rankings: list[Ranking], tests: list[list[Test]]) -> list[Test | None]:
+def _widest(
+    rankings: list[Ranking], tests: list[list[ThresholdTest]]
+) -> list[ThresholdTest | None]:
     """Of the thresholds that passed, those that decide most cases, and none of them twice."""
     passed = [[test for test in made if test.passed] for made in tests]
-    best: list[Test | None] = [made[-1] if made else None for made in passed]
+    best: list[ThresholdTest | None] = [made[-1] if made else None for made in passed]
     if len(best) == 1 or None in best:
         return best
     above, below = rankings
     # Rows at or below each threshold that must not lie above the other one: a pair decides most when
     # the two meet, so for each upper threshold take the last lower one beneath it.
     lower = np.array([below.threshold[test.place] for test in passed[1]])
-    pairs: list[tuple[float, Test | None, Test | None]] = []
+    pairs: list[tuple[float, ThresholdTest | None, ThresholdTest | None]] = []
     for test in passed[0]:
         beneath = int(np.searchsorted(lower, above.threshold[test.place])) - 1
         other = passed[1][beneath] if beneath >= 0 else None

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from calibrant.decisions.ranking import Ranking
 
-__all__ = ["Test", "least_rows", "least_units", "tested", "upper_bound"]
+__all__ = ["ThresholdTest", "least_rows", "least_units", "threshold_tests", "upper_bound"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -41,7 +41,7 @@ MOST_PAIRS = 1 << 20
 
 
 @dataclass(frozen=True)
-class Test:
+class ThresholdTest:
     """The test of one threshold.
 
     Attributes
@@ -64,20 +64,25 @@ class Test:
         return self.p_value <= self.level
 
 
-def tested(ranking: Ranking, risk: float, level: float) -> list[Test]:
+def threshold_tests(ranking: Ranking, risk: float, level: float) -> list[ThresholdTest]:
     """The tests that were made; all that pass hold at once at this level.
 
     Their order depends on the predictions and the sizes of the clusters alone.
     """
     places, shares = _sequence(ranking, risk, level)
-    p_values = _p_values(ranking, places, risk, level)
-    tests: list[Test] = []
+    sums = None if ranking.clusters is None else _ClusterSums(ranking)
+    tests: list[ThresholdTest] = []
     carried = 0.0
-    for place, share, p_value in zip(places, shares, p_values, strict=True):
+    for place, share in zip(places.tolist(), shares.tolist(), strict=True):
         available = carried + level * share
+        carried = 0.0
         if available > 0.0:
-            tests.append(Test(int(place), float(available), float(p_value)))
-        carried = available if p_value <= available else 0.0
+            if sums is None:
+                p_value = _binomial_p_value(ranking, place, risk)
+            else:
+                p_value = sums.upto(place).p_value(risk, level)
+            tests.append(ThresholdTest(place, available, p_value))
+            carried = available if p_value <= available else 0.0
     return tests
 
 
@@ -132,22 +137,12 @@ def _mean_size(ranking: Ranking) -> float:
 # -- the tests themselves ------------------------------------------------------------------------------
 
 
-def _p_values(ranking: Ranking, places: Integers, risk: float, level: float) -> Floats:
-    """P-values of "more than `risk` are wrong beyond it", for each threshold."""
-    if ranking.clusters is None:
-        from scipy.special import bdtr
+def _binomial_p_value(ranking: Ranking, place: int, risk: float) -> float:
+    """P-value of "more than `risk` are wrong beyond it": the chance of so few errors."""
+    from scipy.special import betaincc
 
-        rows, errors = ranking.rows[places], ranking.errors[places]
-        return np.asarray(bdtr(errors, rows, risk))
-    sums = _cluster_sums(ranking, places)
-    p_values = [
-        float(np.exp(-max(_log_capital(*counted, risk, stakes), 0.0)))
-        for counted, stakes in (
-            (counted, _stakes(ranking, float(counted[0] @ counted[2]), risk, level))
-            for counted in sums
-        )
-    ]
-    return np.array(p_values)
+    rows, errors = ranking.rows[place], ranking.errors[place]
+    return 1.0 if errors >= rows else float(betaincc(errors + 1.0, rows - errors, risk))
 
 
 def upper_bound(ranking: Ranking, place: int, level: float) -> float:
@@ -159,68 +154,73 @@ def upper_bound(ranking: Ranking, place: int, level: float) -> float:
         return (
             1.0 if errors >= rows else float(betaincinv(errors + 1.0, rows - errors, 1.0 - level))
         )
-    counted = next(iter(_cluster_sums(ranking, np.array([place]))))
-    rows = float(counted[0] @ counted[2])
-    low, high = float(counted[1] @ counted[2]) / rows, 1.0
+    sums = _ClusterSums(ranking).upto(place)
+    low, high = float(ranking.errors[place] / ranking.rows[place]), 1.0
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
-        if middle >= 1.0:
-            break
-        stakes = _stakes(ranking, rows, middle, level)
-        if _log_capital(*counted, middle, stakes) >= -np.log(level):
-            high = middle
-        else:
+        if low < middle < 1.0 and sums.p_value(middle, level) > level:
             low = middle
+        else:
+            high = middle
     return high
 
 
-def _cluster_sums(ranking: Ranking, places: Integers) -> list[tuple[Floats, Floats, Floats]]:
-    """For each threshold, the distinct (rows, errors) of a cluster beyond it, and how many have them."""
-    clusters = ranking.clusters
-    assert clusters is not None
-    ends = np.searchsorted(clusters.place, places, side="right")
-    rows, errors = np.zeros(clusters.clusters), np.zeros(clusters.clusters)
-    found, start = [], 0
-    for end in ends:
-        piece = slice(start, int(end))
-        code = clusters.code[piece]
-        rows += np.bincount(code, weights=clusters.rows[piece], minlength=rows.size)
-        errors += np.bincount(code, weights=clusters.errors[piece], minlength=rows.size)
-        found.append(_counted(rows, errors, ranking.whole))
-        start = int(end)
-    return found
+class _ClusterSums:
+    """Rows and errors of each cluster beyond a threshold that moves along the ranking."""
 
+    def __init__(self, ranking: Ranking) -> None:
+        assert ranking.clusters is not None
+        self._clusters = ranking.clusters
+        self._whole = ranking.whole
+        self._rows = np.zeros(ranking.clusters.clusters)
+        self._errors = np.zeros(ranking.clusters.clusters)
+        self._added = 0
+        least, most = 1.0 if self._whole else 1 / 16, max(ranking.clusters.design_effect, 1.0)
+        self._effects = np.geomspace(least, most, 1 + int(np.ceil(np.log2(most / least))))
 
-def _counted(rows: Floats, errors: Floats, whole: bool) -> tuple[Floats, Floats, Floats]:
-    width = int(rows.max()) + 1
-    if not whole or width * width > MOST_PAIRS:
-        return rows.copy(), errors.copy(), np.ones(rows.size)
-    times = np.bincount((rows * width + errors).astype(np.int64), minlength=width)
-    code = np.flatnonzero(times)
-    return (code // width).astype(float), (code % width).astype(float), times[code].astype(float)
+    def upto(self, place: int) -> _ClusterSums:
+        """Add the rows up to this place of the ranking."""
+        entries = self._clusters
+        end = int(np.searchsorted(entries.place, place, side="right"))
+        piece = slice(self._added, end)
+        self._rows += np.bincount(entries.code[piece], entries.rows[piece], self._rows.size)
+        self._errors += np.bincount(entries.code[piece], entries.errors[piece], self._rows.size)
+        self._added = end
+        return self
 
+    def p_value(self, risk: float, level: float) -> float:
+        """1 over what bets on "at most `risk`" make of 1, on average over the stakes.
 
-def _stakes(ranking: Ranking, rows: float, risk: float, level: float) -> Floats:
-    """Stakes that are best for errors that are independent, alike within clusters, or in between.
+        If more than `risk` are wrong, Σ errors - risk · rows of a cluster has a mean above 0, and the
+        product of 1 - λ (errors - risk · rows) over clusters has a mean below 1 for every λ > 0 that
+        keeps it positive: by Markov's inequality it exceeds 1 / level with a chance of at most the
+        level.
+        """
+        rows, errors, times = self._counted()
+        excess = errors - risk * rows
+        logs = times @ np.log1p(-np.multiply.outer(excess, self._stakes(risk, level)))
+        top = float(logs.max())
+        return float(np.exp(-max(top + float(np.log(np.mean(np.exp(logs - top)))), 0.0)))
 
-    With V the variance of the sum, a stake √(2 log(1/level) / V) wins soonest. Between the two extremes
-    V grows by the design effect; partial credit varies less than right or wrong.
-    """
-    assert ranking.clusters is not None
-    least, most = 1.0 if ranking.whole else 1 / 16, max(ranking.clusters.design_effect, 1.0)
-    effects = np.geomspace(least, most, 1 + int(np.ceil(np.log2(most / least))))
-    best = np.sqrt(-2.0 * np.log(level) / (max(rows, 1.0) * risk * (1.0 - risk) * effects))
-    return np.asarray(np.minimum(best, INSIDE / ((1.0 - risk) * ranking.clusters.largest)))
+    def _stakes(self, risk: float, level: float) -> Floats:
+        """Stakes that are best for errors that are independent, alike within clusters, or in between.
 
+        With V the variance of the sum, a stake √(2 log(1/level) / V) wins soonest. Between the two
+        extremes V grows by the design effect; partial credit varies less than right or wrong.
+        """
+        variance = max(float(self._rows.sum()), 1.0) * risk * (1.0 - risk) * self._effects
+        largest = INSIDE / ((1.0 - risk) * self._clusters.largest)
+        return np.asarray(np.minimum(np.sqrt(-2.0 * np.log(level) / variance), largest))
 
-def _log_capital(rows: Floats, errors: Floats, times: Floats, risk: float, stakes: Floats) -> float:
-    """Logarithm of what bets on "at most `risk`" make of 1, on average over the stakes.
-
-    If more than `risk` are wrong, Σ errors - risk · rows of a cluster has a mean above 0, and the
-    product of 1 - λ (errors - risk · rows) over clusters has a mean below 1 for every λ > 0 that keeps
-    it positive: by Markov's inequality it exceeds 1 / level with a chance of at most the level.
-    """
-    excess = errors - risk * rows
-    logs = np.array([float(times @ np.log1p(-stake * excess)) for stake in stakes])
-    top = float(logs.max())
-    return top + float(np.log(np.mean(np.exp(logs - top))))
+    def _counted(self) -> tuple[Floats, Floats, Floats]:
+        """The distinct (rows, errors) of clusters, and how many clusters have them."""
+        width = int(self._rows.max()) + 1
+        if not self._whole or width * width > MOST_PAIRS:
+            return self._rows, self._errors, np.ones(self._rows.size)
+        times = np.bincount((self._rows * width + self._errors).astype(np.int64))
+        code = np.flatnonzero(times)
+        return (
+            (code // width).astype(float),
+            (code % width).astype(float),
+            times[code].astype(float),
+        )

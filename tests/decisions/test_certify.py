@@ -1,0 +1,259 @@
+"""A certified threshold: what it promises, in samples where the truth is known."""
+
+import itertools
+import json
+import pickle
+
+import numpy as np
+import pytest
+from scipy.stats import beta, binom
+
+import calibrant as cal
+from calibrant.decisions.ranking import rank
+from calibrant.decisions.risk_tests import least_rows, threshold_tests
+from calibrant.errors import InputError
+
+
+def sample(seed=0, n=2000):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return (rng.random(n) < p).astype(int), p
+
+
+def test_the_threshold_splits_the_rows_as_it_says():
+    y, p = sample()
+    found = cal.certify(y, p, risk=0.2)
+    chosen = p >= found.threshold
+    assert found.above.rows == chosen.sum()
+    assert found.above.errors == np.sum(y[chosen] == 0)
+    assert found.coverage == chosen.mean()
+    assert found.above.risk <= found.risk_bound <= 0.2
+    assert found.certified
+    assert found.below is None
+
+
+def test_every_test_is_exact_and_passes_its_level_on():
+    y, p = sample()
+    tests = threshold_tests(rank(y, p), 0.2, 0.05)
+    for test in tests:
+        rows, errors = rank(y, p).rows[test.place], rank(y, p).errors[test.place]
+        assert test.p_value == pytest.approx(binom.cdf(errors, rows, 0.2))
+    assert sum(test.level for test in tests[:1]) <= 0.05
+    assert max(test.level for test in tests) <= 0.05 * (1 + 1e-12)
+    for test, following in itertools.pairwise(tests):
+        # What a test that fails had is lost.
+        assert following.level >= test.level if test.passed else following.level <= 0.0375
+
+
+def test_the_bound_is_clopper_and_pearsons():
+    y, p = sample()
+    last = [test for test in threshold_tests(rank(y, p), 0.2, 0.05) if test.passed][-1]
+    found = cal.certify(y, p, risk=0.2)
+    rows, errors = found.above.rows, found.above.errors
+    assert found.risk_bound == pytest.approx(beta.ppf(1 - last.level, errors + 1, rows - errors))
+
+
+def test_outcomes_do_not_change_what_is_tested():
+    y, p = sample()
+    one, other = threshold_tests(rank(y, p), 0.1, 0.05), threshold_tests(rank(1 - y, p), 0.1, 0.05)
+    starts = {test.place for test in other}  # nothing passes: the starts alone
+    assert not any(test.passed for test in other)
+    assert starts <= {test.place for test in one} | {test.place for test in other}
+    assert len(starts) == 3
+
+
+@pytest.mark.parametrize(
+    ("risk", "least"), [(0.10, 29), (0.01, 299), (0.5, 5)], ids=["tenth", "hundredth", "half"]
+)
+def test_the_fewest_rows_that_certify(risk, least):
+    assert least_rows(risk, 0.05) == least
+    enough, short = np.full(least, 0.9), np.full(least - 1, 0.9)
+    assert cal.certify(np.ones(least), enough, risk=risk).threshold == 0.9
+    nothing = cal.certify(np.ones(least - 1), short, risk=risk)
+    assert nothing.threshold is None
+    assert nothing.risk_bound is None
+    assert not nothing.certified
+    assert nothing.rows_needed == least
+    assert str(least) in nothing.sentence
+    assert nothing.coverage == 0.0
+
+
+def false_certificates(draw, risk, truth, samples=300, **options):
+    """The share of samples whose threshold has a true risk above the limit."""
+    wrong = 0
+    for seed in range(samples):
+        y, p, cluster = draw(np.random.default_rng(seed))
+        found = cal.certify(y, p, risk=risk, cluster=cluster, **options)
+        wrong += found.threshold is not None and truth(found.threshold) > risk + 1e-12
+    return wrong / samples
+
+
+def flat(rng):
+    p = rng.random(400)
+    return rng.random(400) < 0.895, p, None
+
+
+def at_the_limit_below(rng):
+    p = rng.random(400)
+    return rng.random(400) < np.where(p > 0.5, 0.901, 0.85), p, None
+
+
+def ties(rng):
+    p = rng.choice([0.6, 0.8, 0.9], 400)
+    return rng.random(400) < np.where(p > 0.85, 0.95, 0.84), p, None
+
+
+def shared_outcomes(rng):
+    p, right = rng.random(200), rng.random(200) < 0.895
+    cluster = np.repeat(np.arange(200), 4)
+    return right[cluster], p[cluster], cluster
+
+
+@pytest.mark.parametrize(
+    ("draw", "truth"),
+    [
+        (flat, lambda t: 0.105),
+        (at_the_limit_below, lambda t: 0.099 if t >= 0.5 else 0.11),
+        (ties, lambda t: 0.05 if t > 0.85 else 0.1 + 1e-6),
+        (shared_outcomes, lambda t: 0.105),
+    ],
+    ids=["flat", "limit", "ties", "clusters"],
+)
+def test_it_certifies_falsely_no_more_often_than_it_says(draw, truth):
+    # Level .05 and 300 samples: three standard errors above are .088. The long table is in bench.
+    assert false_certificates(draw, 0.1, truth) <= 0.088
+
+
+def test_clusters_are_needed_where_rows_repeat():
+    def as_if_independent(rng):
+        y, p, _ = shared_outcomes(rng)
+        return y, p, None
+
+    with pytest.warns(UserWarning, match="repeat"):
+        assert false_certificates(as_if_independent, 0.1, lambda t: 0.105, samples=60) > 0.2
+
+
+def test_below_is_above_of_the_other_outcome():
+    y, p = sample()
+    below, above = cal.certify(y, p, side="below", risk=0.2), cal.certify(1 - y, 1 - p, risk=0.2)
+    assert below.threshold == pytest.approx(1 - above.threshold)
+    assert below.coverage == above.coverage
+    assert below.risk_bound == above.risk_bound
+
+
+def test_both_sides_share_the_level_and_no_row():
+    y, p = sample()
+    both = cal.certify(y, p, side="both", risk=0.2)
+    for side in ("above", "below"):
+        alone = cal.certify(y, p, side=side, risk=0.2, confidence=0.975)
+        assert getattr(both, side) == getattr(alone, side)
+    everything = cal.certify(y, p, side="both", risk=0.45)
+    assert everything.below.threshold < everything.above.threshold
+    assert everything.coverage <= 1.0
+    # Either side alone would decide all of them.
+    assert everything.coverage > 0.95
+
+
+def test_a_sketch_certifies_as_its_rows_do():
+    y, p = sample()
+    p = np.floor(p * 1000) / 1000
+    rows, cells = (
+        cal.certify(y, p, side="both"),
+        cal.certify(cal.Sketch.from_arrays(y, p), side="both"),
+    )
+    for one, other in zip(rows.points, cells.points, strict=True):
+        assert (one.rows, one.errors, one.risk_bound) == (
+            other.rows,
+            other.errors,
+            other.risk_bound,
+        )
+        beyond = p >= other.threshold if other.side == "above" else p <= other.threshold
+        assert beyond.sum() == one.rows
+
+
+def test_sketches_by_cluster_certify_as_their_rows_do():
+    y, p = sample(n=1200)
+    code = np.arange(y.size) // 4
+    parts = {int(g): cal.Sketch.from_arrays(y[code == g], p[code == g]) for g in range(300)}
+    sketches = cal.certify(cal.Sketches(parts, by="question"), cluster="question", risk=0.3)
+    rows = cal.certify(y, p, cluster=code, risk=0.3)
+    assert sketches.above.rows == rows.above.rows
+    assert sketches.clusters == rows.clusters == 300
+    assert sketches.risk_bound == pytest.approx(rows.risk_bound)
+
+
+def test_a_cluster_counts_once_however_often_it_repeats():
+    y, p = sample(n=1500)
+    copies = np.repeat(np.arange(y.size), 5)
+    one = cal.certify(y, p, cluster=np.arange(y.size), risk=0.2)
+    five = cal.certify(y[copies], p[copies], cluster=copies, risk=0.2)
+    assert five.coverage <= one.coverage
+    assert one.coverage <= cal.certify(y, p, risk=0.2).coverage
+
+
+def test_partial_credit_is_bounded_by_bets():
+    rng = np.random.default_rng(0)
+    p = rng.random(2000)
+    credit = np.clip(p + 0.05 * rng.standard_normal(2000), 0, 1)
+    found = cal.certify(credit, p, labels="soft")
+    assert found.clusters is None
+    assert 0.1 < found.coverage < 0.25  # an oracle has 0.2
+    assert 1 - credit[p >= found.threshold].mean() <= found.risk_bound <= 0.1
+
+
+def test_abstentions_count_as_cases():
+    y, p = sample()
+    assert cal.certify(y, p, abstained=2000).coverage == cal.certify(y, p).coverage / 2
+
+
+def test_nothing_right_says_how_near_it_came():
+    found = cal.certify(np.zeros(500), np.linspace(0, 1, 500))
+    assert found.threshold is None
+    assert found.nearest.risk_bound == 1.0
+    assert found.to_dict()["nearest"]["errors"] == found.nearest.rows
+
+
+@pytest.mark.words
+def test_the_sentence():
+    y, p = sample()
+    found = cal.certify(y, p)
+    assert found.sentence.startswith("Answer on your own at 0.8")
+    assert "at most 10 % of them are wrong (95 % confidence)" in found.sentence
+    assert str(found) == found.sentence
+    assert found.sentence in found._repr_html_()
+
+
+def test_results_travel():
+    found = cal.certify(*sample(), side="both")
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert json.loads(json.dumps(found.to_dict()))["threshold"] == found.threshold
+
+
+@pytest.mark.parametrize(
+    ("options", "argument"),
+    [
+        ({"risk": 10}, "risk"),
+        ({"risk": 0}, "risk"),
+        ({"risk": True}, "risk"),
+        ({"side": "up"}, "side"),
+        ({"abstained": -1}, "abstained"),
+        ({"sample_weight": np.ones(2000)}, "sample_weight"),
+    ],
+)
+def test_mistakes_are_refused(options, argument):
+    with pytest.raises(InputError) as error:
+        cal.certify(*sample(), **options)
+    assert error.value.argument == argument
+
+
+def test_a_per_cent_risk_has_its_cure():
+    with pytest.raises(InputError) as error:
+        cal.certify(*sample(), risk=10)
+    assert error.value.cures[0].values["option"].value == 0.1
+
+
+def test_weighted_sketches_are_refused():
+    sketch = cal.Sketch.from_arrays(*sample(), sample_weight=np.full(2000, 2.0))
+    with pytest.raises(InputError) as error:
+        cal.certify(sketch)
+    assert error.value.argument == "sample_weight"

@@ -1,0 +1,239 @@
+"""Risk-coverage against its definition over every order of ties, and against values of other systems."""
+
+import json
+import pickle
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import calibrant as cal
+from calibrant.errors import InputError
+
+
+def by_definition(right, order):
+    """AURC and AUGRC of one order, in both conventions, row by row."""
+    wrong = 1.0 - np.asarray(right, dtype=float)[list(order)]
+    n = wrong.size
+    k = np.arange(1, n + 1)
+    risk, generalised = np.cumsum(wrong) / k, np.cumsum(wrong) / n
+    return np.array(
+        [
+            risk.mean(),
+            np.trapezoid(risk, k / n) / (1 - 1 / n),
+            np.trapezoid(np.append(0, generalised), np.append(0, k / n)),
+            np.trapezoid(generalised, k / n) / (1 - 1 / n),
+        ]
+    )
+
+
+def areas(found):
+    return np.array([found.aurc, found.aurc_trapezoid, found.augrc, found.augrc_trapezoid])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.sampled_from([0.2, 0.5, 0.9])), min_size=2, max_size=6)
+)
+def test_ties_are_the_mean_over_all_their_orders(rows):
+    right, p = zip(*rows, strict=True)
+    orders = {
+        order
+        for order in permutations(range(len(p)))
+        if all(p[a] >= p[b] for a, b in pairwise(order))
+    }
+    expected = np.mean([by_definition(right, order) for order in orders], axis=0)
+    assert areas(cal.selective(right, p)) == pytest.approx(expected, abs=1e-12)
+
+
+def two_features():
+    """Malignant tumours by two features: rows in even places train, the others are predicted."""
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.linear_model import LogisticRegression
+
+    data = load_breast_cancer()
+    x, y = data.data[:, :2], 1 - data.target
+    x = (x - x[::2].mean(axis=0)) / x[::2].std(axis=0)
+    model = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(x[::2], y[::2])
+    return cal.confidence(y[1::2], model.predict_proba(x[1::2]))
+
+
+def test_the_values_of_other_systems():
+    found = cal.selective(two_features())
+    assert found.aurc == pytest.approx(0.04002574, abs=5e-9)
+    assert found.aurc_trapezoid == pytest.approx(0.03992455, abs=5e-9)
+    assert found.augrc_trapezoid == pytest.approx(0.03056413, abs=5e-9)
+    assert found.risk_at(0.8) == pytest.approx(0.07894737, abs=5e-9)
+    assert found.coverage_at(0.05) == pytest.approx(0.68309859, abs=5e-9)
+
+
+def sample(seed=0, n=400, digits=2):
+    rng = np.random.default_rng(seed)
+    p = np.round(rng.random(n), digits)
+    return (rng.random(n) < p).astype(int), p
+
+
+def test_generalised_area_is_that_of_the_roc_curve():
+    # Traub et al., equation 5: (1 - AUROC) acc (1 - acc) + (1 - acc)² / 2.
+    from sklearn.metrics import roc_auc_score
+
+    y, p = sample()
+    accuracy = y.mean()
+    expected = (1 - roc_auc_score(y, p)) * accuracy * (1 - accuracy) + (1 - accuracy) ** 2 / 2
+    assert cal.selective(y, p).augrc == pytest.approx(expected, abs=1e-12)
+
+
+def test_excess_is_zero_for_the_best_order_and_all_of_it_else():
+    assert cal.selective([1, 1, 0, 0], [0.9, 0.8, 0.3, 0.2]).excess_aurc == pytest.approx(
+        0, abs=1e-15
+    )
+    y, p = sample()
+    best = cal.selective(np.sort(y)[::-1], np.linspace(1, 0, y.size)).aurc
+    assert cal.selective(y, p).excess_aurc == pytest.approx(cal.selective(y, p).aurc - best)
+
+
+def test_weight_two_is_duplication():
+    y, p = sample()
+    twice = cal.selective(np.repeat(y, 2), np.repeat(p, 2))
+    assert areas(cal.selective(y, p, sample_weight=np.full(y.size, 2.0))) == pytest.approx(
+        areas(twice)
+    )
+
+
+def test_a_sketch_is_right_up_to_the_order_in_its_cells():
+    y, p = sample(digits=12, n=3000)
+    rows, cells = cal.selective(y, p), cal.selective(cal.Sketch.from_arrays(y, p, nodes=64))
+    assert rows.order_error == 0.0 < cells.order_error
+    assert abs(rows.aurc - cells.aurc) <= cells.order_error
+    fine = cal.selective(cal.Sketch.from_arrays(*sample()))
+    assert areas(fine) == pytest.approx(areas(cal.selective(*sample())), abs=1e-12)
+    assert fine.curve.risk == pytest.approx(cal.selective(*sample()).curve.risk)
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_standard_errors_are_those_of_the_jackknife(clustered):
+    y, p = sample(n=300, digits=12)
+    code = np.arange(y.size) // 3 if clustered else np.arange(y.size)
+    if clustered:
+        y = np.repeat(y[::3], 3)
+    left_out = [
+        areas(cal.selective(y[code != g], p[code != g]))[[0, 2]] for g in range(code.max() + 1)
+    ]
+    groups = len(left_out)
+    jackknife = np.sqrt((groups - 1) * np.var(left_out, axis=0))
+    found = cal.selective(y, p, cluster=code if clustered else None)
+    degrees = groups - 1 if clustered else np.inf
+    from scipy.stats import t
+
+    z = t.ppf(0.975, degrees)
+    error = [found.aurc_interval.width / 2 / z, found.augrc_interval.width / 2 / z]
+    assert error == pytest.approx(jackknife, rel=0.05)
+
+
+def test_intervals_hold_the_population_value():
+    # Risk falls in a straight line with confidence: AURC is ∫ c/2 dc, AUGRC ∫ c²/2 dc.
+    rng = np.random.default_rng(1)
+    held = np.zeros(2)
+    for _ in range(200):
+        p = rng.random(300)
+        found = cal.selective(rng.random(300) < p, p)
+        held += [0.25 in found.aurc_interval, 1 / 6 in found.augrc_interval]
+    assert np.all(held >= 180)  # 95% of 200, less three standard errors
+
+
+def test_limits_of_the_curve_are_exact():
+    from scipy.stats import beta
+
+    y, p = sample()
+    curve = cal.selective(y, p, confidence=0.9).curve
+    at = int(np.flatnonzero(curve.threshold == 0.5)[0])
+    rows, wrong = np.sum(p >= 0.5), np.sum(y[p >= 0.5] == 0)
+    assert curve.coverage[at] == rows / y.size
+    assert curve.risk[at] == wrong / rows
+    assert curve.low[at] == pytest.approx(beta.ppf(0.05, wrong, rows - wrong + 1))
+    assert curve.high[at] == pytest.approx(beta.ppf(0.95, wrong + 1, rows - wrong))
+
+
+def test_rows_that_repeat_widen_the_limits_of_clusters_alone():
+    y, p = sample(digits=12)
+    once = cal.selective(y, p).curve
+    copies = np.repeat(np.arange(y.size), 4)
+    clustered = cal.selective(y[copies], p[copies], cluster=copies).curve
+    assert clustered.high[100:] == pytest.approx(once.high[100:], rel=0.02)
+
+
+def test_abstentions_lower_the_coverage():
+    y, p = sample()
+    found = cal.selective(y, p, abstained=100)
+    assert found.coverage == 0.8 == found.curve.coverage[-1]
+    assert found.risk_at(0.8) == pytest.approx(1 - y.mean())
+    assert found.aurc == cal.selective(y, p).aurc
+    with pytest.raises(InputError) as error:
+        found.risk_at(0.9)
+    assert (error.value.argument, error.value.seen) == ("coverage", 0.9)
+
+
+def test_a_long_curve_is_thinned_and_the_numbers_are_not():
+    y, p = sample(n=20_000, digits=12)
+    found = cal.selective(y, p)
+    assert 500 < found.curve.risk.size <= 1024
+    order = np.argsort(-p)
+    assert areas(found) == pytest.approx(by_definition(y, order), abs=1e-12)
+    right = y[order]
+    assert found.risk_at(0.3) == pytest.approx(1 - right[:6000].mean())
+
+
+def test_no_wrong_and_no_right_answers():
+    assert cal.selective([1, 1, 1], [0.5, 0.6, 0.7]).aurc == 0.0
+    assert cal.selective([0, 0, 0], [0.5, 0.6, 0.7]).aurc == pytest.approx(1.0)
+    assert cal.selective([0, 0, 0], [0.5, 0.6, 0.7]).coverage_at(0.5) == 0.0
+
+
+def test_results_travel():
+    found = cal.selective(*sample(), cluster=np.arange(400) // 2)
+    again = pickle.loads(pickle.dumps(found))
+    assert again.to_dict() == found.to_dict()
+    assert json.loads(json.dumps(found.to_dict()))["clusters"] == 200
+    with pytest.raises(ValueError, match="read-only"):
+        found.curve.risk[0] = 1.0
+    assert "AURC" in found._repr_html_()
+    assert "AURC" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("argument", "wrong"),
+    [("abstained", -1), ("abstained", 0.5), ("confidence", 95)],
+)
+def test_mistakes_are_refused(argument, wrong):
+    with pytest.raises(InputError) as error:
+        cal.selective(*sample(), **{argument: wrong})
+    assert argument in str(error.value)
+
+
+def test_a_sketch_has_no_clusters():
+    with pytest.raises(InputError) as error:
+        cal.selective(cal.Sketch.from_arrays(*sample()), cluster=np.arange(400))
+    assert error.value.argument == "cluster"
+
+
+def test_sketches_by_cluster_equal_rows():
+    y, p = sample()
+    code = np.arange(400) // 4
+    parts = {int(g): cal.Sketch.from_arrays(y[code == g], p[code == g]) for g in range(100)}
+    by_sketch = cal.selective(cal.Sketches(parts, by="question"), cluster="question")
+    by_rows = cal.selective(y, p, cluster=code)
+    assert by_sketch.aurc_interval.width == pytest.approx(by_rows.aurc_interval.width)
+    assert by_sketch.curve.high == pytest.approx(by_rows.curve.high)
+
+
+def test_the_picture_shows_the_curve_and_the_certified_point():
+    y, p = sample(n=2000)
+    certified = cal.certify(y, p, risk=0.2)
+    diagram = cal.risk_coverage_diagram(y, p, point=certified.above)
+    marks = {mark.key: mark for mark in diagram.panel().marks}
+    assert set(marks) == {"diagonal", "interval", "curve", "point"}
+    assert marks["point"].x[0] == certified.coverage
+    assert "<svg" in diagram.to_svg()
+    assert list(diagram.to_frame("pandas").columns)[:2] == ["threshold", "coverage"]
+    assert cal.risk_coverage_diagram(diagram.selective).selective is diagram.selective
