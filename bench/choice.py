@@ -17,7 +17,6 @@ from scipy.special import softmax
 
 from bench import pages
 from calibrant import datasets, smooth_ece
-from calibrant.recalibration.choice import log_losses
 from calibrant.recalibration.interface import Recalibrator
 from calibrant.recalibration.parametric import (
     BetaRecalibrator,
@@ -25,6 +24,7 @@ from calibrant.recalibration.parametric import (
     PlattRecalibrator,
 )
 from calibrant.recalibration.smooth import SmoothRecalibrator
+from calibrant.repair.choice import log_losses
 
 Floats = NDArray[np.float64]
 Sets = dict[str, tuple[Floats, Floats]]

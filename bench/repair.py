@@ -1,7 +1,7 @@
-"""Repair on real predictions: learned from a random half, measured on the other, beside scikit-learn.
+"""Repair on real predictions: learned from rows of a random half, measured on the other half.
 
-python -m bench.repair              # every data set
-python -m bench.repair --reduced    # those with fewer than 20,000 rows
+python -m bench.repair              # every data set, 20 halves
+python -m bench.repair --reduced    # those with fewer than 20,000 rows, 3 halves
 """
 
 from __future__ import annotations
@@ -17,19 +17,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench import choice, pages
-from calibrant import InputError, Sketch, assess, datasets, smooth_ece
-from calibrant.data.pairs import as_pairs
+from calibrant import Sketch, assess, confidence, datasets, smooth_ece
+from calibrant.data.pairs import Pairs, as_pairs
 from calibrant.inference.hypothesis import calibration_p_value
-from calibrant.recalibration.choice import choose_recalibrator, log_losses
-from calibrant.recalibration.parametric import NEAREST_TO_THE_ENDS, BetaRecalibrator
-from calibrant.recalibration.smooth import SmoothRecalibrator
+from calibrant.recalibration import (
+    AdaptiveRecalibrator,
+    BetaRecalibrator,
+    IsotonicRecalibrator,
+    PlattRecalibrator,
+    SmoothRecalibrator,
+    TemperatureRecalibrator,
+    VennAbersRecalibrator,
+)
+from calibrant.recalibration.interface import Recalibrator
+from calibrant.recalibration.logistic import NEAREST_TO_THE_ENDS
+from calibrant.repair.choice import choose_recalibrator, log_losses
 
 Floats = NDArray[np.float64]
 Map = Callable[[Floats], Floats]
 
-DEFAULT, PAPER = "calibrant smooth", "the paper's smooth map"
+DEFAULT, NONE, CHOSEN = "adaptive (default)", "none", "choose_recalibrator"
+RIVALS = (NONE, "platt", "temperature", "beta", "isotonic", "venn-abers")
+SIZES = (100, 300, 1_000, None)
 LEVEL = 0.05
-CUTS = 8
+CUTS, REDUCED_CUTS = 20, 3
 LARGE = 20_000
 
 EVENTS = {
@@ -74,6 +85,12 @@ class Rows:
         first = order[event] < order.size // 2
         return self._where(first), self._where(~first)
 
+    def some(self, n: int, seed: int) -> Rows:
+        """So many rows, drawn at random."""
+        chosen = np.zeros(self.p.size, dtype=np.bool_)
+        chosen[np.random.default_rng([seed, n]).permutation(self.p.size)[:n]] = True
+        return self._where(chosen)
+
     def _where(self, kept: NDArray[np.bool_]) -> Rows:
         event = None if self.event is None else self.event[kept]
         return Rows(self.name, self.p[kept], self.y[kept], event)
@@ -81,7 +98,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Found:
-    """What a map did on a half that it had not seen."""
+    """What a map did on a half that it had not seen; `rise` and `noise` are of the change of its loss."""
 
     smooth_ece: float
     log_loss: float
@@ -95,6 +112,36 @@ class Found:
 
 
 @dataclass(frozen=True)
+class Cell:
+    """One data set and number of rows: means over the halves of the log loss of every method.
+
+    `error` is the standard error of the best loss on a half, `paired` that of the default's distance to it.
+    """
+
+    name: str
+    n: int
+    halves: int
+    losses: dict[str, float]
+    best: str
+    error: float
+    paired: float
+
+    @property
+    def excess(self) -> float:
+        """How far the default is above the best of all rivals."""
+        return self.losses[DEFAULT] - self.losses[self.best]
+
+    def ranks(self) -> dict[str, float]:
+        """1 for the smallest loss among the rivals and the default."""
+        names = [*RIVALS, DEFAULT]
+        values = np.array([self.losses[name] for name in names])
+        ranks = (values[:, None] > values).sum(axis=1) + 0.5 * (
+            (values[:, None] == values).sum(axis=1) + 1
+        )
+        return dict(zip(names, ranks.tolist(), strict=True))
+
+
+@dataclass(frozen=True)
 class Result:
     """A data set, the p-values of all its rows and of the first half, and every method on every cut."""
 
@@ -102,6 +149,7 @@ class Result:
     p_value: float
     p_value_of_half: float
     found: dict[str, list[Found]]
+    cells: list[Cell]
 
     def mean(self, method: str, what: str) -> float:
         """Of one figure over the cuts."""
@@ -109,13 +157,24 @@ class Result:
 
 
 def sets() -> Iterator[Rows]:
-    """Every set of predictions of one event that needs no cleaning."""
-    for name, columns in _columns():
-        try:
-            pairs = as_pairs(columns["y"], columns["p"])
-            yield Rows(name, pairs.p, pairs.y, _events(name, columns))
-        except InputError:
-            continue
+    """Every set of predictions: of one event, or of the class that a model finds most likely."""
+    for name in datasets.names():
+        data = datasets.load(name)
+        pairs = _pairs(name, data)
+        columns = {key: np.asarray(values) for key, values in data.columns.items()}
+        if pairs.kept is not None:
+            columns = {key: values[pairs.kept] for key, values in columns.items()}
+        yield Rows(name, pairs.p, pairs.y, _events(name, columns))
+    toy = datasets.generate("paper_sine", 1_000)
+    yield Rows("the paper's sine", toy.p, toy.y.astype(np.float64))
+
+
+def _pairs(name: str, data: Any) -> Pairs:
+    if name == "cifar10_logits_val_test":
+        return confidence(data["labels_test"].ravel(), data["logits_test"], from_logits=True)
+    if name == "cifar100_wideresnet_16_4_probs":
+        return confidence(data["labels"].ravel(), data["probs"])
+    return as_pairs(data["y"], data["p"], percent=name.endswith("percent"), on_invalid="drop")
 
 
 def _events(name: str, columns: Mapping[str, Any]) -> NDArray[np.int64] | None:
@@ -132,15 +191,6 @@ def _events(name: str, columns: Mapping[str, Any]) -> NDArray[np.int64] | None:
         values, part = np.unique(columns[column].astype(str), return_inverse=True)
         code = np.unique(code * values.size + part.ravel(), return_inverse=True)[1].ravel()
     return code.astype(np.int64)
-
-
-def _columns() -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for name in datasets.names():
-        found = datasets.load(name)
-        if {"p", "y"} <= set(found.columns):
-            yield name, found.columns
-    toy = datasets.generate("paper_sine", 1_000)
-    yield "the paper's sine", {"p": toy.p, "y": toy.y}
 
 
 def of_scikit_learn(method: str) -> Callable[[Rows], Map]:
@@ -176,54 +226,127 @@ def of_scikit_learn(method: str) -> Callable[[Rows], Map]:
     return learn
 
 
+def of_calibrant(made: Callable[[], Recalibrator]) -> Callable[[Rows], Map]:
+    """A map of ours, learned from rows."""
+    return lambda data: made().fit(data.p, data.y).transform
+
+
 METHODS: dict[str, Callable[[Rows], Map]] = {
-    "none": lambda data: lambda p: p,
-    DEFAULT: lambda data: SmoothRecalibrator().fit(data.p, data.y).transform,
-    PAPER: lambda data: (
-        SmoothRecalibrator(scale="probability", pseudo_rows=0).fit(data.p, data.y).transform
-    ),
-    "calibrant beta": lambda data: BetaRecalibrator().fit(data.p, data.y).transform,
-    "calibrant chosen": lambda data: (
+    NONE: lambda data: lambda p: p,
+    "platt": of_calibrant(PlattRecalibrator),
+    "temperature": of_calibrant(TemperatureRecalibrator),
+    "beta": of_calibrant(BetaRecalibrator),
+    "isotonic": of_calibrant(IsotonicRecalibrator),
+    "venn-abers": of_calibrant(VennAbersRecalibrator),
+    DEFAULT: of_calibrant(AdaptiveRecalibrator),
+    "smooth": of_calibrant(SmoothRecalibrator),
+    CHOSEN: lambda data: (
         choose_recalibrator(data.p, data.y, cluster=data.event).recalibrator.transform
     ),
     "sklearn sigmoid": of_scikit_learn("sigmoid"),
-    "sklearn isotonic": of_scikit_learn("isotonic"),
     "sklearn temperature": of_scikit_learn("temperature"),
 }
 
 
 def measured(data: Rows, cuts: int) -> Result:
-    """Every method on the halves that it has not seen."""
-    found: dict[str, list[Found]] = {name: [] for name in METHODS}
-    for seed in range(cuts):
-        first, second = data.halves(seed)
-        before = log_losses(second.y, second.p)
-        for name, learn in METHODS.items():
-            p = np.clip(learn(first)(second.p), 0.0, 1.0)
-            losses = log_losses(second.y, p)
-            risen = losses - before
-            noise = second.standard_error(risen)
-            error = smooth_ece(second.y, p)
-            found[name].append(Found(error, float(losses.mean()), float(risen.mean()), noise))
-    return Result(data, data.p_value, data.halves(0)[0].p_value, found)
+    """Every method on the halves that it has not seen, learned from few rows of the others and from all."""
+    found: dict[str, list[Found]] = {}
+    half = data.halves(0)[0].p.size
+    cells = []
+    for n in SIZES:
+        if n is not None and n >= half:
+            continue
+        losses: dict[str, list[Floats]] = {}
+        seconds = []
+        for seed in range(cuts):
+            first, second = data.halves(seed)
+            learned = first if n is None else first.some(n, seed)
+            if not 0.0 < learned.y.mean() < 1.0:
+                continue
+            seconds.append(second)
+            before = log_losses(second.y, second.p)
+            for name, p in _predicted(learned, second.p).items():
+                values = log_losses(second.y, p)
+                losses.setdefault(name, []).append(values)
+                if n is None:
+                    rise = values - before
+                    error = smooth_ece(second.y, p)
+                    noise = second.standard_error(rise)
+                    one = Found(error, float(values.mean()), float(rise.mean()), noise)
+                    found.setdefault(name, []).append(one)
+        cells.append(_cell(data.name, n or half, losses, seconds))
+    return Result(data, data.p_value, data.halves(0)[0].p_value, found, cells)
+
+
+def _predicted(learned: Rows, p: Floats) -> dict[str, Floats]:
+    return {
+        name: np.clip(learn(learned)(p), 0.0, 1.0)
+        for name, learn in METHODS.items()
+        if name != CHOSEN or learned.p.size < LARGE  # it fits every map to every fold
+    }
+
+
+def _cell(name: str, n: int, losses: dict[str, list[Floats]], halves: list[Rows]) -> Cell:
+    means = {method: float(np.mean([v.mean() for v in each])) for method, each in losses.items()}
+    best = min([*RIVALS, DEFAULT], key=lambda method: means[method])
+    pairs = list(zip(halves, losses[best], losses[DEFAULT], strict=True))
+    error = float(np.mean([half.standard_error(one) for half, one, _ in pairs]))
+    paired = float(np.mean([half.standard_error(ours - one) for half, one, ours in pairs]))
+    return Cell(name, n, len(halves), means, best, error, paired)
 
 
 def tables(results: list[Result]) -> list[pages.Table]:
-    """What was promised, for the default and for the paper's map; and all methods beside each other."""
-    shown = [promise(results, method) for method in (DEFAULT, PAPER)]
-    for title, what in (
-        ("SmoothECE on the unseen half", "smooth_ece"),
-        ("Log loss on the unseen half", "log_loss"),
-    ):
-        rows = [
-            [r.rows.name, f"{r.rows.p.size:,}", *(f"{r.mean(m, what):.4f}" for m in METHODS)]
-            for r in results
-        ]
-        shown.append(pages.Table(title, ["data set", "rows", *METHODS], rows, [OF_CUTS]))
-    return shown
+    """The default beside its rivals; what was promised; and all methods beside each other."""
+    shown = [*ranked([cell for r in results for cell in r.cells]), promise(results, DEFAULT)]
+    rows = [
+        [r.rows.name, f"{r.rows.p.size:,}", *(_mean(r, m, "smooth_ece") for m in METHODS)]
+        for r in results
+    ]
+    title = "SmoothECE on the unseen half, learned from a whole half"
+    return [*shown, pages.Table(title, ["data set", "rows", *METHODS], rows)]
 
 
-OF_CUTS = f"Means over random cuts into halves: {CUTS} below {LARGE:,} rows, one above."
+def _mean(result: Result, method: str, what: str) -> str:
+    return f"{result.mean(method, what):.4f}" if method in result.found else ""
+
+
+def ranked(cells: list[Cell]) -> list[pages.Table]:
+    """Log loss of every method on every set at every size, and how often the default is near the best."""
+    rows = []
+    for cell in cells:
+        losses = [f"{cell.losses[m]:.4f}" if m in cell.losses else "" for m in METHODS]
+        errors = [f"{cell.excess:+.4f}", f"{cell.error:.4f}", f"{cell.paired:.4f}"]
+        rows.append([cell.name, f"{cell.n:,}", *losses, cell.best, *errors])
+    header = ["data set", "rows learned", *METHODS, "best", "default - best", "SE", "paired SE"]
+    ranks = {m: np.array([cell.ranks()[m] for cell in cells]) for m in (*RIVALS, DEFAULT)}
+    excess = {m: [c.losses[m] - c.losses[c.best] for c in cells] for m in (*RIVALS, DEFAULT)}
+    near = {
+        m: sum(e <= c.error for e, c in zip(excess[m], cells, strict=True))
+        for m in (*RIVALS, DEFAULT)
+    }
+    summary = [
+        [m, f"{ranks[m].mean():.2f}", f"{near[m]} of {len(cells)}", f"{np.mean(excess[m]):.4f}",
+         f"{np.max(excess[m]):.4f}"]
+        for m in sorted(ranks, key=lambda m: float(ranks[m].mean()))
+    ]  # fmt: skip
+    strict = sum(cell.excess <= cell.paired for cell in cells)
+    notes = [
+        "Means over random cuts into halves. The map is learned from so many rows of one half, or from all "
+        "of them, and judged on all rows of the other.",
+        "Near the best: no further above it than one standard error of the best's mean loss on a half, as in "
+        "the one-standard-error rule. Rows of one event err together.",
+        "By the standard error of the paired difference, which shrinks with the half that judges, the "
+        f"default is near the best in {strict} of {len(cells)}.",
+    ]
+    return [
+        pages.Table(
+            "The default and its rivals",
+            ["map", "mean rank", "near the best", "mean excess", "largest excess"],
+            summary,
+            notes,
+        ),
+        pages.Table("Log loss on the unseen half", header, rows),
+    ]
 
 
 def promise(results: list[Result], method: str) -> pages.Table:
@@ -287,7 +410,7 @@ def study(*, reduced: bool) -> list[pages.Table]:
     """The tables of every data set; several data sets at a time."""
     few = [data for data in sets() if not reduced or data.p.size < LARGE]
     with ProcessPoolExecutor() as pool:
-        results = list(pool.map(measured, few, [CUTS if d.p.size < LARGE else 1 for d in few]))
+        results = list(pool.map(measured, few, [REDUCED_CUTS if reduced else CUTS] * len(few)))
     return tables(results)
 
 
@@ -301,7 +424,7 @@ def main() -> None:
         "repair",
         "Repair",
         "python -m bench.repair",
-        "Recalibration maps learned from a random half of real predictions and measured on the other.",
+        "Recalibration maps learned from one half of real predictions and measured on the other.",
         shown,
         {"scikit-learn": importlib.metadata.version("scikit-learn")},
     )

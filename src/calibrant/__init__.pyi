@@ -32,10 +32,10 @@ from calibrant.measures.smooth_ece import smooth_ece as smooth_ece
 from calibrant.measures.smooth_ece import smooth_ece_result as smooth_ece_result
 from calibrant.measures.weak import weak_calibration_error as weak_calibration_error
 from calibrant.read.scan import scan as scan
-from calibrant.recalibration.choice import choose_recalibrator as choose_recalibrator
 from calibrant.recalibration.interface import load_recalibrator as load_recalibrator
-from calibrant.recalibration.randomized import RandomizedRecalibrator as RandomizedRecalibrator
 from calibrant.recalibration.smooth import SmoothRecalibrator as SmoothRecalibrator
+from calibrant.repair.choice import choose_recalibrator as choose_recalibrator
+from calibrant.repair.randomized import RandomizedRecalibrator as RandomizedRecalibrator
 from calibrant.reporting.html import report as report
 
 __version__: str

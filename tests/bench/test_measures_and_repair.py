@@ -21,12 +21,14 @@ def test_maps_are_measured_on_the_half_they_have_not_seen():
     assert first.p.size == second.p.size == 300
     result = repair.measured(data, cuts=2)
     assert result.mean("none", "rise") == 0.0
-    assert result.mean("calibrant smooth", "smooth_ece") < result.mean("none", "smooth_ece")
+    assert result.mean(repair.DEFAULT, "smooth_ece") < result.mean("none", "smooth_ece")
+    assert [cell.n for cell in result.cells] == [100, 300]
+    assert sum(result.cells[0].ranks().values()) == 28.0
     assert result.p_value <= result.p_value_of_half <= 0.05
     shown = repair.tables([result])
-    for table in shown[:2]:
-        assert table.rows[0][4] == "falls"
-        assert table.rows[0][7] == "2 of 2"
+    assert shown[0].rows[0][1] == f"{min(float(row[1]) for row in shown[0].rows):.2f}"
+    assert shown[2].rows[0][4] == "falls"
+    assert shown[2].rows[0][7] == "2 of 2"
 
 
 def test_the_default_is_compared_with_what_it_replaced():

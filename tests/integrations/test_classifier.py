@@ -17,8 +17,8 @@ from calibrant import InputError, Sketch, smooth_ece
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.integrations.classifier import RecalibratedClassifier
 from calibrant.measures.multiclass import multiclass_error
-from calibrant.recalibration.choice import log_losses
 from calibrant.recalibration.parametric import PlattRecalibrator
+from calibrant.repair.choice import log_losses
 
 
 def data(classes=2, n=3000):

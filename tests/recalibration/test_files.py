@@ -8,7 +8,7 @@ import pytest
 from calibrant import CalibrationError, InputError
 from calibrant._files import sealed
 from calibrant.data.scales import Scale
-from calibrant.recalibration.choice import choose_recalibrator
+from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.interface import load_recalibrator
 from calibrant.recalibration.parametric import (
     BetaRecalibrator,
@@ -17,13 +17,19 @@ from calibrant.recalibration.parametric import (
     PlattRecalibrator,
     TemperatureRecalibrator,
 )
-from calibrant.recalibration.randomized import RandomizedRecalibrator
 from calibrant.recalibration.smooth import SmoothRecalibrator
+from calibrant.recalibration.venn_abers import CrossVennAbersRecalibrator, VennAbersRecalibrator
+from calibrant.repair.choice import choose_recalibrator
+from calibrant.repair.randomized import RandomizedRecalibrator
 
 RNG = np.random.default_rng(0)
 P = RNG.random(400)
 Y = (RNG.random(400) < P**2).astype(int)
 ALL = [
+    AdaptiveRecalibrator(),
+    AdaptiveRecalibrator(monotone=False),
+    VennAbersRecalibrator(),
+    CrossVennAbersRecalibrator(folds=3),
     SmoothRecalibrator(),
     SmoothRecalibrator(monotone=True, scale="logit/4"),
     SmoothRecalibrator(scale="relative"),

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from calibrant._optional import require
 from calibrant.errors import InputError
-from calibrant.recalibration.choice import choose_recalibrator
 from calibrant.recalibration.interface import Recalibrator
 from calibrant.recalibration.multiclass import OneVsRestRecalibrator
 from calibrant.recalibration.parametric import (
@@ -22,8 +21,9 @@ from calibrant.recalibration.parametric import (
     PlattRecalibrator,
     TemperatureRecalibrator,
 )
-from calibrant.recalibration.randomized import RandomizedRecalibrator
 from calibrant.recalibration.smooth import SmoothRecalibrator
+from calibrant.repair.choice import choose_recalibrator
+from calibrant.repair.randomized import RandomizedRecalibrator
 
 __all__ = ["RecalibratedClassifier"]
 

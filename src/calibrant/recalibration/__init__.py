@@ -6,20 +6,23 @@ import importlib
 from typing import Any
 
 _HOME = {
-    "BetaRecalibrator": "parametric",
-    "IdentityRecalibrator": "parametric",
-    "IsotonicRecalibrator": "parametric",
-    "OneVsRestRecalibrator": "multiclass",
-    "OffsetRecalibrator": "parametric",
-    "PlattRecalibrator": "parametric",
-    "RandomizedRecalibrator": "randomized",
-    "Recalibrator": "interface",
-    "SmoothRecalibrator": "smooth",
-    "TemperatureRecalibrator": "parametric",
-    "TemperatureScaling": "multiclass",
-    "VectorScaling": "multiclass",
-    "choose_recalibrator": "choice",
-    "load_recalibrator": "interface",
+    "AdaptiveRecalibrator": "recalibration.adaptive",
+    "CrossVennAbersRecalibrator": "recalibration.venn_abers",
+    "BetaRecalibrator": "recalibration.parametric",
+    "IdentityRecalibrator": "recalibration.parametric",
+    "IsotonicRecalibrator": "recalibration.parametric",
+    "OneVsRestRecalibrator": "recalibration.multiclass",
+    "OffsetRecalibrator": "recalibration.parametric",
+    "PlattRecalibrator": "recalibration.parametric",
+    "RandomizedRecalibrator": "repair.randomized",
+    "Recalibrator": "recalibration.interface",
+    "SmoothRecalibrator": "recalibration.smooth",
+    "TemperatureRecalibrator": "recalibration.parametric",
+    "TemperatureScaling": "recalibration.multiclass",
+    "VectorScaling": "recalibration.multiclass",
+    "VennAbersRecalibrator": "recalibration.venn_abers",
+    "choose_recalibrator": "repair.choice",
+    "load_recalibrator": "recalibration.interface",
 }
 
 __all__ = sorted(_HOME)
@@ -29,4 +32,4 @@ def __getattr__(name: str) -> Any:
     """Load a public name when it is first asked for."""
     if name not in _HOME:
         raise AttributeError(f"module 'calibrant.recalibration' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"calibrant.recalibration.{_HOME[name]}"), name)
+    return getattr(importlib.import_module(f"calibrant.{_HOME[name]}"), name)

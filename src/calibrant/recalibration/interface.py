@@ -35,11 +35,21 @@ __all__ = [
     "Recalibrator",
     "Training",
     "load_recalibrator",
+    "require_map",
 ]
 
 Floats = NDArray[np.float64]
 State = dict[str, Any]
 
+MODULES = (
+    "recalibration.adaptive",
+    "recalibration.multiclass",
+    "recalibration.parametric",
+    "recalibration.smooth",
+    "recalibration.venn_abers",
+    "repair.randomized",
+)
+"""Where the maps are that a file can hold."""
 FORMAT = "calibrant.recalibrator"
 VERSION = 2
 WHAT = "a recalibrator"
@@ -184,13 +194,8 @@ class LearnedMap(ABC):
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> LearnedMap:
         """The inverse of `to_dict`."""
-        for module in (
-            "multiclass",
-            "parametric",
-            "randomized",
-            "smooth",
-        ):  # each registers its kinds
-            importlib.import_module(f"calibrant.recalibration.{module}")
+        for module in MODULES:  # each registers its kinds
+            importlib.import_module(f"calibrant.{module}")
         kind = document.get("kind")
         if not isinstance(kind, str) or kind not in LearnedMap._kinds:
             raise InputError(
@@ -271,6 +276,17 @@ class Recalibrator(LearnedMap):
     @abstractmethod
     def _apply(self, p: Floats, state: State) -> Floats:
         """The map itself, on checked predictions."""
+
+
+def require_map(value: Any, name: str) -> None:
+    """Refuse what is no map of two classes, such as its name, its class or a map of logits."""
+    if not isinstance(value, Recalibrator):
+        seen = value.__name__ if isinstance(value, type) else repr(value)
+        raise InputError(
+            "{name} must be a Recalibrator, such as PlattRecalibrator(); got {seen}",
+            name=name,
+            seen=seen,
+        )
 
 
 def load_recalibrator(path: str | os.PathLike[str]) -> LearnedMap:

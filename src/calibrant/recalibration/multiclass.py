@@ -15,7 +15,6 @@ from calibrant.data.arrays import as_array
 from calibrant.data.multiclass import ClassProbabilities, as_class_probabilities, as_weights
 from calibrant.data.pairs import as_pairs
 from calibrant.errors import CalibrationError, InputError
-from calibrant.recalibration.arguments import require_map
 from calibrant.recalibration.interface import (
     POSITIVE,
     LearnedMap,
@@ -23,6 +22,7 @@ from calibrant.recalibration.interface import (
     Parts,
     Recalibrator,
     State,
+    require_map,
 )
 from calibrant.recalibration.smooth import SmoothRecalibrator
 
@@ -224,7 +224,7 @@ class OneVsRestRecalibrator(LearnedMap):
         classes: Sequence[Any] | None = None,
     ) -> Self:
         """Learn from class probabilities, a row per case and a column per class."""
-        require_map(self.recalibrator, Recalibrator, "`recalibrator`")
+        require_map(self.recalibrator, "`recalibrator`")
         matrix = as_class_probabilities(y_true, y_prob, classes=classes)
         probs = _distributions(matrix)
         matrix.top()  # refuses the first row that has no known class

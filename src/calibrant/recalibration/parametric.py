@@ -25,6 +25,7 @@ from calibrant.recalibration.interface import (
     State,
     Training,
 )
+from calibrant.recalibration.logistic import expit, log_odds, logarithms, rows_per_weight
 from calibrant.recalibration.wording import TO_LEARN, refuse_forms, reworded
 
 __all__ = [
@@ -37,10 +38,6 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-
-NEAREST_TO_THE_ENDS = 2.0**-24
-"""Logarithms see predictions of exactly 0 and 1 as this far away: half of float32's spacing at 1."""
-
 
 COLDEST = 1e-6
 """Slope of a temperature where the outcomes run against the predictions: all become ½."""
@@ -91,12 +88,12 @@ class PlattRecalibrator(Recalibrator):
 
     def _learn(self, training: Training) -> State:
         atoms = training.atoms
-        x = _logit(atoms.p)
+        x = log_odds(atoms.p)
         slope, intercept = _fit_logistic(np.stack([x, np.ones_like(x)], axis=1), atoms)
         return {"slope": slope, "intercept": intercept}
 
     def _apply(self, p: Floats, state: State) -> Floats:
-        return _expit(state["slope"] * _logit(p) + state["intercept"])
+        return expit(state["slope"] * log_odds(p) + state["intercept"])
 
 
 @dataclass
@@ -125,12 +122,12 @@ class TemperatureRecalibrator(Recalibrator):
         return float(self.state["temperature"])
 
     def _learn(self, training: Training) -> State:
-        x = _logit(training.atoms.p)[:, None]
+        x = log_odds(training.atoms.p)[:, None]
         (slope,) = _fit_logistic(x, training.atoms, nonnegative=1)
         return {"temperature": 1.0 / max(slope, COLDEST)}
 
     def _apply(self, p: Floats, state: State) -> Floats:
-        return _expit(_logit(p) / state["temperature"])
+        return expit(log_odds(p) / state["temperature"])
 
 
 @dataclass
@@ -153,14 +150,14 @@ class BetaRecalibrator(Recalibrator):
     parts: ClassVar[Parts] = {"a": Part(least=0.0), "b": Part(least=0.0), "c": Part()}
 
     def _learn(self, training: Training) -> State:
-        low, high = _logarithms(training.atoms.p)
+        low, high = logarithms(training.atoms.p)
         features = np.stack([low, -high, np.ones_like(low)], axis=1)
         a, b, c = _fit_logistic(features, training.atoms, nonnegative=2)
         return {"a": a, "b": b, "c": c}
 
     def _apply(self, p: Floats, state: State) -> Floats:
-        low, high = _logarithms(p)
-        return _expit(state["a"] * low - state["b"] * high + state["c"])
+        low, high = logarithms(p)
+        return expit(state["a"] * low - state["b"] * high + state["c"])
 
 
 @dataclass
@@ -212,15 +209,15 @@ class OffsetRecalibrator(Recalibrator):
 
         atoms = training.atoms
         target = atoms.base_rate if self.target_mean is None else self.target_mean
-        weight, x = atoms.mass.sum(axis=1) / atoms.total, _logit(atoms.p)
+        weight, x = atoms.mass.sum(axis=1) / atoms.total, log_odds(atoms.p)
 
         def excess(offset: float) -> float:
-            return float(weight @ _expit(x + offset)) - target
+            return float(weight @ expit(x + offset)) - target
 
         return {"offset": float(brentq(excess, -800.0, 800.0, xtol=1e-13))}
 
     def _apply(self, p: Floats, state: State) -> Floats:
-        return _expit(_logit(p) + state["offset"])
+        return expit(log_odds(p) + state["offset"])
 
 
 @dataclass
@@ -257,18 +254,14 @@ class IsotonicRecalibrator(Recalibrator):
 def _fit_logistic(features: Floats, atoms: Atoms, nonnegative: int = 0) -> list[float]:
     """Maximum likelihood of logit P(y) = features · coefficients, with Platt's targets.
 
-    The targets count rows. A weight counts for so many, but all together for no fewer than the rows of
-    equal weight that they are worth: weights that add up to 1 are not one row.
+    The targets count rows (see `rows_per_weight`).
 
     Of the first `nonnegative` coefficients, one that comes out negative is left out, and the rest
     fitted again.
     """
     from scipy.optimize import minimize
-    from scipy.special import expit
 
-    worth = 1.0 if atoms.squared is None else atoms.total / float(atoms.squared.sum())
-    rows_per_weight = max(1.0, worth)
-    negative, positive = atoms.mass.sum(axis=0) * rows_per_weight
+    negative, positive = atoms.mass.sum(axis=0) * rows_per_weight(atoms)
     low, high = 1.0 / (negative + 2.0), (positive + 1.0) / (positive + 2.0)
     weight = atoms.mass.sum(axis=1) / atoms.total
     events = (atoms.mass @ np.array([low, high])) / atoms.total
@@ -297,19 +290,3 @@ def _fit_logistic(features: Floats, atoms: Atoms, nonnegative: int = 0) -> list[
         rest = _fit_logistic(kept, atoms, nonnegative - 1) if kept.shape[1] else []
         return [*rest[:worst], 0.0, *rest[worst:]]
     return [float(value) for value in found.x]
-
-
-def _logit(p: Floats) -> Floats:
-    low, high = _logarithms(p)
-    return low - high
-
-
-def _logarithms(p: Floats) -> tuple[Floats, Floats]:
-    inside = np.clip(p, NEAREST_TO_THE_ENDS, 1.0 - NEAREST_TO_THE_ENDS)
-    return np.log(inside), np.log1p(-inside)
-
-
-def _expit(z: Floats) -> Floats:
-    from scipy.special import expit
-
-    return np.asarray(expit(z), dtype=np.float64)

@@ -6,8 +6,8 @@ from scipy.special import expit
 from sklearn.metrics import log_loss
 
 from calibrant import InputError, TooFewRows
-from calibrant.recalibration.choice import choose_recalibrator, log_losses
 from calibrant.recalibration.parametric import IsotonicRecalibrator, PlattRecalibrator
+from calibrant.repair.choice import choose_recalibrator, log_losses
 
 
 def test_calibrated_predictions_are_left_alone():
@@ -86,8 +86,8 @@ def test_two_events_are_enough_and_one_is_not(seed):
     rng = np.random.default_rng(seed)
     p, y = rng.random(200), np.zeros(200, dtype=int)
     y[rng.permutation(200)[:2]] = 1
-    assert len(choose_recalibrator(p, y, seed=seed).candidates) == 8
-    assert len(choose_recalibrator(p, 1 - y, seed=seed).candidates) == 8
+    assert len(choose_recalibrator(p, y, seed=seed).candidates) == 10
+    assert len(choose_recalibrator(p, 1 - y, seed=seed).candidates) == 10
     with pytest.raises(TooFewRows, match=r"two or more with the event; there are 1 of 200"):
         choose_recalibrator(p, np.arange(200) == 7)
     with pytest.raises(TooFewRows, match=r"clusters that it has not seen.*there are 1 of 20"):

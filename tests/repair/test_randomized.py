@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import kstest
 
 from calibrant import CalibrationError, InputError, smooth_ece
-from calibrant.recalibration.randomized import RandomizedRecalibrator, noise_of
+from calibrant.repair.randomized import RandomizedRecalibrator, noise_of
 
 
 def sample(n=4000, power=1.8, seed=0):

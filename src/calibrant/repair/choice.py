@@ -17,10 +17,10 @@ from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import read_clustered
 from calibrant.measures.record import Record
 from calibrant.measures.smooth_ece import smooth_ece
-from calibrant.recalibration.arguments import require_map
-from calibrant.recalibration.interface import FitOptions, Recalibrator
+from calibrant.recalibration.adaptive import AdaptiveRecalibrator
+from calibrant.recalibration.interface import FitOptions, Recalibrator, require_map
+from calibrant.recalibration.logistic import logarithms
 from calibrant.recalibration.parametric import (
-    NEAREST_TO_THE_ENDS,
     BetaRecalibrator,
     IdentityRecalibrator,
     IsotonicRecalibrator,
@@ -29,6 +29,7 @@ from calibrant.recalibration.parametric import (
     TemperatureRecalibrator,
 )
 from calibrant.recalibration.smooth import SmoothRecalibrator
+from calibrant.recalibration.venn_abers import VennAbersRecalibrator
 from calibrant.recalibration.wording import TO_LEARN, refuse_forms, reworded
 
 __all__ = ["Candidate", "Choice", "choose_recalibrator", "log_losses"]
@@ -116,8 +117,8 @@ def choose_recalibrator(
     y_prob, y_true, sample_weight, **options
         As for `Recalibrator.fit`.
     candidates : mapping of str to Recalibrator, optional
-        By default smooth, the paper's own smooth map on the probability scale, Platt, temperature,
-        beta, isotonic and offset. "none" is always there.
+        By default adaptive, smooth, the paper's own smooth map on the probability scale, Platt, temperature,
+        beta, isotonic, Venn-Abers and offset. "none" is always there.
     loss : {"log", "brier"}
         The proper loss that decides. Predictions of 0 and 1 count as 6e-8 away from them.
     cluster : array, optional
@@ -195,8 +196,8 @@ def _dealt(
 
 def log_losses(y: Floats, p: Floats) -> Floats:
     """-log of the probability of what happened, with 0 and 1 as far away as float32 can tell."""
-    inside = np.clip(p, NEAREST_TO_THE_ENDS, 1.0 - NEAREST_TO_THE_ENDS)
-    return np.asarray(-(y * np.log(inside) + (1.0 - y) * np.log1p(-inside)))
+    low, high = logarithms(p)
+    return np.asarray(-(y * low + (1.0 - y) * high))
 
 
 def _fitted(candidate: Recalibrator, pairs: Pairs) -> Recalibrator:
@@ -213,7 +214,7 @@ def _checked(candidates: Any) -> Mapping[str, Recalibrator]:
             f'{{"platt": PlattRecalibrator()}}; got a {type(candidates).__name__}.'
         )
     for name, candidate in candidates.items():
-        require_map(candidate, Recalibrator, f"the candidate {name!r}")
+        require_map(candidate, f"the candidate {name!r}")
     if not isinstance(candidates.get(NONE, IdentityRecalibrator()), IdentityRecalibrator):
         raise InputError(f"{NONE!r} is what others are compared with; give the map another name.")
     return candidates
@@ -221,12 +222,14 @@ def _checked(candidates: Any) -> Mapping[str, Recalibrator]:
 
 def _defaults() -> dict[str, Recalibrator]:
     return {
+        "adaptive": AdaptiveRecalibrator(),
         "smooth": SmoothRecalibrator(),
         "smooth probability": SmoothRecalibrator(scale=PROBABILITY, pseudo_rows=0.0),
         "platt": PlattRecalibrator(),
         "temperature": TemperatureRecalibrator(),
         "beta": BetaRecalibrator(),
         "isotonic": IsotonicRecalibrator(),
+        "venn-abers": VennAbersRecalibrator(),
         "offset": OffsetRecalibrator(),
     }
 

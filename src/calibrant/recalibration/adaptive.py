@@ -1,0 +1,318 @@
+"""A map that changes as much as the rows give reason to: an average of maps, weighted by their evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.measures._pooling import pooled
+from calibrant.recalibration.interface import Part, Parts, Recalibrator, State, Training
+from calibrant.recalibration.logistic import (
+    LIMIT,
+    Posterior,
+    expit,
+    log_odds,
+    posterior,
+    rows_per_weight,
+)
+
+__all__ = ["FAMILIES", "AdaptiveRecalibrator"]
+
+Floats = NDArray[np.float64]
+
+FAMILIES = ("none", "ends", "offset", "temperature", "platt", "beta", "smooth")
+"""What the average is of: "ends" moves predictions of exactly 0 and 1 alone."""
+STRAIGHT = {"none": (), "offset": (0,), "temperature": (1,), "platt": (0, 1), "beta": (0, 1, 2)}
+"""Which of intercept, slope and asymmetry a family adds to the log-odds."""
+SPREADS = np.array([0.5, 0.35, 0.2])
+"""How far these are from 0 before rows are seen, as a standard deviation."""
+WAVES = ((12, 0.25, 0.4), (12, 0.25, 1.5), (32, 0.07, 0.6))
+"""Of the smooth families: places, width as a share of the rows, and standard deviation of the log-odds."""
+ODDS_OF_NONE = 3.0
+"""A map that changes nothing counts for so many of the others before rows are seen."""
+SURPRISES, OTHERS = 0.5, 1.0
+"""Outcomes against and with a prediction of exactly 0 or 1, before rows are seen."""
+LEFT_ALONE = 0.5
+CELLS_PER_UNIT = 128
+MOST_PLACES = 1 << 12
+QUANTILES = 33
+STEPS_BETWEEN = 8
+STEPS_PER_UNIT = 8
+
+
+class _Rows(NamedTuple):
+    """Log-odds in increasing order, how many rows have them, the share of events among these, and -1 or 1
+    where the prediction is exactly 0 or 1, otherwise 0.
+    """
+
+    x: Floats
+    n: Floats
+    share: Floats
+    end: Floats
+
+    def where(self, chosen: NDArray[np.bool_]) -> _Rows:
+        return _Rows(*(column[chosen] for column in self))
+
+
+@dataclass
+class AdaptiveRecalibrator(Recalibrator):
+    """Change predictions as far as the rows give reason to, and leave them alone where they give none.
+
+    The map is an average of maps: no change, an offset, a temperature, Platt's, beta, and three smooth ones.
+    Each starts close to no change, with a normal prior on what it adds to the log-odds, and counts by the
+    probability that it gives to the outcomes, averaged over that prior (its evidence). Few rows therefore
+    move predictions little, and many rows as far as they must. Where "no change" is more likely than all
+    others together, nothing is changed. Nothing is drawn at random, and there is nothing to set.
+
+    Parameters
+    ----------
+    monotone : bool
+        Keep the map from falling, so that no two predictions change their order. On real predictions this
+        costs nothing; pass False where the order itself may be wrong.
+
+    Attributes
+    ----------
+    evidence : dict
+        The probability of each family, given the rows.
+    left_alone : bool
+        Whether predictions stay as they are.
+
+    Notes
+    -----
+    Predictions of exactly 0 and 1 have no log-odds. Either they are meant, and count as 6e-8 away, or they
+    are words for "very unlikely" and "very likely", whose rate is then learned by itself; the rows decide
+    between the two. The evidence takes rows as independent: where several forecast one event, the map is
+    surer than it should be.
+
+    References
+    ----------
+    MacKay, *The evidence framework applied to classification networks*, 1992: Laplace's approximation of the
+    evidence, and predictions that average over the posterior. Hoeting, Madigan, Raftery and Volinsky,
+    *Bayesian model averaging*, 1999. Kull, Silva Filho and Flach, *Beta calibration*, 2017, for the features.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> AdaptiveRecalibrator().fit(p, rng.random(2000) < p).left_alone
+    True
+    >>> repaired = AdaptiveRecalibrator().fit(p, rng.random(2000) < p**2).transform([0.2, 0.5, 0.8])
+    >>> repaired.round(1)
+    array([0. , 0.2, 0.6])
+    """
+
+    monotone: bool = True
+    kind: ClassVar[str] = "adaptive"
+    parts: ClassVar[Parts] = {
+        "x": Part(np.ndarray, rising=True),
+        "values": Part(np.ndarray),
+        "spread": Part(np.ndarray, least=0.0),
+        **dict.fromkeys(("low", "high", *FAMILIES), Part(float, 0.0, 1.0)),
+    }
+
+    @property
+    def evidence(self) -> dict[str, float]:
+        return {family: float(self.state[family]) for family in FAMILIES}
+
+    @property
+    def left_alone(self) -> bool:
+        return float(self.state["none"]) > LEFT_ALONE
+
+    def _learn(self, training: Training) -> State:
+        rows = _counted(training)
+        everywhere = _Average(rows)
+        averages = [everywhere]
+        low, high = _End(rows.where(rows.end < 0)), _End(rows.where(rows.end > 0)).mirrored()
+        if rows.end.any():
+            averages.append(_Average(rows.where(rows.end == 0), low.evidence + high.evidence))
+        shares = _normalised([average.evidence for average in averages])
+        knots = everywhere.knots
+        states = [average.at(knots, share) for average, share in zip(averages, shares, strict=True)]
+        chance, spread = _mixed(states)
+        # An end that no row was at is no farther out than so many rows could tell.
+        unseen = np.log(2.0 * rows.n.sum() + 1.0)
+        ends = [
+            _end_value(averages, shares, end, sign * (LIMIT if end.n else unseen))
+            for end, sign in ((low, -1.0), (high, 1.0))
+        ]
+        chances = np.array([ends[0], *chance, ends[1]])
+        if self.monotone:
+            chances = pooled(chances, _weights_of(knots, rows))
+        return {
+            "x": knots,
+            "values": log_odds(chances[1:-1]),
+            "spread": spread,
+            "low": float(chances[0]),
+            "high": float(chances[-1]),
+            **_by_family(shares),
+        }
+
+    def _apply(self, p: Floats, state: State) -> Floats:
+        if self.left_alone:
+            return np.array(p)
+        mapped = expit(np.interp(log_odds(p), state["x"], state["values"]))
+        mapped[p <= 0.0] = state["low"]
+        mapped[p >= 1.0] = state["high"]
+        return mapped
+
+
+class _Average:
+    """Every family, learned from some rows; `known` is the evidence of what was learned apart."""
+
+    def __init__(self, rows: _Rows, known: float = 0.0) -> None:
+        self._where, self._rank = _quantiles(rows)
+        straight = _straight(rows.x)
+        self.members: list[tuple[tuple[int, ...], tuple[int, float, float] | None, Posterior]] = []
+        for columns in STRAIGHT.values():
+            found = posterior(
+                straight[:, columns], rows.x, rows.n, rows.share, SPREADS[list(columns)]
+            )
+            self.members.append((columns, None, found))
+        for wave in WAVES:
+            features = np.hstack([straight, self._wave(rows.x, wave)])
+            spread = np.concatenate([SPREADS, np.full(wave[0], wave[2])])
+            found = posterior(features, rows.x, rows.n, rows.share, spread)
+            self.members.append(((0, 1, 2), wave, found))
+        self.evidence = known + np.array([member[2].evidence for member in self.members])
+        self.evidence[0] += np.log(ODDS_OF_NONE)
+
+    @property
+    def knots(self) -> Floats:
+        """Log-odds between which the map is as good as straight."""
+        steps = np.linspace(0.0, 1.0, STEPS_BETWEEN, endpoint=False)
+        between = (self._where[:-1, None] + np.diff(self._where)[:, None] * steps).ravel()
+        even = np.linspace(-LIMIT, LIMIT, int(2 * LIMIT * STEPS_PER_UNIT))
+        return np.unique(np.concatenate([even, between, self._where]))
+
+    def at(self, x: Floats, share: Floats) -> list[tuple[float, Floats, Floats]]:
+        """Weight, mean and variance of the log-odds of each family at these places."""
+        straight = _straight(x)
+        states = []
+        for (columns, wave, found), weight in zip(self.members, share, strict=True):
+            features = straight[:, columns]
+            if wave is not None:
+                features = np.hstack([features, self._wave(x, wave)])
+            states.append((float(weight), *found.log_odds(x, features)))
+        return states
+
+    def _wave(self, x: Floats, wave: tuple[int, float, float]) -> Floats:
+        """Features whose sum with independent coefficients is a Gaussian process over the rank of x."""
+        places, width, _ = wave
+        centres = np.linspace(0.0, 1.0, places)
+
+        def alike(u: Floats) -> Floats:
+            return np.asarray(np.exp(-0.5 * ((u[:, None] - centres) / width) ** 2))
+
+        root = np.linalg.cholesky(alike(centres) + 1e-6 * np.eye(places))
+        return np.linalg.solve(root, alike(np.interp(x, self._where, self._rank)).T).T
+
+
+class _End:
+    """The rate of events among predictions of exactly 0, with a beta prior, and its evidence."""
+
+    def __init__(self, rows: _Rows) -> None:
+        self.n = float(rows.n.sum())
+        self._events = float(rows.n @ rows.share)
+        self._prior = (SURPRISES, OTHERS)
+
+    def mirrored(self) -> _End:
+        """The same for predictions of exactly 1."""
+        self._prior = (OTHERS, SURPRISES)
+        return self
+
+    @property
+    def rate(self) -> float:
+        events, others = self._prior
+        return (self._events + events) / (self.n + events + others)
+
+    @property
+    def evidence(self) -> float:
+        from scipy.special import betaln
+
+        events, others = self._prior
+        after = betaln(self._events + events, self.n - self._events + others)
+        return float(after - betaln(events, others))
+
+
+def _counted(training: Training) -> _Rows:
+    """The rows by log-odds; many places are gathered in cells of 1/128."""
+    atoms = training.atoms
+    x, mass = log_odds(atoms.p), atoms.mass * rows_per_weight(atoms)
+    end = np.where(atoms.p >= 1.0, 1.0, np.where(atoms.p <= 0.0, -1.0, 0.0))
+    if x.size > MOST_PLACES:
+        cell = np.rint(x * CELLS_PER_UNIT) + end
+        _, first, place = np.unique(cell, return_index=True, return_inverse=True)
+        n = np.bincount(place, mass.sum(axis=1))
+        x, end = np.bincount(place, mass.sum(axis=1) * x) / n, end[first]
+        mass = np.stack([np.bincount(place, column) for column in mass.T], axis=1)
+    n = mass.sum(axis=1)
+    return _Rows(x, n, mass[:, 1] / n, end)
+
+
+def _straight(x: Floats) -> Floats:
+    """Intercept, slope, and the even part of beta calibration, which is 0 at ½."""
+    even = -np.logaddexp(0.0, -x) - np.logaddexp(0.0, x) + 2.0 * np.log(2.0)
+    return np.stack([np.ones_like(x), x, even], axis=1)
+
+
+def _quantiles(rows: _Rows) -> tuple[Floats, Floats]:
+    """Log-odds and the share of rows below them: a coordinate in which rows are spread evenly."""
+    if rows.x.size < 2:
+        return np.array([-LIMIT, LIMIT]), np.array([0.0, 1.0])
+    rank = (np.cumsum(rows.n) - 0.5 * rows.n) / rows.n.sum()
+    if rows.x.size <= QUANTILES:
+        return rows.x, rank
+    levels = np.linspace(0.0, 1.0, QUANTILES)
+    where, first = np.unique(np.interp(levels, rank, rows.x), return_index=True)
+    return where, levels[first]
+
+
+def _normalised(evidence: list[Floats]) -> list[Floats]:
+    most = max(float(values.max()) for values in evidence)
+    total = sum(float(np.exp(values - most).sum()) for values in evidence)
+    return [np.exp(values - most) / total for values in evidence]
+
+
+def _moderated(mean: Floats, variance: Floats) -> Floats:
+    """The mean of expit over normal log-odds (MacKay's approximation)."""
+    return expit(mean / np.sqrt(1.0 + np.pi / 8.0 * variance))
+
+
+def _mixed(averages: list[list[tuple[float, Floats, Floats]]]) -> tuple[Floats, Floats]:
+    """The mean probability, and the standard deviation of the log-odds."""
+    states = [state for average in averages for state in average]
+    chance = np.sum([w * _moderated(mean, variance) for w, mean, variance in states], axis=0)
+    centre = np.sum([w * mean for w, mean, _ in states], axis=0)
+    squares = [w * (variance + (mean - centre) ** 2) for w, mean, variance in states]
+    return chance, np.sqrt(np.sum(squares, axis=0))
+
+
+def _end_value(averages: list[_Average], shares: list[Floats], end: _End, x: float) -> float:
+    at = np.array([x])
+    chance = 0.0
+    for k, (average, share) in enumerate(zip(averages, shares, strict=True)):
+        if k and end.n:
+            chance += float(share.sum()) * end.rate
+        else:
+            chance += float(_mixed([average.at(at, share)])[0][0])
+    return chance
+
+
+def _weights_of(knots: Floats, rows: _Rows) -> Floats:
+    """Rows at 0, near each knot and at 1, and a little everywhere: what pooling averages with."""
+    place = 1 + np.clip(np.searchsorted(knots, rows.x), 0, knots.size - 1)
+    place[rows.end < 0], place[rows.end > 0] = 0, knots.size + 1
+    near = np.bincount(place, rows.n, knots.size + 2)
+    return np.asarray(near + 1e-6 * rows.n.sum() / knots.size, dtype=np.float64)
+
+
+def _by_family(shares: list[Floats]) -> dict[str, float]:
+    names = [*STRAIGHT, *["smooth"] * len(WAVES)]
+    found = dict.fromkeys(FAMILIES, 0.0)
+    for k, share in enumerate(shares):
+        for name, value in zip(names, share, strict=True):
+            found["ends" if k and name == "none" else name] += float(value)
+    return found

@@ -1,0 +1,109 @@
+"""Logistic regression of outcomes on functions of a prediction, with a Gaussian prior on what it adds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.atoms import Atoms
+
+__all__ = ["LIMIT", "Posterior", "expit", "log_odds", "logarithms", "posterior", "rows_per_weight"]
+
+Floats = NDArray[np.float64]
+
+NEAREST_TO_THE_ENDS = 2.0**-24
+"""Logarithms see predictions of exactly 0 and 1 as this far away: half of float32's spacing at 1."""
+LIMIT = float(np.log(1.0 - NEAREST_TO_THE_ENDS) - np.log(NEAREST_TO_THE_ENDS))
+"""The log-odds of a prediction of exactly 1."""
+MOST_STEPS = 100
+SMALLEST_STEP = 1e-6
+CONVERGED = 1e-11
+
+
+def logarithms(p: Floats) -> tuple[Floats, Floats]:
+    """log p and log(1 - p), finite also at 0 and 1."""
+    inside = np.clip(p, NEAREST_TO_THE_ENDS, 1.0 - NEAREST_TO_THE_ENDS)
+    return np.log(inside), np.log1p(-inside)
+
+
+def log_odds(p: Floats) -> Floats:
+    """log p - log(1 - p), finite also at 0 and 1."""
+    low, high = logarithms(p)
+    return low - high
+
+
+def expit(z: Floats) -> Floats:
+    """The inverse of the log-odds."""
+    from scipy.special import expit as inverse
+
+    return np.asarray(inverse(z), dtype=np.float64)
+
+
+def rows_per_weight(atoms: Atoms) -> float:
+    """How many rows a weight of 1 counts for.
+
+    A weight counts for so many rows, but all together for no fewer than the rows of equal weight that they
+    are worth: weights that add up to 1 are not one row.
+    """
+    worth = 1.0 if atoms.squared is None else atoms.total / float(atoms.squared.sum())
+    return max(1.0, worth)
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """The most likely coefficients, the curvature there, and the evidence (Laplace's approximation).
+
+    `evidence` is the logarithm of the probability of the outcomes, averaged over the prior.
+    """
+
+    coefficients: Floats
+    precision: Floats
+    evidence: float
+
+    def log_odds(self, offset: Floats, features: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance of the log-odds at these features."""
+        if not self.coefficients.size:
+            return offset, np.zeros_like(offset)
+        covariance = np.linalg.inv(self.precision)
+        variance = np.einsum("ij,jk,ik->i", features, covariance, features)
+        return offset + features @ self.coefficients, variance
+
+
+def posterior(
+    features: Floats, offset: Floats, rows: Floats, share: Floats, spread: Floats
+) -> Posterior:
+    """Of logit P(y) = offset + features · coefficients, with coefficients ~ N(0, spread²).
+
+    `rows` counts the rows at each place and `share` is the share of events among them. Newton's method,
+    with steps halved until the likelihood rises: the problem is convex.
+    """
+    prior = np.diag(spread**-2.0)
+    events = rows * share
+
+    def value(coefficients: Floats) -> float:
+        s = offset + features @ coefficients
+        penalty = 0.5 * coefficients @ prior @ coefficients
+        return float(rows @ np.logaddexp(0.0, s) - events @ s + penalty)
+
+    def curvature(q: Floats) -> Floats:
+        return np.asarray((features * (rows * q * (1.0 - q))[:, None]).T @ features + prior)
+
+    found = np.zeros(features.shape[1])
+    loss = value(found)
+    for _ in range(MOST_STEPS if found.size else 0):
+        q = expit(offset + features @ found)
+        slope = features.T @ (rows * q - events) + prior @ found
+        step = -np.linalg.solve(curvature(q), slope)
+        size, fall = 1.0, float(slope @ step)
+        while value(found + size * step) > loss + 1e-4 * size * fall and size > SMALLEST_STEP:
+            size /= 2.0
+        found = found + size * step
+        loss, before = value(found), loss
+        if before - loss <= CONVERGED * (1.0 + abs(loss)):
+            break
+    precision = curvature(expit(offset + features @ found))
+    volume = np.linalg.slogdet(precision)[1] if found.size else 0.0
+    evidence = -loss - 0.5 * volume - float(np.log(spread).sum())
+    return Posterior(found, precision, evidence)

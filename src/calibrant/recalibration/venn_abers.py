@@ -1,0 +1,198 @@
+"""Venn–Abers: isotonic regression with the new row in it, once with either outcome."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._arguments import generator
+from calibrant.data.arrays import as_column
+from calibrant.data.pairs import as_pairs
+from calibrant.data.sketch import Sketch
+from calibrant.errors import InputError
+from calibrant.recalibration.interface import Part, Parts, Recalibrator, State, Training
+from calibrant.recalibration.logistic import rows_per_weight
+
+__all__ = ["CrossVennAbersRecalibrator", "VennAbersRecalibrator"]
+
+Floats = NDArray[np.float64]
+
+BEYOND = 2.0
+"""Stands behind the last prediction, so that all parts of a state have one length."""
+
+
+class _Interval(Recalibrator):
+    """A map that has two probabilities for each prediction."""
+
+    def interval(self, y_prob: Any) -> tuple[Floats, Floats]:
+        """The probabilities of the event if the row turns out without it (lower), and with it (upper)."""
+        state = self.state
+        column = as_column(y_prob, "y_prob")
+        return self._both(as_pairs(np.zeros(column.size), column).p, state)
+
+    @abstractmethod
+    def _both(self, p: Floats, state: State) -> tuple[Floats, Floats]:
+        """Lower and upper probability of checked predictions."""
+
+    def _apply(self, p: Floats, state: State) -> Floats:
+        low, high = self._both(p, state)
+        return np.asarray(high / (1.0 - low + high))
+
+
+@dataclass
+class VennAbersRecalibrator(_Interval):
+    """Two probabilities for each prediction, of which one is calibrated, and one number between them.
+
+    Isotonic regression is fitted to the rows and the new prediction, once with outcome 0 and once with
+    outcome 1. For exchangeable rows, the value for the outcome that comes true is calibrated, whatever the
+    number of rows. `interval` gives both; `transform` the number between them that loses least in the worst
+    case, p₁ / (1 - p₀ + p₁). It is never 0 or 1, unlike isotonic regression.
+
+    References
+    ----------
+    Vovk, Petej and Fedorova, *Large-scale probabilistic predictors with and without guarantees of
+    validity*, 2015: the inductive predictor.
+
+    Examples
+    --------
+    >>> venn = VennAbersRecalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    >>> venn.transform([0.4, 0.95]).round(3)
+    array([0.5  , 0.667])
+    >>> low, high = venn.interval([0.4, 0.95])
+    >>> low.round(2), high.round(2)
+    (array([0.33, 0.5 ]), array([0.67, 1.  ]))
+    """
+
+    kind: ClassVar[str] = "venn-abers"
+    parts: ClassVar[Parts] = {
+        "p": Part(np.ndarray, 0.0, BEYOND, rising=True),
+        **dict.fromkeys(("low", "high"), Part(np.ndarray, 0.0, 1.0, rising=True)),
+    }
+
+    def _learn(self, training: Training) -> State:
+        """Predictions where either probability changes, and both from there on."""
+        atoms = training.atoms
+        mass = atoms.mass * rows_per_weight(atoms)
+        rows = np.concatenate([[0.0], np.cumsum(mass.sum(axis=1))])
+        events = np.concatenate([[0.0], np.cumsum(mass[:, 1])])
+        high = _with_an_event(rows, events)
+        others = rows - events
+        low = 1.0 - _with_an_event(rows[-1] - rows[::-1], others[-1] - others[::-1])[::-1]
+        changes = np.flatnonzero((np.diff(low) != 0.0) | (np.diff(high) != 0.0))
+        kept = np.concatenate([[0], changes + 1])
+        return {"p": np.append(atoms.p[changes], BEYOND), "low": low[kept], "high": high[kept]}
+
+    def _both(self, p: Floats, state: State) -> tuple[Floats, Floats]:
+        places = state["p"]
+        low = state["low"][np.searchsorted(places, p, "right")]
+        return low, state["high"][np.searchsorted(places, p, "left")]
+
+
+@dataclass
+class CrossVennAbersRecalibrator(_Interval):
+    """Venn–Abers maps of parts of the rows, joined by geometric means.
+
+    Parameters
+    ----------
+    folds : int
+        Into how many parts the rows are dealt.
+    seed : int
+        Of the dealing.
+
+    References
+    ----------
+    Vovk, Petej and Fedorova, 2015: the cross predictor, which loses least in the worst case.
+
+    Examples
+    --------
+    >>> p = np.linspace(0.05, 0.95, 60)
+    >>> cross = CrossVennAbersRecalibrator(folds=3).fit(p, p > 0.5)
+    >>> low, high = cross.interval([0.9])
+    >>> bool(low[0] <= cross.transform([0.9])[0] <= high[0])
+    True
+    """
+
+    folds: int = 5
+    seed: int = 0
+    kind: ClassVar[str] = "cross venn-abers"
+    parts: ClassVar[Parts] = {"maps": list}
+
+    def _learn(self, training: Training) -> State:
+        n = training.atoms.n
+        whole = isinstance(self.folds, int | np.integer) and not isinstance(self.folds, bool)
+        if not whole or not 2 <= self.folds <= n:
+            raise InputError(
+                "must be a whole number from 2 to the number of rows, {n}",
+                argument="folds",
+                seen=self.folds,
+                n=n,
+            )
+        if isinstance(training.rows, Sketch):
+            raise InputError(
+                "deals out rows, and a Sketch holds none",
+                argument="folds",
+                cure="Pass arrays, or use VennAbersRecalibrator.",
+            )
+        fold = generator(self.seed).permutation(n) % self.folds
+        maps: list[Recalibrator] = []
+        for k in range(self.folds):
+            one = VennAbersRecalibrator()
+            one._state = one._learn(Training(training.rows.select(fold == k)))
+            maps.append(one)
+        return {"maps": maps}
+
+    def _both(self, p: Floats, state: State) -> tuple[Floats, Floats]:
+        both = [one._both(p, one.state) for one in state["maps"]]
+        low = 1.0 - _geometric_mean([1.0 - low for low, _ in both])
+        return low, _geometric_mean([high for _, high in both])
+
+
+def _geometric_mean(values: list[Floats]) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.exp(np.mean(np.log(values), axis=0)))
+
+
+def _with_an_event(rows: Floats, events: Floats) -> Floats:
+    """The isotonic fit of one more row with the event, for each number of places below it.
+
+    The fit is the slope of the lower tangent that joins the points (rows, events) up to the new row and
+    those behind it, moved by (1, 1). The tangent's left end changes where a point falls below it, and its
+    right end then moves to the right along the convex hull of what is left: each is passed once.
+    """
+    x, y = rows.tolist(), events.tolist()
+    following = _hull_from_each(x, y)
+    last = len(x) - 1
+    slopes = np.empty(len(x))
+    left = right = 0
+    slope = 0.0
+    for j in range(len(x)):
+        if j == 0 or y[j] < y[left] + (x[j] - x[left]) * slope:
+            left, right = j, max(right, j)
+            slope = (y[right] + 1.0 - y[left]) / (x[right] + 1.0 - x[left])
+            while right < last:
+                ahead = following[right]
+                steeper = (y[ahead] + 1.0 - y[left]) / (x[ahead] + 1.0 - x[left])
+                if steeper > slope:
+                    break
+                right, slope = ahead, steeper
+        slopes[j] = slope
+    return slopes
+
+
+def _hull_from_each(x: list[float], y: list[float]) -> list[int]:
+    """The next corner of the lower convex hull of the points from each one on."""
+    following = list(range(len(x)))
+    corners = [len(x) - 1]
+    for i in range(len(x) - 2, -1, -1):
+        while len(corners) > 1:
+            a, b = corners[-1], corners[-2]
+            if (y[a] - y[i]) * (x[b] - x[i]) < (y[b] - y[i]) * (x[a] - x[i]):
+                break
+            corners.pop()
+        following[i] = corners[-1]
+        corners.append(i)
+    return following

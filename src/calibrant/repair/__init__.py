@@ -1,0 +1,1 @@
+"""Which map to use, what it gains, and maps that need a test of calibration."""

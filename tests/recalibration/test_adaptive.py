@@ -1,0 +1,115 @@
+"""The default map: as far as the rows give reason to."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import expit
+
+from calibrant import Sketch
+from calibrant.recalibration.adaptive import FAMILIES, AdaptiveRecalibrator
+from calibrant.recalibration.logistic import log_odds, posterior
+
+
+def drawn(n, slope=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(0, 2, n)
+    return expit(z), (rng.random(n) < expit(slope * z)).astype(int)
+
+
+def test_calibrated_predictions_are_left_alone_to_the_last_bit():
+    p, y = drawn(3000)
+    adaptive = AdaptiveRecalibrator().fit(p, y)
+    assert adaptive.left_alone
+    assert np.array_equal(adaptive.transform(p), p)
+
+
+def test_few_rows_move_predictions_less_than_many_of_the_same_kind():
+    moved = {}
+    for n in (20, 400):
+        fits = [AdaptiveRecalibrator().fit(*drawn(n, slope=0.4, seed=k)) for k in range(20)]
+        moved[n] = np.mean([0.95 - fit.transform([0.95])[0] for fit in fits])
+    assert 0.0 < moved[20] < 0.8 * moved[400]
+    p, y = drawn(4000, slope=0.4)
+    repaired = AdaptiveRecalibrator().fit(p, y).transform([0.9])[0]
+    assert repaired == pytest.approx(expit(0.4 * np.log(9)), abs=0.02)
+
+
+def test_shares_of_the_families_add_up_to_one():
+    adaptive = AdaptiveRecalibrator().fit(*drawn(200, slope=0.5))
+    assert set(adaptive.evidence) == set(FAMILIES)
+    assert sum(adaptive.evidence.values()) == pytest.approx(1.0)
+    assert adaptive.evidence["ends"] == 0.0
+
+
+def test_a_weight_of_two_is_two_rows_and_a_sketch_is_its_rows():
+    p, y = drawn(500, slope=0.5)
+    at = np.linspace(0.01, 0.99, 50)
+    twice = AdaptiveRecalibrator().fit(np.tile(p, 2), np.tile(y, 2)).transform(at)
+    weighted = AdaptiveRecalibrator().fit(p, y, np.full(500, 2.0)).transform(at)
+    assert np.allclose(twice, weighted, atol=1e-9)
+    plain = AdaptiveRecalibrator().fit(p, y).transform(at)
+    sketch = Sketch.from_arrays(y, p)
+    assert np.allclose(AdaptiveRecalibrator().fit(sketch).transform(at), plain, atol=1e-4)
+
+
+def test_many_distinct_predictions_are_gathered_without_a_difference():
+    p, y = drawn(6000, slope=0.6)
+    at = np.linspace(0.001, 0.999, 50)
+    gathered = AdaptiveRecalibrator().fit(p, y).transform(at)
+    x = np.rint(log_odds(p) * 1000) / 1000  # 4,096 places or fewer are not
+    rounded = AdaptiveRecalibrator().fit(expit(x[:4000]), y[:4000]).transform(at)
+    exact = AdaptiveRecalibrator().fit(p[:4000], y[:4000]).transform(at)
+    assert np.allclose(rounded, exact, atol=1e-3)
+    assert np.abs(gathered - exact).max() < 0.05
+
+
+def test_predictions_of_exactly_0_and_1_are_words_where_they_come_out_wrong():
+    rng = np.random.default_rng(0)
+    p = np.repeat([0.0, 0.3, 0.7, 1.0], 200)
+    y = (rng.random(800) < np.repeat([0.1, 0.3, 0.7, 0.9], 200)).astype(int)
+    adaptive = AdaptiveRecalibrator().fit(p, y)
+    low, middle, high = adaptive.transform([0.0, 0.3, 1.0])
+    assert low == pytest.approx(y[:200].mean(), abs=0.01)
+    assert high == pytest.approx(y[600:].mean(), abs=0.01)
+    assert middle == pytest.approx(0.3, abs=0.02)
+    assert adaptive.evidence["ends"] > 0.5
+
+
+def test_an_end_that_no_row_was_at_is_no_surer_than_the_rows_allow():
+    p, y = drawn(300, slope=0.3)
+    low, high = AdaptiveRecalibrator().fit(p, y).transform([0.0, 1.0])
+    assert 1e-4 < low < 0.5 < high < 1 - 1e-4
+
+
+def test_the_increasing_map_increases_and_the_plain_one_may_not():
+    rng = np.random.default_rng(3)
+    p = rng.random(4000)
+    y = (rng.random(4000) < p + 0.1 * np.sin(8 * np.pi * p)).astype(int)
+    p[:200], y[:200] = 1.0, np.arange(200) < 150  # and what is said to be sure is not
+    at = np.linspace(0, 1, 500)
+    free = AdaptiveRecalibrator(monotone=False).fit(p, y).transform(at)
+    assert np.diff(free[:-1]).min() < -1e-3
+    assert free[-1] < free[-2] - 0.1
+    assert np.diff(AdaptiveRecalibrator().fit(p, y).transform(at)).min() >= 0.0
+
+
+def test_the_evidence_is_the_probability_of_the_outcomes_averaged_over_the_prior():
+    p, y = drawn(60, slope=0.7)
+    x = log_odds(p)
+
+    def likelihood(slope):
+        s = x + slope * x
+        return np.exp(-np.sum(np.logaddexp(0, s) - y * s) - 0.5 * (slope / 0.35) ** 2)
+
+    integral = quad(likelihood, -3, 3, epsabs=0, limit=200)[0] / (0.35 * np.sqrt(2 * np.pi))
+    found = posterior(x[:, None], x, np.ones(60), y.astype(float), np.array([0.35]))
+    assert found.evidence == pytest.approx(np.log(integral), abs=0.02)
+
+
+def test_the_posterior_mode_has_no_slope():
+    p, y = drawn(400, slope=0.2)
+    x = log_odds(p)
+    features, spread = np.stack([np.ones(400), x, x**2], axis=1), np.array([0.5, 0.3, 0.2])
+    found = posterior(features, x, np.ones(400), y.astype(float), spread)
+    q = expit(x + features @ found.coefficients)
+    assert np.abs(features.T @ (q - y) + found.coefficients / spread**2).max() < 1e-4
