@@ -153,10 +153,9 @@ class AdaptiveRecalibrator(Recalibrator):
     def _apply(self, p: Floats, state: State) -> Floats:
         if self.left_alone:
             return np.array(p)
-        mapped = expit(np.interp(log_odds(p), state["x"], state["values"]))
-        mapped[p <= 0.0] = state["low"]
-        mapped[p >= 1.0] = state["high"]
-        return mapped
+        mapped = np.interp(log_odds(p), state["x"], state["values"])
+        mapped[p <= 0.0], mapped[p >= 1.0] = log_odds(np.array([state["low"], state["high"]]))
+        return expit(mapped)
 
 
 class _Average:
