@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+import difflib
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
 
 from calibrant.errors import InputError
 
-__all__ = ["generator", "is_number", "require_seed"]
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["generator", "is_integer", "is_number", "require_choice", "require_seed"]
 
 
 def is_number(value: Any) -> bool:
@@ -19,7 +23,27 @@ def is_number(value: Any) -> bool:
     >>> is_number(0.5), is_number(True), is_number("0.5")
     (True, False, False)
     """
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_integer(value: Any) -> bool:
+    """Whether it is one whole number, and no truth value."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Refuse a value that is not one of these words, with the nearest that is."""
+    if isinstance(value, str) and value in choices:
+        return
+    near = difflib.get_close_matches(str(value), choices, n=1)
+    raise InputError(
+        "must be {choices}",
+        argument=name,
+        seen=value,
+        choices=" or ".join(f'"{choice}"' for choice in choices),
+        cure="Did you mean {near}?" if near else (),
+        near=repr(near[0]) if near else "",
+    )
 
 
 def require_seed(seed: int) -> int:
@@ -27,11 +51,13 @@ def require_seed(seed: int) -> int:
 
     Nothing else would do: the same input and seed must give the same bytes.
     """
-    valid = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-    if not valid or seed < 0:
+    if not is_integer(seed) or seed < 0:
         raise InputError(
-            f"`seed` must be a whole number, 0 or more; got {seed!r}. The same seed gives the same "
-            "result: leave it out for the default, or pass another number for other draws."
+            "must be a whole number, 0 or more",
+            argument="seed",
+            seen=seed,
+            cure="The same seed gives the same result: leave it out, or pass another number for "
+            "other draws.",
         )
     return int(seed)
 
@@ -44,5 +70,7 @@ def generator(seed: int, *stream: int) -> np.random.Generator:
     >>> generator(0, 1).random() == generator(0, 1).random() != generator(0, 2).random()
     True
     """
+    import numpy as np
+
     checked = require_seed(seed)
     return np.random.default_rng([checked, *stream] if stream else checked)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import floor, isinf, isnan, log10
 from sys import float_info
 
-__all__ = ["SMALLEST_P_VALUE", "decimals", "p_text", "percent"]
+__all__ = ["SMALLEST_P_VALUE", "common_start", "decimals", "p_text", "percent"]
 
 MOST_DECIMALS = 12
 ROUNDING = 1e-12
@@ -59,3 +60,18 @@ def percent(share: float) -> str:
     digits = 1 - floor(log10(100.0 * share)) if share < 0.5 else -floor(log10(100.0 * left))
     text = f"{100.0 * share:.{max(digits, 0)}f}"
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+
+
+def common_start(names: Sequence[str]) -> int:
+    """How many characters all names begin with, up to the end of a word.
+
+    Examples
+    --------
+    >>> common_start(["p_dog", "p_deer"]), common_start(["dog", "deer"])
+    (2, 0)
+    """
+    shortest = min(map(len, names))
+    same = next((k for k in range(shortest) if len({name[k] for name in names}) > 1), shortest)
+    while same and names[0][same - 1].isalnum():
+        same -= 1
+    return same

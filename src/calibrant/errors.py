@@ -19,6 +19,7 @@ __all__ = [
     "Cure",
     "Function",
     "InputError",
+    "InvalidRows",
     "MergeError",
     "Message",
     "MissingDependency",
@@ -148,7 +149,7 @@ class Message(Exception):
     where : Where, optional
         Where it was seen.
     saying : str, optional
-        How to say what was seen, with `{}` for it: "its shape is {}".
+        How to say what was seen, with `{}` for it and `{where}` for its place: "its shape is {}".
     cure : str, Cure or several of them, optional
         What to do, as whole sentences.
     **values
@@ -227,13 +228,9 @@ class Message(Exception):
     def _said(self, audience: Audience) -> str:
         place = str(self.where)
         if self.saying is not None:
-            words = _filled(self.saying, {**self.values, "seen": self.seen}, audience)
-            words = (
-                words.replace("{}", audience.show(self.seen), 1)
-                if self.seen is not NOTHING
-                else words
-            )
-            return f"{words} ({place})" if place else words
+            values = {**self.values, "seen": show_value(self.seen), "where": place}
+            said = _filled(self.saying.replace("{}", "{seen}"), values, audience)
+            return said if not place or "{where}" in self.saying else f"{said} ({place})"
         if self.seen is NOTHING:
             return f"see {place}" if place else ""
         return f"{place} has {show_value(self.seen)}" if place else f"got {show_value(self.seen)}"
@@ -262,6 +259,26 @@ class TooFewRows(InputError):
     def __init__(self, rule: str, dropped: Mapping[str, int] | None = None, **fields: Any) -> None:
         super().__init__(rule, **fields)
         self.dropped = dict(dropped or {})
+
+
+class InvalidRows(InputError):
+    """Rows of a source break rules: the fields are those of the first, `counts` has all by reason."""
+
+    counts: Mapping[str, int]
+    rows: int
+
+    @classmethod
+    def after(cls, first: InputError, counts: Mapping[str, int], rows: int) -> InvalidRows:
+        """The error of the first such row, with how many there are among how many."""
+        error = cls.__new__(cls, *first.args)
+        error.__dict__.update(first.__dict__, counts=dict(counts), rows=rows)
+        return error
+
+    def render(self, audience: Audience = PYTHON) -> str:
+        """The words for an audience, with the count of all such rows."""
+        by_reason = ", ".join(f"{reason}: {count:,}" for reason, count in self.counts.items())
+        total = f"{sum(self.counts.values()):,} of {self.rows:,} rows break a rule ({by_reason})."
+        return f"{super().render(audience)} In all, {total}"
 
 
 class MergeError(Message, CalibrationError, ValueError):

@@ -231,7 +231,7 @@ def test_answers_of_language_models(calibrant, tmp_path) -> None:
     assert (done.code, "leave out" in done.err) == (2, True)
     path.write_text('{"confidence": 0.5, "correct": 0.5}\n{"confidence": 0.5, "correct": 1}\n')
     done = calibrant("assess", path, "--log", "jsonl")
-    assert (done.code, "`--labels soft`" in done.err) == (2, True)
+    assert (done.code, "`--outcomes soft`" in done.err) == (2, True)
 
 
 def test_too_few_rows(calibrant, tmp_path) -> None:

@@ -40,7 +40,7 @@ assess rows.parquet --prob logit
 assess rows.parquet --multiclass confidence
 assess rows.parquet --multiclass some
 assess rows.parquet --from-logits --percent
-assess rows.parquet --labels soft --pos-label 1
+assess rows.parquet --outcomes soft --pos-label 1
 assess rows.parquet --log jsonl
 assess rows.parquet --log lm-eval
 assess rows.parquet --fail-above -1

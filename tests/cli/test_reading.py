@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 import calibrant as cal
-from calibrant.cli.text import in_command_words, printable
+from calibrant.cli.output import printable
 
 CSV = b"p,y\n0.2,0\n0.7,1\n0.9,1\n"
 
@@ -97,7 +97,7 @@ def test_values_that_need_an_option(calibrant, tmp_path) -> None:
     refused("p,y\n-3.2,0\n2.5,1\n0.1,0\n", "`--from-logits`")
     refused("p,y\n0.5,no\n0.7,yes\n", "`--pos-label`")
     refused("p,y\n0.5,-1\n0.7,1\n", "`--pos-label`")
-    refused("p,y\n0.5,0.5\n0.7,1\n0.7,0\n", "`--labels soft`")
+    refused("p,y\n0.5,0.5\n0.7,1\n0.7,0\n", "`--outcomes soft`")
     refused("p,y\n,0\n0.7,1\n", "`--on-invalid drop`")
     refused("p,y\n0.5,0\nhigh,1\n", "line 3")
     refused("p,y\n0.5,0\n0.7,1,1\n", "line 3")
@@ -119,7 +119,7 @@ def test_options_that_read_values(calibrant, tmp_path) -> None:
     path.write_text("p,y\n0,0\n1.0986122886681098,1\n")
     assert scanned(calibrant, path, "--from-logits").n == 2
     path.write_text("p,y\n0.5,0.5\n0.7,1\n")
-    assert scanned(calibrant, path, "--labels", "soft").weighted
+    assert scanned(calibrant, path, "--outcomes", "soft").weighted
     path.write_text("p,y\n0.25,0\n,1\n0.75,1\n7,1\n")
     sketch = scanned(calibrant, path, "--on-invalid", "drop")
     assert dict(sketch.dropped) == {"missing prediction": 1, "prediction out of range": 1}
@@ -130,7 +130,7 @@ def test_options_that_read_values(calibrant, tmp_path) -> None:
     ("name", "good", "odd"),
     [("x.csv", "{},{}\n", "{},{}\n"), ("x.jsonl", '{{"p":{},"y":{}}}\n', '{{"p":"{}","y":{}}}\n')],
 )
-@pytest.mark.parametrize("more", [(), ("--labels", "soft")])
+@pytest.mark.parametrize("more", [(), ("--outcomes", "soft")])
 def test_text_among_numbers(calibrant, tmp_path, name, good, odd, more) -> None:
     path = tmp_path / name
     head = "p,y\n" if name == "x.csv" else ""
@@ -155,7 +155,7 @@ def test_percentages_with_and_without_their_signs(calibrant, tmp_path) -> None:
         None: 0.3,
     }
     path.write_text("p,y\n0.2,0\n0.85,1\n")
-    for more in ((), ("--labels", "soft")):
+    for more in ((), ("--outcomes", "soft")):
         assert "leave out `--percent`" in calibrant("assess", path, "--percent", *more).err
 
 
@@ -275,7 +275,7 @@ def test_files_of_one_name_stay_apart(calibrant, tmp_path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "x.csv").write_bytes(CSV)
     paths = [tmp_path / "one" / "x.csv", tmp_path / "two" / "x.csv"]
-    for more in ((), ("--labels", "soft")):
+    for more in ((), ("--outcomes", "soft")):
         found = scanned(calibrant, *paths, "--per-file", *more)
         assert list(found) == [str(path) for path in paths]
 
@@ -397,7 +397,7 @@ def test_text_for_terminals() -> None:
     assert printable("\x9b31m") == "\\x9b31m"
     assert printable("naïve 模型") == "naïve 模型"
     assert in_command_words('`y_true` and `labels="soft"` or `scale=`', {"y_true": None}) == (
-        "`y_true` and `--labels soft` or `--scale`"
+        "`y_true` and `--outcomes soft` or `--scale`"
     )
 
 
@@ -459,7 +459,7 @@ def test_answers_of_any_length_stand_beside_the_rows(calibrant, tmp_path, more, 
         "--pos-label 1",
         "--pos-label 1 --by g",
         "--percent",
-        "--labels soft --per-file",
+        "--outcomes soft --per-file",
     ],
 )
 def test_what_is_wrong_in_one_of_several_files_is_named_with_it(

@@ -50,7 +50,7 @@ def test_a_map_does_not_depend_on_how_labels_are_written(
     p, y = rows["p"].to_numpy(), rows["y"].to_numpy()
     kind = type(cal.load_recalibrator(_learned(calibrant, overconfident, tmp_path, method)[0]))
     expected = kind().fit(p, y).transform(p)
-    for more in ([], ["--pos-label", "1"], ["--labels", "soft"]):
+    for more in ([], ["--pos-label", "1"], ["--outcomes", "soft"]):
         target, said = _learned(calibrant, overconfident, tmp_path, method, *more)
         np.testing.assert_allclose(cal.load_recalibrator(target).transform(p), expected, atol=1e-3)
         assert f"with SmoothECE {cal.smooth_ece(y, p):.3f}" in said

@@ -133,7 +133,7 @@ def test_refusal_names_rule_row_value_and_a_cure_that_works(
         ([[0, 1]], [0.2, 0.3], ["one-dimensional", "(1, 2)", "ravel"]),
         ([0, 1], [[0.2, 0.8], [0.3, 0.7]], ["one-dimensional", "(2, 2)", "calibrant.confidence"]),
         ([[0], [1, 2]], [0.2, 0.3], ["differ in length"]),
-        ([0.2, 0.7], [0, 1], ["swapped", "(y_true, y_prob)"]),
+        ([0.2, 0.7], [0, 1], ["y_true", "exchanged"]),
         ([0, 1], ["a", "b"], ["must hold numbers", "row 0", "'a'"]),
         ([0, 1], [0.2 + 1j, 0.7], ["complex"]),
         ([0, 1], np.array(["2020", "2021"], "M8[Y]"), ["datetime64"]),
@@ -275,9 +275,9 @@ def test_the_cure_for_both_columns_of_predict_proba_works():
 
 def test_swapped_arguments_are_seen_where_rows_are_dropped_and_where_labels_are_text():
     saturated = [0.0, 1.0, *P[2:]]
-    with pytest.raises(InputError, match="swapped"):
+    with pytest.raises(InputError, match="exchanged"):
         smooth_ece(saturated, Y, on_invalid="drop")
-    with pytest.raises(InputError, match=r"the order is \(y_true, y_prob\)"):
+    with pytest.raises(InputError, match="exchanged"):
         smooth_ece(P, ["yes", "no"] * 5, pos_label="yes")
 
 
@@ -288,7 +288,7 @@ def test_large_whole_weights_do_not_wrap_around():
 def test_pairs_are_read_once():
     pairs = as_pairs(Y, P)
     for options in ({"from_logits": True}, {"percent": True}, {"pos_label": 1}, {"labels": "soft"}):
-        with pytest.raises(InputError, match=f"leave out `{next(iter(options))}`"):
+        with pytest.raises(InputError, match=f"Leave out `{next(iter(options))}`"):
             smooth_ece(pairs, **options)
     invalid = as_pairs(Y, changed(P, 3, np.nan))
     assert smooth_ece_result(invalid, on_invalid="drop").dropped == {"missing prediction": 1}

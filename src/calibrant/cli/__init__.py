@@ -15,7 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     cure; 3 a limit was exceeded (`--fail-above`, `--fail-on-alarm`); 4 a limit could not be shown to
     hold (`--require-below`); 130 interrupted; 141 nobody reads the output any more.
     """
-    from calibrant.cli.trouble import presented
+    from calibrant.cli.errors import presented
 
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
@@ -25,6 +25,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         require("typer", caller="the calibrant command")
         from calibrant.cli.app import app
 
-        given = [word for word in words if word != "--debug"]
-        code = app(args=given, prog_name="calibrant", standalone_mode=False)
+        options = [word for word in words if word != "--debug"]
+        code = app(args=options, prog_name="calibrant", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)

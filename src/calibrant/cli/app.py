@@ -9,6 +9,7 @@ import typer
 
 from calibrant.cli.options import (
     COLUMNS,
+    GATES,
     GROUPS,
     MEASURE,
     OUTPUT,
@@ -20,9 +21,11 @@ from calibrant.cli.options import (
     PerFile,
     Reading,
     Scale,
+    SectionedCommand,
+    flattened,
+    option,
 )
-from calibrant.cli.parsing import SectionedCommand, flattened, option
-from calibrant.errors import InputError
+from calibrant.errors import InputError, Option
 
 __all__ = ["app"]
 
@@ -41,9 +44,47 @@ app = typer.Typer(
 )
 
 
+Open = Annotated[bool, option("Open it when it is written.", "--open", section=OUTPUT)]
+EXAMPLES = {
+    "assess": [
+        "calibrant assess preds.csv",
+        "calibrant assess preds.parquet --prob p --label y --by model --fail-above 0.05",
+        "calibrant assess answers.jsonl --log jsonl --by model",
+    ],
+    "plot": [
+        "calibrant plot preds.csv -o diagram.svg",
+        "calibrant plot preds.parquet --by model --layout grid -o models.png",
+    ],
+    "report": [
+        "calibrant report preds.parquet --by model -o report.html --open",
+        "calibrant report preds.csv -o report.md",
+    ],
+    "compare": [
+        "calibrant compare preds.csv --prob model_a --prob model_b",
+        "calibrant compare preds.parquet --by model --on question_id",
+    ],
+    "scan": [
+        "calibrant scan 'logs/*.parquet' --by model -o today.parquet",
+        "calibrant scan big/ -o big.parquet --checkpoint big.progress",
+    ],
+    "merge": ["calibrant merge monday.parquet tuesday.parquet -o week.parquet"],
+    "recalibrate": [
+        "calibrant recalibrate train.csv -o map.json",
+        "calibrant recalibrate new.csv --apply map.json -o better.csv",
+    ],
+    "monitor": ["calibrant monitor today.parquet --state watch.json --fail-on-alarm"],
+    "sql": ["calibrant sql analytics.predictions --by model --dialect bigquery"],
+    "demo": ["calibrant demo"],
+    "datasets": ["calibrant datasets", "calibrant datasets imagenet_resnet34 -o resnet.parquet"],
+}
+
+
 def _verb(function: Callable[..., None]) -> Callable[..., None]:
+    examples = "\n\n".join(EXAMPLES[function.__name__])
     app.command(
-        cls=SectionedCommand, no_args_is_help=function.__name__ not in ("demo", "datasets")
+        cls=SectionedCommand,
+        no_args_is_help=function.__name__ not in ("demo", "datasets"),
+        epilog=f"Examples:\n\n{examples}",
     )(flattened(function))
     return function
 
@@ -79,28 +120,33 @@ def assess(
     measuring: Measuring,
     fail_above: Annotated[
         str | None,
-        option("Exit with 3 if the error is shown to exceed this: the lower end of the interval does. "
-               "A number, or a share of the event rate such as 20%.", section="Gates",
+        option("Exit with 3 if the error is above this for certain (the interval lies above it). A "
+               "number, or a share of the event rate such as 20%.", section=GATES,
                metavar="LIMIT"),
     ] = None,
     require_below: Annotated[
         str | None,
-        option("Exit with 4 unless the error is shown to be within this: the upper end of the interval "
-               "is.", section="Gates", metavar="LIMIT"),
+        option("Exit with 4 unless the error is below this for certain (the interval lies below it).",
+               section=GATES, metavar="LIMIT"),
     ] = None,
+    sort: Annotated[
+        Literal["worst", "given", "rows"],
+        option("Order of the groups: the worst first, by name, or the largest first. [worst]",
+               section=OUTPUT, metavar="worst|given|rows"),
+    ] = "worst",
     details: Annotated[
-        bool, option("Print everything that is known of each group.", "--details", section=OUTPUT)
+        bool, option("Print everything about each group.", "--details", section=OUTPUT)
     ] = False,
     json: Json = False,
 ) -> None:  # fmt: skip
-    """Measure calibration, a line per model or group.
+    """Measure calibration, one line per model or group.
 
-    SmoothECE with its interval, the noise floor of calibrated predictions, the p-value of calibration,
+    Prints SmoothECE with its interval, the noise floor of a calibrated model, the p-value of calibration,
     observed over expected events, and a verdict.
     """
-    from calibrant.cli.assessing import run_assess
+    from calibrant.cli.assess import run_assess
 
-    run_assess(files, reading, grouping, measuring, fail_above, require_below, details, json)
+    run_assess(files, reading, grouping, measuring, fail_above, require_below, sort, details, json)
 
 
 @_verb
@@ -111,25 +157,29 @@ def plot(
     measuring: Measuring,
     kind: Annotated[
         Literal["smooth", "binned", "isotonic", "cumulative"],
-        option("How the curve is made. [smooth]", section="Picture"),
+        option("How the curve is made. [smooth]", section="Picture",
+               metavar="smooth|binned|isotonic|cumulative"),
     ] = "smooth",
     layout: Annotated[
         Literal["overlay", "grid"] | None,
-        option("Several groups on one axis or side by side. [overlay up to 4]", section="Picture"),
+        option("Several groups on one axis or side by side. [overlay up to 4]", section="Picture",
+               metavar="overlay|grid"),
     ] = None,
     theme: Annotated[
-        Literal["light", "dark", "print"], option("Colours. [light]", section="Picture")
+        Literal["light", "dark", "print"],
+        option("Colours. [light]", section="Picture", metavar="light|dark|print"),
     ] = "light",
     output: Annotated[
         str,
-        option(".svg, .pdf, .png, or .html for one that answers to the mouse. [diagram.svg]",
+        option(".svg, .pdf, .png, or .html for an interactive one. [diagram.svg]",
                "--output", "-o", section=OUTPUT, metavar="FILE"),
     ] = "diagram.svg",
+    open: Open = False,
 ) -> None:  # fmt: skip
     """Draw the reliability diagram."""
-    from calibrant.cli.picturing import run_plot
+    from calibrant.cli.plot import run_plot
 
-    run_plot(files, reading, grouping, measuring, kind, layout, theme, output)
+    run_plot(files, reading, grouping, measuring, kind, layout, theme, output, open)
 
 
 @_verb
@@ -147,18 +197,19 @@ def report(
             ".html, .md or .json. [report.html]", "--output", "-o", section=OUTPUT, metavar="FILE"
         ),
     ] = "report.html",
+    open: Open = False,
 ) -> None:
-    """Write one page that says everything.
+    """Write one page with everything.
 
-    It is a single file: it opens offline, and can be mailed.
+    The page is a single file. It opens offline, and you can mail it.
     """
     import shlex
     import sys
 
-    from calibrant.cli.picturing import run_report
+    from calibrant.cli.report import run_report
 
     command = shlex.join(["calibrant", *sys.argv[1:]])
-    run_report(files, reading, grouping, measuring, title, output, command)
+    run_report(files, reading, grouping, measuring, title, output, command, open)
 
 
 @_verb
@@ -174,12 +225,13 @@ def compare(
     ] = None,
     json: Json = False,
 ) -> None:  # fmt: skip
-    """Say which model is better calibrated, and how sure that is.
+    """Compare models: which is better calibrated, and how sure is that?
 
-    Models are columns (--prob a --prob b), groups (--by model) or files (--per-file). On the same rows,
-    which columns always are and groups are with --on, what is common to the models cancels.
+    Models are columns (--prob a --prob b), groups (--by model) or files (--per-file). Comparing models on
+    the same rows removes the noise they share. Columns always share rows; for groups, name the row id with
+    --on.
     """
-    from calibrant.cli.comparing import run_compare
+    from calibrant.cli.compare import run_compare
 
     run_compare(files, reading, grouping, measuring, on, json)
 
@@ -198,15 +250,15 @@ def scan(
     scale: Scale = "probability",
     checkpoint: Annotated[
         str | None,
-        option("Note progress in this file, and go on from it after an interruption.", section=OUTPUT,
+        option("Save progress in this file, and go on from there after an interruption.", section=OUTPUT,
                metavar="FILE"),
     ] = None,
 ) -> None:  # fmt: skip
-    """Read files once and keep their sketch.
+    """Read files once and save their sketch.
 
-    A sketch is small, adds up with others, and is enough for every other command.
+    A sketch is small, you can add sketches up, and every other command reads them.
     """
-    from calibrant.cli.sketching import run_scan
+    from calibrant.cli.scan import run_scan
 
     run_scan(files, reading, Grouping(by, per_file), scale, output, checkpoint)
 
@@ -224,7 +276,7 @@ def merge(
     by: By = None,
 ) -> None:  # fmt: skip
     """Add up sketches of other days, shards or machines."""
-    from calibrant.cli.sketching import run_merge
+    from calibrant.cli.scan import run_merge
 
     run_merge(files, by, output)
 
@@ -240,7 +292,7 @@ def recalibrate(
     ],
     method: Annotated[
         Literal["smooth", "isotonic", "platt", "beta", "temperature", "offset", "randomized"] | None,
-        option("Kind of map. [smooth]", section="Repair"),
+        option("Kind of map. [smooth]", section="Repair", metavar="NAME"),
     ] = None,
     apply: Annotated[
         str | None,
@@ -249,12 +301,17 @@ def recalibrate(
     ] = None,
 ) -> None:  # fmt: skip
     """Learn a map that repairs predictions, or apply one."""
-    from calibrant.cli.recalibrating import run_apply, run_fit
+    from calibrant.cli.recalibrate import run_apply, run_fit
 
     if apply is None:
         run_fit(files, reading, method or "smooth", output)
     elif method is not None:
-        raise InputError("`--apply` takes a map that was learned; leave out `--method`.")
+        raise InputError(
+            "takes a map that was learned",
+            argument="apply",
+            cure="Leave out {option}.",
+            option=Option("method"),
+        )
     else:
         run_apply(files, reading, apply, output)
 
@@ -270,21 +327,24 @@ def monitor(
     ] = None,
     level: Annotated[
         float,
-        option("Chance of a false alarm over all looks together. [0.05]", section=MEASURE,
+        option("Chance of a false alarm, however often you check. [0.05]", section=MEASURE,
                metavar="SHARE"),
     ] = 0.05,
     state: Annotated[
         str | None,
-        option("Go on from this file if it exists, and keep it up to date (.json).", section=OUTPUT,
+        option("Continue from this file if it exists, and update it (.json).", section=OUTPUT,
                metavar="FILE"),
     ] = None,
     fail_on_alarm: Annotated[
-        bool, option("Exit with 3 on an alarm.", "--fail-on-alarm", section="Gates")
+        bool, option("Exit with 3 on an alarm.", "--fail-on-alarm", section=GATES)
     ] = False,
     json: Json = False,
 ) -> None:  # fmt: skip
-    """Watch batches as they come: a test that may be looked at every day."""
-    from calibrant.cli.watching import run_monitor
+    """Monitor calibration batch by batch.
+
+    Check as often as you like: false alarms stay below 5%.
+    """
+    from calibrant.cli.monitor import run_monitor
 
     run_monitor(files, reading, batch, level, state, fail_on_alarm, json)
 
@@ -304,7 +364,7 @@ def sql(
     by: By = None,
     dialect: Annotated[
         Literal["duckdb", "postgres", "bigquery", "snowflake", "spark", "sqlite"],
-        option("SQL dialect of the warehouse. [duckdb]", section=OUTPUT),
+        option("SQL dialect of the warehouse. [duckdb]", section=OUTPUT, metavar="NAME"),
     ] = "duckdb",
     apply: Annotated[
         str | None,
@@ -318,7 +378,11 @@ def sql(
     """
     if apply is not None:
         if by or weight or label != "y":
-            raise InputError("`--apply` is an expression of `--prob` alone; leave out the others.")
+            raise InputError(
+                "is an expression of the predictions alone",
+                argument="apply",
+                cure="Leave out the other columns.",
+            )
         from calibrant.recalibration.interface import Recalibrator
 
         typer.echo(Recalibrator.load(apply).to_sql(prob, dialect).text)
@@ -339,7 +403,7 @@ def demo(
 
     Trains a naive Bayes and a logistic regression on data that ships with scikit-learn.
     """
-    from calibrant.cli.demonstration import run_demo
+    from calibrant.cli.demo import run_demo
 
     run_demo(output)
 
@@ -357,6 +421,6 @@ def datasets(
     json: Json = False,
 ) -> None:  # fmt: skip
     """List real data sets, or fetch one."""
-    from calibrant.cli.collection import run_datasets
+    from calibrant.cli.datasets import run_datasets
 
     run_datasets(name, output, json)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from calibrant.cli.options import Grouping, Measuring, Reading
-from calibrant.cli.text import note, printable, quoted
-from calibrant.errors import InputError
+from calibrant.cli.output import note, printable, quoted
+from calibrant.errors import InputError, Option
 
 __all__ = ["Chosen", "choose", "choose_predictions", "require_column"]
 
@@ -27,6 +28,8 @@ LABEL_NAMES = frozenset((
 MODEL_NAMES = frozenset(("model", "llm", "classifier", "forecaster", "system", "method"))
 # fmt: on
 LISTED = 30
+RECALIBRATED = "_recalibrated"
+"""What the name of a column ends in that `recalibrate --apply` adds."""
 
 
 @dataclass(frozen=True)
@@ -45,19 +48,13 @@ class Chosen:
         models = [name for name in self.unused if name.strip().lower() in MODEL_NAMES]
         if models and not self.by and len(self.prob) == 1:
             note(
-                f"All rows are taken together; column {quoted(models[0])} may tell models apart: "
+                f"All rows are taken together. Column {quoted(models[0])} may tell models apart: "
                 f"`--by {printable(models[0])}` gives a line for each."
             )
 
     @property
-    def groups(self) -> list[str]:
-        """The columns that say the group, and nothing else."""
-        values = {*self.prob, self.label, self.weight, self.cluster}
-        return [name for name in self.by if name not in values]
-
-    @property
     def spoken(self) -> dict[str, str | None]:
-        """What the library calls these columns, for its messages."""
+        """What messages call the arguments that were read from these columns."""
         prob = self.prob[0] if len(self.prob) == 1 else None
         return {"y_prob": prob, "y_true": self.label, "sample_weight": self.weight}
 
@@ -70,7 +67,7 @@ def choose(
     free = [name for name in present if name not in taken]
     prob = choose_predictions(present, where, reading, free)
     free = [name for name in free if name not in prob]
-    label = reading.label or _obvious("outcomes", "--label", LABEL_NAMES, free, present, where)
+    label = reading.label or _obvious("outcomes", "y_true", LABEL_NAMES, free, present, where)
     used = {*prob, label, *taken}
     chosen = Chosen(
         prob,
@@ -92,23 +89,28 @@ def choose(
 def _require_distinct(chosen: Chosen) -> None:
     """Refuse a column that is to serve two purposes: one of them is a slip of the pen."""
     purposes = [
-        *((name, "--prob") for name in chosen.prob),
-        (chosen.label, "--label"),
-        (chosen.weight, "--weight"),
-        (chosen.cluster, "--cluster"),
-        *((name, "--by") for name in chosen.by),
+        *((name, "y_prob") for name in chosen.prob),
+        (chosen.label, "y_true"),
+        (chosen.weight, "sample_weight"),
+        (chosen.cluster, "cluster"),
+        *((name, "by") for name in chosen.by),
     ]
     first: dict[str, str] = {}
-    for name, option in purposes:
-        if name is not None and name in first:
+    for name, argument in purposes:
+        if name is None:
+            continue
+        if name in first:
+            twice = first[name] == argument
             raise InputError(
-                f"column {quoted(name)} stands for both `{first[name]}` and `{option}`; each needs "
-                "a column of its own."
-                if first[name] != option
-                else f"column {quoted(name)} stands twice after `{option}`; name it once."
+                "column {name} is named twice with {first}"
+                if twice
+                else "column {name} is named for both {first} and {second}",
+                name=quoted(name),
+                first=Option(first[name]),
+                second=Option(argument),
+                cure="Name it once." if twice else "Each needs a column of its own.",
             )
-        if name is not None:
-            first[name] = option
+        first[name] = argument
 
 
 def choose_predictions(
@@ -117,7 +119,18 @@ def choose_predictions(
     """The columns of predictions: those that were named, or the one that is obvious among `free`."""
     if reading.prob:
         return tuple(name for given in reading.prob for name in _matching(given, present, where))
-    return (_obvious("predictions", "--prob", PROBABILITY_NAMES, free, present, where),)
+    prob = _obvious("predictions", "y_prob", PROBABILITY_NAMES, free, present, where)
+    repaired = f"{prob}{RECALIBRATED}"
+    if repaired in present:
+        raise InputError(
+            "which predictions are meant? {file} has {prob} and its recalibrated form {repaired}",
+            file=printable(where, 200),
+            prob=quoted(prob),
+            repaired=quoted(repaired),
+            cure="Name the column with {option}.",
+            option=Option("y_prob", repaired),
+        )
+    return (prob,)
 
 
 def require_column(name: str, present: Sequence[str], where: str) -> None:
@@ -125,9 +138,15 @@ def require_column(name: str, present: Sequence[str], where: str) -> None:
     if name in present:
         return
     near = difflib.get_close_matches(name, present, n=1, cutoff=0.5)
-    hint = f" Did you mean {quoted(near[0])}?" if near else ""
     raise InputError(
-        f"{printable(where, 200)} must have a column {quoted(name)}; it has {_listed(present)}.{hint}"
+        "{file} must have a column {name}",
+        seen=list(present),
+        saying="it has {columns}",
+        file=printable(where, 200),
+        name=quoted(name),
+        columns=_listed(present),
+        cure="Did you mean {near}?" if near else (),
+        near=quoted(near[0]) if near else "",
     )
 
 
@@ -135,33 +154,66 @@ def _matching(pattern: str, present: Sequence[str], where: str) -> list[str]:
     if pattern in present or not set(pattern) & set("*?["):
         require_column(pattern, present, where)
         return [pattern]
-    found = [name for name in present if fnmatch.fnmatchcase(name, pattern)]
-    if not found:
+    names = [name for name in present if fnmatch.fnmatchcase(name, pattern)]
+    if not names:
         raise InputError(
-            f"no column of {printable(where, 200)} matches {quoted(pattern)}; it has "
-            f"{_listed(present)}."
+            "no column of {file} matches {pattern}",
+            seen=list(present),
+            saying="it has {columns}",
+            file=printable(where, 200),
+            pattern=quoted(pattern),
+            columns=_listed(present),
         )
-    return found
+    return names
 
 
 def _obvious(
     what: str,
-    option: str,
+    argument: str,
     names: frozenset[str],
     free: Sequence[str],
     present: Sequence[str],
     where: str,
 ) -> str:
-    found = [name for name in free if name.strip().lower() in names]
-    if len(found) == 1:
-        return found[0]
+    fitting = [name for name in free if name.strip().lower() in names]
+    if len(fitting) == 1:
+        return fitting[0]
     if sys.stdin.isatty() and sys.stderr.isatty() and where != "-":
-        return _asked(what, found or free, present, where)
-    seen = "several could hold them" if found else "no name says so"
+        return _asked(what, fitting or free, present, where)
+    classes = class_columns(free) if what == "predictions" else []
+    cures = ["Name it with {option}."]
+    if classes and not fitting:
+        cures.append("Columns such as {classes} look like class probabilities: pass {multiclass}.")
     raise InputError(
-        f"which column of {printable(where, 200)} holds the {what}? {seen.capitalize()}: "
-        f"{_listed(found or free)}. Name it with `{option} NAME`."
+        "which column of {file} holds the {what}? {why}: {columns}",
+        file=printable(where, 200),
+        what=what,
+        columns=_listed(fitting or free),
+        why="Several could hold them" if fitting else "No name says so",
+        cure=cures,
+        option=Option(argument, "NAME"),
+        classes=_listed(classes[:3]),
+        multiclass="`--prob 'PATTERN*' --multiclass confidence`",
     )
+
+
+def class_columns(names: Sequence[str]) -> list[str]:
+    """Columns that look like the probabilities of classes: several that begin alike.
+
+    Examples
+    --------
+    >>> class_columns(["id", "p_dog", "p_cat", "p_deer"]), class_columns(["a", "b"])
+    (['p_dog', 'p_cat', 'p_deer'], [])
+    """
+    starts: dict[str, list[str]] = {}
+    for name in names:
+        start = re.match(
+            r"(p|prob|proba|probability|class|logit)s?[_.\- ]?(?=.)", name, re.IGNORECASE
+        )
+        if start:
+            starts.setdefault(start[0].lower(), []).append(name)
+    longest = max(starts.values(), key=len, default=[])
+    return longest if len(longest) >= 3 else []
 
 
 def _asked(what: str, offered: Sequence[str], present: Sequence[str], where: str) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from calibrant.cli.text import listed, quoted
-from calibrant.cli.trouble import LIMIT_EXCEEDED, LIMIT_NOT_SHOWN
+from calibrant.cli.errors import LIMIT_EXCEEDED, LIMIT_NOT_SHOWN
+from calibrant.cli.output import listed
 from calibrant.errors import InputError
 from calibrant.inference.assessment import Assessment
 
@@ -37,8 +37,9 @@ class Limit:
         value = float(match[1]) if match else 0.0
         if not match or value <= 0 or (value >= 1 and not match[2]):
             raise InputError(
-                f"`{option}` must be a number between 0 and 1 such as 0.05, or a share of the event rate "
-                f"such as 20%; got {quoted(text)}."
+                "must be a number between 0 and 1 such as 0.05, or a share of the event rate such as 20%",
+                argument=option.removeprefix("--").replace("-", "_"),
+                seen=text,
             )
         return cls(value / 100, True) if match[2] else cls(value, False)
 

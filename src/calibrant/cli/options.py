@@ -1,20 +1,43 @@
-"""The options that verbs share, in groups."""
+"""The options that verbs share, and how options are declared, read and shown in the help."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
-from calibrant.cli.parsing import option
-from calibrant.cli.text import quoted
+from calibrant._arguments import require_choice
+from calibrant.cli.errors import Interrupted, NoReader
 from calibrant.errors import InputError
 
-__all__ = ["By", "Files", "Grouping", "Json", "Measuring", "PerFile", "Reading", "Scale"]
+__all__ = [
+    "By",
+    "Files",
+    "Grouping",
+    "Json",
+    "Measuring",
+    "PerFile",
+    "Reading",
+    "Scale",
+    "SectionedCommand",
+    "flattened",
+    "option",
+]
 
 COLUMNS, VALUES, GROUPS = "Columns", "Values", "Groups"
-MEASURE, OUTPUT = "Measurement", "Output"
+MEASURE, OUTPUT, GATES = "Measurement", "Output", "Gates"
+
+
+def option(text: str, *names: str, section: str, **more: Any) -> Any:
+    """A typer option in a section of the help."""
+    return typer.Option(*names, help=text, rich_help_panel=section, show_default=False, **more)
+
 
 Files = Annotated[
     list[str],
@@ -25,7 +48,7 @@ Files = Annotated[
         show_default=False,
     ),
 ]
-Json = Annotated[bool, option("Print JSON, in a schema that stays.", "--json", section=OUTPUT)]
+Json = Annotated[bool, option("Print JSON (stable schema).", "--json", section=OUTPUT)]
 Scale = Annotated[
     str,
     option(
@@ -37,11 +60,9 @@ Scale = Annotated[
 By = Annotated[
     list[str] | None,
     option(
-        "Column to group by; repeat it, or join names with commas.", section=GROUPS, metavar="NAME"
+        "Column to group by. Repeat it, or join names with commas.", section=GROUPS, metavar="NAME"
     ),
 ]
-
-
 PerFile = Annotated[
     bool, option("One group per file instead of all together.", "--per-file", section=GROUPS)
 ]
@@ -53,12 +74,12 @@ class Reading:
 
     prob: Annotated[
         list[str] | None,
-        option("Column of predictions; found by its name (p, prob, score, confidence) unless given. "
+        option("Column of predictions. Found by its name (p, prob, score, confidence) if you do not say. "
                "Repeat it for several models.", section=COLUMNS, metavar="NAME"),
     ] = None  # fmt: skip
     label: Annotated[
         str | None,
-        option("Column of outcomes; found by its name (y, label, target, correct) unless given.",
+        option("Column of outcomes. Found by its name (y, label, target, correct) if you do not say.",
                section=COLUMNS, metavar="NAME"),
     ] = None  # fmt: skip
     weight: Annotated[
@@ -67,44 +88,61 @@ class Reading:
     from_logits: Annotated[
         bool, option("Predictions are log-odds.", "--from-logits", section=VALUES)
     ] = False
+    from_logprobs: Annotated[
+        bool, option("Predictions are log-probabilities.", "--from-logprobs", section=VALUES)
+    ] = False
     percent: Annotated[
         bool, option("Predictions run from 0 to 100.", "--percent", section=VALUES)
     ] = False
     pos_label: Annotated[
         str | None, option("The label of the event, such as yes.", section=VALUES, metavar="VALUE")
     ] = None
-    labels: Annotated[
+    outcomes: Annotated[
         Literal["binary", "soft"],
-        option("soft: outcomes are shares in [0, 1], as partial credit.", section=VALUES),
-    ] = "binary"
+        option("soft: outcomes are shares in [0, 1], such as partial credit.", section=VALUES,
+               metavar="binary|soft"),
+    ] = "binary"  # fmt: skip
     multiclass: Annotated[
         Literal["confidence", "top-label", "classwise"] | None,
-        option("Predictions are one column per class (--prob 'p_*') or a column of lists; labels are "
-               "class numbers, or names as in the columns.", section=VALUES),
+        option("Predictions are one column per class (--prob 'p_*') or a column of lists. Labels are "
+               "class numbers, or names as in the columns.", section=VALUES,
+               metavar="confidence|top-label|classwise"),
     ] = None  # fmt: skip
     on_invalid: Annotated[
         Literal["raise", "drop"],
-        option("drop: leave out rows that break a rule, and count them.", section=VALUES),
-    ] = "raise"
+        option("drop: leave out rows that break a rule, and count them.", section=VALUES,
+               metavar="raise|drop"),
+    ] = "raise"  # fmt: skip
+    sep: Annotated[
+        str | None,
+        option("What stands between the fields of CSV. Found out if you do not say.", section=VALUES,
+               metavar="CHARACTER"),
+    ] = None  # fmt: skip
     log: Annotated[
         Literal["lm-eval", "inspect", "jsonl"] | None,
-        option("Read a log of a language model evaluation of this kind.", section=VALUES),
-    ] = None
-
+        option("Read a log of a language model evaluation of this kind.", section=VALUES,
+               metavar="lm-eval|inspect|jsonl"),
+    ] = None  # fmt: skip
     filter: Annotated[
         str | None,
         option("Answer filter of an lm-eval log that has several.", section=VALUES, metavar="NAME"),
     ] = None
 
     @property
-    def has_form(self) -> bool:
-        """Whether predictions are written in another form than probabilities."""
-        return self.from_logits or self.percent
-
-    @property
-    def converts(self) -> bool:
-        """Whether values must be converted row by row before they can be summed."""
-        return bool(self.pos_label is not None or self.labels == "soft" or self.multiclass)
+    def options(self) -> dict[str, Any]:
+        """How rows are read, as the library has it, without what is at its default."""
+        given = {
+            "sample_weight": self.weight,
+            "from_logits": self.from_logits,
+            "from_logprobs": self.from_logprobs,
+            "percent": self.percent,
+            "pos_label": self.pos_label,
+            "labels": self.outcomes if self.outcomes != "binary" else None,
+            "multiclass": self.multiclass.replace("-", "_") if self.multiclass else None,
+            "on_invalid": self.on_invalid if self.on_invalid != "raise" else None,
+            "sep": self.sep,
+        }
+        return {name: value for name, value in given.items() if value}
 
 
 @dataclass(frozen=True)
@@ -118,13 +156,18 @@ class Grouping:
         option("Show this many of the largest groups, the others summed up. [50]", section=GROUPS,
                min=1, metavar="N"),
     ] = 50  # fmt: skip
+    correction: Annotated[
+        Literal["holm", "bh", "bonferroni", "none"],
+        option("Correction for the number of groups: holm lets no false finding in, bh few. [holm]",
+               section=GROUPS, metavar="NAME"),
+    ] = "holm"  # fmt: skip
 
     @property
     def columns(self) -> list[str]:
         """The names, one by one."""
         names = [name for given in self.by or [] for name in given.split(",")]
         if "" in names:
-            raise InputError(f"`--by` must name columns; got {quoted(','.join(self.by or []))}.")
+            raise InputError("must name columns", argument="by", seen=",".join(self.by or []))
         return names
 
 
@@ -144,3 +187,125 @@ class Measuring:
     seed: Annotated[
         int, option("Seed of random draws, 0 or more. [0]", section=MEASURE, min=0, metavar="N")
     ] = 0
+
+
+class SectionedCommand(TyperCommand):
+    """A command whose help lists its options under the headings that they were given."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the sections, in the order in which their first options come."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                panel = getattr(parameter, "rich_help_panel", None)
+                kind = "Other options"
+                if parameter.param_type_name == "argument":
+                    kind, record = "Arguments", (parameter.metavar or record[0], record[1])
+                sections.setdefault(panel or kind, []).append(record)
+        for heading in sorted(sections, key=lambda name: name == "Other options"):
+            with formatter.section(heading):
+                formatter.write_dl(sections[heading], col_max=26)
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    """One option: what typer is told (text, texts or a flag), and what is made of it."""
+
+    name: str
+    kind: Any
+    default: Any
+    declared: Any
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words that it may be, where these are counted."""
+        return get_args(self.kind) if get_origin(self.kind) is Literal else ()
+
+    @property
+    def is_text(self) -> bool:
+        """Whether typer hands it over as text that is read here."""
+        return bool(self.choices) or self.kind in (int, float)
+
+    def for_typer(self) -> inspect.Parameter:
+        """The same as text: typer checks no values, so that every message about one is ours."""
+        kind = str | None if self.is_text else self.kind
+        least = getattr(self.declared, "min", None)
+        if least is not None:
+            self.declared.min = None
+            self.declared.least = least
+        return inspect.Parameter(
+            self.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None
+            if self.is_text and self.default is not inspect.Parameter.empty
+            else self.default,
+            annotation=Annotated[kind, self.declared],
+        )
+
+    def read(self, text: Any) -> Any:
+        """The value that was typed, or the default."""
+        if not self.is_text:
+            return text
+        if text is None:
+            return self.default
+        if self.choices:
+            require_choice(self.name, text, self.choices)
+            return text
+        return self._number(text)
+
+    def _number(self, text: str) -> float:
+        least = getattr(self.declared, "least", None)
+        rule = "must be a whole number" if self.kind is int else "must be a number"
+        if least is not None:
+            rule += f", {least} or more"
+        try:
+            number: float = self.kind(text)
+        except ValueError:
+            raise InputError(rule, argument=self.name, seen=text) from None
+        if least is not None and number < least:
+            raise InputError(rule, argument=self.name, seen=number)
+        return number
+
+
+def _parameters(name: str, hint: Any, default: Any) -> list[_Parameter]:
+    """The options of a parameter of a verb: itself, or the fields of a group of options."""
+    if is_dataclass(hint):
+        hints = get_type_hints(hint, include_extras=True)
+        return [one for f in fields(hint) for one in _parameters(f.name, hints[f.name], f.default)]
+    kind, declared = get_args(hint)[:2]
+    if get_origin(kind) in (Union, UnionType) and kind != list[str] | None:
+        kind = next(part for part in get_args(kind) if part is not NoneType)
+        kind = str | None if kind is str else kind
+    return [_Parameter(name, kind, default, declared)]
+
+
+def flattened(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb with each parameter that is a dataclass of options spread into those options."""
+    hints = get_type_hints(verb, include_extras=True)
+    groups: dict[str, Any] = {n: hint for n, hint in hints.items() if is_dataclass(hint)}
+    parameters = [
+        one
+        for parameter in inspect.signature(verb).parameters.values()
+        for one in _parameters(parameter.name, hints[parameter.name], parameter.default)
+    ]
+
+    def call(**typed: Any) -> None:
+        values = {one.name: one.read(typed[one.name]) for one in parameters}
+        for name, options in groups.items():
+            values[name] = options(**{f.name: values.pop(f.name) for f in fields(options)})
+        try:
+            try:
+                verb(**values)
+            finally:
+                sys.stdout.flush()
+        except KeyboardInterrupt as error:
+            raise Interrupted from error
+        except BrokenPipeError as error:
+            raise NoReader from error
+
+    signature = inspect.Signature([one.for_typer() for one in parameters])
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    call.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
+    call.__name__, call.__doc__ = verb.__name__, verb.__doc__
+    return call

@@ -7,10 +7,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from calibrant._format import common_start
 from calibrant._optional import require
-from calibrant.cli.text import printable
+from calibrant.cli.output import printable
 
-__all__ = ["LONGEST_NAME", "Column", "common_start", "decimal", "p_text", "shortened", "show_table"]
+__all__ = ["LONGEST_NAME", "Column", "shortened", "show_table"]
 
 CALLER = "the calibrant command"
 GAP = 2
@@ -169,46 +170,5 @@ def _without_common(cells: Sequence[str], excess: int) -> list[str]:
     ]
 
 
-def common_start(names: Sequence[str]) -> int:
-    """How many characters all names begin with, up to the end of a word.
-
-    Examples
-    --------
-    >>> common_start(["p_dog", "p_deer"]), common_start(["dog", "deer"])
-    (2, 0)
-    """
-    shortest = min(map(len, names))
-    same = next((k for k in range(shortest) if len({name[k] for name in names}) > 1), shortest)
-    while same and names[0][same - 1].isalnum():
-        same -= 1
-    return same
-
-
 def _without_middle(name: str, room: int, head: int) -> str:
     return name if len(name) <= room else f"{name[:head]}…{name[len(name) - (room - 1 - head) :]}"
-
-
-def decimal(value: float) -> str:
-    """Three decimals, or two digits where that is more.
-
-    Examples
-    --------
-    >>> decimal(0.07787), decimal(0.0047), decimal(0.0)
-    ('0.078', '0.0047', '0')
-    """
-    if value == 0:
-        return "0"
-    return f"{value:.3f}" if abs(value) >= 0.005 else f"{value:.2g}"
-
-
-def p_text(p: float) -> str:
-    """A p-value for people.
-
-    Examples
-    --------
-    >>> p_text(0.0004), p_text(0.034), p_text(0.4), p_text(1.0)
-    ('<.001', '.034', '.40', '1')
-    """
-    if p >= 0.995:
-        return "1"
-    return "<.001" if p < 0.001 else f"{p:.3f}"[1:] if p < 0.1 else f"{p:.2f}"[1:]

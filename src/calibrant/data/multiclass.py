@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from calibrant.data.arrays import as_array, as_column, is_missing
 from calibrant.data.dropped import Dropped
 from calibrant.data.pairs import Pairs, refuse_text
-from calibrant.data.refusals import show_value
-from calibrant.errors import InputError
+from calibrant.errors import InputError, show_value
 
 __all__ = ["ClassProbabilities", "TopClass", "as_class_probabilities", "as_weights", "confidence"]
 

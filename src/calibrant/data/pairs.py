@@ -6,20 +6,28 @@ compiled loops check while they read; when one of them stops at a row, `Pairs.re
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Never, NoReturn, TypedDict
+from typing import Any, Literal, Never, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_choice
 from calibrant._locks import cached_property
 from calibrant.data.arrays import as_column, is_missing
 from calibrant.data.dropped import Dropped
-from calibrant.data.refusals import is_swapped, refusal, refuse_keyword, show_value
-from calibrant.errors import InputError, TooFewRows
+from calibrant.data.forms import (
+    Form,
+    FormWarning,
+    InputOptions,
+    as_form,
+    as_probabilities,
+    warn_of_fractions,
+)
+from calibrant.data.refusals import is_swapped, refusal, refuse_keyword
+from calibrant.errors import Cure, InputError, Option, TooFewRows, Where, show_value
 
 __all__ = [
     "REASONS",
@@ -34,7 +42,6 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-Form = Literal["probability", "logit", "percent"]
 
 REASONS = (
     "missing prediction",
@@ -52,37 +59,6 @@ LEAST_TOTAL_WEIGHT = 1e-100
 """Between these, no sum of weights, of their squares or of weighted offsets leaves the floats."""
 _BYTES = ("bool", "int8")
 _NATIVE_LABELS = (*_BYTES, "uint8", "int32", "int64", "float32", "float64")
-
-
-class FormWarning(UserWarning):
-    """The predictions look as if they were written in another form than was said."""
-
-
-class InputOptions(TypedDict, total=False):
-    """The keywords by which every function that takes `y_true` and `y_prob` reads them.
-
-    Attributes
-    ----------
-    sample_weight : array
-        Importance of each row: weight 2 equals duplication for the value, not for n.
-    pos_label : scalar
-        The label of the event. Needed when labels are not 0/1 or booleans.
-    from_logits : bool
-        The predictions are log-odds.
-    percent : bool
-        The predictions run from 0 to 100.
-    labels : {"binary", "soft"}
-        Soft outcomes are probabilities or shares in [0, 1].
-    on_invalid : {"raise", "drop"}
-        What happens to a row that breaks a rule. Dropped rows are counted by reason in the result.
-    """
-
-    sample_weight: Any
-    pos_label: Any
-    from_logits: bool
-    percent: bool
-    labels: Literal["binary", "soft"]
-    on_invalid: Literal["raise", "drop"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +130,8 @@ class Pairs:
         if self.raw_weight is not None:
             raise InputError(
                 "Pairs with weights must not be unpacked into (y_true, y_prob), which would lose the "
-                "weights; pass them on as they are."
+                "weights",
+                cure="Pass them on as they are.",
             )
         return iter((self.y, self.p))
 
@@ -198,7 +175,7 @@ class Pairs:
     def refuse(self, row: int) -> NoReturn:
         """Raise the InputError that says which rule this row breaks, and the cure."""
         reason = REASONS[int(self.reason_codes(slice(row, row + 1))[0])]
-        raise InputError(refusal(self, row, reason))
+        raise refusal(self, row, reason)
 
     def reason_codes(self, rows: slice) -> NDArray[np.int8]:
         """Index into REASONS of the first rule that each row breaks, or -1."""
@@ -233,7 +210,10 @@ class Pairs:
             self.refuse(int(np.argmax(codes == REASONS.index("invalid label"))))
         if sum(here.values()) == self.n:
             raise TooFewRows(
-                f"no valid rows are left: all {self.n} were dropped ({here}).", dropped=here
+                "no valid rows are left: all {rows} were dropped ({here})",
+                dropped=here,
+                rows=self.n,
+                here=here,
             )
         if not here:
             return self
@@ -250,7 +230,7 @@ class Pairs:
             return
         third = (self._outcomes(slice(None)) > 1) & ~is_missing(self.raw_label)
         if third.any():
-            raise InputError(refusal(self, int(np.argmax(third)), "invalid label"))
+            raise refusal(self, int(np.argmax(third)), "invalid label")
 
     def require_valid(self) -> None:
         """Raise the InputError of the first row that breaks a rule, if there is one."""
@@ -271,9 +251,12 @@ class Pairs:
     def refuse_zero_weights(self) -> NoReturn:
         """Raise the InputError for weights that leave nothing to measure."""
         raise InputError(
-            "`sample_weight` must not be zero everywhere; the "
-            f"{self.n} weights add up to {float(self._weights(slice(None)).sum()):g}. "
-            "Leave it out to give every row weight 1."
+            "must not be zero everywhere",
+            argument="sample_weight",
+            seen=float(self._weights(slice(None)).sum()),
+            saying="the {n} weights add up to {seen}",
+            n=self.n,
+            cure="Leave it out to give every row weight 1.",
         )
 
     def probabilities(self, rows: slice) -> NDArray[Any]:
@@ -281,14 +264,7 @@ class Pairs:
         prob = self.raw_prob[rows]
         if self.form == "probability" and prob.dtype in (np.float32, np.float64):
             return np.ascontiguousarray(prob)
-        prob = _as_floats(prob)
-        if self.form == "percent":
-            return prob / 100.0
-        if self.form == "logit":
-            from scipy.special import expit
-
-            return np.asarray(expit(prob), dtype=np.float64)
-        return prob
+        return as_probabilities(_as_floats(prob), self.form)
 
     def _outcomes(self, rows: slice) -> NDArray[Any]:
         label = self.raw_label[rows]
@@ -329,6 +305,7 @@ def as_pairs(
     sample_weight: Any = None,
     pos_label: Any = None,
     from_logits: bool = False,
+    from_logprobs: bool = False,
     percent: bool = False,
     labels: Literal["binary", "soft"] = "binary",
     on_invalid: Literal["raise", "drop"] = "raise",
@@ -353,24 +330,30 @@ def as_pairs(
             "sample_weight": sample_weight is not None,
             "pos_label": pos_label is not None,
             "from_logits": from_logits,
+            "from_logprobs": from_logprobs,
             "percent": percent,
             "labels": labels != "binary",
         }
         return _already_paired(y_true, [name for name in given if given[name]], on_invalid)
     if y_prob is None:
         raise InputError(
-            "`y_prob` is missing: pass (y_true, y_prob); got one argument of type "
-            f"{type(y_true).__name__}."
+            "is missing",
+            argument="y_prob",
+            seen=type(y_true).__name__,
+            saying="there is one argument, of type {}",
+            cure="Pass (y_true, y_prob), or data= with the names of columns.",
         )
-    _require_choice("labels", labels, ("binary", "soft"))
-    _require_choice("on_invalid", on_invalid, ("raise", "drop"))
-    form = as_form(from_logits=from_logits, percent=percent)
+    require_choice("labels", labels, ("binary", "soft"))
+    require_choice("on_invalid", on_invalid, ("raise", "drop"))
+    form = as_form(from_logits=from_logits, from_logprobs=from_logprobs, percent=percent)
     if not (pos_label is None or np.ndim(pos_label) == 0):
-        raise InputError(f"`pos_label` must be one label; got {pos_label!r}.")
+        raise InputError("must be one label", argument="pos_label", seen=pos_label)
     if labels == "soft" and pos_label is not None:
         raise InputError(
-            '`pos_label` names one of two classes, and `labels="soft"` says that there are none; '
-            "pass one or the other."
+            "names one of two classes, and {soft} says that there are none",
+            argument="pos_label",
+            soft=Option("labels", "soft"),
+            cure="Pass one or the other.",
         )
     label, prob = as_column(y_true, "y_true"), as_column(y_prob, "y_prob")
     weight = None if sample_weight is None else as_column(sample_weight, "sample_weight")
@@ -389,39 +372,16 @@ def as_pairs(
     return pairs
 
 
-def as_form(*, from_logits: bool, percent: bool) -> Form:
-    """How predictions are written, from the two keywords that say so."""
-    for name, flag in (("from_logits", from_logits), ("percent", percent)):
-        if not isinstance(flag, bool | np.bool_):
-            raise InputError(f"`{name}` must be True or False; got {flag!r}.")
-    if from_logits and percent:
-        raise InputError("`from_logits` and `percent` exclude each other; both are True.")
-    return "logit" if from_logits else "percent" if percent else "probability"
-
-
-def warn_of_fractions(*, stacklevel: int) -> None:
-    """Warn of predictions that are said to be percentages, none of them above one."""
-    warnings.warn(
-        "no prediction is above 1, so as percentages all of them are below 1 %. If they are "
-        "probabilities already, leave out `percent=True`.",
-        FormWarning,
-        stacklevel=stacklevel + 1,
-    )
-
-
 def _already_paired(pairs: Pairs, given: list[str], on_invalid: object) -> Pairs:
-    _require_choice("on_invalid", on_invalid, ("raise", "drop"))
+    require_choice("on_invalid", on_invalid, ("raise", "drop"))
     if given:
         raise InputError(
-            f"Pairs already hold predictions, outcomes and weights; leave out `{given[0]}`."
+            "Pairs already hold predictions, outcomes and weights",
+            argument=None,
+            cure="Leave out {option}.",
+            option=Option(given[0]),
         )
     return pairs.without_invalid() if on_invalid == "drop" else pairs
-
-
-def _require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in choices:
-        wanted = " or ".join(f'"{choice}"' for choice in choices)
-        raise InputError(f"`{name}` must be {wanted}; got {value!r}.")
 
 
 def _require_same_length(
@@ -429,13 +389,20 @@ def _require_same_length(
 ) -> None:
     if label.size != prob.size:
         raise InputError(
-            f"`y_true` and `y_prob` must have one entry per row; they have {label.size} and "
-            f"{prob.size}."
+            "must have one entry per row, as {other} has",
+            argument="y_true",
+            seen=(label.size, prob.size),
+            saying="they have {entries}",
+            entries=f"{label.size} and {prob.size}",
+            other=Option("y_prob"),
         )
     if weight is not None and weight.size != prob.size:
         raise InputError(
-            f"`sample_weight` must have one entry per row; it has {weight.size} for {prob.size} "
-            "rows."
+            "must have one entry per row",
+            argument="sample_weight",
+            seen=weight.size,
+            saying="it has {seen} for {rows} rows",
+            rows=prob.size,
         )
 
 
@@ -444,12 +411,19 @@ def refuse_text(name: str, column: NDArray[Any]) -> NoReturn:
     row = 0
     if column.dtype.kind == "O":
         row = next((i for i, v in enumerate(column) if not isinstance(v, int | float)), 0)
-    cure = f"Convert the column first, for example with `numpy.asarray({name}, dtype=float)`."
+    cure = Cure("Convert it to numbers first.")
     if name == "y_prob" and str(column[row]).rstrip().endswith("%"):
-        cure = "Take off the per cent signs, and pass `percent=True`."
+        cure = Cure(
+            "Take off the per cent signs, and pass {option}.", {"option": Option("percent", True)}
+        )
     elif name == "y_prob" and not _reads_as_number(column[row]):
-        cure = "If these are the labels, the order is (y_true, y_prob)."
-    raise InputError(f"`{name}` must hold numbers; row {row} has {column[row]!r}. {cure}")
+        cure = Cure(
+            "Are {y_true} and {y_prob} exchanged?",
+            {"y_true": Option("y_true"), "y_prob": Option("y_prob")},
+        )
+    raise InputError(
+        "must hold numbers", argument=name, seen=column[row], where=Where(row=row), cure=cure
+    )
 
 
 def _reads_as_number(value: Any) -> bool:
@@ -469,6 +443,9 @@ def _require_known_class(pairs: Pairs) -> None:
     classes = sorted(map(show_value, distinct))
     if len(classes) > 1:
         raise InputError(
-            f"`pos_label` must be one of the labels; {show_value(pairs.pos_label)} is not among "
-            f"{', '.join(classes[:5])}."
+            "must be one of the labels",
+            argument="pos_label",
+            seen=pairs.pos_label,
+            saying="{} is not among {classes}",
+            classes=", ".join(classes[:5]),
         )

@@ -1,4 +1,4 @@
-"""What to say of a row that breaks a rule: the rule, the value, the row, and a cure that exists."""
+"""The error for a row that breaks a rule: the rule, the value, the row, and cures that exist."""
 
 from __future__ import annotations
 
@@ -11,56 +11,94 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.arrays import is_missing
+from calibrant.errors import Cure, Function, InputError, Option, Where, show_value
 
 if TYPE_CHECKING:
     from calibrant.data.pairs import Pairs
 
-__all__ = ["is_swapped", "refusal", "refuse_keyword", "show_value"]
+__all__ = ["DROP", "is_swapped", "refusal", "refuse_keyword"]
 
-_DROP = 'pass `on_invalid="drop"` to leave such rows out and count them'
+_ARGUMENT = {"prediction": "y_prob", "label": "y_true", "weight": "sample_weight"}
+_DROPPING = {"drop": Option("on_invalid", "drop")}
+DROP = Cure("To leave such rows out and count them, pass {drop}.", _DROPPING)
+_PASS = "If these are {what}, pass {option}."
 
 
-def refusal(pairs: Pairs, row: int, reason: str) -> str:
-    """The message for the row that breaks the rule `reason`."""
-    name = {"prediction": "y_prob", "label": "y_true", "weight": "sample_weight"}
-    for word, column in name.items():
+def refusal(pairs: Pairs, row: int, reason: str) -> InputError:
+    """The error for the row that breaks the rule `reason`."""
+    for word, argument in _ARGUMENT.items():
         if reason == f"missing {word}":
-            return (
-                f"`{column}` must not hold missing values; row {row} is missing. To go on, {_DROP}."
+            return InputError(
+                "must not hold missing values",
+                argument=argument,
+                where=Where(row=row),
+                saying="{where} is missing",
+                cure=DROP,
             )
     if reason == "prediction out of range":
         return _prediction_out_of_range(pairs, row)
     if reason == "invalid label":
         return _invalid_label(pairs, row)
     assert pairs.raw_weight is not None
-    return (
-        f"`sample_weight` must lie between 0 and 1e+100; row {row} has "
-        f"{show_value(pairs.raw_weight[row])}. To go on, {_DROP}."
+    return InputError(
+        "must lie between 0 and 1e+100",
+        argument="sample_weight",
+        seen=pairs.raw_weight[row],
+        where=Where(row=row),
+        cure=DROP,
     )
 
 
-def _prediction_out_of_range(pairs: Pairs, row: int) -> str:
-    seen = show_value(pairs.raw_prob[row])
+def _prediction_out_of_range(pairs: Pairs, row: int) -> InputError:
+    rule = {
+        "percent": "must lie in [0, 100], as percentages do",
+        "logprob": "must not be above 0, as no log-probability is",
+    }.get(pairs.form, "must lie in [0, 1]")
+    return InputError(
+        rule,
+        argument="y_prob",
+        seen=pairs.raw_prob[row],
+        where=Where(row=row),
+        cure=_cures_for_predictions(pairs, row),
+    )
+
+
+def _cures_for_predictions(pairs: Pairs, row: int) -> list[Cure]:
+    """What the values look like, and the option that reads such values."""
+    sentinel = Cure("If that stands for a missing forecast, pass {drop}.", _DROPPING)
     if pairs.form == "percent":
-        return (
-            f"`y_prob` must lie in [0, 100] with `percent=True`; row {row} has {seen}. "
-            f"If that stands for a missing forecast, {_DROP}."
-        )
-    rule = f"`y_prob` must lie in [0, 1]; row {row} has {seen}."
+        return [sentinel]
+    logits = Cure(_PASS, {"what": "logits", "option": Option("from_logits", True)})
+    if pairs.form == "logprob":
+        return [logits, DROP]
+    if pairs.raw_prob.dtype.kind not in "biuf":
+        return [DROP]
     values = pairs.raw_prob[np.isfinite(pairs.raw_prob)]
     outside = values[(values < 0) | (values > 1)]
     if outside.size == 0:
-        return f"{rule} If that stands for a missing forecast, {_DROP}."
+        return [sentinel]
     if _look_like_percentages(values):
-        return f"{rule} If these are percentages, pass `percent=True`."
+        return [Cure(_PASS, {"what": "percentages", "option": Option("percent", True)})]
     if _look_like_sentinels(outside):
-        return f"{rule} If {seen} stands for a missing forecast, {_DROP}."
+        seen = show_value(pairs.raw_prob[row])
+        return [
+            Cure(
+                "If {seen} stands for a missing forecast, pass {drop}.",
+                {"seen": seen, **_DROPPING},
+            )
+        ]
     if np.ptp(outside) <= 1 and np.all((outside > -0.05) & (outside < 1.05)):
-        return (
-            f"{rule} If this is rounding, clip the column with `numpy.clip(y_prob, 0, 1)`; "
-            f"otherwise {_DROP}."
-        )
-    return f"{rule} If these are logits, pass `from_logits=True`; otherwise {_DROP}."
+        return [Cure("If this is rounding, clip the predictions to [0, 1] first."), DROP]
+    if values.max() <= 0:
+        logprobs = {"option": Option("from_logprobs", True), "logits": Option("from_logits", True)}
+        return [
+            Cure(
+                "No prediction is above 0: if these are log-probabilities, pass {option}; if they "
+                "are log-odds, pass {logits}.",
+                logprobs,
+            )
+        ]
+    return [logits, DROP]
 
 
 def _look_like_percentages(values: NDArray[Any]) -> bool:
@@ -73,48 +111,56 @@ def _look_like_sentinels(outside: NDArray[Any]) -> bool:
     return distinct.size <= 3 and bool(np.all(distinct == np.round(distinct)) and outside.size)
 
 
-def _invalid_label(pairs: Pairs, row: int) -> str:
-    seen = show_value(pairs.raw_label[row])
-    if pairs.soft:
-        return (
-            f'`y_true` must lie in [0, 1] with `labels="soft"`; row {row} has {seen}. '
-            f"To go on, {_DROP}."
-        )
+def _invalid_label(pairs: Pairs, row: int) -> InputError:
+    rule = "must lie in [0, 1], as shares do" if pairs.soft else "must hold 0 and 1"
     if pairs.pos_label is not None:
-        first, third = pairs._other_label, pairs.raw_label[row]
-        return (
-            f"`y_true` must hold two classes; besides `pos_label`={show_value(pairs.pos_label)} it has "
-            f"{show_value(first)} and, in row {row}, {show_value(third)}. For more than two classes use "
-            f"`calibrant.confidence`, or compare with the event first: `y_true == {pairs.pos_label!r}`."
-        )
-    rule = f"`y_true` must hold 0 and 1; row {row} has {seen}."
-    label = pairs.raw_label[~is_missing(pairs.raw_label)]
+        rule = "must hold two classes"
+    return InputError(
+        rule,
+        argument="y_true",
+        seen=pairs.raw_label[row],
+        where=Where(row=row),
+        cure=_cures_for_labels(pairs),
+    )
+
+
+def _cures_for_labels(pairs: Pairs) -> list[Cure]:
+    classes = Cure(
+        "For more than two classes, use {confidence} with the class probabilities.",
+        {"confidence": Function("confidence")},
+    )
+    if pairs.soft:
+        return [DROP]
+    if pairs.pos_label is not None:
+        others = {"event": show_value(pairs.pos_label), "other": show_value(pairs._other_label)}
+        return [Cure("The first two are {event} and {other}.", others), classes]
     if is_swapped(pairs):
-        return (
-            f"{rule} `y_prob` holds nothing but 0 and 1: the arguments look swapped. The order is "
-            "(y_true, y_prob)."
-        )
+        return [
+            Cure(
+                "{y_prob} holds nothing but 0 and 1: are {y_true} and {y_prob} exchanged?",
+                {"y_prob": Option("y_prob"), "y_true": Option("y_true")},
+            )
+        ]
+    return [*_cures_by_kind(pairs.raw_label[~is_missing(pairs.raw_label)], classes)]
+
+
+def _cures_by_kind(label: NDArray[Any], classes: Cure) -> list[Cure]:
+    """By what all the labels look like: names, two numbers, shares, indices."""
+    event = Cure("Name the event with {option}.", {"option": Option("pos_label", ...)})
     if label.dtype.kind not in "biuf":
-        classes = sorted({str(value) for value in label[:10_000].tolist()})
-        listed = ", ".join(map(repr, classes[:5])) + (", ..." if len(classes) > 5 else "")
-        return f"{rule} Its classes are {listed}: name the event with `pos_label=`."
+        names = sorted({str(value) for value in label[:10_000].tolist()})
+        listed = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+        return [Cure("Its classes are {classes}.", {"classes": listed}), event]
     distinct = np.unique(label)
     if distinct.size <= 2:
-        return (
-            f"{rule} Its values are {', '.join(show_value(v) for v in distinct)}: name the event with "
-            "`pos_label=`."
-        )
+        listed = ", ".join(show_value(value) for value in distinct)
+        return [Cure("Its values are {classes}.", {"classes": listed}), event]
     if distinct[0] >= 0 and distinct[-1] <= 1:
-        return (
-            f'{rule} If it is a share or a probability, pass `labels="soft"`; if it is a tie to '
-            f"leave out, {_DROP}."
-        )
+        soft = {"what": "shares or probabilities", "option": Option("labels", "soft")}
+        return [Cure(_PASS, soft), Cure("If these are ties to leave out, pass {drop}.", _DROPPING)]
     if distinct[0] == 0 and np.all(distinct == np.round(distinct)) and distinct.size < 10_000:
-        return (
-            f"{rule} For class indices use `calibrant.confidence` with the class probabilities; "
-            f"for a sentinel, {_DROP}."
-        )
-    return f"{rule} If that stands for a missing outcome, {_DROP}."
+        return [classes, Cure("If that is a sentinel, pass {drop}.", _DROPPING)]
+    return [Cure("If that stands for a missing outcome, pass {drop}.", _DROPPING)]
 
 
 def is_swapped(pairs: Pairs) -> bool:
@@ -123,17 +169,6 @@ def is_swapped(pairs: Pairs) -> bool:
     if label.dtype.kind != "f" or pairs.soft or pairs.pos_label is not None:
         return False
     return bool(np.all((prob == 0) | (prob == 1)) and np.all((label >= 0) & (label <= 1)))
-
-
-def show_value(value: Any) -> str:
-    """A value as a person would write it."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if not isinstance(value, float):
-        return repr(value)
-    short = f"{value:.10g}"
-    # Not so short that what is wrong with it cannot be seen: 1.0000000000000002 is not 1.
-    return repr(value) if float(short).is_integer() and not value.is_integer() else short
 
 
 def refuse_keyword(name: str, known: Iterable[str]) -> NoReturn:

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from calibrant._arguments import generator
 from calibrant.data.arrays import as_column, is_missing
 from calibrant.data.pairs import Pairs
-from calibrant.data.refusals import show_value
 from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError, TooFewRows
+from calibrant.errors import InputError, TooFewRows, show_value
 from calibrant.inference.hypothesis import RESAMPLES, resampled_p_value
 from calibrant.inference.interval import Spread
 from calibrant.inference.noise_floor import NoiseFloor

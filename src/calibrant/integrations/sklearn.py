@@ -8,8 +8,7 @@ import numpy as np
 
 from calibrant.data.arrays import as_column
 from calibrant.data.multiclass import confidence
-from calibrant.data.refusals import show_value
-from calibrant.errors import InputError
+from calibrant.errors import InputError, show_value
 from calibrant.integrations.sklearn_display import ReliabilityDisplay
 from calibrant.measures.smooth_ece import smooth_ece
 

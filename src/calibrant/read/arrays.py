@@ -9,17 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.arrays import as_array
-from calibrant.errors import InputError
-from calibrant.read.group_keys import indexed
-from calibrant.read.request import LABEL, PROB, WEIGHT, Request, require_columns
-from calibrant.read.sums import DenseSums, GroupedSums, sums_by_group
+from calibrant.errors import InputError, Where
+from calibrant.read.group_keys import Key, indexed
+from calibrant.read.request import LABEL, WEIGHT, Request, require_columns
+from calibrant.read.sums import DenseSums, GroupedSums, RowBatch, sums_of_rows
 
-__all__ = ["LOOP_LABELS", "as_outcomes", "sums_of_arrays", "sums_of_dict"]
-
-LOOP_LABELS = ("uint8", "int32", "int64", "float32", "float64")
+__all__ = ["sums_of_arrays", "sums_of_dict"]
 
 
-def sums_of_dict(batch: Mapping[str, Any], request: Request) -> DenseSums | GroupedSums:
+def sums_of_dict(batch: Mapping[str, Any], request: Request) -> list[DenseSums | GroupedSums]:
     """The sums of a dict of arrays, as training loops and data loaders yield it."""
     request.require_names()
     require_columns(request.names(), batch, "the batch")
@@ -27,38 +25,58 @@ def sums_of_dict(batch: Mapping[str, Any], request: Request) -> DenseSums | Grou
     groups = zip(request.group_aliases, request.groups.values(), strict=True)
     arrays |= {alias: _as_objects(batch[name], name) for alias, name in groups}
     sizes = {str(request.selection[alias]): array.shape for alias, array in arrays.items()}
-    if len(set(sizes.values())) > 1 or arrays[PROB].ndim != 1:
-        raise InputError(f"the columns of a batch must be vectors of equal length; got {sizes}.")
+    if len(set(sizes.values())) > 1 or next(iter(arrays.values())).ndim != 1:
+        raise InputError(
+            "the columns of a batch must be vectors of equal length", seen=sizes, saying="got {}"
+        )
     return sums_of_arrays(arrays, request)
 
 
-def sums_of_arrays(arrays: Mapping[str, NDArray[Any]], request: Request) -> DenseSums | GroupedSums:
+def sums_of_arrays(
+    arrays: Mapping[str, NDArray[Any]], request: Request, first_row: int = 0
+) -> list[DenseSums | GroupedSums]:
     """The sums of arrays under the names of the request; missing values are NaN or None."""
     for alias in request.columns:
         kind = arrays[alias].dtype
-        if kind.kind not in "biuf" and arrays[alias].size:
+        may_be_other = request.named_labels if alias == LABEL else request.multiclass is not None
+        if kind.kind not in "biuf" and arrays[alias].size and not may_be_other:
             raise InputError(
-                f"column {str(request.columns[alias])!r} must hold numbers; its type is {kind}."
+                "must hold numbers",
+                argument=_ARGUMENT_OF.get(alias, "y_prob"),
+                seen=str(kind),
+                saying="the type of column {column} is {}",
+                column=repr(str(request.columns[alias])),
             )
-    p, y = arrays[PROB], as_outcomes(arrays[LABEL])
-    p = np.ascontiguousarray(p, dtype=p.dtype if p.dtype == np.float32 else np.float64)
-    w = arrays[WEIGHT].astype(np.float64) if request.weighted else None
-    if request.groups and p.size:
+    label = arrays[LABEL]
+    if not label.size:
+        return []
+    keys: list[Key] | None = None
+    group = None
+    if request.groups:
         columns = [arrays[alias].tolist() for alias in request.group_aliases]
         group, keys = indexed(zip(*columns, strict=True))
-        return sums_by_group(request, keys, group, p, y, w)
-    total = DenseSums(request)
-    if p.size:
-        total.add_rows(p, y, w)
-    return total
+    batch = RowBatch(
+        [_as_predictions(arrays[alias]) for alias in request.prob_aliases],
+        label,
+        arrays[WEIGHT].astype(np.float64) if request.weighted else None,
+        keys,
+        group,
+        lambda row: Where(row=first_row + row),
+    )
+    dense: dict[Key, DenseSums] = {}
+    parts = sums_of_rows(request, batch, dense)
+    return [*parts, *(total.grouped(key) for key, total in dense.items())]
 
 
-def as_outcomes(y: NDArray[Any]) -> NDArray[Any]:
-    """Labels of a type that the compiled loop reads."""
-    y = np.ascontiguousarray(y)
-    if y.dtype in (np.bool_, np.int8):  # a negative label becomes a large one: both are refused
-        return y.view(np.uint8)
-    return y if y.dtype.name in LOOP_LABELS else y.astype(np.float64)
+_ARGUMENT_OF = {LABEL: "y_true", WEIGHT: "sample_weight"}
+
+
+def _as_predictions(values: NDArray[Any]) -> NDArray[Any]:
+    if values.dtype.kind not in "biuf":
+        return values
+    return np.ascontiguousarray(
+        values, dtype=values.dtype if values.dtype == np.float32 else np.float64
+    )
 
 
 def _as_objects(values: Any, name: str) -> NDArray[Any]:
@@ -66,7 +84,9 @@ def _as_objects(values: Any, name: str) -> NDArray[Any]:
     array = values if isinstance(values, np.ndarray) else None
     is_column = isinstance(values, Sized) and isinstance(values, Iterable)
     if isinstance(values, str | bytes) or not is_column:
-        raise InputError(f"a group must be given for every row; got {values!r} as `{name}`.")
+        raise InputError(
+            "a group must be given for every row", seen=values, saying="got {} as {name}", name=name
+        )
     if array is None or array.dtype.kind in "Mm":
         found = list(values) if array is None else list(array)
         array = np.empty(len(found), dtype=object)

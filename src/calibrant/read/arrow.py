@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._optional import require
-from calibrant.errors import InputError
-from calibrant.read.arrays import LOOP_LABELS, as_outcomes
+from calibrant.errors import Cure, InputError, Option, Where
 from calibrant.read.group_keys import Key, indexed
+from calibrant.read.predictions import LOOP_LABELS
 from calibrant.read.request import (
     LABEL,
     PROB,
@@ -20,14 +22,31 @@ from calibrant.read.request import (
     refuse_nested,
     require_columns,
 )
-from calibrant.read.sums import DenseSums, GroupedSums, sums_by_group
+from calibrant.read.sums import DenseSums, GroupedSums, RowBatch, sums_of_rows
 
-__all__ = ["as_numpy", "batches_of", "require_types", "sums_of_batch", "sums_of_batches"]
+__all__ = [
+    "Batch",
+    "as_numpy",
+    "batches_of",
+    "column_of",
+    "named_labels",
+    "refuse_kind",
+    "require_types",
+    "sums_of_batches",
+]
 
 LARGEST_BATCH = 1 << 20
 
 
-def batches_of(source: Any, request: Request) -> Iterable[Mapping[str, Any]]:
+@dataclass(frozen=True)
+class Batch:
+    """Arrow columns under the names of the request, and where its rows stand in their source."""
+
+    columns: Mapping[str, Any]
+    place: Callable[[int], Where] = lambda row: Where(row=row)
+
+
+def batches_of(source: Any, request: Request) -> Iterable[Batch]:
     """Batches, under the names of the request, of a table, a dataset, a scanner or a stream."""
     pyarrow = require("pyarrow", caller="scan")
     dataset = require("pyarrow.dataset", caller="scan")
@@ -48,8 +67,15 @@ def batches_of(source: Any, request: Request) -> Iterable[Mapping[str, Any]]:
         require_columns(request.names(), source.schema.names, "the stream")
         names = dict(request.selection)
     require_types(source.schema, names, "the stream", request)
+    first_row = 0
     for batch in source:
-        yield {alias: batch.column(name) for alias, name in names.items()}
+        columns = {alias: batch.column(name) for alias, name in names.items()}
+        yield Batch(columns, partial(_row_of, first_row))
+        first_row += batch.num_rows
+
+
+def _row_of(first_row: int, row: int) -> Where:
+    return Where(row=first_row + row)
 
 
 def _reader_of(pyarrow: Any, source: Any) -> Any:
@@ -57,7 +83,11 @@ def _reader_of(pyarrow: Any, source: Any) -> Any:
         return pyarrow.RecordBatchReader.from_stream(source)
     except (ValueError, TypeError) as error:  # Arrow's errors are of these kinds
         raise InputError(
-            f"`source` must be a frame, with columns; {type(source).__name__} is none: {error}."
+            "must be a frame, with columns",
+            argument="data",
+            seen=type(source).__name__,
+            saying="{} is none: {error}",
+            error=str(error),
         ) from error
 
 
@@ -67,7 +97,9 @@ def _expressions(request: Request) -> dict[str, Any]:
         if not isinstance(column, str | compute.Expression):
             raise InputError(
                 "columns of this source are given by name or as expressions of Arrow, such as "
-                f'`pyarrow.compute.field("p") / 100`; got {type(column).__name__}.'
+                'pyarrow.compute.field("p") / 100',
+                seen=type(column).__name__,
+                saying="got {}",
             )
     return {
         alias: compute.field(column) if isinstance(column, str) else column
@@ -78,58 +110,110 @@ def _expressions(request: Request) -> dict[str, Any]:
 def require_types(schema: Any, names: Mapping[str, str], where: str, request: Request) -> None:
     """Refuse text where numbers are meant, and lists and structs as groups."""
     types = require("pyarrow.types", caller="scan")
-    for alias, name in zip(request.group_aliases, request.by, strict=True):
+    for alias, name in zip(request.group_aliases, request.groups, strict=True):
         if alias in names and types.is_nested(schema.field(names[alias]).type):
             refuse_nested(name, schema.field(names[alias]).type)
-    for alias in (PROB, LABEL, WEIGHT):
-        if alias not in names:
+    for alias in request.columns:
+        if alias not in names or (alias == LABEL and request.named_labels):
             continue
         kind = schema.field(names[alias]).type
         if types.is_dictionary(kind):
             kind = kind.value_type
         numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
-        if not (any(test(kind) for test in numeric) or types.is_null(kind)):
-            cure = "Turn it into 0 and 1 first." if alias == LABEL else "Convert it first."
-            raise InputError(
-                f"column {str(request.columns[alias])!r} of {where} must hold numbers; its type is "
-                f"{kind}. {cure}"
-            )
+        may_be_lists = request.multiclass is not None and alias == PROB and types.is_nested(kind)
+        if not (any(test(kind) for test in numeric) or types.is_null(kind) or may_be_lists):
+            refuse_kind(alias, request, str(kind), Where(file=where), nested=types.is_nested(kind))
 
 
 def sums_of_batches(
-    batches: Iterable[Mapping[str, Any]],
+    batches: Iterable[Batch],
     request: Request,
     add: Callable[[DenseSums | GroupedSums], None],
 ) -> None:
     """Hand the sums of each batch to `add`, in order; without groups, those of all batches at once."""
-    dense = None if request.groups else DenseSums(request)
+    dense: dict[Key, DenseSums] = {}
     for batch in batches:
-        part = sums_of_batch(batch, request, dense)
-        if part is not None:
-            add(part)
-    if dense is not None:
-        add(dense)
+        rows, constants = _rows_of(batch, request)
+        if not rows.label.size:
+            continue
+        if constants is None:
+            for part in sums_of_rows(request, rows, dense):
+                add(part)
+            continue
+        alone: dict[Key, DenseSums] = {}  # one group for the whole batch: it stands in the path
+        for part in sums_of_rows(request, rows, alone):
+            keys = [(*key, *constants) for key in part.keys]
+            add(GroupedSums(keys, part.places, part.sums, part.notes))
+        for key, total in alone.items():
+            add(total.grouped((*key, *constants)))
+    for key, total in dense.items():
+        add(total if not request.by else total.grouped(key))
+    if not dense and not request.by:
+        add(DenseSums(request))
 
 
-def sums_of_batch(
-    batch: Mapping[str, Any], request: Request, dense: DenseSums | None
-) -> GroupedSums | None:
-    """Add a batch to `dense`, or give its sums by group."""
-    p = request.probabilities(_predictions(batch[PROB]))
-    y = _labels(batch[LABEL])
-    w = _floats(batch[WEIGHT]) if request.weighted else None
-    if dense is not None:
-        dense.add_rows(p, y, w)
-        return None
-    if not p.size:
-        return None
-    columns = [batch[alias] for alias in request.group_aliases]
-    if all(not hasattr(column, "dictionary_encode") for column in columns):
-        dense = DenseSums(request)  # one group for the whole batch: the values stand in the path
-        dense.add_rows(p, y, w)
-        return dense.grouped(tuple(columns))
-    keys, group = _groups(columns, p.size)
-    return sums_by_group(request, keys, group, p, y, w)
+def _rows_of(batch: Batch, request: Request) -> tuple[RowBatch, tuple[Any, ...] | None]:
+    """The rows of a batch as arrays, and its group where all of them are in one."""
+    arrays = {alias: column_of(alias, batch.columns[alias], request) for alias in request.columns}
+    label = arrays[LABEL]
+    rows = RowBatch(
+        [arrays[alias] for alias in request.prob_aliases],
+        label,
+        arrays.get(WEIGHT),
+        place=batch.place,
+    )
+    columns = batch.columns
+    groups = [columns[alias] for alias in request.group_aliases]
+    if not groups:
+        return rows, None
+    if all(not hasattr(column, "dictionary_encode") for column in groups):
+        return rows, tuple(groups)
+    keys, group = _groups(groups, label.size)
+    return replace(rows, keys=keys, group=group), None
+
+
+def column_of(alias: str, column: Any, request: Request) -> NDArray[Any]:
+    """A column as an array: labels, weights or predictions."""
+    if alias == LABEL:
+        return named_labels(column) if request.named_labels else _labels(column)
+    return _floats(column) if alias == WEIGHT else _predictions(column)
+
+
+def named_labels(column: Any) -> NDArray[Any]:
+    """Labels as they are written: numbers, truth values, or text, with None for what is missing."""
+    column = _whole(column)
+    kind = str(column.type)
+    if kind.startswith(("int", "uint", "float", "double", "halffloat")):
+        return _floats(column) if column.null_count else as_numpy(column)
+    if kind == "bool" and not column.null_count:
+        return as_numpy(column.cast("uint8")).astype(np.bool_)
+    values = np.empty(len(column), dtype=object)
+    values[:] = column.to_pylist()
+    return values
+
+
+def refuse_kind(
+    alias: str, request: Request, kind: str, where: Where, *, nested: bool = False
+) -> NoReturn:
+    """Raise the InputError for a column that holds no numbers, with what reads such a column."""
+    cure = Cure("Convert it to numbers first.")
+    if alias == LABEL:
+        cure = Cure("Name the event with {option}.", {"option": Option("pos_label", ...)})
+    elif alias.startswith(PROB) and nested:
+        cure = Cure(
+            "Lists of class probabilities are read with {option}.",
+            {"option": Option("multiclass", "confidence")},
+        )
+    argument = {LABEL: "y_true", WEIGHT: "sample_weight"}.get(alias, "y_prob")
+    raise InputError(
+        "must hold numbers",
+        argument=argument,
+        seen=kind,
+        where=replace(where, column=str(request.columns[alias])),
+        saying="its type is {kind}",
+        kind=kind,
+        cure=cure,
+    )
 
 
 def _groups(columns: list[Any], rows: int) -> tuple[list[Key], NDArray[np.int64]]:
@@ -161,8 +245,12 @@ def _encoded(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
         return encoded.dictionary.to_pylist(), as_numpy(encoded.indices)
     except (ValueError, OverflowError) as error:  # Python has no such date
         raise InputError(
-            f"a group must be a value that Python has (dates of the years 1 to 9999); a {column.type} "
-            f"is none: {error}. Group by a part of it."
+            "a group must be a value that Python has (dates of the years 1 to 9999)",
+            seen=str(column.type),
+            saying="a {kind} is none: {error}",
+            kind=str(column.type),
+            error=str(error),
+            cure="Group by a part of it.",
         ) from error
 
 
@@ -182,6 +270,10 @@ def _whole(column: Any) -> Any:
 
 def _predictions(column: Any) -> NDArray[Any]:
     column = _whole(column)
+    if "list" in str(column.type):
+        lists = np.empty(len(column), dtype=object)
+        lists[:] = column.to_pylist()
+        return lists
     return _floats(column, keep=("float", "double"))
 
 
@@ -191,7 +283,7 @@ def _labels(column: Any) -> NDArray[Any]:
         if str(column.type) == "bool":
             column = column.cast("uint8")
         if str(column.type) in ("int8", "float", "double", *LOOP_LABELS):
-            return as_outcomes(as_numpy(column))
+            return as_numpy(column)
     return _floats(column)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -25,6 +26,13 @@ _REFUSAL = "__calibrant_refusal"
 
 def sums_of(engine: str, source: Any, request: Request) -> Iterable[GroupedSums]:
     """The sums of a distributed frame of Dask, Ray or Spark."""
+    if engine != "dask" and request.pos_label is not None:
+        raise InputError(
+            "needs all labels in one place, which {engine} has not",
+            argument="pos_label",
+            engine=engine,
+            cure="Compare with the event in an expression of the engine instead.",
+        )
     if engine == "dask":
         return [_dask(source, request)]
     return _ray(source, request) if engine == "ray" else _spark(source, request)
@@ -36,7 +44,7 @@ def merged(parts: Iterable[DenseSums | GroupedSums], request: Request) -> Groupe
     for part in parts:
         total.add(part.grouped(()) if isinstance(part, DenseSums) else part)
     places, sums = total.merge()
-    return GroupedSums(list(total.index), places, sums)
+    return GroupedSums(list(total.index), places, sums, total.notes)
 
 
 # -- Dask ------------------------------------------------------------------------------------------
@@ -47,8 +55,11 @@ def _dask(source: Any, request: Request) -> GroupedSums:
     dask = sys.modules["dask"]
     if not hasattr(source, "to_delayed") or not hasattr(source, "columns"):
         raise InputError(
-            f"of Dask, `source` must be a DataFrame; got {type(source).__name__}. Turn it into one "
-            "with `.to_dataframe()`."
+            "must be a DataFrame, of Dask",
+            argument="data",
+            seen=type(source).__name__,
+            saying="got {}",
+            cure="Turn it into one with .to_dataframe().",
         )
     import narwhals as nw
 
@@ -63,7 +74,7 @@ def _dask(source: Any, request: Request) -> GroupedSums:
     by_name = replace(
         request,
         columns={alias: names[alias] for alias in request.columns},
-        groups={n: names[a] for n, a in zip(request.by, request.group_aliases, strict=True)},
+        groups={n: names[a] for n, a in zip(request.groups, request.group_aliases, strict=True)},
     )
     source = source[sorted(set(names.values()))]
     parts = [dask.delayed(_partition)(part, by_name) for part in source.to_delayed()]
@@ -75,7 +86,7 @@ def _dask(source: Any, request: Request) -> GroupedSums:
 
 def _partition(frame: Any, request: Request) -> GroupedSums:
     if request.portable:
-        return merged([sums_of_frame(frame, request)], request)
+        return merged(sums_of_frame(frame, request), request)
     return merged(_arrow_sums(frame, request), request)
 
 
@@ -102,7 +113,7 @@ def _ray(source: Any, request: Request) -> Iterator[GroupedSums]:
     )
     for table in tables.iter_batches(batch_format="pyarrow", batch_size=None):
         if _REFUSAL in table.column_names:
-            raise InputError(table[_REFUSAL][0].as_py())
+            raise pickle.loads(table[_REFUSAL][0].as_py())
         yield _from_table(table, request)
 
 
@@ -121,7 +132,7 @@ def _ray_block(block: Any, request: Request) -> Any:
     except InputError as refusal:  # raised here, it would reach the driver as text inside another
         import pyarrow
 
-        return pyarrow.table({_REFUSAL: [str(refusal)]})
+        return pyarrow.table({_REFUSAL: [pickle.dumps(refusal)]})
     return _as_table(merged(parts, request), request)
 
 
@@ -175,7 +186,7 @@ def _as_table(part: GroupedSums, request: Request) -> Any:
 def _from_table(table: Any, request: Request) -> GroupedSums:
     group = np.zeros(table.num_rows, dtype=np.int64)
     keys: list[Key] = [()]
-    if request.groups:
+    if request.groups:  # what columns of predictions add is counted in their own tables
         columns = (table[alias].to_pylist() for alias in request.group_aliases)
         group, keys = indexed(zip(*columns, strict=True))
     places = group * request.slots + as_numpy(table["slot"])

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import Any
 
 from calibrant._optional import require
-from calibrant.errors import InputError
+from calibrant.errors import Cure, InputError, Option, Where
+from calibrant.read.arrow import Batch
 from calibrant.read.csv_rows import rows_of
 from calibrant.read.find_files import DataFile
-from calibrant.read.partitions import PER_CENT_CURE, layout, without_sign
+from calibrant.read.partitions import PERCENT_CURE, layout, without_sign
 from calibrant.read.request import LABEL, PROB, WEIGHT, Request
 
-__all__ = ["CsvParser", "without_empty"]
+__all__ = ["CsvParser", "refused_text", "without_empty"]
 
 PEEK_BYTES, PEEK_ROWS = 1 << 20, 1000
 WORDS = {"true": 1.0, "false": 0.0}
@@ -32,21 +34,33 @@ class CsvParser:
         self.header = next(first)
         self.names, self.constants = layout(file, self.header, request)
         self.kinds = dict.fromkeys(self.names.values(), "string")
-        for alias in (PROB, WEIGHT):
-            if alias in self.names:
-                self.kinds[self.names[alias]] = "float64"
-        self.kinds[self.names[LABEL]] = self._label_kind(first)
+        self.numbers = {self.names[a] for a in self.names if a.startswith(PROB) or a == WEIGHT}
+        self.kinds |= dict.fromkeys(self.numbers, "float64")
+        rows = list(islice(first, PEEK_ROWS))
+        if not request.named_labels:
+            self.kinds[self.names[LABEL]] = self._label_kind(rows)
+        self.decimal = "," if self._has_decimal_commas(rows) else "."
 
-    def _label_kind(self, rows: Iterator[list[str]]) -> str:
+    def _cells(self, rows: list[list[str]], name: str) -> Iterator[str]:
+        place = self.header.index(name)
+        return (row[place] for row in rows if place < len(row))
+
+    def _label_kind(self, rows: list[list[str]]) -> str:
         """How Arrow is to read labels: as true and false, if some of the first are such words.
 
         The others are read one by one where Arrow cannot, so a wrong guess costs time alone.
         """
-        place = self.header.index(self.names[LABEL])
-        cells = (row[place] for row in islice(rows, PEEK_ROWS) if place < len(row))
+        cells = self._cells(rows, self.names[LABEL])
         return "bool" if any(cell.lower() in WORDS for cell in cells) else "float64"
 
-    def parse(self, block: bytes, line: int) -> Mapping[str, Any]:
+    def _has_decimal_commas(self, rows: list[list[str]]) -> bool:
+        """Whether numbers are written as 0,85: only where a comma does not end a field."""
+        if self.file.delimiter == ",":
+            return False
+        cells = [cell for name in self.numbers for cell in self._cells(rows, name)]
+        return any("," in cell for cell in cells) and not any("." in cell for cell in cells)
+
+    def parse(self, block: bytes, line: int) -> Batch:
         """The columns that are read, under the names of the request."""
         import pyarrow
 
@@ -63,16 +77,30 @@ class CsvParser:
                 delimiter=self.file.delimiter, newlines_in_values=b'"' in block
             ),
             convert_options=self.csv.ConvertOptions(
-                column_types=kinds, include_columns=sorted(kinds)
+                column_types=kinds, include_columns=sorted(kinds), decimal_point=self.decimal
             ),
         )
         columns = {
             name: without_empty(table[name]) if kind == "string" else table[name]
             for name, kind in self.kinds.items()
         }
-        return {a: columns[name] for a, name in self.names.items()} | self.constants
+        return self._batch(columns, block, line)
 
-    def read_slowly(self, block: bytes, line: int, error: Exception) -> Mapping[str, Any]:
+    def _batch(self, columns: Mapping[str, Any], block: bytes, line: int) -> Batch:
+        columns = {a: columns[name] for a, name in self.names.items()}
+        if self.request.named_labels:
+            columns[LABEL] = _as_labels(columns[LABEL])
+
+        def place(row: int) -> Where:
+            """The line on which a row begins; looked for only where a row is refused."""
+            text = block.decode("utf-8", errors="replace")
+            lines = (at for cells, at in rows_of(text, self.file.delimiter) if cells)
+            at = next(islice(lines, row + (line == 1), None), None)
+            return Where(line=None if at is None else line + at - 1, file=self.file.path)
+
+        return Batch({**columns, **self.constants}, place)
+
+    def read_slowly(self, block: bytes, line: int, error: Exception) -> Batch:
         """The same with Python's reader, which can name the line of an error.
 
         Text where a number belongs is refused, unless it is a percentage that is meant as one or
@@ -94,14 +122,16 @@ class CsvParser:
                 columns[name].append(cell)
         if plain:
             self._require_text(block, line)
-            raise InputError(f"{self.file.path} cannot be read: {error}") from error
+            raise InputError(
+                "{file} cannot be read: {error}", file=self.file.path, error=str(error)
+            ) from error
         kinds = {name: "string" if k == "string" else "float64" for name, k in self.kinds.items()}
         try:
             arrays = {n: pyarrow.array(columns[n], pyarrow.type_for_alias(kinds[n])) for n in kinds}
         except UnicodeError:
             self._require_text(block, line)
             raise
-        return {a: arrays[name] for a, name in self.names.items()} | self.constants
+        return self._batch(arrays, block, line)
 
     def _require_text(self, block: bytes, line: int) -> None:
         try:
@@ -109,33 +139,41 @@ class CsvParser:
         except UnicodeDecodeError as error:
             number = line + block.count(b"\n", 0, error.start)
             raise InputError(
-                f"{self.file.path}, line {number}: the text must be in UTF-8; it has the byte "
-                f"{block[error.start]:#x}. Convert the file first."
+                "the text must be in UTF-8",
+                seen=f"{block[error.start]:#x}",
+                where=Where(line=number, file=self.file.path),
+                saying="it has the byte {byte}",
+                byte=f"{block[error.start]:#x}",
+                cure="Convert the file first.",
             ) from error
 
-    def _rows(self, block: bytes, line: int) -> Iterator[tuple[list[str], str]]:
+    def _rows(self, block: bytes, line: int) -> Iterator[tuple[list[str], Where]]:
         text = block.decode("utf-8", errors="surrogateescape")
         for row, number in rows_of(text, self.file.delimiter):
             if not row or line + number == 2:  # the first line of all has the names
                 continue
-            where = f"{self.file.path}, line {line + number - 1}"
+            where = Where(line=line + number - 1, file=self.file.path)
             if len(row) != len(self.header):
-                raise InputError(f"{where} must have {len(self.header)} fields; it has {len(row)}.")
+                raise InputError(
+                    "every line must have {fields} fields, as the first has",
+                    seen=len(row),
+                    where=where,
+                    saying="one has {}",
+                    fields=len(self.header),
+                )
             yield row, where
 
-    def _meant(self, cell: str, name: str, where: str) -> float:
+    def _meant(self, cell: str, name: str, where: Where) -> float:
         """The number that text stands for, if any."""
-        is_prediction = name == self.names[PROB]
+        alias = next(alias for alias, each in self.names.items() if each == name)
+        is_prediction = alias.startswith(PROB)
         if is_prediction and self.request.form == "percent":
             value = self._as_number(without_sign(cell), name)
             if value is not None:
                 return value
         if self.request.on_invalid == "drop":
             return self.request.unreadable(PROB if is_prediction else LABEL)
-        cure = " Turn it into 0 and 1 first." if name == self.names[LABEL] else ""
-        if is_prediction and cell.rstrip().endswith("%"):
-            cure = f" {PER_CENT_CURE}"
-        raise InputError(f"{where}: column {name!r} must hold numbers; it has {cell!r}.{cure}")
+        raise refused_text(alias, name, cell, where)
 
     @cached_property
     def _nulls(self) -> set[str]:
@@ -153,10 +191,63 @@ class CsvParser:
     def _as_number(self, cell: str, name: str) -> float | None:
         if name == self.names[LABEL] and cell.lower() in WORDS:
             return WORDS[cell.lower()]
+        if self.decimal == ",":
+            cell = cell.replace(",", ".")
         try:
             return None if "_" in cell else float(cell)
         except ValueError:
             return None
+
+
+def refused_text(alias: str, name: str, cell: Any, where: Where) -> InputError:
+    """The error for text where a number belongs, with what would read it."""
+    argument = {LABEL: "y_true", WEIGHT: "sample_weight"}.get(alias, "y_prob")
+    drop = Cure("To leave such rows out and count them, pass {drop}.", {"drop": _DROP})
+    cures = [drop]
+    if alias == LABEL:
+        cures = [Cure("Name the event with {option}.", {"option": Option("pos_label", ...)})]
+    elif isinstance(cell, list):
+        classes = Option("multiclass", "confidence")
+        cures = [Cure("Lists of class probabilities are read with {option}.", {"option": classes})]
+    elif alias.startswith(PROB) and str(cell).rstrip().endswith("%"):
+        cures = [PERCENT_CURE]
+    return InputError(
+        "must hold numbers",
+        argument=argument,
+        seen=cell,
+        where=replace(where, column=name),
+        cure=cures,
+    )
+
+
+_DROP = Option("on_invalid", "drop")
+
+
+def _as_labels(column: Any) -> Any:
+    """Labels that are text in a file as what they are written as: numbers, truth values, or text."""
+    pyarrow = require("pyarrow", caller="scan of CSV")
+    if not pyarrow.types.is_string(column.type):
+        return column
+    values = [_label(value) for value in column.to_pylist()]
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {float, bool}:
+        return pyarrow.array(values if kinds != {float, bool} else list(map(_float, values)))
+    return column
+
+
+def _label(text: str | None) -> Any:
+    if text is None or text in ("NA", "nan", "NaN", "null", "NULL", "N/A"):
+        return None
+    if text.lower() in WORDS:
+        return bool(WORDS[text.lower()])
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _float(value: Any) -> float | None:
+    return None if value is None else float(value)
 
 
 def without_empty(column: Any) -> Any:

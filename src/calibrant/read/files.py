@@ -8,6 +8,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,38 +16,43 @@ import numpy as np
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import CalibrantWarning, CalibrationError
-from calibrant.read.arrow import sums_of_batches
+from calibrant.read.arrow import named_labels, sums_of_batches
 from calibrant.read.checkpoint import Checkpoint
-from calibrant.read.find_files import DataFile, find_files, reader_of
+from calibrant.read.find_files import DataFile, find_files, reader_of, short_names
 from calibrant.read.formats import Job, jobs_of
+from calibrant.read.predictions import class_names
 from calibrant.read.progress import Progress
-from calibrant.read.request import Request
+from calibrant.read.request import FILE, LABEL, FileOptions, Request
 from calibrant.read.sums import DenseSums, GroupedSums
 from calibrant.read.totals import GroupTotal, add_part, as_result
 
 __all__ = ["scan_files"]
 
+FILE_ALIAS = "__calibrant_file"
+
 CHECKPOINT_SECONDS = 15.0
 Part = DenseSums | GroupedSums
 
 
-def scan_files(
-    source: Any,
-    request: Request,
-    *,
-    checkpoint: str | os.PathLike[str] | None,
-    threads: int | None,
-    progress: bool | None,
-) -> Sketch | Sketches:
+def scan_files(source: Any, request: Request, options: FileOptions) -> Sketch | Sketches:
     """The result over all files of a path, a glob, a folder or a list of these.
 
     The checkpoint stays, with the sum of all jobs: the result is not on the disk yet, and where rows are
     refused, the scan can be had from it without these rows.
     """
-    files = find_files(source, besides=checkpoint)
-    total: DenseSums | GroupTotal = GroupTotal(request) if request.groups else DenseSums(request)
+    checkpoint = options.checkpoint
+    files = find_files(source, besides=checkpoint, separator=options.sep)
+    if options.per_file:
+        request = replace(request, groups={FILE: FILE_ALIAS, **request.groups})
+        named = zip(files, short_names(files), strict=True)
+        files = [
+            replace(file, partitions={**file.partitions, FILE_ALIAS: name}) for file, name in named
+        ]
+    if request.multiclass is not None and len(request.prob_aliases) > 1:
+        request = _with_class_names(files, request)
+    total: DenseSums | GroupTotal = GroupTotal(request) if request.by else DenseSums(request)
     note = None if checkpoint is None else Checkpoint(checkpoint, request, files)
-    done = _sum(files, request, total, note, threads, progress)
+    done = _sum(files, request, total, note, options.threads, options.progress)
     if note and note.done != done:
         try:
             note.save(done, total)
@@ -55,6 +61,14 @@ def scan_files(
     if isinstance(total, GroupTotal):
         _read_numbers(total, files[0])
     return as_result(request, total)
+
+
+def _with_class_names(files: list[DataFile], request: Request) -> Request:
+    """The request with what the columns of classes stand for, by the labels of the first rows."""
+    first = next(iter(jobs_of(files, request).jobs)).read()
+    labels = set(named_labels(next(iter(first)).columns[LABEL]).tolist())
+    columns = [str(request.columns[alias]) for alias in request.prob_aliases]
+    return replace(request, class_names=class_names(columns, labels))
 
 
 def _sum(
@@ -137,9 +151,15 @@ def _read_numbers(total: GroupTotal, file: DataFile) -> None:
     if file.format != "csv":
         return
     columns = list(zip(*total.index, strict=True))
+    of_file = list(total.request.groups.values())
+    added = len(total.request.added)
     readers = [
-        reader_of(values) if all(v is None or isinstance(v, str) for v in values) else lambda v: v
-        for values in columns
+        reader_of(values)
+        if place >= added
+        and of_file[place - added] != FILE_ALIAS
+        and all(v is None or isinstance(v, str) for v in values)
+        else lambda v: v
+        for place, values in enumerate(columns)
     ]
     total.index = {
         tuple(read(value) for read, value in zip(readers, key, strict=True)): place

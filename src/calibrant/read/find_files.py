@@ -5,15 +5,18 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
 from calibrant._optional import require
 from calibrant.errors import InputError, MissingDependency
 
-__all__ = ["DataFile", "find_files"]
+__all__ = ["DataFile", "find_files", "short_names"]
+
+PEEK_BYTES = 1 << 16
 
 FORMAT_OF = {
     ".parquet": "parquet",
@@ -43,6 +46,7 @@ class DataFile:
     modified: str
     partitions: Mapping[str, Any]
     filesystem: Any
+    separator: str | None = None
 
     def open(self) -> Any:
         """The file, for reading at any place."""
@@ -54,8 +58,21 @@ class DataFile:
 
     @property
     def delimiter(self) -> str:
-        """What stands between the fields of a CSV of this name."""
-        return "\t" if _endings(self.path)[0] == ".tsv" else ","
+        """What stands between the fields of a CSV."""
+        if self.separator is not None:
+            return self.separator
+        return "\t" if _endings(self.path)[0] == ".tsv" else self._detected_delimiter
+
+    @cached_property
+    def _detected_delimiter(self) -> str:
+        """A comma, unless the first line has none and others that could be meant."""
+        with self.stream() as stream:
+            first = stream.read(PEEK_BYTES).split(b"\n", 1)[0].decode("utf-8", errors="replace")
+        if "," in first:
+            return ","
+        counts = {other: first.count(other) for other in (";", "\t", "|")}
+        most = max(counts, key=lambda other: counts[other])
+        return most if counts[most] else ","
 
     @property
     def identity(self) -> list[Any]:
@@ -63,14 +80,19 @@ class DataFile:
         return [self.path, self.size, self.modified]
 
 
-def find_files(source: Any, *, besides: str | os.PathLike[str] | None = None) -> list[DataFile]:
+def find_files(
+    source: Any,
+    *,
+    besides: str | os.PathLike[str] | None = None,
+    separator: str | None = None,
+) -> list[DataFile]:
     """All files of a path, a glob, a folder, or a list of these, in a fixed order, each once.
 
     Other data in a folder is refused, but hidden files and the checkpoint, `besides`.
     """
     given = list(source) if isinstance(source, list | tuple) else [source]
     if not given:
-        raise InputError("`source` must name at least one file; the list is empty.")
+        raise InputError("must name at least one file", argument="data", seen=[])
     ours = os.path.abspath(besides) if isinstance(besides, str | os.PathLike) else None
     found: dict[Any, DataFile] = {}
     for item in given:
@@ -81,11 +103,31 @@ def find_files(source: Any, *, besides: str | os.PathLike[str] | None = None) ->
     formats = sorted({file.format for file in files})
     if len(formats) > 1:
         raise InputError(
-            f"the files of one scan must be of one format; {source!r} holds {', '.join(formats)}. "
-            "Narrow a folder with a glob, such as `folder/**/*.parquet`; scan each format by itself and add "
-            "up the sketches."
+            "the files of one scan must be of one format",
+            seen=formats,
+            saying="{source} holds {formats}",
+            source=repr(source),
+            formats=", ".join(formats),
+            cure="Narrow a folder with a glob, such as folder/**/*.parquet; or scan each format by "
+            "itself and add up the sketches.",
         )
-    return files
+    if separator is not None and (len(separator) != 1 or separator in '"\n\r'):
+        raise InputError("must be one character", argument="sep", seen=separator)
+    if separator is not None and formats != ["csv"]:
+        raise InputError(
+            "is what stands between the fields of CSV",
+            argument="sep",
+            seen=formats[0],
+            saying="these files are {}",
+            cure="Leave it out.",
+        )
+    return [replace(file, separator=separator) for file in files] if separator else files
+
+
+def short_names(files: Sequence[DataFile]) -> list[str]:
+    """A name for each file that no other has: the last part of its path, or all of it."""
+    short = [os.path.basename(file.path.rstrip("/")) or file.path for file in files]
+    return short if len(set(short)) == len(short) else [file.path for file in files]
 
 
 def _absolute(path: str) -> str:
@@ -99,13 +141,21 @@ def _find(pattern: str, ours: str | None) -> tuple[Any, list[DataFile]]:
     files = [_described(info, filesystem) for info in infos if info.is_file]
     if not files and any(info.type.name == "Directory" for info in infos):
         raise InputError(
-            f"`source` must name files; {pattern!r} matches nothing but folders. Go on into them, such "
-            f"as with {pattern.rstrip('/') + '/**/*.parquet'!r}."
+            "must name files",
+            argument="data",
+            seen=pattern,
+            saying="{} matches nothing but folders",
+            cure="Go on into them, such as with {inside}.",
+            inside=repr(pattern.rstrip("/") + "/**/*.parquet"),
         )
     if not files:
         raise InputError(
-            f"`source` must name files that exist; nothing matches {pattern!r}. Known formats: "
-            f"{', '.join(FORMAT_OF)}."
+            "must name files that exist",
+            argument="data",
+            seen=pattern,
+            saying="nothing matches {}",
+            cure="Supported: {formats}.",
+            formats=", ".join(FORMAT_OF),
         )
     return place, files
 
@@ -129,11 +179,17 @@ def _remote(pattern: str, ours: str | None) -> tuple[Any, Any, list[str]]:
         remote, path = fsspec.url_to_fs(pattern)
     except ImportError as error:
         raise MissingDependency(
-            f"scan of {pattern!r} needs a package that is not installed: {error}."
+            "a scan of {pattern} needs a package that is not installed: {error}",
+            pattern=repr(pattern),
+            error=str(error),
         ) from error
     except ValueError as error:
         raise InputError(
-            f"`source` must name files at an address that fsspec knows; got {pattern!r}: {error}."
+            "must name files at an address that fsspec knows",
+            argument="data",
+            seen=pattern,
+            saying="got {}: {error}",
+            error=str(error),
         ) from error
     named = remote.protocol
     place = None if "file" in ((named,) if isinstance(named, str) else named) else remote
@@ -149,11 +205,21 @@ def _data_of(folder: str, files: Iterable[str], ours: str | None) -> list[str]:
     seen = sorted(path for path in shown if ours is None or os.path.abspath(path) != ours)
     unknown = [path for path in seen if os.path.splitext(path.lower())[1] in OTHER_DATA]
     if unknown:
-        listed = ", ".join(repr(path) for path in unknown[:5])
+        names = [os.path.relpath(path, folder) for path in unknown[:5]]
         more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
         raise InputError(
-            f"the data of a folder must be such as can be read: {', '.join(FORMAT_OF)}; {folder!r} "
-            f"also holds {listed}{more}. Choose with a glob, such as `folder/**/*.parquet`."
+            "cannot read {count} in {folder}: {names}{more}",
+            seen=unknown,
+            saying="",
+            cure=[
+                "Supported: {formats}.",
+                "Choose files with a glob, such as folder/**/*.parquet.",
+            ],
+            count="1 file" if len(unknown) == 1 else f"{len(unknown)} files",
+            folder=folder,
+            names=", ".join(names),
+            more=more,
+            formats=", ".join(FORMAT_OF),
         )
     return [path for path in seen if _format(path)[0] is not None]
 
@@ -177,7 +243,9 @@ def _described(info: Any, filesystem: Any) -> DataFile:
     kind, compression = _format(info.path)
     if kind is None:
         raise InputError(
-            f"the ending of a file must say its format: {', '.join(FORMAT_OF)}; got {info.path!r}."
+            "the ending of a file must say its format: {formats}",
+            seen=info.path,
+            formats=", ".join(FORMAT_OF),
         )
     return DataFile(
         path=info.path,
@@ -201,12 +269,7 @@ def _with_typed_partitions(files: list[DataFile]) -> list[DataFile]:
     names = {name for file in files for name in file.partitions}
     readers = {name: reader_of(file.partitions.get(name) for file in files) for name in names}
     return [
-        DataFile(
-            **{
-                **file.__dict__,
-                "partitions": {k: readers[k](v) for k, v in file.partitions.items()},
-            }
-        )
+        replace(file, partitions={k: readers[k](v) for k, v in file.partitions.items()})
         for file in files
     ]
 

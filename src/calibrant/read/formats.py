@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from calibrant._optional import require
-from calibrant.errors import InputError
-from calibrant.read.arrow import require_types
+from calibrant.errors import InputError, Where
+from calibrant.read.arrow import Batch, require_types
 from calibrant.read.find_files import DataFile
 from calibrant.read.partitions import GroupKinds, layout
 from calibrant.read.request import Request
@@ -20,7 +21,7 @@ JOB_ROWS = 1 << 22
 BATCH_ROWS = 1 << 20
 ARROW_MAGIC = b"ARROW1"
 """How a file of Arrow begins; a stream begins otherwise."""
-Batches = Iterator[Mapping[str, Any]]
+Batches = Iterator[Batch]
 
 
 @dataclass(frozen=True)
@@ -83,14 +84,21 @@ def _parquet_pieces(
     metadata = _opened(file, lambda: parquet.ParquetFile(file.open(), pre_buffer=False).metadata)
     names, constants = _layout(file, metadata.schema.to_arrow_schema(), request, kinds)
 
+    starts = [0]
+    for group in range(metadata.num_row_groups):
+        starts.append(starts[-1] + metadata.row_group(group).num_rows)
+
     def read_group(group: int) -> Batches:
         # `pre_buffer` would hold the whole file in memory.
         with file.open() as handle:
             reader = parquet.ParquetFile(handle, metadata=metadata, pre_buffer=False)
-            columns = sorted(set(names.values()))
-            batches = reader.iter_batches(BATCH_ROWS, [group], columns=columns, use_threads=False)
+            wanted = sorted(set(names.values()))
+            batches = reader.iter_batches(BATCH_ROWS, [group], columns=wanted, use_threads=False)
+            row = starts[group]
             for batch in batches:
-                yield {a: batch.column(name) for a, name in names.items()} | constants
+                columns = {a: batch.column(name) for a, name in names.items()} | constants
+                yield Batch(columns, partial(_row_of, file.path, row))
+                row += batch.num_rows
 
     for group in range(metadata.num_row_groups):
         yield _explained(file, read_group, group), metadata.row_group(group).num_rows
@@ -112,7 +120,8 @@ def _arrow_pieces(
     def read_batch(number: int) -> Batches:
         with file.open() as handle:
             batch = ipc.open_file(handle, options=options).get_batch(number)
-            yield {a: batch.column(name) for a, name in names.items()} | constants
+            columns = {a: batch.column(name) for a, name in names.items()} | constants
+            yield Batch(columns, partial(_row_of_batch, file.path, number))
 
     for number in range(reader.num_record_batches):
         yield _explained(file, read_batch, number), file.size // (16 * reader.num_record_batches)
@@ -128,18 +137,35 @@ def _stream_piece(
     names, constants = _layout(file, schema, request, kinds)
 
     def read(_: int) -> Batches:
+        row = 0
         with file.stream() as handle:
             for batch in ipc.open_stream(handle):
-                yield {a: batch.column(name) for a, name in names.items()} | constants
+                columns = {a: batch.column(name) for a, name in names.items()} | constants
+                yield Batch(columns, partial(_row_of, file.path, row))
+                row += batch.num_rows
 
     yield _explained(file, read, 0), file.size // 16
+
+
+def _row_of(path: str, first: int, row: int) -> Where:
+    return Where(row=first + row, file=path)
+
+
+def _row_of_batch(path: str, number: int, row: int) -> Where:
+    """How many rows the batches of an Arrow file have is known only once they are read."""
+    return Where(row=row, file=path if number == 0 else f"batch {number} of {path}")
 
 
 def _opened(file: DataFile, opened: Callable[[], Any]) -> Any:
     try:
         return opened()
     except (OSError, ValueError) as error:  # Arrow's errors are of these kinds
-        raise InputError(f"{file.path} is not a complete {file.format} file: {error}") from error
+        raise InputError(
+            "{file} is not a complete {format} file: {error}",
+            file=file.path,
+            format=file.format,
+            error=str(error),
+        ) from error
 
 
 def _explained(
@@ -148,8 +174,12 @@ def _explained(
     def explained() -> Batches:
         try:
             yield from read(number)
+        except InputError:
+            raise
         except (OSError, ValueError) as error:
-            raise InputError(f"{file.path} cannot be read: {error}") from error
+            raise InputError(
+                "{file} cannot be read: {error}", file=file.path, error=str(error)
+            ) from error
 
     return explained
 

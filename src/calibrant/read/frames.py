@@ -8,14 +8,16 @@ never null. See `calibrant.read.sql` for the same aggregation as text.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from calibrant.data.arrays import as_array
 from calibrant.data.pairs import LARGEST_WEIGHT
-from calibrant.errors import InputError
+from calibrant.errors import InputError, Where
 from calibrant.read.arrays import sums_of_arrays
+from calibrant.read.arrow import refuse_kind
 from calibrant.read.engines import (
     attach,
     decoded,
@@ -33,7 +35,7 @@ from calibrant.read.request import (
     refuse_nested,
     require_columns,
 )
-from calibrant.read.sums import DenseSums, GroupedSums
+from calibrant.read.sums import DenseSums, GroupedSums, Notes
 
 __all__ = ["arrow_stream", "is_frame", "select", "sums_of_frame", "sums_of_slices"]
 
@@ -76,25 +78,20 @@ def select(source: Any, request: Request) -> Any:
 
 def _require_kinds(schema: Any, request: Request) -> None:
     """Refuse text where numbers are meant, and lists and structs as groups."""
-    for alias, name in zip(request.group_aliases, request.by, strict=True):
+    for alias, name in zip(request.group_aliases, request.groups, strict=True):
         if schema[alias].is_nested():
             refuse_nested(name, schema[alias])
     for alias in request.columns:
         kind = schema[alias]
+        if (alias == LABEL and request.named_labels) or (request.multiclass and kind.is_nested()):
+            continue
         if not (
             kind.is_numeric() or kind.is_boolean() or type(kind).__name__ in ("Object", "Unknown")
         ):
-            given = request.columns[alias]
-            name = repr(given) if isinstance(given, str) else "of this expression"
-            cure = (
-                "Name the event by an expression, such as `y_true=nw.col(...) == ...`."
-                if alias == LABEL
-                else "Convert it first."
-            )
-            raise InputError(f"column {name} must hold numbers; its type is {kind}. {cure}")
+            refuse_kind(alias, request, str(kind), Where(), nested=kind.is_nested())
 
 
-def sums_of_frame(source: Any, request: Request) -> DenseSums | GroupedSums:
+def sums_of_frame(source: Any, request: Request) -> list[DenseSums | GroupedSums]:
     """One pass over a frame, on the engine that holds it. On the probability scale only."""
     import narwhals as nw
 
@@ -109,13 +106,18 @@ def sums_of_frame(source: Any, request: Request) -> DenseSums | GroupedSums:
         raise
     except Exception as error:
         raise InputError(
-            f"{engine_of(nw.to_native(source, pass_through=True))} could not "
-            f"compute the sums: {error}"
+            "{engine} could not compute the sums: {error}",
+            engine=engine_of(nw.to_native(source, pass_through=True)),
+            error=str(error),
         ) from error
     if isinstance(frame, nw.DataFrame) and result[COUNT].sum() != len(frame):
         raise InputError(
-            f"every row must be in a group; of {len(frame)} rows {result[COUNT].sum()} are. Convert the "
-            "columns of `by` to numbers or text first."
+            "every row must be in a group",
+            argument="by",
+            seen=int(result[COUNT].sum()),
+            saying="{} of {rows} rows are",
+            rows=len(frame),
+            cure="Convert its columns to numbers or text first.",
         )
     rows = len(result[SLOT])
     group, distinct = np.zeros(rows, dtype=np.int64), [()]
@@ -123,7 +125,18 @@ def sums_of_frame(source: Any, request: Request) -> DenseSums | GroupedSums:
         columns = [result[alias] for alias in request.group_aliases]
         group, distinct = indexed(zip(*columns, strict=True))
     places = group * request.slots + result[SLOT].astype(np.int64)
-    return GroupedSums(distinct, places, tuple(result[name] for name in names))
+    sums = GroupedSums(distinct, places, tuple(result[name] for name in names))
+    if isinstance(frame, nw.DataFrame) and (places % request.slots >= request.cell_slots).any():
+        sums.notes.add(_offenders(frame, request))
+    return [sums]
+
+
+def _offenders(frame: Any, request: Request) -> Notes:
+    """The first rows of a frame in memory that break a rule, which a group-by only counts."""
+    notes = Notes()
+    for part in sums_of_slices(frame, replace(request, groups={})):
+        notes.add(part.notes)
+    return notes
 
 
 def sums_of_slices(frame: Any, request: Request) -> Iterator[DenseSums | GroupedSums]:
@@ -134,11 +147,21 @@ def sums_of_slices(frame: Any, request: Request) -> Iterator[DenseSums | Grouped
         frame = _in_memory(frame)
     for start in range(0, len(frame), SLICE_ROWS):
         rows = frame[start : start + SLICE_ROWS]
-        arrays = {a: as_array(rows[a], str(name)) for a, name in request.columns.items()}
+        arrays = {a: _as_array(rows[a], str(name)) for a, name in request.columns.items()}
         for alias in request.group_aliases:
-            arrays[alias] = np.empty(len(rows), dtype=object)
-            arrays[alias][:] = rows[alias].to_list()
-        yield sums_of_arrays(arrays, request)
+            arrays[alias] = _objects(rows[alias].to_list())
+        yield from sums_of_arrays(arrays, request, start)
+
+
+def _as_array(column: Any, name: str) -> Any:
+    """A column as an array; of lists, as objects."""
+    return _objects(column.to_list()) if column.dtype.is_nested() else as_array(column, name)
+
+
+def _objects(values: list[Any]) -> Any:
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
 
 
 def _aggregated(frame: Any, request: Request) -> Any:

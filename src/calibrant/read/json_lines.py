@@ -8,12 +8,14 @@ from itertools import islice
 from typing import Any
 
 from calibrant._optional import require
-from calibrant.errors import InputError
+from calibrant.errors import InputError, Where
+from calibrant.read.arrow import Batch
+from calibrant.read.csv_lines import refused_text
 from calibrant.read.find_files import DataFile
-from calibrant.read.partitions import PER_CENT_CURE, layout, without_sign
+from calibrant.read.partitions import layout, without_sign
 from calibrant.read.request import LABEL, PROB, WEIGHT, Request
 
-__all__ = ["JsonParser"]
+__all__ = ["JsonParser", "flat"]
 
 PEEK_LINES = 200
 KIND_OF = {bool: "bool", int: "int64", float: "float64", str: "string"}
@@ -35,37 +37,48 @@ class JsonParser:
         if not found:
             self.read_slowly(block, 1)  # names the first line that is no object
         wanted = [name for name in request.names() if name not in file.partitions]
-        if not all(found.get(name) for name in wanted):
-            found = _kinds(_rows(block))
+        self.nested = any("." in name and name not in found for name in wanted)
+        if self.nested or not all(found.get(name) for name in wanted):
+            found = _kinds(map(flat, _rows(block)) if self.nested else _rows(block))
         self.names, self.constants = layout(file, list(found), request)
-        numbers = {self.names[alias] for alias in (PROB, WEIGHT) if alias in self.names}
+        numbers = {self.names[a] for a in self.names if a.startswith(PROB) or a == WEIGHT}
         self.label = self.names[LABEL]
+        self.lists = {name for name in numbers if request.multiclass and list in found[name]}
         self.kinds = {
             name: "float64" if name in numbers else self._kind(name, found[name])
             for name in self.names.values()
             if name != self.label
         }
         self.kinds[self.label] = "bool" if bool in found[self.label] else "float64"
+        if request.named_labels:
+            self.kinds[self.label] = self._kind(self.label, found[self.label])
 
     def _kind(self, name: str, kinds: set[type]) -> str | None:
         if kinds - KIND_OF.keys():
             nested = " or ".join(sorted(kind.__name__ for kind in kinds - KIND_OF.keys()))
             raise InputError(
-                f"column {name!r} of {self.file.path} must hold plain values; it holds {nested}."
+                "column {column} must hold plain values",
+                seen=nested,
+                where=Where(column=name, file=self.file.path),
+                saying="it holds {nested}",
+                nested=nested,
+                column=repr(name),
+                cure="Name a field inside it with dots, such as {inside}."
+                if "dict" in nested
+                else (),
+                inside=f"{name}.FIELD",
             )
         if kinds == {int, float}:
             return "float64"
         return KIND_OF[next(iter(kinds))] if len(kinds) == 1 else "string" if kinds else None
 
-    def parse(self, block: bytes, line: int) -> Mapping[str, Any]:
+    def parse(self, block: bytes, line: int) -> Batch:
         """The columns that are read, under the names of the request."""
         import pyarrow
 
-        if None in self.kinds.values():
+        if self.nested or None in self.kinds.values():
             return self.read_slowly(block, line)
-        schema = pyarrow.schema(
-            [(name, pyarrow.type_for_alias(kind)) for name, kind in self.kinds.items()]
-        )
+        schema = pyarrow.schema([(name, self._arrow_kind(name)) for name in self.kinds])
         table = self.json.read_json(
             pyarrow.BufferReader(block),
             read_options=self.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
@@ -73,43 +86,75 @@ class JsonParser:
                 explicit_schema=schema, unexpected_field_behavior="ignore"
             ),
         )
-        return {a: table[name] for a, name in self.names.items()} | self.constants
+        return self._batch({name: table[name] for name in self.kinds}, block, line)
 
-    def read_slowly(
-        self, block: bytes, line: int, error: Exception | None = None
-    ) -> Mapping[str, Any]:
+    def _arrow_kind(self, name: str) -> Any:
+        import pyarrow
+
+        kind = pyarrow.type_for_alias(self.kinds[name] or "null")
+        return pyarrow.list_(kind) if name in self.lists else kind
+
+    def _batch(self, columns: Mapping[str, Any], block: bytes, line: int) -> Batch:
+        def place(row: int) -> Where:
+            numbers = (n for n, text in enumerate(block.split(b"\n"), line) if text.strip())
+            return Where(line=next(islice(numbers, row, None), None), file=self.file.path)
+
+        return Batch({a: columns[name] for a, name in self.names.items()} | self.constants, place)
+
+    def read_slowly(self, block: bytes, line: int, error: Exception | None = None) -> Batch:
         """The same with Python's reader, which knows NaN and Infinity and the line of an error."""
         import pyarrow
 
         columns: dict[str, list[Any]] = {name: [] for name in self.kinds}
         for number, text in enumerate(block.split(b"\n"), start=line):
             if text.strip():
-                row = self._row(text, f"{self.file.path}, line {number}")
+                row = self._row(text, Where(line=number, file=self.file.path))
                 for name, values in columns.items():
                     values.append(row.get(name))
         arrays = {name: self._array(pyarrow, name, values) for name, values in columns.items()}
-        return {a: arrays[name] for a, name in self.names.items()} | self.constants
+        return self._batch(arrays, block, line)
 
     def _array(self, pyarrow: Any, name: str, values: list[Any]) -> Any:
         kind = self.kinds[name] or self._kind(name, {type(v) for v in values if v is not None})
-        kind = "float64" if name == self.label else kind
+        is_label = name == self.label and not self.request.named_labels
+        kind = "float64" if is_label else kind
+        arrow_kind = self._arrow_kind(name) if name in self.lists else None
         try:
-            return pyarrow.array(values, type=pyarrow.type_for_alias(kind or "null"))
+            return pyarrow.array(values, type=arrow_kind or pyarrow.type_for_alias(kind or "null"))
         except (ValueError, TypeError, OverflowError) as error:  # Arrow's are of these kinds
             raise InputError(
-                f"column {name!r} of {self.file.path} must hold values of one kind: {error}."
+                "column {column} must hold values of one kind: {error}",
+                where=Where(column=name, file=self.file.path),
+                column=repr(name),
+                error=str(error),
             ) from error
 
-    def _row(self, text: bytes, where: str) -> dict[str, Any]:
+    def _row(self, text: bytes, where: Where) -> dict[str, Any]:
         try:
-            row = json.loads(text)
-        except ValueError as error:
-            raise InputError(f"{where} must hold a JSON object: {error}.") from error
+            row: Any = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InputError(
+                "each line must hold a JSON object: {error}", where=where, error=str(error)
+            ) from error
         if not isinstance(row, dict):
-            raise InputError(f"{where} must hold a JSON object; it has {type(row).__name__}.")
+            raise InputError(
+                "each line must hold a JSON object",
+                seen=type(row).__name__,
+                where=where,
+                saying="one holds a {kind}",
+                kind=type(row).__name__,
+            )
+        if self.nested:
+            row = flat(row)
+        return self._checked(row, where)
+
+    def _checked(self, row: dict[str, Any], where: Where) -> dict[str, Any]:
+        """The row with what its values stand for, or the error that names the line."""
         for name, kind in self.kinds.items():
             value = row.get(name)
             if value is None or kind is None:
+                continue
+            if name in self.lists and isinstance(value, list):
                 continue
             if name == self.label and isinstance(value, int | float):
                 row[name] = float(value) if isinstance(value, bool) else value
@@ -119,22 +164,29 @@ class JsonParser:
                 row[name] = self._read_as_number(name, kind, value, where)
         return row
 
-    def _read_as_number(self, name: str, kind: str, value: Any, where: str) -> Any:
+    def _read_as_number(self, name: str, kind: str, value: Any, where: Where) -> Any:
         """What a wrong value stands for, where that is clear; otherwise it is refused."""
         alias = next(alias for alias, each in self.names.items() if each == name)
-        is_prediction = alias == PROB and isinstance(value, str)
+        is_prediction = alias.startswith(PROB) and isinstance(value, str)
+        if alias == LABEL and self.request.named_labels:
+            return str(value)
         if is_prediction and self.request.form == "percent":
             try:
                 return float(without_sign(value))
             except ValueError:
                 pass
-        if self.request.on_invalid == "drop" and alias in (PROB, LABEL, WEIGHT):
+        is_number = alias.startswith(PROB) or alias in (LABEL, WEIGHT)
+        if self.request.on_invalid == "drop" and is_number:
             return self.request.unreadable(alias)
-        cure = " Turn it into 0 and 1 first." if alias == LABEL else ""
-        if is_prediction and value.rstrip().endswith("%"):
-            cure = f" {PER_CENT_CURE}"
-        rule = "numbers" if kind == "float64" or alias == LABEL else kind
-        raise InputError(f"{where}: column {name!r} must hold {rule}; it has {value!r}.{cure}")
+        if is_number:
+            raise refused_text(alias, name, value, where)
+        raise InputError(
+            "column {column} must hold values of one kind, {kind}",
+            seen=value,
+            where=where,
+            column=repr(name),
+            kind=kind,
+        )
 
 
 def _rows(block: bytes) -> Iterator[dict[str, Any]]:
@@ -145,6 +197,23 @@ def _rows(block: bytes) -> Iterator[dict[str, Any]]:
             continue  # reported with its line when the block is read
         if isinstance(row, dict):
             yield row
+
+
+def flat(row: dict[str, Any], start: str = "") -> dict[str, Any]:
+    """Fields of objects inside objects by names with dots.
+
+    Examples
+    --------
+    >>> flat({"id": 1, "scores": {"p": 0.7, "by": {"judge": 1}}})
+    {'id': 1, 'scores.p': 0.7, 'scores.by.judge': 1}
+    """
+    fields: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, dict):
+            fields |= flat(value, f"{start}{name}.")
+        else:
+            fields[f"{start}{name}"] = value
+    return fields
 
 
 def _kinds(rows: Iterator[dict[str, Any]]) -> dict[str, set[type]]:

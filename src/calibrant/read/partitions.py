@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calibrant.errors import InputError
+from calibrant.errors import Cure, InputError, Option
 from calibrant.read.find_files import DataFile
 from calibrant.read.request import Request, require_columns
 
-__all__ = ["PER_CENT_CURE", "GroupKinds", "layout", "without_sign"]
+__all__ = ["PERCENT_CURE", "GroupKinds", "layout", "without_sign"]
 
-PER_CENT_CURE = "If these are percentages, pass `percent=True`."
+PERCENT_CURE = Cure("If these are percentages, pass {option}.", {"option": Option("percent", True)})
 
 
 def without_sign(text: str) -> str:
@@ -32,7 +32,7 @@ class GroupKinds:
     """What kinds of values the groups hold: the same in all files of a scan."""
 
     def __init__(self, request: Request) -> None:
-        self.by = dict(zip(request.group_aliases, request.by, strict=True))
+        self.by = dict(zip(request.group_aliases, request.groups, strict=True))
         self._seen: dict[str, tuple[str, str, str]] = {}
 
     def require(
@@ -50,9 +50,15 @@ class GroupKinds:
             first = self._seen.setdefault(alias, (family, str(kind), file.path))
             if first[0] != family:
                 raise InputError(
-                    f"column {self.by[alias]!r} must be of one type in all files, to tell groups "
-                    f"apart; it is {first[1]} in {first[2]} and {kind} in {file.path}. Convert one of "
-                    "them first."
+                    "column {column} must be of one type in all files, to tell groups apart",
+                    seen=(first[1], str(kind)),
+                    saying="it is {one} in {here} and {other} in {there}",
+                    cure="Convert one of them first.",
+                    column=repr(self.by[alias]),
+                    one=first[1],
+                    here=first[2],
+                    other=str(kind),
+                    there=file.path,
                 )
 
 

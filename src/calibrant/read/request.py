@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
@@ -12,18 +13,30 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_choice
 from calibrant.data.cell_sums import FRACTION_BITS
-from calibrant.data.pairs import REASONS, Form, Pairs
+from calibrant.data.forms import Form, as_probabilities
+from calibrant.data.pairs import REASONS
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import require_nodes
-from calibrant.errors import InputError
+from calibrant.errors import InputError, Option
 
-__all__ = ["LABEL", "PROB", "WEIGHT", "Request", "make_request"]
+__all__ = ["LABEL", "MODEL", "PROB", "WEIGHT", "Classes", "FileOptions", "Request", "make_request"]
 
 PROB, LABEL, WEIGHT = "__calibrant_prob", "__calibrant_label", "__calibrant_weight"
 """What the columns are called once they have been selected, whatever they were called before."""
 
+MODEL, FILE = "model", "file"
+"""What groups are called that no column of the source tells apart: columns of predictions, files."""
+
 OnInvalid = Literal["raise", "drop"]
+Classes = Literal["confidence", "top_label", "classwise"]
+CLASS_COLUMN: Mapping[str, tuple[str, ...]] = {
+    "confidence": (),
+    "top_label": ("predicted",),
+    "classwise": ("class",),
+}
+"""What the groups are called that each reading of class probabilities makes."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +54,14 @@ class Request:
         How the predictions of files are written.
     soft : bool
         Whether labels are shares in [0, 1].
+    pos_label : object
+        The label of the event, or None where labels are 0 and 1.
+    models : tuple of str
+        Names of the models, where there are several columns of predictions.
+    multiclass : str, optional
+        How columns of class probabilities are read.
+    class_names : tuple, optional
+        What the columns of class probabilities stand for, where labels are names.
     """
 
     columns: Mapping[str, Any]
@@ -50,12 +71,24 @@ class Request:
     on_invalid: OnInvalid
     form: Form = "probability"
     soft: bool = False
+    pos_label: Any = None
+    models: tuple[str, ...] = ()
+    multiclass: Classes | None = None
+    class_names: tuple[Any, ...] | None = None
 
     def probabilities(self, p: NDArray[Any]) -> NDArray[Any]:
         """The predictions as probabilities, whatever form they are written in."""
-        if self.form == "probability":
-            return p
-        return Pairs(p, np.empty(0), form=self.form).probabilities(slice(None))
+        return as_probabilities(p, self.form)
+
+    @property
+    def prob_aliases(self) -> tuple[str, ...]:
+        """What the columns of predictions are called once they have been selected."""
+        return tuple(alias for alias in self.columns if alias.startswith(PROB))
+
+    @property
+    def named_labels(self) -> bool:
+        """Whether labels may be names, which are not 0 and 1."""
+        return self.pos_label is not None or self.multiclass is not None
 
     def unreadable(self, alias: str) -> float:
         """What text in this column is read as, if such rows are to be dropped: out of range."""
@@ -67,9 +100,16 @@ class Request:
         return WEIGHT in self.columns
 
     @property
+    def added(self) -> tuple[str, ...]:
+        """Names of the groups that the columns of predictions make: the model, or the class."""
+        if self.multiclass is not None:
+            return CLASS_COLUMN[self.multiclass]
+        return (MODEL,) if self.models else ()
+
+    @property
     def by(self) -> tuple[str, ...]:
-        """Names of the grouping columns."""
-        return tuple(self.groups)
+        """Names of all groups: what the columns of predictions make, then the grouping columns."""
+        return (*self.added, *self.groups)
 
     @property
     def group_aliases(self) -> tuple[str, ...]:
@@ -114,11 +154,20 @@ class Request:
     @property
     def portable(self) -> bool:
         """Whether the sums are a group-by that any engine can compute."""
-        return self.on_probability_scale and not self.soft
+        plain = self.form == "probability" and not self.named_labels and not self.models
+        return plain and self.on_probability_scale and not self.soft
+
+    def of_model(self, place: int) -> Request:
+        """The request for one of several columns of predictions."""
+        alias = self.prob_aliases[place]
+        columns = {PROB: self.columns[alias]} | {
+            name: column for name, column in self.columns.items() if not name.startswith(PROB)
+        }
+        return replace(self, columns=columns, models=())
 
     def selected(self) -> Request:
         """The request for what `selection` made: every column has the name that it got."""
-        groups = dict(zip(self.by, self.group_aliases, strict=True))
+        groups = dict(zip(self.groups, self.group_aliases, strict=True))
         return replace(self, columns={alias: alias for alias in self.columns}, groups=groups)
 
     def names(self) -> list[str]:
@@ -130,8 +179,11 @@ class Request:
         for value in self.selection.values():
             if not isinstance(value, str):
                 raise InputError(
-                    f"columns of this source are given by name; got {type(value).__name__}. Compute "
-                    "the column first, or read the source with an engine that has expressions."
+                    "columns of this source are given by name",
+                    seen=type(value).__name__,
+                    saying="got {}",
+                    cure="Compute the column first, or read the source with an engine that has "
+                    "expressions.",
                 )
 
     def require_no_constants(self) -> None:
@@ -139,6 +191,17 @@ class Request:
         for value in self.selection.values():
             if is_constant(value):
                 refuse_constant(value)
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """What only files have: an account of the work, threads, a bar, a group per file, a separator."""
+
+    checkpoint: str | os.PathLike[str] | None = None
+    threads: int | None = None
+    progress: bool | None = None
+    per_file: bool = False
+    sep: str | None = None
 
 
 def make_request(
@@ -153,18 +216,22 @@ def make_request(
     on_invalid: OnInvalid,
     form: Form = "probability",
     labels: Literal["binary", "soft"] = "binary",
+    pos_label: Any = None,
+    multiclass: Classes | None = None,
 ) -> Request:
     """The request for these arguments of `scan`, checked."""
-    if labels not in ("binary", "soft"):
-        raise InputError(f'`labels` must be "binary" or "soft"; got {labels!r}.')
-    if on_invalid not in ("raise", "drop"):
-        raise InputError(f'`on_invalid` must be "raise" or "drop"; got {on_invalid!r}.')
-    columns = {PROB: y_prob, LABEL: y_true}
-    if sample_weight is not None:
-        columns[WEIGHT] = sample_weight
+    require_choice("labels", labels, ("binary", "soft"))
+    require_choice("on_invalid", on_invalid, ("raise", "drop"))
     for name, column in (("y_true", y_true), ("y_prob", y_prob)):
         if column is None:
-            raise InputError(f"`{name}` must name a column; got None.")
+            raise InputError("must name a column", argument=name, seen=None)
+    several = isinstance(y_prob, list | tuple)
+    probs = list(y_prob) if several else [y_prob]
+    _require_readable(probs, form, labels, pos_label, multiclass)
+    columns = {PROB: y_prob} if not several else {f"{PROB}_{k}": p for k, p in enumerate(probs)}
+    columns[LABEL] = y_true
+    if sample_weight is not None:
+        columns[WEIGHT] = sample_weight
     groups, clusters = _as_groups(by, "by"), _as_groups(cluster, "cluster")
     for name in groups.keys() & clusters.keys():
         pair = groups[name], clusters[name]
@@ -172,11 +239,55 @@ def make_request(
             isinstance(each, str) and each == name for each in pair
         ):
             raise InputError(
-                f"`by` and `cluster` must give each column a name of its own; both have {name!r}."
+                "must give each column a name of its own",
+                argument="cluster",
+                seen=name,
+                saying="{by} has {} too",
+                by=Option("by"),
             )
-    groups |= clusters
-    soft = labels == "soft"
-    return Request(columns, groups, require_nodes(nodes), as_scale(scale), on_invalid, form, soft)
+    return Request(
+        columns,
+        groups | clusters,
+        require_nodes(nodes),
+        as_scale(scale),
+        on_invalid,
+        form,
+        labels == "soft",
+        pos_label,
+        tuple(map(str, probs)) if several and multiclass is None else (),
+        multiclass,
+    )
+
+
+def _require_readable(
+    probs: list[Any], form: Form, labels: str, pos_label: Any, multiclass: Classes | None
+) -> None:
+    """Refuse readings of predictions and labels that exclude each other."""
+    if len({str(prob) for prob in probs}) < len(probs) or not probs:
+        raise InputError("must name each column of predictions once", argument="y_prob", seen=probs)
+    if labels == "soft" and pos_label is not None:
+        raise InputError(
+            "names one of two classes, and {soft} says that there are none",
+            argument="pos_label",
+            soft=Option("labels", "soft"),
+            cure="Pass one or the other.",
+        )
+    if multiclass is None:
+        return
+    require_choice("multiclass", multiclass, tuple(CLASS_COLUMN))
+    for name, is_given in (
+        ("percent", form == "percent"),
+        ("from_logprobs", form == "logprob"),
+        ("pos_label", pos_label is not None),
+        ("labels", labels == "soft"),
+    ):
+        if is_given:
+            raise InputError(
+                "reads probabilities or logits of classes",
+                argument="multiclass",
+                cure="Leave out {option}.",
+                option=Option(name),
+            )
 
 
 def _as_groups(by: Any, name: str) -> dict[str, Any]:
@@ -189,8 +300,9 @@ def _as_groups(by: Any, name: str) -> dict[str, Any]:
     if isinstance(by, Sequence) and by and all(isinstance(item, str) for item in by):
         return {item: item for item in by}
     raise InputError(
-        f"`{name}` must be a column's name, a list of names, or a dict from new names to "
-        f"expressions; got {by!r}."
+        "must be a column's name, a list of names, or a dict from new names to expressions",
+        argument=name,
+        seen=by,
     )
 
 
@@ -204,8 +316,9 @@ def is_constant(column: Any) -> bool:
 def refuse_constant(column: Any) -> NoReturn:
     """Raise the InputError for a column that is given as a plain value."""
     raise InputError(
-        f"a column is given by its name, or as an expression of the engine; got {column!r}, which "
-        "would be the same for every row."
+        "a column is given by its name, or as an expression of the engine",
+        seen=column,
+        saying="{} would be the same for every row",
     )
 
 
@@ -220,23 +333,37 @@ def require_columns(wanted: Iterable[Any], present: Iterable[Any], where: str) -
         if name in present:
             continue
         near = difflib.get_close_matches(str(name), spoken, n=1, cutoff=0.5)
-        cure = f"Did you mean {spoken[near[0]]!r}?" if near else ""
         listed = ", ".join(map(repr, own[:10])) + (", ..." if len(own) > 10 else "")
         raise InputError(
-            f"{where} must have a column {name!r}; it has {listed or 'none'}. {cure}".rstrip()
+            "{source} must have a column {name}",
+            seen=own,
+            saying="it has {listed}",
+            cure="Did you mean {near}?" if near else (),
+            source=where,
+            name=repr(name),
+            listed=listed or "none",
+            near=repr(spoken[near[0]]) if near else "",
         )
 
 
 def refuse_repeated(name: str, times: int, where: str) -> NoReturn:
     """Raise the InputError for a name that several columns have."""
     raise InputError(
-        f"{where} must have one column {name!r}; it has {times} of that name. Rename or leave out the "
-        "others."
+        "{source} must have one column {name}",
+        seen=times,
+        saying="it has {} of that name",
+        cure="Rename or leave out the others.",
+        source=where,
+        name=repr(name),
     )
 
 
 def refuse_nested(name: str, kind: Any) -> NoReturn:
     """Raise the InputError for a group that is a list, a struct or a map."""
     raise InputError(
-        f"a group must be a plain value; column {name!r} holds {kind}. Group by a part of it."
+        "a group must be a plain value",
+        seen=str(kind),
+        saying="column {name} holds {}",
+        name=repr(name),
+        cure="Group by a part of it.",
     )

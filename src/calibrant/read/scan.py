@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import replace
 from itertools import chain, islice
-from typing import Any, Literal
+from typing import Any, Unpack
 
 import numpy as np
 
-from calibrant.data.pairs import as_form, warn_of_fractions
+from calibrant._arguments import is_integer
+from calibrant.data.forms import InputOptions, as_form, warn_of_fractions
+from calibrant.data.refusals import refuse_keyword
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import DEFAULT_NODES, Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError
+from calibrant.errors import InputError, Option
 from calibrant.read.arrays import sums_of_dict
 from calibrant.read.engines import engine_of
 from calibrant.read.frames import (
@@ -23,43 +26,61 @@ from calibrant.read.frames import (
     sums_of_frame,
     sums_of_slices,
 )
-from calibrant.read.request import Request, make_request
+from calibrant.read.request import Classes, FileOptions, Request, make_request
 from calibrant.read.sums import DenseSums, GroupedSums
 from calibrant.read.totals import GroupTotal, add_part, as_result
 
-__all__ = ["scan"]
+__all__ = ["ReadingOptions", "scan"]
+
+
+class ReadingOptions(InputOptions, total=False):
+    """How rows are read: what arrays have (`InputOptions`), and what only tables and files have.
+
+    Attributes
+    ----------
+    multiclass : {"confidence", "top_label", "classwise"}
+        Predictions are one column per class, or a column of lists; outcomes are class numbers, or names
+        as in the columns.
+    per_file : bool
+        For files: one group per file, by the name "file".
+    sep : str
+        For CSV: what stands between fields. A comma, unless the first line has none and semicolons, tabs or
+        bars instead.
+    """
+
+    multiclass: Classes
+    per_file: bool
+    sep: str
 
 
 def scan(
-    source: Any,
+    data: Any,
     *,
     y_true: Any,
     y_prob: Any,
-    sample_weight: Any = None,
     by: Any = None,
     cluster: Any = None,
     nodes: int = DEFAULT_NODES,
     scale: str | Scale = PROBABILITY,
-    from_logits: bool = False,
-    percent: bool = False,
-    labels: Literal["binary", "soft"] = "binary",
-    on_invalid: Literal["raise", "drop"] = "raise",
     checkpoint: str | os.PathLike[str] | None = None,
     threads: int | None = None,
     progress: bool | None = None,
+    **reading: Unpack[ReadingOptions],
 ) -> Sketch | Sketches:
     """Read predictions and outcomes once, where they lie, and keep only their sketch.
 
     Parameters
     ----------
-    source
+    data
         A frame: pandas, polars (eager or lazy), an Arrow table, dataset, reader or anything that
         exports an Arrow stream, a DuckDB relation, Ibis, Modin, Dask, PySpark (classic or Connect),
         Ray Data. Or files: a path, a glob, a folder, or a list of these, of Parquet, CSV, JSON lines
         or Arrow, on this machine or at an fsspec address. Or an iterator over batches: frames, record
         batches or dicts of arrays.
-    y_true, y_prob, sample_weight
-        Columns, by name or as an expression of the engine (or of narwhals, for any frame).
+    y_true, y_prob
+        Columns, by name or as an expression of the engine (or of narwhals, for any frame). Fields inside
+        JSON objects have dotted names. Several columns of predictions, in a list, are several models:
+        groups by the name "model".
     by : str, list of str, or dict, optional
         Groups, by name, or as a dict from new names to expressions. Hive partitions of a folder are
         columns too.
@@ -71,15 +92,6 @@ def scan(
         Cells of the grid, a power of two.
     scale : str or Scale
         The scale of the grid.
-    from_logits, percent : bool
-        For files: predictions are log-odds, or run from 0 to 100 (in text also as "85%"). Frames have
-        expressions for this.
-    labels : {"binary", "soft"}
-        Soft outcomes are probabilities or shares in [0, 1]. Outcomes that are named, such as "yes" and
-        "no", are an expression: `y_true=polars.col("paid") == "yes"`.
-    on_invalid : {"raise", "drop"}
-        What happens when rows break a rule. Dropped rows are counted by reason in the sketch; text where
-        a number belongs is one that is out of range.
     checkpoint : path, optional
         For files: note now and then how far the scan is. A scan that was stopped goes on from there
         when called again, and gives the same bits. The note stays when the scan is done; it goes when
@@ -88,11 +100,14 @@ def scan(
         For files: how many read at a time; all cores unless told.
     progress : bool, optional
         For files: draw a bar; on a terminal unless told.
+    **reading
+        How rows are read: `sample_weight` (a column), `pos_label`, `from_logits`, `from_logprobs`,
+        `percent`, `labels`, `on_invalid`, `multiclass`, `per_file`, `sep` (see `ReadingOptions`).
 
     Returns
     -------
     Sketch or Sketches
-        Sketches where `by` or `cluster` is given, sorted by group.
+        Sketches where `by`, `cluster`, several columns or classes make groups, sorted by group.
 
     Notes
     -----
@@ -108,38 +123,61 @@ def scan(
     >>> scan(frame, y_true="y", y_prob=pl.col("p") / 2, by="model")["a"].n
     2
     """
+    unknown = (
+        reading.keys() - ReadingOptions.__annotations__.keys() - InputOptions.__annotations__.keys()
+    )
+    if unknown:
+        refuse_keyword(
+            min(unknown), [*InputOptions.__annotations__, *ReadingOptions.__annotations__]
+        )
     request = make_request(
         y_true=y_true,
         y_prob=y_prob,
-        sample_weight=sample_weight,
+        sample_weight=reading.get("sample_weight"),
         by=by,
         cluster=cluster,
         nodes=nodes,
         scale=scale,
-        on_invalid=on_invalid,
-        form=as_form(from_logits=from_logits, percent=percent),
-        labels=labels,
+        on_invalid=reading.get("on_invalid", "raise"),
+        form=as_form(
+            from_logits=reading.get("from_logits", False),
+            from_logprobs=reading.get("from_logprobs", False),
+            percent=reading.get("percent", False),
+        ),
+        labels=reading.get("labels", "binary"),
+        pos_label=reading.get("pos_label"),
+        multiclass=reading.get("multiclass"),
     )
-    if threads is not None and not (_is_integer(threads) and threads >= 1):
-        raise InputError(f"`threads` must be a whole number, at least 1; got {threads!r}.")
-    source = _as_paths(source)
-    if _is_path(source):
+    options = FileOptions(
+        checkpoint, threads, progress, reading.get("per_file", False), reading.get("sep")
+    )
+    result = _scanned(_as_paths(data), request, options)
+    if reading.get("percent"):
+        _warn_of_fractions(result)
+    return result
+
+
+def _scanned(data: Any, request: Request, options: FileOptions) -> Sketch | Sketches:
+    threads = options.threads
+    if threads is not None and not (is_integer(threads) and threads >= 1):
+        raise InputError("must be a whole number, at least 1", argument="threads", seen=threads)
+    if options.checkpoint is not None and request.named_labels:
+        raise InputError(
+            "goes with labels 0 and 1, and with one event",
+            argument="checkpoint",
+            cure="Leave out {option}.",
+            option=Option("pos_label" if request.multiclass is None else "multiclass"),
+        )
+    if _is_path(data):
         from calibrant.read.files import scan_files
 
-        result = scan_files(
-            source, request, checkpoint=checkpoint, threads=threads, progress=progress
-        )
-        if percent:
-            _warn_of_fractions(result)
-        return result
-    if request.form != "probability":
-        raise InputError(
-            "`from_logits` and `percent` are for files; of a frame, pass an expression as `y_prob`, such "
-            'as `polars.col("p") / 100`.'
-        )
-    if checkpoint is not None:
-        raise InputError("`checkpoint` is for files; an engine keeps its own account of its work.")
-    return as_result(request, _total(source, request))
+        return scan_files(data, request, options)
+    for name, value in (("checkpoint", options.checkpoint), ("sep", options.sep)):
+        if value is not None:
+            raise InputError("is for files", argument=name, seen=value, cure="Leave it out.")
+    if options.per_file:
+        raise InputError("is for files", argument="per_file", seen=True, cure="Leave it out.")
+    return as_result(request, _total(data, request))
 
 
 def _warn_of_fractions(found: Sketch | Sketches) -> None:
@@ -148,10 +186,6 @@ def _warn_of_fractions(found: Sketch | Sketches) -> None:
     highest = (part.scale.prediction(part.cells[-1:] / part.nodes) for part in parts if part.n)
     if all(float(p[0]) <= 0.01 for p in highest):
         warn_of_fractions(stacklevel=4)
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _is_path(source: Any) -> bool:
@@ -171,7 +205,14 @@ def _as_paths(source: Any) -> Any:
 
 
 def _total(source: Any, request: Request) -> DenseSums | GroupTotal:
-    total: DenseSums | GroupTotal = GroupTotal(request) if request.groups else DenseSums(request)
+    total: DenseSums | GroupTotal = GroupTotal(request) if request.by else DenseSums(request)
+    if request.models and not isinstance(source, Iterator):
+        for place, model in enumerate(request.models):
+            for part in _parts(source, request.of_model(place)):
+                grouped = part.grouped(()) if isinstance(part, DenseSums) else part
+                keys = [(model, *key) for key in grouped.keys]
+                add_part(total, replace(grouped, keys=keys))
+        return total
     for part in _parts(source, request):
         add_part(total, part)
     return total
@@ -187,9 +228,9 @@ def _parts(
 
         yield from clusters.sums_of(engine, source, request)
     elif isinstance(source, Mapping):
-        yield sums_of_dict(source, request)
+        yield from sums_of_dict(source, request)
     elif is_frame(source) and request.portable and engine != "pyarrow":
-        yield sums_of_frame(source, request)
+        yield from sums_of_frame(source, request)
     elif is_frame(source) and engine == "polars":
         yield from sums_of_slices(select(source, request), request)
     elif is_frame(source):
@@ -202,13 +243,21 @@ def _parts(
             yield from _parts(batch, request, is_batch=True)
     elif is_batch:
         raise InputError(
-            "an iterator must give frames, record batches or dicts of arrays, or nothing but paths; "
-            f"it gave a {type(source).__name__}. Of groups, scan the frame itself, with `by`."
+            "an iterator must give frames, record batches or dicts of arrays, or nothing but paths",
+            seen=type(source).__name__,
+            saying="it gave a {kind}",
+            kind=type(source).__name__,
+            cure="Of groups, scan the frame itself, with {by}.",
+            by=Option("by"),
         )
     else:
         raise InputError(
-            f"`source` must be a frame, files, or an iterator over batches; got "
-            f"{type(source).__name__}. For arrays use `Sketch.from_arrays(y_true, y_prob)`."
+            "must be a frame, files, or an iterator over batches",
+            argument="data",
+            seen=type(source).__name__,
+            saying="got a {kind}",
+            kind=type(source).__name__,
+            cure="For arrays, use Sketch.from_arrays(y_true, y_prob).",
         )
 
 

@@ -215,7 +215,7 @@ def read(result: Any, *, on_invalid: str = "drop") -> Sketch | Sketches:
             dropped[reason] = dropped.get(reason, 0) + count
     if dropped and on_invalid == "raise":
         rows = sum(sketch.n for sketch in sketches) + sum(dropped.values())
-        raise InputError(invalid_rows(dropped, rows))
+        raise (invalid_rows(dropped, rows))
     return found
 
 

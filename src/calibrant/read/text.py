@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from typing import NoReturn
 
 import numpy as np
 
-from calibrant.errors import InputError
+from calibrant.errors import InputError, Where
+from calibrant.read.arrow import Batch
 from calibrant.read.csv_lines import CsvParser
 from calibrant.read.find_files import DataFile
 from calibrant.read.json_lines import JsonParser
@@ -22,7 +23,7 @@ MOST_BLOCKS = 4
 """A line that is longer than so many blocks is a mistake, and must not fill the memory."""
 LINE_FEED = 0x0A
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-Batches = Iterator[Mapping[str, Any]]
+Batches = Iterator[Batch]
 
 
 def text_jobs(
@@ -39,7 +40,7 @@ def text_jobs(
                 kinds.require(file, held, parser.constants)
             yield _job(parser, block, line), len(block)
         if parser is None:
-            raise InputError(f"{file.path} must not be empty; it has no lines.")
+            raise InputError("{file} must not be empty; it has no lines", file=file.path)
 
 
 def _job(parser: CsvParser | JsonParser, block: bytes, line: int) -> Callable[[], Batches]:
@@ -79,7 +80,9 @@ def _pieces(file: DataFile) -> Iterator[bytes]:
                 yield piece
                 piece = stream.read(BLOCK_BYTES)
     except (OSError, ValueError) as error:  # Arrow's errors are of these kinds
-        raise InputError(f"{file.path} cannot be read to its end: {error}") from error
+        raise InputError(
+            "{file} cannot be read to its end: {error}", file=file.path, error=str(error)
+        ) from error
 
 
 def _last_line_end(file: DataFile, block: bytes, line: int, *, is_last: bool = False) -> int:
@@ -96,16 +99,21 @@ def _last_line_end(file: DataFile, block: bytes, line: int, *, is_last: bool = F
             _refuse_quote(file, block, line, start, "is never closed")
     if is_long and not end:
         raise InputError(
-            f"{file.path}, line {line}: a line must end, with a line feed, within "
-            f"{MOST_BLOCKS * BLOCK_BYTES >> 20} MB; this one does not."
+            "a line must end, with a line feed, within {size} MB",
+            where=Where(line=line, file=file.path),
+            size=MOST_BLOCKS * BLOCK_BYTES >> 20,
         )
     return end
 
 
 def _refuse_quote(file: DataFile, block: bytes, line: int, start: int, seen: str) -> NoReturn:
     number = line + block.count(b"\n", 0, start)
+    beginning = block[start : start + 20].decode(errors="replace")
     raise InputError(
-        f"{file.path}, line {number}: a quoted field must end with a quote and then a delimiter or "
-        f"the line; the one that begins with {block[start : start + 20].decode(errors='replace')!r} "
-        f"{seen}, which would swallow lines after it. Double a quote that is part of the text."
+        "a quoted field must end with a quote and then a delimiter or the line",
+        seen=beginning,
+        where=Where(line=number, file=file.path),
+        saying="the one that begins with {} {problem}, which would swallow lines after it",
+        problem=seen,
+        cure="Double a quote that is part of the text.",
     )

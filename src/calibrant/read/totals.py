@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from calibrant.data.cell_sums import Columns, require_room
 from calibrant.data.pairs import REASONS
+from calibrant.data.refusals import DROP
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError, TooFewRows
+from calibrant.errors import InputError, InvalidRows, TooFewRows
 from calibrant.read.group_keys import Key, place_of, sort_key
+from calibrant.read.predictions import Outcomes
 from calibrant.read.request import Request
-from calibrant.read.sums import DenseSums, GroupedSums
+from calibrant.read.sums import DenseSums, GroupedSums, Notes
 
 __all__ = ["GroupTotal", "add_part", "as_result", "invalid_rows", "sorted_groups"]
 
@@ -36,9 +38,11 @@ class GroupTotal:
         self._merged = 0
         self._places: list[NDArray[np.int64]] = []
         self._sums: list[tuple[NDArray[Any], ...]] = []
+        self.notes = Notes()
 
     def add(self, part: GroupedSums) -> None:
         """Add the sums of one batch."""
+        self.notes.add(part.notes)
         if not part.places.size:
             return
         ids = np.array([place_of(key, self.index) for key in part.keys], dtype=np.int64)
@@ -71,6 +75,7 @@ def add_part(total: DenseSums | GroupTotal, part: DenseSums | GroupedSums) -> No
     elif isinstance(part, DenseSums):
         total += part
     else:
+        total.notes.add(part.notes)
         for column, values in zip(total.columns, part.sums, strict=bool(part.places.size)):
             np.add.at(column, part.places, values)
 
@@ -92,19 +97,30 @@ def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketc
         total = alone
     places, sums = total.merge()
     if not places.size:
-        raise InputError("there must be rows to read; the source has none.")
-    _refuse_invalid(request, places, sums)
+        raise InputError("there must be rows to read; the source has none")
+    _refuse_labels(request, places, sums, total.notes)
+    _refuse_invalid(request, places, sums, total.notes)
     sketches = _split(request, list(total.index), places, sums)
     if not any(sketch.n for sketch in sketches.values()):
         refused = refused_rows(request, places, sums[0])
         raise TooFewRows(
-            f"no valid rows are left: all {sums[0].sum()} were dropped ({refused}).", refused
+            "no valid rows are left: all {rows} were dropped ({refused})",
+            refused,
+            rows=int(sums[0].sum()),
+            refused=refused,
         )
-    if not request.groups:
+    if not request.by:
         return sketches[()]
-    single = len(request.groups) == 1
-    groups = {(key[0] if single else key): sketch for key, sketch in sketches.items()}
-    return sorted_groups(Sketches(groups, by=request.by))
+    single = len(request.by) == 1
+    order = {name: place for place, name in enumerate(request.class_names or request.models)}
+
+    def rank(key: Key) -> Any:
+        """Models and classes in the order of their columns, then groups by their values."""
+        added = key[0] if request.added else None
+        return (order.get(added, len(order)), sort_key(key)) if order else sort_key(key)
+
+    groups = {(key[0] if single else key): sketches[key] for key in sorted(sketches, key=rank)}
+    return Sketches(groups, by=request.by)
 
 
 def sorted_groups(groups: Sketches) -> Sketches:
@@ -164,19 +180,36 @@ def refused_rows(
     return {name: count for name, count in totals if count}
 
 
+def _refuse_labels(
+    request: Request, places: NDArray[np.int64], sums: tuple[NDArray[Any], ...], notes: Notes
+) -> None:
+    """Refuse labels of more than two classes, which only all rows together show."""
+    if request.pos_label is None:
+        return
+    outcomes = Outcomes(request)
+    outcomes.seen.update(notes.labels)
+    slot = places % request.slots
+    events = (slot < request.cell_slots) & (slot % 2 == 1)
+    outcomes.require_two(event_seen=bool(sums[0][events].sum()))
+
+
 def _refuse_invalid(
-    request: Request, places: NDArray[np.int64], sums: tuple[NDArray[Any], ...]
+    request: Request, places: NDArray[np.int64], sums: tuple[NDArray[Any], ...], notes: Notes
 ) -> None:
     refused = refused_rows(request, places, sums[0])
     if refused and request.on_invalid == "raise":
-        raise InputError(invalid_rows(refused, int(sums[0].sum())))
+        first = next(iter(notes.refusals.values()), None)
+        raise invalid_rows(refused, int(sums[0].sum()), first)
 
 
-def invalid_rows(refused: Mapping[str, int], rows: int) -> str:
-    """The message for rows that break a rule, when none may."""
-    listed = ", ".join(f"{reason}: {count}" for reason, count in refused.items())
-    return (
-        "predictions must lie in [0, 1], labels be 0 or 1, weights be finite and not negative, and "
-        f"nothing be missing; {sum(refused.values())} of {rows} rows break this ({listed}). Pass "
-        '`on_invalid="drop"` to leave such rows out and count them.'
-    )
+def invalid_rows(
+    refused: Mapping[str, int], rows: int, first: InputError | None = None
+) -> InvalidRows:
+    """The error for rows that break a rule, when none may: the first of them, if that is known."""
+    if first is None:
+        first = InputError(
+            "predictions must lie in [0, 1], labels be 0 or 1, weights be finite and not negative, "
+            "and nothing be missing",
+            cure=DROP,
+        )
+    return InvalidRows.after(first, refused, rows)

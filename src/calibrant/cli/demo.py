@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from calibrant._optional import require
-from calibrant.cli.assessing import run_assess
+from calibrant.cli.assess import run_assess
 from calibrant.cli.options import Grouping, Measuring, Reading
-from calibrant.cli.picturing import run_plot, run_report
-from calibrant.cli.text import printable
-from calibrant.cli.writing import written
-from calibrant.errors import InputError
+from calibrant.cli.output import printable, written
+from calibrant.cli.plot import run_plot
+from calibrant.cli.report import run_report
+from calibrant.errors import InputError, Option
 
 __all__ = ["run_demo"]
 
@@ -27,7 +27,10 @@ def run_demo(output: str) -> None:
     """Train, write the predictions, and assess, plot and report them."""
     folder = Path(output)
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{printable(folder, 200)} is a file; name a folder with `--output`.")
+        raise InputError(
+            "{folder} is a file", folder=printable(folder, 200), cure="Name a folder with {output}.",
+            output=Option("output"),
+        )  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     predictions = folder / "predictions.parquet"
     print(INTRODUCTION, end="")
@@ -38,10 +41,10 @@ def run_demo(output: str) -> None:
     grouping, measuring = Grouping(by=["model"]), Measuring()
     shown = printable(predictions, 200)
     _announce(f"calibrant assess {shown} --by model")
-    run_assess(files, reading, grouping, measuring, None, None, False, False)
+    run_assess(files, reading, grouping, measuring)
     picture, page = folder / "diagram.svg", folder / "report.html"
     _announce(f"calibrant plot {shown} --by model -o {printable(picture, 200)}")
-    run_plot(files, reading, grouping, measuring, "smooth", None, "light", str(picture))
+    run_plot(files, reading, grouping, measuring, output=str(picture))
     command = f"calibrant report {shown} --by model -o {printable(page, 200)}"
     _announce(command)
     title = "Is the tumour malignant? Two classifiers"

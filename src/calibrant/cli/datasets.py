@@ -8,9 +8,8 @@ from typing import Any
 
 from calibrant import datasets
 from calibrant._optional import require
+from calibrant.cli.output import note, printable, require_ending, written
 from calibrant.cli.table import Column, show_table
-from calibrant.cli.text import note, printable
-from calibrant.cli.writing import require_ending, written
 from calibrant.errors import InputError
 
 __all__ = ["run_datasets"]
@@ -21,7 +20,9 @@ def run_datasets(name: str | None, output: str | None, json: bool) -> None:
     if output is not None:
         if name is None:
             raise InputError(
-                "`--output` writes one data set; name it: `calibrant datasets NAME -o FILE`."
+                "writes one data set",
+                argument="output",
+                cure="Name it: `calibrant datasets NAME -o FILE`.",
             )
         _write(name, Path(output))
         return
@@ -69,8 +70,10 @@ def _write(name: str, target: Path) -> None:
     flat = {column: values for column, values in found.columns.items() if values.ndim == 1}
     if len({values.size for values in flat.values()}) != 1 or len(flat) < len(found.columns):
         raise InputError(
-            f"{name} holds a matrix of class scores, which is no table; load it in Python with "
-            f"`calibrant.datasets.load({name!r})`."
+            "{name} holds a matrix of class scores, which is no table",
+            name=name,
+            cure="Load it in Python with `calibrant.datasets.load({quoted})`.",
+            quoted=repr(name),
         )
     table = pyarrow.table(flat)
     write = module.write_table if target.suffix == ".parquet" else module.write_csv

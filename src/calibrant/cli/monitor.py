@@ -9,20 +9,20 @@ from pathlib import Path
 
 import typer
 
-from calibrant.cli.opening import kind_of, opened
+from calibrant._format import p_text
+from calibrant.cli.errors import LIMIT_EXCEEDED
+from calibrant.cli.inputs import kind_of, load_sketches, opened
 from calibrant.cli.options import Grouping, Measuring, Reading
-from calibrant.cli.parts import given, spoken
-from calibrant.cli.table import Column, p_text, show_table
-from calibrant.cli.text import note, printable, quoted
-from calibrant.cli.trouble import LIMIT_EXCEEDED
-from calibrant.cli.writing import require_ending
-from calibrant.errors import InputError
+from calibrant.cli.output import note, printable, quoted, require_ending, shown
+from calibrant.cli.table import Column, show_table
+from calibrant.errors import InputError, Option
 from calibrant.inference.looks import Look
 from calibrant.inference.monitor import Monitor
 
 __all__ = ["run_monitor"]
 
 SCHEMA = "calibrant.monitor/1"
+MOST_SHOWN = 20
 
 
 def run_monitor(
@@ -35,15 +35,19 @@ def run_monitor(
     json: bool,
 ) -> None:
     """Take each file, or each value of a column, as the next batch, and look after each."""
-    if reading.weight is not None or reading.labels == "soft":
+    if reading.weight is not None or reading.outcomes == "soft":
         raise InputError(
-            "a monitor takes unweighted rows with outcomes 0 or 1; leave out `--weight` and "
-            "`--labels soft`."
+            "a monitor takes unweighted rows with outcomes 0 or 1",
+            cure="Leave out {weight} and {labels}.",
+            weight=Option("sample_weight"),
+            labels=Option("labels", "soft"),
         )
     if reading.prob is not None and len(reading.prob) > 1 and not reading.multiclass:
         raise InputError(
-            "a monitor watches one model, for an outcome is evidence once; give one `--prob`, and a "
-            "`--state` of its own to each model."
+            "a monitor watches one model, for an outcome is evidence once",
+            cure="Give {prob} once, and a {state} of its own to each model.",
+            prob=Option("y_prob"),
+            state=Option("state"),
         )
     target = require_ending(state, (".json",), "the state of a monitor", files) if state else None
     if target is None:
@@ -72,15 +76,15 @@ def _looks(
     paths = opened(files)
     _require_apart(paths, reading)
     for file, path in zip(files, paths, strict=True):
-        found = given([path], reading, Grouping(by=[batch] if batch else None), Measuring())
-        for part in found.parts:
-            with spoken(found.columns.spoken if found.columns else {}):
-                sketch = part.sketch("probability")
-                before = monitor.n
-                looks.append(monitor.update(sketch, batch=_identity(file, part.name, batch)))
-            names.append(part.name if batch else os.path.basename(str(Path(file))))
+        grouping = Grouping(by=[batch] if batch else None)
+        loaded = load_sketches([path], reading, grouping, Measuring())
+        for key, sketch in loaded.groups().items():
+            name = shown(key[0]) if batch else os.path.basename(str(Path(file)))
+            before = monitor.n
+            looks.append(monitor.update(sketch, batch=_identity(file, name, batch)))
+            names.append(name)
             if monitor.n == before:
-                note(f"{printable(names[-1], 200)} was taken before, and counts once.")
+                note(f"{printable(name, 200)} was taken before, and counts once.")
     return looks, names
 
 
@@ -102,12 +106,17 @@ def _require_apart(paths: Sequence[str], reading: Reading) -> None:
     twice = next((path for path in files if files.count(path) > 1), None)
     if twice is not None:
         raise InputError(
-            f"a row is evidence once; {quoted(twice, 200)} belongs to two of the files, folders or "
-            "globs in the command."
+            "a row is evidence once; {file} belongs to two of the files, folders or globs in the command",
+            file=quoted(twice, 200),
         )
 
 
 def _show(looks: Sequence[Look], names: Sequence[str]) -> None:
+    shown_looks = _that_fit(looks)
+    if len(shown_looks) < len(looks):
+        note(f"Showing {len(shown_looks)} of {len(looks):,} batches; `--json` has all of them.")
+    names = [names[place] for place in shown_looks]
+    looks = [looks[place] for place in shown_looks]
     show_table(
         [
             Column("batch", names, is_name=True),
@@ -122,3 +131,10 @@ def _show(looks: Sequence[Look], names: Sequence[str]) -> None:
             ),
         ]
     )
+
+
+def _that_fit(looks: Sequence[Look]) -> list[int]:
+    """The last batches, and the one that raised the alarm: as many as fit a screen."""
+    last = list(range(max(0, len(looks) - MOST_SHOWN), len(looks)))
+    alarm = next((place for place, look in enumerate(looks) if look.alarm), None)
+    return last if alarm is None or alarm in last else [alarm, *last[1:]]

@@ -1,0 +1,278 @@
+"""`calibrant compare`: which model is better calibrated, on the same rows or on different ones."""
+
+from __future__ import annotations
+
+import json as json_format
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._format import decimals, p_text
+from calibrant.cli.assess import result_of
+from calibrant.cli.columns import Chosen, choose, require_column
+from calibrant.cli.errors import read_from
+from calibrant.cli.inputs import kind_of, load_sketches, opened
+from calibrant.cli.options import Grouping, Measuring, Reading
+from calibrant.cli.output import count, listed, note, printable, quoted, shown
+from calibrant.cli.table import Column, show_table
+from calibrant.data.sketch import Sketch
+from calibrant.errors import InputError, Option
+from calibrant.inference.compare import compare
+from calibrant.inference.comparison import Comparison
+from calibrant.inference.groups import GroupAssessment
+from calibrant.read.find_files import find_files
+from calibrant.read.group_keys import indexed, sort_key
+from calibrant.read.rows import Rows, columns_of, read_rows
+
+__all__ = ["run_compare"]
+
+SCHEMA = "calibrant.compare/1"
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Predictions of several models for the same rows."""
+
+    y_true: NDArray[Any]
+    y_probs: Mapping[str, NDArray[Any]]
+    options: dict[str, Any]
+
+
+def run_compare(
+    files: Sequence[str],
+    reading: Reading,
+    grouping: Grouping,
+    measuring: Measuring,
+    on: str | None = None,
+    json: bool = False,
+) -> None:
+    """Compare models by column, or by group."""
+    several = len(reading.prob or []) > 1 or any(set(n) & set("*?[") for n in reading.prob or [])
+    if reading.multiclass is None and (on is not None or several):
+        comparison = _compared_on_rows(files, reading, grouping, measuring, on)
+    else:
+        comparison = _compared_apart(files, reading, grouping, measuring)
+    if json:
+        print(json_format.dumps(_document(comparison), indent=2))
+    else:
+        _show(comparison)
+
+
+def _compared_on_rows(
+    files: Sequence[str],
+    reading: Reading,
+    grouping: Grouping,
+    measuring: Measuring,
+    on: str | None,
+) -> Comparison:
+    paths = opened(files)
+    if any(kind_of(path, log=reading.log) != "rows" for path in paths):
+        raise InputError(
+            "models are paired row by row, and this file holds no rows",
+            cure="Leave out {on}.",
+            on=Option("on"),
+        )
+    first = find_files(paths, separator=reading.sep)[0]
+    present = columns_of(first)
+    chosen = choose(present, first.path, reading, grouping, measuring)
+    read_from(chosen.spoken)
+    if on is not None:
+        require_column(on, present, first.path)
+    elif chosen.by:
+        raise InputError(
+            "models are told apart by column ({prob}) or by group ({by}), not by both",
+            prob=Option("y_prob"),
+            by=Option("by"),
+        )
+    extra = [name for name in (*chosen.by, chosen.cluster, on) if name is not None]
+    rows = read_rows(
+        paths,
+        y_true=chosen.label,
+        y_prob=chosen.prob,
+        sample_weight=chosen.weight,
+        columns=list(dict.fromkeys(extra)),
+        named_labels=reading.pos_label is not None,
+        sep=reading.sep,
+    )
+    paired = (
+        Paired(rows.y_true, rows.y_probs, _options(rows, chosen, reading))
+        if on is None
+        else _by_group(rows, chosen, reading, on)
+    )
+    return compare(
+        paired.y_true,
+        paired.y_probs,
+        confidence=measuring.confidence,
+        seed=measuring.seed,
+        scale=measuring.scale,
+        **paired.options,
+    )
+
+
+def _options(
+    rows: Rows, chosen: Chosen, reading: Reading, at: NDArray[Any] | slice = slice(None)
+) -> dict[str, Any]:
+    """The keywords by which the library reads these rows."""
+    options = {k: v for k, v in reading.options.items() if k not in ("sample_weight", "sep")}
+    if rows.sample_weight is not None:
+        options["sample_weight"] = rows.sample_weight[at]
+    if chosen.cluster is not None:
+        options["cluster"] = rows.groups[chosen.cluster][at]
+    if reading.pos_label is not None and rows.y_true.dtype.kind in "biuf":
+        try:
+            options["pos_label"] = float(reading.pos_label)
+        except ValueError:
+            raise InputError(
+                "must be one of the labels, which are numbers",
+                argument="pos_label",
+                seen=reading.pos_label,
+            ) from None
+    return options
+
+
+def _by_group(rows: Rows, chosen: Chosen, reading: Reading, on: str) -> Paired:
+    """A column of predictions per group, lined up by what `on` says is the same case."""
+    if not chosen.by or len(chosen.prob) != 1:
+        raise InputError(
+            "lines up the groups of {by}, one column of predictions in each",
+            argument="on",
+            by=Option("by"),
+        )
+    cases = rows.groups[on]
+    places: dict[str, dict[Any, int]] = {}
+    for name, members in _members([rows.groups[name] for name in chosen.by]):
+        places[name] = dict(zip(cases[members].tolist(), members.tolist(), strict=True))
+        if len(places[name]) < members.size:
+            raise InputError(
+                "column {on} must name each case of {group} once",
+                seen=members.size - len(places[name]),
+                saying="{} are repeated",
+                on=quoted(on),
+                group=name,
+            )
+    common = set.intersection(*(set(of_group) for of_group in places.values()))
+    most = max(map(len, places.values()))
+    if not common:
+        raise InputError("the groups must share values of {on}; no value is in all", on=quoted(on))
+    if len(common) < most:
+        note(f"Comparing on the {count(len(common), 'case')} that all have, of {most:,}.")
+    shared = [case for case in next(iter(places.values())) if case in common]
+    lines = {name: np.array([of[case] for case in shared]) for name, of in places.items()}
+    first = next(iter(lines.values()))
+    label = rows.y_true
+    for name, line in lines.items():
+        if not np.array_equal(label[line], label[first], equal_nan=label.dtype.kind == "f"):
+            raise InputError(
+                "one case has one outcome; {group} and the first group differ in column {label}",
+                group=name,
+                label=quoted(chosen.label),
+                cure="Is {on} what names a case?",
+                on=quoted(on),
+            )
+    predictions = {name: rows.y_probs[chosen.prob[0]][line] for name, line in lines.items()}
+    return Paired(label[first], predictions, _options(rows, chosen, reading, first))
+
+
+def _members(columns: Sequence[NDArray[Any]]) -> list[tuple[str, NDArray[np.int64]]]:
+    """The name of each group, in their order, and its rows."""
+    place, keys = indexed(zip(*(column.tolist() for column in columns), strict=True))
+    order = sorted(range(len(keys)), key=lambda k: sort_key(keys[k]))
+    return [
+        (", ".join(shown(value) for value in keys[k]), np.flatnonzero(place == k)) for k in order
+    ]
+
+
+def _compared_apart(
+    files: Sequence[str], reading: Reading, grouping: Grouping, measuring: Measuring
+) -> Comparison:
+    if measuring.cluster is not None:
+        raise InputError(
+            "needs models on the same rows",
+            argument="cluster",
+            cure="Name their columns with {prob}, or what lines up the groups with {on}.",
+            prob=Option("y_prob"),
+            on=Option("on"),
+        )
+    loaded = load_sketches(files, reading, grouping, measuring)
+    groups = {", ".join(shown(v) for v in key): one for key, one in loaded.groups().items()}
+    few = [name for name, sketch in groups.items() if sketch.n < 2]
+    if few:
+        note(f"Left out, with too few rows: {listed(few)}.")
+    models = {name: sketch for name, sketch in groups.items() if sketch.n >= 2}
+    _require_several(models, grouping.max_groups)
+    can_line_up = loaded.columns is not None and not grouping.per_file and not reading.multiclass
+    cure = "`--on NAME` lines" if can_line_up else "one table with `--by` and `--on` lines"
+    note(
+        "Compared as if on different rows: the noise that models share does not cancel. If they "
+        f"forecast the same cases, {cure} them up."
+    )
+    return compare(
+        models, confidence=measuring.confidence, seed=measuring.seed, scale=measuring.scale
+    )
+
+
+def _require_several(models: Mapping[str, Sketch], limit: int) -> None:
+    if len(models) > limit:
+        raise InputError(
+            "a comparison takes every pair of groups, and stops at {limit} groups",
+            seen=len(models),
+            saying="there are {}",
+            limit=limit,
+            cure="Choose groups of a column with fewer values, or raise {option}.",
+            option=Option("max_groups"),
+        )
+    if len(models) < 2:
+        raise InputError(
+            "a comparison needs at least two models; there is one",
+            cure="Name the columns of predictions with `--prob a --prob b`, or tell models apart with "
+            "`--by model` or `--per-file`.",
+        )
+
+
+def _show(comparison: Comparison) -> None:
+    models = list(comparison.assessments.items())
+    show_table(
+        [
+            Column("model", [name for name, _ in models], is_name=True),
+            Column("rows", [f"{one.n:,}" for _, one in models]),
+            Column("smECE", [decimals(one.smooth_ece, places=3) for _, one in models]),
+            Column("floor", [decimals(one.noise_floor.value, places=3) for _, one in models]),
+            Column("p", [p_text(one.p_value) for _, one in models]),
+        ]
+    )
+    print()
+    pairs = comparison.differences
+    show_table(
+        [
+            Column("worse", [pair.first for pair in pairs], is_name=True),
+            Column("better", [pair.second for pair in pairs], is_name=True),
+            Column("difference", [decimals(pair.value, places=3) for pair in pairs]),
+            Column(
+                "interval",
+                [f"{decimals(p.low, places=3)} to {decimals(p.high, places=3)}" for p in pairs],
+            ),
+            Column(f"p ({comparison.correction})", [p_text(p.adjusted_p_value) for p in pairs]),
+        ],
+        caption=f"p: no difference, corrected for {count(len(pairs), 'pair')}; interval: each alone",
+    )
+    print(f"\nVerdict: {printable(comparison.verdict, 1000)}.")
+
+
+def _document(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "models": list(comparison.assessments),
+        "paired": comparison.paired,
+        "clusters": comparison.clusters,
+        "correction": comparison.correction,
+        "settings": {"confidence": comparison.confidence, "seed": comparison.seed},
+        "results": [
+            result_of(GroupAssessment(name, one.n, one), ("model",))
+            for name, one in comparison.assessments.items()
+        ],
+        "differences": [asdict(pair) for pair in comparison.differences],
+        "verdict": comparison.verdict,
+    }

@@ -1,0 +1,135 @@
+"""`calibrant plot`: the reliability diagram of what was read, in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from calibrant.cli.inputs import Loaded, load_sketches
+from calibrant.cli.options import Grouping, Measuring, Reading
+from calibrant.cli.output import in_bytes, note, printable, require_ending, shown, written
+from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import Sketches
+from calibrant.diagrams.binned import binned_diagram
+from calibrant.diagrams.cumulative import cumulative_diagram
+from calibrant.diagrams.drawable import Diagram
+from calibrant.diagrams.group import Diagrams
+from calibrant.diagrams.isotonic import isotonic_diagram
+from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
+from calibrant.errors import InputError, Option
+
+__all__ = ["open_in_browser", "run_plot"]
+
+PICTURES = (".svg", ".pdf", ".png", ".html")
+MOST_ON_ONE_AXIS = 4
+MOST_WITH_SLIDER = 3
+LONGEST_IN_A_LEGEND = 28
+KINDS: Mapping[str, Callable[..., Diagram]] = {
+    "smooth": reliability_diagram,
+    "binned": binned_diagram,
+    "isotonic": isotonic_diagram,
+    "cumulative": cumulative_diagram,
+}
+RESAMPLED = (reliability_diagram, isotonic_diagram)
+
+
+def run_plot(
+    files: Sequence[str],
+    reading: Reading,
+    grouping: Grouping,
+    measuring: Measuring,
+    kind: str = "smooth",
+    layout: str | None = None,
+    theme: str = "light",
+    output: str = "diagram.svg",
+    open_it: bool = False,
+) -> None:
+    """Draw one diagram, or one per group, into a file."""
+    target = require_ending(output, PICTURES, "a diagram", files)
+    if layout is not None and target.suffix.lower() == ".html":
+        raise InputError(
+            "an .html picture has all groups on one axis",
+            cure="Leave out {layout}.",
+            layout=Option("layout"),
+        )
+    if measuring.cluster is not None:
+        raise InputError(
+            "the bands of a diagram take rows to be independent",
+            cure="Leave out {cluster}; `calibrant assess --cluster` says how sure the number is.",
+            cluster=Option("cluster"),
+        )
+    loaded = load_sketches(files, reading, grouping, measuring)
+    groups = _largest(loaded, grouping.max_groups)
+    diagrams = {name: _diagram(sketch, kind, measuring) for name, sketch in groups.items()}
+    only = next(iter(diagrams.values()))
+    if target.suffix.lower() == ".html":
+        chart = _chart(diagrams, theme)
+        size = written(target, lambda path: chart.save(str(path), inline=True))
+    elif len(diagrams) == 1:
+        size = written(target, lambda path: only.save(path, theme=theme))
+    else:
+        chosen = layout or ("overlay" if len(diagrams) <= MOST_ON_ONE_AXIS else "grid")
+        size = written(
+            target, lambda path: Diagrams(diagrams).save(path, layout=chosen, theme=theme)
+        )
+    for name, diagram in diagrams.items():
+        note(f"{name}: {diagram.label}")
+    note(f"Wrote {printable(target, 200)} ({in_bytes(size)}).")
+    if open_it:
+        open_in_browser(str(target))
+
+
+def open_in_browser(path: str) -> None:
+    """Show a file that was written, as a click on it would."""
+    import webbrowser
+    from pathlib import Path
+
+    if not webbrowser.open(Path(path).resolve().as_uri()):
+        note("There is no browser to open it with.")
+
+
+def _largest(loaded: Loaded, limit: int) -> dict[str, Sketch]:
+    """The sketches of the largest groups by name, and of all others together."""
+    groups = loaded.groups()
+    if not loaded.by:
+        return {"all rows": groups[()]}
+    others: list[Sketch] = []
+    if len(groups) > limit + 1:
+        largest = set(sorted(groups, key=lambda key: -groups[key].n)[:limit])
+        others = [sketch for key, sketch in groups.items() if key not in largest]
+        note(
+            f"There are {len(groups):,} groups. The {limit} largest are shown, the others summed up. "
+            "`--max-groups` shows more."
+        )
+        groups = {key: sketch for key, sketch in groups.items() if key in largest}
+    full = [", ".join(shown(value) for value in key) for key in groups]
+    names = [printable(name, LONGEST_IN_A_LEGEND) for name in full]
+    named = dict(
+        zip(names if len(set(names)) == len(names) else full, groups.values(), strict=True)
+    )
+    if others:
+        total = Sketches(dict(enumerate(others)), by="place").total()
+        named[f"({len(others):,} others)"] = total
+    return named
+
+
+def _chart(diagrams: Mapping[str, Diagram], theme: str) -> Any:
+    """The picture that answers to the mouse; a slider and bands only while they can be read."""
+    if len(diagrams) == 1:
+        return next(iter(diagrams.values())).chart(theme=theme)
+    few = len(diagrams) <= MOST_WITH_SLIDER
+    smooth = all(isinstance(diagram, ReliabilityDiagram) for diagram in diagrams.values())
+    if not few:
+        note(
+            f"The slider through bandwidths is for up to {MOST_WITH_SLIDER} groups; it is left out."
+        )
+    plain: dict[str, Any] = {} if few or not smooth else {"band": None}
+    return Diagrams(diagrams).chart(theme=theme, slider=few, **plain)
+
+
+def _diagram(sketch: Sketch, kind: str, measuring: Measuring) -> Diagram:
+    draw = KINDS[kind]
+    options: dict[str, Any] = {"confidence": measuring.confidence}
+    if draw in RESAMPLED:
+        options["seed"] = measuring.seed
+    return draw(sketch, **options)

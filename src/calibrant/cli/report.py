@@ -1,0 +1,59 @@
+"""`calibrant report`: one page on everything that was read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from calibrant.cli.assess import assessed
+from calibrant.cli.inputs import load_sketches
+from calibrant.cli.options import Grouping, Measuring, Reading
+from calibrant.cli.output import in_bytes, note, printable, require_ending, written
+from calibrant.cli.plot import open_in_browser
+from calibrant.data.sketches import Sketches
+from calibrant.inference.assessment import Assessment
+from calibrant.inference.groups import GroupAssessments
+from calibrant.reporting.html import report
+
+__all__ = ["run_report"]
+
+PAGES = (".html", ".md", ".json")
+
+
+def run_report(
+    files: Sequence[str],
+    reading: Reading,
+    grouping: Grouping,
+    measuring: Measuring,
+    title: str | None = None,
+    output: str = "report.html",
+    command: str = "",
+    open_it: bool = False,
+) -> None:
+    """Write the page, or its Markdown or JSON form."""
+    target = require_ending(output, PAGES, "a report", files)
+    loaded = load_sketches(files, reading, grouping, measuring)
+    if loaded.columns is not None and not grouping.per_file:
+        loaded.columns.hint()
+    finding = assessed(loaded, grouping, measuring)
+    if isinstance(finding, GroupAssessments):
+        sketches = Sketches({key: finding.sketches[key] for key in finding}, by=finding.by)
+        assessments: Mapping[Any, Assessment] = finding
+    else:
+        name = printable(loaded.files[0])
+        sketches = Sketches({name: loaded.groups()[()]}, by="file")
+        assessments = {name: finding}
+    page = report(
+        sketches,
+        assessments=assessments,
+        title=title or f"Calibration of {', '.join(map(printable, loaded.files[:3]))}",
+        confidence=measuring.confidence,
+        seed=measuring.seed,
+        limit=len(sketches),
+        command=command,
+    )
+    size = written(target, page.save)
+    hint = " Open it in a browser." if target.suffix.lower() == ".html" and not open_it else ""
+    note(f"Wrote {printable(target, 200)} ({in_bytes(size)}).{hint}")
+    if open_it:
+        open_in_browser(str(target))

@@ -1,0 +1,101 @@
+"""How predictions and outcomes may be written, and the keywords that say so."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import CalibrantWarning, InputError, Option
+
+__all__ = [
+    "Form",
+    "FormWarning",
+    "InputOptions",
+    "as_form",
+    "as_probabilities",
+    "warn_of_fractions",
+]
+
+Form = Literal["probability", "logit", "logprob", "percent"]
+_KEYWORD = {"logit": "from_logits", "logprob": "from_logprobs", "percent": "percent"}
+
+
+class FormWarning(CalibrantWarning):
+    """The predictions look as if they were written in another form than was said."""
+
+
+class InputOptions(TypedDict, total=False):
+    """The keywords by which every function that takes `y_true` and `y_prob` reads them.
+
+    Attributes
+    ----------
+    sample_weight : array
+        Importance of each row: weight 2 equals duplication for the value, not for n.
+    pos_label : scalar
+        The label of the event. Needed when labels are not 0/1 or booleans.
+    from_logits : bool
+        The predictions are log-odds.
+    from_logprobs : bool
+        The predictions are natural logarithms of probabilities.
+    percent : bool
+        The predictions run from 0 to 100.
+    labels : {"binary", "soft"}
+        Soft outcomes are probabilities or shares in [0, 1].
+    on_invalid : {"raise", "drop"}
+        What happens to a row that breaks a rule. Dropped rows are counted by reason in the result.
+    """
+
+    sample_weight: Any
+    pos_label: Any
+    from_logits: bool
+    from_logprobs: bool
+    percent: bool
+    labels: Literal["binary", "soft"]
+    on_invalid: Literal["raise", "drop"]
+
+
+def as_form(*, from_logits: bool, percent: bool, from_logprobs: bool = False) -> Form:
+    """How predictions are written, from the keywords that say so."""
+    flags: dict[Form, bool] = {"logit": from_logits, "logprob": from_logprobs, "percent": percent}
+    for form, flag in flags.items():
+        if not isinstance(flag, bool | np.bool_):
+            raise InputError("must be True or False", argument=_KEYWORD[form], seen=flag)
+    chosen = [form for form, flag in flags.items() if flag]
+    if len(chosen) > 1:
+        raise InputError(
+            "{first} and {second} exclude each other",
+            argument=None,
+            cure="Leave out one of them.",
+            first=Option(_KEYWORD[chosen[0]]),
+            second=Option(_KEYWORD[chosen[1]]),
+        )
+    return chosen[0] if chosen else "probability"
+
+
+def as_probabilities(values: NDArray[Any], form: Form) -> NDArray[Any]:
+    """Numbers of this form as probabilities, converted but not checked."""
+    if form == "percent":
+        return values / 100.0
+    if form == "logprob":
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(values), dtype=np.float64)
+    if form == "logit":
+        from scipy.special import expit
+
+        return np.asarray(expit(values), dtype=np.float64)
+    return values
+
+
+def warn_of_fractions(*, stacklevel: int) -> None:
+    """Warn of predictions that are said to be percentages, none of them above one."""
+    warnings.warn(
+        FormWarning(
+            "no prediction is above 1, so as percentages all of them are below 1%",
+            cure="If they are probabilities already, leave out {option}.",
+            option=Option("percent", True),
+        ),
+        stacklevel=stacklevel + 1,
+    )
