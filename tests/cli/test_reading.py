@@ -396,9 +396,6 @@ def test_names_cannot_touch_the_terminal(calibrant, tmp_path, name) -> None:
 def test_text_for_terminals() -> None:
     assert printable("\x9b31m") == "\\x9b31m"
     assert printable("naïve 模型") == "naïve 模型"
-    assert in_command_words('`y_true` and `labels="soft"` or `scale=`', {"y_true": None}) == (
-        "`y_true` and `--outcomes soft` or `--scale`"
-    )
 
 
 def test_datasets(calibrant, tmp_path: Path, monkeypatch) -> None:
