@@ -49,7 +49,7 @@ test-thorough: $(STAMP)
 HEAVY := .venv-heavy
 HEAVY_PACKAGES := torchmetrics pyspark[connect] dask[dataframe,distributed] ray[data] \
 	ibis-framework[duckdb] modin psycopg[binary] playwright jax
-DEBIAN_PACKAGES := postgresql chromium default-jre-headless
+DEBIAN_PACKAGES := postgresql chromium default-jre-headless r-base-core r-cran-rms r-cran-proc
 
 # On Debian, and where we may.
 install_debian = for package in $(1); do \

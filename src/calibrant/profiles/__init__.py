@@ -5,6 +5,7 @@ a `Profile` with a name and functions from a `Sample` to a `Quantity`.
 """
 
 from calibrant.inference.profile import Profile, Profiled, Quantity, Sample, Table, Unavailable
+from calibrant.profiles.clinical import clinical
 
 __all__ = [
     "Profile",
@@ -13,4 +14,5 @@ __all__ = [
     "Sample",
     "Table",
     "Unavailable",
+    "clinical",
 ]

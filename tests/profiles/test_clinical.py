@@ -1,0 +1,293 @@
+"""The clinical profile: values that R gives, laws, and the inputs that have no plain answer."""
+
+import csv
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import expit, logit
+from tests.profiles.cancer import breast_cancer
+
+import calibrant as cal
+from calibrant.errors import InputError
+from calibrant.profiles import clinical
+from calibrant.profiles.logistic import LogOdds, profile_ends, recalibration
+
+THRESHOLDS = (0.1, 0.2, 0.5)
+EVERYTHING = clinical(thresholds=THRESHOLDS, hosmer_lemeshow=True)
+# R 4.2.2: glm, rms 6.5-0, pROC 1.18.0, ResourceSelection 0.3-6.
+CANCER = {
+    "observed / expected": (1.053018475, None),
+    "calibration intercept": (0.3123506415, 0.2339056952),
+    "calibration slope": (0.6133668956, 0.07620021233),
+    "intercept given slope": (-0.02919243033, None),
+    "intercept 0 and slope 1, χ² (2 df)": (19.116287477, None),
+    "AUC": (0.9250261233, None),
+    "Brier score": (0.09973263547, None),
+    "scaled Brier score (IPA)": (0.5797264657, None),
+    "log loss": (0.3465864968, None),
+    "Spiegelhalter's z": (4.494017727, None),
+    "net benefit at 0.1": (0.3360719875, None),
+    "net benefit at 0.2": (0.2966549296, None),
+    "net benefit at 0.5": (0.25, None),
+    "Hosmer-Lemeshow χ² (10 groups, 10 df)": (93.54174329, None),
+}
+PIMA = {
+    "observed / expected": (1.169773225, None),
+    "calibration intercept": (0.5074148132, 0.1755375238),
+    "calibration slope": (0.597158726, 0.06893858108),
+    "intercept given slope": (0.0924550728, None),
+    "intercept 0 and slope 1, χ² (2 df)": (33.400426527, None),
+    "AUC": (0.8651828691, None),
+    "Brier score": (0.1475771256, None),
+    "scaled Brier score (IPA)": (0.3307877938, None),
+    "log loss": (0.4907443715, None),
+    "Spiegelhalter's z": (6.132895107, None),
+    "net benefit at 0.1": (0.2603748327, None),
+    "net benefit at 0.2": (0.2131024096, None),
+    "net benefit at 0.5": (0.1295180723, None),
+    "Hosmer-Lemeshow χ² (10 groups, 10 df)": (49.55221931, None),
+}
+
+
+def profile_of(y, p, profile="clinical", **options):
+    return cal.assess(y, p, profile=profile, **options).profile
+
+
+def generated(seed, n=400, slope=0.7, spread=2.0):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(-0.3, spread, n)
+    return (rng.random(n) < expit(0.2 + slope * z)).astype(int), expit(z)
+
+
+def require_reference(found, reference):
+    for name, (value, error) in reference.items():
+        assert found[name].value == pytest.approx(value, rel=2e-8, abs=1e-8), name
+        if error is not None:
+            assert found[name].standard_error == pytest.approx(error, rel=1e-7), name
+
+
+def test_breast_cancer_has_the_values_of_r():
+    found = profile_of(*breast_cancer(), EVERYTHING)
+    require_reference(found, CANCER)
+    assert (found["AUC"].low, found["AUC"].high) == pytest.approx((0.8925541, 0.9574981), abs=1e-7)
+    slope = found["calibration slope"]  # R's own ends are interpolated
+    assert (slope.low, slope.high) == pytest.approx((0.47716, 0.77722), abs=5e-5)
+    assert found["Hosmer-Lemeshow χ² (10 groups, 10 df)"].p_value == pytest.approx(
+        1.0599e-15, rel=1e-3
+    )
+    assert 0.04 < found["mean gap (ICI)"].value < 0.07
+
+
+@pytest.mark.skipif(
+    "CALIBRANT_REFERENCE" not in os.environ, reason="CALIBRANT_REFERENCE is not set"
+)
+def test_pima_has_the_values_of_r():
+    path = Path(os.environ["CALIBRANT_REFERENCE"]) / "pima.csv"
+    with path.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    y, p = (np.array([float(row[name]) for row in rows]) for name in ("y", "extreme"))
+    require_reference(profile_of(y, p, EVERYTHING), PIMA)
+
+
+def test_every_quantity_names_its_source():
+    assert all(quantity.source for quantity in profile_of(*generated(0), EVERYTHING).quantities)
+
+
+# -- the slope -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("slope", "spread"), [(0.7, 2.0), (1.0, 0.3), (0.1, 30.0), (-0.5, 1.0)])
+def test_the_line_maximises_the_likelihood_and_the_ends_profile_it(slope, spread):
+    y, p = generated(3, slope=slope, spread=spread)
+    z = logit(np.clip(p, 1e-15, 1 - 1e-15))
+
+    def loss(a, b):
+        return float(np.sum(np.logaddexp(0.0, a + b * z) - y * (a + b * z)))
+
+    data = LogOdds.of(z, 1.0 - y, 1.0 * y)
+    fit = recalibration(data)
+    best = minimize(lambda x: loss(*x), [0.0, 0.5 / spread], method="Nelder-Mead").fun
+    assert loss(fit.intercept, fit.slope) <= best + 1e-6
+    assert np.allclose(data.at(fit.intercept, fit.slope).gradient, 0.0, atol=1e-6 * len(y))
+    for end in profile_ends(data, fit, "slope", 1.96):
+        held = minimize_scalar(lambda a, end=end: loss(a, end)).fun
+        assert 2.0 * (held - loss(fit.intercept, fit.slope)) == pytest.approx(1.96**2, abs=1e-5)
+
+
+def test_many_rows_are_condensed_without_loss():
+    rng = np.random.default_rng(5)
+    z = rng.normal(0, 3, 50_000)
+    y = (rng.random(z.size) < expit(0.8 * z)).astype(float)
+    whole = LogOdds.of(z, 1.0 - y, y)
+    few = whole.condensed()
+    assert few.z.size < 0.7 * z.size
+    for a, b in ((0.0, 1.0), (0.3, 0.5)):
+        exact, short = whole.at(a, b), few.at(a, b)
+        assert short.value == pytest.approx(exact.value, rel=1e-12)
+        assert short.gradient == pytest.approx(exact.gradient, rel=1e-9, abs=1e-7)
+        assert short.information == pytest.approx(exact.information, rel=1e-11, abs=1e-8)
+
+
+def test_certain_predictions_that_are_right_add_nothing():
+    y, p = generated(1)
+    with_certain = profile_of(np.r_[y, 0, 0, 1], np.r_[p, 0.0, 0.0, 1.0])
+    without = profile_of(y, p)
+    for name in (
+        "calibration slope",
+        "calibration intercept",
+        "intercept 0 and slope 1, χ² (2 df)",
+    ):
+        assert with_certain[name].value == pytest.approx(without[name].value, rel=1e-12)
+    assert "3 rows" in with_certain["calibration slope"].note
+    # The limit of log-odds that grow: rows that are almost certain, and right.
+    near = profile_of(np.r_[y, 0, 1], np.r_[-logit(1 - p), -45.0, 45.0], from_logits=True)
+    assert near["calibration slope"].value == pytest.approx(
+        without["calibration slope"].value, rel=1e-9
+    )
+
+
+def test_a_certain_prediction_that_is_wrong_makes_every_positive_slope_impossible():
+    y, p = generated(1)
+    found = profile_of(np.r_[y, 1], np.r_[p, 0.0])
+    assert found["calibration slope"].value == 0.0
+    assert "1 rows" in found["calibration slope"].note
+    assert found["intercept 0 and slope 1, χ² (2 df)"].value == np.inf
+    assert found["log loss"].value == np.inf
+    # The intercept is the limit of a row whose log-odds go to minus infinity.
+    z = np.r_[logit(p), -60.0]
+    near = profile_of(np.r_[y, 1], z, from_logits=True)["calibration intercept"]
+    assert found["calibration intercept"].value == pytest.approx(near.value, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "value", "low", "high"),
+    [
+        ([0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.8], np.inf, True, False),
+        ([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.3, 0.7, 0.8], np.inf, True, False),
+        ([1, 1, 0, 0, 0], [0.1, 0.2, 0.3, 0.7, 0.8], -np.inf, False, True),
+    ],
+)
+def test_separated_outcomes_have_an_infinite_slope_with_one_finite_end(y, p, value, low, high):
+    slope = profile_of(y, p)["calibration slope"]
+    assert slope.value == value
+    assert (np.isfinite(slope.low), np.isfinite(slope.high)) == (low, high)
+    assert "infinite" in slope.note
+    end = slope.low if low else slope.high
+    z, y = logit(p), np.asarray(y)
+
+    def profiled(b):
+        return -minimize_scalar(lambda a: np.sum(np.logaddexp(0, a + b * z) - y * (a + b * z))).fun
+
+    top = max(profiled(np.sign(value) * b) for b in (30.0, 60.0, 100.0))
+    assert 2.0 * (top - profiled(end)) == pytest.approx(1.959964**2, abs=2e-3)
+
+
+def test_one_class_and_equal_predictions_are_named():
+    one = profile_of([0, 0, 0, 0], [0.1, 0.2, 0.3, 0.4])
+    assert one["calibration intercept"].value == -np.inf
+    for name in ("calibration slope", "AUC", "scaled Brier score (IPA)"):
+        assert np.isnan(one[name].value)
+        assert "both outcomes" in one[name].note
+    equal = profile_of([0, 1, 0, 1], [0.3, 0.3, 0.3, 0.3])
+    assert np.isnan(equal["calibration slope"].value)
+    assert "equal" in equal["calibration slope"].note
+    assert equal["AUC"].value == 0.5
+
+
+# -- sketches --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", ["probability", "logit"])
+def test_a_sketch_gives_what_the_rows_give_within_its_bound(scale):
+    y, p = generated(7, n=3000, spread=1.5)
+    rows = profile_of(y, p, clinical(thresholds=(0.1, 1 / 3)))
+    sketched = cal.assess(
+        cal.Sketch.from_arrays(y, p, scale=scale, nodes=1 << 12),
+        profile=clinical(thresholds=(0.1, 1 / 3)),
+    ).profile
+    for name in rows:
+        if name in ("observed / expected", "mean gap (ICI)", "E50", "E90", "Emax"):
+            continue
+        ours, exact = sketched[name], rows[name]
+        assert abs(ours.value - exact.value) <= ours.bound + 1e-12, name
+        assert ours.bound > 0 or name.startswith("net benefit"), name
+        if not np.isnan(exact.low):
+            assert ours.low <= exact.low + 1e-6, name
+            assert ours.high >= exact.high - 1e-6, name
+
+
+def test_a_probability_sketch_with_rows_near_its_ends_refuses_the_slope():
+    rng = np.random.default_rng(2)
+    z = rng.normal(0, 8, 2000)
+    sketch = cal.Sketch.from_arrays(rng.random(2000) < expit(0.14 * z), expit(z))
+    slope = cal.assess(sketch, profile="clinical").profile["calibration slope"]
+    assert np.isnan(slope.value)
+    assert "logit sketch" in slope.note
+
+
+# -- weights, clusters, soft labels ----------------------------------------------------------------
+
+COUNTED = ("calibration slope", "AUC", "Brier score", "log loss", "scaled Brier score (IPA)")
+
+
+def test_weights_count_as_duplicates_for_values():
+    y, p = generated(4, n=150)
+    weight = np.random.default_rng(0).integers(1, 4, y.size)
+    weighted = profile_of(y, p, sample_weight=weight)
+    repeated = profile_of(
+        np.repeat(y, weight), np.repeat(p, weight), cluster=np.repeat(range(150), weight)
+    )
+    for name in COUNTED:
+        assert weighted[name].value == pytest.approx(repeated[name].value, rel=1e-9)
+        assert weighted[name].standard_error == pytest.approx(
+            repeated[name].standard_error, rel=1e-9
+        )
+
+
+def test_rows_that_were_copied_in_clusters_are_no_news():
+    y, p = generated(6, n=200)
+    once = profile_of(y, p, sample_weight=np.ones(200))
+    thrice = profile_of(np.tile(y, 3), np.tile(p, 3), cluster=np.tile(np.arange(200), 3))
+    for name in COUNTED:
+        assert thrice[name].low == pytest.approx(once[name].low, rel=1e-9)
+        assert thrice[name].high == pytest.approx(once[name].high, rel=1e-9)
+
+
+def test_soft_labels_are_rows_of_both_outcomes():
+    rng = np.random.default_rng(8)
+    p = np.repeat(rng.uniform(0.05, 0.95, 80), 5)
+    y = (rng.random(400) < p).astype(int)
+    shares = y.reshape(80, 5).mean(axis=1)
+    soft = profile_of(shares, p[::5], labels="soft")
+    hard = profile_of(y, p, cluster=np.repeat(np.arange(80), 5))
+    for name in ("calibration slope", "calibration intercept", "AUC", "log loss"):
+        assert soft[name].value == pytest.approx(hard[name].value, rel=1e-9)
+
+
+def test_the_auc_of_perfect_order_has_an_interval():
+    found = profile_of([0] * 20 + [1] * 30, np.linspace(0.01, 0.99, 50))["AUC"]
+    assert found.value == found.high == 1.0
+    assert found.low == pytest.approx(0.025 ** (1 / 20))
+
+
+def test_the_auc_is_the_share_of_pairs_in_order():
+    rng = np.random.default_rng(9)
+    p, y = np.round(rng.random(120), 1), rng.integers(0, 2, 120)
+    difference = p[y == 1][:, None] - p[y == 0][None, :]
+    pairs = np.mean((difference > 0) + 0.5 * (difference == 0))
+    found = profile_of(y, p)["AUC"]
+    assert found.value == pytest.approx(pairs, rel=1e-12)
+    placed = (difference > 0) + 0.5 * (difference == 0)
+    variance = placed.mean(axis=1).var(ddof=1) / (y == 1).sum()
+    variance += placed.mean(axis=0).var(ddof=1) / (y == 0).sum()
+    assert found.standard_error == pytest.approx(np.sqrt(variance), rel=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [0.0, 1.0, 1.5, 20, -0.1, "0.1", None, [0.2, 1.0], True])
+def test_thresholds_lie_between_0_and_1(wrong):
+    with pytest.raises(InputError) as error:
+        clinical(thresholds=wrong)
+    assert error.value.argument == "thresholds"
