@@ -32,6 +32,7 @@ from calibrant.measures.record import Record, plain, rows_text
 __all__ = ["Certified", "OperatingPoint", "certify"]
 
 Asked = Literal["above", "below", "both"]
+NEARLY = 0.99
 _VERBS: Mapping[Side, str] = {"above": "Answer", "below": "Decline"}
 _WRONG: Mapping[Side, str] = {"above": "wrong", "below": "right"}
 
@@ -238,10 +239,10 @@ def certify(
     -----
     Thresholds are put in order before any outcome is looked at, and tested one after the other: exact
     binomial tests for independent rows; for clusters (and for partial credit) a bet on their sums,
-    which takes clusters to be no larger than the largest of them here. Half of the level starts where
-    calibrated predictions would succeed most easily, the rest at an eighth and at half of the rows; a
-    test that succeeds passes its level on. The bound of a single threshold that is fixed in advance is
-    shorter; that of the threshold that looks best holds in far fewer samples than it says.
+    which takes clusters to be no larger than the largest of them here. Testing starts at a twentieth, a
+    fifth and half of the rows, with .6, .3 and .1 of the level, and a test that succeeds passes its
+    level on. The bound of a single threshold that is fixed in advance is tighter; that of the threshold
+    that looks best holds in far fewer samples than it says.
 
     References
     ----------
@@ -337,17 +338,24 @@ def _widest(
     """Of the thresholds that passed, those that decide most cases, and none of them twice."""
     passed = [[test for test in made if test.passed] for made in tests]
     best: list[ThresholdTest | None] = [made[-1] if made else None for made in passed]
-    if len(best) == 1 or None in best:
+    if len(best) == 1 or best[0] is None or best[1] is None:
         return best
     above, below = rankings
-    # Rows at or below each threshold that must not lie above the other one: a pair decides most when
-    # the two meet, so for each upper threshold take the last lower one beneath it.
+    if above.threshold[best[0].place] > below.threshold[best[1].place]:
+        return best
     lower = np.array([below.threshold[test.place] for test in passed[1]])
-    pairs: list[tuple[float, ThresholdTest | None, ThresholdTest | None]] = []
+    pairs: list[tuple[float, float, ThresholdTest, ThresholdTest]] = []
     for test in passed[0]:
         beneath = int(np.searchsorted(lower, above.threshold[test.place])) - 1
-        other = passed[1][beneath] if beneath >= 0 else None
-        rows = 0.0 if other is None else float(below.rows[other.place])
-        pairs.append((rows + float(above.rows[test.place]), test, other))
-    pairs.append((float(below.rows[passed[1][-1].place]), None, passed[1][-1]))
-    return list(max(pairs, key=lambda pair: (None not in pair, pair[0]))[1:])
+        if (
+            beneath >= 0
+        ):  # the last lower threshold beneath it: a pair decides most where the two meet
+            other = passed[1][beneath]
+            decided = float(above.rows[test.place] + below.rows[other.place])
+            pairs.append((decided, max(test.p_value, other.p_value), test, other))
+    if not pairs:
+        return [best[0], None]
+    most = max(pair[0] for pair in pairs)
+    # Where both sides could decide everything, meet where both are safest.
+    chosen = min((pair for pair in pairs if pair[0] >= NEARLY * most), key=lambda pair: pair[1])
+    return [*chosen[2:]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Unpack
@@ -23,6 +23,7 @@ __all__ = [
     "Ranking",
     "Side",
     "rank",
+    "rank_cells",
     "rank_pairs",
     "require_abstained",
     "require_risk",
@@ -82,8 +83,6 @@ class Ranking:
         Rows (or their weight) at or beyond each, and their squared weights.
     errors : float64[m]
         Those that are wrong: without the event above a threshold, with it below one.
-    expected : float64[m]
-        Those that would be wrong if the predictions were calibrated.
     n : int
         Number of rows.
     whole : bool
@@ -102,7 +101,6 @@ class Ranking:
     rows: Floats
     squared: Floats
     errors: Floats
-    expected: Floats
     n: int
     whole: bool
     exact: bool
@@ -138,7 +136,7 @@ def rank(
                 scan=Function("scan"),
                 option=Option("cluster", ...),
             )
-        return _of_cells(as_sketch(y_true, y_prob, **options), side, None)
+        return rank_cells(as_sketch(y_true, y_prob, **options), side, None)
     pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
     return rank_pairs(pairs, codes, side=side)
 
@@ -152,7 +150,6 @@ def rank_pairs(pairs: Pairs, codes: tuple[Integers, int] | None, *, side: Side) 
     clusters = None if codes is None else _cluster_rows(pairs, codes, atoms.p, side)
     return _ranking(
         threshold,
-        threshold,
         mass,
         squared,
         side,
@@ -165,17 +162,15 @@ def rank_pairs(pairs: Pairs, codes: tuple[Integers, int] | None, *, side: Side) 
 
 
 def _ranking(
-    threshold: Floats, mean: Floats, mass: Floats, squared: Floats, side: Side, **fields: Any
+    threshold: Floats, mass: Floats, squared: Floats, side: Side, **fields: Any
 ) -> Ranking:
     wrong = 0 if side == "above" else 1
     rows = mass.sum(axis=1)
-    miss = 1.0 - mean if side == "above" else mean
     return Ranking(
         np.ascontiguousarray(threshold),
         np.cumsum(rows),
         np.cumsum(squared),
         np.cumsum(mass[:, wrong]),
-        np.cumsum(rows * miss),
         side=side,
         **fields,
     )
@@ -208,16 +203,15 @@ def _of_sketches(sketches: Sketches, cluster: Any, side: Side) -> Ranking:
     parts = [part for part in sketches.roll_up(cluster).values() if part.total_weight > 0]
     if len(parts) < 2:
         raise TooFewRows("must name at least two clusters", argument="cluster", seen=len(parts))
-    return _of_cells(as_sketch(sketches.total()), side, parts)
+    return rank_cells(as_sketch(sketches.total()), side, parts)
 
 
-def _of_cells(sketch: Sketch, side: Side, parts: list[Sketch] | None) -> Ranking:
+def rank_cells(sketch: Sketch, side: Side, parts: Sequence[Sketch] | None) -> Ranking:
     """The ranking of a sketch; `parts` are those of its clusters."""
     mass = sketch.weights
     used = mass.sum(axis=1) > 0
     cells, mass = sketch.cells[used], mass[used]
     ordered = slice(None, None, -1) if side == "above" else slice(None)
-    atoms = Atoms.from_sketch(sketch)
     low = np.asarray(sketch.scale.prediction(cells / sketch.nodes))
     high = np.asarray(sketch.scale.prediction(np.minimum((cells + 1) / sketch.nodes, 1.0)))
     # A row on the edge between two cells lies in the upper one.
@@ -239,7 +233,6 @@ def _of_cells(sketch: Sketch, side: Side, parts: list[Sketch] | None) -> Ranking
         )
     return _ranking(
         edge[ordered],
-        atoms.p[ordered],
         mass[ordered],
         sketch.squared_weights[used].sum(axis=1)[ordered],
         side,

@@ -29,10 +29,12 @@ Integers = NDArray[np.int64]
 
 STEP = 1.01
 """From one threshold to the next, the rows beyond it grow by at least this factor."""
-STARTS = ((1 / 8, 0.25), (1 / 2, 0.25))
-"""Shares of the rows at which testing starts, and the share of the level that each gets."""
-MOST_LIKELY = 0.5
-"""The share of the level for the start at which calibrated predictions would succeed most easily."""
+STARTS = ((1 / 20, 0.6), (1 / 5, 0.3), (1 / 2, 0.1))
+"""Shares of the rows at which testing starts, and the share of the level that each gets.
+
+Early enough for a model that is right only where it is surest; a chance fluke among few rows is made up
+for by the later ones. Chosen by simulation over eleven shapes of risk.
+"""
 INSIDE = 0.95
 """The share of its bound that a stake may use."""
 BISECTIONS = 60
@@ -89,24 +91,20 @@ def threshold_tests(ranking: Ranking, risk: float, level: float) -> list[Thresho
 def _sequence(ranking: Ranking, risk: float, level: float) -> tuple[Integers, Floats]:
     """Thresholds in the order of testing, and the share of the level that starts at each."""
     rows = ranking.rows
-    total = rows[-1]
-    least = least_units(ranking, risk, level) * _mean_size(ranking)
-    split = min(share for _, share in STARTS)
-    if total < least_units(ranking, risk, level * split) * _mean_size(ranking):
-        return np.array([rows.size - 1]), np.ones(1)
-    targets = [min(least, total)]
+    total, size = float(rows[-1]), _mean_size(ranking)
+    starts = [
+        min(max(part * total, least_units(ranking, risk, level * share) * size), total)
+        for part, share in STARTS
+    ]
+    targets = [min(starts)]
     while targets[-1] < total:
         targets.append(min(max(targets[-1] * STEP, targets[-1] + 1.0), total))
-    places = np.unique(np.searchsorted(rows, np.array(targets) * (1.0 - 1e-12)))
-    tried = rows[places]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ease = (risk - ranking.expected[places] / tried) * np.sqrt(tried)
-    weights = np.zeros(places.size)
-    weights[int(np.argmax(ease))] += MOST_LIKELY
-    for share, weight in STARTS:
-        weights[np.searchsorted(tried, share * total * (1.0 - 1e-12))] += weight
-    first = int(np.flatnonzero(weights)[0])
-    return places[first:], weights[first:]
+    slack = 1.0 - 1e-12
+    places = np.unique(np.searchsorted(rows, np.array(targets) * slack))
+    shares = np.zeros(places.size)
+    for start, (_, share) in zip(starts, STARTS, strict=True):
+        shares[np.searchsorted(rows[places], start * slack)] += share
+    return places, shares
 
 
 def least_rows(risk: float, level: float) -> int:

@@ -26,7 +26,7 @@ from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.interval import Interval, normal_quantile, require_confidence
 from calibrant.measures.record import plain, rows_text
 
-__all__ = ["RiskCurve", "Selective", "selective"]
+__all__ = ["RiskCurve", "Selective", "selective", "selective_of"]
 
 Floats = NDArray[np.float64]
 
@@ -283,6 +283,11 @@ def selective(
     require_confidence(confidence)
     require_abstained(abstained)
     ranking = rank(y_true, y_prob, cluster=cluster, **options)
+    return selective_of(ranking, abstained=abstained, confidence=confidence)
+
+
+def selective_of(ranking: Ranking, *, abstained: int = 0, confidence: float) -> Selective:
+    """The same of rows that are ranked already."""
     if ranking.n < 2:
         raise TooFewRows("A risk-coverage curve needs at least two rows", seen=ranking.n)
     total, wrong = float(ranking.rows[-1]), float(ranking.errors[-1])

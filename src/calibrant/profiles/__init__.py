@@ -6,6 +6,7 @@ a `Profile` with a name and functions from a `Sample` to a `Quantity`.
 
 from calibrant.inference.profile import Profile, Profiled, Quantity, Sample, Table, Unavailable
 from calibrant.profiles.clinical import clinical
+from calibrant.profiles.llm import llm
 
 __all__ = [
     "Profile",
@@ -15,4 +16,5 @@ __all__ = [
     "Table",
     "Unavailable",
     "clinical",
+    "llm",
 ]

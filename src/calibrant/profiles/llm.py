@@ -1,0 +1,206 @@
+"""What evaluations of language models report: accuracy, confidence, and what confidence is worth."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._format import decimals
+from calibrant.data.atoms import Atoms
+from calibrant.data.sketch import Sketch
+from calibrant.decisions.ranking import Ranking, rank_cells, rank_pairs, require_abstained
+from calibrant.decisions.selective import Selective, selective_of
+from calibrant.errors import TooFewRows
+from calibrant.inference.interval import normal_quantile
+from calibrant.inference.profile import Profile, Quantity, Sample, Unavailable
+
+__all__ = ["llm", "rank_bin_rms"]
+
+BIN_ROWS = 100
+"""Answers to a bin in the calibration error of Humanity's Last Exam."""
+HLE = "Phan et al., Humanity's Last Exam, 2025"
+SELECTIVE = "Geifman and El-Yaniv, Selective classification for deep neural networks, 2017"
+
+
+def llm(*, abstained: int = 0) -> Profile:
+    """The profile of language models, whose `y_true` says whether an answer was right.
+
+    Pass the question as `cluster`: its answers depend on each other.
+
+    Parameters
+    ----------
+    abstained : int
+        Questions that the model declined, as `read_answers(...).abstained` counts them.
+
+    Returns
+    -------
+    Profile
+        Accuracy; SmoothECE with its noise floor; the calibration error of Humanity's Last Exam as its
+        code computes it and with all bins; over-confidence; AURC, its excess and AUGRC; coverage.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(900)
+    >>> y = rng.random(900) < 0.3 + 0.5 * p
+    >>> found = cal.assess(y, p, cluster=np.arange(900) // 3, profile="llm")
+    >>> round(found.profile["accuracy"].value, 3) == round(y.mean(), 3)
+    True
+    """
+    require_abstained(abstained)
+    return Profile(
+        "llm",
+        {
+            "accuracy": _accuracy,
+            "SmoothECE": _smooth_ece,
+            "over-confidence": _over_confidence,
+            "HLE calibration error": _hle,
+            "risk-coverage": partial(_risk_coverage, abstained=int(abstained)),
+            "coverage": partial(_coverage, abstained=int(abstained)),
+        },
+    )
+
+
+def _accuracy(sample: Sample) -> Quantity:
+    return _row_mean(sample, "accuracy", slope=0.0)
+
+
+def _over_confidence(sample: Sample) -> Quantity:
+    """Mean confidence less accuracy."""
+    return _row_mean(sample, "over-confidence", slope=1.0, note="mean confidence less accuracy")
+
+
+def _row_mean(sample: Sample, name: str, *, slope: float, note: str = "") -> Quantity:
+    """The mean of y (slope 0) or of p - y (slope 1), with an interval over rows or clusters."""
+    sign = -1.0 if slope else 1.0
+    if sample.pairs is not None:
+        return sample.mean(name, slope * sample.pairs.p + sign * sample.pairs.y, note=note)
+    parts = [sample.sketch] if not sample.parts else list(sample.parts)
+    sums, squares = zip(*(_moments(part, slope) for part in parts), strict=True)
+    weights = np.array([part.total_weight for part in parts])
+    total = float(weights.sum())
+    value = float(sum(sums)) / total
+    if sample.parts:
+        deviations = np.array(sums) - value * weights
+        count = len(parts)
+        error = sqrt(float((deviations**2).sum()) * count / (count - 1)) / total
+        degrees = count - 1.0
+    else:
+        squared = float(sample.sketch.squared_weights.sum()) / total**2
+        error = sqrt(max(float(squares[0]) / total - value**2, 0.0) * squared)
+        degrees = np.inf
+    reach = normal_quantile(0.5 + 0.5 * sample.confidence, degrees) * error
+    return Quantity(name, value, value - reach, value + reach, standard_error=error, note=note)
+
+
+def _moments(sketch: Sketch, slope: float) -> tuple[float, float]:
+    """Sums of the values of a sketch, and of their squares."""
+    atoms = Atoms.from_sketch(sketch)
+    if not slope:
+        right = float(atoms.mass[:, 1].sum())
+        return right, right
+    without, with_event = atoms.p, atoms.p - 1.0
+    first = atoms.mass[:, 0] @ without + atoms.mass[:, 1] @ with_event
+    second = atoms.mass[:, 0] @ without**2 + atoms.mass[:, 1] @ with_event**2
+    return float(first), float(second)
+
+
+def _smooth_ece(sample: Sample) -> Quantity:
+    found = sample.assessment
+    return Quantity(
+        "SmoothECE",
+        found.smooth_ece,
+        found.interval.low,
+        found.interval.high,
+        found.p_value,
+        source="Blasiok and Nakkiran, Smooth ECE, 2023",
+        note=f"noise floor {decimals(found.noise_floor.value)}: what a calibrated model would show",
+    )
+
+
+def _hle(sample: Sample) -> list[Quantity]:
+    atoms = sample.atoms
+    if atoms.n < BIN_ROWS:
+        raise Unavailable(f"needs at least {BIN_ROWS} answers; there are {atoms.n}")
+    if atoms.squared is not None:
+        raise Unavailable("is not defined for weights or partial credit")
+    published, whole = (rank_bin_rms(atoms, last_bin=last) for last in (False, True))
+    return [
+        Quantity(
+            "HLE calibration error, as published",
+            published,
+            source=HLE,
+            note="the published code leaves out the last bin, the most confident answers",
+        ),
+        Quantity("HLE calibration error, all bins", whole, source=HLE),
+    ]
+
+
+def rank_bin_rms(atoms: Atoms, *, rows: int = BIN_ROWS, last_bin: bool = True) -> float:
+    """Root mean squared gap between confidence and accuracy over bins of equally many rows.
+
+    Rows are ranked by confidence and cut into bins of `rows`; the last one takes what is left over.
+    Rows that tie across an edge are shared out in proportion.
+
+    Examples
+    --------
+    >>> from calibrant.data.atoms import as_atoms
+    >>> atoms = as_atoms([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8])
+    >>> round(rank_bin_rms(atoms, rows=2), 3), round(rank_bin_rms(atoms, rows=2, last_bin=False), 3)
+    (0.2, 0.141)
+    """
+    bins = int(atoms.total) // rows
+    if bins < 1:
+        raise TooFewRows(f"needs at least {rows} rows", seen=atoms.n)
+    edges = np.append(np.arange(bins) * float(rows), atoms.total)
+    weight, events, predictions = (
+        np.interp(edges, atoms.cumulative[:, 0], atoms.cumulative[:, column]) for column in range(3)
+    )
+    counts: NDArray[np.float64] = np.diff(weight)
+    gaps = (np.diff(predictions) - np.diff(events)) / counts
+    used = slice(None) if last_bin else slice(bins - 1)
+    return float(np.sqrt((counts[used] * gaps[used] ** 2).sum() / atoms.total))
+
+
+def _risk_coverage(sample: Sample, *, abstained: int) -> list[Quantity]:
+    found = selective_of(_ranked(sample), abstained=abstained, confidence=sample.confidence)
+    return _areas(found)
+
+
+def _ranked(sample: Sample) -> Ranking:
+    if sample.pairs is not None:
+        return rank_pairs(sample.pairs, sample.clusters, side="above")
+    return rank_cells(sample.sketch, "above", sample.parts or None)
+
+
+def _areas(found: Selective) -> list[Quantity]:
+    own, generalised = found.aurc_interval, found.augrc_interval
+    return [
+        Quantity("AURC", found.aurc, own.low, own.high, bound=found.order_error, source=SELECTIVE),
+        Quantity(
+            "excess AURC",
+            found.excess_aurc,
+            bound=found.order_error,
+            source="Geifman, Uziel and El-Yaniv, Bias-reduced uncertainty estimation, 2019",
+        ),
+        Quantity(
+            "AUGRC",
+            found.augrc,
+            generalised.low,
+            generalised.high,
+            source="Traub et al., Overcoming common flaws in selective classification, 2024",
+        ),
+    ]
+
+
+def _coverage(sample: Sample, *, abstained: int) -> Quantity:
+    answered = sample.assessment.n
+    return Quantity(
+        "coverage",
+        answered / (answered + abstained),
+        note=f"{abstained:,} abstentions" if abstained else "no abstentions were counted",
+    )
