@@ -14,13 +14,20 @@ import pyarrow
 import pytest
 
 import calibrant as cal
-from calibrant.errors import InputError
+from calibrant.errors import InputError, Option
 from calibrant.read.answers import as_probability, read_answers
+from calibrant.read.answers.answers import Place
 
 
 def write_lines(path: Path, rows: list[dict[str, Any]]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
+
+
+def refusal(path: Path, **options: Any) -> InputError:
+    with pytest.raises(InputError) as error:
+        read_answers(path, **options)
+    return error.value
 
 
 def choice_sample(doc_id: int, scores: list[Any], acc: float, **more: Any) -> dict[str, Any]:
@@ -120,54 +127,53 @@ def test_an_answer_without_a_score_or_a_confidence_stays_as_missing(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("row", "argument", "cure"),
     [
-        ({"confidence": 85, "correct": 1}, "line 2.*per cent sign.*85"),
-        ({"confidence": "high", "correct": 1}, "line 2.*'high'"),
-        ({"confidence": True, "correct": 1}, "line 2.*True"),
-        ({"confidence": 0.5, "correct": "maybe"}, "line 2.*right.*'maybe'"),
-        ({"confidence": 0.5, "correct": 7}, "line 2.*right.*'7'"),
-        ({"confidence": "-5%", "correct": 1}, "line 2.*'-5%'"),
+        ({"confidence": 85, "correct": 1}, "probability", "form"),
+        ({"confidence": "high", "correct": 1}, "probability", "words"),
+        ({"confidence": True, "correct": 1}, "probability", "words"),
+        ({"confidence": 0.5, "correct": "maybe"}, "correct", "score_range"),
+        ({"confidence": 0.5, "correct": 7}, "correct", "score_range"),
+        ({"confidence": "-5%", "correct": 1}, "probability", "words"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_its_line(
-    tmp_path: Path, row: dict[str, Any], message: str
+    tmp_path: Path, row: dict[str, Any], argument: str, cure: str
 ) -> None:
     path = write_lines(tmp_path / "x.jsonl", [{"confidence": 0.5, "correct": 1}, row])
-    with pytest.raises(InputError, match=message):
-        read_answers(path)
+    error = refusal(path)
+    assert (error.argument, error.where.line, error.where.file) == (argument, 2, str(path))
+    assert str(error.seen) == str(row["confidence" if argument == "probability" else "correct"])
+    assert [option.name for option in error.cures[0].values.values()] == [cure]
 
 
 def test_missing_fields_broken_lines_and_empty_files(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"confidence.*'prompt'.*probability="):
-        read_answers(write_lines(tmp_path / "a.jsonl", [{"prompt": "?"}]))
-    with pytest.raises(InputError, match="Did you mean 'sureness'"):
-        read_answers(
-            write_lines(tmp_path / "b.jsonl", [{"sureness": 0.5, "correct": 1}]),
-            probability="surenes",
-        )
+    error = refusal(write_lines(tmp_path / "a.jsonl", [{"prompt": "?"}]))
+    assert error.seen == ["prompt"]
+    assert error.cures[0].values["option"] == Option("probability", ...)
+    named = write_lines(tmp_path / "b.jsonl", [{"sureness": 0.5, "correct": 1}])
+    error = refusal(named, probability="surenes")
+    assert (error.argument, error.seen) == ("probability", "surenes")
+    assert error.cures[0].values == {"near": "'sureness'"}
     broken = tmp_path / "c.jsonl"
     broken.write_text('{"confidence": 0.5, "correct": 1}\n{"confidence"\n')
-    with pytest.raises(InputError, match="line 2 is not JSON"):
-        read_answers(broken)
+    assert refusal(broken).where.line == 2
     broken.write_text("[1]\n")
-    with pytest.raises(InputError, match="line 1 must be an object"):
-        read_answers(broken)
+    assert refusal(broken).seen == "[1]"
     broken.write_text("")
-    with pytest.raises(InputError, match="must have a field"):
-        read_answers(broken)
-    with pytest.raises(InputError, match="all of them abstentions"):
-        read_answers(write_lines(tmp_path / "d.jsonl", [{"p": None, "correct": None}]))
-    with pytest.raises(InputError, match="no probability for any of its 1"):
-        read_answers(write_lines(tmp_path / "e.jsonl", [{"p": None, "correct": 1}]))
-    with pytest.raises(InputError, match="`format` must be one of"):
-        read_answers(broken, format="csv")
-    with pytest.raises(InputError, match="`filter` does not apply"):
-        read_answers(broken, filter="none")
+    assert refusal(broken).seen == []
+    declined = write_lines(tmp_path / "d.jsonl", [{"p": None, "correct": None}])
+    assert refusal(declined).seen == 1
+    silent = write_lines(tmp_path / "e.jsonl", [{"p": None, "correct": 1}])
+    assert refusal(silent).values["count"] == 1
+    assert refusal(broken, format="csv").argument == "format"
+    assert refusal(broken, form="odds").argument == "form"
+    assert refusal(broken, filter="none").argument == "filter"
+    assert refusal(broken, on_invalid="skip").argument == "on_invalid"
 
 
 def test_a_nan_is_a_missing_confidence() -> None:
-    assert as_probability(math.nan, "here") is None
+    assert as_probability(math.nan, Place("here", 1)) is None
 
 
 # -- lm-evaluation-harness -----------------------------------------------------------------------
@@ -213,8 +219,8 @@ def test_choices_in_the_prompt_have_no_length_of_their_own(tmp_path: Path) -> No
     rows = [choice_sample(0, [-1.0, -2.0], 1.0, arguments=[["Ann", " ran."], ["Bob", " ran."]])]
     path = write_lines(tmp_path / "samples_t.jsonl", rows)
     assert read_answers(path).n == 1
-    with pytest.raises(InputError, match='probability="choices"'):
-        read_answers(path, probability="normalised", correct="acc")
+    error = refusal(path, probability="normalised", correct="acc")
+    assert error.cures[0].values["choices"] == Option("probability", "choices")
 
 
 def test_generated_text_that_states_a_confidence(tmp_path: Path) -> None:
@@ -232,10 +238,8 @@ def test_generated_text_that_states_a_confidence(tmp_path: Path) -> None:
     path = tmp_path / "samples_gsm8k_2026-01-01T00-00-00.123.jsonl.gz"
     with gzip.open(path, "wt") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
-    with pytest.raises(InputError, match="2 filters: 'strict', 'flexible'"):
-        read_answers(path)
-    with pytest.raises(InputError, match="got 'lenient'"):
-        read_answers(path, filter="lenient")
+    assert refusal(path).values["filters"] == "'strict', 'flexible'"
+    assert refusal(path, filter="lenient").seen == "lenient"
     answers = read_answers(path, filter="strict")
     np.testing.assert_array_equal(answers.y_prob, [0.85, 0.6])
     np.testing.assert_array_equal(answers.y_true, [1, 1])
@@ -246,24 +250,21 @@ def test_generated_text_that_states_a_confidence(tmp_path: Path) -> None:
 def test_wrong_harness_logs(tmp_path: Path) -> None:
     path = tmp_path / "samples_x.jsonl"
     write_lines(path, [choice_sample(0, [-1.0], 1.0)])
-    with pytest.raises(InputError, match="at least two choices"):
-        read_answers(path)
+    assert refusal(path).seen == 1
     write_lines(path, [{"doc_id": 0, "filtered_resps": ["a"], "resps": [["a"]], "bleu": 0.3}])
-    with pytest.raises(InputError, match=r"'exact_match' or .*it has 'doc_id', 'bleu'.*correct="):
-        read_answers(path)
+    error = refusal(path)
+    assert error.seen == ["doc_id", "bleu"]
+    assert error.cures[0].values["correct"].name == "correct"
     write_lines(
         path, [choice_sample(0, [-1.0, -2.0], 1.0), {"filtered_resps": [], "filter": "none"}]
     )
-    with pytest.raises(InputError, match="line 2 must have 'acc'"):
-        read_answers(path)
+    assert (refusal(path).where.line, refusal(path).values["metric"]) == (2, "'acc'")
     write_lines(path, [choice_sample(0, [-1.0, -2.0], 1.0, arguments=[["Q"], ["Q"]])])
-    with pytest.raises(InputError, match="text of each choice"):
-        read_answers(path, probability="normalised")
-    with pytest.raises(InputError, match="must be one of choices"):
-        read_answers(path, probability="logits")
+    assert refusal(path, probability="normalised").where.line == 1
+    assert refusal(path, probability="logits").argument == "probability"
+    assert refusal(path, form="mean").argument == "form"
     path.write_text("")
-    with pytest.raises(InputError, match="must hold samples"):
-        read_answers(path, format="lm-eval")
+    assert refusal(path, format="lm-eval").values["file"] == str(path)
 
 
 # -- Inspect -------------------------------------------------------------------------------------
@@ -366,8 +367,8 @@ def test_a_confidence_in_metadata_that_cannot_be_read(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     samples = [inspect_sample(1, "C", "x", confidence="high"), inspect_sample(2, "I", "y", p=0.4)]
     path.write_text(json.dumps(inspect_log(samples)))
-    with pytest.raises(InputError, match=r"log\.json, sample 1: .*'high'"):
-        read_answers(path)
+    error = refusal(path)
+    assert (error.seen, error.values["sample"], error.where.file) == ("high", "1", str(path))
     answers = read_answers(path, on_invalid="drop")
     assert answers.y_prob.tolist() == [math.inf, 0.4]
 
@@ -375,28 +376,28 @@ def test_a_confidence_in_metadata_that_cannot_be_read(tmp_path: Path) -> None:
 def test_wrong_inspect_logs(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
 
-    def refused(content: Any, message: str, **options: Any) -> None:
+    def refused(content: Any, **options: Any) -> InputError:
         path.write_text(content if isinstance(content, str) else json.dumps(content))
-        with pytest.raises(InputError, match=message):
-            read_answers(path, format="inspect", **options)
+        return refusal(path, format="inspect", **options)
 
-    refused("{", "not JSON")
-    refused({"samples": 3}, "list of 'samples'")
-    refused(inspect_log([]), "must hold samples")
-    refused(inspect_log([{"id": 1}]), "must hold scores")
+    assert "error" in refused("{").values
+    assert refused({"samples": 3}).values == {"file": str(path)}
+    assert refused(inspect_log([])).values == {"file": str(path)}
+    assert refused(inspect_log([{"id": 1}])).cures
     both = inspect_sample(1, "C", "x")
     both["scores"]["other"] = {"value": "I"}
-    refused(inspect_log([both]), "2 scorers: 'match', 'other'")
-    refused(inspect_log([both]), "got 'third'", correct="third")
-    refused(inspect_log([inspect_sample(1, "??", "x", confidence=0.5)]), "sample 1.*'\\?\\?'")
-    refused(inspect_log([inspect_sample(1, "C", "x")]), "no probability for any")
-    refused(inspect_log([inspect_sample(1, "C", "x")]), "must be one of", probability="choices")
-    refused(inspect_log([inspect_sample(1, "C", "x")]), "`filter` does not apply", filter="a")
+    assert refused(inspect_log([both])).values["scorers"] == "'match', 'other'"
+    assert refused(inspect_log([both]), correct="third").seen == "third"
+    assert refused(inspect_log([inspect_sample(1, "??", "x", confidence=0.5)])).seen == "??"
+    plain = inspect_log([inspect_sample(1, "C", "x")])
+    assert refused(plain).values["count"] == 1
+    assert refused(plain, probability="choices").argument == "probability"
+    assert refused(plain, filter="a").argument == "filter"
+    assert refused(plain, form="choices").argument == "form"
     damaged = tmp_path / "log.eval"
     with zipfile.ZipFile(damaged, "w") as archive:
         archive.writestr("samples/a.json", "{")
-    with pytest.raises(InputError, match="inspect log convert"):
-        read_answers(damaged)
+    assert "inspect log convert" in refusal(damaged).cures[0].text
 
 
 @pytest.mark.parametrize("missing", [None, math.nan, "", ...], ids=str)
@@ -421,8 +422,9 @@ def test_answers_without_a_question_are_no_cluster(
         path.write_text(json.dumps(inspect_log(rows)))
     else:
         write_lines(path, rows)
-    with pytest.raises(InputError, match=f"answers, (line 2|sample .*): '{field}' must name"):
-        read_answers(path, format=format)
+    error = refusal(path, format=format)
+    assert (error.argument, error.values["field"]) == ("question", repr(field))
+    assert error.where.line == (None if format == "inspect" else 2)
 
 
 def test_a_missing_group_is_named_as_everywhere(tmp_path: Path) -> None:

@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from array import array
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import InputError
+from calibrant.errors import InputError, Where
 
-__all__ = ["Answer", "Answers", "collected", "is_missing", "question_of"]
+__all__ = ["Answer", "Answers", "Place", "collected", "is_missing", "question_of"]
+
+LONGEST_NAME = 40
+"""Longer names of questions, such as their whole text, are cut and end in a digest."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a log something was seen: a line, or a sample."""
+
+    file: str
+    line: int | None = None
+    sample: Any = None
+
+    def refuse(self, rule: str, *, argument: str | None = None, **fields: Any) -> InputError:
+        """The error for what was seen here."""
+        if self.line is not None:
+            return InputError(
+                rule, argument=argument, where=Where(line=self.line, file=self.file), **fields
+            )
+        fields.setdefault(
+            "saying", "sample {sample} has {}" if "seen" in fields else "see {sample}"
+        )
+        return InputError(
+            rule, argument=argument, where=Where(file=self.file), sample=repr(self.sample), **fields
+        )
 
 
 @dataclass(frozen=True)
@@ -23,7 +50,8 @@ class Answer:
     question : str
         Answers to one question depend on each other.
     probability : float or None
-        That the answer is right, by the model's own account; None where the log gives none.
+        That the answer is right, by the model's own account; None where the log gives none, infinite
+        where it cannot be read.
     correct : float or None
         1, 0, or a share of the credit; None where nobody scored it.
     abstained : bool
@@ -41,14 +69,15 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Answers of a language model, ready for `calibrant.assess`.
+    """Answers of a language model, ready for `calibrant.assess` and `calibrant.certify`.
 
     Attributes
     ----------
     y_true : float64[n]
         1 for a right answer, 0 for a wrong one, in between for partial credit, NaN where not scored.
     y_prob : float64[n]
-        Probability that the answer is right, NaN where the log gives none.
+        Probability that the answer is right, NaN where the log gives none, infinite where what it gives
+        cannot be read.
     cluster : str[n]
         The question: its answers depend on each other.
     groups : mapping of str to str[n]
@@ -87,6 +116,21 @@ class Answers:
         return int(np.unique(self.cluster).size)
 
     @property
+    def without_confidence(self) -> int:
+        """Answers for which the log gives no confidence."""
+        return int(np.isnan(self.y_prob).sum())
+
+    @property
+    def unreadable(self) -> int:
+        """Answers whose confidence or score is there and cannot be read."""
+        return int((np.isinf(self.y_prob) | np.isinf(self.y_true)).sum())
+
+    @property
+    def unscored(self) -> int:
+        """Answers of which nobody said whether they are right."""
+        return int(np.isnan(self.y_true).sum())
+
+    @property
     def has_partial_credit(self) -> bool:
         """Whether some answers are partly right, so that `labels="soft"` is needed."""
         scored = self.y_true[~np.isnan(self.y_true)]
@@ -98,13 +142,23 @@ class Answers:
             "n": self.n,
             "questions": self.questions,
             "abstained": self.abstained,
+            "without_confidence": self.without_confidence,
+            "unreadable": self.unreadable,
+            "unscored": self.unscored,
             "probability": self.probability,
             "partial_credit": self.has_partial_credit,
         }
 
     def __repr__(self) -> str:
+        counts = {
+            "abstained": self.abstained,
+            "without confidence": self.without_confidence,
+            "unreadable": self.unreadable,
+            "unscored": self.unscored,
+        }
+        said = "".join(f", {k} {name}" for name, k in counts.items() if k or name == "abstained")
         return (
-            f"<Answers: {self.n} to {self.questions} questions, {self.abstained} abstained, "
+            f"<Answers: {self.n} to {self.questions} questions{said}, "
             f"probability: {self.probability}>"
         )
 
@@ -118,53 +172,96 @@ class Answers:
         return f"<table>{rows}</table>"
 
 
-def collected(answers: Sequence[Answer], *, probability: str, where: str) -> Answers:
-    """The answers as columns; those that the model declined to give are only counted."""
-    given = [answer for answer in answers if not answer.abstained]
-    if not given:
+class _Names:
+    """Text as whole numbers while it is read: a log repeats few names very often."""
+
+    def __init__(self) -> None:
+        self._number: dict[str, int] = {}
+        self._column = array("q")
+
+    def __len__(self) -> int:
+        return len(self._column)
+
+    def add(self, name: str) -> None:
+        self._column.append(self._number.setdefault(name, len(self._number)))
+
+    def text(self) -> NDArray[np.str_]:
+        names = np.array(list(self._number) or [""], dtype=np.str_)
+        return names[np.frombuffer(self._column, dtype=np.int64)]
+
+
+def collected(answers: Iterable[Answer], *, probability: str, where: str) -> Answers:
+    """The answers as columns; those that the model declined to give are only counted.
+
+    They are taken one by one, so that a log of any length needs room for the columns alone.
+    """
+    right, sure, questions = array("d"), array("d"), _Names()
+    groups: dict[str, _Names] = {}
+    abstained = stated = 0
+    for answer in answers:
+        if answer.abstained:
+            abstained += 1
+            continue
+        for name in answer.groups.keys() - groups.keys():
+            groups[name] = _Names()
+            for _ in range(len(right)):
+                groups[name].add("")
+        for name, column in groups.items():
+            column.add(answer.groups.get(name, ""))
+        stated += answer.probability is not None
+        right.append(np.nan if answer.correct is None else answer.correct)
+        sure.append(np.nan if answer.probability is None else answer.probability)
+        questions.add(answer.question)
+    if not right:
         raise InputError(
-            f"{where} must hold answers; it has {len(answers)}, "
-            f"{'all of them abstentions' if answers else 'so there is nothing to measure'}."
+            "{file} must hold answers",
+            file=where,
+            seen=abstained,
+            saying="all {} are abstentions" if abstained else "it has none",
         )
-    if all(answer.probability is None for answer in given):
+    if not stated:
         raise InputError(
-            f"{where} holds no probability for any of its {len(given)} answers ({probability}). Ask the "
-            'model to state its confidence ("Confidence: 85%"), or log token probabilities.'
+            "{file} holds no probability for any of its {count} answers ({which})",
+            file=where,
+            count=len(right),
+            which=probability,
+            cure='Ask the model to state its confidence ("Confidence: 85%"), or log token probabilities.',
         )
-    names = sorted({name for answer in given for name in answer.groups})
     return Answers(
-        y_true=_floats(answer.correct for answer in given),
-        y_prob=_floats(answer.probability for answer in given),
-        cluster=np.array([answer.question for answer in given], dtype=np.str_),
-        groups={
-            name: np.array([answer.groups.get(name, "") for answer in given], dtype=np.str_)
-            for name in names
-        },
+        y_true=np.array(right),
+        y_prob=np.array(sure),
+        cluster=questions.text(),
+        groups={name: groups[name].text() for name in sorted(groups)},
         probability=probability,
-        abstained=len(answers) - len(given),
+        abstained=abstained,
     )
 
 
-def question_of(value: Any, where: str, field: str) -> str:
+def question_of(value: Any, place: Place, field: str) -> str:
     """What names the question of an answer; answers of which nothing does would be one cluster.
 
     Examples
     --------
-    >>> question_of(7, "line 1", "id")
+    >>> question_of(7, Place("x.jsonl", 1), "id")
     '7'
+    >>> len(question_of("Which of these is the capital of the country in which " * 9, Place("x"), "id"))
+    40
     """
     if is_missing(value) or value == "":
-        raise InputError(
-            f"{where}: {field!r} must name the question, as its answers depend on each other; it is "
-            "missing. Give every answer one."
+        raise place.refuse(
+            "must name the question, as its answers depend on each other",
+            argument="question",
+            field=repr(field),
+            saying="{field} is missing",
+            cure="Give every answer one.",
         )
-    return str(value)
+    name = str(value)
+    if len(name) <= LONGEST_NAME:
+        return name
+    digest = hashlib.blake2b(name.encode(), digest_size=10).hexdigest()
+    return f"{name[: LONGEST_NAME - len(digest)]}{digest}"
 
 
 def is_missing(value: Any) -> bool:
     """Whether a field of a log holds nothing: null or NaN."""
     return value is None or value != value
-
-
-def _floats(values: Any) -> NDArray[np.float64]:
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import struct
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from calibrant._optional import require
-from calibrant.errors import InputError
-from calibrant.read.answers.answers import Answer, Answers, collected, question_of
+from calibrant.errors import InputError, Option
+from calibrant.read.answers.answers import Answer, Answers, Place, collected, question_of
 from calibrant.read.answers.confidence import (
-    as_credit,
-    as_probability,
+    FORMS,
+    Values,
+    from_log_probabilities,
     is_refusal,
-    reader,
-    stated_confidence,
 )
 
 __all__ = ["inspect_answers"]
@@ -32,6 +30,7 @@ WORDS = {
 CONFIDENCE = ("confidence", "probability", "prob", "p")
 HEADERS = ("header.json", "_journal/start.json")
 """What says whose log it is: once it is finished, and before."""
+TOKEN_FORMS = ("sum", "mean", "token")
 LARGEST_MEMBER = 1 << 30
 LOCAL_HEADER, ZSTANDARD = 30, 93
 """Of a ZIP archive: bytes before the name of a member, and the number of a way to pack."""
@@ -39,100 +38,149 @@ Sample = dict[str, Any]
 
 
 def inspect_answers(
-    path: Path,
-    *,
-    probability: str | None,
-    correct: str | None,
-    on_invalid: Literal["raise", "drop"],
+    path: Path, values: Values, *, probability: str | None, correct: str | None
 ) -> Answers:
     """The answers of such a log; epochs of one sample are one question."""
+    tokens = values.form if values.form in TOKEN_FORMS else "sum"
+    if values.form not in ("probability", "percent", *TOKEN_FORMS):
+        raise InputError(
+            "of an Inspect log must be one of {known}",
+            argument="form",
+            seen=values.form,
+            known=", ".join(("probability", "percent", *TOKEN_FORMS)),
+        )
+    if probability is None and values.form in TOKEN_FORMS:
+        probability = "tokens"
     if probability is not None and probability not in WORDS:
         raise InputError(
-            f"`probability` of an Inspect log must be one of {', '.join(WORDS)}; got {probability!r}."
+            "of an Inspect log must be one of {known}",
+            argument="probability",
+            seen=probability,
+            known=", ".join(WORDS),
         )
-    header, samples = _archive(path) if zipfile.is_zipfile(path) else _document(path)
-    if not samples:
-        raise InputError(f"{path} must hold samples; it has none.")
-    judge = _scorer(path, samples, correct)
-    read_confidence, read_credit = (
-        reader(read, on_invalid) for read in (as_probability, as_credit)
-    )
 
-    def found(sample: Sample, kind: str) -> float | None:
+    def confidence(sample: Sample, kind: str) -> float | None:
         if kind == "stated":
-            return stated_confidence(_completion(sample) or "")
+            return values.stated(_completion(sample) or "")
+        place = Place(str(path), sample=sample.get("id"))
         if kind == "tokens":
-            return _token_probability(sample)
-        where = f"{path}, sample {sample.get('id')!r}"
-        return read_confidence(_confidence(_score(sample, judge)), where)
+            return _token_probability(sample, place, tokens)
+        return values.confidence(_confidence(_score(sample, judge)), place)
 
-    kinds = [probability] if probability else list(WORDS)
-    kind = next((k for k in kinds if any(found(s, k) is not None for s in samples)), kinds[0])
-    about = header.get("eval")
+    judge, kinds = _first_look(path, correct)
+    if probability is None:
+        probability = next((kind for kind in WORDS if kind in kinds), next(iter(WORDS)))
+    about = _header(path).get("eval")
     about = about if isinstance(about, dict) else {}
     groups = {name: str(about[name]) for name in ("model", "task") if name in about}
 
     def answer(sample: Sample) -> Answer:
-        where = f"{path}, sample {sample.get('id')!r}"
-        score = _score(sample, judge)
-        value = score.get("value")
+        place = Place(str(path), sample=sample.get("id"))
+        value = _score(sample, judge).get("value")
         return Answer(
-            question=f"{groups.get('task', path.stem)}/{question_of(sample.get('id'), where, 'id')}",
-            probability=found(sample, kind),
-            correct=None if value == "N" else read_credit(value, where),
+            question=f"{groups.get('task', path.stem)}/{question_of(sample.get('id'), place, 'id')}",
+            probability=confidence(sample, probability),
+            correct=None if value == "N" else values.credit(value, place),
             abstained=value == "N" or (not sample.get("error") and is_refusal(_completion(sample))),
             groups=groups,
         )
 
-    return collected(
-        [answer(sample) for sample in samples],
-        probability=f"{WORDS[kind]}; right by {judge!r}",
+    words = FORMS[tokens] if probability == "tokens" else WORDS[probability]
+    answers = collected(
+        (answer(sample) for sample in _samples(path)),
+        probability=f"{words}; right by {judge!r}",
         where=str(path),
     )
+    values.require_one_scale()
+    return answers
 
 
-def _document(path: Path) -> tuple[Sample, list[Sample]]:
+def _first_look(path: Path, scorer: str | None) -> tuple[str, set[str]]:
+    """The scorer, and the kinds of confidence that some sample has."""
+    names: set[str] = set()
+    kinds: set[str] = set()
+    samples = 0
+    for sample in _samples(path):
+        samples += 1
+        names.update(_scores(sample))
+        if any(
+            _confidence(score) is not None for score in map(_score_like, _scores(sample).values())
+        ):
+            kinds.add("metadata")
+        if "stated" not in kinds and Values().stated(_completion(sample) or "") is not None:
+            kinds.add("stated")
+        if "tokens" not in kinds and _tokens(sample):
+            kinds.add("tokens")
+    if not samples:
+        raise InputError("{file} must hold samples; it has none", file=str(path))
+    return _scorer(path, sorted(names), scorer), kinds
+
+
+def _score_like(score: Any) -> dict[str, Any]:
+    return score if isinstance(score, dict) else {}
+
+
+def _document(path: Path) -> Sample:
     try:
         content = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not an Inspect log: it is not JSON ({error}).") from error
+        raise InputError(
+            "{file} is not an Inspect log: it is not JSON ({error})",
+            file=str(path),
+            error=str(error),
+        ) from error
     samples = content.get("samples") if isinstance(content, dict) else None
     if not isinstance(samples, list) or not all(isinstance(sample, dict) for sample in samples):
-        raise InputError(f"{path} is not an Inspect log: it must hold a list of 'samples'.")
-    return content, samples
+        raise InputError(
+            "{file} is not an Inspect log: it must hold a list of 'samples'", file=str(path)
+        )
+    assert isinstance(content, dict)
+    return content
 
 
-def _archive(path: Path) -> tuple[Sample, list[Sample]]:
+def _header(path: Path) -> Sample:
+    """What says whose log it is."""
+    if not zipfile.is_zipfile(path):
+        return _document(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {member.filename: member for member in archive.infolist()}
+        first = next((members[name] for name in HEADERS if name in members), None)
+        return _member(archive, first) if first else {}
+
+
+def _samples(path: Path) -> Iterator[Sample]:
+    """The samples, of an archive one at a time."""
+    if not zipfile.is_zipfile(path):
+        yield from _document(path)["samples"]
+        return
     try:
         with zipfile.ZipFile(path) as archive:
             members = {member.filename: member for member in archive.infolist()}
-            first = next((members[name] for name in HEADERS if name in members), None)
-            header = _member(archive, first) if first else {}
-            return header, list(_samples(archive, members))
+            for name in sorted(members):
+                if name.startswith("samples/") and name.endswith(".json"):
+                    yield _member(archive, members[name])
     except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OSError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(
-            f"{path} is not an Inspect log that can be read ({error}). Convert it with `inspect log "
-            "convert --to json` and read that."
+            "{file} is not an Inspect log that can be read ({error})",
+            file=str(path),
+            error=str(error),
+            cure="Convert it with `inspect log convert --to json` and read that.",
         ) from error
-
-
-def _samples(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> Iterator[Sample]:
-    for name in sorted(members):
-        if name.startswith("samples/") and name.endswith(".json"):
-            yield _member(archive, members[name])
 
 
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Sample:
     if member.file_size > LARGEST_MEMBER:
         raise InputError(
-            f"{archive.filename}: {member.filename} unpacks to {member.file_size} bytes, over the limit "
-            f"of {LARGEST_MEMBER}."
+            "a sample must unpack to at most {limit} bytes; {member} has {size}",
+            limit=LARGEST_MEMBER,
+            member=member.filename,
+            size=member.file_size,
         )
     content = json.loads(_unpacked(archive, member))
     if not isinstance(content, dict):
-        raise InputError(f"{archive.filename}: {member.filename} must be an object.")
+        raise InputError("{member} must be an object", member=member.filename)
     return content
 
 
@@ -151,18 +199,30 @@ def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     return unpacked
 
 
-def _scorer(path: Path, samples: list[Sample], scorer: str | None) -> str:
-    names = sorted({name for sample in samples for name in _scores(sample)})
+def _scorer(path: Path, names: list[str], scorer: str | None) -> str:
     if not names:
         raise InputError(
-            f"{path} must hold scores; its samples have none. Run `inspect score` first."
+            "{file} must hold scores; its samples have none",
+            file=str(path),
+            cure="Run `inspect score` first.",
         )
+    shown = ", ".join(map(repr, names))
     if scorer is None and len(names) > 1:
         raise InputError(
-            f"{path} has {len(names)} scorers: {', '.join(map(repr, names))}. Choose one with `correct=`."
+            "{file} has {count} scorers: {scorers}",
+            file=str(path),
+            count=len(names),
+            scorers=shown,
+            cure="Choose one with {correct}.",
+            correct=Option("correct", ...),
         )
     if scorer is not None and scorer not in names:
-        raise InputError(f"{path} has the scorers {', '.join(map(repr, names))}; got {scorer!r}.")
+        raise InputError(
+            "must be one of the log's scorers, {scorers}",
+            argument="correct",
+            seen=scorer,
+            scorers=shown,
+        )
     return scorer or names[0]
 
 
@@ -198,15 +258,11 @@ def _completion(sample: Sample) -> str | None:
     return content if isinstance(content, str) else None
 
 
-def _token_probability(sample: Sample) -> float | None:
+def _tokens(sample: Sample) -> Any:
     logprobs = _choice(sample).get("logprobs")
-    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
-    if not isinstance(tokens, list) or not tokens:
-        return None
-    total = 0.0
-    for token in tokens:
-        logprob = token.get("logprob") if isinstance(token, dict) else None
-        if not isinstance(logprob, int | float) or not logprob <= 0:
-            return None
-        total += logprob
-    return math.exp(total)
+    return logprobs.get("content") if isinstance(logprobs, dict) else None
+
+
+def _token_probability(sample: Sample, place: Place, form: str) -> float | None:
+    tokens = _tokens(sample)
+    return from_log_probabilities(tokens, place, form) if tokens else None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from calibrant.errors import InputError
-from calibrant.read.answers.answers import Answer, Answers, collected, question_of
-from calibrant.read.answers.confidence import as_credit, is_refusal, reader, stated_confidence
-from calibrant.read.answers.reading import json_lines
+from calibrant.errors import InputError, Option
+from calibrant.read.answers.answers import Answer, Answers, Place, collected, question_of
+from calibrant.read.answers.confidence import Values, is_refusal
+from calibrant.read.answers.lines import json_lines
 
 __all__ = ["lm_eval_answers"]
 
@@ -29,64 +29,92 @@ Row = dict[str, Any]
 
 def lm_eval_answers(
     path: Path,
+    values: Values,
     *,
     probability: str | None,
     correct: str | None,
     filter: str | None,
-    on_invalid: Literal["raise", "drop"],
 ) -> Answers:
     """The answers of such a log, from the likelihoods of the choices or from the text."""
-    rows = _of_one_filter(path, list(json_lines(path)), filter)
-    if not rows:
-        raise InputError(f"{path} must hold samples; it has none.")
+    if values.form not in ("probability", "percent"):
+        raise InputError(
+            "does not apply to logs of lm-eval", argument="form", seen=values.form,
+            cure="Leave it out: the likelihoods of choices are read as they are.",
+        )  # fmt: skip
+    first, wanted = _one_filter(path, filter)
     if probability is None:
-        probability = "choices" if _likelihoods(rows[0][1]) else "stated"
+        probability = "choices" if _likelihoods(first) else "stated"
     if probability not in WORDS:
         raise InputError(
-            f"`probability` of an lm-eval log must be one of {', '.join(WORDS)}; got {probability!r}."
+            "of an lm-eval log must be one of {known}",
+            argument="probability",
+            seen=probability,
+            known=", ".join(WORDS),
         )
-    scored = _metric(path, rows[0][1], probability, correct)
+    scored = _metric(path, first, probability, correct)
     task, model = _task(path), _model(path)
-    read_share = reader(
-        lambda row, where: _share(row, where, per_character=probability == "normalised"), on_invalid
-    )
-    read_credit = reader(as_credit, on_invalid)
+    groups = {"task": task} | ({"model": model} if model else {})
+
+    def sure(row: Row, text: str, place: Place) -> float | None:
+        if probability == "stated":
+            return values.stated(text)
+        try:
+            return _share(row, place, per_character=probability == "normalised")
+        except InputError:
+            if values.lenient:
+                return math.inf
+            raise
 
     def answer(number: int, row: Row) -> Answer:
-        where = f"{path}, line {number}"
+        place = Place(str(path), number)
         if scored not in row:
-            raise InputError(f"{where} must have {scored!r}, as the other samples do.")
+            raise place.refuse("a sample must have {metric}, as the others do", metric=repr(scored))
         text = _text(row)
         return Answer(
-            question=f"{task}/{question_of(row.get('doc_id'), where, 'doc_id')}",
-            probability=(
-                stated_confidence(text) if probability == "stated" else read_share(row, where)
-            ),
-            correct=read_credit(row[scored], where),
+            question=f"{task}/{question_of(row.get('doc_id'), place, 'doc_id')}",
+            probability=sure(row, text, place),
+            correct=values.credit(row[scored], place),
             abstained=probability == "stated" and is_refusal(text),
-            groups={"task": task} | ({"model": model} if model else {}),
+            groups=groups,
         )
 
     return collected(
-        [answer(number, row) for number, row in rows],
+        (
+            answer(number, row)
+            for number, row in json_lines(path)
+            if str(row.get("filter", "none")) == wanted
+        ),
         probability=f"{WORDS[probability]}; right by {scored!r}",
         where=str(path),
     )
 
 
-def _of_one_filter(
-    path: Path, rows: list[tuple[int, Row]], filter: str | None
-) -> list[tuple[int, Row]]:
-    filters = list(dict.fromkeys(str(row.get("filter", "none")) for _, row in rows))
-    if filter is None and len(filters) > 1:
+def _one_filter(path: Path, filter: str | None) -> tuple[Row, str]:
+    """The filter that is asked for, or the only one, and the first line that it scored."""
+    first: dict[str, Row] = {}
+    for _, row in json_lines(path):
+        first.setdefault(str(row.get("filter", "none")), row)
+    if not first:
+        raise InputError("{file} must hold samples; it has none", file=str(path))
+    shown = ", ".join(map(repr, first))
+    if filter is None and len(first) > 1:
         raise InputError(
-            f"{path} scores each answer by {len(filters)} filters: {', '.join(map(repr, filters))}. "
-            "Choose one with `filter=`."
+            "{file} scores each answer by {count} filters: {filters}",
+            file=str(path),
+            count=len(first),
+            filters=shown,
+            cure="Choose one with {filter}.",
+            filter=Option("filter", ...),
         )
-    if filter is not None and filter not in filters:
-        raise InputError(f"{path} has the filters {', '.join(map(repr, filters))}; got {filter!r}.")
-    wanted = filter or (filters[0] if filters else None)
-    return [(number, row) for number, row in rows if str(row.get("filter", "none")) == wanted]
+    if filter is not None and filter not in first:
+        raise InputError(
+            "must be one of the log's filters, {filters}",
+            argument="filter",
+            seen=filter,
+            filters=shown,
+        )
+    wanted = filter or next(iter(first))
+    return first[wanted], wanted
 
 
 def _metric(path: Path, row: Row, probability: str, metric: str | None) -> str:
@@ -97,8 +125,13 @@ def _metric(path: Path, row: Row, probability: str, metric: str | None) -> str:
     metrics = row.get("metrics")
     present = metrics if isinstance(metrics, list) else _numeric_fields(row)
     raise InputError(
-        f"{path} must score its samples by {' or '.join(map(repr, known))}; it has "
-        f"{', '.join(map(repr, present)) or 'no metric'}. Name one with `correct=`."
+        "{file} must score its samples by {metrics}",
+        file=str(path),
+        metrics=" or ".join(map(repr, known)),
+        seen=list(present),
+        saying="it has {}",
+        cure="Name one with {correct}.",
+        correct=Option("correct", ...),
     )
 
 
@@ -126,21 +159,23 @@ def _likelihoods(row: Row) -> list[float]:
 _GREEDY = {"True", "False", "0", "1", "0.0", "1.0"}
 
 
-def _share(row: Row, where: str, *, per_character: bool) -> float:
+def _share(row: Row, place: Place, *, per_character: bool) -> float:
     scores, choices = _likelihoods(row), _choices(row)
     if _is_repeated_without_context(row, scores):  # for acc_mutual_info
         scores, choices = scores[: len(scores) // 2], choices[: len(choices) // 2]
     if len(scores) < 2 or not all(math.isfinite(score) for score in scores):
-        raise InputError(
-            f"{where} must have the finite log-likelihoods of at least two choices in "
-            f"'filtered_resps'; it has {len(scores)}. A probability of one given text says nothing "
-            "of the answer that the model would have chosen."
+        raise place.refuse(
+            "a sample must have the finite log-likelihoods of at least two choices in 'filtered_resps'",
+            seen=len(scores),
+            cure="The probability of one given text says nothing of the answer that the model would "
+            "have chosen.",
         )
     if per_character:
         if len(choices) != len(scores) or len(set(choices)) < 2 or not all(choices):
-            raise InputError(
-                f"{where} must give the text of each choice in 'arguments', after the prompt; it does "
-                'not. `probability="choices"` goes without it.'
+            raise place.refuse(
+                "a sample must give the text of each choice in 'arguments', after the prompt",
+                cure="{choices} goes without it.",
+                choices=Option("probability", "choices"),
             )
         scores = [score / len(choice) for score, choice in zip(scores, choices, strict=True)]
     best = max(scores)

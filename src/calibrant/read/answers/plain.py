@@ -3,98 +3,202 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from calibrant.errors import InputError
-from calibrant.read.answers.answers import Answer, Answers, collected, is_missing, question_of
-from calibrant.read.answers.confidence import as_credit, as_probability, is_refusal, reader
-from calibrant.read.answers.reading import json_lines
+from calibrant.errors import InputError, Option
+from calibrant.read.answers.answers import (
+    Answer,
+    Answers,
+    Place,
+    collected,
+    is_missing,
+    question_of,
+)
+from calibrant.read.answers.confidence import FORMS, Values, is_refusal
+from calibrant.read.answers.lines import json_lines
 
 __all__ = ["plain_answers"]
 
 PROBABILITY = ("confidence", "answer_probability", "probability", "prob", "p", "stated_confidence")
-CORRECT = ("correct", "is_correct", "y", "label", "score")
+JUDGED = "judge_response.confidence"
+LOGS = ("logprobs", "logprob", "token_logprobs", "choice_logprobs", "option_logprobs")
+SAMPLES = ("samples", "sampled_answers", "answers", "responses")
+CORRECT = ("correct", "is_correct", "y", "label", "score", "judge_response.correct")
 QUESTION = ("question_id", "qid", "doc_id", "question", "id")
 ANSWER = ("answer", "response")
-GROUPS = ("model", "task", "dataset", "llm", "qset")
+GROUPS = ("model", "task", "subject", "dataset", "llm", "qset")
+Row = dict[str, Any]
 
 
 def plain_answers(
     path: Path,
+    values: Values,
     *,
     probability: str | None,
     correct: str | None,
     question: str | None,
-    on_invalid: Literal["raise", "drop"],
 ) -> Answers:
     """The answers of such a file; fields are found by their names unless given."""
-    rows = list(json_lines(path))
-    present = list(dict.fromkeys(name for _, row in rows for name in row))
-    prob_field = _field(path, present, probability, PROBABILITY, "probability", "a confidence")
+    present = _fields(path)
+    known = {
+        **dict.fromkeys(("sum", "mean", "token", "choices"), LOGS),
+        "agreement": (*SAMPLES, *ANSWER),
+    }.get(values.form, (*PROBABILITY, JUDGED))
+    prob_field = _field(path, present, probability, known, "probability", "a confidence")
     right_field = _field(path, present, correct, CORRECT, "correct", "whether the answer was right")
     asked = question or next((name for name in QUESTION if name in present), None)
-    if asked is not None and asked not in present:
-        raise _missing(path, asked, present)
+    if asked is not None and not _has(present, asked):
+        raise _missing(path, asked, present, "question")
     groups = [name for name in GROUPS if name in present]
-    read_probability, read_credit = (
-        reader(read, on_invalid) for read in (as_probability, as_credit)
-    )
+    agreement = _Agreement(path, prob_field, asked) if values.form == "agreement" else None
 
-    def answer(number: int, row: dict[str, Any]) -> Answer:
-        where = f"{path}, line {number}"
-        prob, right = row.get(prob_field), row.get(right_field)
-        abstained = _abstained(row, prob, right)
+    def answer(number: int, row: Row) -> Answer:
+        place = Place(str(path), number)
+        value, right = _value(row, prob_field), _value(row, right_field)
+        name = question_of(_value(row, asked), place, asked) if asked else str(number)
+        abstained = _abstained(row, None if agreement else value, right)
+        chosen = next((row[field] for field in ANSWER if field in row), None)
+        sure = None
+        if not abstained:
+            sure = (
+                agreement.share(name, value)
+                if agreement
+                else values.confidence(value, place, chosen)
+            )
         return Answer(
-            question=question_of(row.get(asked), where, asked) if asked else str(number),
-            probability=None if abstained else read_probability(prob, where),
-            correct=None if abstained else read_credit(right, where),
+            question=name,
+            probability=sure,
+            correct=None if abstained else values.credit(right, place),
             abstained=abstained,
             groups={name: str(row[name]) for name in groups if not is_missing(row.get(name))},
         )
 
-    return collected(
-        [answer(number, row) for number, row in rows],
-        probability=f"the field {prob_field!r}",
+    form = "" if values.form == "probability" else f" ({FORMS[values.form]})"
+    answers = collected(
+        (answer(number, row) for number, row in json_lines(path)),
+        probability=f"the field {prob_field!r}{form}",
         where=str(path),
     )
+    values.require_one_scale()
+    return answers
 
 
-def _abstained(row: dict[str, Any], prob: Any, right: Any) -> bool:
+class _Agreement:
+    """How many samples of a question give the same answer: in one list, or in lines of their own."""
+
+    def __init__(self, path: Path, field: str, question: str | None) -> None:
+        self._given: Counter[tuple[str, str]] = Counter()
+        self._asked: Counter[str] = Counter()
+        for number, row in json_lines(path):
+            value = _value(row, field)
+            if question is None and not isinstance(value, list):
+                raise InputError(
+                    "must name the question, or the samples of one cannot be told from those of another",
+                    argument="question",
+                    cure="Name its field with {question}.",
+                    question=Option("question", ...),
+                )
+            if question is not None and not isinstance(value, list) and not is_missing(value):
+                name = question_of(_value(row, question), Place(str(path), number), question)
+                self._given[name, _normal(value)] += 1
+                self._asked[name] += 1
+
+    def share(self, question: str, value: Any) -> float | None:
+        """The share of the samples that say this, or of those in a list that say the commonest."""
+        if isinstance(value, list):
+            counts = Counter(map(_normal, value))
+            return max(counts.values()) / len(value) if value else None
+        if is_missing(value):
+            return None
+        return self._given[question, _normal(value)] / self._asked[question]
+
+
+def _normal(answer: Any) -> str:
+    """An answer without case, outer spaces and a full stop."""
+    return " ".join(str(answer).lower().split()).rstrip(". ")[:200]
+
+
+def _value(row: Row, name: str | None) -> Any:
+    """A field by its name, or by a path such as "judge.confidence" or "choices.0.logprobs"."""
+    if name is None:
+        return None
+    if name in row:
+        return row[name]
+    value: Any = row
+    for part in name.split("."):
+        if isinstance(value, list) and part.isdigit():
+            value = value[int(part)] if int(part) < len(value) else None
+        elif isinstance(value, dict):
+            value = value.get(part)
+        else:
+            return None
+    return value
+
+
+def _fields(path: Path) -> dict[str, Row]:
+    """The fields of all lines, each with the first line that has it."""
+    present: dict[str, Row] = {}
+    for _, row in json_lines(path):
+        if not row.keys() <= present.keys():
+            for name in row:
+                present.setdefault(name, row)
+    return present
+
+
+def _has(present: dict[str, Row], name: str) -> bool:
+    top = name if name in present else name.split(".")[0]
+    if top not in present:
+        return False
+    return top == name or any(_value(row, name) is not None for row in present.values())
+
+
+def _abstained(row: Row, prob: Any, right: Any) -> bool:
     if isinstance(row.get("abstained"), bool):
         return bool(row["abstained"])
-    if any(
-        isinstance(value, str) and value.strip() and is_refusal(value) for value in (prob, right)
-    ):
-        return True
+    for value in (prob, right):
+        if isinstance(value, str) and value.strip() and is_refusal(value):
+            return True
     answers = [row[name] for name in ANSWER if name in row]
     return (prob is None and right is None) or (bool(answers) and all(map(is_refusal, answers)))
 
 
 def _field(
     path: Path,
-    present: list[str],
+    present: dict[str, Row],
     given: str | None,
     known: tuple[str, ...],
     option: str,
     what: str,
 ) -> str:
     if given is not None:
-        if given not in present:
-            raise _missing(path, given, present)
+        if not _has(present, given):
+            raise _missing(path, given, present, option)
         return given
-    found = [name for name in known if name in present]
-    if not found:
+    names = [name for name in known if _has(present, name)]
+    if not names:
         raise InputError(
-            f"{path} must have a field with {what}, such as {known[0]!r}; it has "
-            f"{', '.join(map(repr, present[:12])) or 'none'}. Name it with `{option}=`."
+            "{file} must have a field with {what}, such as {example}",
+            seen=list(present)[:12],
+            saying="it has {}",
+            cure="Name it with {option}.",
+            file=str(path),
+            what=what,
+            example=repr(known[0]),
+            option=Option(option, ...),
         )
-    return found[0]
+    return names[0]
 
 
-def _missing(path: Path, name: str, present: list[str]) -> InputError:
-    near = difflib.get_close_matches(name, present, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+def _missing(path: Path, name: str, present: dict[str, Row], option: str) -> InputError:
+    near = difflib.get_close_matches(name, list(present), n=1)
     return InputError(
-        f"{path} must have a field {name!r}; it has {', '.join(map(repr, present[:12]))}.{hint}"
+        "must be a field of {file}",
+        argument=option,
+        seen=name,
+        cure=[*(["Did you mean {near}?"] if near else []), "It has {fields}."],
+        near=repr(near[0]) if near else "",
+        fields=", ".join(map(repr, list(present)[:12])),
+        file=str(path),
     )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, get_args
 
 from calibrant.errors import InputError
 from calibrant.read.answers.answers import Answers
+from calibrant.read.answers.confidence import Form, Values
+from calibrant.read.answers.lines import opened
 
 __all__ = ["FORMATS", "log_format", "read_answers"]
 
@@ -20,7 +20,6 @@ FORMATS = ("lm-eval", "inspect", "jsonl")
 OPTION_OF = {"lm-eval": "filter", "jsonl": "question"}
 """The option that only this format has."""
 PEEK_BYTES = 1 << 20
-Lines = Iterator[tuple[int, dict[str, Any]]]
 
 
 def read_answers(
@@ -31,6 +30,9 @@ def read_answers(
     correct: str | None = None,
     question: str | None = None,
     filter: str | None = None,
+    form: Form = "probability",
+    words: Mapping[str, float] | None = None,
+    score_range: tuple[float, float] | None = None,
     on_invalid: Literal["raise", "drop"] = "raise",
 ) -> Answers:
     """Read an evaluation log: which answers were right, and how probable the model held that.
@@ -46,14 +48,23 @@ def read_answers(
         Which one, where a log has several. lm-eval: ``"choices"`` (the share of the chosen answer in the
         likelihoods of all choices), ``"normalised"`` (the same, likelihoods per character, as
         `acc_norm` has them) or ``"stated"`` (in the text, as in "Confidence: 85%"). Inspect:
-        ``"metadata"``, ``"stated"`` or ``"tokens"`` (the product of the token probabilities). JSON
-        lines: the name of the field.
+        ``"metadata"``, ``"stated"`` or ``"tokens"`` (the token probabilities, by `form`). JSON lines: the
+        name of the field; ``"judge.confidence"`` is a field inside another.
     correct : str, optional
         The metric of lm-eval, the scorer of Inspect, the field of JSON lines that says who was right.
     question : str, optional
         The field of JSON lines that names the question.
     filter : str, optional
         The answer filter of lm-eval, where a log has several.
+    form : {"probability", "percent", "sum", "mean", "token", "choices", "agreement"}
+        How the confidence is written: a probability (or text such as "85%", "8 out of 10"); a number from
+        0 to 100; log-probabilities of the answer's tokens, of which the product, the geometric mean or
+        the first token's is taken; log-probabilities of the options, of which the chosen one's share is;
+        or sampled answers, of which the share that agree is.
+    words : mapping, optional
+        What words stand for: ``{"very likely": 0.9}``. No word is a number unless you say so.
+    score_range : (float, float), optional
+        The lowest and the highest score of a judge, who says how right an answer is: 0 and 1.
     on_invalid : {"raise", "drop"}
         A confidence or a score that cannot be read, such as "high", is an error, or infinite: then
         `assess(..., on_invalid="drop")` leaves it out and counts it.
@@ -62,7 +73,9 @@ def read_answers(
     -----
     Answers to one question are a cluster: pass ``cluster=answers.cluster``. Partial credit needs
     ``labels="soft"``. Abstentions are counted in ``answers.abstained`` and left out: a model that
-    declines every hard question looks well calibrated, so read both numbers.
+    declines every hard question looks well calibrated, so read both numbers. Answers without a
+    confidence, or with one that cannot be read, are counted in ``without_confidence`` and ``unreadable``.
+    The log is read line by line, twice; only its columns are held.
 
     Examples
     --------
@@ -75,16 +88,29 @@ def read_answers(
     """
     chosen = format or log_format(path) or "jsonl"
     if chosen not in FORMATS:
-        raise InputError(f"`format` must be one of {', '.join(FORMATS)}; got {chosen!r}.")
+        raise InputError(
+            "must be one of {known}", argument="format", seen=chosen, known=", ".join(FORMATS)
+        )
+    if form not in get_args(Form):
+        raise InputError(
+            "must be one of {known}", argument="form", seen=form, known=", ".join(get_args(Form))
+        )
+    if on_invalid not in ("raise", "drop"):
+        raise InputError('must be "raise" or "drop"', argument="on_invalid", seen=on_invalid)
+    values = Values(form, words=words, score_range=score_range, lenient=on_invalid == "drop")
     options = {"probability": probability, "correct": correct}
     for name, value in {"question": question, "filter": filter}.items():
         if OPTION_OF.get(chosen) == name:
             options[name] = value
         elif value is not None:
             raise InputError(
-                f"`{name}` does not apply to logs of the format {chosen!r}; leave it out."
+                "does not apply to logs of the format {format}",
+                argument=name,
+                seen=value,
+                format=repr(chosen),
+                cure="Leave it out.",
             )
-    return _reader(chosen)(Path(path), on_invalid=on_invalid, **options)
+    return _reader(chosen)(Path(path), values, **options)
 
 
 def _reader(format: str) -> Callable[..., Answers]:
@@ -109,36 +135,8 @@ def log_format(path: str | os.PathLike[str]) -> str | None:
     stem = name.removesuffix(".gz")
     if not stem.endswith((".json", ".jsonl", ".ndjson")):
         return None
-    with _opened(path) as file:
+    with opened(path) as file:
         head = file.read(PEEK_BYTES)
     if stem.endswith(".json"):
         return "inspect" if b'"samples"' in head and b'"eval"' in head else None
     return "lm-eval" if b'"filtered_resps"' in head.split(b"\n", 1)[0] else None
-
-
-def json_lines(path: str | os.PathLike[str]) -> Lines:
-    """The objects of a file of JSON lines, each with the number of its line."""
-    with _opened(path) as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except UnicodeDecodeError as error:
-                raise InputError(
-                    f"{os.fspath(path)} must be a log in JSON; it is not text. A table of rows, such as "
-                    "Parquet, is read without `format`."
-                ) from error
-            except (ValueError, RecursionError) as error:
-                raise InputError(
-                    f"{os.fspath(path)}, line {number} is not JSON: {error}"
-                ) from error
-            if not isinstance(row, dict):
-                raise InputError(
-                    f"{os.fspath(path)}, line {number} must be an object; it is {str(row)[:60]!r}."
-                )
-            yield number, row
-
-
-def _opened(path: str | os.PathLike[str]) -> Any:
-    return gzip.open(path) if os.fspath(path).endswith(".gz") else open(path, "rb")
