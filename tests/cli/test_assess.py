@@ -257,10 +257,10 @@ def test_wrong_logs_name_options_that_exist(calibrant, tmp_path) -> None:
 
     sample = {"doc_id": 0, "filtered_resps": ["a"], "resps": [["sure: confidence 50%"]]}
     both = [{**sample, "filter": f, "exact_match": 1.0} for f in ("strict", "loose")]
-    refused("samples_x.jsonl", both, "`--filter`")
-    refused("samples_x.jsonl", [{**sample, "bleu": 0.2}], "`--label`")
+    refused("samples_x.jsonl", both, "`--filter ")
+    refused("samples_x.jsonl", [{**sample, "bleu": 0.2}], "`--label ")
     refused("samples_x.jsonl", [{**sample, "exact_match": 1.0}], "at least two")
-    refused("y.jsonl", [{"prompt": 1}], "`--prob`", "--log", "jsonl")
+    refused("y.jsonl", [{"prompt": 1}], "`--prob ", "--log", "jsonl")
     refused(
         "y.jsonl", [{"p": 0.5, "correct": 1}], "'quest'", "--log", "jsonl", "--cluster", "quest"
     )
