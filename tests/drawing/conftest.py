@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibrant.drawing.axes import Axis
-from calibrant.drawing.marks import (
+from calibrant.drawing.panel import (
+    Axis,
     Band,
     Bundle,
     Hill,

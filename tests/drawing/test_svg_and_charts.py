@@ -14,10 +14,9 @@ import pytest
 import vl_convert
 
 from calibrant.drawing.altair import Slider, chart
-from calibrant.drawing.axes import Axis
+from calibrant.drawing.altair_marks import rows_of
 from calibrant.drawing.layout import fitted
-from calibrant.drawing.marks import Band, Line, Panel, Steps
-from calibrant.drawing.rows import rows_of
+from calibrant.drawing.panel import Axis, Band, Line, Panel, Steps
 from calibrant.drawing.svg import render
 from calibrant.errors import InputError
 
@@ -25,7 +24,7 @@ from calibrant.errors import InputError
 def test_svg_is_well_formed_and_complete(panel: Panel) -> None:
     root = ElementTree.fromstring(render(panel))
     groups = [g.get("class") for g in root.iter("{http://www.w3.org/2000/svg}g")]
-    assert groups == [mark.key for mark in panel.marks]
+    assert [name for name in groups if name] == [mark.key for mark in panel.marks]
     words = [t.text for t in root.iter("{http://www.w3.org/2000/svg}text")]
     assert {"x axis", "y axis", "a note", "0.2"} <= set(words)
     assert "nan" not in render(panel)
@@ -117,8 +116,9 @@ def test_names_that_look_like_parameters_stay_apart(panel: Panel) -> None:
 
 
 def test_panels_without_a_slider_are_refused(panel: Panel) -> None:
-    with pytest.raises(InputError, match="2 panels"):
+    with pytest.raises(InputError) as error:
         chart([panel, panel])
+    assert error.value.seen == 2
 
 
 def test_thinning_keeps_the_ends(panel: Panel) -> None:
@@ -211,7 +211,7 @@ def test_impossible_axes_are_refused(low: float, high: float, scale: str) -> Non
 
 def test_colours_stay_apart_for_colour_blind_readers() -> None:
     """Simulated deuteranopia, protanopia and tritanopia: no two series look alike."""
-    from calibrant.drawing.themes import DARK, LIGHT
+    from calibrant.drawing.looks import DARK, LIGHT
 
     machado = {
         "deutan": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
@@ -228,7 +228,7 @@ def test_colours_stay_apart_for_colour_blind_readers() -> None:
 
 
 def test_text_has_contrast() -> None:
-    from calibrant.drawing.themes import DARK, LIGHT, PRINT
+    from calibrant.drawing.looks import DARK, LIGHT, PRINT
 
     def luminance(color: str) -> float:
         rgb = np.array([int(color[k : k + 2], 16) / 255 for k in (1, 3, 5)])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.drawing.marks import Points
+from calibrant.drawing.panel import Points
 from calibrant.reporting.charts import looks, overview
 from calibrant.reporting.html import Report
 from calibrant.reporting.view import view_of

@@ -10,23 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._format import decimals
-from calibrant.data.atoms import Atoms
+from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.dropped import Dropped
-from calibrant.data.pairs import InputOptions
+from calibrant.data.pairs import InputOptions, Pairs, as_pairs
+from calibrant.data.sketch import Sketch
 from calibrant.diagrams.bands import Bounds
-from calibrant.diagrams.drawable import (
+from calibrant.diagrams.diagram import (
     Diagram,
-    calibrated_marks,
     laid_out,
     plain,
-    probability_axes,
     require_choice,
     series_of,
 )
-from calibrant.diagrams.leaving_out import read_rows
-from calibrant.diagrams.values import rate_interval
-from calibrant.drawing.checks import Color, as_name
-from calibrant.drawing.marks import Panel, Points, Steps
+from calibrant.diagrams.reference import attributes_marks, calibrated_marks, probability_axes
+from calibrant.diagrams.smooth_numbers import rate_interval
+from calibrant.drawing.looks import Color, as_name
+from calibrant.drawing.panel import Panel, Points, Steps
 from calibrant.errors import InputError
 from calibrant.inference.interval import require_confidence
 from calibrant.measures.record import rows_text
@@ -37,6 +36,8 @@ Floats = NDArray[np.float64]
 
 _MOST_BINS = 100
 _MOST_BINS_ASKED = 10_000
+# Less than this share of a bin is nothing but the rounding of its sum.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,8 +122,10 @@ class BinnedDiagram(Diagram):
         *,
         name: str = "",
         color: Color | None = None,
-        reference: str = "consistency",
-        axes: str = "probability",
+        reference: str = "band",
+        axes: str = "auto",
+        rare: float = 0.2,
+        attributes: bool = False,
     ) -> Panel:
         """The marks of the picture.
 
@@ -132,41 +135,51 @@ class BinnedDiagram(Diagram):
             Of the model.
         color : str or three numbers, optional
             Of the points.
-        reference : {"consistency", "diagonal"}
-            Whether the rates that a calibrated model would show are drawn beside the diagonal.
-        axes : {"probability", "logit"}
-            Logit axes are for rare events.
+        reference : {"band", "diagonal"}
+            With the band that a calibrated model would stay in, or the diagonal alone.
+        axes : {"auto", "probability", "fit", "logit"}
+            From 0 to 1; only as far as the rows go; or in log-odds. "auto" fits the axes where nearly
+            all rows lie within `rare` of 0 or of 1.
+        rare : float
+            How close to an end predictions must be to get an axis of their own.
+        attributes : bool
+            Add the weather forecasters' overlay: climatology, the line of no skill, the area with skill.
         """
         name = as_name(name)
         series, used, bounds = series_of(name), self.rows > 0, self.consistency
+        x, y, rows = self.prediction[used], self.rate[used], self.rows[used]
+        limits = probability_axes(axes, rare, x, y, rows)
         steps = Bounds(np.repeat(bounds.low, 2), np.repeat(bounds.high, 2))
-        marks = calibrated_marks(reference, np.repeat(self.edges, 2)[1:-1], steps)
+        marks = attributes_marks(float(np.sum(y * rows) / rows.sum())) if attributes else []
+        marks += calibrated_marks(reference, np.repeat(self.edges, 2)[1:-1], steps, self.confidence)
         marks += [
             Steps(
-                key="steps", series=series, left=self.edges[:-1], right=self.edges[1:], y=self.rate
+                key="steps",
+                series=series,
+                left=self.edges[:-1],
+                right=self.edges[1:],
+                y=self.rate,
             ),
             Points(
                 key="values",
                 series=series,
-                x=self.prediction[used],
-                y=self.rate[used],
+                x=x,
+                y=y,
                 low=self.band.low[used],
                 high=self.band.high[used],
-                weight=self.rows[used] / self.rows.max(),
+                weight=rows / rows.max(),
                 details={
-                    "prediction": self.prediction[used],
-                    "observed": self.rate[used],
+                    "prediction": x,
+                    "observed": y,
                     "low": self.band.low[used],
                     "high": self.band.high[used],
-                    "rows": self.rows[used],
+                    "rows": rows,
                 },
+                says=f"{name or 'this model'}, in bins of predictions",
             ),
         ]
-        shown = np.concatenate([self.prediction[used], self.rate[used]])
         bins = f"{self.rows.size} bins" + (", cross-validated" if self.losses else "")
-        return laid_out(
-            marks, probability_axes(shown, axes), (self.label, bins), name=name, color=color
-        )
+        return laid_out(marks, limits, (self.label, bins), name=name, color=color)
 
 
 def binned_diagram(
@@ -204,7 +217,7 @@ def binned_diagram(
     """
     require_choice("binning", binning, ("width", "mass"))
     require_confidence(confidence)
-    atoms, rows = read_rows(y_true, y_prob, options)
+    atoms, rows = _read_rows(y_true, y_prob, options)
     losses: dict[int, float] = {}
     if bins == "cv":
         most = int(min(_MOST_BINS, max(2, atoms.n // 2)))
@@ -220,7 +233,9 @@ def _require_bins(bins: int | str) -> int:
     whole = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
     if not whole or not 1 <= bins <= _MOST_BINS_ASKED:  # type: ignore[operator]
         raise InputError(
-            f'`bins` must be "cv" or a whole number from 1 to {_MOST_BINS_ASKED:,}; got {bins!r}.'
+            f'must be "cv" or a whole number from 1 to {_MOST_BINS_ASKED:,}',
+            argument="bins",
+            seen=bins,
         )
     return int(bins)
 
@@ -291,3 +306,63 @@ def _consistency(prediction: Floats, trials: Floats, confidence: float) -> Bound
         least = np.ceil(np.nan_to_num(bdtrik(q, number, chance), nan=0.0))
         ends.append(np.where(inside, np.clip(least, 0, number) / number, prediction))
     return Bounds(*ends)
+
+
+@dataclass(frozen=True, eq=False)
+class _LeftOut:
+    """Rows, or rows that share a prediction, to leave out one at a time.
+
+    Attributes
+    ----------
+    p : float64[m]
+    sums : float64[3, m]
+        Of the weight w, of w y and of w y².
+    own : float64[m]
+        Weight of one row. From a sketch with weights the mean, to which each row counts with its weight.
+    """
+
+    p: Floats
+    sums: Floats
+    own: Floats
+
+    @classmethod
+    def of_atoms(cls, atoms: Atoms) -> _LeftOut:
+        """Rows that are told by their prediction and outcome, or by the sums of a sketch."""
+        weight, events = atoms.mass.sum(axis=1), atoms.mass[:, 1]
+        own = np.ones_like(weight) if atoms.squared is None else atoms.squared / weight
+        return cls(atoms.p, np.stack([weight, events, events]), own)
+
+    @classmethod
+    def of_pairs(cls, pairs: Pairs) -> _LeftOut:
+        """Every row for itself, with its own weight and soft outcome."""
+        y = np.asarray(pairs.y, dtype=np.float64)
+        weight = np.ones(pairs.n) if pairs.weight is None else np.asarray(pairs.weight)
+        return cls(np.asarray(pairs.p), np.stack([weight, weight * y, weight * y * y]), weight)
+
+    def loss(self, edges: Floats) -> float:
+        """Mean squared loss when each row is predicted by the rate of the other rows of its bin.
+
+        With the rate m of a bin of weight W, that of the others is off by (y - m) W / (W - w). A row alone
+        in its bin is predicted by the rate of all.
+        """
+        place = np.searchsorted(edges[1:-1], self.p)
+        weight, events, squares = self.sums
+        mass = np.bincount(place, weight, minlength=edges.size - 1)
+        rates = np.bincount(place, events, minlength=edges.size - 1) / np.where(mass > 0, mass, 1.0)
+        rest = mass[place] - self.own
+        alone = rest <= _ROUNDING * mass[place]
+        base = events.sum() / weight.sum()
+        rate = np.where(alone, base, rates[place])
+        factor = np.where(alone, 1.0, mass[place] / np.where(alone, 1.0, rest))
+        losses = (squares - 2 * rate * events + rate**2 * weight) * factor**2
+        return float(losses.sum() / weight.sum())
+
+
+def _read_rows(y_true: Any, y_prob: Any, options: InputOptions) -> tuple[Atoms, _LeftOut]:
+    """Distinct predictions, and the rows one by one where these differ by more than their outcome."""
+    if isinstance(y_true, Sketch | Atoms):
+        atoms = as_atoms(y_true, y_prob, **options)
+        return atoms, _LeftOut.of_atoms(atoms)
+    pairs = as_pairs(y_true, y_prob, **options)
+    atoms = Atoms.from_pairs(pairs)
+    return atoms, _LeftOut.of_pairs(pairs) if pairs.fractional else _LeftOut.of_atoms(atoms)

@@ -14,10 +14,10 @@ from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.dropped import Dropped
 from calibrant.data.pairs import InputOptions
 from calibrant.diagrams.bands import Bounds
-from calibrant.diagrams.drawable import Diagram, laid_out, plain, series_of
-from calibrant.drawing.axes import Axis
-from calibrant.drawing.checks import Color, as_name
-from calibrant.drawing.marks import Band, Line, Mark, Panel, Trail
+from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of
+from calibrant.diagrams.reference import in_words
+from calibrant.drawing.looks import Color, as_name
+from calibrant.drawing.panel import Axis, Band, Line, Mark, Panel, Trail
 from calibrant.inference.interval import require_confidence
 from calibrant.measures.cumulative import cumulative_differences
 from calibrant.measures.record import rows_text
@@ -108,7 +108,13 @@ class CumulativeDiagram(Diagram):
         keep = self._drawn()
         x, y = self.fraction[keep], self.difference[keep]
         low, high = self.consistency.low[keep], self.consistency.high[keep]
-        level = Line(key="diagonal", ink="faint", x=np.array([0.0, 1.0]), y=np.zeros(2))
+        level = Line(
+            key="diagonal",
+            ink="neutral",
+            x=np.array([0.0, 1.0]),
+            y=np.zeros(2),
+            says="perfect calibration (falling: predicted too high)",
+        )
         curve = Trail(
             key="curve",
             series=series,
@@ -116,16 +122,24 @@ class CumulativeDiagram(Diagram):
             y=y,
             weight=np.full(x.size, 0.2),
             details={"prediction": self.prediction[keep], "share of rows": x, "cumulative": y},
+            says=f"{name or 'this model'}: outcomes minus predictions, summed up",
         )
         marks: tuple[Mark, ...] = (
+            Band(
+                key="consistency",
+                ink="neutral",
+                x=x,
+                low=low,
+                high=high,
+                says=in_words(self.confidence),
+            ),
             level,
-            Band(key="consistency", ink="neutral", x=x, low=low, high=high),
             curve,
         )
         reach = 1.15 * max(float(np.max(np.abs([y, low, high]))), 1e-6)
         both = (
-            Axis("share of rows, by prediction", -0.02, 1.02),
-            Axis("cumulative outcome minus prediction", -reach, reach),
+            Axis("share of rows, lowest prediction first", -0.02, 1.02),
+            Axis("outcomes minus predictions, summed up", -reach, reach),
         )
         return laid_out(marks, both, (self.label, f"n = {self.n:,}"), name=name, color=color)
 

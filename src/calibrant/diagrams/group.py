@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +10,39 @@ import numpy as np
 
 from calibrant.data.naming import group_text
 from calibrant.data.sketch import Sketch
-from calibrant.diagrams.drawable import (
+from calibrant.data.sketches import Sketches
+from calibrant.diagrams.diagram import (
     CHART_POINTS,
     SAVED_POINTS,
     Diagram,
     Drawn,
     require_choice,
     require_count,
+    require_figsize,
+)
+from calibrant.diagrams.panels import (
+    comparable,
+    overlaid,
+    side_by_side,
+    with_bandwidth,
+    worst_first,
 )
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
-from calibrant.drawing.checks import require_pixels, require_print_size, shortened
-from calibrant.drawing.marks import Mark, Panel
-from calibrant.drawing.themes import Theme, as_theme
-from calibrant.errors import InputError
+from calibrant.drawing.looks import Theme, as_theme, require_pixels, require_print_size
+from calibrant.drawing.panel import Panel
+from calibrant.errors import Function, InputError
 
 __all__ = ["Diagrams", "reliability_diagrams"]
 
 
 class Diagrams(Mapping[str, Diagram]):
     """Diagrams by name: of models, of groups, or of several constructions for one model.
+
+    Parameters
+    ----------
+    diagrams : mapping of name to diagram
+    whole : ReliabilityDiagram, optional
+        Of all rows together, where the diagrams are of groups of them: a grey ghost in small multiples.
 
     Examples
     --------
@@ -41,21 +53,27 @@ class Diagrams(Mapping[str, Diagram]):
     ['binned', 'smooth']
     """
 
-    def __init__(self, diagrams: Mapping[Any, Diagram]) -> None:
+    def __init__(
+        self, diagrams: Mapping[Any, Diagram], *, whole: ReliabilityDiagram | None = None
+    ) -> None:
         if not diagrams:
-            raise InputError("there must be at least one diagram; got none.")
-        for name, diagram in diagrams.items():
-            if not isinstance(diagram, Diagram):
-                raise InputError(f"diagram {name!r} is a {type(diagram).__name__}, not a diagram.")
+            raise InputError("there must be at least one diagram", argument="diagrams", seen={})
         self._diagrams: dict[str, Diagram] = {}
         for name, diagram in diagrams.items():
+            if not isinstance(diagram, Diagram):
+                raise InputError(
+                    "must map names to diagrams", argument="diagrams", seen=type(diagram).__name__
+                )
             written = ", ".join(map(group_text, name if isinstance(name, tuple) else (name,)))
             if written in self._diagrams:
                 raise InputError(
-                    f"names must differ when they are written: two of these read {written!r}. "
-                    "Give one of them another name."
+                    "must have names that differ when they are written",
+                    argument="diagrams",
+                    seen=written,
+                    cure="Give one of the two another name.",
                 )
             self._diagrams[written] = diagram
+        self.whole = whole
 
     def __getitem__(self, name: str) -> Diagram:
         return self._diagrams[name]
@@ -72,7 +90,7 @@ class Diagrams(Mapping[str, Diagram]):
     def _repr_html_(self) -> str:
         from calibrant.drawing.svg import render
 
-        panels = (diagram.panel(name=name) for name, diagram in self.items())
+        panels = (diagram.picture(name=name, legend=False) for name, diagram in self.items())
         pictures = (render(panel.thinned(300), width=300, height=300) for panel in panels)
         return f"<div>{''.join(pictures)}</div>"
 
@@ -80,54 +98,78 @@ class Diagrams(Mapping[str, Diagram]):
         """Each diagram's data, by name."""
         return {name: diagram.to_dict() for name, diagram in self.items()}
 
-    def panel(self, *, reference: str = "diagonal", **look: Any) -> Panel:
+    def panel(self, **look: Any) -> Panel:
         """All diagrams on one axis, told apart by colour and marker.
 
         Parameters
         ----------
-        reference : {"diagonal", "smoothed"}
-            "smoothed" draws every model's own f̂, where its curve would run if it were calibrated:
-            near the ends, smoothing alone bends a curve away from the diagonal, inwards, by up to 0.8
-            bandwidths.
         **look
-            As in each diagram's `panel`; a look that a kind of diagram does not have leaves it as it is.
-            `color` maps names to colours.
+            As in each diagram's `picture`; a look that a kind of diagram does not have leaves it as it
+            is. `color` maps names to colours. The diagonal is the exact reference of every model.
         """
-        require_choice("reference", reference, ("diagonal", "smoothed"))
-        return _overlaid(self._diagrams, reference, look)
+        return overlaid(self._diagrams, look)
 
-    def plot(self, ax: Any = None, *, theme: str | Theme | None = None, **look: Any) -> Drawn:
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        theme: str | Theme | None = None,
+        figsize: tuple[float, float] | None = None,
+        **look: Any,
+    ) -> Drawn:
         """Draw all diagrams on one axis with matplotlib; see `panel` for the looks."""
-        from calibrant.drawing.figures import new_axes
-        from calibrant.drawing.matplotlib import draw
+        from calibrant.drawing.matplotlib import draw, new_axes
 
         picture, made = self.panel(**look), ax is None
+        require_figsize(figsize, ax)
         if made:
             chosen = None if theme is None else as_theme(theme)
-            ax = new_axes(caller="Diagrams.plot", theme=chosen)[0, 0]
+            entries = len(picture.entries())
+            ax = new_axes(caller="Diagrams.plot", theme=chosen, figsize=figsize, entries=entries)[
+                0, 0
+            ]
         artists = draw(picture, ax, theme=theme, legend_outside=made)
         return Drawn(ax, ax.figure, artists)
 
     def plot_grid(
-        self, *, columns: int | None = None, theme: str | Theme | None = None, **look: Any
+        self,
+        *,
+        columns: int | None = None,
+        order: str | None = "error",
+        theme: str | Theme | None = None,
+        figsize: tuple[float, float] | None = None,
+        **look: Any,
     ) -> dict[str, Drawn]:
         """Draw the diagrams side by side on shared axes, in a new figure.
 
         Parameters
         ----------
         columns : int, optional
-            Panels in a row; by default as many as make the grid nearly square, and at most three.
+            Panels in a row; by default as many as make the grid nearly square, and at most four.
+        order : {"error", None}
+            The largest error first, or as they came.
         theme : {"light", "dark", "print"}, optional
             By default whichever fits the background.
+        figsize : pair of float, optional
+            Inches.
         **look
-            As in `panel`; one `color` may serve all.
+            As in `panel`; one `color` may serve all. The `title` stands above all panels.
         """
-        from calibrant.drawing.figures import new_axes
+        from calibrant.drawing.matplotlib import new_axes
 
+        require_figsize(figsize, None)
         chosen = None if theme is None else as_theme(theme)
+        panels = self._panels(order, look)
         across, down = self._shape(columns)
-        axes = new_axes(down, across, caller="Diagrams.plot_grid", theme=chosen)
-        return self._draw_grid(axes, chosen, self._panels(look))
+        axes = new_axes(
+            down,
+            across,
+            caller="Diagrams.plot_grid",
+            theme=chosen,
+            figsize=figsize,
+            entries=len(next(iter(panels.values())).entries()) // min(across, 2),
+        )
+        return _draw_grid(axes, chosen, panels, look)
 
     def save(
         self,
@@ -135,27 +177,35 @@ class Diagrams(Mapping[str, Diagram]):
         *,
         layout: str = "overlay",
         columns: int | None = None,
+        order: str | None = "error",
         width: float | None = None,
         theme: str | Theme = "light",
         dpi: int = 200,
         **look: Any,
     ) -> Path:
         """Write one picture as SVG, PDF or PNG; `layout` is "overlay" or "grid"."""
-        from calibrant.drawing.figures import new_figure, save
-        from calibrant.drawing.matplotlib import draw
+        from calibrant.drawing.matplotlib import draw, new_figure, save
 
         require_choice("layout", layout, ("overlay", "grid"))
         colors = as_theme(theme)
         across, down = self._shape(columns) if layout == "grid" else (1, 1)
         inches = 4.2 * across**0.75 if width is None else width
         require_print_size(inches, dpi, columns=across)
-        figure, axes = new_figure(down, across, theme=colors, width=inches, caller="Diagrams.save")
+        panels = self._panels(order, look) if layout == "grid" else {"": self.panel(**look)}
+        panels = {name: panel.thinned(SAVED_POINTS) for name, panel in panels.items()}
+        first = next(iter(panels.values()))
+        figure, axes = new_figure(
+            down,
+            across,
+            theme=colors,
+            width=inches,
+            caller="Diagrams.save",
+            entries=len(first.entries()) // min(across, 2),
+        )
         if layout == "grid":
-            panels = [panel.thinned(SAVED_POINTS) for panel in self._panels(look)]
-            self._draw_grid(axes, colors, panels)
+            _draw_grid(axes, colors, panels, look)
         else:
-            picture = self.panel(**look).thinned(SAVED_POINTS)
-            draw(picture, axes[0, 0], theme=colors, legend_outside=True)
+            draw(first, axes[0, 0], theme=colors, legend_outside=True)
         return save(figure, path, dpi=dpi)
 
     def chart(
@@ -176,163 +226,51 @@ class Diagrams(Mapping[str, Diagram]):
         require_pixels(width=width, height=height)
         smooth = [d for d in self.values() if isinstance(d, ReliabilityDiagram)]
         if not slider or len(smooth) < len(self):
-            panel = self._chart_panel(self._diagrams, look)
+            panel = _chart_panel(self._diagrams, look)
             return chart([panel], theme=theme, width=width, height=height)
         sets = zip(*(diagram.around() for diagram in smooth), strict=True)
         panels = [
-            _with_bandwidth(
-                self._chart_panel(dict(zip(self, each, strict=True)), look), each, smooth
-            )
+            with_bandwidth(_chart_panel(dict(zip(self, each, strict=True)), look), each, smooth)
             for each in sets
         ]
         chosen = Slider("bandwidth, by powers of √2 (0 is the diagram's own)", len(panels) // 2)
         return chart(panels, slider=chosen, theme=theme, width=width, height=height)
 
-    def _chart_panel(self, diagrams: Mapping[str, Diagram], look: dict[str, Any]) -> Panel:
-        if len(diagrams) > 1:
-            return _overlaid(diagrams, look.get("reference", "diagonal"), look).thinned(
-                CHART_POINTS
-            )
-        ((name, diagram),) = diagrams.items()
-        own = {"name": name, **_looks_of(diagram, name, look)}
-        return diagram.panel(**own).thinned(CHART_POINTS)
-
-    def _panels(self, look: Mapping[str, Any]) -> list[Panel]:
-        """One panel for each diagram, on the same axes where these mean the same."""
-        _require_looks(self.values(), look)
-        panels = [
-            replace(diagram.panel(**_looks_of(diagram, name, look)), title=shortened(name))
-            for name, diagram in self.items()
-        ]
-        return _on_common_axes(panels) if _comparable(panels) else panels
+    def _panels(self, order: str | None, look: Mapping[str, Any]) -> dict[str, Panel]:
+        """A panel for each diagram, in the order in which they are drawn."""
+        require_choice("order", order, ("error", None))
+        ordered = worst_first(self._diagrams) if order == "error" else self._diagrams
+        return dict(zip(ordered, side_by_side(ordered, look, self.whole), strict=True))
 
     def _shape(self, columns: int | None) -> tuple[int, int]:
         if columns is None:
-            columns = min(3, int(np.ceil(np.sqrt(len(self)))) if len(self) > 3 else len(self))
+            columns = min(4, int(np.ceil(np.sqrt(len(self)))) if len(self) > 3 else len(self))
         require_count("columns", columns, least=1)
         across = min(int(columns), len(self))
         return across, -(-len(self) // across)
 
-    def _draw_grid(
-        self, axes: Any, theme: Theme | None, panels: Sequence[Panel]
-    ) -> dict[str, Drawn]:
-        from calibrant.drawing.matplotlib import draw
 
-        drawn = {}
-        flat, shared = list(axes.flat), _comparable(panels)
-        for ax, name, panel in zip(flat, self, panels, strict=False):
-            drawn[name] = Drawn(ax, ax.figure, draw(panel, ax, theme=theme))
-            if shared and ax is not flat[0]:
-                ax.sharex(flat[0])
-                ax.sharey(flat[0])
-            if shared:
-                ax.label_outer()
-        for ax in flat[len(self) :]:
-            ax.set_visible(False)
-        return drawn
+def _chart_panel(diagrams: Mapping[str, Diagram], look: Mapping[str, Any]) -> Panel:
+    if len(diagrams) > 1:
+        return overlaid(diagrams, look).thinned(CHART_POINTS)
+    ((name, diagram),) = diagrams.items()
+    return diagram.picture(**{"name": name, **look}).thinned(CHART_POINTS)
 
 
-def _overlaid(diagrams: Mapping[str, Diagram], reference: str, look: Mapping[str, Any]) -> Panel:
-    """One panel: each diagram's bands and curve, and one diagonal beneath them."""
-    _require_looks(diagrams.values(), look)
-    if look.get("color") is not None and not isinstance(look["color"], Mapping):
-        raise InputError(
-            "one `color` would not tell several diagrams apart; map names to colours, as in "
-            f"color={{{next(iter(diagrams))!r}: {look['color']!r}}}."
-        )
-    plainer = {"ticks": False, "density": None, **look, "reference": reference}
-    panels = {
-        name: diagram.panel(**{**_looks_of(diagram, name, plainer), "name": name})
-        for name, diagram in diagrams.items()
-    }
-    if not _comparable(list(panels.values())):
-        raise InputError(
-            "diagrams on one axis must show the same quantities; these do not. Draw them side by side "
-            'with `plot_grid()` or `save(..., layout="grid")`.'
-        )
-    first = _on_common_axes(list(panels.values()))[0]
-    beneath: dict[str, Mark] = {}
-    above: list[Mark] = []
-    for name, panel in panels.items():
-        for mark in panel.marks:
-            if mark.key == "diagonal":
-                beneath.setdefault("diagonal", mark)
-            elif mark.key == "reference":
-                above.append(replace(mark, series=name, ink="series"))
-            elif mark.key != "consistency":
-                above.append(mark)
-    order = ("band", "resampled", "steps", "reference", "curve", "values")
-    above.sort(key=lambda mark: order.index(mark.key) if mark.key in order else len(order))
-    names = {
-        name: " · ".join([shortened(name), *panel.notes[1:2], *panel.notes[3:]])
-        for name, panel in panels.items()
-    }
-    colors = {k: v for panel in panels.values() for k, v in panel.colors.items()}
-    return Panel(
-        (*beneath.values(), *above),
-        first.x,
-        first.y,
-        legend=names,
-        labels=names,
-        colors=colors,
+def _draw_grid(
+    axes: Any, theme: Theme | None, panels: Mapping[str, Panel], look: Mapping[str, Any]
+) -> dict[str, Drawn]:
+    """Draw a panel on each of the axes, with one legend; ticks at every outer panel."""
+    from calibrant.drawing.matplotlib import draw_grid
+
+    shared = comparable(list(panels.values()))
+    artists = draw_grid(
+        list(panels.values()), axes, theme=theme, shared=shared, title=look.get("title")
     )
-
-
-def _looks(diagram: Diagram) -> set[str]:
-    """What the panel of this kind of diagram can be asked for."""
-    return set(inspect.signature(diagram.panel).parameters)
-
-
-def _looks_of(diagram: Diagram, name: str, look: Mapping[str, Any]) -> dict[str, Any]:
-    """The looks that this kind of diagram has; of colours by name, its own."""
-    own = {key: value for key, value in look.items() if key in _looks(diagram)}
-    if isinstance(own.get("color"), Mapping):
-        own["color"] = own["color"].get(name)
-    return own
-
-
-def _require_looks(diagrams: Iterable[Diagram], look: Mapping[str, Any]) -> None:
-    known = set[str]().union(*map(_looks, diagrams))
-    for key in look:
-        if key not in known:
-            raise TypeError(
-                f"unexpected keyword argument {key!r}; these diagrams have {', '.join(sorted(known))}."
-            )
-
-
-def _comparable(panels: Sequence[Panel]) -> bool:
-    """Whether the axes of all panels mean the same."""
-    return len({(p.x.label, p.x.scale, p.y.label, p.y.scale) for p in panels}) == 1
-
-
-def _on_common_axes(panels: Sequence[Panel]) -> list[Panel]:
-    """The panels with limits that hold all of them."""
-    x, y = ([getattr(panel, side) for panel in panels] for side in "xy")
-    wide, tall = (
-        replace(axes[0], low=min(a.low for a in axes), high=max(a.high for a in axes))
-        for axes in (x, y)
-    )
-    return [replace(panel, x=wide, y=tall) for panel in panels]
-
-
-def _with_bandwidth(
-    panel: Panel, here: Sequence[ReliabilityDiagram], own: Sequence[ReliabilityDiagram]
-) -> Panel:
-    """Say at which bandwidth this position of the slider is, in terms of the numbers' own."""
-    solved = all(diagram.at_fixed_point and diagram.smooth_ece.bandwidth > 0.0 for diagram in own)
-    factors = [
-        f"{new.bandwidth / (old.smooth_ece.bandwidth or old.bandwidth):.2g}"
-        for new, old in zip(here, own, strict=True)
-    ]
-    sigma = "σ*" if solved else "own"
-    if len(set(factors)) > 1:  # some are too narrow to be drawn
-        note = f"bandwidth: {sigma} × {', '.join(factors)}"
-    else:
-        each = "" if len(own) == 1 else "each "
-        note = f"bandwidth: {each}{sigma}" + ("" if factors[0] == "1" else f" × {factors[0]}")
-    if len(own) == 1:
-        note += f" = {here[0].bandwidth:.3g}"
-    return replace(panel, notes=(*panel.notes, note))
+    drawn = zip(axes.flat, artists, strict=False)
+    return {
+        name: Drawn(ax, ax.figure, artist) for name, (ax, artist) in zip(panels, drawn, strict=True)
+    }
 
 
 def reliability_diagrams(data: Mapping[Any, Any], **options: Any) -> Diagrams:
@@ -355,24 +293,31 @@ def reliability_diagrams(data: Mapping[Any, Any], **options: Any) -> Diagrams:
     """
     if not isinstance(data, Mapping):
         raise InputError(
-            f"`data` must map names to sketches or (y_true, y_prob); got {type(data).__name__}."
+            "must map names to sketches or (y_true, y_prob)",
+            argument="data",
+            seen=type(data).__name__,
         )
     diagrams: dict[Any, Diagram] = {}
     for name, rows in data.items():
         try:
-            diagrams[name] = reliability_diagram(*_arguments(rows), **options)
+            diagrams[name] = reliability_diagram(*_rows_of(rows), **options)
         except InputError as error:
-            raise InputError(f"in group {name!r}: {error}") from error
-    return Diagrams(diagrams)
+            raise error.at(group=repr(name)) from error
+    whole = None
+    if isinstance(data, Sketches) and len(diagrams) > 1:
+        whole = reliability_diagram(data.total(), resamples=0)
+    return Diagrams(diagrams, whole=whole)
 
 
-def _arguments(rows: Any) -> tuple[Any, ...]:
+def _rows_of(rows: Any) -> Sequence[Any]:
     if isinstance(rows, Sketch):
         return (rows,)
     if isinstance(rows, tuple | list) and len(rows) == 2:
         return tuple(rows)
-    seen = f"{len(rows)} values" if isinstance(rows, tuple | list) else f"a {type(rows).__name__}"
     raise InputError(
-        f"rows must be a Sketch or a pair (y_true, y_prob); got {seen}. Weights go into a sketch: "
-        "`Sketch.from_arrays(y_true, y_prob, sample_weight=...)`."
+        "must be a Sketch or a pair (y_true, y_prob)",
+        argument="data",
+        seen=f"{len(rows)} values" if isinstance(rows, tuple | list) else type(rows).__name__,
+        cure="Weights go into a sketch: see {sketch}.",
+        sketch=Function("Sketch.from_arrays"),
     )

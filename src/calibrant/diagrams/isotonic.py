@@ -15,17 +15,22 @@ from calibrant.data.dropped import Dropped
 from calibrant.data.pairs import InputOptions
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.diagrams.bands import Bounds, ResampledCurves
-from calibrant.diagrams.drawable import (
+from calibrant.diagrams.diagram import (
     Diagram,
-    calibrated_marks,
     laid_out,
     plain,
-    probability_axes,
     require_count,
     series_of,
 )
-from calibrant.drawing.checks import Color, as_name
-from calibrant.drawing.marks import Panel, Ticks, Trail
+from calibrant.diagrams.reference import (
+    attributes_marks,
+    calibrated_marks,
+    histogram,
+    probability_axes,
+)
+from calibrant.diagrams.smooth_panel import PREDICTIONS
+from calibrant.drawing.looks import Color, as_name
+from calibrant.drawing.panel import Panel, Trail
 from calibrant.inference.interval import require_confidence
 from calibrant.inference.resampling import cell_predictions, consistency_events
 from calibrant.measures._pooling import pooled
@@ -39,7 +44,6 @@ Floats = NDArray[np.float64]
 # Resampled outcomes are fitted on the coarsest grid on which rows lie in so many cells, and on no coarser
 # one than this; the fit itself keeps the sketch's own.
 _BAND_CELLS, _BAND_CELLS_IN_USE = 512, 256
-_TICKS = 200
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,8 +123,10 @@ class IsotonicDiagram(Diagram):
         *,
         name: str = "",
         color: Color | None = None,
-        reference: str = "consistency",
-        axes: str = "probability",
+        reference: str = "band",
+        axes: str = "auto",
+        rare: float = 0.2,
+        attributes: bool = False,
     ) -> Panel:
         """The marks of the picture.
 
@@ -130,15 +136,24 @@ class IsotonicDiagram(Diagram):
             Of the model.
         color : str or three numbers, optional
             Of the curve.
-        reference : {"consistency", "diagonal"}
-            Whether the band of a calibrated model is drawn around the diagonal.
-        axes : {"probability", "logit"}
-            Logit axes are for rare events.
+        reference : {"band", "diagonal"}
+            With the band that a calibrated model would stay in, or the diagonal alone.
+        axes : {"auto", "probability", "fit", "logit"}
+            From 0 to 1; only as far as the rows go; or in log-odds. "auto" fits the axes where nearly
+            all rows lie within `rare` of 0 or of 1.
+        rare : float
+            How close to an end predictions must be to get an axis of their own.
+        attributes : bool
+            Add the weather forecasters' overlay: climatology, the line of no skill, the area with skill.
         """
         name = as_name(name)
         series = series_of(name)
-        marks = calibrated_marks(reference, self.consistency_at, self.consistency)
         x, y, rows = self._corners()
+        limits = probability_axes(axes, rare, self.prediction, self.regression, self.rows)
+        marks = histogram(limits[0], self.prediction, [self.rows], says=PREDICTIONS)
+        rate = float(np.average(self.regression, weights=self.rows))
+        marks += attributes_marks(rate) if attributes else []
+        marks += calibrated_marks(reference, self.consistency_at, self.consistency, self.confidence)
         marks.append(
             Trail(
                 key="curve",
@@ -147,14 +162,10 @@ class IsotonicDiagram(Diagram):
                 y=y,
                 weight=np.full(x.size, 0.25),
                 details={"prediction": x, "observed": y, "rows at this level": rows},
+                says=f"{name or 'this model'}, best fit that rises",
             )
         )
-        pick = np.unique(np.linspace(0, self.n - 1, min(self.n, _TICKS)).astype(int))
-        place = np.searchsorted(np.cumsum(self.rows) * self.n / self.rows.sum(), pick, "right")
-        raw = self.prediction[np.minimum(place, self.prediction.size - 1)]
-        marks.append(Ticks(key="predictions", ink="neutral", x=raw))
-        both = probability_axes(np.concatenate([x, y]), axes)
-        return laid_out(marks, both, (self.label, f"n = {self.n:,}"), name=name, color=color)
+        return laid_out(marks, limits, (self.label, f"n = {self.n:,}"), name=name, color=color)
 
     def _corners(self) -> tuple[Floats, Floats, Floats]:
         """First and last prediction of each level: the fit is a line between neighbours."""

@@ -14,16 +14,18 @@ from calibrant.data.pairs import InputOptions
 from calibrant.data.scales import Scale, as_scale
 from calibrant.data.sketch import DEFAULT_NODES, Sketch, as_sketch
 from calibrant.diagrams.bands import Bounds
-from calibrant.diagrams.computing import computed, drawn_bandwidth
-from calibrant.diagrams.curve import (
-    Region,
+from calibrant.diagrams.curve import Region
+from calibrant.diagrams.diagram import Diagram, plain, series_of
+from calibrant.diagrams.smooth_numbers import (
+    DistinctValues,
+    RawSample,
+    computed,
+    drawn_bandwidth,
 )
-from calibrant.diagrams.drawable import Diagram, plain, series_of
 from calibrant.diagrams.smooth_panel import Truth, smooth_panel
-from calibrant.diagrams.values import DistinctValues, RawSample
-from calibrant.drawing.checks import Color, as_name
-from calibrant.drawing.marks import Panel
-from calibrant.errors import InputError
+from calibrant.drawing.looks import Color, as_name
+from calibrant.drawing.panel import Panel
+from calibrant.errors import Function, InputError
 from calibrant.inference.interval import Interval
 from calibrant.measures.smooth_ece import LARGEST_BANDWIDTH, SmoothECE, smooth_ece_result
 
@@ -45,18 +47,19 @@ class ReliabilityDiagram(Diagram):
     Attributes
     ----------
     grid : float64[m]
-        Predictions t at which the curves are given.
+        Positions t, on the scale of predictions, at which the curves are given.
     regression : float64[m]
         μ̂(t) = E[K(f, t) y] / E[K(f, t)], the Nadaraya-Watson regression of the outcome with the
         reflected kernel. NaN where there is no data to speak of.
     smoothed_predictions : float64[m]
-        f̂(t) = E[K(f, t) f] / E[K(f, t)]: what μ̂ would be if the predictions were calibrated.
+        f̂(t) = E[K(f, t) f] / E[K(f, t)], the mean prediction near t: what μ̂ would be if the
+        predictions were calibrated. The picture draws μ̂ against it.
     density, density_negative, density_positive : float64[m]
         δ̂(t) = E[K(f, t)], and its parts with outcome 0 and 1.
     rows : int64[m]
         Rows within one bandwidth of t.
-    shown : bool[m]
-        Where there are enough rows for the curve to be drawn.
+    effective_rows : float64[m]
+        (Σ K)² / Σ K²: how many equal rows would make a mean as sure. The curve fades where they are few.
     band, simultaneous : Bounds
         Of μ̂ over bootstrap resamples: at each point, and for whole curves.
     consistency : Bounds
@@ -98,7 +101,7 @@ class ReliabilityDiagram(Diagram):
     density_negative: Floats
     density_positive: Floats
     rows: NDArray[np.int64]
-    shown: NDArray[np.bool_]
+    effective_rows: Floats
     band: Bounds
     simultaneous: Bounds
     consistency: Bounds
@@ -140,6 +143,12 @@ class ReliabilityDiagram(Diagram):
         return f"{text} [{low}, {high}]"
 
     @property
+    def event_rate(self) -> float:
+        """Share of the rows (or of their weight) with the event."""
+        without, with_event = self.sketch.weights.sum(axis=0)
+        return float(with_event / (without + with_event))
+
+    @property
     def drawn_wider(self) -> bool:
         """Whether the bandwidth of the number is narrower than the picture can be drawn with."""
         return self.bandwidth > self.smooth_ece.bandwidth
@@ -179,7 +188,7 @@ class ReliabilityDiagram(Diagram):
             "density_negative": self.density_negative,
             "density_positive": self.density_positive,
             "rows": self.rows,
-            "shown": self.shown,
+            "effective_rows": self.effective_rows,
             "low": self.band.low,
             "high": self.band.high,
             "simultaneous_low": self.simultaneous.low,
@@ -214,42 +223,54 @@ class ReliabilityDiagram(Diagram):
     def panel(
         self,
         *,
+        against: str = "prediction",
         name: str = "",
         color: Color | None = None,
-        reference: str = "smoothed",
+        reference: str = "band",
         curve: str = "trail",
         band: str | None = "pointwise",
         density: str | None = "one",
-        ticks: bool = True,
-        axes: str = "probability",
+        ticks: bool = False,
+        axes: str = "auto",
+        rare: float = 0.2,
+        attributes: bool = False,
         truth: Truth | None = None,
     ) -> Panel:
         """The marks of the picture.
 
         Parameters
         ----------
+        against : {"prediction", "position"}
+            Mean outcome against mean prediction, (f̂(t), μ̂(t)): a calibrated model lies on the diagonal.
+            Or against the position t, as in the paper, where its reference bends at the ends.
         name : str
             Of the model, written above its number.
         color : str or three numbers, optional
             Of the curve.
-        reference : {"smoothed", "diagonal"}
-            Against f̂ with its consistency band, beside a faint diagonal: then the area is the
-            number. Or against the diagonal alone.
+        reference : {"band", "diagonal"}
+            With the band that a calibrated model would stay in, or the diagonal alone.
         curve : {"trail", "line"}
-            A line whose width is the density of predictions, or a plain one.
+            A line whose width is the density of predictions, and which fades where rows are few; or a
+            plain one.
         band : {"pointwise", "simultaneous", None}
             Bootstrap band around the curve.
         density : {"one", "split", None}
-            Density of all predictions, or apart by outcome.
+            Where the predictions are: of all rows, or apart by outcome.
         ticks : bool
             A sample of the rows: with the event along the top, without along the bottom.
-        axes : {"probability", "logit"}
-            Logit axes are for rare events.
+        axes : {"auto", "probability", "fit", "logit"}
+            From 0 to 1; only as far as the rows go; or in log-odds. "auto" fits the axes where nearly
+            all rows lie within `rare` of 0 or of 1.
+        rare : float
+            How close to an end predictions must be to get an axis of their own.
+        attributes : bool
+            Add the weather forecasters' overlay: climatology, the line of no skill, the area with skill.
         truth : callable or pair of arrays, optional
             A true curve E[y | f] to draw beside the estimate.
         """
         return smooth_panel(
             self,
+            against=against,
             name=name,
             color=color,
             reference=reference,
@@ -258,6 +279,8 @@ class ReliabilityDiagram(Diagram):
             density=density,
             ticks=ticks,
             axes=axes,
+            rare=rare,
+            attributes=attributes,
             truth=truth,
         )
 
@@ -348,7 +371,7 @@ def reliability_diagram(
     >>> diagram
     ReliabilityDiagram(smECE 0.118, bandwidth=0.1178, n=6)
     >>> list(diagram.plot().artists)
-    ['density', 'outcomes', 'diagonal', 'consistency', 'reference', 'band', 'curve', 'note']
+    ['predictions', 'consistency', 'diagonal', 'band', 'curve', 'note', 'legend']
     """
     found: SmoothECE | None = None
     if scale is not None and not isinstance(y_true, Sketch):
@@ -373,6 +396,9 @@ def reliability_diagram(
 def _require_grid(scale: str | Scale) -> None:
     if scale != "relative" and not as_scale(scale).has_grid:
         raise InputError(
-            f"the scale {as_scale(scale).name!r} is too steep to be drawn: it puts predictions near 0 "
-            "and 1 too far away. `smooth_ece` has the number; draw it on the probability or logit scale."
+            "is too steep to be drawn: it puts predictions near 0 and 1 too far away",
+            argument="scale",
+            seen=as_scale(scale).name,
+            cure="{number} has the number; draw it on the probability or logit scale.",
+            number=Function("smooth_ece"),
         )

@@ -1,36 +1,93 @@
-"""How a smooth reliability diagram is drawn: its arrays as marks."""
+"""How a smooth reliability diagram is drawn: its arrays as marks.
+
+Against the mean prediction f̂(t) the curve is (f̂(t), μ̂(t)): the diagonal is the exact reference, and the
+distance to it, weighted by the share of rows along the curve (its width), is the SmoothECE. f̂ increases,
+as the reflected Gaussian kernel is totally positive. Against the position t it is the figure of the paper,
+where the reference f̂ bends at the ends.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.diagrams.drawable import (
-    diagonal_of,
-    laid_out,
+from calibrant.diagrams.bands import Bounds
+from calibrant.diagrams.diagram import laid_out, require_choice, series_of
+from calibrant.diagrams.reference import (
+    attributes_marks,
+    calibrated_marks,
+    diagonal,
+    histogram,
+    in_words,
     probability_axes,
-    require_choice,
-    series_of,
 )
-from calibrant.drawing.checks import Color, as_name
-from calibrant.drawing.marks import Band, Bundle, Hill, Line, Mark, Panel, Points, Ticks, Trail
+from calibrant.drawing.looks import Color, as_name
+from calibrant.drawing.panel import (
+    Axis,
+    Band,
+    Bundle,
+    Hill,
+    Line,
+    Mark,
+    Panel,
+    Points,
+    Ticks,
+    Trail,
+)
 from calibrant.errors import InputError
+from calibrant.inference.resampling import cell_predictions
 
 if TYPE_CHECKING:
     from calibrant.diagrams.smooth import ReliabilityDiagram
 
-__all__ = ["Truth", "smooth_panel"]
+__all__ = ["Truth", "smooth_panel", "traced"]
 
 Floats = NDArray[np.float64]
 Truth: TypeAlias = Callable[[Floats], Any] | tuple[Any, Any]
+
+# With so many effective rows the curve is drawn in full colour; with fewer it fades.
+FULL_EVIDENCE = 30
+PREDICTIONS = "where the predictions are"
+UNCERTAIN = "uncertainty of the curve"
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """The points of the curve, in order: where they lie across, and which of the grid's they are."""
+
+    x: Floats
+    at: NDArray[np.int64]
+
+    def __call__(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values of the grid at the points of the curve."""
+        return values[..., self.at]
+
+    def bounds(self, band: Bounds) -> Bounds:
+        """A band along the curve."""
+        return Bounds(self(band.low).copy(), self(band.high).copy())
+
+
+def traced(diagram: ReliabilityDiagram, against: str) -> Traced:
+    """Where the points of the curve lie.
+
+    Against the prediction, points without rows are left out: between two groups of rows far apart, the
+    curve runs straight from the one's mean to the other's, as any mixture of both does.
+    """
+    if against == "position":
+        return Traced(diagram.grid, np.arange(diagram.grid.size))
+    at = np.flatnonzero(np.isfinite(diagram.regression))
+    # Increasing but for rounding errors.
+    return Traced(np.maximum.accumulate(diagram.smoothed_predictions[at]), at)
 
 
 def smooth_panel(
     diagram: ReliabilityDiagram,
     *,
+    against: str,
     name: str,
     color: Color | None,
     reference: str,
@@ -39,141 +96,197 @@ def smooth_panel(
     density: str | None,
     ticks: bool,
     axes: str,
+    rare: float,
+    attributes: bool,
     truth: Truth | None,
 ) -> Panel:
-    """Marks from the bottom up: density, ticks, references, bands, curve, truth, points."""
-    require_choice("reference", reference, ("smoothed", "consistency", "diagonal"))
+    """Marks from the bottom up: predictions, ticks, references, bands, curve, points, truth."""
+    require_choice("against", against, ("prediction", "position"))
     require_choice("curve", curve, ("trail", "line"))
     require_choice("band", band, ("pointwise", "simultaneous", None))
     require_choice("density", density, ("one", "split", None))
     name = as_name(name)
-    series = series_of(name)
+    series, trace = series_of(name), traced(diagram, against)
+    limits = probability_axes(
+        axes, rare, trace.x, trace(diagram.regression), trace(diagram.density)
+    )
     marks = [
-        *_densities(diagram, series, density),
+        *_predictions(diagram, series, density, limits[0], against),
         *(_outcomes(diagram) if ticks else []),
-        *_references(diagram, reference),
-        *_bands(diagram, series, band),
-        _curve(diagram, series, curve),
+        *(attributes_marks(diagram.event_rate) if attributes else []),
+        *_references(diagram, reference, trace, against),
+        *_bands(diagram, series, band, trace),
+        _curve(diagram, series, curve, trace, name, against),
         *_points(diagram, series),
         *([] if truth is None else [_truth(diagram.grid, truth)]),
     ]
     few = diagram.values
     rows = f"n = {diagram.n:,}" + ("" if few is None else f", {few.count}")
     wider = [f"drawn at bandwidth {diagram.bandwidth:.3g}"] if diagram.drawn_wider else []
-    both = probability_axes(_extent(diagram), axes)
-    return laid_out(marks, both, (diagram.label, rows, *wider), name=name, color=color)
+    return laid_out(
+        marks,
+        limits,
+        (diagram.label, rows, *wider),
+        name=name,
+        color=color,
+        finding=_finding(diagram),
+    )
 
 
-def _extent(diagram: ReliabilityDiagram) -> Floats:
-    """What logit axes must have room for: nearly all predictions."""
-    weight = diagram.density / diagram.density.sum()
-    order = np.cumsum(weight)
-    kept = diagram.shown & (order > 0.002) & (order < 0.999)
-    kept = kept if kept.any() else diagram.shown
-    return diagram.grid[kept]
+def _finding(diagram: ReliabilityDiagram) -> str:
+    """What the picture shows, for those who hear it."""
+    where = "; ".join(str(region) for region in diagram.regions[:2])
+    found = where[:1].upper() + where[1:] if where else "The curve follows the diagonal"
+    return (
+        "Reliability diagram: how often it happened against the predicted probability. "
+        f"{diagram.label}, {diagram.n:,} rows. {found}."
+    )
 
 
-def _densities(diagram: ReliabilityDiagram, series: str, density: str | None) -> list[Mark]:
+def _predictions(
+    diagram: ReliabilityDiagram, series: str, density: str | None, axis: Axis, against: str
+) -> list[Mark]:
     if density is None:
         return []
-    if density == "one":
-        height = diagram.density / diagram.density.max()
-        return [Hill(key="density", ink="neutral", x=diagram.grid, height=height)]
-    highest = max(diagram.density_negative.max(), diagram.density_positive.max())
+    if against == "position":
+        return _hills(diagram, series, density)
+    used = diagram.sketch.weights.sum(axis=1) > 0.0
+    p, weights = cell_predictions(diagram.sketch)[used], diagram.sketch.weights[used]
+    masses = [weights.sum(axis=1)] if density == "one" else list(weights.T)
+    return histogram(axis, p, masses, says=PREDICTIONS, series=series)
+
+
+def _hills(diagram: ReliabilityDiagram, series: str, density: str) -> list[Mark]:
+    parts = (
+        [diagram.density]
+        if density == "one"
+        else [
+            diagram.density_negative,
+            diagram.density_positive,
+        ]
+    )
+    highest = max(part.max() for part in parts)
     return [
         Hill(
             key="density",
-            ink="neutral",
+            ink="series" if k else "neutral",
+            series=series if k else "",
             x=diagram.grid,
-            height=diagram.density_negative / highest,
-        ),
-        Hill(
-            key="density",
-            series=series,
-            x=diagram.grid,
-            height=diagram.density_positive / highest,
-            side="top",
-        ),
+            height=part / highest,
+            side="top" if k else "bottom",
+            says="" if k else PREDICTIONS,
+        )
+        for k, part in enumerate(parts)
     ]
 
 
 def _outcomes(diagram: ReliabilityDiagram) -> list[Mark]:
-    event = diagram.raw.outcome == 1
-    p = diagram.raw.prediction
+    event, p = diagram.raw.outcome == 1, diagram.raw.prediction
+    says = "rows: above with the event, below without"
     return [
-        Ticks(key="outcomes", ink="neutral", x=p[~event], side="bottom"),
+        Ticks(key="outcomes", ink="neutral", x=p[~event], side="bottom", says=says),
         Ticks(key="outcomes", ink="neutral", x=p[event], side="top"),
     ]
 
 
-def _references(diagram: ReliabilityDiagram, reference: str) -> list[Mark]:
-    faint = reference != "diagonal"
-    diagonal = diagonal_of(diagram.grid, "faint" if faint else "neutral")
-    if not faint:
-        return [diagonal]
-    bounds = diagram.consistency
-    return [
-        diagonal,
-        Band(key="consistency", ink="neutral", x=diagram.grid, low=bounds.low, high=bounds.high),
-        Line(
-            key="reference",
-            ink="neutral",
-            x=diagram.grid,
-            y=_where_shown(diagram, diagram.smoothed_predictions),
-            dash="dashed",
-        ),
-    ]
+def _references(
+    diagram: ReliabilityDiagram, reference: str, trace: Traced, against: str
+) -> list[Mark]:
+    bounds = trace.bounds(diagram.consistency)
+    if against == "prediction":
+        return calibrated_marks(reference, trace.x, bounds, diagram.confidence)
+    require_choice("reference", reference, ("band", "diagonal"))
+    if reference == "diagonal":
+        return [diagonal()]
+    line = Line(
+        key="reference",
+        ink="neutral",
+        x=diagram.grid,
+        y=diagram.smoothed_predictions,
+        dash="dashed",
+        says="if it were calibrated (below it: predicted too high)",
+    )
+    if not diagram.resamples:
+        return [diagonal("faint", ""), line]
+    says = in_words(diagram.confidence)
+    band = Band(
+        key="consistency", ink="neutral", x=trace.x, low=bounds.low, high=bounds.high, says=says
+    )
+    return [diagonal("faint", ""), band, line]
 
 
-def _bands(diagram: ReliabilityDiagram, series: str, band: str | None) -> list[Mark]:
+def _bands(diagram: ReliabilityDiagram, series: str, band: str | None, trace: Traced) -> list[Mark]:
     marks: list[Mark] = []
-    if band is not None:
-        bounds = diagram.band if band == "pointwise" else diagram.simultaneous
+    if band is not None and diagram.resamples:
+        bounds = trace.bounds(diagram.band if band == "pointwise" else diagram.simultaneous)
         marks.append(
-            Band(key="band", series=series, x=diagram.grid, low=bounds.low, high=bounds.high)
+            Band(
+                key="band",
+                series=series,
+                x=trace.x,
+                low=bounds.low,
+                high=bounds.high,
+                says=UNCERTAIN,
+            )
         )
     if len(diagram.resampled):
-        marks.append(Bundle(key="resampled", series=series, x=diagram.grid, ys=diagram.resampled))
+        ys = trace(diagram.resampled)
+        says = "the curve of other samples"
+        marks.append(Bundle(key="resampled", series=series, x=trace.x, ys=ys, says=says))
     return marks
 
 
-def _curve(diagram: ReliabilityDiagram, series: str, curve: str) -> Mark:
-    y = _where_shown(diagram, diagram.regression)
+def _curve(
+    diagram: ReliabilityDiagram, series: str, curve: str, trace: Traced, name: str, against: str
+) -> Mark:
     details = {
-        "prediction": diagram.grid,
-        "observed": diagram.regression,
-        "low": diagram.band.low,
-        "high": diagram.band.high,
-        "if calibrated": diagram.smoothed_predictions,
-        "rows": diagram.rows.astype(np.float64),
+        "prediction": trace.x,
+        "observed": trace(diagram.regression),
+        "low": trace(diagram.band.low),
+        "high": trace(diagram.band.high),
+        "rows": trace(diagram.rows).astype(np.float64),
     }
+    if against == "position":
+        details["if calibrated"] = diagram.smoothed_predictions
+    common: dict[str, Any] = {
+        "key": "curve",
+        "series": series,
+        "x": trace.x,
+        "y": trace(diagram.regression),
+        "details": details,
+    }
+    who = name or "this model"
     if curve == "line":
-        return Line(key="curve", series=series, x=diagram.grid, y=y, details=details)
-    weight = diagram.density / diagram.density.max()
-    return Trail(key="curve", series=series, x=diagram.grid, y=y, weight=weight, details=details)
+        return Line(**common, says=who)
+    return Trail(
+        **common,
+        weight=trace(diagram.density) / diagram.density.max(),
+        evidence=np.minimum(trace(diagram.effective_rows) / FULL_EVIDENCE, 1.0),
+        says=f"{who} (thick where many predictions are)",
+    )
 
 
 def _points(diagram: ReliabilityDiagram, series: str) -> list[Mark]:
     if diagram.values is None:
         return []
-    seen = diagram.values
+    points = diagram.values
     return [
         Points(
             key="values",
             series=series,
-            x=seen.prediction,
-            y=seen.rate,
-            low=seen.low,
-            high=seen.high,
-            weight=seen.rows / seen.rows.max(),
+            x=points.prediction,
+            y=points.rate,
+            low=points.low,
+            high=points.high,
+            weight=points.rows / points.rows.max(),
             details={
-                "prediction": seen.prediction,
-                "observed": seen.rate,
-                "low": seen.low,
-                "high": seen.high,
-                "if calibrated": seen.prediction,
-                "rows": seen.rows.astype(np.float64),
+                "prediction": points.prediction,
+                "observed": points.rate,
+                "low": points.low,
+                "high": points.high,
+                "rows": points.rows.astype(np.float64),
             },
+            says="rows that share one prediction",
         )
     ]
 
@@ -184,15 +297,13 @@ def _truth(grid: Floats, truth: Truth) -> Mark:
         x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
-            "`truth` must be a function of an array of predictions, or a pair of arrays, predictions and "
-            f"chances; got {truth!r}, with which: {error}."
+            "must be a function of an array of predictions, or a pair of arrays, predictions and "
+            "chances",
+            argument="truth",
+            seen=truth,
         ) from error
     if x.ndim != 1 or x.shape != y.shape:
         raise InputError(
-            f"`truth` must give one value for each prediction; got shapes {x.shape} and {y.shape}."
+            "must give one value for each prediction", argument="truth", seen=(x.shape, y.shape)
         )
-    return Line(key="truth", ink="accent", x=x, y=y, dash="dotted")
-
-
-def _where_shown(diagram: ReliabilityDiagram, values: Floats) -> Floats:
-    return np.where(diagram.shown, values, np.nan)
+    return Line(key="truth", ink="accent", x=x, y=y, dash="dotted", says="the truth")

@@ -1,43 +1,35 @@
 """Panels as interactive Altair charts: hover, a slider through alternatives, a legend that toggles.
 
 Data is written into the chart as plain rows of five significant digits, and every parameter is
-named after the data, so the same panel gives the same JSON; see `altair_layers` for two side by side.
+named after the data, so the same panel gives the same JSON.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import singledispatch
-from typing import Any, TypeAlias
+from functools import cache
+from typing import Any
 
 import numpy as np
 
 from calibrant._optional import require
-from calibrant.drawing.axes import Axis
+from calibrant.drawing.altair_marks import Kind, Rows, kind_of, layers_of, rounded, rows_of
 from calibrant.drawing.layout import empty_corner, fitted
-from calibrant.drawing.marks import (
-    Band,
-    Bundle,
-    Hill,
-    Line,
-    Mark,
-    Panel,
-    Points,
-    Steps,
-    Ticks,
-    Trail,
-)
-from calibrant.drawing.rows import Rows, rounded, rows_of
-from calibrant.drawing.themes import LIGHT, Theme, as_theme, color_of, series_colors
+from calibrant.drawing.looks import LIGHT, Theme, as_theme, color_of, series_colors
+from calibrant.drawing.panel import Axis, Band, Entry, Hill, Line, Mark, Panel, Points, Trail
 from calibrant.errors import InputError
 
 __all__ = ["Slider", "chart"]
 
-Kind: TypeAlias = tuple[type, str, str]
-_DASHES = {"solid": [1, 0], "dashed": [5, 3], "dotted": [1, 3], "dash-dotted": [7, 2, 1, 2]}
+_numbers = itertools.count(1)
+_NAMED = re.compile(r'"name": "[a-z]+(_[0-9a-f]{10})(n\d+)"')
+# The legend stands so far below the axes, and a line of it takes so much room.
+_LEGEND_TOP, _LINE = 52, 16
 
 
 @dataclass(frozen=True)
@@ -82,7 +74,7 @@ def chart(
     'LayeredChart'
     """
     if not panels or (len(panels) > 1 and slider is None):
-        raise InputError(f"one panel, or several and a slider; got {len(panels)} panels.")
+        raise InputError("a chart needs one panel, or several and a slider", seen=len(panels))
     alt = require("altair", caller="chart")
     # Checking every row against the schema of Vega-Lite takes longer than all else.
     with require("altair.utils.schemapi", caller="chart").debug_mode(False):
@@ -94,28 +86,65 @@ def _composed(
 ) -> Any:
     canvas = _Canvas(alt, [fitted(panel) for panel in panels], slider, theme, width, height)
     layers = [layer for kind in canvas.kinds() for layer in canvas.layers(kind)]
-    layers += [*canvas.words(), *canvas.hover()]
+    layers += [*canvas.words(), *canvas.key(), *canvas.hover()]
     # All parameters on one layer: Altair mixes them up between layers when charts are composed.
     named = layers[-1].properties(name=f"view_{canvas.id}")
     layers[-1] = named.add_params(*canvas.parameters())
-    from calibrant.drawing.altair_layers import LayeredChart
-
-    drawn = LayeredChart(layer=layers).properties(
+    drawn = _layered_chart()(layer=layers).properties(
         width=width,
         height=height,
         view=alt.ViewBackground(stroke=None),
-        description=_in_words(canvas.panel),
+        description=canvas.panel.in_words(),
     )
     if canvas.theme.name == "dark":
         drawn = drawn.properties(background=canvas.theme.paper)
-    return drawn.properties(title=panels[0].title) if panels[0].title else drawn
+    first = panels[0]
+    if not first.title and not first.subtitle:
+        return drawn
+    title = alt.TitleParams(
+        first.title,
+        subtitle=first.subtitle or alt.Undefined,
+        anchor="start",
+        color=canvas.theme.ink,
+        subtitleColor=canvas.theme.ink,
+    )
+    return drawn.properties(title=title)
 
 
-def _in_words(panel: Panel) -> str:
-    """The picture for those who hear it: its axes, and what its legend and notes say."""
-    said = [*(panel.legend.get(name, name) for name in panel.series()), *panel.notes]
-    axes = f"{panel.y.label} against {panel.x.label}"
-    return f"{axes}: {'; '.join(said)}." if said else f"{axes}."
+@cache
+def _layered_chart() -> Any:
+    """A layered chart that can stand beside a copy of itself.
+
+    Altair tells the parameters of composed charts apart by their names. Every chart that is built
+    therefore gets names of its own, and a chart that is written alone gives them up again: the same
+    picture is the same JSON, and two of the same picture side by side do not share a slider.
+    """
+    alt = require("altair", caller="chart")
+
+    class LayeredChart(alt.LayerChart):  # type: ignore[misc, name-defined]
+        """Layers whose parameters are named after their data alone, unless part of a larger chart."""
+
+        def to_dict(self, *args: Any, context: dict[str, Any] | None = None, **options: Any) -> Any:
+            """The specification as a dictionary, as of any Altair chart."""
+            spec = super().to_dict(*args, context=context, **options)
+            if context is not None and not context.get("top_level", True):
+                return spec
+            text = json.dumps(spec)
+            for digest, number in set(
+                _NAMED.findall(text)
+            ):  # names in the data may look like these
+                text = re.sub(rf"{digest}{number}(?!\d)", digest, text)
+            return json.loads(text)
+
+    LayeredChart.__qualname__ = "LayeredChart"
+    return LayeredChart
+
+
+def __getattr__(name: str) -> Any:
+    """The class of charts, which exists where Altair does; charts are pickled by its name."""
+    if name == "LayeredChart":
+        return _layered_chart()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class _Canvas:
@@ -137,9 +166,7 @@ class _Canvas:
         self.fixed: set[Kind] = set()
         self.rows = {kind: self._rows_of(kind) for kind in self.kinds()}
         text = json.dumps([list(self.rows.values()), width, height, theme.name])
-        from calibrant.drawing.altair_layers import parameter_tag
-
-        self.id = parameter_tag(hashlib.sha256(text.encode()).hexdigest()[:10])
+        self.id = f"{hashlib.sha256(text.encode()).hexdigest()[:10]}n{next(_numbers)}"
         self.frame = alt.param(name=f"frame_{self.id}", value=0, bind=self._binding())
         self.shown = alt.selection_point(
             name=f"shown_{self.id}",
@@ -169,7 +196,7 @@ class _Canvas:
 
     def kinds(self) -> list[Kind]:
         """Marks of one kind become one layer, whatever their series."""
-        return list(dict.fromkeys(_kind(mark) for mark in self.panel.marks))
+        return list(dict.fromkeys(kind_of(mark) for mark in self.panel.marks))
 
     def _rows_of(self, kind: Kind) -> Rows:
         """Rows of all marks of that kind; only once if they are the same in every panel."""
@@ -177,7 +204,7 @@ class _Canvas:
             [
                 {"series": m.series, **row}
                 for m in panel.marks
-                if _kind(m) == kind
+                if kind_of(m) == kind
                 for row in rows_of(m, panel)
             ]
             for panel in self.panels
@@ -194,10 +221,10 @@ class _Canvas:
         return chart if fixed else chart.transform_filter(here)
 
     def layers(self, kind: Kind) -> list[Any]:
-        mark = next(m for m in self.panel.marks if _kind(m) == kind)
+        mark = next(m for m in self.panel.marks if kind_of(m) == kind)
         if not self.rows[kind]:
             return []
-        return _layers(mark, self, self.source(self.rows[kind], fixed=kind in self.fixed))
+        return layers_of(mark, self, self.source(self.rows[kind], fixed=kind in self.fixed))
 
     def x(self, field: str = "x") -> Any:
         return self.alt.X(f"{field}:Q", **self._axis(self.panel.x))
@@ -209,12 +236,14 @@ class _Canvas:
         alt, (low, high) = self.alt, axis.limits()
         places = axis.forward(np.array([value for value, _ in axis.ticks()]))
         label = alt.Undefined
-        if axis.scale == "logit":  # shifted, so that no key has a minus sign
+        if axis.names:
+            label = f"{json.dumps(axis.names)}[round(datum.value)]"
+        elif axis.scale == "logit":  # shifted, so that no key has a minus sign
             texts = [text for _, text in axis.ticks()]
             keys = [f"{place + 100:.3f}" for place in places]
             label = f"{json.dumps(dict(zip(keys, texts, strict=True)))}[format(datum.value + 100, '.3f')]"
         return {
-            "title": axis.label,
+            "title": axis.caption,
             "scale": alt.Scale(domain=[rounded(low), rounded(high)], nice=False, zero=False),
             "axis": alt.Axis(
                 values=[rounded(v) for v in places],
@@ -292,12 +321,47 @@ class _Canvas:
             )
         ]
 
+    def key(self) -> list[Any]:
+        """What the marks say, below the axes; several series have a legend that toggles them instead."""
+        if self.panel.legend:
+            return []
+        layers = []
+        for k, entry in enumerate(self.panel.entries()):
+            y = self.height + _LEGEND_TOP + _LINE * k
+            text = self.alt.Chart(self.alt.InlineData(values=[{"text": entry.text}])).mark_text(
+                align="left", baseline="middle", fontSize=11, color=self.theme.ink
+            )
+            place = {"x": self.alt.value(30), "y": self.alt.value(y)}
+            layers += [self._swatch(entry, y), text.encode(**place, text="text:N")]
+        return layers
+
+    def _swatch(self, entry: Entry, y: float) -> Any:
+        alt, mark, color = self.alt, entry.mark, color_of(entry.mark, self.colors, self.theme)
+        source = alt.Chart(alt.InlineData(values=[{}]))
+        if isinstance(mark, Points):
+            dot = source.mark_point(filled=True, size=60, color=color, opacity=1)
+            return dot.encode(x=alt.value(11), y=alt.value(y))
+        if isinstance(mark, Band | Hill):
+            own = mark.ink in ("series", "accent")
+            alpha = self.theme.band_opacity if own else self.theme.neutral_opacity
+            box = source.mark_rect(color=color, opacity=0.55 if isinstance(mark, Hill) else alpha)
+            return box.encode(
+                x=alt.value(0), x2=alt.value(22), y=alt.value(y - 5), y2=alt.value(y + 5)
+            )
+        dashed = isinstance(mark, Line) and mark.dash != "solid"
+        rule = source.mark_rule(
+            color=color,
+            strokeWidth=4 if isinstance(mark, Trail) else 1.4,
+            strokeDash=[5, 3] if dashed else [1, 0],
+        )
+        return rule.encode(x=alt.value(0), x2=alt.value(22), y=alt.value(y))
+
     def hover(self) -> list[Any]:
         """Invisible targets along the curves; the nearest one is marked and read out."""
         targets = [mark for mark in self.panel.marks if mark.details]
         if not targets:
             return []
-        alt, kinds = self.alt, dict.fromkeys(_kind(mark) for mark in targets)
+        alt, kinds = self.alt, dict.fromkeys(kind_of(mark) for mark in targets)
         rows = [row for kind in kinds for row in self.rows[kind]]
         source = self.source(rows, fixed=all(kind in self.fixed for kind in kinds))
         place = {"x": self.x(), "y": self.y()}
@@ -320,78 +384,3 @@ class _Canvas:
             how = ",d" if name.startswith("rows") else ".4~g"
             said[name] = f"format({row}[{json.dumps(name)}], '{how}')"
         return "{" + ", ".join(f"{json.dumps(name)}: {value}" for name, value in said.items()) + "}"
-
-
-def _kind(mark: Mark) -> Kind:
-    return type(mark), mark.key, mark.ink
-
-
-@singledispatch
-def _layers(mark: Mark, canvas: _Canvas, source: Any) -> list[Any]:
-    raise TypeError(f"no chart for {type(mark).__name__}")
-
-
-@_layers.register
-def _(mark: Line, canvas: _Canvas, source: Any) -> list[Any]:
-    width = 1.0 if mark.ink in ("faint", "neutral") else 1.8
-    drawn = source.mark_line(clip=True, strokeWidth=width, strokeDash=_DASHES[mark.dash])
-    return [_encode(drawn, mark, canvas, 1.0)]
-
-
-@_layers.register
-def _(mark: Trail, canvas: _Canvas, source: Any) -> list[Any]:
-    alt = canvas.alt
-    size = alt.Size("size:Q", scale=None, legend=None)  # a scale would be shared between layers
-    return [_encode(source.mark_trail(clip=True), mark, canvas, 1.0).encode(size=size)]
-
-
-@_layers.register
-def _(mark: Bundle, canvas: _Canvas, source: Any) -> list[Any]:
-    return [_encode(source.mark_line(clip=True, strokeWidth=0.5), mark, canvas, 0.2)]
-
-
-@_layers.register
-def _(mark: Band, canvas: _Canvas, source: Any) -> list[Any]:
-    own = mark.ink in ("series", "accent")
-    value = canvas.theme.band_opacity if own else canvas.theme.neutral_opacity
-    return [_encode(source.mark_area(clip=True), mark, canvas, value).encode(y2="y2:Q")]
-
-
-@_layers.register
-def _(mark: Hill, canvas: _Canvas, source: Any) -> list[Any]:
-    return [_encode(source.mark_area(clip=True), mark, canvas, 0.18).encode(y2="y2:Q")]
-
-
-@_layers.register
-def _(mark: Ticks, canvas: _Canvas, source: Any) -> list[Any]:
-    drawn = source.mark_rule(clip=True, strokeWidth=0.6)
-    return [_encode(drawn, mark, canvas, 0.4, connected=False).encode(y2="y2:Q")]
-
-
-@_layers.register
-def _(mark: Points, canvas: _Canvas, source: Any) -> list[Any]:
-    alt = canvas.alt
-    size = alt.Size("size:Q", scale=None, legend=None)
-    dots = _encode(source.mark_point(clip=True, filled=True), mark, canvas, 1.0, connected=False)
-    whiskers = _encode(source.mark_rule(clip=True), mark, canvas, 0.7, connected=False)
-    return [whiskers.encode(y=canvas.y("low_end"), y2="high_end:Q"), dots.encode(size=size)]
-
-
-@_layers.register
-def _(mark: Steps, canvas: _Canvas, source: Any) -> list[Any]:
-    drawn = source.mark_rule(clip=True, strokeWidth=1.5)
-    return [_encode(drawn, mark, canvas, 0.8, connected=False).encode(x2="x2:Q")]
-
-
-def _encode(
-    drawn: Any, mark: Mark, canvas: _Canvas, opacity: float, *, connected: bool = True
-) -> Any:
-    channels: dict[str, Any] = {
-        "x": canvas.x(),
-        "y": canvas.y(),
-        "color": canvas.color(mark),
-        "opacity": canvas.opacity(mark, opacity),
-    }
-    if connected:
-        channels["detail"] = ["run:N", "series:N"]
-    return drawn.encode(**channels)

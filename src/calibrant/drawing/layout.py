@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.drawing.marks import Band, Hill, Line, Mark, Panel, Points, Side, Steps, Trail
+from calibrant.drawing.panel import Band, Hill, Line, Mark, Panel, Points, Side, Steps, Trail
 
 __all__ = ["MARKERS", "Corner", "empty_corner", "fitted", "hill_span", "runs", "tick_span"]
 
-# Strokes along an edge take the outer 3%; a density starts beyond them and rises by up to 17%.
+# Strokes along an edge take the outer 3%; a density starts beyond them and rises by up to 17%. Bars fill
+# the strip below 0 that axes of frequencies have.
 _TICK = 0.030
-_HILL_BASE = 0.045
-_HILL_HEIGHT = 0.17
+_HILL_BASE, _HILL_HEIGHT = 0.045, 0.17
+_BARS_BASE, _BARS_HEIGHT = 0.006, 0.088
 
 # The fields of marks that lie along an axis.
 _ALONG = {"x": "x", "left": "x", "right": "x", "y": "y", "ys": "y", "low": "y", "high": "y"}
@@ -32,10 +33,9 @@ def tick_span(side: Side) -> tuple[float, float]:
 
 def hill_span(hill: Hill) -> tuple[float, NDArray[np.float64]]:
     """Base of a density and its outline."""
-    rise = _HILL_HEIGHT * np.clip(hill.height, 0.0, 1.0)
-    if hill.side == "bottom":
-        return _HILL_BASE, _HILL_BASE + rise
-    return 1.0 - _HILL_BASE, 1.0 - _HILL_BASE - rise
+    base = _BARS_BASE if hill.bars else _HILL_BASE
+    rise = (_BARS_HEIGHT if hill.bars else _HILL_HEIGHT) * np.clip(hill.height, 0.0, 1.0)
+    return (base, base + rise) if hill.side == "bottom" else (1.0 - base, 1.0 - base - rise)
 
 
 def fitted(panel: Panel) -> Panel:
@@ -85,10 +85,13 @@ class Corner:
         return x, 1.0 - self.offset if self.side == "top" else self.offset
 
 
-def empty_corner(panel: Panel, width: float, height: float) -> Corner:
+def empty_corner(
+    panel: Panel, width: float, height: float, *, taken: Corner | None = None
+) -> Corner:
     """The corner that the marks leave emptiest for a text of this width and height.
 
-    Top left and bottom right first: a curve of calibration runs between the other two.
+    Top left and bottom right first: a curve of calibration runs between the other two. Not the one
+    that is `taken` by other words.
     """
     sides: tuple[tuple[Side, bool], ...] = (
         ("top", True),
@@ -96,8 +99,9 @@ def empty_corner(panel: Panel, width: float, height: float) -> Corner:
         ("top", False),
         ("bottom", True),
     )
-    found = [_corner(panel, side, left, width, height) for side, left in sides]
-    return min(found, key=lambda corner: corner.covered)
+    free = [side for side in sides if taken is None or side != (taken.side, taken.left)]
+    corners = [_corner(panel, side, left, width, height) for side, left in free]
+    return min(corners, key=lambda corner: corner.covered)
 
 
 def _corner(panel: Panel, side: Side, left: bool, width: float, height: float) -> Corner:
@@ -121,7 +125,9 @@ def _clearance(panel: Panel, side: Side, left: bool, width: float) -> float:
             rise = float(
                 np.max(mark.height[near], initial=0.0, where=np.isfinite(mark.height[near]))
             )
-            clear = max(clear, _HILL_BASE + _HILL_HEIGHT * min(rise, 1.0) + 0.015)
+            full = _BARS_HEIGHT if mark.bars else _HILL_HEIGHT
+            base = _BARS_BASE if mark.bars else _HILL_BASE
+            clear = max(clear, base + full * min(rise, 1.0) + 0.015)
         elif getattr(mark, "side", None) == side:
             clear = max(clear, _HILL_BASE)
     return clear
@@ -137,5 +143,6 @@ def _outline(mark: Mark) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]
     if isinstance(mark, Points):
         return [(mark.x, mark.y), (mark.x, mark.low), (mark.x, mark.high)]
     if isinstance(mark, Steps):
-        return [(mark.left, mark.y), (mark.right, mark.y)]
+        steps = np.linspace(0.0, 1.0, 9)[:, None]
+        return [((mark.left + (mark.right - mark.left) * steps).ravel(), np.tile(mark.y, 9))]
     return []

@@ -1,27 +1,37 @@
-"""Panels as matplotlib artists.
+"""Panels as matplotlib artists, in figures of our own or on the axes of others.
 
 Every property is set on the artist itself: no style sheet, no `rcParams`, no `plt.show`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from calibrant._files import replaced_when_whole
 from calibrant._optional import require
-from calibrant.drawing.layout import empty_corner, fitted
-from calibrant.drawing.marks import Panel
-from calibrant.drawing.matplotlib_marks import USUAL_SIDE, Pen, draw_mark
-from calibrant.drawing.themes import DARK, LIGHT, Theme, as_theme
+from calibrant.drawing.layout import fitted
+from calibrant.drawing.looks import DARK, LIGHT, Theme, as_theme
+from calibrant.drawing.matplotlib_marks import Pen, draw_mark
+from calibrant.drawing.matplotlib_words import (
+    earlier_panels,
+    remember,
+    write_figure_legend,
+    write_words,
+)
+from calibrant.drawing.panel import Panel, Trail
 from calibrant.errors import InputError
 
-__all__ = ["draw"]
+__all__ = ["draw", "draw_grid", "new_axes", "new_figure", "save"]
 
-# Under this name an artist carries what the next panel on its axes must know of its own.
-_MEMORY = "_calibrant_panel"
+_FORMATS = ("svg", "pdf", "png")
 
 
 def draw(
@@ -38,7 +48,7 @@ def draw(
     theme : str or Theme, optional
         By default dark where the axes' background is dark, and light elsewhere.
     legend_outside : bool
-        Whether a legend may stand above the axes: not where others have drawn beside them.
+        Whether a legend may stand below the axes: not where others have drawn beside them.
 
     Notes
     -----
@@ -49,8 +59,7 @@ def draw(
     --------
     >>> import numpy as np
     >>> from matplotlib.figure import Figure
-    >>> from calibrant.drawing.axes import Axis
-    >>> from calibrant.drawing.marks import Line, Panel
+    >>> from calibrant.drawing.panel import Axis, Line, Panel
     >>> ax = Figure().subplots()
     >>> line = Line(key="curve", series="a", x=np.array([0.0, 1.0]), y=np.array([0.0, 1.0]))
     >>> artists = draw(Panel((line,), Axis("x", 0, 1), Axis("y", 0, 1)), ax)
@@ -61,55 +70,37 @@ def draw(
     panel = fitted(panel)
     chosen = _theme_of(ax) if theme is None else as_theme(theme)
     _set_axes(panel, ax)
-    earlier = _earlier(ax)
+    earlier = earlier_panels(ax)
     pen = Pen(ax, panel, chosen, start=sum(each.series for each in earlier))
     artists: dict[str, list[Any]] = {}
     for depth, mark in enumerate(panel.marks):
         drawn = draw_mark(mark, pen)
-        for place, artist in enumerate(reversed(drawn)):  # the first lies on top of its fellows
+        # The first lies on top of its fellows; under a trail that fades, where nothing marks it.
+        beneath = isinstance(mark, Trail) and pen.alone
+        for place, artist in enumerate(drawn if beneath else reversed(drawn)):
             artist.set_zorder(2 + depth / 100 + place / 1000)
         artists.setdefault(mark.key, []).extend(drawn)
-    if panel.notes:
-        artists["note"] = [_write_notes(pen, [each.note for each in earlier if each.note])]
-    if panel.legend:
-        artists["legend"] = [_write_legend(pen, outside=legend_outside)]
-    _remember(pen, artists)
+    artists |= write_words(pen, earlier, outside=legend_outside)
+    remember(pen, artists)
     return artists
-
-
-@dataclass(frozen=True, eq=False)
-class _Earlier:
-    """A panel that was drawn on axes: how many series, and its note with the colour of the first."""
-
-    series: int
-    color: str
-    note: Any
-
-
-def _earlier(ax: Any) -> list[_Earlier]:
-    """The panels on these axes; each is known by one of its artists, and forgotten with it."""
-    found = (getattr(artist, _MEMORY, None) for artist in ax.get_children())
-    return [each for each in found if each is not None]
-
-
-def _remember(pen: Pen, artists: dict[str, list[Any]]) -> None:
-    names = pen.panel.series()
-    if not names:
-        return
-    note = artists.get("note", [None])[0]
-    last = artists[pen.panel.marks[-1].key][-1]
-    setattr(last if note is None else note, _MEMORY, _Earlier(len(names), _first_color(pen), note))
 
 
 def _check_axes(ax: Any) -> None:
     axes = require("matplotlib.axes", caller="plot")
     if not isinstance(ax, axes.Axes):
-        hint = " Take one of them, such as ax[0]." if isinstance(ax, np.ndarray | list) else ""
-        raise InputError(f"ax must be a matplotlib Axes; got {type(ax).__name__}.{hint}")
+        several = isinstance(ax, np.ndarray | list)
+        raise InputError(
+            "must be a matplotlib Axes",
+            argument="ax",
+            seen=type(ax).__name__,
+            cure="Take one of them, such as ax[0]." if several else (),
+        )
     if ax.name != "rectilinear":
         raise InputError(
-            f"ax must have rectangular axes; got a {ax.name} projection. "
-            "Make one with plt.subplots()."
+            "must have rectangular axes",
+            argument="ax",
+            seen=ax.name,
+            cure="Make one with plt.subplots().",
         )
 
 
@@ -126,130 +117,154 @@ def _set_axes(panel: Panel, ax: Any) -> None:
     for name, axis in (("x", panel.x), ("y", panel.y)):
         if axis.scale == "logit":
             getattr(ax, f"set_{name}scale")("logit", nonpositive="mask")
-            values, labels = zip(*axis.ticks(), strict=True)
-            getattr(ax, f"set_{name}ticks")(values, labels=labels)
-            getattr(ax, f"set_{name}ticks")([], minor=True)
         elif getattr(ax, f"get_{name}scale")() != "linear":
             getattr(ax, f"set_{name}scale")("linear")
+        values, labels = zip(*axis.ticks(), strict=True)
+        getattr(ax, f"set_{name}ticks")(values, labels=labels)
+        getattr(ax, f"set_{name}ticks")([], minor=True)
+        for label in getattr(ax, f"get_{name}ticklabels")() if axis.names else ():
+            label.set_parse_math(False)
         getattr(ax, f"set_{name}lim")(axis.low, axis.high)
-        getattr(ax, f"set_{name}label")(axis.label)
-    if panel.title:
-        ax.title.set_text(panel.title)
-        ax.title.set_parse_math(False)  # a name may hold a $
+        getattr(ax, f"set_{name}label")(axis.caption)
 
 
-def _text_size(pen: Pen) -> float:
-    return 8.6 * float(np.clip(pen.scale, 0.62, 3.0))
+def new_axes(
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    caller: str,
+    theme: Theme | None = None,
+    figsize: tuple[float, float] | None = None,
+    square: bool = True,
+    entries: int = 0,
+) -> Any:
+    """Axes in a new pyplot figure, so that notebooks and scripts show it as any other.
+
+    Without a theme they look as the user's own settings have it. There is room for a legend with so
+    many entries below.
+    """
+    pyplot = require("matplotlib.pyplot", caller=caller)
+    size = figsize or (1.0 + 3.4 * columns, 0.9 + 3.4 * rows + 0.17 * entries)
+    figure, axes = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    for ax in axes.flat:
+        if square:
+            ax.set_box_aspect(1)
+        if theme is not None:
+            _dress(ax, theme, 10.0)
+    if theme is not None:
+        figure.set_facecolor(theme.paper)
+    return axes
 
 
-def _text_box(pen: Pen, lines: Sequence[str], size: float) -> tuple[float, float]:
-    """Width and height that the lines take, in fractions of the panel."""
-    inches = USUAL_SIDE * pen.scale
-    width = max(map(len, lines)) * 0.55 * size / 72 / inches
-    return min(width + 0.05, 0.9), len(lines) * 1.4 * size / 72 / inches
+def new_figure(
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    theme: Theme,
+    width: float,
+    caller: str,
+    height: float | None = None,
+    entries: int = 0,
+) -> tuple[Any, Any]:
+    """Build a figure outside pyplot, dressed in a theme, `width` inches wide.
+
+    Panels are square, unless a `height` is given; there is room for a legend with so many entries below.
+    """
+    figures = require("matplotlib.figure", caller=caller)
+    panel = width / columns
+    tall = rows * panel + 0.04 * panel * entries if height is None else height
+    figure = figures.Figure(figsize=(width, tall), layout="constrained", facecolor=theme.paper)
+    axes = figure.subplots(rows, columns, squeeze=False)
+    size = float(np.clip(2.55 * panel, 6.0, 26.0 if height is None else 11.0))
+    for ax in axes.flat:
+        if height is None:
+            ax.set_box_aspect(1)
+        _dress(ax, theme, size)
+    return figure, axes
 
 
-def _write_notes(pen: Pen, earlier: Sequence[Any]) -> Any:
-    """In the emptiest corner, or beside earlier notes; then each has the colour of its curve."""
-    size = _text_size(pen)
-    width, height = _text_box(pen, pen.panel.notes, size)
-    corner = empty_corner(pen.panel, width, height)
-    x, y = corner.place(0.04)
-    place = {
-        "x": x,
-        "y": y - 0.015 if corner.side == "top" else y + 0.015,
-        "ha": "left" if corner.left else "right",
-        "va": "top" if corner.side == "top" else "bottom",
-        "color": pen.theme.ink,
-    }
-    if earlier:
-        first = earlier[0]
-        x, y = first.get_position()
-        texts = [note.get_text().split("\n") for note in earlier]
-        taken = sum(_text_box(pen, lines, size)[1] + 0.02 for lines in texts)
-        above = first.get_va() == "top"
-        place = {"x": x, "y": y - taken if above else y + taken}
-        place |= {"ha": first.get_ha(), "va": first.get_va(), "color": _first_color(pen)}
-        for note in earlier:
-            note.set_color(getattr(note, _MEMORY).color)
-    return pen.ax.text(
-        s="\n".join(pen.panel.notes),
-        transform=pen.ax.transAxes,
-        fontsize=size,
-        zorder=6,
-        linespacing=1.35,
-        parse_math=False,
-        **place,
+def _dress(ax: Any, theme: Theme, size: float) -> None:
+    ax.set_facecolor(theme.paper)
+    ax.tick_params(
+        colors=theme.ink,
+        labelsize=size * 0.9,
+        length=size * 0.3,
+        width=size * 0.07,
+        color=theme.neutral,
     )
+    for name, spine in ax.spines.items():
+        spine.set_visible(name in ("left", "bottom"))
+        spine.set_color(theme.neutral)
+        spine.set_linewidth(size * 0.07)
+    for label in (ax.xaxis.label, ax.yaxis.label, ax.title):
+        label.set_color(theme.ink)
+        label.set_fontsize(size)
 
 
-def _first_color(pen: Pen) -> str:
-    names = pen.panel.series()
-    return pen.colors[names[0]] if names else pen.theme.ink
+@contextmanager
+def _reproducible() -> Iterator[None]:
+    """Text stays text, and nothing in the file depends on the clock or on chance."""
+    matplotlib = require("matplotlib", caller="save")
+    settings = {"svg.fonttype": "none", "svg.hashsalt": "calibrant", "pdf.fonttype": 42}
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        # Text stays in the file, for whoever has a font with these characters.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        yield
 
 
-def _write_legend(pen: Pen, *, outside: bool) -> Any:
-    lines = require("matplotlib.lines", caller="plot")
-    entries = {name: text for name, text in pen.panel.legend.items() if name in pen.colors}
-    handles = [
-        lines.Line2D(
-            [],
-            [],
-            color=pen.colors[name],
-            linewidth=2.4 * pen.scale,
-            marker=pen.marker(name),
-            markersize=6.2 * pen.scale,
-            markeredgecolor=pen.theme.paper,
-            markeredgewidth=0.9 * pen.scale,
+def save(figure: Any, path: str | Path, *, dpi: int = 200) -> Path:
+    """Write a figure as SVG, PDF or PNG: the same figure gives the same bytes."""
+    if not isinstance(path, str | PathLike):
+        raise InputError("must be the name of a file", argument="path", seen=path)
+    target = Path(path)
+    kind = target.suffix.lstrip(".").lower()
+    if kind not in _FORMATS:
+        raise InputError(
+            "must end in .svg, .pdf or .png",
+            argument="path",
+            seen=target.name,
+            cure="Give the file one of these endings.",
         )
-        for name in entries
-    ]
-    size = _legend_size(pen, list(entries.values()))
-    legend = pen.ax.legend(
-        handles=handles,
-        labels=[str(k) for k in range(len(handles))],
-        fontsize=size,
-        labelcolor=pen.theme.ink,
-        borderaxespad=0.2,
-        borderpad=0.2,
-        labelspacing=0.35,
-        handlelength=2.2,
-        facecolor=pen.theme.paper,
-        edgecolor="none",
-        framealpha=0.7,
-        **_legend_place(pen, list(entries.values()), size, outside=outside),
-    )
-    # As plain text: matplotlib reads $ as mathematics and leaves out what starts with "_".
-    for written, text in zip(legend.get_texts(), entries.values(), strict=True):
-        written.set_parse_math(False)
-        written.set_text(text)
-    legend.set_zorder(6)
-    return legend
+    metadata: Any = {
+        "svg": {"Date": None, "Creator": "calibrant"},
+        "pdf": {"CreationDate": None, "Creator": "calibrant", "Producer": "calibrant"},
+        "png": {"Software": "calibrant"},
+    }[kind]
+    with _reproducible(), replaced_when_whole(target) as file:
+        figure.savefig(file, format=kind, dpi=dpi, metadata=metadata)
+    return target
 
 
-def _legend_size(pen: Pen, texts: Sequence[str]) -> float:
-    """As the notes, or as small as the longest entry and its line need to fit along the axes."""
-    most = USUAL_SIDE * pen.scale * 72 / (0.55 * max(map(len, texts)) + 3.5)
-    usual = 0.92 * _text_size(pen)
-    return max(min(usual, most), 0.6 * usual)
+def draw_grid(
+    panels: Sequence[Panel], axes: Any, *, theme: Theme | None, shared: bool, title: str | None
+) -> list[dict[str, list[Any]]]:
+    """Draw panels side by side with one legend for all, and return the artists of each.
 
-
-def _legend_place(pen: Pen, texts: Sequence[str], size: float, *, outside: bool) -> dict[str, Any]:
-    """In the emptiest corner; above the axes, if it may, where every corner has a curve."""
-    width, height = _text_box(pen, texts, size)
-    corner = empty_corner(pen.panel, min(width + 0.14, 0.95), height)
-    inches = (1.55 * len(texts) + 0.6) * size / 72
-    above = outside and not pen.ax.get_title()
-    if corner.covered and above and _room_above(pen, inches):
-        return {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}
-    across, up = "left" if corner.left else "right", "upper" if corner.side == "top" else "lower"
-    return {"loc": f"{up} {across}", "bbox_to_anchor": corner.place(0.02)}
-
-
-def _room_above(pen: Pen, inches: float) -> bool:
-    """Whether the figure makes room for what stands above the axes, or has it."""
-    figure = pen.ax.figure
-    if figure.get_layout_engine() is not None:
-        return True
-    above = (1.0 - pen.ax.get_position().y1) * figure.get_figure(root=True).get_size_inches()[1]
-    return bool(above >= inches)
+    Where the axes are shared, ticks and labels stand at the outer panels only: at the lowest of each
+    column, also where the last row is not full.
+    """
+    flat = list(axes.flat)
+    across = axes.shape[1]
+    drawn = []
+    for k, (ax, panel) in enumerate(zip(flat, panels, strict=False)):
+        drawn.append(draw(replace(panel, keyed=False), ax, theme=theme))
+        if not shared:
+            continue
+        if k:
+            ax.sharex(flat[0])
+            ax.sharey(flat[0])
+        lowest = k + across >= len(panels)
+        ax.tick_params(labelbottom=lowest, labelleft=k % across == 0)
+        if not lowest:
+            ax.set_xlabel("")
+        if k % across:
+            ax.set_ylabel("")
+    for ax in flat[len(panels) :]:
+        ax.set_visible(False)
+    figure = flat[0].figure
+    if title:
+        above = figure.suptitle(str(title), color=flat[0].title.get_color())
+        above.set_parse_math(False)
+    pen = Pen(flat[0], panels[0], theme or _theme_of(flat[0]))
+    write_figure_legend(pen, figure, columns=min(across, 2))
+    return drawn

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import singledispatch
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ from numpy.typing import NDArray
 
 from calibrant._optional import require
 from calibrant.drawing.layout import MARKERS, hill_span, runs, tick_span
-from calibrant.drawing.marks import (
+from calibrant.drawing.looks import Theme, color_of, series_colors
+from calibrant.drawing.panel import (
     Band,
     Bundle,
     Hill,
@@ -24,13 +24,12 @@ from calibrant.drawing.marks import (
     Ticks,
     Trail,
 )
-from calibrant.drawing.themes import Theme, color_of, series_colors
 
-__all__ = ["USUAL_SIDE", "Pen", "draw_mark"]
+__all__ = ["HAIRLINE", "USUAL_SIDE", "WIDEST", "Pen", "draw_mark", "width_of"]
 
 # The axes of a picture in a column are about this many inches wide; widths and text are for that.
 USUAL_SIDE = 3.2
-_WIDTHS = 32
+HAIRLINE, WIDEST = 1.0, 6.0
 _DASHES = {"solid": "-", "dashed": (0, (4, 2.2)), "dotted": (0, (1, 1.6)), "dash-dotted": "-."}
 
 
@@ -54,15 +53,26 @@ class Pen:
     def color(self, mark: Mark) -> str:
         return color_of(mark, self.colors, self.theme)
 
+    def faded(self, mark: Mark, strength: float) -> Any:
+        """The colour of a mark, moved towards the paper: opaque, so that strokes do not add up."""
+        to_rgb = require("matplotlib.colors", caller="plot").to_rgb
+        front, back = np.array(to_rgb(self.color(mark))), np.array(to_rgb(self.theme.paper))
+        return tuple((strength * front + (1 - strength) * back).tolist())
+
     def marker(self, series: str) -> str:
         """A shape for each of several series; a dot for the only one."""
         names = self.panel.series()
         place = self.start + names.index(series) if series in names else 0
         return MARKERS[place % len(MARKERS)]
 
+    @property
+    def alone(self) -> bool:
+        """Whether there is one series, on these axes and in this panel."""
+        return self.start + len(self.panel.series()) < 2
+
     def along(self, mark: Line | Trail) -> dict[str, Any]:
         """Markers here and there on a curve, where colour is not all that tells several apart."""
-        if mark.ink != "series" or self.start + len(self.panel.series()) < 2:
+        if mark.ink != "series" or self.alone:
             return {"marker": ""}
         return {
             "marker": self.marker(mark.series),
@@ -113,33 +123,41 @@ def _(mark: Trail, pen: Pen) -> list[Any]:
         mark.x,
         mark.y,
         color=pen.color(mark),
-        linewidth=1.0 * pen.scale,
+        linewidth=0.6 * HAIRLINE * pen.scale,
         linestyle="-",
         solid_capstyle="round",
         **pen.along(mark),
         **pen.label(mark),
     )
-    pieces, weights = _pieces(mark)
+    whole = np.isfinite(mark.x) & np.isfinite(mark.y) & np.isfinite(mark.weight)
+    shades = {s: pen.faded(mark, s) for s in np.unique(mark.strength()[whole]).tolist()}
     trail = collections.LineCollection(
-        pieces,
-        colors=pen.color(mark),
+        _around(mark.x, mark.y, whole),
+        colors=[shades[s] for s in mark.strength()[whole].tolist()],
         capstyle="round",
         joinstyle="round",
-        linewidths=(1.0 + 4.6 * weights) * pen.scale,
+        linewidths=width_of(mark.weight[whole]) * pen.scale,
     )
     pen.ax.add_collection(trail, autolim=False)
     return [core, trail]
 
 
-def _pieces(mark: Trail) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
-    """Stretches of one width: as many widths as the eye can tell apart, and few paths in a file."""
-    points = np.column_stack([mark.x, mark.y])
-    weight = np.clip((mark.weight[:-1] + mark.weight[1:]) / 2, 0, 1)
-    whole = np.isfinite(points[:-1] + points[1:]).all(axis=1) & np.isfinite(weight)
-    level = np.where(whole, np.rint(weight * _WIDTHS), -1)
-    edges = np.flatnonzero(np.diff(level, prepend=-2, append=-2))
-    kept = [(a, b) for a, b in pairwise(edges) if level[a] >= 0]
-    return [points[a : b + 1] for a, b in kept], np.array([level[a] / _WIDTHS for a, _ in kept])
+def width_of(weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Width of a trail in points, at the usual size of a picture."""
+    return np.asarray(HAIRLINE + WIDEST * np.clip(weight, 0, 1))
+
+
+def _around(
+    x: NDArray[np.float64], y: NDArray[np.float64], whole: NDArray[np.bool_]
+) -> list[NDArray[np.float64]]:
+    """Each point with the halves of the line to its neighbours: a stroke of its own width."""
+    points = np.column_stack([x, y])
+    middles = (points[:-1] + points[1:]) / 2
+    before = np.vstack([points[:1], middles])
+    after = np.vstack([middles, points[-1:]])
+    before = np.where(np.isfinite(before), before, points)
+    after = np.where(np.isfinite(after), after, points)
+    return list(np.stack([before, points, after], axis=1)[whole])
 
 
 def _marker_places(mark: Line | Trail, names: Sequence[str]) -> list[int]:
@@ -189,9 +207,11 @@ def _(mark: Hill, pen: Pen) -> list[Any]:
         outline,
         color=pen.color(mark),
         linewidth=0,
-        alpha=0.16,
+        alpha=0.55 if mark.bars else 0.16,
         transform=pen.across(),
     )
+    if mark.bars:
+        return [hill]
     (crest,) = pen.ax.plot(
         mark.x,
         outline,
@@ -258,8 +278,8 @@ def _(mark: Steps, pen: Pen) -> list[Any]:
         ends[np.isfinite(ends).all(axis=(1, 2))],
         colors=pen.color(mark),
         capstyle="butt",
-        linewidths=1.3 * pen.scale,
-        alpha=0.8,
+        linewidths=(7.0 if mark.thick else 1.6) * pen.scale,
+        alpha=pen.theme.neutral_opacity if mark.thick else 0.8,
     )
     pen.ax.add_collection(steps, autolim=False)
     return [steps]

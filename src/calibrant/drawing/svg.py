@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from functools import singledispatch
 from html import escape
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.drawing.layout import empty_corner, fitted, hill_span, runs, tick_span
-from calibrant.drawing.marks import (
+from calibrant.drawing.looks import LIGHT, Theme, as_theme, color_of, series_colors
+from calibrant.drawing.panel import (
     Band,
     Bundle,
+    Entry,
     Hill,
     Line,
     Mark,
@@ -21,7 +24,6 @@ from calibrant.drawing.marks import (
     Ticks,
     Trail,
 )
-from calibrant.drawing.themes import LIGHT, Theme, as_theme, color_of, series_colors
 
 __all__ = ["render"]
 
@@ -34,25 +36,37 @@ _DASHES = {
 }
 
 
+# A line of the legend takes so much room; a picture that has less than this left goes without.
+_LINE, _LETTER, _LEAST = 15.0, 5.6, (200.0, 110.0)
+
+
 class _Sheet:
-    """Pixel coordinates of a panel, and its colours."""
+    """Pixel coordinates of a panel, its colours, and the lines of its legend."""
 
     def __init__(self, panel: Panel, theme: Theme, width: float, height: float) -> None:
         self.panel, self.theme = panel, theme
         self.colors = series_colors(panel, theme)
-        self.width, self.height = width - _LEFT - _RIGHT, height - _TOP - _BOTTOM
+        names = max((len(name) for name in panel.y.names), default=0)
+        self.left = _LEFT if not names else min(24.0 + _LETTER * names, 0.5 * width)
+        self.top = _TOP + 17.0 * sum(bool(text) for text in (panel.title, panel.subtitle))
+        self.width = width - self.left - _RIGHT
+        self.height = height - self.top - _BOTTOM
+        entries = panel.entries()
+        room = self.height - _LINE * len(entries)
+        self.entries = entries if width >= _LEAST[0] and room >= _LEAST[1] else []
+        self.height -= _LINE * len(self.entries)
 
     def color(self, mark: Mark) -> str:
         return color_of(mark, self.colors, self.theme)
 
     def x(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(_LEFT + self.width * self.panel.x.fraction(values))
+        return np.asarray(self.left + self.width * self.panel.x.fraction(values))
 
     def y(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.up(self.panel.y.fraction(values))
 
     def up(self, fraction: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(_TOP + self.height * (1 - fraction))
+        return np.asarray(self.top + self.height * (1 - fraction))
 
 
 def render(
@@ -66,7 +80,7 @@ def render(
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant.drawing.axes import Axis
+    >>> from calibrant.drawing.panel import Axis
     >>> line = Line(key="curve", x=np.array([0.0, 1.0]), y=np.array([0.0, 1.0]))
     >>> render(Panel((line,), Axis("x", 0, 1), Axis("y", 0, 1)))[:39]
     '<svg xmlns="http://www.w3.org/2000/svg"'
@@ -78,24 +92,22 @@ def render(
     marks = [
         f'<g class="{escape(mark.key)}">{"".join(_draw(mark, sheet))}</g>' for mark in panel.marks
     ]
-    body = [*_frame(sheet), *_inside(sheet, marks), *_words(sheet)]
-    title = escape(" · ".join([panel.title or "diagram", *panel.notes]))
+    body = [*_frame(sheet), *_inside(sheet, marks), *_notes(sheet), *_legend(sheet, width)]
+    paper = "" if theme is None else f' style="background:{chosen.paper}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" font-family="sans-serif" font-size="11" '
-        f'fill="{text}"><title>{title}</title>{"".join(body)}</svg>'
+        f'fill="{text}"{paper}><title>{escape(panel.in_words())}</title>{"".join(body)}</svg>'
     )
 
 
 def _inside(sheet: _Sheet, marks: list[str]) -> list[str]:
-    """The marks; those that run off a logit axis are cut off a little beyond it.
+    """The marks, cut off a little beyond the axes.
 
-    Pictures of one size share a name for the rectangle, so any number of them can be on one page.
+    Pictures of one shape share a name for the rectangle, so any number of them can be on one page.
     """
-    if sheet.panel.x.scale == sheet.panel.y.scale == "linear":
-        return marks
-    name = f"panel-{sheet.width:g}-{sheet.height:g}"
-    box = f'x="{_LEFT - 4:g}" y="{_TOP - 4:g}" width="{sheet.width + 8:g}"'
+    name = f"panel-{sheet.left:g}-{sheet.top:g}-{sheet.width:g}-{sheet.height:g}"
+    box = f'x="{sheet.left - 4:g}" y="{sheet.top - 4:g}" width="{sheet.width + 8:g}"'
     rectangle = f'<rect {box} height="{sheet.height + 8:g}"/>'
     start = f'<clipPath id="{name}">{rectangle}</clipPath><g clip-path="url(#{name})">'
     return [start, *marks, "</g>"]
@@ -103,41 +115,75 @@ def _inside(sheet: _Sheet, marks: list[str]) -> list[str]:
 
 def _frame(sheet: _Sheet) -> list[str]:
     panel, grey = sheet.panel, sheet.theme.neutral
-    floor, right = _TOP + sheet.height, _LEFT + sheet.width
+    floor, right = sheet.top + sheet.height, sheet.left + sheet.width
     out = [
-        f'<path d="M{_LEFT:g} {_TOP:g}V{floor:g}H{right:g}" fill="none" stroke="{grey}"/>',
-        f'<text x="{_LEFT + sheet.width / 2:g}" y="{floor + 33:g}" text-anchor="middle">'
-        f"{escape(panel.x.label)}</text>",
-        f'<text transform="translate(12 {_TOP + sheet.height / 2:g}) rotate(-90)" '
-        f'text-anchor="middle">{escape(panel.y.label)}</text>',
+        f'<path d="M{sheet.left:g} {sheet.top:g}V{floor:g}H{right:g}" fill="none" stroke="{grey}"/>',
+        f'<text x="{sheet.left + sheet.width / 2:g}" y="{floor + 33:g}" text-anchor="middle">'
+        f"{escape(panel.x.caption)}</text>",
     ]
+    if panel.y.label:
+        out.append(
+            f'<text transform="translate(12 {sheet.top + sheet.height / 2:g}) rotate(-90)" '
+            f'text-anchor="middle">{escape(panel.y.label)}</text>'
+        )
+    above = [(text, ' font-weight="bold"') for text in (panel.title,) if text]
+    above += [(text, "") for text in (panel.subtitle,) if text]
+    for k, (text, style) in enumerate(above):
+        at = f'x="{sheet.left:g}" y="{_TOP + 6 + 17 * k:g}"'
+        out.append(f'<text {at} font-size="12"{style}>{escape(text)}</text>')
     for value, label in panel.x.ticks():
-        at = float(sheet.x(np.array(value)))
-        out.append(f'<text x="{at:.1f}" y="{floor + 15:g}" text-anchor="middle">{label}</text>')
+        at = f'x="{float(sheet.x(np.array(value))):.1f}" y="{floor + 15:g}"'
+        out.append(f'<text {at} text-anchor="middle">{escape(label)}</text>')
     for value, label in panel.y.ticks():
-        at = float(sheet.y(np.array(value)))
-        out.append(f'<text x="{_LEFT - 6:g}" y="{at + 4:.1f}" text-anchor="end">{label}</text>')
+        at = f'x="{sheet.left - 6:g}" y="{float(sheet.y(np.array(value))) + 4:.1f}"'
+        out.append(f'<text {at} text-anchor="end">{escape(label)}</text>')
     return out
 
 
-def _words(sheet: _Sheet) -> list[str]:
-    panel = sheet.panel
-    lines = [*panel.notes, *panel.legend.values()]
+def _notes(sheet: _Sheet) -> list[str]:
+    lines = sheet.panel.notes
     if not lines:
         return []
-    shares = (max(map(len, lines)) * 6.0 / sheet.width, len(lines) * 15.0 / sheet.height)
-    corner = empty_corner(panel, min(shares[0], 0.9), shares[1])
-    x = _LEFT + sheet.width * corner.place(0.03)[0]
-    clear, lines_below = corner.offset * sheet.height, 15 * (len(lines) - 1)
+    shares = (max(map(len, lines)) * 6.0 / sheet.width, len(lines) * _LINE / sheet.height)
+    corner = empty_corner(sheet.panel, min(shares[0], 0.9), shares[1])
+    x = sheet.left + sheet.width * corner.place(0.03)[0]
+    clear, below = corner.offset * sheet.height, _LINE * (len(lines) - 1)
     top = corner.side == "top"
-    first = _TOP + clear + 12 if top else _TOP + sheet.height - clear - lines_below - 3
-    fills = [""] * len(panel.notes)
-    fills += [f' fill="{sheet.colors[n]}"' if n in sheet.colors else "" for n in panel.legend]
+    first = sheet.top + clear + 12 if top else sheet.top + sheet.height - clear - below - 3
+    anchor = "start" if corner.left else "end"
     return [
-        f'<text x="{x:.1f}" y="{first + 15 * k:.1f}" text-anchor="{"start" if corner.left else "end"}"'
-        f"{fill}>{escape(line)}</text>"
-        for k, (line, fill) in enumerate(zip(lines, fills, strict=True))
+        f'<text x="{x:.1f}" y="{first + _LINE * k:.1f}" text-anchor="{anchor}">{escape(line)}</text>'
+        for k, line in enumerate(lines)
     ]
+
+
+def _legend(sheet: _Sheet, width: float) -> list[str]:
+    """Below the axes, one line for each kind of mark."""
+    first = sheet.top + sheet.height + _BOTTOM + 8.0
+    most = int((width - 44.0) / _LETTER)
+    out = []
+    for k, entry in enumerate(sheet.entries):
+        y = first + _LINE * k
+        text = entry.text if len(entry.text) <= most else entry.text[: most - 1] + "…"
+        out += [_swatch(sheet, entry, y), f'<text x="38" y="{y:.1f}">{escape(text)}</text>']
+    return out
+
+
+def _swatch(sheet: _Sheet, entry: Entry, y: float) -> str:
+    mark, color = entry.mark, sheet.color(entry.mark)
+    if isinstance(mark, Band | Hill) or (isinstance(mark, Steps) and mark.thick):
+        alpha = 0.55 if isinstance(mark, Hill) else _opacity(mark, sheet.theme)
+        style = f'fill="{color}" fill-opacity="{alpha}"'
+        return f'<rect x="8" y="{y - 9:.1f}" width="22" height="10" {style}/>'
+    if isinstance(mark, Points):
+        return f'<circle cx="19" cy="{y - 4:.1f}" r="3.5" fill="{color}"/>'
+    dash = _DASHES[mark.dash] if isinstance(mark, Line) else ""
+    style = f'stroke="{color}" stroke-width="{4 if isinstance(mark, Trail) else 1.4}"{dash}'
+    return f'<path d="M8 {y - 4:.1f}H30" {style}/>'
+
+
+def _opacity(mark: Mark, theme: Theme) -> float:
+    return theme.neutral_opacity if mark.ink in ("neutral", "faint") else theme.band_opacity
 
 
 def _path(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
@@ -159,18 +205,23 @@ def _(mark: Line, sheet: _Sheet) -> list[str]:
 
 @_draw.register
 def _(mark: Trail, sheet: _Sheet) -> list[str]:
-    # One closed outline for each stretch: half the width to either side of the curve.
-    x, y = sheet.x(mark.x), sheet.y(mark.y)
+    # A closed outline for each stretch of one strength: half the width to either side of the curve.
+    x, y, strength = sheet.x(mark.x), sheet.y(mark.y), mark.strength()
     out = []
     for run in runs(x, y, mark.weight):
-        a, b = x[run], y[run]
+        a, b, shade = x[run], y[run], strength[run]
         if len(a) < 2:
             continue
         dx, dy = np.gradient(a), np.gradient(b)
         half = (0.6 + 2.6 * np.clip(mark.weight[run], 0, 1)) / np.maximum(np.hypot(dx, dy), 1e-9)
-        top = _path(a - dy * half, b + dx * half)
-        back = _path((a + dy * half)[::-1], (b - dx * half)[::-1])
-        out.append(f'<path d="{top}L{back[1:]}Z" fill="{sheet.color(mark)}"/>')
+        upper, lower = (a - dy * half, b + dx * half), (a + dy * half, b - dx * half)
+        cuts = [0, *(np.flatnonzero(np.diff(shade)) + 1).tolist(), len(a) - 1]
+        for first, last in pairwise(cuts):
+            part = slice(first, last + 1)
+            back = _path(lower[0][part][::-1], lower[1][part][::-1])
+            faint = "" if shade[first] >= 1 else f' fill-opacity="{shade[first]:.2f}"'
+            outline = f"{_path(upper[0][part], upper[1][part])}L{back[1:]}Z"
+            out.append(f'<path d="{outline}" fill="{sheet.color(mark)}"{faint}/>')
     return out
 
 
@@ -189,9 +240,7 @@ def _area(x: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.flo
 @_draw.register
 def _(mark: Band, sheet: _Sheet) -> list[str]:
     x, low, high = sheet.x(mark.x), sheet.y(mark.low), sheet.y(mark.high)
-    grey = mark.ink in ("neutral", "faint")
-    alpha = sheet.theme.neutral_opacity if grey else sheet.theme.band_opacity
-    style = f'fill="{sheet.color(mark)}" fill-opacity="{alpha}"'
+    style = f'fill="{sheet.color(mark)}" fill-opacity="{_opacity(mark, sheet.theme)}"'
     return [f'<path d="{_area(x[r], low[r], high[r])}" {style}/>' for r in runs(x, low, high)]
 
 
@@ -200,7 +249,7 @@ def _(mark: Hill, sheet: _Sheet) -> list[str]:
     base, outline = hill_span(mark)
     x, high = sheet.x(mark.x), sheet.up(outline)
     low = sheet.up(np.full_like(outline, base))
-    style = f'fill="{sheet.color(mark)}" fill-opacity="0.18"'
+    style = f'fill="{sheet.color(mark)}" fill-opacity="{0.55 if mark.bars else 0.18}"'
     return [f'<path d="{_area(x[r], low[r], high[r])}" {style}/>' for r in runs(x, high)]
 
 
@@ -234,4 +283,5 @@ def _(mark: Steps, sheet: _Sheet) -> list[str]:
     left, right, y = sheet.x(mark.left), sheet.x(mark.right), sheet.y(mark.y)
     whole = np.isfinite(left) & np.isfinite(right) & np.isfinite(y)
     strokes = "".join(f"M{left[k]:.1f} {y[k]:.1f}H{right[k]:.1f}" for k in np.flatnonzero(whole))
-    return [f'<path d="{strokes}" stroke="{sheet.color(mark)}" stroke-width="1.4"/>']
+    style = 'stroke-width="9" stroke-opacity="0.3"' if mark.thick else 'stroke-width="1.6"'
+    return [f'<path d="{strokes}" stroke="{sheet.color(mark)}" {style}/>']

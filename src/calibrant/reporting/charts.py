@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.diagrams.computing import drawn_bandwidth
-from calibrant.diagrams.drawable import plain
+from calibrant.diagrams.diagram import plain
 from calibrant.diagrams.group import Diagrams
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
+from calibrant.diagrams.smooth_numbers import drawn_bandwidth
 from calibrant.drawing.altair import Slider, chart
-from calibrant.drawing.marks import Band, Dash, Line, Mark, Panel, Points, Trail
+from calibrant.drawing.looks import DARK, LIGHT
+from calibrant.drawing.panel import Band, Dash, Line, Mark, Panel, Points, Trail
 from calibrant.drawing.svg import render
-from calibrant.drawing.themes import DARK, LIGHT
 
 __all__ = [
     "DARK_OF_LIGHT",
@@ -104,10 +104,10 @@ def _regions(diagram: ReliabilityDiagram) -> list[Mark]:
     curve, reference = diagram.regression, diagram.smoothed_predictions
     marks: list[Mark] = []
     for region in diagram.regions:
-        inside = diagram.shown & (diagram.grid >= region.low) & (diagram.grid <= region.high)
+        inside = (diagram.grid >= region.low) & (diagram.grid <= region.high)
         low = np.where(inside, np.minimum(curve, reference), np.nan)
         high = np.where(inside, np.maximum(curve, reference), np.nan)
-        marks.append(Band(key="region", ink="accent", x=diagram.grid, low=low, high=high))
+        marks.append(Band(key="region", ink="accent", x=reference, low=low, high=high))
     return marks
 
 
@@ -120,9 +120,7 @@ def overview(diagrams: Named, looks: Mapping[str, Look]) -> Panel:
         ((name, diagram),) = diagrams.items()
         return marked_panel(diagram, name)
     few = len(diagrams) <= FEW_ENOUGH_FOR_BANDS
-    panel = Diagrams(diagrams).panel(
-        reference="smoothed" if few else "diagonal", band="pointwise" if few else None
-    )
+    panel = Diagrams(diagrams).panel(band="pointwise" if few else None)
     marks = tuple(mark for mark in panel.marks if few or mark.key != "values")
     if not all(diagram.resamples for diagram in diagrams.values()):
         marks = tuple(_without_bounds(marks))
@@ -208,7 +206,7 @@ def _plain_panel(diagrams: Named, looks: Mapping[str, Look]) -> Panel:
         panel = diagram.panel(name=name, band=None, ticks=False)
         marks = tuple(mark for mark in panel.marks if mark.key != "values")
     else:
-        panel = Diagrams(diagrams).panel(reference="smoothed", band=None)
+        panel = Diagrams(diagrams).panel(band=None)
         marks = tuple(mark for mark in panel.marks if mark.key != "values")
     bare = replace(panel, marks=tuple(_without_bounds(marks)), notes=())
     return _with_looks(bare, looks).thinned(CHART_POINTS)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import calibrant
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.diagrams.drawable import plain
+from calibrant.diagrams.diagram import plain
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.errors import InputError
 from calibrant.inference.assess import assessment_of

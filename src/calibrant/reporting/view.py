@@ -243,7 +243,7 @@ def _curve(group: GroupSummary) -> dict[str, Any]:
             f"{int(diagram.rows[k]):,}",
         ]
         for k in dict.fromkeys(places)
-        if diagram.shown[k]
+        if diagram.rows[k] > 0
     ]
     ends = ["Band from", "to"] if band else []
     columns = ["Prediction", "Observed", "Reference", *ends, "Rows nearby"]

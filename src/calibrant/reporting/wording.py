@@ -118,16 +118,7 @@ def region_text(group: GroupSummary) -> list[str]:
         if region.high - region.low >= WIDE:
             low, high = densest_half(group.diagram, region)
             said[-1] += f" Half of that comes from predictions of {_range(low, high)}."
-        if _mostly_hidden(group.diagram, region):
-            said[-1] += " Most of that lies where rows are too few for a curve."
     return said
-
-
-def _mostly_hidden(diagram: ReliabilityDiagram, region: Region) -> bool:
-    """Whether the picture leaves out more than half of the error of this stretch."""
-    inside, error = _errors(diagram, region)
-    shown = diagram.shown[inside]
-    return bool(error[~shown].sum() > error[shown].sum())
 
 
 def _errors(diagram: ReliabilityDiagram, region: Region) -> tuple[NDArray[Any], NDArray[Any]]:

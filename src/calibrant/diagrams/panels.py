@@ -1,0 +1,163 @@
+"""Panels of several diagrams: all on one axis, or side by side on axes that can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from calibrant.diagrams.diagram import FRAME, Diagram, framed, require_looks
+from calibrant.diagrams.smooth import ReliabilityDiagram
+from calibrant.diagrams.smooth_panel import traced
+from calibrant.drawing.looks import shortened
+from calibrant.drawing.panel import Axis, Line, Mark, Panel
+from calibrant.errors import Function, InputError, Option
+
+__all__ = ["comparable", "overlaid", "side_by_side", "with_bandwidth", "worst_first"]
+
+# From the bottom up.
+_ORDER = ("band", "resampled", "steps", "reference", "curve", "values")
+
+
+def overlaid(diagrams: Mapping[str, Diagram], look: Mapping[str, Any]) -> Panel:
+    """One panel: each diagram's bands and curve, and one diagonal beneath them."""
+    _require_looks(diagrams.values(), look)
+    if look.get("color") is not None and not isinstance(look["color"], Mapping):
+        raise InputError(
+            "must map names to colours: one would not tell several diagrams apart",
+            argument="color",
+            seen=look["color"],
+            cure="Pass {option}.",
+            option=Option("color", {next(iter(diagrams)): look["color"]}),
+        )
+    plainer = {"ticks": False, "density": None, "reference": "diagonal", **look}
+    panels = {
+        name: diagram.panel(**{**_looks_of(diagram, name, plainer), "name": name})
+        for name, diagram in diagrams.items()
+    }
+    if not comparable(list(panels.values())):
+        raise InputError(
+            "diagrams on one axis must show the same quantities; these do not",
+            cure="Draw them side by side with {grid} or {layout}.",
+            grid=Function("diagrams.group.Diagrams.plot_grid"),
+            layout=Option("layout", "grid"),
+        )
+    first = _on_common_axes(list(panels.values()))[0]
+    beneath: dict[str, Mark] = {}
+    above: list[Mark] = []
+    for name, panel in panels.items():
+        for mark in panel.marks:
+            if mark.key in ("diagonal", "skill", "no skill"):
+                beneath.setdefault(mark.key, mark)
+            elif mark.key == "reference":
+                above.append(replace(mark, series=name, ink="series", says=""))
+            elif mark.key == "band":
+                shaded = any(other.key == "band" for other in above)
+                says = "" if shaded else "shaded: uncertainty of each curve"
+                above.append(replace(mark, says=says))
+            elif mark.key != "consistency":
+                above.append(replace(mark, says=""))
+    above.sort(key=lambda mark: _ORDER.index(mark.key) if mark.key in _ORDER else len(_ORDER))
+    names = {
+        name: " · ".join([shortened(name), *panel.notes[1:2], *panel.notes[3:]])
+        for name, panel in panels.items()
+    }
+    colors = {k: v for panel in panels.values() for k, v in panel.colors.items()}
+    panel = Panel(
+        (*beneath.values(), *above),
+        first.x,
+        first.y,
+        legend=names,
+        labels=names,
+        colors=colors,
+        finding=" ".join(panel.finding for panel in panels.values() if panel.finding),
+    )
+    return framed(panel, look)
+
+
+def side_by_side(
+    diagrams: Mapping[str, Diagram], look: Mapping[str, Any], whole: ReliabilityDiagram | None
+) -> list[Panel]:
+    """One panel for each diagram, on the same axes where these mean the same; all rows as a grey ghost."""
+    _require_looks(diagrams.values(), look)
+    panels = []
+    for name, diagram in diagrams.items():
+        panel = diagram.panel(**_looks_of(diagram, name, look))
+        if whole is not None:
+            panel = _haunted(panel, whole, str(look.get("against", "prediction")))
+        panels.append(replace(framed(panel, {**look, "title": None}), title=shortened(name)))
+    return _on_common_axes(panels) if comparable(panels) else panels
+
+
+def _haunted(panel: Panel, whole: ReliabilityDiagram, against: str) -> Panel:
+    """The panel with the curve of all rows behind its own."""
+    trace = traced(whole, against)
+    ghost = Line(
+        key="ghost", ink="faint", x=trace.x, y=trace(whole.regression), says="all rows together"
+    )
+    at = next((k for k, mark in enumerate(panel.marks) if mark.key in _ORDER), len(panel.marks))
+    return replace(panel, marks=(*panel.marks[:at], ghost, *panel.marks[at:]))
+
+
+def worst_first(diagrams: Mapping[str, Diagram]) -> dict[str, Diagram]:
+    """Smooth diagrams by their error, the largest first; others as they are."""
+    errors = {
+        n: d.smooth_ece.value for n, d in diagrams.items() if isinstance(d, ReliabilityDiagram)
+    }
+    if len(errors) < len(diagrams):
+        return dict(diagrams)
+    return {name: diagrams[name] for name in sorted(errors, key=lambda name: -errors[name])}
+
+
+def _looks_of(diagram: Diagram, name: str, look: Mapping[str, Any]) -> dict[str, Any]:
+    """The looks that this kind of diagram has; of colours by name, its own."""
+    own = {key: value for key, value in look.items() if key in diagram.looks()}
+    if isinstance(own.get("color"), Mapping):
+        own["color"] = own["color"].get(name)
+    return own
+
+
+def _require_looks(diagrams: Iterable[Diagram], look: Mapping[str, Any]) -> None:
+    known = set(FRAME).union(*(diagram.looks() for diagram in diagrams))
+    require_looks(look, known)
+
+
+def comparable(panels: Sequence[Panel]) -> bool:
+    """Whether the axes of all panels mean the same."""
+    return len({(p.x.label, p.x.scale, p.y.label, p.y.scale) for p in panels}) == 1
+
+
+def _on_common_axes(panels: Sequence[Panel]) -> list[Panel]:
+    """The panels with limits that hold all of them."""
+    wide, tall = (_common([getattr(panel, side) for panel in panels]) for side in "xy")
+    return [replace(panel, x=wide, y=tall) for panel in panels]
+
+
+def _common(axes: Sequence[Axis]) -> Axis:
+    low, high = min(axis.low for axis in axes), max(axis.high for axis in axes)
+    parts = [axis.shown for axis in axes if axis.shown is not None]
+    shown = None
+    if len(parts) == len(axes):
+        shown = min(part[0] for part in parts), max(part[1] for part in parts)
+    whole = shown == (0.0, 1.0)
+    return replace(axes[0], low=low, high=high, shown=None if whole else shown)
+
+
+def with_bandwidth(
+    panel: Panel, here: Sequence[ReliabilityDiagram], own: Sequence[ReliabilityDiagram]
+) -> Panel:
+    """Say at which bandwidth this position of the slider is, in terms of the numbers' own."""
+    solved = all(diagram.at_fixed_point and diagram.smooth_ece.bandwidth > 0.0 for diagram in own)
+    factors = [
+        f"{new.bandwidth / (old.smooth_ece.bandwidth or old.bandwidth):.2g}"
+        for new, old in zip(here, own, strict=True)
+    ]
+    sigma = "σ*" if solved else "own"
+    if len(set(factors)) > 1:  # some are too narrow to be drawn
+        note = f"bandwidth: {sigma} × {', '.join(factors)}"
+    else:
+        each = "" if len(own) == 1 else "each "
+        note = f"bandwidth: {each}{sigma}" + ("" if factors[0] == "1" else f" × {factors[0]}")
+    if len(own) == 1:
+        note += f" = {here[0].bandwidth:.3g}"
+    return replace(panel, notes=(*panel.notes, note))

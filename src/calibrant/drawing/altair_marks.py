@@ -1,0 +1,216 @@
+"""Marks for charts made of tables: their rows, in the coordinates of their axes, and their layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import singledispatch
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.drawing.layout import hill_span, runs, tick_span
+from calibrant.drawing.panel import (
+    Band,
+    Bundle,
+    Hill,
+    Line,
+    Mark,
+    Panel,
+    Points,
+    Steps,
+    Ticks,
+    Trail,
+)
+
+__all__ = ["Kind", "Rows", "kind_of", "layers_of", "rounded", "rows_of"]
+
+Rows: TypeAlias = list[dict[str, Any]]
+Kind: TypeAlias = tuple[type, str, str]
+_DASHES = {"solid": [1, 0], "dashed": [5, 3], "dotted": [1, 3], "dash-dotted": [7, 2, 1, 2]}
+
+
+def rounded(value: float) -> float:
+    """Five significant digits, more than a screen can show and short in a file; numbers of rows whole."""
+    return (
+        float(round(value)) if abs(value) >= 1e5 and np.isfinite(value) else float(f"{value:.5g}")
+    )
+
+
+def _table(columns: Mapping[str, NDArray[Any]], run: slice, name: int | str) -> Rows:
+    kept = {key: [rounded(v) for v in column[run].tolist()] for key, column in columns.items()}
+    return [
+        {"run": name, **dict(zip(kept, row, strict=True))}
+        for row in zip(*kept.values(), strict=True)
+    ]
+
+
+def _stretches(columns: Mapping[str, NDArray[Any]], required: Sequence[str]) -> Rows:
+    found = runs(*(columns[name] for name in required))
+    return [row for k, run in enumerate(found) for row in _table(columns, run, k)]
+
+
+def _height(panel: Panel, fraction: NDArray[np.float64]) -> NDArray[np.float64]:
+    low, high = panel.y.limits()
+    return np.asarray(low + (high - low) * fraction)
+
+
+@singledispatch
+def rows_of(mark: Mark, panel: Panel) -> Rows:
+    """The rows of one mark; `run` numbers its unbroken stretches."""
+    raise TypeError(f"no chart for {type(mark).__name__}")
+
+
+@rows_of.register
+def _(mark: Line, panel: Panel) -> Rows:
+    place = {"x": panel.x.forward(mark.x), "y": panel.y.forward(mark.y)}
+    return _stretches({**place, **mark.details}, list(place))
+
+
+@rows_of.register
+def _(mark: Trail, panel: Panel) -> Rows:
+    place = {"x": panel.x.forward(mark.x), "y": panel.y.forward(mark.y)}
+    place["size"] = 1.4 + 5.6 * np.clip(mark.weight, 0, 1)
+    if mark.evidence is None:
+        return _stretches({**place, **mark.details}, list(place))
+    strength = mark.strength()
+    rows = _stretches({**place, "strength": strength, **mark.details}, list(place))
+    return _by_strength(rows)
+
+
+def _by_strength(rows: Rows) -> Rows:
+    """Stretches of one strength; each starts where the one before it ends."""
+    out: Rows = []
+    number = -1
+    for before, row in zip([None, *rows[:-1]], rows, strict=True):
+        joined = before is not None and before["run"] == row["run"]
+        if joined and before["strength"] == row["strength"]:  # type: ignore[index]
+            out.append({**row, "run": number})
+            continue
+        if joined:
+            out.append({**row, "strength": before["strength"], "run": number})  # type: ignore[index]
+        number += 1
+        out.append({**row, "run": number})
+    return out
+
+
+@rows_of.register
+def _(mark: Bundle, panel: Panel) -> Rows:
+    x, ys = panel.x.forward(mark.x), panel.y.forward(mark.ys)
+    found = [(y, run) for y in ys for run in runs(x, y)]
+    return [row for k, (y, run) in enumerate(found) for row in _table({"x": x, "y": y}, run, k)]
+
+
+@rows_of.register
+def _(mark: Band, panel: Panel) -> Rows:
+    low, high = panel.y.forward(mark.low), panel.y.forward(mark.high)
+    return _stretches({"x": panel.x.forward(mark.x), "y": low, "y2": high}, ["x", "y", "y2"])
+
+
+@rows_of.register
+def _(mark: Hill, panel: Panel) -> Rows:
+    base, outline = hill_span(mark)
+    y, y2 = _height(panel, np.full_like(outline, base)), _height(panel, outline)
+    return _stretches({"x": panel.x.forward(mark.x), "y": y, "y2": y2}, ["x", "y", "y2"])
+
+
+@rows_of.register
+def _(mark: Ticks, panel: Panel) -> Rows:
+    x = panel.x.forward(mark.x)
+    low, high = _height(panel, np.array(tick_span(mark.side)))
+    columns = {"x": x, "y": np.full_like(x, low), "y2": np.full_like(x, high)}
+    return _stretches(columns, ["x"])
+
+
+@rows_of.register
+def _(mark: Points, panel: Panel) -> Rows:
+    place = {"x": panel.x.forward(mark.x), "y": panel.y.forward(mark.y)}
+    place["size"] = 30 + 120 * np.clip(mark.weight, 0, 1)
+    ends = {"low_end": panel.y.forward(mark.low), "high_end": panel.y.forward(mark.high)}
+    return _stretches({**place, **ends, **mark.details}, [*place, *ends])
+
+
+@rows_of.register
+def _(mark: Steps, panel: Panel) -> Rows:
+    columns = {"x": panel.x.forward(mark.left), "x2": panel.x.forward(mark.right)}
+    return _stretches({**columns, "y": panel.y.forward(mark.y)}, ["x", "x2", "y"])
+
+
+def kind_of(mark: Mark) -> Kind:
+    """Marks of one kind become one layer, whatever their series."""
+    return type(mark), mark.key, mark.ink
+
+
+@singledispatch
+def layers_of(mark: Mark, canvas: Any, source: Any) -> list[Any]:
+    """The layers that draw the rows of marks of one kind; `canvas` knows axes, colours and opacity."""
+    raise TypeError(f"no chart for {type(mark).__name__}")
+
+
+@layers_of.register
+def _(mark: Line, canvas: Any, source: Any) -> list[Any]:
+    width = 1.0 if mark.ink in ("faint", "neutral") else 1.8
+    drawn = source.mark_line(clip=True, strokeWidth=width, strokeDash=_DASHES[mark.dash])
+    return [_encode(drawn, mark, canvas, 1.0)]
+
+
+@layers_of.register
+def _(mark: Trail, canvas: Any, source: Any) -> list[Any]:
+    alt = canvas.alt
+    size = alt.Size("size:Q", scale=None, legend=None)  # a scale would be shared between layers
+    drawn = _encode(source.mark_trail(clip=True), mark, canvas, 1.0).encode(size=size)
+    if mark.evidence is None or canvas.panel.legend:  # a legend hides and shows by opacity
+        return [drawn]
+    return [drawn.encode(opacity=alt.Opacity("strength:Q", scale=None, legend=None))]
+
+
+@layers_of.register
+def _(mark: Bundle, canvas: Any, source: Any) -> list[Any]:
+    return [_encode(source.mark_line(clip=True, strokeWidth=0.5), mark, canvas, 0.2)]
+
+
+@layers_of.register
+def _(mark: Band, canvas: Any, source: Any) -> list[Any]:
+    own = mark.ink in ("series", "accent")
+    value = canvas.theme.band_opacity if own else canvas.theme.neutral_opacity
+    return [_encode(source.mark_area(clip=True), mark, canvas, value).encode(y2="y2:Q")]
+
+
+@layers_of.register
+def _(mark: Hill, canvas: Any, source: Any) -> list[Any]:
+    alpha = 0.55 if mark.bars else 0.18
+    return [_encode(source.mark_area(clip=True), mark, canvas, alpha).encode(y2="y2:Q")]
+
+
+@layers_of.register
+def _(mark: Ticks, canvas: Any, source: Any) -> list[Any]:
+    drawn = source.mark_rule(clip=True, strokeWidth=0.6)
+    return [_encode(drawn, mark, canvas, 0.4, connected=False).encode(y2="y2:Q")]
+
+
+@layers_of.register
+def _(mark: Points, canvas: Any, source: Any) -> list[Any]:
+    alt = canvas.alt
+    size = alt.Size("size:Q", scale=None, legend=None)
+    dots = _encode(source.mark_point(clip=True, filled=True), mark, canvas, 1.0, connected=False)
+    whiskers = _encode(source.mark_rule(clip=True), mark, canvas, 0.7, connected=False)
+    return [whiskers.encode(y=canvas.y("low_end"), y2="high_end:Q"), dots.encode(size=size)]
+
+
+@layers_of.register
+def _(mark: Steps, canvas: Any, source: Any) -> list[Any]:
+    drawn = source.mark_rule(clip=True, strokeWidth=9 if mark.thick else 1.6)
+    alpha = canvas.theme.neutral_opacity if mark.thick else 0.8
+    return [_encode(drawn, mark, canvas, alpha, connected=False).encode(x2="x2:Q")]
+
+
+def _encode(drawn: Any, mark: Mark, canvas: Any, opacity: float, *, connected: bool = True) -> Any:
+    channels: dict[str, Any] = {
+        "x": canvas.x(),
+        "y": canvas.y(),
+        "color": canvas.color(mark),
+        "opacity": canvas.opacity(mark, opacity),
+    }
+    if connected:
+        channels["detail"] = ["run:N", "series:N"]
+    return drawn.encode(**channels)
