@@ -94,18 +94,6 @@ def test_half_of_the_error_lies_where_the_wording_says() -> None:
     assert high - low < 0.3
 
 
-def test_a_stretch_without_a_curve_is_told_from_one_with_it() -> None:
-    rng = np.random.default_rng(0)
-    p = np.concatenate(
-        [0.05 * rng.random(500), 0.3 + 0.4 * rng.random(30), 0.95 + 0.05 * rng.random(500)]
-    )
-    y = np.where((p > 0.3) & (p < 0.7), 1, rng.random(p.size) < p)
-    text = cal.report({"m": cal.Sketch.from_arrays(y, p)}).markdown
-    found = [line for line in text.splitlines() if "This makes" in line]
-    assert "Most of that lies where rows are too few for a curve." in found[0]
-    assert not any("too few" in line for line in found[1:])
-
-
 def test_notes_ask_about_rows_that_repeat() -> None:
     p = np.repeat(np.random.default_rng(0).random(300), 5)
     sketch = cal.Sketch.from_arrays(np.random.default_rng(1).random(1500) < p, p)

@@ -147,19 +147,6 @@ def test_numbers_that_are_not_finite_are_words(events: int, low: str) -> None:
     assert not any(value in ("inf", "nan") for value, _ in cells)
 
 
-@pytest.mark.parametrize("many", [2, 3, 4, 6])
-def test_no_curve_is_judged_by_a_line_that_smoothing_bends_it_from(many: int) -> None:
-    y, p = _rows(300)
-    made = cal.report(y, {f"m{k}": p ** (1 + k) for k in range(many)})
-    caption = made.html.split("<figcaption>")[1].split("</figcaption>")[0]
-    diagrams = {group.name: group.diagram for group in made.summary.groups}
-    own = [
-        m.series for m in overview(diagrams, looks(list(diagrams))).marks if m.key == "reference"
-    ]
-    assert ("dashed line of its colour" in caption) == (sorted(own) == sorted(diagrams))
-    assert ("bends a curve inwards" in caption) == (not own)
-
-
 def test_sketches_by_group_give_the_page_of_their_rows() -> None:
     y, p = _rows()
     halves = np.arange(y.size) % 2

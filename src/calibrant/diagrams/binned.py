@@ -122,7 +122,7 @@ class BinnedDiagram(Diagram):
         *,
         name: str = "",
         color: Color | None = None,
-        reference: str = "band",
+        reference: str | None = "band",
         axes: str = "auto",
         rare: float = 0.2,
         attributes: bool = False,
@@ -135,8 +135,8 @@ class BinnedDiagram(Diagram):
             Of the model.
         color : str or three numbers, optional
             Of the points.
-        reference : {"band", "diagonal"}
-            With the band that a calibrated model would stay in, or the diagonal alone.
+        reference : {"band", "diagonal", None}
+            With the band that a calibrated model would stay in, the diagonal alone, or neither.
         axes : {"auto", "probability", "fit", "logit"}
             From 0 to 1; only as far as the rows go; or in log-odds. "auto" fits the axes where nearly
             all rows lie within `rare` of 0 or of 1.

@@ -46,9 +46,13 @@ def in_words(confidence: float) -> str:
     return f"if it were calibrated: {100 * confidence:g} of 100 samples stay inside"
 
 
-def calibrated_marks(reference: str, x: Floats, bounds: Bounds, confidence: float) -> list[Mark]:
+def calibrated_marks(
+    reference: str | None, x: Floats, bounds: Bounds, confidence: float
+) -> list[Mark]:
     """The diagonal and, unless that is all, the band of what a calibrated model would show."""
-    require_choice("reference", reference, ("band", "diagonal"))
+    require_choice("reference", reference, ("band", "diagonal", None))
+    if reference is None:
+        return []
     if reference == "diagonal" or not np.isfinite(bounds.low).any():
         return [diagonal()]
     band = Band(

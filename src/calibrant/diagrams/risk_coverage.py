@@ -12,10 +12,9 @@ from calibrant._format import decimals
 from calibrant.data.pairs import InputOptions
 from calibrant.decisions.certify import OperatingPoint
 from calibrant.decisions.selective import Selective, selective
-from calibrant.diagrams.drawable import Diagram, laid_out, series_of
-from calibrant.drawing.axes import Axis
-from calibrant.drawing.checks import Color, as_name
-from calibrant.drawing.marks import Band, Line, Mark, Panel
+from calibrant.diagrams.diagram import Diagram, laid_out, series_of
+from calibrant.drawing.looks import Color, as_name
+from calibrant.drawing.panel import Axis, Band, Line, Mark, Panel
 from calibrant.errors import InputError
 from calibrant.measures.record import rows_text
 
@@ -63,10 +62,22 @@ class RiskCoverageDiagram(Diagram):
         name = as_name(name)
         series = series_of(name)
         curve, risk = self.selective.curve, self.selective.risk
-        level = Line(key="diagonal", ink="faint", x=np.array([0.0, 1.0]), y=np.array([risk, risk]))
         marks: list[Mark] = [
-            level,
-            Band(key="interval", ink="neutral", x=curve.coverage, low=curve.low, high=curve.high),
+            Line(
+                key="diagonal",
+                ink="neutral",
+                x=np.array([0.0, 1.0]),
+                y=np.array([risk, risk]),
+                says="if every case were answered",
+            ),
+            Band(
+                key="interval",
+                ink="neutral",
+                x=curve.coverage,
+                low=curve.low,
+                high=curve.high,
+                says="uncertainty of the curve",
+            ),
             Line(
                 key="curve",
                 series=series,
@@ -77,13 +88,15 @@ class RiskCoverageDiagram(Diagram):
                     "share answered": curve.coverage,
                     "share wrong": curve.risk,
                 },
+                says=f"{name or 'this model'}, surest answers first",
             ),
         ]
         notes = [self.label, f"n = {self.selective.n:,}"]
         if self.point is not None:
             at = np.full(2, self.point.coverage)
             ends = np.array([0.0, self.point.risk_bound])
-            marks.append(Line(key="point", ink="accent", x=at, y=ends, dash="dashed"))
+            says = "the certified threshold"
+            marks.append(Line(key="point", ink="accent", x=at, y=ends, dash="dashed", says=says))
             notes.append(f"certified at {decimals(self.point.threshold, places=3)}")
         top = max(float(np.quantile(curve.high, 0.9)), 1.2 * risk, 0.02)
         axes = (

@@ -226,7 +226,7 @@ class ReliabilityDiagram(Diagram):
         against: str = "prediction",
         name: str = "",
         color: Color | None = None,
-        reference: str = "band",
+        reference: str | None = "band",
         curve: str = "trail",
         band: str | None = "pointwise",
         density: str | None = "one",
@@ -247,8 +247,8 @@ class ReliabilityDiagram(Diagram):
             Of the model, written above its number.
         color : str or three numbers, optional
             Of the curve.
-        reference : {"band", "diagonal"}
-            With the band that a calibrated model would stay in, or the diagonal alone.
+        reference : {"band", "diagonal", None}
+            With the band that a calibrated model would stay in, the diagonal alone, or neither.
         curve : {"trail", "line"}
             A line whose width is the density of predictions, and which fades where rows are few; or a
             plain one.

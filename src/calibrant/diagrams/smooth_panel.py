@@ -90,7 +90,7 @@ def smooth_panel(
     against: str,
     name: str,
     color: Color | None,
-    reference: str,
+    reference: str | None,
     curve: str,
     band: str | None,
     density: str | None,
@@ -190,14 +190,14 @@ def _outcomes(diagram: ReliabilityDiagram) -> list[Mark]:
 
 
 def _references(
-    diagram: ReliabilityDiagram, reference: str, trace: Traced, against: str
+    diagram: ReliabilityDiagram, reference: str | None, trace: Traced, against: str
 ) -> list[Mark]:
     bounds = trace.bounds(diagram.consistency)
     if against == "prediction":
         return calibrated_marks(reference, trace.x, bounds, diagram.confidence)
-    require_choice("reference", reference, ("band", "diagonal"))
-    if reference == "diagonal":
-        return [diagonal()]
+    require_choice("reference", reference, ("band", "diagonal", None))
+    if reference != "band":
+        return [] if reference is None else [diagonal()]
     line = Line(
         key="reference",
         ink="neutral",

@@ -1,4 +1,4 @@
-"""SmoothECE where scikit-learn expects a scorer, and its diagram where it expects a display."""
+"""SmoothECE where scikit-learn expects a scorer, and its diagram under the contract for displays."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from calibrant.data.arrays import as_column
 from calibrant.data.multiclass import confidence
-from calibrant.errors import InputError, show_value
-from calibrant.integrations.sklearn_display import ReliabilityDisplay
+from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
+from calibrant.errors import Function, InputError, show_value
 from calibrant.measures.smooth_ece import smooth_ece
 
 __all__ = ["ReliabilityDisplay", "neg_smooth_ece"]
@@ -60,3 +60,223 @@ def _require_known_classes(y: Any, classes: list[Any]) -> None:
             f"`y` must hold classes on which the estimator was fitted, {listed}; row {wrong} has "
             f"{show_value(label[wrong])}."
         )
+
+
+class ReliabilityDisplay:
+    """Smooth reliability diagram of a classifier, as scikit-learn's displays are used.
+
+    Make one with `from_estimator` or `from_predictions`; it is then in `ax_`.
+
+    Parameters
+    ----------
+    diagram : ReliabilityDiagram
+        The data.
+    estimator_name : str, optional
+        Written beside the curve.
+    pos_label : scalar, optional
+        The class whose probability is drawn.
+
+    Attributes
+    ----------
+    line_ : matplotlib.lines.Line2D
+        The curve.
+    ax_, figure_ : matplotlib Axes and Figure
+        What was drawn on.
+    artists_ : mapping of str to list of artists
+        Everything that was drawn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.model_selection import train_test_split
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    >>> display = ReliabilityDisplay.from_estimator(GaussianNB().fit(X_train, y_train), X_test, y_test)
+    >>> display.estimator_name, display.diagram
+    ('GaussianNB', ReliabilityDiagram(smECE 0.064, bandwidth=0.0637, n=143))
+    """
+
+    line_: Any
+    ax_: Any
+    figure_: Any
+    artists_: Any
+
+    def __init__(
+        self,
+        diagram: ReliabilityDiagram,
+        *,
+        estimator_name: str | None = None,
+        pos_label: Any = None,
+    ) -> None:
+        if not isinstance(diagram, ReliabilityDiagram):
+            raise InputError(
+                "must be a ReliabilityDiagram",
+                argument="diagram",
+                seen=type(diagram).__name__,
+                cure="Make one with {make}; other diagrams have a `plot` of their own.",
+                make=Function("reliability_diagram"),
+            )
+        self.diagram = diagram
+        self.estimator_name = estimator_name
+        self.pos_label = pos_label
+
+    def plot(
+        self, *, ax: Any = None, name: str | None = None, ref_line: bool = True, **look: Any
+    ) -> ReliabilityDisplay:
+        """Draw the diagram.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            A new figure, if none is given.
+        name : str, optional
+            Instead of `estimator_name`.
+        ref_line : bool
+            Draw what a calibrated model would show, and the diagonal.
+        **look
+            As in `ReliabilityDiagram.picture`: `title`, `legend`, `against`, ...
+        """
+        label = self.estimator_name if name is None else name
+        if not ref_line:
+            look = {**look, "reference": None}
+        drawn = self.diagram.plot(ax, name=label or "", **look)
+        self.ax_, self.figure_, self.artists_ = drawn.ax, drawn.figure, dict(drawn.artists)
+        self.line_ = self.artists_["curve"][0]
+        return self
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        name: str | None = None,
+        ref_line: bool = True,
+        ax: Any = None,
+        bandwidth: float | None = None,
+        confidence: float = 0.95,
+        resamples: int = 1000,
+        curves: int = 0,
+        seed: int = 0,
+        **look: Any,
+    ) -> ReliabilityDisplay:
+        """Draw a fitted binary classifier's predicted probabilities against `y`.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted classifier with `predict_proba`.
+        X, y : array
+            Features, and the true labels.
+        sample_weight : array, optional
+            Importance of each row.
+        pos_label : scalar, optional
+            The class to look at; by default the second of `estimator.classes_`.
+        name : str, optional
+            By default the class of the estimator.
+        ref_line, ax, **look
+            As in `plot`.
+        bandwidth, confidence, resamples, curves, seed
+            As in `reliability_diagram`.
+        """
+        if getattr(estimator, "classes_", None) is None and hasattr(estimator, "fit"):
+            raise InputError(
+                "must be a fitted classifier",
+                argument="estimator",
+                seen=type(estimator).__name__,
+                cure="Call its `fit(X, y)` first.",
+            )
+        if not hasattr(estimator, "predict_proba"):
+            raise InputError(
+                "must have `predict_proba`",
+                argument="estimator",
+                seen=type(estimator).__name__,
+                cure="Pass its probabilities to `ReliabilityDisplay.from_predictions`.",
+            )
+        classes = np.asarray(estimator.classes_)
+        if classes.size != 2:
+            raise InputError(
+                "must have two classes: a reliability diagram is of one event",
+                argument="estimator",
+                seen=int(classes.size),
+                cure="Take {confidence} to {diagram}.",
+                confidence=Function("confidence"),
+                diagram=Function("reliability_diagram"),
+            )
+        wanted = classes[1] if pos_label is None else pos_label
+        column = np.flatnonzero(classes == wanted)
+        if column.size != 1:
+            raise InputError(
+                f"must be one of the estimator's classes, {classes.tolist()}",
+                argument="pos_label",
+                seen=pos_label,
+            )
+        y_prob = np.asarray(estimator.predict_proba(X))[:, column[0]]
+        return cls.from_predictions(
+            y,
+            y_prob,
+            sample_weight=sample_weight,
+            pos_label=wanted,
+            name=type(estimator).__name__ if name is None else name,
+            ref_line=ref_line,
+            ax=ax,
+            bandwidth=bandwidth,
+            confidence=confidence,
+            resamples=resamples,
+            curves=curves,
+            seed=seed,
+            **look,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any,
+        *,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        name: str | None = None,
+        ref_line: bool = True,
+        ax: Any = None,
+        bandwidth: float | None = None,
+        confidence: float = 0.95,
+        resamples: int = 1000,
+        curves: int = 0,
+        seed: int = 0,
+        **look: Any,
+    ) -> ReliabilityDisplay:
+        """Draw predicted probabilities against true labels.
+
+        Parameters
+        ----------
+        y_true, y_prob : array
+            Labels, and probabilities of `pos_label`.
+        sample_weight : array, optional
+            Importance of each row.
+        pos_label : scalar, optional
+            The label of the event, where labels are not 0 and 1.
+        name : str, optional
+            Written beside the curve.
+        ref_line, ax, **look
+            As in `plot`.
+        bandwidth, confidence, resamples, curves, seed
+            As in `reliability_diagram`.
+        """
+        diagram = reliability_diagram(
+            y_true,
+            y_prob,
+            bandwidth=bandwidth,
+            confidence=confidence,
+            resamples=resamples,
+            curves=curves,
+            seed=seed,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+        )
+        display = cls(diagram, estimator_name=name, pos_label=pos_label)
+        return display.plot(ax=ax, ref_line=ref_line, **look)

@@ -298,16 +298,10 @@ def _caption(groups: Sequence[GroupSummary]) -> str:
     if len(groups) > 1:
         few = len(groups) <= FEW_ENOUGH_FOR_BANDS
         band = ", the band around it its sensitivity to the sample" if bands and few else ""
-        line = (
-            "Where its model is calibrated it runs along the dashed line of its colour; below that too "
-            "much is promised, above it too little."
-            if few
-            else "Below the diagonal too much is promised, above it too little; but near the ends, "
-            "smoothing alone bends a curve inwards, by up to 0.8 bandwidths."
-        )
         return (
             "How often the event came, against what was predicted: one curve for each. The width of a "
-            f"solid curve is the density of predictions{band}. {line} Point at a curve to read it."
+            f"solid curve is the density of predictions{band}. A calibrated model runs along the "
+            "diagonal; below it too much is promised, above it too little. Point at a curve to read it."
         )
     band = (
         ", and the grey band how far chance would take it."
@@ -315,10 +309,10 @@ def _caption(groups: Sequence[GroupSummary]) -> str:
         else "; there is no band of chance, which would take rows of one cluster for independent."
     )
     return (
-        "How often the event came, against what was predicted. The dashed line is where the curve of "
+        "How often the event came, against what was predicted. The diagonal is where the curve of "
         f"a calibrated model would run{band} The shaded "
-        "area between the two, weighted by the density below, is the SmoothECE. Strokes above are "
-        "rows with the event, below without it. Point at the curve to read it."
+        "area between the two, weighted by the width of the curve, is the SmoothECE. "
+        "Point at the curve to read it."
     )
 
 
