@@ -121,6 +121,8 @@ def probability_axes(
     ends = np.concatenate([_inner(x, passed, known, _TAILS), _inner(y, passed, known, 5 * _TAILS)])
     if axes == "logit":
         return _logit_axes(ends)
+    if axes == "probability":
+        return _part(0.0, 1.0)
     top, bottom = _rounded_up(float(ends.max())), 1.0 - _rounded_up(1.0 - float(ends.min()))
     fits = axes == "fit"
     if top < 1.0 and (fits or top <= rare):
