@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -12,34 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_seed
-from calibrant._format import SMALLEST_P_VALUE
 from calibrant.data.dropped import Dropped
 from calibrant.data.pairs import InputOptions, Pairs, as_pairs
-from calibrant.data.scales import PROBABILITY, Scale
+from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch, as_sketch
-from calibrant.errors import InputError, TooFewRows
+from calibrant.errors import Function, InputError, Option, TooFewRows, Where
 from calibrant.inference.assess import assessment_of
 from calibrant.inference.assessment import Assessment
-from calibrant.inference.clusters import (
-    ClusterResiduals,
-    cluster_codes,
-)
+from calibrant.inference.clusters import ClusterResiduals, cluster_codes
 from calibrant.inference.comparison import Comparison, Difference
 from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
 from calibrant.inference.dependence import warn_of_repeated_rows
-from calibrant.inference.interval import normal_quantile, require_confidence
-from calibrant.inference.paired import (
-    Blocks,
-    Draws,
-    resampled,
-    resketched,
-    standard_error,
-)
-from calibrant.inference.wilson import wilson_error
+from calibrant.inference.interval import require_confidence
+from calibrant.inference.kernel_test import KernelError, difference_p_value
+from calibrant.inference.paired import Folds, Influence, difference_bounds
 
 __all__ = ["compare"]
 
 Codes = tuple[NDArray[np.int64], int]
+Bounds = tuple[float, float]
 
 
 def compare(
@@ -65,21 +56,22 @@ def compare(
         What makes rows dependent; see `assess`.
     confidence : float
         Of the intervals, and 1 minus the level of the verdict.
-    correction : {"holm", "bonferroni", "none"}
-        For the number of pairs.
+    correction : {"holm", "bh", "bonferroni", "none"}
+        For the number of pairs. Unless it is "none", the intervals of all pairs hold together, too.
     seed, scale, **options
         As in `assess`. A row that is dropped for one model is dropped for all.
 
     Notes
     -----
-    Rows (or clusters) are resampled together for all models, so what is common to them cancels. The
-    plug-in SmoothECE is biased upwards, more for some distributions of predictions than for others;
-    the debiased one is noisy near 0. The interval reaches from the lower of the two differences to
-    the higher, plus standard errors, and a difference counts only as far as both agree. The standard
-    error is the larger of the bootstrap's and that of the rows' influence; where a model is close to
-    its noise floor it is the sum of both models' own. There the comparison is cautious. With m rows or
-    clusters, a difference d counts as d / √(s² + d/m) standard errors, as in Wilson's interval: rows
-    that agree to the last are no proof that the next one will.
+    *The test.* Its null is that both models have the same kernel calibration error, E[r r' k(f, f')]^½ with
+    the Laplace kernel of width 0.05 (`measures.kernel_calibration_error`). The statistic is the difference
+    of the unbiased estimates of its square, over pairs of different rows, with a jackknife standard error.
+    Neither model's noise biases it, so that it finds differences far below the noise floor of SmoothECE.
+
+    *The interval.* It is for the difference of SmoothECE. Each end takes one model's plug-in, which errs
+    upwards, and of the other the mean of (f - y) g(f) with a g that was learnt on other rows, which errs
+    downwards: it holds wherever the errors lie, and is wide near the noise floor. Small errors of
+    many signs have a small kernel error, so that it may hold 0 where the test tells the models apart.
 
     Examples
     --------
@@ -95,34 +87,41 @@ def compare(
     if isinstance(y_true, Mapping):
         if y_probs is not None or cluster is not None or options:
             raise InputError(
-                "sketches hold outcomes and predictions already; pass the mapping of sketches alone."
+                "sketches hold outcomes and predictions already",
+                cure="Pass the mapping of sketches alone.",
             )
         return _unpaired(_named(y_true), scale, confidence, correction, seed)
     if not isinstance(y_probs, Mapping):
         raise InputError(
-            "`y_probs` must be a mapping of model names to predictions, such as "
-            f'{{"a": p1, "b": p2}}; got {type(y_probs).__name__}.'
+            'must be a mapping of model names to predictions, such as {"a": p1, "b": p2}',
+            argument="y_probs",
+            seen=type(y_probs).__name__,
         )
     models, codes = _read(y_true, _named(y_probs), cluster, options)
     if codes is None:
         warn_of_repeated_rows(*models.values(), stacklevel=3)
-    blocks = Blocks.of(next(iter(models.values())), codes, seed=seed)
-    found, drawn = {}, {}
+    chosen = PROBABILITY if scale is None else as_scale(scale)
+    counted, their_codes = _with_weight(models, codes)
+    folds = Folds.of(next(iter(counted.values())), their_codes, seed=seed)
+    assessments, errors, influences = {}, {}, {}
     for name, pairs in models.items():
-        sketch = Sketch.from_pairs(pairs, scale=PROBABILITY if scale is None else scale)
+        sketch = Sketch.from_pairs(pairs, scale=chosen)
         clusters = None
         if codes is not None:
             clusters = partial(ClusterResiduals.of, pairs=pairs, codes=codes, seed=seed)
-        found[name] = assessment_of(sketch, clusters, confidence=confidence, seed=seed)
-        drawn[name] = resampled(sketch, pairs, found[name], blocks)
-    degrees = np.inf if codes is None else blocks.number - 1.0
-    twins = {
-        frozenset(pair)
-        for pair in combinations(models, 2)
-        if np.array_equal(models[pair[0]].p, models[pair[1]].p)
-    }
-    differences = _differences(found, drawn, True, confidence, correction, degrees, twins)
-    return _sorted(found, differences, True, correction, codes, confidence, seed)
+        assessments[name] = assessment_of(sketch, clusters, confidence=confidence, seed=seed)
+        errors[name] = KernelError.of_rows(counted[name], chosen, their_codes)
+        influences[name] = Influence.of(sketch, counted[name], assessments[name], folds)
+    alone = _alone(confidence, correction, len(models))
+
+    def bounds(one: str, other: str) -> Bounds:
+        if np.array_equal(models[one].p, models[other].p):
+            return 0.0, 0.0
+        return difference_bounds(influences[one], influences[other], folds, confidence=alone)
+
+    differences = _differences(assessments, errors, bounds, True, correction)
+    number = None if codes is None else codes[1]
+    return _sorted(assessments, errors, differences, True, correction, number, confidence, seed)
 
 
 def _unpaired(
@@ -132,24 +131,53 @@ def _unpaired(
     correction: Correction,
     seed: int,
 ) -> Comparison:
-    found, drawn = {}, {}
+    """Models on rows of their own: the interval of a difference is made of each model's own."""
+    assessments, errors, intervals = {}, {}, {}
     first = next(iter(sketches.items()))
-    for place, (name, given) in enumerate(sketches.items()):
-        if not isinstance(given, Sketch):
+    each = 1.0 - 0.5 * (1.0 - _alone(confidence, correction, len(sketches)))
+    for name, model in sketches.items():
+        if not isinstance(model, Sketch):
             raise InputError(
-                f"a mapping without outcomes must hold sketches; {name!r} is a "
-                f"{type(given).__name__}. For arrays: `compare(y_true, {{name: y_prob}})`."
-            )
-        sketch = as_sketch(given, scale=scale)
+                "a mapping without outcomes must hold sketches", seen=type(model).__name__,
+                where=Where(group=repr(name)),
+                cure="For arrays, pass the outcomes first: {compare}(y_true, models).",
+                compare=Function("compare"),
+            )  # fmt: skip
+        sketch = as_sketch(model, scale=scale)
         if sketch.scale != first[1].scale:
             raise InputError(
-                f"models are compared on one scale; {first[0]!r} is on {first[1].scale.name!r} and "
-                f"{name!r} on {sketch.scale.name!r}. Build their sketches with the same `scale=`."
-            )
-        found[name] = assessment_of(sketch, confidence=confidence, seed=seed)
-        drawn[name] = resketched(sketch, found[name], seed + place)
-    differences = _differences(found, drawn, False, confidence, correction, np.inf)
-    return _sorted(found, differences, False, correction, None, confidence, seed)
+                "models are compared on one scale", argument="scale", seen=sketch.scale.name,
+                where=Where(group=repr(name)),
+                cure="{first} is on {other}. Build all sketches with the same {option}.",
+                first=repr(first[0]), other=repr(first[1].scale.name), option=Option("scale"),
+            )  # fmt: skip
+        assessments[name] = assessment_of(sketch, confidence=confidence, seed=seed)
+        errors[name] = KernelError.of_sketch(sketch)
+        intervals[name] = assessment_of(sketch, confidence=each, seed=seed).interval
+
+    def bounds(one: str, other: str) -> Bounds:
+        worse, better = intervals[one], intervals[other]
+        return worse.low - better.high, worse.high - better.low
+
+    differences = _differences(assessments, errors, bounds, False, correction)
+    return _sorted(assessments, errors, differences, False, correction, None, confidence, seed)
+
+
+def _alone(confidence: float, correction: Correction, models: int) -> float:
+    """The confidence of each pair's interval with which all of them hold together."""
+    pairs = 1 if correction == "none" else models * (models - 1) // 2
+    return 1.0 - (1.0 - confidence) / pairs
+
+
+def _with_weight(
+    models: Mapping[str, Pairs], codes: Codes | None
+) -> tuple[Mapping[str, Pairs], Codes | None]:
+    """The rows that count, and their clusters."""
+    weight = next(iter(models.values())).weight
+    if weight is None or np.all(weight > 0):
+        return models, codes
+    counted = {name: pairs.select(weight > 0) for name, pairs in models.items()}
+    return counted, None if codes is None else (codes[0][weight > 0], codes[1])
 
 
 def _read(
@@ -162,7 +190,7 @@ def _read(
             models[name] = as_pairs(y_true, prob, **options)
             models[name].require_valid()
         except InputError as error:
-            raise type(error)(f"model {name!r}: {error}") from error
+            raise error.at(group=repr(name)) from error
     some = next(iter(models.values()))
     n = some.n + sum(some.dropped.values())
     codes = None if cluster is None else cluster_codes(cluster, n)
@@ -171,7 +199,9 @@ def _read(
         if pairs.kept is not None:
             valid &= np.bincount(pairs.kept, minlength=n) > 0
     if not valid.any():
-        raise TooFewRows(f"no valid rows are left: all {n} were dropped for one model or another.")
+        raise TooFewRows(
+            "no valid rows are left", seen=n, saying="all {} were dropped for one model or another"
+        )
     if not valid.all():
         dropped = Dropped({"invalid for one of the models": int(n - valid.sum())})
         for name, pairs in models.items():
@@ -183,61 +213,50 @@ def _read(
         codes = cluster_codes(codes[0], some.n, some.weight)
     counted = some.n if some.weight is None else int(np.count_nonzero(some.weight))
     if counted < 2:
-        raise TooFewRows(f"a comparison needs at least two rows with weight; there is {counted}.")
+        raise TooFewRows(
+            "a comparison needs at least two rows with weight", seen=counted, saying="there is {}"
+        )
     return models, codes
 
 
 def _differences(
-    found: Mapping[str, Assessment],
-    drawn: Mapping[str, Draws],
+    assessments: Mapping[str, Assessment],
+    errors: Mapping[str, KernelError],
+    bounds: Callable[[str, str], Bounds],
     paired: bool,
-    confidence: float,
     correction: Correction,
-    degrees: float,
-    twins: Collection[frozenset[str]] = (),
 ) -> tuple[Difference, ...]:
-    """Of every pair of models; twins predict the same, and do not differ."""
-    from scipy.special import ndtr, stdtr
-
-    z = normal_quantile(0.5 + 0.5 * confidence, degrees)
+    """Of every pair of models, the clearest first."""
     raw = []
-    for one, other in combinations(found, 2):
-        if frozenset((one, other)) in twins:
-            raw.append((one, other, 0.0, 0.0, 0.0, 1.0))
-            continue
-        worse, better = sorted((one, other), key=lambda name: -found[name].debiased)
-        plug_in = found[worse].smooth_ece - found[better].smooth_ece
-        debiased = found[worse].debiased - found[better].debiased
-        error = standard_error(drawn[worse], drawn[better], paired=paired)
-        units = min(drawn[one].units, drawn[other].units)
-        agreed = max(min(plug_in, debiased), 0.0)
-        statistic = agreed / np.sqrt(error**2 + agreed / units) if agreed > 0 else 0.0
-        tail = ndtr(-statistic) if np.isinf(degrees) else stdtr(degrees, -statistic)
-        reach = wilson_error(z, error, units)
-        low = float(max(min(plug_in, debiased) - reach, -1.0))
-        high = float(min(max(plug_in, debiased) + reach, 1.0))
-        raw.append((worse, better, debiased, low, high, max(float(2.0 * tail), SMALLEST_P_VALUE)))
+    for pair in combinations(assessments, 2):
+        worse, better = sorted(pair, key=lambda name: -errors[name].value)
+        p_value = difference_p_value(errors[worse], errors[better], paired=paired)
+        value = assessments[worse].smooth_ece - assessments[better].smooth_ece
+        low, high = bounds(worse, better)
+        raw.append((worse, better, value, min(low, value), max(high, value), p_value))
     adjusted = adjusted_p_values([row[-1] for row in raw], correction)
     pairs = [Difference(*row, p) for row, p in zip(raw, adjusted, strict=True)]
     return tuple(sorted(pairs, key=lambda pair: (pair.p_value, -pair.value)))
 
 
 def _sorted(
-    found: Mapping[str, Assessment],
+    assessments: Mapping[str, Assessment],
+    errors: Mapping[str, KernelError],
     differences: tuple[Difference, ...],
     paired: bool,
     correction: Correction,
-    codes: Codes | None,
+    clusters: int | None,
     confidence: float,
     seed: int,
 ) -> Comparison:
-    order = sorted(found, key=lambda name: (found[name].debiased, found[name].smooth_ece))
+    order = sorted(errors, key=lambda name: (errors[name].value, assessments[name].smooth_ece))
     return Comparison(
-        assessments={name: found[name] for name in order},
+        assessments={name: assessments[name] for name in order},
+        kernel_errors={name: float(np.sqrt(max(errors[name].value, 0.0))) for name in order},
         differences=differences,
         paired=paired,
         correction=correction,
-        clusters=None if codes is None else codes[1],
+        clusters=clusters,
         confidence=confidence,
         seed=seed,
     )
@@ -246,12 +265,15 @@ def _sorted(
 def _named(models: Mapping[Any, Any]) -> dict[str, Any]:
     """The models by the text of their names, which must tell them apart."""
     if len(models) < 2:
-        raise InputError(f"a comparison needs at least two models; there is {len(models)}.")
+        raise InputError(
+            "a comparison needs at least two models", seen=len(models), saying="there is {}"
+        )
     named: dict[str, Any] = {}
     for name, model in models.items():
         if str(name) in named:
             raise InputError(
-                f"names of models must differ as text; two of them read {str(name)!r}. Rename one."
-            )
+                "names of models must differ as text", seen=str(name),
+                saying="two of them read {}", cure="Rename one.",
+            )  # fmt: skip
         named[str(name)] = model
     return named

@@ -26,13 +26,14 @@ class Difference:
     Attributes
     ----------
     first, second : str
-        The models; the first has the larger `debiased` error, so it is the worse one as it seems.
+        The models; the first has the larger kernel error, so it is the worse one as it seems.
     value : float
-        Difference of the debiased values.
+        SmoothECE of the first in this sample less that of the second.
     low, high : float
-        Interval at the comparison's confidence, for this pair alone.
+        Interval for that difference in the population.
     p_value, adjusted_p_value : float
-        Of "equally well calibrated"; the second accounts for all pairs that were compared.
+        Of "both models have the same kernel calibration error"; the second accounts for all pairs that
+        were compared.
     """
 
     first: str
@@ -51,19 +52,23 @@ class Comparison:
     Attributes
     ----------
     assessments : mapping of str to Assessment
-        Sorted by debiased SmoothECE; read-only.
+        Sorted by kernel error; read-only.
+    kernel_errors : mapping of str to float
+        Kernel calibration error of each model, whose square is estimated without bias; 0 where that is
+        negative, as for about half of all calibrated models.
     differences : tuple of Difference
         All pairs, the clearest first.
     paired : bool
         Whether the models were seen on the same rows. Where not, as for sketches, chance differences
         between the rows do not cancel, and the intervals are wider.
     correction : str
-        For the number of pairs: "holm", "bonferroni" or "none".
+        For the number of pairs: "holm", "bh", "bonferroni" or "none".
     clusters : int or None
         If rows are dependent.
     """
 
     assessments: Mapping[str, Assessment]
+    kernel_errors: Mapping[str, float]
     differences: tuple[Difference, ...]
     paired: bool
     correction: Correction
@@ -72,12 +77,13 @@ class Comparison:
     seed: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "assessments", MappingProxyType(dict(self.assessments)))
+        for name in ("assessments", "kernel_errors"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     def __reduce__(self) -> tuple[Callable[..., Comparison], tuple[Any, ...]]:
         """To pickle and to copy: a read-only mapping can do neither."""
-        first, *others = (getattr(self, item.name) for item in fields(self))
-        return Comparison, (dict(first), *others)
+        first, second, *others = (getattr(self, item.name) for item in fields(self))
+        return Comparison, (dict(first), dict(second), *others)
 
     @property
     def verdict(self) -> str:
@@ -87,27 +93,41 @@ class Comparison:
         of a difference reaches beyond 0.05 or the rarer outcome's rate, a large one is not ruled out.
         """
         best, *others = self.assessments
-        clear = {
-            pair.first
+        against = {
+            pair.first if pair.second == best else pair.second: pair
             for pair in self.differences
-            if pair.second == best and pair.adjusted_p_value <= 1.0 - self.confidence
+            if best in (pair.first, pair.second)
         }
-        if len(clear) == len(others):
-            return f"{best} is better calibrated than {_listed(others)}"
-        rivals = [name for name in others if name not in clear]
+        worse = [name for name in others if against[name].adjusted_p_value <= self.level]
+        if len(worse) == len(others):
+            return (
+                f"{best} is better calibrated than {_listed(others)}{self._unsure(worse, against)}"
+            )
+        rivals = [name for name in others if name not in worse]
         line = f"no evidence that calibration differs between {_listed([best, *rivals])}"
-        reach = max(
-            max(pair.high, -pair.low)
-            for pair in self.differences
-            if best in (pair.first, pair.second) and {pair.first, pair.second} & set(rivals)
-        )
+        reach = max(max(against[name].high, -against[name].low) for name in rivals)
         rate = self.assessments[best].event_rate
         if reach > min(LARGE, rate, 1.0 - rate):
             line = (
                 f"inconclusive: too few rows to tell {_listed([best, *rivals])} apart; a difference of "
                 f"{reach:.2g} is not ruled out"
             )
-        return line + (f"; {best} is better than {_listed(sorted(clear))}" if clear else "")
+        return line + (f"; {best} is better than {_listed(sorted(worse))}" if worse else "")
+
+    @property
+    def level(self) -> float:
+        """The largest corrected p-value that tells two models apart, up to rounding."""
+        return 1.0 - self.confidence + 1e-12
+
+    def _unsure(self, worse: Iterable[str], against: Mapping[str, Difference]) -> str:
+        """What the intervals of SmoothECE do not confirm."""
+        equal = [name for name in worse if against[name].low <= 0.0 <= against[name].high]
+        other_way = [name for name in worse if against[name].high < 0.0]
+        if other_way:
+            return f" by kernel error, but by SmoothECE {_listed(other_way)} is better"
+        return (
+            f" by kernel error; SmoothECE may be equal to that of {_listed(equal)}" if equal else ""
+        )
 
     def __str__(self) -> str:
         how = "paired, on the same rows" if self.paired else "unpaired: the rows are not known"
@@ -117,22 +137,26 @@ class Comparison:
         lines = [
             fill(self.verdict, LINE),
             "",
-            f"{'model':<{width}}  SmoothECE  debiased  interval            test",
+            f"{'model':<{width}}  SmoothECE  interval            kernel error  test",
         ]
         for name, one in self.assessments.items():
+            kernel = decimals(self.kernel_errors[name])
             if len(name) > LONGEST_NAME:  # has a line of its own
                 lines.append(fill(name, LINE))
                 name = ""
             span = f"{decimals(one.interval.low)} to {decimals(one.interval.high)}"
-            value, debiased = decimals(one.smooth_ece), decimals(one.debiased)
             lines.append(
-                f"{name:<{width}}  {value:>9}  {debiased:>8}  {span:<18}  "
+                f"{name:<{width}}  {decimals(one.smooth_ece):>9}  {span:<18}  {kernel:>12}  "
                 f"{format_p_value(one.p_value)}"
             )
+        corrected = (
+            "not corrected" if self.correction == "none" else f"corrected: {self.correction}"
+        )
         lines += [
             "",
             fill(
-                f"differences ({how}; p-values corrected: {self.correction}, intervals not)", LINE
+                f"differences of SmoothECE ({how}), and test of equal kernel error ({corrected})",
+                LINE,
             ),
         ]
         for pair in self.differences:
@@ -161,6 +185,7 @@ class Comparison:
                 "confidence": self.confidence,
                 "seed": self.seed,
                 "assessments": self.assessments,
+                "kernel_errors": self.kernel_errors,
                 "differences": self.differences,
             }
         )

@@ -1,4 +1,4 @@
-"""Resamples of each model's rows, the same rows for all, and how uncertain a difference is."""
+"""How far the difference of two models' SmoothECE may be from what it seems, on the same rows."""
 
 from __future__ import annotations
 
@@ -11,150 +11,143 @@ from calibrant._arguments import generator
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.inference.assessment import Assessment
-from calibrant.inference.clusters import random_blocks, rows_on_nodes
-from calibrant.inference.interval import row_spread
+from calibrant.inference.clusters import nodes_of, rows_on_nodes
+from calibrant.inference.interval import normal_quantile
 from calibrant.inference.residuals import ResidualGrid
+from calibrant.inference.wilson import wilson_error
 
-__all__ = ["Blocks", "Draws", "resampled", "resketched", "standard_error"]
+__all__ = ["Folds", "Influence", "difference_bounds"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-RESAMPLES = 400
-ABOVE_FLOOR = 1.5
+FOLDS, DEALS = 5, 4
+FEWEST_UNITS = 4 * FOLDS
+CLEAR = 2.0
+"""Standard errors at which a model's cross-fitted error counts; below, it is taken to be at least 0."""
 FINEST_OF_FLOOR, FINEST = 0.25, 5e-4
 """No bandwidth is taken narrower than this share of the noise floor, nor than this of the scale."""
 
 
 @dataclass(frozen=True, eq=False)
-class Draws:
-    """What resamples and influence say of one model.
+class Folds:
+    """The unit of each row, a row or a cluster, and the fold of each unit in every deal.
 
     Attributes
     ----------
-    values : float64[draws] or None
-        SmoothECE of each resample; None for a model close to its noise floor, where it says nothing.
-    influence : float64[blocks]
-        Of the blocks of rows on the observed SmoothECE; their squares add up to its variance.
-    units : float
-        How many independent rows, or clusters, the rows are worth.
+    share : float64[n]
+        Weight of each row, of 1 in all.
+    unit : int64[n]
+        The unit of each row.
+    number : int
+        How many units there are.
+    deals : int64[deals, units]
+        The fold of each unit; no deals where the units are too few to learn anything from.
+    effective : float
+        The effective number of units: (Σ weight)² / Σ weight².
     """
 
-    values: Floats | None
-    influence: Floats
-    units: float
+    share: Floats
+    unit: Integers
+    number: int
+    deals: Integers
+    effective: float
+
+    @classmethod
+    def of(cls, pairs: Pairs, codes: tuple[Integers, int] | None, *, seed: int) -> Folds:
+        """Deal rows, or the clusters that `cluster_codes` numbers."""
+        weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight
+        share = weight / weight.sum()
+        unit, number = (np.arange(pairs.n), pairs.n) if codes is None else codes
+        per_unit = np.bincount(unit, weights=share, minlength=number)
+        effective = float(1.0 / (per_unit**2).sum())
+        rng = generator(seed, 7)
+        deals = np.array(
+            [
+                rng.permutation(number) % FOLDS
+                for _ in range(DEALS if effective >= FEWEST_UNITS else 0)
+            ],
+            dtype=np.int64,
+        )
+        return cls(share, unit, number, deals, effective)
+
+    def sums(self, values: Floats) -> Floats:
+        """The rows' values, added up by unit."""
+        return np.bincount(self.unit, weights=values, minlength=self.number).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
-    """Sets of rows that are drawn together, and how often each is in every resample.
-
-    Rows without weight are in none: a resample of them alone would have no SmoothECE.
+class Influence:
+    """Two estimates of one model's SmoothECE, and what every unit adds to each.
 
     Attributes
     ----------
-    kept : bool[n]
-        Rows with weight.
-    of_row : int64[rows kept]
-        The block of each of them.
-    counts : int64[draws, blocks]
-        How often each block is drawn.
-    units : float
-        The effective number of rows, or of clusters: (Σ weight)² / Σ weight².
+    value : float
+        The plug-in, which errs upwards on average.
+    on_value : float64[units]
+        The influence of each unit on it; these add up to 0.
+    learnt : float
+        The mean of (f - y) g(f) with g = K_σ ∗ s, |s| ≤ 1, learnt from the other folds. On average it is
+        at most SmoothECE, whatever the noise. 0 where it is not clear.
+    on_learnt : float64[units]
+        The influence on that.
     """
 
-    kept: NDArray[np.bool_]
-    of_row: Integers
-    counts: Integers
-    units: float
+    value: float
+    on_value: Floats
+    learnt: float
+    on_learnt: Floats
 
     @classmethod
-    def of(cls, pairs: Pairs, codes: tuple[Integers, int] | None, *, seed: int) -> Blocks:
-        """Draw rows, or the clusters that `cluster_codes` numbers."""
-        weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight
-        kept = weight > 0
-        rows = int(kept.sum())
-        units, number = (np.arange(rows), rows) if codes is None else (codes[0][kept], codes[1])
-        share = np.bincount(units, weights=weight[kept] / weight.sum(), minlength=number)
-        of_row, blocks = random_blocks(units, number, seed=seed)
-        even = np.full(blocks, 1.0 / blocks)
-        counts = generator(seed, 7).multinomial(blocks, even, size=RESAMPLES)
-        return cls(kept, of_row, counts, float(1.0 / (share**2).sum()))
+    def of(cls, sketch: Sketch, pairs: Pairs, assessment: Assessment, folds: Folds) -> Influence:
+        """Of one model."""
+        length = sketch.scale.length
+        finest = max(FINEST_OF_FLOOR * assessment.noise_floor.value, FINEST * length)
+        value = max(assessment.smooth_ece, finest)
+        grid = ResidualGrid.of(sketch, 0.7 * value)
+        node, right = nodes_of(grid, pairs.p)
 
-    @property
-    def number(self) -> int:
-        """How many there are."""
-        return int(self.counts.shape[1])
+        def at_rows(on_nodes: Floats) -> Floats:
+            return np.asarray(on_nodes[node] * (1.0 - right) + on_nodes[node + 1] * right)
+
+        residual = folds.share * (pairs.p - pairs.y)
+        gain = folds.sums(residual * at_rows(grid.witness(grid.observed, value)))
+        weight = folds.sums(folds.share)
+        on_value = (gain - weight * gain.sum()) / (1.0 + grid.steepness(value))
+        mean, narrowest = np.zeros(folds.number), np.inf
+        for deal in folds.deals:
+            fold = deal[folds.unit]
+            parts = rows_on_nodes(grid, pairs.p, residual, fold, FOLDS)
+            held = np.bincount(fold, weights=folds.share, minlength=FOLDS)
+            others = (parts.sum(axis=0) - parts) / np.maximum(1.0 - held, 1e-12)[:, None]
+            sigmas = grid.fixed_points(others, start=value)
+            narrowest = min(narrowest, float(sigmas.min()))
+            for k, sigma in enumerate(sigmas):
+                own = np.where(fold == k, residual, 0.0)
+                witness = at_rows(grid.witness(others[k], float(sigma)))
+                mean += folds.sums(own * witness) / len(folds.deals)
+        learnt, on_learnt = float(mean.sum()), mean - weight * mean.sum()
+        error = float(np.sqrt((on_learnt**2).sum()))
+        if not len(folds.deals) or learnt <= CLEAR * error:
+            return cls(assessment.smooth_ece, on_value, 0.0, np.zeros(folds.number))
+        # smECE_σ falls with σ: beyond σ itself the mean at σ proves nothing of the fixed point.
+        return cls(assessment.smooth_ece, on_value, min(learnt, narrowest), on_learnt)
 
 
-def _clear(found: Assessment, sketch: Sketch) -> bool:
-    least = max(ABOVE_FLOOR * found.noise_floor.value, FINEST * sketch.scale.length)
-    return found.debiased > least
+def difference_bounds(
+    one: Influence, other: Influence, folds: Folds, *, confidence: float
+) -> tuple[float, float]:
+    """An interval for the population's SmoothECE of one model less that of the other.
 
-
-def _looked_at(found: Assessment, sketch: Sketch) -> float:
-    """Where differences are looked at: at SmoothECE, but not far below what noise alone would give.
-
-    Nor below a two-thousandth of the scale: hundreds of draws on so fine a grid would take minutes.
+    At its upper end the first model's SmoothECE is the plug-in, which errs upwards, and the second's the
+    cross-fitted mean, which errs downwards, or 0; at the lower end the other way round. So neither bias can
+    make it too short, wherever in the predictions the errors lie. The standard error is that of the
+    difference, unit by unit: what is common to the two models cancels.
     """
-    finest = max(FINEST_OF_FLOOR * found.noise_floor.value, FINEST * sketch.scale.length)
-    return max(found.smooth_ece, finest)
+    z = normal_quantile(0.5 + 0.5 * confidence, max(folds.effective - 1.0, 1.0))
 
+    def reach(first: Influence, second: Influence) -> float:
+        error = float(np.sqrt(((first.on_value - second.on_learnt) ** 2).sum()))
+        return first.value - second.learnt + wilson_error(z, error, folds.effective)
 
-def resampled(sketch: Sketch, pairs: Pairs, found: Assessment, blocks: Blocks) -> Draws:
-    """SmoothECE of every resample of blocks of rows, and the influence of each block."""
-    value = _looked_at(found, sketch)
-    grid = ResidualGrid.of(sketch, 0.7 * value)
-    pairs = pairs if blocks.kept.all() else pairs.select(blocks.kept)
-    weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight / pairs.weight.mean()
-    number = blocks.number
-    residuals = rows_on_nodes(grid, pairs.p, weight * (pairs.p - pairs.y), blocks.of_row, number)
-    total = np.bincount(blocks.of_row, weights=weight, minlength=number)
-    values = None
-    if _clear(found, sketch):
-        again = blocks.counts @ residuals / (blocks.counts @ total)[:, None]
-        values = grid.fixed_points(again, start=value)
-    error = float(grid.errors(grid.observed, value))
-    influence = residuals @ grid.witness(grid.observed, value) - total * error
-    return Draws(
-        values,
-        influence / pairs.n * np.sqrt(number / (number - 1.0)),
-        blocks.units,
-    )
-
-
-def resketched(sketch: Sketch, found: Assessment, seed: int) -> Draws:
-    """SmoothECE of resampled rows of a sketch, and the influence of its rows as one number."""
-    value = _looked_at(found, sketch)
-    grid = ResidualGrid.of(sketch, 0.7 * value)
-    spread = row_spread(grid, value)
-    influence = np.array([spread.standard_error])
-    if not _clear(found, sketch):
-        return Draws(None, influence, spread.units)
-    values = []
-    with np.errstate(invalid="ignore"):
-        for block in grid.bootstrap(RESAMPLES, seed=seed):
-            some = block[np.isfinite(block).all(axis=1)]  # a draw of no rows at all is none
-            values.append(grid.fixed_points(some, start=value) if len(some) else np.empty(0))
-    return Draws(np.concatenate(values), influence, spread.units)
-
-
-def standard_error(one: Draws, other: Draws, *, paired: bool) -> float:
-    """Of the difference of two SmoothECEs.
-
-    Near the noise floor a resample's SmoothECE hardly moves with the signal, and the signs of the
-    smoothed residual, on which influence rests, are chance. So the bootstrap's standard error is used
-    only where the influence of the rows does not give a larger one, and where a model is close to its
-    floor nothing is assumed of how the two depend on each other: their errors are added.
-    """
-    first, second = (float(np.sqrt((draws.influence**2).sum())) for draws in (one, other))
-    if one.values is None or other.values is None:
-        return first + second
-    together = (
-        float(np.sqrt(((one.influence - other.influence) ** 2).sum()))
-        if paired
-        else float(np.hypot(first, second))
-    )
-    if paired:
-        return max(together, float(np.std(one.values - other.values, ddof=1)))
-    return max(together, float(np.hypot(np.std(one.values, ddof=1), np.std(other.values, ddof=1))))
+    return max(-reach(other, one), -1.0), min(reach(one, other), 1.0)
