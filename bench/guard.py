@@ -62,11 +62,18 @@ def _fill_weights() -> None:
     fill_weights(p, y.astype(np.float64), np.ones(ROWS), 16, *tables)
 
 
-def _spread() -> None:
-    from calibrant.data._fill import spread_residuals
+def _moments() -> None:
+    from calibrant.data._fill import add_moments
 
     p, y = _rows()
-    spread_residuals(p, y, np.ones(ROWS), np.zeros((1 << 16) + 3))
+    add_moments(p, y, np.empty(0), False, 0.0, 2048.0, np.zeros((2048, 8)))
+
+
+def _moments_weighted() -> None:
+    from calibrant.data._fill import add_moments
+
+    p, y = _rows()
+    add_moments(p, y, np.ones(ROWS), False, 0.0, 2048.0, np.zeros((2048, 8)))
 
 
 def _fill_classes() -> None:
@@ -81,10 +88,26 @@ def _fill_classes() -> None:
 
 def _lay_cells() -> None:
     from calibrant import Sketch
-    from calibrant.smoothing.nodes import masses_of
+    from calibrant.smoothing.curves import smooth_curves
 
     p, y = _rows()
-    masses_of(Sketch.from_arrays(y, p))
+    smooth_curves(Sketch.from_arrays(y, p), 0.01)
+
+
+def _cell_moments() -> None:
+    from calibrant import Sketch
+    from calibrant.smoothing.residuals import SketchResiduals
+
+    p, y = _rows()
+    SketchResiduals(Sketch.from_arrays(y, p)).spectrum(2048)
+
+
+def _solve() -> None:
+    from calibrant import smooth_ece
+
+    for part in range(0, ROWS, ROWS // 100):  # a thousand rows at a time
+        p, y = (column[part : part + ROWS // 100] for column in _rows())
+        smooth_ece(y, p)
 
 
 def _pool() -> None:
@@ -112,9 +135,12 @@ LOOPS: dict[str, tuple[str, Callable[[], None]]] = {
     "fill, float64 and int64": ("_fill", _fill_float64),
     "fill, float32 and uint8": ("_fill", _fill_float32),
     "fill, weighted": ("_fill", _fill_weights),
-    "residuals on a finer grid": ("_fill", _spread),
+    "moments of residuals": ("_fill", _moments),
+    "moments of residuals, weighted": ("_fill", _moments_weighted),
     "fill, one class": ("_fill", _fill_classes),
     "cells onto nodes": ("_nodes", _lay_cells),
+    "moments of cells": ("_nodes", _cell_moments),
+    "SmoothECE of a thousand rows, solver": ("_solver", _solve),
     "isotonic regression": ("_pooling", _pool),
     "weak calibration error": ("_lipschitz", _weak_calibration),
     "Laplace kernel error": ("_laplace", _laplace),

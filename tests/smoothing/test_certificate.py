@@ -1,5 +1,6 @@
 """The certificate is at least the true error, always, and small where that is promised."""
 
+import math
 import warnings
 
 import numpy as np
@@ -8,6 +9,7 @@ from tests.oracles.data import SHAPES, all_wrong, ends_of_cells, skewed_cells, u
 from tests.oracles.smooth import fixed_point, smooth_error
 
 from calibrant import Sketch, smooth_ece_result
+from calibrant.smoothing.spectrum import INTERPOLATION, SLOPE_NORMS
 
 BANDWIDTHS = [0.3, 0.05, 0.005, 0.001]
 ROUNDING_OF_ORACLE = 5e-15
@@ -113,13 +115,17 @@ def test_evaluations_give_no_warnings_at_any_bandwidth():
             assert value == pytest.approx(0.0, abs=1e-15)
 
 
-def test_quadratic_terms_of_the_proof():
+def test_norms_of_the_proof():
     """The norms in the bound are those of the Gaussian's derivatives."""
-    from calibrant.smoothing.nodes import SLOPE_NORMS
-
     x = np.linspace(-14, 14, 2_000_001)
-    g = np.exp(-0.5 * x * x) / np.sqrt(2 * np.pi)
-    derivatives = [x * g, (x**2 - 1) * g, (x**3 - 3 * x) * g, (x**4 - 6 * x**2 + 3) * g]
-    for norm, derivative in zip(SLOPE_NORMS, derivatives, strict=True):
-        exact = np.abs(derivative).sum() * (x[1] - x[0])
-        assert exact - 1e-9 <= norm <= exact + 1e-4
+    density = np.exp(-0.5 * x * x) / np.sqrt(2 * np.pi)
+
+    def l1(order):
+        derivative = np.polynomial.hermite_e.hermeval(x, [0] * order + [1]) * density
+        return np.abs(derivative).sum() * (x[1] - x[0])
+
+    for order, norm in enumerate(SLOPE_NORMS, 1):
+        assert l1(order) - 1e-9 <= norm <= l1(order) + 1e-6
+    widest = np.prod([0.5, 1.5, 2.5, 3.5]) ** 2  # between the fourth and the fifth of eight nodes
+    exact = widest / math.factorial(8) * l1(8)
+    assert exact - 1e-12 <= INTERPOLATION <= exact + 1e-6

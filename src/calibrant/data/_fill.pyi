@@ -22,9 +22,18 @@ def fill_weights(
     squared_weights: Floats,
     weighted_offsets: Floats,
 ) -> int: ...
-def spread_residuals(
-    p: NDArray[np.floating], y: NDArray[np.generic], w: Floats, nodes: Floats
-) -> float: ...
+def outline(
+    p: NDArray[np.floating], y: NDArray[np.generic], w: Floats, step: int
+) -> tuple[float, float, float, float, float]: ...
+def add_moments(
+    p: NDArray[np.floating],
+    y: NDArray[np.generic],
+    w: Floats,
+    soft: bool,
+    start: float,
+    cells_per_unit: float,
+    moments: Floats,
+) -> tuple[int, float, float]: ...
 def sum_cells(
     p: NDArray[np.floating], y: NDArray[np.generic], w: Floats, soft: bool, sums: Floats
 ) -> int: ...

@@ -8,6 +8,9 @@ from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
+cdef extern from "moments.h":
+    void add_residual(double *moments, size_t cells, double place, double residual) nogil
+
 ctypedef fused probability:
     float
     double
@@ -138,36 +141,69 @@ def fill_weights(const double[::1] p, const double[::1] y, const double[::1] w, 
     return invalid
 
 
-def spread_residuals(const probability[::1] p, const label[::1] y, const double[::1] w, double[::1] nodes):
-    """Add each row's residual p - y (times its weight) to the four nodes around p.
+def outline(const probability[::1] p, const label[::1] y, const double[::1] w, Py_ssize_t step):
+    """Of every `step`-th row: sums of weight, residual p - y and |p - y|, and the range of p.
 
-    `nodes` has one ghost node at each end: nodes[j + 1] stands at j / cells. The shares are those of
-    cubic Lagrange interpolation, so that smoothing what lies on the nodes equals smoothing the rows up
-    to the fourth power of (cell / bandwidth). Rows must have been checked before. An empty `w` means
-    that every weight is 1. Returns the sum of |p - y| times the weight.
+    Nothing is checked. An empty `w` means that every weight is 1.
     """
     cdef:
-        Py_ssize_t n = p.shape[0], cells = nodes.shape[0] - 3, i, j
-        double scale = <double>cells, position, u, v, residual, total = 0.0
+        Py_ssize_t n = p.shape[0], i = 0
+        double residual, weight = 1.0, total = 0.0, bias = 0.0, absolute = 0.0, low = p[0], high = p[0]
         bint weighted = w.shape[0] > 0
-        double *at = &nodes[0]
     with nogil:
-        for i in range(n):
-            residual = <double>p[i] - <double>y[i]
+        while i < n:
             if weighted:
-                residual *= w[i]
-            position = <double>p[i] * scale
-            j = <Py_ssize_t>position
-            if j == cells:
-                j = cells - 1
-            u = position - <double>j
-            v = u * (1.0 - u)
-            at[j] -= residual * v * (2.0 - u) / 6.0
-            at[j + 1] += residual * ((1.0 - u) + 0.5 * v * (1.0 - u))
-            at[j + 2] += residual * (u + 0.5 * v * u)
-            at[j + 3] -= residual * v * (1.0 + u) / 6.0
-            total += fabs(residual)
-    return total
+                weight = w[i]
+            residual = (<double>p[i] - <double>y[i]) * weight
+            total += weight
+            bias += residual
+            absolute += fabs(residual)
+            low = p[i] if p[i] < low else low
+            high = p[i] if p[i] > high else high
+            i += step
+    return total, bias, absolute, low, high
+
+
+def add_moments(const probability[::1] p, const label[::1] y, const double[::1] w, bint soft,
+                double start, double cells_per_unit, double[:, ::1] moments):
+    """Add each row's residual p - y (times its weight) to the moments 0 ... 7 of its cell.
+
+    `moments[j]` are those about the middle of the cell that starts at `start` + j / `cells_per_unit`, in
+    units of its width. An empty `w` means that every weight is 1. Returns the first row that breaks a
+    rule, or -1, and the sums of the weights and of |p - y| times the weight.
+    """
+    cdef:
+        Py_ssize_t n = p.shape[0], i, invalid = -1
+        size_t cells = <size_t>moments.shape[0]
+        double residual, weight = 1.0, outcome, total = 0.0, absolute = 0.0
+        bint weighted = w.shape[0] > 0
+        const probability *probs = &p[0]
+        const label *outcomes = &y[0]
+        double *table = &moments[0, 0]
+    with nogil:
+        if not weighted and not soft:
+            for i in range(n):
+                if not lies_in_unit_interval(&probs[i]) or not is_binary(&outcomes[i]):
+                    invalid = i
+                    break
+                residual = <double>probs[i] - <double>outcomes[i]
+                absolute += fabs(residual)
+                add_residual(table, cells, (<double>probs[i] - start) * cells_per_unit, residual)
+            total = <double>n
+        else:
+            for i in range(n):
+                outcome = <double>outcomes[i]
+                if weighted:
+                    weight = w[i]
+                if (not lies_in_unit_interval(&probs[i]) or not (weight >= 0.0 and weight <= 1e100)
+                        or not ((outcome >= 0.0 and outcome <= 1.0) if soft else is_binary(&outcomes[i]))):
+                    invalid = i
+                    break
+                residual = (<double>probs[i] - outcome) * weight
+                total += weight
+                absolute += fabs(residual)
+                add_residual(table, cells, (<double>probs[i] - start) * cells_per_unit, residual)
+    return invalid, total, absolute
 
 
 def sum_cells(const probability[::1] p, const label[::1] y, const double[::1] w, bint soft,

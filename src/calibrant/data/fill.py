@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import os
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data._fill import fill_counts, fill_weights, spread_residuals, sum_cells
+from calibrant.data._fill import add_moments, fill_counts, fill_weights, outline, sum_cells
 from calibrant.data.cell_sums import Columns, bits_of_offsets, require_room
 from calibrant.data.pairs import BLOCK_ROWS, LEAST_TOTAL_WEIGHT, Pairs
 from calibrant.data.scales import PROBABILITY, Scale
 
-__all__ = ["fill", "residuals_on_nodes", "sums_of_cells"]
+__all__ = ["Outline", "fill", "outline_of", "residual_moments", "sums_of_cells"]
 
 ROWS_PER_THREAD = 1 << 18
-RESIDUAL_PIECES = 4
+ROWS_WORTH_THREADS = 1 << 19
+PIECES = 4
 MOST_BYTES = 17 << 20
+_NO_WEIGHTS = np.empty(0)
+
+
+class Outline(NamedTuple):
+    """Rows in a few numbers: means of p - y and |p - y|, and the range of p."""
+
+    bias: float
+    absolute: float
+    low: float
+    high: float
 
 
 def fill(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
@@ -82,23 +93,51 @@ def _fill_weights(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
     return Columns.from_dense(counts, offsets, *sums)
 
 
-def residuals_on_nodes(pairs: Pairs, nodes: int) -> tuple[NDArray[np.float64], float]:
-    """The residuals p - y of checked rows, spread over the grid to fourth order.
+def outline_of(pairs: Pairs, step: int = 1) -> Outline:
+    """Every `step`-th row in a few numbers. Nothing is checked: a row that breaks a rule is not refused."""
+    sums = [
+        outline(p, y, _NO_WEIGHTS if weight is None else weight, step)
+        for _, p, y, weight in pairs.blocks()
+    ]
+    total, bias, absolute, lows, highs = zip(*sums, strict=True)
+    mass = sum(total) or float("nan")  # the loop that reads the rows refuses them
+    return Outline(sum(bias) / mass, sum(absolute) / mass, min(lows), max(highs))
 
-    Returns the sums on the nodes j / `nodes` with a ghost node at each end, and the sum of |p - y|,
-    both times the weight. The rows are cut into a fixed number of pieces, so that the result does not
-    depend on the number of cores.
+
+def residual_moments(
+    pairs: Pairs, cells: int, start: float, length: float
+) -> tuple[NDArray[np.float64], float, float]:
+    """Moments 0 ... 7 of the residuals p - y about the middles of cells that cover [start, start + length].
+
+    Returns them with the sums of the weights and of |p - y| times the weight. One pass over the rows;
+    the first row that breaks a rule is refused. Many rows are cut into a fixed number of pieces, so that
+    the result does not depend on the number of cores.
     """
 
-    def spread_range(rows: range) -> tuple[NDArray[np.float64], float]:
-        spread, absolute = np.zeros(nodes + 3), 0.0
-        for _, p, y, weight in pairs.blocks(rows):
-            absolute += spread_residuals(p, y, np.empty(0) if weight is None else weight, spread)
-        return spread, absolute
+    def add_range(rows: range) -> tuple[NDArray[np.float64], float, float, int]:
+        moments, total, absolute = np.zeros((cells, 8)), 0.0, 0.0
+        for first, p, y, weight in pairs.blocks(rows):
+            weights = _NO_WEIGHTS if weight is None else weight
+            invalid, mass, size = add_moments(
+                p, y, weights, pairs.soft, start, cells / length, moments
+            )
+            if invalid >= 0:
+                return moments, total, absolute, first + invalid
+            total, absolute = total + mass, absolute + size
+        return moments, total, absolute, -1
 
-    pieces = _map_ranges(spread_range, pairs.n, RESIDUAL_PIECES if pairs.n > BLOCK_ROWS else 1)
-    spread = np.sum([piece for piece, _ in pieces], axis=0)
-    return spread, sum(absolute for _, absolute in pieces)
+    pieces = _map_ranges(add_range, pairs.n, PIECES if pairs.n > ROWS_WORTH_THREADS else 1)
+    invalid = [row for *_, row in pieces if row >= 0]
+    if invalid:
+        pairs.refuse(min(invalid))
+    moments, total, absolute, _ = pieces[0]
+    for more, mass, size, _ in pieces[1:]:
+        moments += more
+        total, absolute = total + mass, absolute + size
+    if not total >= LEAST_TOTAL_WEIGHT:
+        pairs.refuse_zero_weights()
+    pairs.mark_valid()
+    return moments, total, absolute
 
 
 def sums_of_cells(pairs: Pairs, cells: int) -> NDArray[np.float64]:
@@ -111,12 +150,12 @@ def sums_of_cells(pairs: Pairs, cells: int) -> NDArray[np.float64]:
     def sum_range(rows: range) -> tuple[NDArray[np.float64], int]:
         sums = np.zeros((cells + 1, 4))
         for start, p, y, weight in pairs.blocks(rows):
-            invalid = sum_cells(p, y, np.empty(0) if weight is None else weight, pairs.soft, sums)
+            invalid = sum_cells(p, y, _NO_WEIGHTS if weight is None else weight, pairs.soft, sums)
             if invalid >= 0:
                 return sums, start + invalid
         return sums, -1
 
-    pieces = _map_ranges(sum_range, pairs.n, RESIDUAL_PIECES)
+    pieces = _map_ranges(sum_range, pairs.n, PIECES)
     invalid = [row for _, row in pieces if row >= 0]
     if invalid:
         pairs.refuse(min(invalid))

@@ -57,8 +57,9 @@ BLOCK_ROWS = 1 << 17
 LARGEST_WEIGHT = 1e100
 LEAST_TOTAL_WEIGHT = 1e-100
 """Between these, no sum of weights, of their squares or of weighted offsets leaves the floats."""
-_BYTES = ("bool", "int8")
-_NATIVE_LABELS = (*_BYTES, "uint8", "int32", "int64", "float32", "float64")
+_FLOATS = frozenset(map(np.dtype, ("float32", "float64")))
+_BYTES = frozenset(map(np.dtype, ("bool", "int8")))
+_NATIVE_LABELS = _BYTES | _FLOATS | frozenset(map(np.dtype, ("uint8", "int32", "int64")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,15 +90,15 @@ class Pairs:
         """Whether rows can count for other than one whole outcome (weights or soft labels)."""
         return self.soft or self.raw_weight is not None
 
-    @property
+    @cached_property
     def needs_no_conversion(self) -> bool:
         """Whether the compiled loops can read the columns as they are."""
         columns = (self.raw_prob, self.raw_label, self.raw_weight)
         return (
             self.form == "probability"
             and self.pos_label is None
-            and self.raw_prob.dtype in (np.float32, np.float64)
-            and self.raw_label.dtype.name in _NATIVE_LABELS
+            and self.raw_prob.dtype in _FLOATS
+            and self.raw_label.dtype in _NATIVE_LABELS
             and all(column is None or column.flags.c_contiguous for column in columns)
             and (self.raw_weight is None or self.raw_weight.dtype == np.float64)
         )
@@ -262,7 +263,7 @@ class Pairs:
     def probabilities(self, rows: slice) -> NDArray[Any]:
         """Predictions as probabilities, converted but not checked."""
         prob = self.raw_prob[rows]
-        if self.form == "probability" and prob.dtype in (np.float32, np.float64):
+        if self.form == "probability" and prob.dtype in _FLOATS:
             return np.ascontiguousarray(prob)
         return as_probabilities(_as_floats(prob), self.form)
 
@@ -274,9 +275,9 @@ class Pairs:
             if self._other_label is not None:
                 codes[label == self._other_label] = 0
             return codes
-        if label.dtype.name in _NATIVE_LABELS:
+        if label.dtype in _NATIVE_LABELS:
             label = np.ascontiguousarray(label)
-            return label.view(np.uint8) if label.dtype.name in _BYTES else label
+            return label.view(np.uint8) if label.dtype in _BYTES else label
         return _as_floats(label)
 
     def _weights(self, rows: slice) -> Floats:

@@ -2,44 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Unpack
 
-import numpy as np
-
 from calibrant._arguments import is_number
-from calibrant.data.atoms import Atoms
 from calibrant.data.dropped import Dropped
 from calibrant.data.pairs import InputOptions, Pairs, as_pairs
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError
 from calibrant.measures.record import rows_text
-from calibrant.smoothing.fixed_point import SMALLEST_BANDWIDTH, START, solve
-from calibrant.smoothing.line import Line
-from calibrant.smoothing.nodes import masses_of, residuals_of_rows
-from calibrant.smoothing.spectrum import Evaluation, Spectrum
+from calibrant.smoothing.fixed_point import SMALLEST_BANDWIDTH, Residuals, evaluate, solve
+from calibrant.smoothing.residuals import LineResiduals, RowResiduals, SketchResiduals
 
-__all__ = ["Certificate", "SmoothECE", "smooth_ece", "smooth_ece_result", "spectrum_of"]
+__all__ = ["Certificate", "SmoothECE", "smooth_ece", "smooth_ece_result"]
 
 TOLERANCE = 1e-7
 LARGEST_BANDWIDTH = 1e6
-ROWS_WORTH_A_SKETCH = 1 << 19
-GRIDS = (1 << 13, 1 << 16, 1 << 18, 1 << 20)
-NARROW = 0.02
-"""Rows closer together than this have small bandwidths, for which [0, 1] would be a waste of mesh."""
-CELLS_PER_BANDWIDTH = 16
-"""Fewer leave an error of the order of 1e-6: a grid with less is not worth its transform."""
 
 
 @dataclass(frozen=True)
 class Certificate:
     """A bound on the error of a SmoothECE, term by term.
 
-    All terms are proved but one: for float arithmetic `rounding` holds the customary bound on fast
-    transforms, a few roundings per stage, rather than a proof for the transform in use. It is about
-    1e-14, far below the others. For a scale of your own the slopes of its map are found by sampling.
+    All terms are proved, that of float arithmetic too, if the machine's sines, cosines and exponentials
+    are right within two units in the last place. For a scale of your own the slopes of its map are found
+    by sampling.
 
     Attributes
     ----------
@@ -47,14 +37,14 @@ class Certificate:
         The exact value lies within this of the one given. At most 1, as both are: a certificate near 1
         says that the grid is too coarse for the bandwidth to tell anything.
     binning : float
-        What the grid costs (see `calibrant.smoothing.nodes.BinningError`). Proved.
+        What the grid costs (see `calibrant.smoothing.spectrum.BinningError`).
     quadrature : float
-        What integrating |r| on a mesh costs. Proved, after the integral is known.
+        What integrating |r| on a mesh costs, bounded once the integral is known.
     rounding : float
-        Float arithmetic, by the customary bound, and the coefficients left out, which is proved.
+        Float arithmetic, and the coefficients left out.
     solver : float
         Distance between the bandwidth and the error found there: smECE_σ falls with σ, so the fixed
-        point lies between them. Proved.
+        point lies between them.
     """
 
     total: float
@@ -204,142 +194,63 @@ def smooth_ece_result(
         as_scale(scale, base_rate=0.5)
     if isinstance(y_true, Sketch):
         sketch = as_sketch(y_true, y_prob, scale=scale, **options)
-        return _measured(spectrum_of(sketch), sketch, bandwidth, tolerance)
+        return _measured(SketchResiduals(sketch), sketch, sketch.scale, bandwidth, tolerance)
     pairs = as_pairs(y_true, y_prob, **options)
+    chosen = PROBABILITY
     if scale is not None and scale not in (PROBABILITY, PROBABILITY.name):
-        return _measured_on_line(pairs, scale, bandwidth, tolerance)
-    return _measured_from_rows(pairs, bandwidth, tolerance)
-
-
-def _measured_from_rows(pairs: Pairs, bandwidth: float | None, tolerance: float) -> SmoothECE:
-    """The cheapest grid first, a finer one while the certificate exceeds the tolerance.
-
-    Many rows go through a sketch first: it reads them with every check at twice the speed of laying
-    each row onto four nodes, and is usually enough. Rows in a small part of [0, 1] have a line of their
-    own.
-    """
-    grids: tuple[int, ...] = GRIDS
-    if pairs.n > ROWS_WORTH_A_SKETCH:
-        sketch = Sketch.from_pairs(pairs)
-        result = _measured(spectrum_of(sketch), sketch, bandwidth, tolerance)
-        if result.certificate.total <= tolerance:
-            return result
-        grids = GRIDS[1:]
-    pairs.require_valid()
-    if bandwidth is None and float(np.ptp(pairs.p)) < NARROW:
-        return _measured_on_line(pairs, PROBABILITY, bandwidth, tolerance)
-    for nodes in grids:
-        spectrum = Spectrum.of_residuals(*residuals_of_rows(pairs, nodes))
-        result = _measured(spectrum, pairs, bandwidth, tolerance)
-        between = _calibrated(pairs, result, bandwidth, tolerance)
-        if between is not None:
-            return between
-    return result
-
-
-def _calibrated(
-    pairs: Pairs, result: SmoothECE, bandwidth: float | None, tolerance: float
-) -> SmoothECE | None:
-    """The result where it is accurate enough, or where residuals cancel wherever rows meet.
-
-    In that case the value lies between the absolute mean of the residuals and the sum of their absolute
-    sums, prediction by prediction: no kernel, on any scale, makes the former smaller or the latter
-    larger.
-    """
-    if result.certificate.total <= tolerance:
-        return result
-    if bandwidth is not None or result.value > SMALLEST_BANDWIDTH + result.certificate.total:
-        return None
-    residuals = Atoms.from_pairs(pairs).residuals
-    low, high = abs(float(residuals.sum())), float(np.abs(residuals).sum())
-    if high > max(SMALLEST_BANDWIDTH, 2.0 * tolerance):
-        return None
-    value, half = 0.5 * (low + high), 0.5 * (high - low)
-    rounding = float(np.finfo(float).eps) * (4.0 + pairs.n)
-    proved = Certificate(half + rounding, 0.0, 0.0, rounding, half)
-    return replace(result, value=value, bandwidth=value, certificate=proved)
-
-
-def _measured_on_line(
-    pairs: Pairs, scale: str | Scale, bandwidth: float | None, tolerance: float
-) -> SmoothECE:
-    """The grid fits the data: no longer than the bandwidth needs, and finer where that is not enough."""
-    pairs.require_valid()
-    chosen = as_scale(scale, base_rate=pairs.base_rate)
-    if chosen == PROBABILITY and scale is not PROBABILITY:
-        return _measured_from_rows(pairs, bandwidth, tolerance)
-    line = Line(pairs, chosen, START if bandwidth is None else bandwidth)
-    if bandwidth is None:
-        line.narrow(max(line.absolute, SMALLEST_BANDWIDTH))  # no fixed point lies beyond
-    enough = 0.0
-    for nodes in GRIDS:
-        if nodes < min(enough, GRIDS[-1]):
-            continue
-        result = _measured(line.spectrum(nodes), pairs, bandwidth, tolerance, line.widest)
-        result = replace(result, scale=chosen.name)
-        between = _calibrated(pairs, result, bandwidth, tolerance)
-        if between is not None:
-            return between
-        most = result.bandwidth + result.certificate.total
-        if bandwidth is None and most < 0.25 * line.widest:
-            line.narrow(2.0 * most)
-        if result.certificate.total < 0.5 * result.bandwidth:  # then its size is known
-            enough = CELLS_PER_BANDWIDTH * line.length / result.bandwidth
-    return result
-
-
-def spectrum_of(sketch: Sketch) -> Spectrum:
-    """The cosine spectrum of a sketch's residuals."""
-    masses = masses_of(sketch)
-    return Spectrum.of_residuals(masses.residual(), masses.error, sketch.scale.length)
+        pairs.require_valid()
+        chosen = as_scale(scale, base_rate=pairs.base_rate)
+    if chosen == PROBABILITY:
+        return _measured(RowResiduals(pairs, bandwidth), pairs, chosen, bandwidth, tolerance)
+    line = LineResiduals(pairs, chosen, bandwidth)
+    return _measured(line, pairs, chosen, bandwidth, tolerance)
 
 
 def _measured(
-    spectrum: Spectrum,
+    residuals: Residuals,
     data: Sketch | Pairs,
+    scale: Scale,
     bandwidth: float | None,
     tolerance: float,
-    widest: float = np.inf,
 ) -> SmoothECE:
-    seen: Evaluation
+    """At the fixed point, or at a bandwidth."""
     if bandwidth is None:
-        found = solve(spectrum, tolerance=tolerance, widest=widest)
-        value, total, seen, evaluations = (
-            found.value,
-            found.certificate,
-            found.last,
-            found.evaluations,
-        )
-        solver, width = abs(seen.value - seen.bandwidth), value
+        fixed = solve(residuals, tolerance=tolerance)
+        last, evaluations = fixed.last, fixed.evaluations
+        value, total, width = fixed.value, fixed.certificate, fixed.value
+        solver = abs(last.value - last.bandwidth)
     else:
-        _require_bandwidth(bandwidth, spectrum.length)
-        seen = spectrum.evaluate(float(bandwidth), tolerance=tolerance / 8)
-        value, evaluations, solver = seen.value, 1, 0.0
-        total = min(seen.error, max(value, 1.0 - value))
-        width = float(bandwidth)
-    terms = (seen.binning, seen.quadrature, seen.rounding, solver)
+        width = _require_bandwidth(bandwidth, residuals.length)
+        last = evaluate(residuals, width, tolerance=tolerance)
+        value, evaluations, solver = last.value, 1, 0.0
+        total = min(last.error, max(value, 1.0 - value))
+    terms = (last.binning, last.quadrature, last.rounding, solver)
     return SmoothECE(
         value=value,
         bandwidth=width,
-        certificate=Certificate(total, *(min(term, 1.0) for term in terms)),
+        certificate=Certificate(total, *[min(term, 1.0) for term in terms]),
         evaluations=evaluations,
         n=data.n,
         dropped=Dropped(data.dropped),
-        scale=data.scale.name if isinstance(data, Sketch) else PROBABILITY.name,
+        scale=scale.name,
     )
 
 
-def _require_bandwidth(bandwidth: float, length: float = 1.0) -> None:
+def _require_bandwidth(bandwidth: float, length: float) -> float:
     """A mesh has some points to a bandwidth, over the whole length of a scale: it must end somewhere."""
-    _require_positive("bandwidth", bandwidth)
     smallest = SMALLEST_BANDWIDTH * min(length, 1e9)
     if not smallest <= float(bandwidth) <= LARGEST_BANDWIDTH:
         raise InputError(
-            f"`bandwidth` must lie between {smallest:.2g} and {LARGEST_BANDWIDTH:g} here; got "
-            f"{bandwidth!r}. Leave it out to measure at the bandwidth that equals the error."
+            "must lie between {smallest} and {largest} here",
+            argument="bandwidth",
+            seen=bandwidth,
+            cure="Leave it out to measure at the bandwidth that equals the error.",
+            smallest=f"{smallest:.2g}",
+            largest=f"{LARGEST_BANDWIDTH:g}",
         )
+    return float(bandwidth)
 
 
 def _require_positive(name: str, value: float) -> None:
-    if not (is_number(value) and 0 < float(value) < np.inf):
-        raise InputError(f"`{name}` must be a positive number; got {value!r}.")
+    if not (is_number(value) and 0 < float(value) < math.inf):
+        raise InputError("must be a positive number", argument=name, seen=value)

@@ -4,6 +4,28 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+def add_points(position: Floats, residual: Floats, moments: Floats) -> float: ...
+def means_of_cells(
+    cells: Integers,
+    weights: Floats,
+    offsets: Floats,
+    cell_width: float,
+    nodes: float,
+    means: Floats,
+) -> None: ...
+def add_cells(
+    cells: Integers,
+    counts: Integers,
+    weights: Floats,
+    offsets: Floats,
+    cell_width: float,
+    shared: bool,
+    nodes: float,
+    predictions: Floats,
+    start: float,
+    length: float,
+    moments: Floats,
+) -> tuple[float, float, float, float]: ...
 def lay_cells(
     cells: Integers,
     counts: Integers,
@@ -12,7 +34,5 @@ def lay_cells(
     total: float,
     cell_width: float,
     shared: bool,
-    prediction: Floats,
-    reach: float,
     nodes: Floats,
-) -> tuple[float, float, float, float]: ...
+) -> None: ...

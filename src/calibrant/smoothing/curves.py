@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.sketch import Sketch
-from calibrant.smoothing.nodes import fold, masses_of
+from calibrant.smoothing._nodes import lay_cells
 from calibrant.smoothing.spectrum import (
     cosine_coefficients,
     cosine_series,
@@ -70,14 +70,41 @@ def smooth_curves(sketch: Sketch, bandwidth: float, *, points: int = 512) -> Smo
     points : int
         Number of equal steps from one end of the grid to the other; a power of two.
     """
-    masses = masses_of(sketch)
-    everything = masses.negative + masses.positive
-    layers = [everything, masses.positive, masses.prediction * everything]
-    coefficients = cosine_coefficients(np.stack([fold(layer) for layer in layers]))
+    negative, positive = _on_nodes(sketch)
+    everything = negative + positive
+    prediction = sketch.scale.prediction(np.arange(-1, sketch.nodes + 3) / sketch.nodes)
+    layers = [everything, positive, prediction * everything]
+    coefficients = cosine_coefficients(np.stack([_folded(layer) for layer in layers]))
     density, events, predictions = smoothed_series(
         coefficients, bandwidth / sketch.scale.length, points
     )
     return SmoothCurves(np.arange(points + 1) / points, density, events, predictions)
+
+
+def _on_nodes(sketch: Sketch) -> Floats:
+    """Shares of the weight of each outcome on the nodes -1, 0, ..., cells + 2."""
+    weights = sketch.weights
+    nodes = np.zeros((2, sketch.nodes + 4))
+    lay_cells(
+        sketch.cells,
+        sketch.counts,
+        weights,
+        sketch.weighted_offsets,
+        float(weights.sum()),
+        2.0**sketch.offset_bits,
+        sketch.weighted,  # a soft row is counted once, but lies under both labels
+        nodes,
+    )
+    return nodes
+
+
+def _folded(ghosted: Floats) -> Floats:
+    """What lies beyond an end comes back into the grid, as the reflected kernel has it."""
+    inside = ghosted[1:-2].copy()
+    inside[1] += ghosted[0]
+    inside[-2] += ghosted[-2]
+    inside[-3] += ghosted[-1]
+    return inside
 
 
 def smoothed_series(coefficients: Floats, bandwidth: float, points: int) -> Floats:

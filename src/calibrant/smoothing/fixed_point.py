@@ -2,23 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from typing import NamedTuple, Protocol
 
-import numpy as np
+from calibrant.smoothing.spectrum import INTERPOLATION, Evaluation, Spectrum
 
-from calibrant.smoothing.spectrum import Evaluation, Spectrum
-
-__all__ = ["FixedPoint", "solve"]
+__all__ = ["FixedPoint", "Residuals", "evaluate", "solve"]
 
 START = 0.1
 SMALLEST_BANDWIDTH = 1e-5
-ONE_STEP_AWAY = 1e-6
-"""A Newton step squares the relative distance: from here it leads to the last digit."""
-MOST_STEPS = 60
+FEWEST_CELLS = 1 << 5
+MOST_CELLS = 1 << 20
 
 
-@dataclass(frozen=True)
-class FixedPoint:
+class Residuals(Protocol):
+    """Residuals at their places on a scale, ready for any number of cells.
+
+    Attributes
+    ----------
+    length : float
+        Range of the scale that a grid covers.
+    finest : float
+        Bandwidths narrower than this part of the grid tell nothing.
+    guess : float
+        A bandwidth below which the fixed point hardly lies.
+    size : float
+        About the mean absolute residual.
+    """
+
+    @property
+    def length(self) -> float: ...
+    @property
+    def finest(self) -> float: ...
+    @property
+    def guess(self) -> float: ...
+    @property
+    def size(self) -> float: ...
+
+    def spectrum(self, cells: int) -> Spectrum:
+        """The residuals on a grid of so many cells, transformed."""
+
+    def narrow(self, widest: float) -> None:
+        """Leave no more room around the rows than bandwidths up to `widest` need."""
+
+    def cancelled(self) -> tuple[float, float, float] | None:
+        """|Σ residuals|, Σ|their sums, prediction by prediction| and the rounding of both, if known."""
+
+
+class FixedPoint(NamedTuple):
     """σ* with the interval that provably holds it, and the evaluation that settled it."""
 
     value: float
@@ -33,36 +64,64 @@ class FixedPoint:
         return max(self.high - self.value, self.value - self.low)
 
 
-def solve(spectrum: Spectrum, *, tolerance: float, widest: float = np.inf) -> FixedPoint:
-    """Bracketed Newton steps on log smECE_σ - log σ, then the proof.
+def solve(residuals: Residuals, *, tolerance: float) -> FixedPoint:
+    """The fixed point, on a grid as fine as the tolerance asks for, or the data allow."""
+    cells = _cells_for(residuals, max(residuals.guess, SMALLEST_BANDWIDTH), tolerance)
+    evaluations = 0
+    while True:
+        spectrum = residuals.spectrum(cells)
+        fixed, coarse = _on_grid(spectrum, residuals.finest, tolerance)
+        evaluations += fixed.evaluations
+        if fixed.certificate > tolerance:
+            exact = _where_residuals_cancel(residuals, fixed, tolerance)
+            if exact is not None:
+                return exact
+        width = fixed.last.bandwidth / spectrum.length
+        if not (coarse or _worth_more_cells(spectrum, width, tolerance)) or cells >= MOST_CELLS:
+            return fixed._replace(evaluations=evaluations)
+        residuals.narrow(fixed.high)
+        aim = fixed.last.bandwidth * (0.5 if coarse else 0.97)
+        cells = max(2 * cells, _cells_for(residuals, aim, tolerance))
 
-    `widest` is a bandwidth that σ* is known not to exceed.
 
-    smECE_σ falls with σ, so σ* lies between σ and smECE_σ at every σ that was evaluated, up to the
-    proved error of the evaluation. The certificate is what all these intervals have in common.
-    """
-    floor = max(SMALLEST_BANDWIDTH, 1.0 / spectrum.error.cells) * spectrum.length
-    if spectrum.nodal < floor:
-        return _vanishing(spectrum, floor)
-    low, high = max(floor, abs(spectrum.bias)), np.inf
+def evaluate(residuals: Residuals, bandwidth: float, *, tolerance: float) -> Evaluation:
+    """smECE at a bandwidth, on a grid as fine as the tolerance asks for, or the data allow."""
+    cells = _cells_for(residuals, bandwidth, tolerance)
+    while True:
+        spectrum = residuals.spectrum(cells)
+        seen = spectrum.evaluate(bandwidth, tolerance=tolerance / 8)
+        width = bandwidth / spectrum.length
+        if not _worth_more_cells(spectrum, width, tolerance) or cells >= MOST_CELLS:
+            return seen
+        cells *= 2
+
+
+def _cells_for(residuals: Residuals, bandwidth: float, tolerance: float) -> int:
+    """So many that the bound on the interpolation is a quarter of the tolerance, if need be more."""
+    per_bandwidth = max(6.0, (4.0 * INTERPOLATION * residuals.size / tolerance) ** 0.125)
+    wanted = per_bandwidth * min(residuals.length / bandwidth, 1.0 / SMALLEST_BANDWIDTH)
+    if not wanted > FEWEST_CELLS:  # also where nothing is known
+        return FEWEST_CELLS
+    return min(MOST_CELLS, 1 << math.ceil(math.log2(wanted)))
+
+
+def _worth_more_cells(spectrum: Spectrum, width: float, tolerance: float) -> bool:
+    error = spectrum.error
+    return error.interpolation(width) > max(tolerance / 4.0, 0.1 * error.inherent(width))
+
+
+def _on_grid(spectrum: Spectrum, finest: float, tolerance: float) -> tuple[FixedPoint, bool]:
+    """The fixed point on one grid, and whether it lies below what that grid can tell."""
+    floor = max(SMALLEST_BANDWIDTH, finest) * spectrum.length
+    if spectrum.transform.nodal < floor:
+        return _vanishing(spectrum, floor), False
     # smECE_σ never exceeds the mean absolute residual, so neither does σ*.
-    sigma = max(min(START, widest, spectrum.error.total_residual), low)
-    tried = 0
-    while tried < MOST_STEPS:
-        tried += 1
-        value, slope = spectrum.value_and_slope(sigma)
-        if abs(value - sigma) <= ONE_STEP_AWAY * sigma:
-            sigma = max(floor, sigma + (value - sigma) / (1.0 - slope))
-            break
-        if value > sigma:
-            low, high = max(low, sigma), min(high, value)
-        elif sigma <= floor or (slope == 0.0 and sigma <= low):
-            break
-        else:
-            low, high = max(low, value), min(high, sigma)
-        sigma = _next(sigma, value, slope, low, high)
-    last = spectrum.evaluate(sigma, tolerance=tolerance / 8)
-    return _certified(spectrum, last, tolerance, widest, tried)
+    start = min(START, spectrum.error.total_residual)
+    sigma, value, _, quadrature, rounding, evaluations, coarse = spectrum.transform.solve(
+        spectrum.length, start, floor, tolerance
+    )
+    last = spectrum.evaluated(sigma, value, quadrature, rounding)
+    return _certified(spectrum, last, tolerance, evaluations), coarse
 
 
 def _vanishing(spectrum: Spectrum, floor: float) -> FixedPoint:
@@ -73,39 +132,45 @@ def _vanishing(spectrum: Spectrum, floor: float) -> FixedPoint:
     return FixedPoint(0.5 * (low + high), low, high, best, 1)
 
 
-def _next(sigma: float, value: float, slope: float, low: float, high: float) -> float:
-    """The Newton step, or an end or the middle of the bracket where it would leave it."""
-    if value <= 0.0:
-        return low
-    step = np.log(value / sigma) / (1.0 - slope * sigma / value)
-    following = sigma * float(np.exp(step))
-    if following <= low:
-        return low
-    return following if following < high else float(np.sqrt(low * high))
-
-
 def _certified(
-    spectrum: Spectrum, last: Evaluation, tolerance: float, widest: float, tried: int
+    spectrum: Spectrum, last: Evaluation, tolerance: float, evaluations: int
 ) -> FixedPoint:
+    """smECE_σ falls with σ, so σ* lies between σ and smECE_σ, up to the proved error of the latter."""
     proofs = [last]
     low, high = _common_interval(spectrum, proofs)
     # Far below the width of a cell an evaluation proves little; a wider bandwidth may prove more.
     wider = last.bandwidth
-    most = min(widest, 0.1 * spectrum.length)
-    while high - low > tolerance and wider < most and last.error > 0.1 * wider:
+    while high - low > tolerance and wider < 0.1 * spectrum.length and last.error > 0.1 * wider:
         wider *= 2.0
         proofs.append(spectrum.evaluate(wider))
         low, high = _common_interval(spectrum, proofs)
-    value = float(np.clip(last.value, low, high))
+    value = min(max(last.value, low), high)
     if last.value < last.bandwidth * (1 - 1e-9):  # stopped at the floor
         value = 0.5 * (low + high)
-    return FixedPoint(value, low, high, last, tried + len(proofs))
+    return FixedPoint(value, low, high, last, evaluations + len(proofs) - 1)
 
 
 def _common_interval(spectrum: Spectrum, proofs: list[Evaluation]) -> tuple[float, float]:
-    slack = spectrum.bias_error
     lows = [min(seen.bandwidth, seen.value - seen.error) for seen in proofs]
     highs = [max(seen.bandwidth, seen.value + seen.error) for seen in proofs]
-    low = max(abs(spectrum.bias) - slack, *lows, 0.0)
+    low = max(abs(spectrum.bias) - spectrum.bias_error, *lows, 0.0)
     # No error exceeds 1, so an interval up to 1 says that the grid tells nothing.
-    return float(min(low, 1.0)), float(min(1.0, *highs))
+    return min(low, 1.0), min(1.0, *highs)
+
+
+def _where_residuals_cancel(
+    residuals: Residuals, fixed: FixedPoint, tolerance: float
+) -> FixedPoint | None:
+    """σ* where residuals cancel wherever rows meet, which no grid can prove.
+
+    It lies between the absolute mean of the residuals and the sum of their absolute sums, prediction by
+    prediction: no kernel, on any scale, makes the former smaller or the latter larger.
+    """
+    if fixed.value > SMALLEST_BANDWIDTH + fixed.certificate:
+        return None
+    ends = residuals.cancelled()
+    if ends is None or ends[1] > max(SMALLEST_BANDWIDTH, 2.0 * tolerance):
+        return None
+    low, high, rounding = ends
+    proof = Evaluation(low, high, 0.0, 0.0, rounding)
+    return FixedPoint(0.5 * (low + high), max(low - rounding, 0.0), high + rounding, proof, 1)

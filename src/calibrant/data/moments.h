@@ -1,0 +1,34 @@
+/* A residual into the moments of its cell: two at a time, the same sums in the same order everywhere. */
+#ifndef CALIBRANT_MOMENTS_H
+#define CALIBRANT_MOMENTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+typedef double moment_pair __attribute__((vector_size(16), aligned(8), may_alias));
+#endif
+
+/* `place` counts cells from the start of the grid; the moments 0 ... 7 are about the middle of a cell, in
+   units of its width. */
+static inline void add_residual(double *moments, size_t cells, double place, double residual) {
+  size_t j = (size_t)(int64_t)place;
+  if (j >= cells) j = cells - 1; /* the right end belongs to the last cell */
+  double v = place - (double)(int64_t)j - 0.5, square = v * v;
+#if defined(__GNUC__)
+  moment_pair *at = (moment_pair *)(moments + 8 * j), squares = {square, square};
+  moment_pair term = {residual, residual * v};
+  for (int i = 0; i < 4; i++) {
+    at[i] += term;
+    term *= squares;
+  }
+#else
+  double *at = moments + 8 * j, even = residual, odd = residual * v;
+  for (int i = 0; i < 4; i++) {
+    at[2 * i] += even, at[2 * i + 1] += odd;
+    even *= square, odd *= square;
+  }
+#endif
+}
+
+#endif
