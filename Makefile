@@ -13,7 +13,7 @@ help:
 	@echo "make demo    measure and draw the calibration of two real classifiers"
 	@echo "make test    run the tests (under five minutes)"
 	@echo "make test-thorough    try the laws on a thousand new examples each"
-	@echo "make test-all    run the tests that need Spark, Dask, Ray, torch, PostgreSQL or a browser"
+	@echo "make test-all    run the tests that need Spark, Dask, Ray, torch, PostgreSQL, a browser or evaluation tools"
 	@echo "make lint    ruff, mypy --strict, import-linter"
 	@echo "make evidence    measure everything anew and write docs/evidence (under three hours)"
 	@echo "make docs    build the documentation site in site/"
@@ -48,7 +48,8 @@ test-thorough: $(STAMP)
 # choose its version. What cannot be installed is named, and its tests say so.
 HEAVY := .venv-heavy
 HEAVY_PACKAGES := torchmetrics pyspark[connect] dask[dataframe,distributed] ray[data] \
-	ibis-framework[duckdb] modin psycopg[binary] playwright jax
+	ibis-framework[duckdb] modin psycopg[binary] playwright jax \
+	inspect-ai lm-eval mlflow-skinny evaluate
 DEBIAN_PACKAGES := postgresql chromium default-jre-headless r-base-core r-cran-rms r-cran-proc
 
 # On Debian, and where we may.
@@ -65,6 +66,8 @@ $(HEAVY)/.installed: pyproject.toml meson.build
 	for package in $(HEAVY_PACKAGES); do \
 		$(HEAVY)/bin/python -m pip install --quiet "$$package" || echo "== could not install $$package"; \
 	done
+	# Of this one two metrics are compared, which need nothing that it depends on.
+	$(HEAVY)/bin/python -m pip install --quiet --no-deps torch-uncertainty || echo "== could not install torch-uncertainty"
 	$(HEAVY)/bin/python -m pip install --quiet meson meson-python ninja Cython
 	PATH="$(CURDIR)/$(HEAVY)/bin:$$PATH" $(HEAVY)/bin/python -m pip install --quiet \
 		--no-build-isolation -Cbuild-dir=build/heavy --editable ".[dev]"

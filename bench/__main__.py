@@ -14,9 +14,11 @@ import sys
 
 WHOLE = (
     "environments", "data", "paper", "speed", "peers", "coverage", "scale", "scans", "multiclass",
-    "diagrams", "report", "command_line", "measures", "repair", "index",
+    "diagrams", "report", "command_line", "measures", "repair", "certify", "index",
 )  # fmt: skip
-REDUCED = ("paper", "speed", "peers", "coverage", "scale", "diagrams", "measures", "repair")
+REDUCED = (
+    "paper", "speed", "peers", "coverage", "scale", "diagrams", "measures", "repair", "certify",
+)  # fmt: skip
 
 
 def main() -> int:

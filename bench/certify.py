@@ -69,7 +69,7 @@ class Shape:
     def true_risk(self, threshold: float) -> float:
         p = self.confidence(FINE)
         beyond = p <= threshold if self.side == "below" else p >= threshold
-        risk = float(self.wrong(p[beyond]).mean())
+        risk = float(self.wrong(p[beyond] if beyond.any() else np.array([threshold])).mean())
         if not self.mixed:
             return risk
         sizes = np.arange(1, self.repeats + 1)

@@ -13,7 +13,7 @@ from bench import pages
 
 ORDER = (
     "paper", "peers", "coverage", "speed", "scale", "scans", "gpu", "multiclass", "diagrams", "report",
-    "command_line", "measures", "repair", "data",
+    "command_line", "measures", "repair", "certify", "data",
 )  # fmt: skip
 
 

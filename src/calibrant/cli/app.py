@@ -63,6 +63,14 @@ EXAMPLES = {
         "calibrant compare preds.csv --prob model_a --prob model_b",
         "calibrant compare preds.parquet --by model --on question_id",
     ],
+    "certify": [
+        "calibrant certify answers.jsonl --log jsonl --risk 0.1",
+        "calibrant certify preds.parquet --prob p --label y --side both --risk 0.05",
+    ],
+    "selective": [
+        "calibrant selective answers.jsonl --log jsonl --by model",
+        "calibrant selective preds.parquet -o curve.svg",
+    ],
     "scan": [
         "calibrant scan 'logs/*.parquet' --by model -o today.parquet",
         "calibrant scan big/ -o big.parquet --checkpoint big.progress",
@@ -234,6 +242,52 @@ def compare(
     from calibrant.cli.compare import run_compare
 
     run_compare(files, reading, grouping, measuring, on, json)
+
+
+@_verb
+def certify(
+    files: Files,
+    reading: Reading,
+    grouping: Grouping,
+    measuring: Measuring,
+    risk: Annotated[
+        float,
+        option("Largest share of wrong decisions that is acceptable. [0.1]", section=MEASURE,
+               metavar="SHARE"),
+    ] = 0.1,
+    side: Annotated[
+        Literal["above", "below", "both"],
+        option("Act above a threshold, below one, or both, with the band between left to a human. "
+               "[above]", section=MEASURE, metavar="above|below|both"),
+    ] = "above",
+    json: Json = False,
+) -> None:  # fmt: skip
+    """Find the threshold beyond which at most --risk are wrong, with a guarantee.
+
+    The guarantee holds over the choice of the threshold, and the predictions need not be calibrated. Exits
+    with 4 where nothing can be certified.
+    """
+    from calibrant.cli.certify import run_certify
+
+    run_certify(files, reading, grouping, measuring, risk, side, json)
+
+
+@_verb
+def selective(
+    files: Files,
+    reading: Reading,
+    grouping: Grouping,
+    measuring: Measuring,
+    output: Annotated[
+        str | None,
+        option("Draw the curve: .svg, .pdf or .png.", "--output", "-o", section=OUTPUT, metavar="FILE"),
+    ] = None,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """Measure what confidence is worth: risk by coverage, AURC, excess AURC, AUGRC."""
+    from calibrant.cli.selective import run_selective
+
+    run_selective(files, reading, grouping, measuring, output, json)
 
 
 @_verb

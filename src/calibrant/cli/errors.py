@@ -50,6 +50,7 @@ SAME_NAMES = (
         "dialect",
         "fail_above",
         "filter",
+        "form",
         "grades",
         "json",
         "kind",
@@ -68,7 +69,7 @@ SAME_NAMES = (
         "require_below",
         "risk",
     ),
-    *("scale", "seed", "sep", "sort", "state", "theme", "threads", "thresholds", "title"),
+    *("scale", "seed", "sep", "side", "sort", "state", "theme", "threads", "thresholds", "title"),
 )
 OPTIONS = {
     "data": "FILES",

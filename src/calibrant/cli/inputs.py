@@ -93,6 +93,12 @@ def load_sketches(
             argument="filter",
             cure="Leave it out, or say `--log lm-eval`.",
         )
+    if reading.form is not None and kind != "log":
+        raise InputError(
+            "says how a log writes confidence, and this is none",
+            argument="form",
+            cure="Leave it out, or say `--log jsonl`.",
+        )
     if kind == "sketch":
         loaded = _from_sketches(paths, reading, grouping, measuring)
     elif kind == "log":
@@ -293,6 +299,8 @@ def _from_log(
     about = {
         "probability": [log.probability for log in logs],
         "abstained": sum(log.abstained for log in logs),
+        "without_confidence": sum(log.without_confidence for log in logs),
+        "unreadable": sum(log.unreadable for log in logs),
         "questions": sum(log.questions for log in logs),
     }
     return Loaded(sketches, list(paths), log=about, cluster=QUESTION)
@@ -304,7 +312,9 @@ def _read_logs(paths: Sequence[str], reading: Reading, measuring: Measuring) -> 
 
     if reading.prob is not None and len(reading.prob) > 1:
         raise InputError("a log has one probability for each answer", cure="Give `--prob` once.")
-    for name in ("percent", "from_logits", "from_logprobs", "pos_label", "multiclass", "sep"):
+    if reading.percent and reading.form is not None:
+        raise InputError("says it already", argument="form", cure="Leave out `--percent`.")
+    for name in ("from_logits", "from_logprobs", "pos_label", "multiclass", "sep"):
         if getattr(reading, name):
             raise InputError(
                 "a log says itself how its values are written",
@@ -319,6 +329,7 @@ def _read_logs(paths: Sequence[str], reading: Reading, measuring: Measuring) -> 
             correct=reading.label,
             question=measuring.cluster,
             filter=reading.filter,
+            form=reading.form or ("percent" if reading.percent else "probability"),
             on_invalid=reading.on_invalid,
         )
         for path in paths
@@ -328,6 +339,13 @@ def _read_logs(paths: Sequence[str], reading: Reading, measuring: Measuring) -> 
             f"{printable(path, 200)}: {count(log.n, 'answer')} to {count(log.questions, 'question')}, "
             f"{count(log.abstained, 'abstention')}. Probability: {log.probability}."
         )
+        for number, what in (
+            (log.without_confidence, "without a confidence"),
+            (log.unreadable, "with one that cannot be read"),
+            (log.unscored, "that nobody scored"),
+        ):
+            if number:
+                note(f"{printable(path, 200)}: {count(number, 'answer')} {what}.")
         if log.has_partial_credit and reading.outcomes != "soft":
             raise InputError(
                 "{file} gives partial credit, and an outcome is 0 or 1",

@@ -127,6 +127,12 @@ class Reading:
         str | None,
         option("Answer filter of an lm-eval log that has several.", section=VALUES, metavar="NAME"),
     ] = None
+    form: Annotated[
+        Literal["probability", "percent", "sum", "mean", "token", "choices", "agreement"] | None,
+        option("How a log writes confidence: percent (0 to 100); log-probabilities of the answer's tokens "
+               "(sum, mean, token) or of its options (choices); sampled answers (agreement).",
+               section=VALUES, metavar="NAME"),
+    ] = None  # fmt: skip
 
     @property
     def options(self) -> dict[str, Any]:

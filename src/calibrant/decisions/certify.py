@@ -23,7 +23,7 @@ from calibrant.decisions.ranking import (
     require_risk,
 )
 from calibrant.decisions.risk_tests import ThresholdTest, least_units, threshold_tests, upper_bound
-from calibrant.errors import InputError
+from calibrant.errors import InputError, Option
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.dependence import warn_of_repeated_rows
 from calibrant.inference.interval import require_confidence
@@ -316,6 +316,10 @@ def _rankings(
             "must be left out: with weights the number of errors has no distribution that a guarantee "
             "could rest on",
             argument="sample_weight",
+            cure="Partial credit needs the rows: pass {labels} with them."
+            if isinstance(y_true, Sketch | Sketches)
+            else (),
+            labels=Option("labels", "soft"),
         )
     return rankings
 

@@ -1,0 +1,65 @@
+"""An assertion on calibration, for the tests of a model."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from calibrant._format import decimals
+from calibrant.data.pairs import InputOptions
+from calibrant.errors import InputError
+from calibrant.inference.assess import assess
+from calibrant.inference.assessment import Assessment
+
+__all__ = ["assert_calibrated"]
+
+
+def assert_calibrated(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    margin: float,
+    cluster: Any = None,
+    confidence: float = 0.95,
+    inconclusive: str = "fail",
+    **options: Unpack[InputOptions],
+) -> Assessment:
+    """Pass if the calibration error is shown to be within a margin; else raise AssertionError.
+
+    Parameters
+    ----------
+    y_true, y_prob, cluster, confidence, **options
+        As in `calibrant.assess`.
+    margin : float
+        The largest SmoothECE that is acceptable. Below the noise floor of the sample nothing can be
+        shown: `calibrant.required_n` says how many rows a margin takes.
+    inconclusive : {"fail", "pass"}
+        What happens where the interval holds the margin: too few rows to tell.
+
+    Returns
+    -------
+    Assessment
+        What was found, for further assertions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p = np.random.default_rng(0).random(5000)
+    >>> y = np.random.default_rng(1).random(5000) < p
+    >>> assert_calibrated(y, p, margin=0.05).decision
+    'within'
+    >>> assert_calibrated(y, p / 2, margin=0.05)
+    Traceback (most recent call last):
+    ...
+    AssertionError: SmoothECE is beyond the margin 0.05: 0.25..., 95% interval 0.23... to 0.26..., ...
+    """
+    if inconclusive not in ("fail", "pass"):
+        raise InputError('must be "fail" or "pass"', argument="inconclusive", seen=inconclusive)
+    found = assess(y_true, y_prob, cluster=cluster, margin=margin, confidence=confidence, **options)
+    if found.decision == "within" or (found.decision != "beyond" and inconclusive == "pass"):
+        return found
+    place = "is beyond" if found.decision == "beyond" else "is not shown to be within"
+    raise AssertionError(
+        f"SmoothECE {place} the margin {margin:g}: {decimals(found.smooth_ece)}, "
+        f"{100 * confidence:g}% interval {decimals(found.interval.low)} to "
+        f"{decimals(found.interval.high)}, noise floor {decimals(found.noise_floor.value)}, n = {found.n:,}"
+    )

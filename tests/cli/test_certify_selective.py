@@ -1,0 +1,104 @@
+"""From a log to a threshold: `calibrant certify` and `calibrant selective`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.read.answers import read_answers
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    draw = np.random.default_rng(0)
+    path = tmp_path / "answers.jsonl"
+    with path.open("w") as file:
+        for question in range(400):
+            for _ in range(3):
+                sure = float(draw.choice([0.5, 0.7, 0.9, 0.99]))
+                line = {
+                    "question_id": question,
+                    "model": "ab"[question % 2],
+                    "confidence": 100 * sure,
+                    "correct": bool(draw.random() < sure),
+                }
+                file.write(json.dumps(line) + "\n")
+        file.write(json.dumps({"question_id": 999, "confidence": None, "correct": None}) + "\n")
+    return path
+
+
+def test_certify_prints_what_the_library_says(calibrant, log) -> None:
+    answers = read_answers(log, form="percent")
+    expected = cal.certify(
+        answers.y_true, answers.y_prob, cluster=answers.cluster, abstained=1, risk=0.2
+    )
+    words = ("certify", log, "--log", "jsonl", "--percent", "--risk", "0.2")
+    done = calibrant(*words)
+    assert (done.code, done.out.strip()) == (0, expected.sentence)
+    document = json.loads(calibrant(*words, "--json").out)
+    assert document["schema"] == "calibrant.certify/1"
+    assert document["log"]["abstained"] == 1
+    (result,) = document["results"]
+    assert result["threshold"] == pytest.approx(expected.threshold, abs=2**-16)
+    assert (result["clusters"], result["coverage"]) == (400, expected.coverage)
+
+
+def test_what_cannot_be_certified_has_an_exit_code(calibrant, log) -> None:
+    words = ("certify", log, "--log", "jsonl", "--form", "percent", "--risk", "0.001")
+    done = calibrant(*words, "--by", "model")
+    assert (done.code, len(done.out.splitlines())) == (4, 2)
+    assert json.loads(calibrant(*words, "--json").out)["results"][0]["threshold"] is None
+
+
+def test_certify_reads_rows_and_sketches_and_both_sides(calibrant, tmp_path) -> None:
+    draw = np.random.default_rng(1)
+    p = np.round(draw.random(3000), 3)
+    y = (draw.random(3000) < p).astype(int)
+    table = tmp_path / "x.csv"
+    table.write_text("p,y\n" + "".join(f"{a},{b}\n" for a, b in zip(p, y, strict=True)))
+    words = ("--side", "both", "--json")
+    (rows,) = json.loads(calibrant("certify", table, *words).out)["results"]
+    assert calibrant("scan", table, "-o", tmp_path / "s.parquet").code == 0
+    (cells,) = json.loads(calibrant("certify", tmp_path / "s.parquet", *words).out)["results"]
+    assert rows == cells
+    assert rows["below"]["threshold"] < rows["above"]["threshold"]
+
+
+@pytest.mark.parametrize("wrong", [("--risk", "10"), ("--risk", "much"), ("--side", "up")])
+def test_mistakes_are_named_by_their_option(calibrant, log, wrong) -> None:
+    done = calibrant("certify", log, "--log", "jsonl", *wrong)
+    assert (done.code, wrong[0] in done.err) == (2, True)
+
+
+def test_a_form_is_for_logs_alone(calibrant, parquet) -> None:
+    done = calibrant("certify", parquet, "--form", "sum")
+    assert (done.code, "--form" in done.err) == (2, True)
+
+
+def test_selective_prints_areas_and_draws(calibrant, log, tmp_path) -> None:
+    answers = read_answers(log, form="percent")
+    expected = cal.selective(answers.y_true, answers.y_prob, cluster=answers.cluster, abstained=1)
+    words = ("selective", log, "--log", "jsonl", "--percent")
+    done = calibrant(*words, "-o", tmp_path / "c.svg")
+    assert (done.code, done.out.strip()) == (0, str(expected))
+    assert "<svg" in (tmp_path / "c.svg").read_text()
+    (result,) = json.loads(calibrant(*words, "--json").out)["results"]
+    assert result["aurc"] == pytest.approx(expected.aurc)
+    by_model = calibrant(*words, "--by", "model")
+    assert (by_model.code, by_model.out.split()[:2]) == (0, ["model", "rows"])
+    assert calibrant(*words, "--by", "model", "-o", tmp_path / "d.svg").code == 2
+
+
+def test_what_a_log_lacks_is_counted(calibrant, tmp_path) -> None:
+    path = tmp_path / "x.jsonl"
+    rows = [{"confidence": 0.5, "correct": k % 2} for k in range(40)]
+    rows += [{"confidence": "high", "correct": 1}, {"confidence": None, "correct": 1}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = calibrant("selective", path, "--log", "jsonl", "--on-invalid", "drop")
+    assert done.code == 0, done.err
+    assert "1 answer without a confidence" in done.err
+    assert "1 answer with one that cannot be read" in done.err

@@ -1,0 +1,57 @@
+"""An assertion on calibration for the tests of a model."""
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.errors import InputError
+from calibrant.integrations.pytest import assert_calibrated
+from calibrant.integrations.scores import NUMBERS, calibration_scores
+
+
+def rows(n):
+    rng = np.random.default_rng(0)
+    p = rng.random(n)
+    return (rng.random(n) < p).astype(int), p
+
+
+def test_it_passes_where_the_error_is_shown_to_be_small():
+    y, p = rows(4000)
+    found = assert_calibrated(y, p, margin=0.06)
+    assert found.decision == "within"
+    assert found.interval == cal.assess(y, p, margin=0.06).interval
+
+
+def test_it_fails_where_the_error_is_large_or_nothing_is_shown():
+    y, p = rows(4000)
+    with pytest.raises(AssertionError, match="beyond"):
+        assert_calibrated(y, p / 2, margin=0.05, inconclusive="pass")
+    few = rows(60)
+    with pytest.raises(AssertionError, match="not shown"):
+        assert_calibrated(*few, margin=0.05)
+    assert assert_calibrated(*few, margin=0.05, inconclusive="pass").decision == "inconclusive"
+
+
+def test_clusters_widen_what_must_be_within():
+    y, p = rows(1500)
+    copies = np.repeat(np.arange(y.size), 4)
+    with pytest.raises(AssertionError):
+        assert_calibrated(y[copies], p[copies], cluster=copies, margin=0.04)
+
+
+def test_mistakes_are_refused():
+    with pytest.raises(InputError) as error:
+        assert_calibrated(*rows(60), margin=0.05, inconclusive="skip")
+    assert error.value.argument == "inconclusive"
+
+
+def test_numbers_are_those_of_the_assessment():
+    y, p = rows(300)
+    found, scores = cal.assess(y, p), calibration_scores(y, p)
+    assert tuple(scores) == NUMBERS
+    assert scores["smooth_ece"] == found.smooth_ece
+    assert scores["noise_floor"] == found.noise_floor.value
+    assert (scores["interval_low"], scores["interval_high"]) == (
+        found.interval.low,
+        found.interval.high,
+    )
