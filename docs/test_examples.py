@@ -19,7 +19,10 @@ import calibrant
 DOCS = Path(__file__).parent
 PAGES = sorted([DOCS.parent / "README.md", *DOCS.rglob("*.md")])
 PROGRAMS = sorted(DOCS.glob("examples/*.py"))
-ENGINES = {"dask", "pyspark", "ray", "torch", "torchmetrics", "triton"}
+ENGINES = {
+    *("dask", "pyspark", "ray", "torch", "torchmetrics", "triton"),
+    *("inspect_ai", "lm_eval", "evaluate", "datasets"),
+}
 """What only `make test-all` installs."""
 MODULES = sorted(
     module.name for module in pkgutil.walk_packages(calibrant.__path__, prefix="calibrant.")
@@ -52,10 +55,11 @@ def test_docstrings(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         pytest.skip("runs the program")
     try:
         module = importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if str(error.name).split(".")[0] not in ENGINES:
+    except ImportError as error:
+        missing = error.name or getattr(error.__cause__, "name", None)
+        if str(missing).split(".")[0] not in ENGINES:
             raise
-        pytest.skip(f"{name} needs {error.name}")
+        pytest.skip(f"{name} needs {missing}")
     said: list[str] = []
     runner = doctest.DocTestRunner(optionflags=LENIENT, verbose=False)
     for test in doctest.DocTestFinder(exclude_empty=True).find(module, name):
