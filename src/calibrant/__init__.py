@@ -28,6 +28,7 @@ _HOME = {
     "compare": "inference.compare",
     "confidence": "data.multiclass",
     "cumulative_diagram": "diagrams.cumulative",
+    "decision_curve": "diagrams.decision_curve",
     "distance_to_calibration": "measures.distance",
     "isotonic_diagram": "diagrams.isotonic",
     "load": "data.wire",

@@ -12,6 +12,7 @@ from calibrant.decisions.certify import certify as certify
 from calibrant.decisions.selective import selective as selective
 from calibrant.diagrams.binned import binned_diagram as binned_diagram
 from calibrant.diagrams.cumulative import cumulative_diagram as cumulative_diagram
+from calibrant.diagrams.decision_curve import decision_curve as decision_curve
 from calibrant.diagrams.group import reliability_diagrams as reliability_diagrams
 from calibrant.diagrams.isotonic import isotonic_diagram as isotonic_diagram
 from calibrant.diagrams.risk_coverage import risk_coverage_diagram as risk_coverage_diagram

@@ -187,7 +187,10 @@ def test_separated_outcomes_have_an_infinite_slope_with_one_finite_end(y, p, val
 
 def test_one_class_and_equal_predictions_are_named():
     one = profile_of([0, 0, 0, 0], [0.1, 0.2, 0.3, 0.4])
-    assert one["calibration intercept"].value == -np.inf
+    intercept = one["calibration intercept"]
+    assert (intercept.value, intercept.low) == (-np.inf, -np.inf)
+    at_end = -2.0 * np.sum(np.log1p(-expit(intercept.high + logit([0.1, 0.2, 0.3, 0.4]))))
+    assert at_end == pytest.approx(1.959963985**2, rel=1e-8)
     for name in ("calibration slope", "AUC", "scaled Brier score (IPA)"):
         assert np.isnan(one[name].value)
         assert "both outcomes" in one[name].note

@@ -106,3 +106,18 @@ def test_what_is_no_profile_is_refused(wrong):
     with pytest.raises(InputError) as error:
         cal.assess(Y, P, profile=wrong)
     assert error.value.argument == "profile"
+
+
+def test_every_group_has_the_profile_of_its_rows():
+    group = np.where(np.arange(200) % 3 == 0, "a", "b")
+    cluster = np.arange(200) // 2
+    found = cal.assess_by(Y, P, by=group, profile="clinical")
+    alone = cal.assess(Y[group == "a"], P[group == "a"], profile="clinical").profile
+    assert found["a"].profile["calibration slope"] == alone["calibration slope"]
+    clustered = cal.assess_by(Y, P, by={"g": group}, cluster=cluster, profile="clinical")
+    own = group == "b"
+    same = cal.assess(Y[own], P[own], cluster=cluster[own], profile="clinical").profile
+    assert clustered["b"].profile["AUC"] == same["AUC"]
+    sketches = cal.scan({"y": Y, "p": P, "g": group}, y_true="y", y_prob="p", by="g", scale="logit")
+    sketched = cal.assess_by(sketches, profile="clinical")["a"].profile["calibration slope"]
+    assert abs(sketched.value - alone["calibration slope"].value) <= sketched.bound

@@ -19,6 +19,7 @@ from calibrant.cli.options import (
     Json,
     Measuring,
     PerFile,
+    Profiling,
     Reading,
     Scale,
     SectionedCommand,
@@ -50,6 +51,7 @@ EXAMPLES = {
         "calibrant assess preds.csv",
         "calibrant assess preds.parquet --prob p --label y --by model --fail-above 0.05",
         "calibrant assess answers.jsonl --log jsonl --by model",
+        "calibrant assess preds.csv --profile clinical --thresholds 0.1,0.2",
     ],
     "plot": [
         "calibrant plot preds.csv -o diagram.svg",
@@ -59,6 +61,7 @@ EXAMPLES = {
         "calibrant report preds.parquet --by model -o report.html --open",
         "calibrant report preds.csv -o report.md",
     ],
+    "decide": ["calibrant decide preds.csv --thresholds 0.1,0.2,0.3 -o curve.svg"],
     "compare": [
         "calibrant compare preds.csv --prob model_a --prob model_b",
         "calibrant compare preds.parquet --by model --on question_id",
@@ -126,6 +129,7 @@ def assess(
     reading: Reading,
     grouping: Grouping,
     measuring: Measuring,
+    profiling: Profiling,
     fail_above: Annotated[
         str | None,
         option("Exit with 3 if the error is above this for certain (the interval lies above it). A "
@@ -154,7 +158,9 @@ def assess(
     """
     from calibrant.cli.assess import run_assess
 
-    run_assess(files, reading, grouping, measuring, fail_above, require_below, sort, details, json)
+    run_assess(
+        files, reading, grouping, measuring, fail_above, require_below, sort, details, json, profiling
+    )  # fmt: skip
 
 
 @_verb
@@ -218,6 +224,38 @@ def report(
 
     command = shlex.join(["calibrant", *sys.argv[1:]])
     run_report(files, reading, grouping, measuring, title, output, command, open)
+
+
+@_verb
+def decide(
+    files: Files,
+    reading: Reading,
+    grouping: Grouping,
+    measuring: Measuring,
+    thresholds: Annotated[
+        list[str] | None,
+        option("Probabilities at which you act. Repeat it, or join numbers with commas. [0.01 to 0.99]",
+               section=MEASURE, metavar="SHARE"),
+    ] = None,
+    theme: Annotated[
+        Literal["light", "dark", "print"],
+        option("Colours. [light]", section="Picture", metavar="light|dark|print"),
+    ] = "light",
+    output: Annotated[
+        str | None,
+        option("Draw the curve: .svg, .pdf, .png, or .html for an interactive one.", "--output", "-o",
+               section=OUTPUT, metavar="FILE"),
+    ] = None,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """Measure what predictions are worth to someone who acts on them.
+
+    Prints net benefit against the threshold, with bands, beside acting always; and how much of it is lost
+    to miscalibration.
+    """
+    from calibrant.cli.decide import run_decide
+
+    run_decide(files, reading, grouping, measuring, thresholds, theme, output, json)
 
 
 @_verb

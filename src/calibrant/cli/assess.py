@@ -12,7 +12,7 @@ import typer
 from calibrant._format import decimals, p_text
 from calibrant.cli.gates import Gate, Limit, judged
 from calibrant.cli.inputs import Loaded, load_sketches
-from calibrant.cli.options import Grouping, Measuring, Reading
+from calibrant.cli.options import Grouping, Measuring, Profiling, Reading
 from calibrant.cli.output import count, note, shown, wrapped
 from calibrant.cli.table import LONGEST_NAME, Column, show_table
 from calibrant.data.sketch import Sketch
@@ -41,6 +41,7 @@ def run_assess(
     sort: Order = "worst",
     details: bool = False,
     json: bool = False,
+    profiling: Profiling | None = None,
 ) -> None:
     """Measure every group, print, and judge the gates."""
     if json and details:
@@ -55,6 +56,10 @@ def run_assess(
     if loaded.columns is not None and not grouping.per_file:
         loaded.columns.hint()
     finding = assessed(loaded, grouping, measuring)
+    if profiling is not None and profiling != Profiling():
+        from calibrant.cli.profile import with_profile
+
+        finding = with_profile(finding, files, loaded, reading, grouping, profiling)
     groups = _groups(finding, sort)
     gates = judged(fail_above, require_below, [group.assessment for group in groups])
     if json:
@@ -110,6 +115,10 @@ def _show(
             print(f"{shown(group.name)}\n{group.assessment or group.why}\n" if several else finding)
     else:
         _show_table(finding, groups, confidence)
+        for group in groups:
+            if group.assessment is not None and group.assessment.profile is not None:
+                print(f"\n{shown(group.name)}" if several else "")
+                print(group.assessment.profile)
     if isinstance(finding, GroupAssessments):
         print("\n" + wrapped(finding.summary))
         for word, meaning in FINDINGS.items():
@@ -245,6 +254,7 @@ def result_of(group: GroupAssessment, by: Sequence[str]) -> dict[str, Any]:
         "n": group.n if one is None else one.n,
         **known,
         "finding": group.finding,
+        **({} if one is None or one.profile is None else {"profile": one.profile.to_dict()}),
     }
 
 

@@ -40,6 +40,7 @@ SAME_NAMES = (
         "batch",
         "by",
         "checkpoint",
+        "climatology",
         "cluster",
         "confidence",
         "correction",

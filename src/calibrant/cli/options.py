@@ -23,6 +23,7 @@ __all__ = [
     "Json",
     "Measuring",
     "PerFile",
+    "Profiling",
     "Reading",
     "Scale",
     "SectionedCommand",
@@ -193,6 +194,32 @@ class Measuring:
     seed: Annotated[
         int, option("Seed of random draws, 0 or more. [0]", section=MEASURE, min=0, metavar="N")
     ] = 0
+
+
+@dataclass(frozen=True)
+class Profiling:
+    """What a field of use asks for beside."""
+
+    profile: Annotated[
+        Literal["clinical", "credit", "weather", "llm"] | None,
+        option("Add what a field asks for: clinical (TRIPOD+AI), credit (grades), weather, llm.",
+               section=MEASURE, metavar="clinical|credit|weather|llm"),
+    ] = None  # fmt: skip
+    thresholds: Annotated[
+        list[str] | None,
+        option("Probabilities at which you act, for the net benefit of --profile clinical. Repeat it, or "
+               "join numbers with commas.", section=MEASURE, metavar="SHARE"),
+    ] = None  # fmt: skip
+    grades: Annotated[
+        str | None,
+        option("Column of grades for --profile credit. [ranges of predictions]", section=COLUMNS,
+               metavar="NAME"),
+    ] = None  # fmt: skip
+    climatology: Annotated[
+        str | None,
+        option("Column of forecasts to beat for --profile weather. [the event rate]", section=COLUMNS,
+               metavar="NAME"),
+    ] = None  # fmt: skip
 
 
 class SectionedCommand(TyperCommand):

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
 
+import numpy as np
+
 from calibrant._arguments import require_seed
+from calibrant.data.arrays import as_column
 from calibrant.data.pairs import InputOptions, as_pairs
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import Function, InputError, Option, TooFewRows
 from calibrant.inference.assess import assessment_of, require_margin
-from calibrant.inference.clusters import ClusterResiduals
+from calibrant.inference.clusters import ClusterResiduals, cluster_codes
 from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
 from calibrant.inference.dependence import warn_of_repeated_ids, warn_of_repeated_rows
 from calibrant.inference.groups import GroupAssessment, GroupAssessments, Others, worst_first
 from calibrant.inference.hypothesis import RESAMPLES, draws_needed
 from calibrant.inference.interval import require_confidence
 from calibrant.inference.planning import detectable_error
+from calibrant.inference.profile import Profile, Sample, as_profile
+from calibrant.read.group_keys import indexed
 from calibrant.read.scan import scan
 
 __all__ = ["assess_by"]
@@ -39,6 +44,7 @@ def assess_by(
     limit: int | None = None,
     seed: int = 0,
     scale: str | Scale | None = None,
+    profile: str | Profile | None = None,
     **options: Unpack[InputOptions],
 ) -> GroupAssessments:
     """Assess every group; findings are corrected for how many groups there are.
@@ -64,6 +70,9 @@ def assess_by(
         "bh" keeps the expected share of false ones among the findings below it, and finds more.
     limit : int, optional
         Assess so many of the largest groups, and all others as one more.
+    profile : str or Profile, optional
+        What a field of use asks for beside; see `assess`. From `data` and Sketches as far as a sketch of
+        each group goes.
     **options
         How to read the rows: `sample_weight`, `pos_label`, `from_logits`, `percent`, `labels`,
         `on_invalid` (see `InputOptions`).
@@ -92,11 +101,57 @@ def assess_by(
     require_correction(correction)
     _require_limit(limit)
     seed = require_seed(seed)
+    asked = None if profile is None else as_profile(profile)
+    rows = None
+    if data is None and not isinstance(y_true, Sketches):
+        rows = partial(_rows_by_group, y_true, y_prob, by, cluster, options)
     if isinstance(y_true, Sketches) or isinstance(data, Sketches):
         sketches = _regrouped(y_true, y_prob, data, by, cluster, scale, options)
     else:
         sketches, cluster = _scanned(y_true, y_prob, data, by, cluster, scale, options)
-    return _assessed(sketches, cluster, margin, float(confidence), correction, limit, seed)
+    groups = _assessed(sketches, cluster, margin, float(confidence), correction, limit, seed)
+    if asked is None:
+        return groups
+    parts = {} if cluster is None else _parts(sketches, groups.by, cluster)
+    samples = {
+        key: Sample(groups.sketches[key], one, parts=list(parts.get(key, {}).values()))
+        for key, one in groups.items()
+    }
+    if rows is not None:
+        samples |= {key: replace(samples[key], **own) for key, own in rows() if key in samples}
+    return replace(groups, groups=tuple(_profiled(one, samples, asked) for one in groups.groups))
+
+
+def _profiled(
+    group: GroupAssessment, samples: Mapping[Any, Sample], profile: Profile
+) -> GroupAssessment:
+    if group.assessment is None:
+        return group
+    found = profile.measured(samples[group.key])
+    return replace(group, assessment=replace(group.assessment, profile=found))
+
+
+def _rows_by_group(
+    y_true: Any, y_prob: Any, by: Any, cluster: Any, options: InputOptions
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """The rows of each group, and their clusters, as a Sample has them."""
+    pairs = as_pairs(y_true, y_prob, **options)
+    columns = by.values() if isinstance(by, Mapping) else [by]
+    if hasattr(by, "columns"):
+        columns = [by[name] for name in by.columns]
+    place, keys = indexed(
+        zip(*(as_column(c, "by", dates=True).tolist() for c in columns), strict=True)
+    )
+    units = None if cluster is None else as_column(cluster, "cluster", dates=True)
+    if pairs.kept is not None:
+        place, units = place[pairs.kept], None if units is None else units[pairs.kept]
+    for number, key in enumerate(keys):
+        at = np.flatnonzero(place == number)
+        if at.size < 2:
+            continue
+        own = pairs.select(at)
+        codes = None if units is None else cluster_codes(units[at], own.n, own.weight)
+        yield key if len(key) > 1 else key[0], {"pairs": own, "clusters": codes, "parts": ()}
 
 
 def _require_limit(limit: int | None) -> None:

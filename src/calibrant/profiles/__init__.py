@@ -6,7 +6,9 @@ a `Profile` with a name and functions from a `Sample` to a `Quantity`.
 
 from calibrant.inference.profile import Profile, Profiled, Quantity, Sample, Table, Unavailable
 from calibrant.profiles.clinical import clinical
+from calibrant.profiles.credit import credit
 from calibrant.profiles.llm import llm
+from calibrant.profiles.weather import weather
 
 __all__ = [
     "Profile",
@@ -16,5 +18,7 @@ __all__ = [
     "Table",
     "Unavailable",
     "clinical",
+    "credit",
     "llm",
+    "weather",
 ]

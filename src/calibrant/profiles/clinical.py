@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from calibrant.inference.interval import normal_quantile
 from calibrant.inference.profile import Measure, Profile, Quantity, Sample, Unavailable
 from calibrant.profiles.discrimination import auc
 from calibrant.profiles.gaps import gap_quantiles, mean_gap
-from calibrant.profiles.scores import brier_score, log_loss, scaled_brier, spiegelhalter
+from calibrant.profiles.scores import log_loss, scaled_brier, shared_brier, spiegelhalter
 from calibrant.profiles.slope import (
     calibration_intercept,
     calibration_slope,
@@ -69,7 +70,7 @@ def clinical(*, thresholds: float | Iterable[float] = (), hosmer_lemeshow: bool 
         "mean gap (ICI)": mean_gap,
         "E50, E90, Emax": gap_quantiles,
         "AUC": auc,
-        "Brier score": _brier,
+        "Brier score": shared_brier,
         "scaled Brier score (IPA)": scaled_brier,
         "log loss": log_loss,
         "Spiegelhalter's z": spiegelhalter,
@@ -80,10 +81,6 @@ def clinical(*, thresholds: float | Iterable[float] = (), hosmer_lemeshow: bool 
     if hosmer_lemeshow:
         measures["Hosmer-Lemeshow"] = _hosmer_lemeshow
     return Profile("clinical", measures)
-
-
-def _brier(sample: Sample) -> Quantity:
-    return sample.once(brier_score)
 
 
 def observed_expected(sample: Sample) -> Quantity:
@@ -102,7 +99,13 @@ def net_benefits(sample: Sample, thresholds: Floats) -> list[Quantity]:
     if sample.pairs is not None:
         pairs = sample.pairs
         return [
-            sample.mean(name, (pairs.p >= t) * (pairs.y - (1.0 - pairs.y) * odds), source=source)
+            _at_least_one_row(
+                sample,
+                sample.mean(
+                    name, (pairs.p >= t) * (pairs.y - (1.0 - pairs.y) * odds), source=source
+                ),
+                float(odds),
+            )
             for name, t, odds in zip(names, thresholds, acting.odds, strict=True)
         ]
     if sample.dependent or sample.sketch.weighted:
@@ -112,7 +115,7 @@ def net_benefits(sample: Sample, thresholds: Floats) -> list[Quantity]:
     values = np.einsum("cl,clt->t", table, worth)
     spread = np.einsum("cl,clt->t", table, worth**2) - values**2
     n = sample.sketch.n
-    error = np.sqrt(np.maximum(spread, 0.0) / (n - 1))
+    error = np.sqrt(np.maximum(spread, 0.0) / (n - 1) + (np.maximum(acting.odds, 1.0) / n) ** 2)
     reach = normal_quantile(0.5 + 0.5 * sample.confidence, n - 1.0) * error + bounds
     columns = zip(names, values, values - reach, values + reach, error, bounds, strict=True)
     return [
@@ -127,6 +130,21 @@ def net_benefits(sample: Sample, thresholds: Floats) -> list[Quantity]:
         )
         for name, v, lo, hi, e, b in columns
     ]
+
+
+def _at_least_one_row(sample: Sample, quantity: Quantity, odds: float) -> Quantity:
+    """The interval with one more row of the costlier kind in doubt: where few act, few can be seen to."""
+    units = float(1.0 / (sample.weights @ sample.weights))
+    if sample.clusters is not None:
+        units = min(units, float(sample.clusters[1]))
+    error = float(np.hypot(quantity.standard_error, max(odds, 1.0) / units))
+    reach = normal_quantile(0.5 + 0.5 * sample.confidence, units - 1.0) * error
+    return replace(
+        quantity,
+        low=quantity.value - reach,
+        high=quantity.value + reach,
+        standard_error=error,
+    )
 
 
 def hosmer_lemeshow(p: Any, y: Any, groups: int = GROUPS) -> tuple[float, int]:

@@ -20,6 +20,7 @@ __all__ = [
     "Likelihood",
     "LogOdds",
     "offset_intercept",
+    "one_sided_end",
     "profile_ends",
     "recalibration",
     "separated_end",
@@ -113,7 +114,9 @@ class LogOdds:
         """
         if self.z.size <= MANY:
             return self
-        order = slice(None) if np.all(self.z[1:] >= self.z[:-1]) else np.argsort(self.z)
+        order = (
+            slice(None) if np.all(self.z[1:] >= self.z[:-1]) else np.argsort(self.z, kind="stable")
+        )
         z = self.z[order]
         cell = np.floor((z - z[0]) * (1.0 / CELL))
         first = np.concatenate([[0], np.flatnonzero(cell[1:] != cell[:-1]) + 1])
@@ -284,6 +287,19 @@ def profile_ends(data: LogOdds, fit: Fit, which: str, reach: float) -> tuple[flo
     )
 
 
+def one_sided_end(data: LogOdds, value: float, reach: float) -> float:
+    """The finite end of the offset intercept's interval where one outcome alone was seen.
+
+    The likelihood rises to 1 as the intercept goes to infinity.
+    """
+    sign = 1.0 if value > 0 else -1.0
+
+    def excess(a: float) -> float:
+        return -2.0 * data.at(sign * a, 1.0).value - reach**2
+
+    return sign * _falling_root(excess)
+
+
 def separated_end(data: LogOdds, slope: float, reach: float) -> float:
     """The finite end of the slope's profile interval where the other one is infinite."""
     top = data.separated_value(slope)
@@ -295,6 +311,11 @@ def separated_end(data: LogOdds, slope: float, reach: float) -> float:
         fit = offset_intercept(scaled)
         return 2.0 * (top - scaled.at(fit.intercept, 1.0).value) - reach**2
 
+    return _falling_root(excess) * unit
+
+
+def _falling_root(excess: Callable[[float], float]) -> float:
+    """Where a falling function is 0: a bracket by doubling, then halves of it."""
     low, high = -1.0, 1.0
     while excess(high) > 0.0 and high < 1e12:
         low, high = high, 2.0 * high
@@ -305,7 +326,7 @@ def separated_end(data: LogOdds, slope: float, reach: float) -> float:
         low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
         if high - low <= 1e-12 * max(abs(low), abs(high)):
             break
-    return 0.5 * (low + high) * unit
+    return 0.5 * (low + high)
 
 
 Along = Callable[[float, float | None], tuple[float, float, float]]

@@ -13,7 +13,7 @@ from calibrant.inference.interval import normal_quantile
 from calibrant.inference.profile import Quantity, Sample, Unavailable
 from calibrant.profiles.cells import UNIT, cells_of
 
-__all__ = ["brier_score", "log_loss", "mean_of", "scaled_brier", "spiegelhalter"]
+__all__ = ["brier_score", "log_loss", "mean_of", "scaled_brier", "shared_brier", "spiegelhalter"]
 
 Floats = NDArray[np.float64]
 
@@ -84,12 +84,17 @@ def brier_score(sample: Sample) -> Quantity:
     )
 
 
+def shared_brier(sample: Sample) -> Quantity:
+    """`brier_score`, computed once for all that need it."""
+    return sample.once(brier_score)
+
+
 def scaled_brier(sample: Sample) -> Quantity:
     """1 - Brier score / that of the event rate: the index of prediction accuracy."""
     rate = sample.assessment.event_rate
     if not 0.0 < rate < 1.0:
         raise Unavailable(f"the scaled Brier score needs both outcomes; all are {rate:g}")
-    brier = sample.once(brier_score)
+    brier = shared_brier(sample)
     least = rate * (1.0 - rate)
 
     def influence(p: Floats, y: Floats) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf, isfinite, isnan, nan, sqrt
 
 import numpy as np
@@ -15,6 +16,7 @@ from calibrant.profiles.logistic import (
     Fit,
     LogOdds,
     offset_intercept,
+    one_sided_end,
     profile_ends,
     recalibration,
     separated_end,
@@ -44,6 +46,13 @@ class _Fits:
     free: Fit | None
     slope: float
     cells: Cells | None = None
+
+    @cached_property
+    def errors(self) -> tuple[float, float, float]:
+        """What the rows could change of slope, intercept and log-likelihood, from a sketch."""
+        assert self.cells is not None
+        assert self.free is not None
+        return self.cells.recalibration_error(self.data, self.free)
 
 
 def log_odds(sample: Sample) -> LogOdds:
@@ -128,7 +137,8 @@ def _interval(sample: Sample, fits: _Fits, fit: Fit, which: str, quantity: Quant
     )
     bound = 0.0
     if fits.cells is not None:
-        errors = fits.cells.recalibration_error(fits.data, fit, held=which == "offset intercept")
+        held = which == "offset intercept"
+        errors = fits.cells.recalibration_error(fits.data, fit, held=True) if held else fits.errors
         bound = errors[0 if which == "slope" else 1]
         if not isfinite(bound):
             raise Unavailable(
@@ -150,7 +160,12 @@ def calibration_intercept(sample: Sample) -> Quantity:
     )
     if not isfinite(value):
         seen = "every" if value > 0 else "no"
-        return replace(quantity, note=f"infinite: {seen} row that could tell has the event")
+        quantity = replace(quantity, note=f"infinite: {seen} row that could tell has the event")
+        if _robust(sample) or fits.data.wrong > 0.0:
+            return quantity
+        end = one_sided_end(fits.data, value, normal_quantile(0.5 + 0.5 * sample.confidence))
+        low, high = (end, inf) if value > 0 else (-inf, end)
+        return replace(quantity, low=low, high=high)
     quantity = _interval(sample, fits, fits.offset, "offset intercept", quantity)
     if _robust(sample) or fits.data.wrong > 0.0:
         return quantity
@@ -252,7 +267,7 @@ def joint_test(sample: Sample) -> Quantity:
         _require_slope(sample, data)
         top, bound = data.separated_value(fits.slope), 0.0
     if fits.cells is not None and fit is not None:
-        bound = 4.0 * fits.cells.recalibration_error(data, fit)[2]
+        bound = 4.0 * fits.errors[2]
     statistic = 2.0 * (top - data.at(0.0, 1.0).value)
     return Quantity(name, statistic, p_value=_chi_squared(statistic, 2), bound=bound, source=source)
 

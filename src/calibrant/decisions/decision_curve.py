@@ -1,0 +1,368 @@
+"""Net benefit against the threshold at which somebody acts, and what of it miscalibration costs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._arguments import generator, require_seed
+from calibrant.data.dropped import Dropped
+from calibrant.data.pairs import InputOptions, Pairs
+from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.decisions.net_benefit import Acting, require_thresholds
+from calibrant.errors import InputError, TooFewRows
+from calibrant.inference.assess import read_clustered
+from calibrant.inference.clusters import random_blocks
+from calibrant.inference.interval import require_confidence
+from calibrant.measures.record import Record, rows_text
+from calibrant.recalibration.adaptive import AdaptiveRecalibrator
+from calibrant.recalibration.interface import Recalibrator, require_map
+
+__all__ = ["DEFAULT_THRESHOLDS", "NetBenefit", "net_benefit"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+DEFAULT_THRESHOLDS = np.arange(1, 100) / 100.0
+FOLDS = 5
+DRAWS = 4000
+
+
+@dataclass(frozen=True, repr=False)
+class NetBenefit(Record):
+    """Net benefit at each threshold, with bands that hold the whole curve.
+
+    Attributes
+    ----------
+    thresholds : float64[t]
+        Who acts at t or above takes a true positive to be worth (1 - t) / t false ones.
+    value, low, high : float64[t]
+        Net benefit of acting where p ≥ t, and its band.
+    treat_all : float64[t]
+        Net benefit of acting always; that of acting never is 0.
+    recalibrated : float64[t]
+        Net benefit after recalibration, cross-fitted: no row is judged by a map that has seen it.
+    lost, lost_low, lost_high : float64[t]
+        What miscalibration costs: the recalibrated curve less the raw one, and its band. Below 0 where
+        the map that could be learned is worse than none.
+    bound : float64[t]
+        How far values of a sketch can be from those of its rows; 0 from rows.
+    rate, confidence : float
+        Share of events; of the bands.
+    n, clusters : int, int or None
+        Rows, and clusters if they are dependent; `dropped` counts by reason the rows left out.
+    note : str
+        Why there is no recalibrated curve, where there is none.
+    """
+
+    thresholds: Floats
+    value: Floats
+    low: Floats
+    high: Floats
+    treat_all: Floats
+    recalibrated: Floats
+    lost: Floats
+    lost_low: Floats
+    lost_high: Floats
+    bound: Floats
+    rate: float
+    confidence: float
+    n: int
+    clusters: int | None
+    seed: int
+    dropped: Mapping[str, int] = field(default_factory=Dropped)
+    note: str = ""
+
+    @property
+    def costly(self) -> Floats:
+        """The thresholds at which recalibration would gain, beyond doubt."""
+        return self.thresholds[self.lost_low > 0.0]
+
+    def __repr__(self) -> str:
+        costly = self.costly
+        found = "no loss to miscalibration shown"
+        if costly.size:
+            most = float(self.lost[self.lost_low > 0.0].max())
+            found = (
+                f"up to {most:.3g} lost to miscalibration between {costly[0]:g} and {costly[-1]:g}"
+            )
+        return f"NetBenefit({self.thresholds.size} thresholds, {found}, {rows_text(self.n, self.dropped)})"
+
+
+@dataclass(frozen=True, eq=False)
+class _Entries:
+    """Rows, or the outcomes in the cells of a sketch, each with a fold and what depends on what."""
+
+    p: Floats
+    label: Integers
+    share: Floats
+    squared: Floats
+    fold: Integers
+    unit: Integers | None
+    units: int
+    low: Floats | None = None
+    high: Floats | None = None
+
+
+def net_benefit(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    thresholds: Any = None,
+    cluster: Any = None,
+    recalibrator: Recalibrator | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+    **options: Unpack[InputOptions],
+) -> NetBenefit:
+    """Net benefit at each threshold; see `calibrant.decision_curve`, which draws it.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(4000)
+    >>> found = net_benefit(rng.random(4000) < p**3, p, thresholds=[0.1, 0.3, 0.5])
+    >>> bool(found.lost_low[1] > 0.02), bool(found.value[0] > found.treat_all[0] - 0.05)
+    (True, True)
+    """
+    require_confidence(confidence)
+    require_seed(seed)
+    if recalibrator is not None:
+        require_map(recalibrator, "recalibrator")
+    acting = Acting(DEFAULT_THRESHOLDS if thresholds is None else require_thresholds(thresholds))
+    clusters: int | None = None
+    if isinstance(y_true, Sketch):
+        if cluster is not None:
+            raise InputError("needs rows; a Sketch alone has none", argument="cluster")
+        sketch = as_sketch(y_true, y_prob, **options)
+        if sketch.weighted:
+            raise InputError(
+                "the decision curve of a sketch takes rows without weights; pass the rows."
+            )
+        parts = _split(sketch, seed)
+        entries = _of_sketches(parts)
+    else:
+        pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
+        clusters = None if codes is None else codes[1]
+        entries = _of_pairs(pairs, codes, seed)
+        sketch = Sketch.from_pairs(pairs)
+        parts = [
+            Sketch.from_pairs(pairs.select(entries.fold[: pairs.n] == k)) for k in range(FOLDS)
+        ]
+    if sketch.n < 2:
+        raise TooFewRows("a decision curve needs at least two rows", seen=sketch.n)
+    maps, note = _maps(parts, recalibrator)
+    return _curve(acting, entries, maps, note, sketch, clusters, confidence, seed)
+
+
+# -- rows and folds --------------------------------------------------------------------------------
+
+
+def _of_pairs(pairs: Pairs, codes: tuple[Integers, int] | None, seed: int) -> _Entries:
+    rng = generator(seed, 20)
+    if codes is None:
+        fold = rng.permutation(pairs.n) % FOLDS
+    else:
+        fold = (rng.permutation(codes[1]) % FOLDS)[codes[0]]
+    share = np.ones(pairs.n) if pairs.weight is None else pairs.weight
+    share = share / share.sum()
+    if not pairs.soft:
+        unit, units = (None, pairs.n) if codes is None else codes
+        return _Entries(pairs.p, pairs.y.astype(np.int64), share, share**2, fold, unit, units)
+    # A soft outcome is a row of either outcome, and both depend on each other.
+    unit, units = (np.arange(pairs.n), pairs.n) if codes is None else codes
+    both = np.concatenate([share * (1.0 - pairs.y), share * pairs.y])
+    label = np.repeat(np.array([0, 1]), pairs.n)
+    return _Entries(
+        np.tile(pairs.p, 2), label, both, both**2, np.tile(fold, 2), np.tile(unit, 2), units
+    )
+
+
+def _split(sketch: Sketch, seed: int) -> list[Sketch]:
+    """The rows of a sketch dealt at random; those of a cell share its mean."""
+    used = sketch.counts > 0
+    counts, offsets = sketch.counts[used], sketch.offsets[used]
+    cells = np.repeat(sketch.cells[:, None], 2, axis=1)[used]
+    labels = np.repeat(np.array([[0, 1]]), sketch.cells.size, axis=0)[used]
+    dealt = generator(seed, 20).multinomial(counts, np.full(FOLDS, 1.0 / FOLDS))
+    parts = []
+    for own in dealt.T:
+        some = own > 0
+        mean = offsets[some] // counts[some]
+        parts.append(
+            Sketch.from_columns(
+                cells[some],
+                labels[some],
+                own[some],
+                own[some] * mean,
+                nodes=sketch.nodes,
+                scale=sketch.scale,
+            )
+        )
+    return parts
+
+
+def _of_sketches(parts: Sequence[Sketch]) -> _Entries:
+    columns = []
+    total = float(sum(part.n for part in parts))
+    for number, part in enumerate(parts):
+        used = part.counts > 0
+        left = np.repeat(part.cells[:, None], 2, axis=1)[used] / part.nodes
+        offset = part.offsets[used] / part.counts[used] * 2.0**-36
+        # Half a unit up: what was cut to fixed point must still reach its own threshold.
+        ends = [left + offset + 2.0**-36, left, np.minimum(left + 1.0 / part.nodes, 1.0)]
+        p, low, high = (np.clip(part.scale.prediction(end), 0.0, 1.0) for end in ends)
+        label = np.repeat(np.array([[0, 1]]), part.cells.size, axis=0)[used]
+        share = part.counts[used] / total
+        alone = part.counts[used] == 1
+        low, high = np.where(alone, p, low), np.where(alone, p, high)
+        columns.append((p, label, share, share / total, np.full(p.size, number), low, high))
+    p, label, share, squared, folds, low, high = (
+        np.concatenate([column[k] for column in columns]) for k in range(7)
+    )
+    return _Entries(p, label, share, squared, folds, None, int(total), low, high)
+
+
+def _maps(
+    parts: Sequence[Sketch], recalibrator: Recalibrator | None
+) -> tuple[list[Recalibrator], str]:
+    """A map for each fold, learned from the other folds; or why there is none."""
+    maps = []
+    for fold in range(FOLDS):
+        others = sum((part for k, part in enumerate(parts) if k != fold and part.n), start=0)
+        seen = others.weights.sum(axis=0) if isinstance(others, Sketch) else np.zeros(2)
+        if not np.all(seen > 0.0):
+            return [], "too few rows of either outcome to learn a map and judge it on others"
+        own = AdaptiveRecalibrator() if recalibrator is None else copy.deepcopy(recalibrator)
+        maps.append(own.fit(others))
+    return maps, ""
+
+
+# -- the curves ------------------------------------------------------------------------------------
+
+
+def _curve(
+    acting: Acting,
+    entries: _Entries,
+    maps: Sequence[Recalibrator],
+    note: str,
+    sketch: Sketch,
+    clusters: int | None,
+    confidence: float,
+    seed: int,
+) -> NetBenefit:
+    count = acting.thresholds.size
+    raw = acting.reached(entries.p)
+    after = raw if not maps else _reached_after(acting, entries, maps, entries.p)
+    code = (raw * (count + 1) + after) * 2 + entries.label
+    kinds, place = np.unique(code, return_inverse=True)
+    worth = acting.worth()
+    label, before, later = kinds % 2, kinds // 2 // (count + 1), kinds // 2 % (count + 1)
+    values = np.concatenate(
+        [worth[before, label], worth[later, label] - worth[before, label]], axis=1
+    )
+    mean, covariance = _moments(values, place.ravel(), entries, seed)
+    # No fewer than one row of the costlier kind is in doubt: where few act, few can be seen to.
+    rows = 1.0 / float(entries.squared.sum()) if entries.unit is None else float(entries.units)
+    least = np.tile(np.maximum(acting.odds, 1.0) / rows, 2) if rows > 0 else 0.0
+    reach = _reach(covariance, least, count, confidence, seed)
+    bound = _bounds(acting, entries, maps)
+    reach += bound
+    value, lost = mean[:count], mean[count:]
+    lost_reach = reach[count:]
+    if not maps:
+        lost, lost_reach = np.full(count, np.nan), np.full(count, np.nan)
+    rate = float(sketch.weights[:, 1].sum() / sketch.total_weight)
+    return NetBenefit(
+        thresholds=acting.thresholds.copy(),
+        value=value,
+        low=value - reach[:count],
+        high=value + reach[:count],
+        treat_all=acting.treat_all(rate),
+        recalibrated=value + lost,
+        lost=lost,
+        lost_low=lost - lost_reach,
+        lost_high=lost + lost_reach,
+        bound=bound[:count],
+        rate=rate,
+        confidence=confidence,
+        n=sketch.n,
+        clusters=clusters,
+        seed=seed,
+        dropped=sketch.dropped,
+        note=note,
+    )
+
+
+def _reached_after(
+    acting: Acting, entries: _Entries, maps: Sequence[Recalibrator], p: Floats
+) -> Integers:
+    after = np.empty(p.size, dtype=np.int64)
+    for fold, learned in enumerate(maps):
+        own = entries.fold == fold
+        after[own] = acting.reached(learned.transform(p[own])) if own.any() else 0
+    return after
+
+
+def _moments(
+    values: Floats, place: Integers, entries: _Entries, seed: int
+) -> tuple[Floats, Floats]:
+    """Mean of the values of each kind of row, and its covariance over units."""
+    kinds = values.shape[0]
+    mean = np.bincount(place, entries.share, kinds) @ values
+    if entries.unit is None:
+        squared = np.bincount(place, entries.squared, kinds)
+        centred = values - mean
+        units = 1.0 / float(entries.squared.sum())
+        factor = units / max(units - 1.0, 1e-9)
+        return mean, np.asarray((centred.T * squared) @ centred * factor)
+    block, blocks = random_blocks(entries.unit, entries.units, seed=seed)
+    table = np.bincount(block * kinds + place, entries.share, blocks * kinds).reshape(blocks, kinds)
+    sums = table @ values - table.sum(axis=1, keepdims=True) * mean
+    return mean, np.asarray(sums.T @ sums * (blocks / (blocks - 1.0)))
+
+
+def _reach(
+    covariance: Floats, least: Floats | float, count: int, confidence: float, seed: int
+) -> Floats:
+    """Half the width of each band: as many standard errors as hold the whole curve."""
+    error = np.sqrt(np.diag(covariance) + np.square(least))
+    reach = np.empty_like(error)
+    rng = generator(seed, 21)
+    for part in (slice(0, count), slice(count, 2 * count)):
+        own = covariance[part, part] / np.outer(error[part], error[part])
+        values, vectors = np.linalg.eigh(own)
+        used = values > 1e-9
+        draws = rng.standard_normal((DRAWS, count))
+        noise = draws * np.sqrt(np.maximum(1.0 - np.diag(own), 0.0))
+        largest = np.abs(
+            noise + draws[:, : int(used.sum())] @ (vectors[:, used] * np.sqrt(values[used])).T
+        )
+        reach[part] = float(np.quantile(largest.max(axis=1), confidence)) * error[part]
+    return reach
+
+
+def _bounds(acting: Acting, entries: _Entries, maps: Sequence[Recalibrator]) -> Floats:
+    """What the rows are worth whose cells a threshold cuts, before and after the maps."""
+    count = acting.thresholds.size
+    bound = np.zeros(2 * count)
+    if entries.low is None or entries.high is None:
+        return bound
+    ends = [acting.reached(entries.low), acting.reached(entries.high)]
+    both = [ends]
+    if maps:
+        both.append([_reached_after(acting, entries, maps, p) for p in (entries.low, entries.high)])
+    for first, last in both:
+        cut = np.flatnonzero((first != last) & (entries.high > entries.low))
+        for k in cut:
+            doubtful = slice(int(first[k]), int(last[k]))
+            odds = 1.0 if entries.label[k] else acting.odds[doubtful]
+            bound[count:][doubtful] += entries.share[k] * odds
+            if first is ends[0]:
+                bound[:count][doubtful] += entries.share[k] * odds
+    return bound
