@@ -228,7 +228,8 @@ def test_sketch_and_arrays_give_the_same_bytes() -> None:
     assert one.resampled.tobytes() == two.resampled.tobytes()
     assert one.raw.prediction.tobytes() == two.raw.prediction.tobytes()
     other = reliability_diagram(y, p, resamples=50, seed=1)
-    assert not np.array_equal(one.band.low, other.band.low, equal_nan=True)
+    assert not np.array_equal(one.consistency.low, other.consistency.low, equal_nan=True)
+    assert np.array_equal(one.band.low, other.band.low, equal_nan=True)
 
 
 def test_weights_count_as_rows_for_the_curve() -> None:

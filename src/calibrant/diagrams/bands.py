@@ -1,8 +1,9 @@
-"""Bands from resampled curves."""
+"""Bands around a curve: of the smoothed population curve, and of what a calibrated model would show."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,9 @@ from calibrant.inference.resampling import (
 
 __all__ = [
     "Bounds",
+    "CurveBands",
     "ResampledCurves",
+    "curve_bands",
     "read_only",
     "resampled_calibrated",
     "resampled_regression",
@@ -79,17 +82,6 @@ class ResampledCurves:
         low, high = (_at_rank(ordered, q * (known - 1), known) for q in (tail, 1 - tail))
         return Bounds(*_clipped(low, high))
 
-    def simultaneous(self, confidence: float) -> Bounds:
-        """The band, in standard deviations around the centre, that holds a share of whole curves."""
-        known = np.isfinite(self.curves)
-        number = np.maximum(known.sum(axis=0), 1)
-        away = np.where(known, self.curves - self.center, 0.0)
-        spread = np.sqrt(np.square(away).sum(axis=0) / number)
-        steps = np.divide(np.abs(away), spread, out=np.zeros_like(away), where=spread > 0)
-        reach = float(np.quantile(steps.max(axis=1, initial=0.0), confidence)) * spread
-        reach = np.where(np.isfinite(self.center), reach, np.nan)
-        return Bounds(*_clipped(self.center - reach, self.center + reach))
-
 
 def _at_rank(ordered: Floats, rank: Floats, known: NDArray[np.int64]) -> Floats:
     """Interpolated order statistics, one for each column."""
@@ -103,6 +95,91 @@ def _at_rank(ordered: Floats, rank: Floats, known: NDArray[np.int64]) -> Floats:
 
 def _clipped(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class CurveBands:
+    """Bands for the smoothed population curve: at each point, and for the whole curve."""
+
+    pointwise: Bounds
+    simultaneous: Bounds
+
+
+def curve_bands(
+    sketch: Sketch, regression: Floats, points: Floats, bandwidth: float, *, confidence: float
+) -> CurveBands:
+    """Bands around the regression μ̂ at `points`, for the population's curve at the same bandwidth.
+
+    At a point, μ̂ is a weighted mean of outcomes. Its interval is the exact one of a binomial with the
+    effective number of rows: (Σk)² / Σk² for weights k, or as many as have the variance that was seen,
+    whichever is less (Korn and Graubard, 1998). So it does not shrink to nothing where no event fell. The
+    simultaneous band widens each interval to the tail at which the largest of all deviations leaves it
+    with probability 1 - `confidence`, by the length of the path of the weights on the sphere (Sun and
+    Loader, 1994). Nothing is drawn at random.
+    """
+    cells = _resampled_cells(sketch, bandwidth)
+    kernel = KernelMatrix(cells, points, bandwidth, labels=2)
+    mass = kernel(cells.weights[None])[0].sum(axis=0)
+    squares, length = _squared_weights(kernel, cells)
+    rate = np.clip(regression, 0.0, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rows = mass**2 / squares.sum(axis=0)
+        variance = (squares[1] * (1.0 - rate) ** 2 + squares[0] * rate**2) / mass**2
+        seen = rate * (1.0 - rate) / variance
+    rows = np.minimum(rows, np.where(seen > 0.0, seen, np.inf))
+    tail = 0.5 * (1.0 - confidence)
+    return CurveBands(
+        *(_binomial_bounds(rate, rows, each) for each in (tail, _tail_of_all(tail, length)))
+    )
+
+
+def _squared_weights(kernel: KernelMatrix, sketch: Sketch) -> tuple[Floats, float]:
+    """Σ (w k)² of each outcome at each point, and how far the unit vector of these weights travels."""
+    of_rows = sketch.squared_weights.T
+    squares = np.empty((2, kernel.points))
+    turn = 0.0
+    for block in kernel.blocks:
+        weighted = of_rows[:, block.cells, None] * block.kernel
+        squares[:, block.points] = (weighted * block.kernel).sum(axis=1)
+        here = squares[:, block.points].sum(axis=0)
+        near = (weighted[..., 1:] * block.kernel[..., :-1]).sum(axis=(0, 1))
+        norm = np.sqrt(here[1:] * here[:-1])
+        cosine = np.divide(near, norm, out=np.ones_like(near), where=norm > 0)
+        angles = np.arccos(np.clip(cosine, 0.0, 1.0))
+        # From a block to the next one it is as far as between the points inside.
+        turn += float(angles.sum()) * (1.0 + 1.0 / max(angles.size, 1))
+    return squares, turn
+
+
+def _tail_of_all(tail: float, length: float) -> float:
+    """The tail of one point with which the largest of all leaves a band with probability 2 `tail`.
+
+    P(max |Z| > c) is about 2 Φ(-c) + (length / π) exp(-c² / 2), and never less.
+    """
+    low, high = 0.0, 40.0
+    for _ in range(60):
+        c = 0.5 * (low + high)
+        beyond = 2.0 * NormalDist().cdf(-c) + length / np.pi * np.exp(-0.5 * c * c)
+        low, high = (c, high) if beyond > 2.0 * tail else (low, c)
+    return NormalDist().cdf(-high)
+
+
+def _binomial_bounds(rate: Floats, rows: Floats, tail: float) -> Bounds:
+    """Clopper and Pearson's interval for a rate of so many rows, NaN where the rate is unknown."""
+    from scipy.special import betaincinv
+
+    known = np.isfinite(rate) & np.isfinite(rows)
+    events, number = rate[known] * rows[known], rows[known]
+    least = 1e-9
+    low, high = np.full_like(rate, np.nan), np.full_like(rate, np.nan)
+    others = np.maximum(number - events, least)
+    low[known] = np.where(
+        events <= least, 0.0, betaincinv(np.maximum(events, least), others + 1.0, tail)
+    )
+    high[known] = np.where(
+        number - events <= least, 1.0, betaincinv(events + 1.0, others, 1.0 - tail)
+    )
+    return Bounds(low, high)
 
 
 def _resampled_cells(sketch: Sketch, bandwidth: float) -> Sketch:
@@ -119,8 +196,8 @@ def _resampled_cells(sketch: Sketch, bandwidth: float) -> Sketch:
 
 def resampled_regression(
     sketch: Sketch, center: Floats, points: Floats, bandwidth: float, resamples: int, *, seed: int
-) -> ResampledCurves:
-    """Regressions of bootstrapped rows at `points` of the grid, around the regression `center` there.
+) -> Floats:
+    """Regressions [resamples, k] of bootstrapped rows at `points`, around the regression `center` there.
 
     Drawn on a coarser grid; what that grid does to the curve of the data itself is taken off every
     resampled curve.
@@ -130,7 +207,7 @@ def resampled_regression(
     own = _regression(smooth(coarse.weights[None]))
     drawn = bootstrap_weights(coarse, resamples, seed=seed)
     curves = np.concatenate([_regression(smooth(block)) for block in drawn])
-    return ResampledCurves(center, curves + (center - own))
+    return np.asarray(curves + (center - own))
 
 
 def resampled_calibrated(

@@ -61,7 +61,7 @@ class ReliabilityDiagram(Diagram):
     effective_rows : float64[m]
         (Σ K)² / Σ K²: how many equal rows would make a mean as sure. The curve fades where they are few.
     band, simultaneous : Bounds
-        Of μ̂ over bootstrap resamples: at each point, and for whole curves.
+        For the population's curve at the same bandwidth: at each point, and for the whole curve.
     consistency : Bounds
         What a calibrated model with these predictions would show, around f̂.
     resampled : float64[k, m]
@@ -87,8 +87,8 @@ class ReliabilityDiagram(Diagram):
 
     Notes
     -----
-    The bands show how sensitive the curve is to the sample. They are not intervals for the true
-    E[y | f]: the curve is an estimate at one bandwidth, and the band knows nothing of its bias.
+    The bands hold the population's curve, smoothed as this one is. They are not intervals for
+    E[y | f] itself: what smoothing bends, it bends in both.
 
     On scales that put predictions of 0 and 1 at infinity, such rows count in the number and cannot be
     drawn.
@@ -253,7 +253,7 @@ class ReliabilityDiagram(Diagram):
             A line whose width is the density of predictions, and which fades where rows are few; or a
             plain one.
         band : {"pointwise", "simultaneous", None}
-            Bootstrap band around the curve.
+            The band around the curve: for each point, or for the whole curve.
         density : {"one", "split", None}
             Where the predictions are: of all rows, or apart by outcome.
         ticks : bool
@@ -341,8 +341,8 @@ def reliability_diagram(
     confidence : float
         Of the bands.
     resamples : int
-        How many; 0 leaves the bands out. They are drawn on the sketch, so their cost does not depend
-        on the number of rows.
+        Of calibrated outcomes, for the consistency band; 0 leaves all bands out. They are drawn on the
+        sketch, so their cost does not depend on the number of rows.
     curves : int
         How many of the resampled curves to keep and draw.
     seed : int
@@ -357,8 +357,8 @@ def reliability_diagram(
 
     Notes
     -----
-    The bands are not intervals for the true curve; they show how sensitive the estimate is to the
-    sample.
+    The bands hold the population's curve at the same bandwidth, for each point or as a whole; they know
+    nothing of what smoothing bends.
 
     References
     ----------

@@ -16,6 +16,7 @@ from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.sketch import Sketch
 from calibrant.diagrams.bands import (
     Bounds,
+    curve_bands,
     read_only,
     resampled_calibrated,
     resampled_regression,
@@ -184,9 +185,11 @@ def _bands(
         }
     some = _some_of(shown)
     points, bandwidth = seen.position[some], mesh.bandwidth
-    drawn = resampled_regression(
-        sketch, seen.regression[some], points, bandwidth, resamples, seed=seed
-    )
+    regression = seen.regression[some]
+    drawn = np.empty((0, points.size))
+    if curves:
+        drawn = resampled_regression(sketch, regression, points, bandwidth, curves, seed=seed)
+    bands = curve_bands(sketch, regression, points, bandwidth, confidence=confidence)
     calibrated = resampled_calibrated(
         sketch, seen.smoothed_predictions[some], points, bandwidth, resamples, seed=seed
     )
@@ -197,10 +200,10 @@ def _bands(
     def whole(bounds: Bounds) -> Bounds:
         return Bounds(between(bounds.low), between(bounds.high))
 
-    kept = np.clip(drawn.curves[:curves], 0.0, 1.0)
+    kept = np.clip(drawn, 0.0, 1.0)
     return {
-        "band": whole(drawn.pointwise(confidence)),
-        "simultaneous": whole(drawn.simultaneous(confidence)),
+        "band": whole(bands.pointwise),
+        "simultaneous": whole(bands.simultaneous),
         "consistency": whole(calibrated.pointwise(confidence)),
         "resampled": np.array([between(line) for line in kept]).reshape(len(kept), shown.size),
     }
