@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import beta, norm
+from scipy.stats import beta
 
 import calibrant as cal
 from calibrant.data.sketch import Sketch
-from calibrant.diagrams.bands import _tail_of_all, curve_bands
+from calibrant.diagrams.bands import curve_bands
 from calibrant.diagrams.kernel import KernelMatrix
 
 
@@ -71,12 +71,6 @@ def test_no_row_of_equal_predictions_moves_the_band() -> None:
     expected = beta.ppf([0.05, 0.95], [20, 21], [31, 30])
     for bounds in (bands.pointwise, bands.simultaneous):
         assert [bounds.low[0], bounds.high[0]] == pytest.approx(expected, rel=1e-6)
-
-
-@pytest.mark.parametrize("length", [0.0, 1.0, 30.0])
-def test_the_tail_of_all_solves_the_tube_formula(length: float) -> None:
-    c = -norm.ppf(_tail_of_all(0.025, length))
-    assert 2 * norm.sf(c) + length / np.pi * np.exp(-0.5 * c**2) == pytest.approx(0.05)
 
 
 def test_weights_count_by_their_effective_number() -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.sketch import Sketch
 from calibrant.diagrams.kernel import KernelMatrix
+from calibrant.inference.band import reach_of_all
 from calibrant.inference.resampling import (
     bootstrap_weights,
     cell_predictions,
@@ -128,9 +129,8 @@ def curve_bands(
         seen = rate * (1.0 - rate) / variance
     rows = np.minimum(rows, np.where(seen > 0.0, seen, np.inf))
     tail = 0.5 * (1.0 - confidence)
-    return CurveBands(
-        *(_binomial_bounds(rate, rows, each) for each in (tail, _tail_of_all(tail, length)))
-    )
+    of_all = NormalDist().cdf(-reach_of_all(1.0 - confidence, length))
+    return CurveBands(*(_binomial_bounds(rate, rows, each) for each in (tail, of_all)))
 
 
 def _squared_weights(kernel: KernelMatrix, sketch: Sketch) -> tuple[Floats, float]:
@@ -149,19 +149,6 @@ def _squared_weights(kernel: KernelMatrix, sketch: Sketch) -> tuple[Floats, floa
         # From a block to the next one it is as far as between the points inside.
         turn += float(angles.sum()) * (1.0 + 1.0 / max(angles.size, 1))
     return squares, turn
-
-
-def _tail_of_all(tail: float, length: float) -> float:
-    """The tail of one point with which the largest of all leaves a band with probability 2 `tail`.
-
-    P(max |Z| > c) is about 2 Φ(-c) + (length / π) exp(-c² / 2), and never less.
-    """
-    low, high = 0.0, 40.0
-    for _ in range(60):
-        c = 0.5 * (low + high)
-        beyond = 2.0 * NormalDist().cdf(-c) + length / np.pi * np.exp(-0.5 * c * c)
-        low, high = (c, high) if beyond > 2.0 * tail else (low, c)
-    return NormalDist().cdf(-high)
 
 
 def _binomial_bounds(rate: Floats, rows: Floats, tail: float) -> Bounds:

@@ -1,50 +1,48 @@
-"""A simultaneous band for the difference of two calibration curves."""
+"""Where, and whether, the outcomes of two groups differ at equal predictions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_seed
 from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError
+from calibrant.errors import InputError, Option, TooFewRows
 from calibrant.inference.interval import require_confidence
-from calibrant.inference.resampling import (
-    bootstrap_weights,
-    cell_predictions,
-    coarse_sketch,
-    consistency_events,
-    smoothed_weights,
-)
+from calibrant.inference.resampling import cell_predictions, coarse_sketch
+from calibrant.measures.record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 
-__all__ = ["DifferenceBand", "difference_band"]
+__all__ = ["DifferenceBand", "chance_beyond", "difference_band", "reach_of_all"]
 
 Floats = NDArray[np.float64]
 
 POINTS = 128
-RESAMPLES = 500
-FEWEST = 0.05
+FEWEST, FEWEST_ROWS, FEWEST_SHARED = 0.05, 4.0, 1e-3
 NARROWEST = 0.01
+MOST_CELLS = 1024
+NUISANCE_WIDTH = 1.06
+"""Of the kernel that estimates rates and shares, in standard deviations of predictions over n^(1/3)."""
 
 
 @dataclass(frozen=True, eq=False)
-class DifferenceBand:
-    """Outcome rate above prediction in one group, minus the same in another, by prediction.
+class DifferenceBand(Record):
+    """How much more often the event came in one group than in another, at equal predictions.
 
     Attributes
     ----------
     prediction : float64[m]
         Where both groups have rows enough.
     difference, low, high : float64[m]
-        μ̂ - f̂ of the first group minus that of the second, with a band that holds the whole smoothed
-        curve with the given confidence.
+        E[y | f, first group] - E[y | f, second group] around each prediction, with a band that holds all
+        of it with the given confidence.
     p_value : float
-        Of "the two curves are the same".
+        Of "at equal predictions the event is as frequent in both groups". It is at most 1 - `confidence`
+        exactly where the band leaves 0 somewhere.
     bandwidth, confidence : float
-        At which the curves are smoothed, and of the band.
+        Around each prediction rows are weighted by a kernel of this width; and of the band.
     """
 
     prediction: Floats
@@ -63,16 +61,23 @@ class DifferenceBand:
         )
 
 
-def difference_band(
-    first: Sketch, second: Sketch, *, confidence: float = 0.95, seed: int = 0
-) -> DifferenceBand:
-    """Compare the calibration curves of two groups, everywhere at once.
+def difference_band(first: Sketch, second: Sketch, *, confidence: float = 0.95) -> DifferenceBand:
+    """Compare the outcomes of two groups at equal predictions, everywhere at once.
 
-    Both curves are smoothed at one bandwidth, the larger of the groups' own; rows of each group are
-    resampled, and the band is as many standard errors wide as the largest deviation of a resample has
-    in all but 1 - `confidence` of them. It is a band for the smoothed curves: what the kernel blurs it
-    blurs in both. Neither the errors nor the deviations are taken to be smaller than those of calibrated
-    outcomes: where no event was seen, every resample is alike and shows none.
+    With g the group, π(f) its share and μ(f) the rate of events among all rows near f, the difference at t
+    is Σ k (g - π)(y - μ) / Σ k (g - π)², a kernel k around t. If outcomes do not depend on the group, its
+    mean is 0 up to the product of the errors of π and μ, so groups whose predictions lie elsewhere are not
+    apart for that alone. The standard error is that of the rows, and no smaller than calibrated outcomes
+    would have. Where outcomes are mostly alike their sums are skewed, and a difference that few rows could
+    make counts for less, as in Bernstein's inequality: d / √(s² + d m / 3), with m what one outcome adds.
+    The band is as many of these wide as the largest of all is with probability 1 - `confidence`, by the
+    length of the path of the weights.
+
+    References
+    ----------
+    Robinson, *Root-n-consistent semiparametric regression* (1988). Shah and Peters, *The hardness of
+    conditional independence testing and the generalised covariance measure* (2020). Sun and Loader,
+    *Simultaneous confidence bands for linear regression and smoothing* (1994).
 
     Examples
     --------
@@ -84,69 +89,159 @@ def difference_band(
     True
     """
     require_confidence(confidence)
-    require_seed(seed)
     if first.scale != second.scale:
         raise InputError(
-            f"both groups must be on one scale; these are on {first.scale.name!r} and "
-            f"{second.scale.name!r}."
-        )
-    bandwidth = max(smooth_ece(first), smooth_ece(second), NARROWEST * first.scale.length)
-    a, b = (
-        _curves(sketch, bandwidth, seed + place) for place, sketch in enumerate((first, second))
-    )
-    enough = (a.density >= FEWEST * a.density.max()) & (b.density >= FEWEST * b.density.max())
+            "both groups must be on one scale", seen=(first.scale.name, second.scale.name),
+            saying="these are on {}", cure="Build their sketches with the same {option}.",
+            option=Option("scale"),
+        )  # fmt: skip
+    length = first.scale.length
+    bandwidth = max(smooth_ece(first), smooth_ece(second), NARROWEST * length)
+    rows = _Residuals.of(first, second, bandwidth / length)
+    points = np.linspace(rows.place.min(), rows.place.max(), POINTS + 1)
+    difference, error, most, enough = rows.differences(points, bandwidth / length)
     if not enough.any():
-        raise InputError(
-            "the two groups have no predictions in common, so their curves cannot be compared."
+        raise TooFewRows(
+            "the two groups have too few rows at equal predictions for their outcomes to be compared"
         )
-    difference = (a.gap - b.gap)[enough]
-    resampled = (a.resampled - b.resampled)[:, enough] - difference
-    calibrated = (a.calibrated - b.calibrated)[:, enough]
-    error = np.maximum(np.maximum(resampled.std(axis=0), calibrated.std(axis=0)), 1e-12)
-    largest = [np.abs(deviation / error).max(axis=1) for deviation in (resampled, calibrated)]
-    reach = max(float(np.quantile(each, confidence)) for each in largest) * error
-    observed = np.abs(difference / error).max()
-    beyond = max(int((each >= observed).sum()) for each in largest)
+    difference, error, most = (each[enough] for each in (difference, error, most))
+    turn = rows.length_of_path(points[enough], bandwidth / length)
+    c = reach_of_all(1.0 - confidence, turn)
+    skew = c * c * most / 6.0
+    reach = skew + np.sqrt(skew**2 + (c * error) ** 2)
+    largest = np.abs(difference) / np.sqrt(error**2 + np.abs(difference) * most / 3.0)
     return DifferenceBand(
-        prediction=np.asarray(first.scale.prediction(np.arange(POINTS + 1) / POINTS))[enough],
+        prediction=np.asarray(first.scale.prediction(points))[enough],
         difference=difference,
         low=difference - reach,
         high=difference + reach,
-        p_value=(beyond + 1) / (RESAMPLES + 1),
+        p_value=chance_beyond(float(largest.max()), turn),
         bandwidth=bandwidth,
         confidence=confidence,
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _Curves:
-    """μ̂ - f̂ and the density on the mesh; μ̂ - f̂ of resampled rows, and of calibrated outcomes."""
+class _Residuals:
+    """Rows that are alike, by cell, group and outcome, and what neither explains of them.
 
-    gap: Floats
-    density: Floats
-    resampled: Floats
+    Attributes
+    ----------
+    place : float64[m]
+        On the grid, from 0 to 1.
+    weight, squared : float64[m]
+        Sums over the rows of their weights and of these squared.
+    group, outcome : float64[m]
+        g - π and y - μ, each without the row itself.
+    calibrated, skew : float64[m]
+        Variance f (1 - f) and skewness 1 - 2f of the outcome, were predictions calibrated.
+    """
+
+    place: Floats
+    weight: Floats
+    squared: Floats
+    group: Floats
+    outcome: Floats
     calibrated: Floats
+    skew: Floats
+
+    @classmethod
+    def of(cls, first: Sketch, second: Sketch, bandwidth: float) -> _Residuals:
+        """Of two groups on one scale; `bandwidth` is a share of the grid."""
+        both = first + second
+        place = both.cells / both.nodes
+        mass = both.weights.sum(axis=1) / both.total_weight
+        centre = float(mass @ place)
+        spread = float(np.sqrt(mass @ (place - centre) ** 2))
+        rows = float(both.total_weight**2 / both.squared_weights.sum())
+        width = max(NUISANCE_WIDTH * spread / rows ** (1 / 3), 2.0 / both.nodes)
+        nodes = coarse_sketch(both, min(width, bandwidth) * both.scale.length).nodes
+        while both.rebin(nodes).cells.size > MOST_CELLS:
+            nodes //= 2
+        both, groups = both.rebin(nodes), (second.rebin(nodes), first.rebin(nodes))
+        weight, squared = np.zeros((2, both.cells.size, 2, 2))
+        for number, part in enumerate(groups):
+            at = np.searchsorted(both.cells, part.cells)
+            weight[at, number], squared[at, number] = part.weights, part.squared_weights
+        f = np.clip(cell_predictions(both), 0.0, 1.0)
+        place = np.asarray(both.scale.locate(f))
+        near = _kernel(place, place, max(width, 1.0 / nodes))
+        total = near @ weight.sum(axis=(1, 2))
+        share = near @ weight[:, 1].sum(axis=1)
+        excess = near @ (weight[..., 1].sum(axis=1) - weight.sum(axis=(1, 2)) * f)
+        own = np.divide(squared, weight, out=np.zeros_like(weight), where=weight > 0)
+        g, y = np.arange(2.0)[None, :, None], np.arange(2.0)[None, None, :]
+        off = y - f[:, None, None]
+        others = total[:, None, None] - own
+        known = others > 1e-9 * own
+        pi, mu = (
+            np.divide(sums[:, None, None] - own * each, others, out=np.zeros_like(own), where=known)
+            for sums, each in ((share, g), (excess, off))
+        )
+        used = (weight > 0) & known
+        everywhere, chance, skew = (
+            np.broadcast_to(each[:, None, None], weight.shape)
+            for each in (place, f * (1.0 - f), 1.0 - 2.0 * f)
+        )
+        return cls(
+            *(each[used] for each in (everywhere, weight, squared, g - pi, off - mu, chance, skew))
+        )
+
+    def differences(
+        self, points: Floats, bandwidth: float
+    ) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
+        """At each point: the difference, its standard error, what one row adds, and if rows are enough."""
+        k = _kernel(points, self.place, bandwidth)
+        squares = self.group**2
+        overlap = k @ (self.weight * squares)
+        enough = overlap > 0.0
+        scale = np.where(enough, overlap, 1.0)
+        difference = k @ (self.weight * self.group * self.outcome) / scale
+        left = self.outcome - difference[:, None] * self.group
+        seen = (k**2 * left**2) @ (self.squared * squares)
+        calibrated = k**2 @ (self.squared * squares * self.calibrated)
+        error = np.sqrt(np.maximum(seen, calibrated)) / scale
+        rows = overlap**2 / np.maximum(k**2 @ (self.squared * squares**2), 1e-300)
+        # With few rows the error that was seen is too small, as that of a mean is.
+        error *= np.sqrt(rows / np.maximum(rows - 2.0, 1.0))
+        enough &= (overlap >= FEWEST * overlap.max()) & (rows >= FEWEST_ROWS) & (error > 0.0)
+        enough &= overlap >= FEWEST_SHARED * (k @ self.weight)
+        skewed = k**2 @ (self.squared * squares * self.calibrated * np.abs(self.skew))
+        skew = np.divide(skewed, calibrated, out=np.ones_like(skewed), where=calibrated > 0)
+        one_row = (k * np.abs(self.group) * (self.squared / self.weight)).max(axis=1)
+        most = skew * one_row / scale
+        return difference, np.where(enough, error, 1.0), most, enough
+
+    def length_of_path(self, points: Floats, bandwidth: float) -> float:
+        """How far the unit vector of the rows' weights travels from the first point to the last."""
+        k = _kernel(points, self.place, bandwidth)
+        vector = k * np.sqrt(self.squared * self.group**2 * self.outcome**2)
+        norm = np.linalg.norm(vector, axis=1)
+        both = norm[1:] * norm[:-1]
+        inner = (vector[1:] * vector[:-1]).sum(axis=1)
+        cosine = np.divide(inner, both, out=np.ones_like(both), where=both > 0)
+        return float(np.arccos(np.clip(cosine, 0.0, 1.0)).sum())
 
 
-def _curves(sketch: Sketch, bandwidth: float, seed: int) -> _Curves:
-    coarse = coarse_sketch(sketch, bandwidth)
-    f = cell_predictions(coarse)[:, None]
+def chance_beyond(c: float, length: float) -> float:
+    """P(max |Z| > c), at most, of normal deviations whose weights travel this far on the sphere.
 
-    def rate(excess: Floats, density: Floats) -> Floats:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(density > 1e-12, excess / density, 0.0)
+    Examples
+    --------
+    >>> round(chance_beyond(1.96, 0.0), 3), round(chance_beyond(3.0, 20.0), 3)
+    (0.05, 0.073)
+    """
+    return float(min(2.0 * NormalDist().cdf(-c) + length / np.pi * np.exp(-0.5 * c * c), 1.0))
 
-    def curves(weights: Floats) -> tuple[Floats, Floats]:
-        mass = smoothed_weights(coarse, weights, bandwidth, POINTS)
-        predicted = smoothed_weights(coarse, weights * f, bandwidth, POINTS).sum(axis=-2)
-        density = mass.sum(axis=-2)
-        return rate(mass[..., 1, :] - predicted, density), density
 
-    gap, density = curves(coarse.weights)
-    expected = coarse.weights.sum(axis=1, keepdims=True) * f
-    resampled = [curves(block)[0] for block in bootstrap_weights(coarse, RESAMPLES, seed=seed)]
-    calibrated = [
-        rate(smoothed_weights(coarse, block - expected, bandwidth, POINTS)[..., 0, :], density)
-        for block in consistency_events(coarse, RESAMPLES, seed=seed)
-    ]
-    return _Curves(gap, density, np.concatenate(resampled), np.concatenate(calibrated))
+def reach_of_all(level: float, length: float) -> float:
+    """The c that `chance_beyond` gives this level."""
+    low, high = 0.0, 40.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if chance_beyond(middle, length) > level else (low, middle)
+    return high
+
+
+def _kernel(points: Floats, place: Floats, width: float) -> Floats:
+    return np.asarray(np.exp(-0.5 * np.square((points[:, None] - place) / width)))

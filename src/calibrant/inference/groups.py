@@ -219,7 +219,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
         return " ".join(self.sentences)
 
     def difference(self, first: Any, second: Any) -> DifferenceBand:
-        """A simultaneous band for the difference of two groups' calibration curves."""
+        """How much more often the event came in one group than in another, at equal predictions."""
         if self.clustered:
             raise InputError(
                 "the band of a difference takes rows to be independent, and these are in clusters",
@@ -233,10 +233,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
                     cure="These are: {names}.", names=names,
                 )  # fmt: skip
         return difference_band(
-            self.sketches[first],
-            self.sketches[second],
-            confidence=self.confidence,
-            seed=self.seed,
+            self.sketches[first], self.sketches[second], confidence=self.confidence
         )
 
     def rows(self) -> list[list[str]]:
