@@ -14,9 +14,10 @@ from calibrant._format import decimals, p_text
 from calibrant.data.naming import group_text
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
-from calibrant.inference.assessment import LINE, Assessment, Finding
+from calibrant.inference.assessment import LINE, Assessment, Finding, format_p_value
 from calibrant.inference.band import DifferenceBand, difference_band
 from calibrant.inference.correction import Correction
+from calibrant.inference.pooling import Pooling, pool_groups
 from calibrant.measures.record import plain
 
 __all__ = [
@@ -164,6 +165,14 @@ class GroupAssessments(Mapping[Any, Assessment]):
         """Groups whose calibration is rejected, after correction."""
         return tuple(key for key, one in self.items() if one.miscalibrated)
 
+    @cached_property
+    def pooling(self) -> Pooling | None:
+        """What all groups say together, and each one's mean error drawn towards the others'.
+
+        None for clusters, and for fewer than two groups.
+        """
+        return None if self.clustered else pool_groups(self.sketches, confidence=self.confidence)
+
     def sorted(self, order: Order) -> tuple[GroupAssessment, ...]:
         """All groups, the worst first, as they were given, or the largest first."""
         if order == "worst":
@@ -195,7 +204,17 @@ class GroupAssessments(Mapping[Any, Assessment]):
         if unsure:
             groups, have = ("group", "has") if unsure == 1 else ("groups", "have")
             sentences.append(f"{unsure:,} {groups} {have} too few rows to tell.")
+        if not wrong and self.pooling is not None and self.pooling.p_value <= 1.0 - self.confidence:
+            sentences.append(self._taken_together(self.pooling))
         return tuple(sentences)
+
+    def _taken_together(self, pooling: Pooling) -> str:
+        found, typical = format_p_value(pooling.p_value), pooling.typical
+        start = f"Taken together the groups are miscalibrated ({found})"
+        if typical.low <= 0.0 <= typical.high:
+            return f"{start}: their errors differ."
+        how = "too high" if typical.value > 0 else "too low"
+        return f"{start}: predictions are {decimals(abs(typical.value))} {how} on average."
 
     @property
     def _corrects(self) -> bool:
@@ -290,6 +309,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
             "tested": len(self),
             "confidence": self.confidence,
             "seed": self.seed,
+            "pooling": None if self.pooling is None else self.pooling.to_dict(),
             "groups": [group.to_dict() for group in self.groups],
         }
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from math import fsum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.measures._pooling import pooled
 
@@ -32,12 +34,16 @@ class Score:
         What is left after that map.
     skill : float
         1 - value / (loss of always predicting the event rate); NaN where only one outcome occurs.
+    at_most : float or None
+        Where the rows themselves are not known, as for the log loss of a sketch, `value` is the least that
+        they can have, and this the most. None where the value is theirs.
     """
 
     value: float
     calibration: float
     refinement: float
     skill: float
+    at_most: float | None = field(default=None, repr=False)
 
 
 def brier_score(sketch: Sketch) -> Score:
@@ -51,25 +57,64 @@ def brier_score(sketch: Sketch) -> Score:
     return _score(sketch, lambda f, label: (f - label) ** 2)
 
 
-def log_loss(sketch: Sketch) -> Score:
-    """Mean of -log of the probability given to what happened.
+def log_loss(sketch: Sketch, pairs: Pairs | None = None) -> Score:
+    """Mean of -log of the probability given to what happened: that of the rows, or bounds from a sketch.
+
+    A sketch holds the mean prediction of each cell and outcome. -log is convex, so the mean of -log p is
+    least where all rows of a cell sit at their mean, and most where they sit at its two ends: a bound
+    that matters near 0 and 1 only, and is infinite where rows of the first cell may predict 0.
 
     Examples
     --------
     >>> score = log_loss(Sketch.from_counts([0.25, 0.75], [4, 4], [1, 3]))
-    >>> round(score.value, 4), round(score.calibration, 4)
-    (0.5623, 0.0)
+    >>> round(score.value, 4), round(score.calibration, 4), round(score.at_most, 4)
+    (0.5623, 0.0, 0.5623)
     """
-
-    def loss(f: Floats, label: int) -> Floats:
-        with np.errstate(divide="ignore"):
-            return np.asarray(-np.log(f if label else 1.0 - f))
-
-    return _score(sketch, loss)
+    if pairs is not None:
+        return _score(sketch, _log, _log_loss_of_rows(pairs))
+    score = _score(sketch, _log)
+    return replace(score, at_most=max(_most_log_loss(sketch), score.value))
 
 
-def _score(sketch: Sketch, loss: Loss) -> Score:
-    """Loss of the predictions, of their isotonic regression, and of the event rate.
+def _log(f: Floats, label: int) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.log(f) if label else -np.log1p(-f))
+
+
+def _log_loss_of_rows(pairs: Pairs) -> float:
+    total, mass = [], []
+    for _, p, y, weight in pairs.blocks():
+        p, y = np.asarray(p, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        share = np.ones(p.size) if weight is None else weight
+        mass.append(float(share.sum()))
+        for label, of_label in ((0, share * (1.0 - y)), (1, share * y)):
+            some = of_label > 0.0
+            total.append(float(of_label[some] @ _log(p[some], label)))
+    return fsum(total) / fsum(mass)
+
+
+def _most_log_loss(sketch: Sketch) -> float:
+    """The log loss if the rows of each cell and outcome sat at the ends of the cell."""
+    ends = [
+        np.clip(sketch.scale.prediction((sketch.cells + k) / sketch.nodes), 0, 1) for k in (0, 1)
+    ]
+    low, high = (np.repeat(np.asarray(end)[:, None], 2, axis=1) for end in ends)
+    f = np.clip(_predictions(sketch), low, high)
+    width = high - low
+    at_high = np.divide(f - low, width, out=np.ones_like(f), where=width > 0)
+    alone = sketch.counts <= 1
+    total = 0.0
+    for label in range(2):
+        weight, share = sketch.weights[:, label], at_high[:, label]
+        for end, part in ((low, 1.0 - share), (high, share)):
+            place = np.where(alone[:, label], f[:, label], end[:, label])
+            some = weight * part > 0.0
+            total += float((weight * part)[some] @ _log(place[some], label))
+    return total / sketch.total_weight
+
+
+def _score(sketch: Sketch, loss: Loss, value: float | None = None) -> Score:
+    """Loss of the predictions, unless it is known, of their isotonic regression, and of the event rate.
 
     Dimitriadis, Gneiting and Jordan (2021) show that the isotonic part is never negative, for any
     proper score.
@@ -81,9 +126,9 @@ def _score(sketch: Sketch, loss: Loss) -> Score:
     regression = np.clip(pooled(rate, per_cell[used]), 0.0, 1.0)
     both = np.repeat(regression[:, None], 2, axis=1)
     base = np.full_like(both, weights[:, 1].sum())
-    value, refinement, uncertainty = (
-        _mean_loss(loss, f, weights[used]) for f in (_predictions(sketch)[used], both, base)
-    )
+    refinement, uncertainty = (_mean_loss(loss, f, weights[used]) for f in (both, base))
+    if value is None:
+        value = _mean_loss(loss, _predictions(sketch)[used], weights[used])
     calibration = value - refinement
     if abs(calibration) < 1e-12:
         calibration, refinement = 0.0, value
