@@ -138,6 +138,8 @@ def assess(
         else:
             clusters = partial(ClusterResiduals.of, pairs=pairs, codes=codes, seed=seed)
     assessment = assessment_of(sketch, clusters, margin=margin, confidence=confidence, seed=seed)
+    if pairs is not None:
+        assessment = replace(assessment, log_loss=log_loss(sketch, pairs))
     if asked is None:
         return assessment
     sample = Sample(sketch, assessment, pairs, codes, parts)

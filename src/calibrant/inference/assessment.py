@@ -261,6 +261,8 @@ class Assessment:
                 else decimals(score.skill, places=3)
             )
             rows += [(name, f"{decimals(score.value)} = {parts}"), ("  skill", skill)]
+            if score.at_most is not None and decimals(score.at_most) != decimals(score.value):
+                rows.append(("  of the rows", f"up to {decimals(score.at_most)}"))
         size = f"{self.n:,}"
         if self.clusters is not None:
             size += f" in {self.clusters:,} clusters"

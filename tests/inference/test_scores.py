@@ -1,0 +1,63 @@
+"""Scores of rows and of sketches: the log loss is that of the rows, or lies between its bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.data.pairs import as_pairs
+from calibrant.data.sketch import Sketch
+from calibrant.inference.scores import log_loss
+
+
+def _rows(kind: str, n: int = 2000) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    p = rng.random(n)
+    if kind == "saturated":  # far out in log-odds, as naive Bayes is
+        p = np.clip(1.0 / (1.0 + np.exp(-8.0 * rng.standard_normal(n))), 1e-9, 1.0 - 1e-9)
+    y = (rng.random(n) < np.clip(p, 0.05, 0.95)).astype(int)
+    return y, p
+
+
+def _slow(y: np.ndarray, p: np.ndarray, weight: np.ndarray) -> float:
+    loss = -np.where(y == 1, np.log(p), np.log1p(-p))
+    return float((weight * loss).sum() / weight.sum())
+
+
+@pytest.mark.parametrize("kind", ["saturated", "uniform"])
+@pytest.mark.parametrize("nodes", [1 << 8, 1 << 16])
+def test_the_log_loss_of_the_rows_lies_between_the_bounds_of_their_sketch(kind, nodes) -> None:
+    y, p = _rows(kind)
+    exact = _slow(y, p, np.ones(y.size))
+    score = log_loss(Sketch.from_arrays(y, p, nodes=nodes))
+    assert score.value <= exact * (1 + 1e-9)
+    assert exact <= score.at_most * (1 + 1e-6)
+    assert score.value == pytest.approx(score.calibration + score.refinement)
+
+
+@pytest.mark.parametrize("kind", ["saturated", "uniform"])
+def test_rows_have_their_own_log_loss(kind) -> None:
+    y, p = _rows(kind)
+    weight = np.random.default_rng(2).uniform(0.5, 2.0, y.size)
+    for options, w in (({}, np.ones(y.size)), ({"sample_weight": weight}, weight)):
+        score = cal.assess(y, p, **options).log_loss
+        assert score.value == pytest.approx(_slow(y, p, w), rel=1e-12)
+        assert score.at_most is None
+        assert score.value == pytest.approx(score.calibration + score.refinement)
+        assert score.calibration > 0
+
+
+def test_the_bounds_meet_where_every_cell_has_one_row() -> None:
+    y, p = np.array([0, 1, 1]), np.array([0.2, 0.6, 1e-7])
+    score = log_loss(Sketch.from_arrays(y, p))
+    assert score.value == pytest.approx(_slow(y, p, np.ones(3)), rel=1e-4)
+    assert score.at_most == pytest.approx(score.value, rel=1e-9)
+
+
+def test_soft_outcomes_and_a_certain_miss() -> None:
+    soft, p = np.array([0.2, 0.7]), np.array([0.3, 0.6])
+    expected = -(soft * np.log(p) + (1 - soft) * np.log(1 - p)).mean()
+    pairs = as_pairs(soft, p, labels="soft")
+    assert log_loss(Sketch.from_pairs(pairs), pairs).value == pytest.approx(expected)
+    assert cal.assess([0, 1, 1], [0.2, 0.0, 0.9]).log_loss.value == np.inf
