@@ -202,7 +202,7 @@ def bands(runs: int) -> pages.Table:
                 p, chance = draw(rng, n)
                 sketch = Sketch.from_arrays(rng.random(n) < chance, p)
                 diagram = cal.reliability_diagram(sketch, resamples=1)
-                shown = diagram.shown
+                shown = diagram.density > 0.05 * diagram.density.max()
                 at = np.asarray(sketch.scale.locate(diagram.grid[shown]))
                 kernel = KernelMatrix(population, at, diagram.bandwidth, labels=2)
                 without, events = kernel(population.weights[None])[0]
