@@ -23,10 +23,11 @@ def test_a_folder_that_holds_more_than_can_be_read_says_what(tmp_path):
     pq.write_table(table(1000), tmp_path / "a.parquet")
     for name in ("report.html", "sketch.json", "c.csv.xz", "extensionless", "_SUCCESS", ".hidden"):
         (tmp_path / name).write_text("")
-    said = r"also holds '[^']*/c\.csv\.xz', '.*/extensionless'\. Choose with a glob"
     for source in (tmp_path, f"file://{tmp_path}"):
-        with pytest.raises(cal.InputError, match=said):
+        with pytest.raises(cal.InputError) as caught:
             scan(source)
+        names = [path.rpartition("/")[2] for path in caught.value.seen]
+        assert names == ["c.csv.xz", "extensionless"]
     assert scan(str(tmp_path / "*.parquet")).n == 1000
     (tmp_path / "deep").mkdir()
     with pytest.raises(cal.InputError, match=r"nothing but folders.*/dee\*/\*\*/\*\.parquet"):

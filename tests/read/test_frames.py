@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
+from tests.refusals import refused
 
 import calibrant as cal
 
@@ -119,7 +120,7 @@ def test_groups_of_a_dict_of_arrays_stay_what_they_are():
 
 def test_what_is_no_frame_is_refused_by_its_own_name():
     pl = pytest.importorskip("polars")
-    with pytest.raises(cal.InputError, match="must be a frame, with columns; Series is none"):
+    with refused("data", "Series"):
         scan(pl.Series([1]))
     with pytest.raises(cal.InputError, match="`p` must hold numbers"):
         scan(pd.DataFrame({"p": [0.5 + 1j], "y": [1]}))
@@ -137,7 +138,7 @@ def test_what_an_arrow_table_can_compute():
             assert cal.scan(source, y_true="y", y_prob=half) == expected
             assert cal.scan(source, y_true="y", y_prob=half, by="g").total() == expected
     for wrong in ([0.5], pc.field("q")):
-        with pytest.raises(cal.InputError, match="of an Arrow table, a column is a name"):
+        with pytest.raises(cal.InputError, match="column is"):
             cal.scan(rows, y_true="y", y_prob=wrong)
 
 
@@ -152,7 +153,7 @@ def test_names_that_are_no_text_are_columns_of_pandas():
         cal.scan(frame, y_true=1, y_prob="0")
     with pytest.raises(cal.InputError, match="column 5; it has 0, 1, 2"):
         cal.scan(frame, y_true=5, y_prob=0)
-    with pytest.raises(cal.InputError, match="got True, which would be the same for every row"):
+    with pytest.raises(cal.InputError, match="True would be the same for every row"):
         cal.scan(frame, y_true=True, y_prob=0)
 
 

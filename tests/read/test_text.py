@@ -7,7 +7,6 @@ import gzip
 import io
 import json
 import math
-import re
 
 import pyarrow
 import pyarrow.csv
@@ -15,6 +14,7 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.refusals import refused
 
 import calibrant as cal
 from calibrant.read import json_lines, text
@@ -69,10 +69,10 @@ def test_a_quote_that_was_lost_loses_no_rows(tmp_path_factory, data, line_end):
         patch.setattr(text, "BLOCK_BYTES", data.draw(st.sampled_from([16, 1 << 24])))
         patch.setattr(text, "MOST_BLOCKS", 1 << 10)
         try:
-            found = scan(path).n
+            named = scan(path).n == len(rows)
         except cal.InputError as error:
-            found = re.search(r"a\.csv, line \d+", str(error))
-    assert found == len(rows) or isinstance(found, re.Match)
+            named = error.where.line is not None
+    assert named
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
@@ -84,7 +84,7 @@ def test_a_quote_that_would_swallow_rows_is_named(tmp_path, line_end, broken, se
     good = ["0.5,1,plain", '0.5,0,"two\nlines"', '0.5,0,5" wide'] * 4
     path = tmp_path / "a.csv"
     path.write_text(line_end.join(["p,y,note", *good, broken, *good[:1]]) + line_end, newline="")
-    with pytest.raises(cal.InputError, match=rf"a\.csv, line 18: a quoted field.*{seen}"):
+    with pytest.raises(cal.InputError, match=rf"{seen}.*line 18 of .*a\.csv"):
         scan(path)
 
 
@@ -93,7 +93,7 @@ def test_a_quote_at_the_very_end_and_a_quote_inside_a_field(tmp_path, small_bloc
     path.write_text('\ufeff"p","y",note\n0.5,1,5" wide\n0.5,0,"a""b"\n0.5,1,"last"')
     assert list(scan(path, by="note")) == ['5" wide', 'a"b', "last"]
     path.write_text('p,y,note\n0.5,1,"a"\n0.5,1,"')
-    with pytest.raises(cal.InputError, match=r"line 3: .*never closed"):
+    with pytest.raises(cal.InputError, match=r"never closed.*line 3 of"):
         scan(path)
 
 
@@ -101,10 +101,10 @@ def test_an_open_quote_does_not_read_the_whole_file(tmp_path, monkeypatch):
     monkeypatch.setattr(text, "BLOCK_BYTES", 100)
     path = tmp_path / "a.csv"
     path.write_text('p,y,note\n0.5,1,"open\n' + "0.5,1,plain\n" * 200 + "\xff")
-    with pytest.raises(cal.InputError, match=r"line 2: .*never closed"):
+    with pytest.raises(cal.InputError, match=r"never closed.*line 2 of"):
         scan(path)
     path.write_text("p,y\r" + "0.5,1\r" * 200)
-    with pytest.raises(cal.InputError, match="line 1: a line must end, with a line feed"):
+    with refused(line=1, file="a.csv"):
         scan(path)
 
 
@@ -124,7 +124,7 @@ def test_quotes_found_at_once_are_those_found_one_by_one(piece):
 def test_a_label_that_is_no_number_is_named_wherever_it_stands(tmp_path, rows):
     path = tmp_path / "a.csv"
     path.write_text("p,y\n" + "0.5,1\n" * rows + "0.5,maybe\n" + "0.5,0\n" * 3)
-    with pytest.raises(cal.InputError, match=rf"line {rows + 2}: column 'y'.*'maybe'.*0 and 1"):
+    with refused("y_true", "maybe", line=rows + 2, column="y", option="pos_label"):
         scan(path)
 
 
@@ -150,7 +150,7 @@ def test_one_bad_label_among_true_and_false_is_one_row(tmp_path, monkeypatch, en
     found = scan([broken, good], on_invalid="drop")
     assert (found.n, found.dropped) == (200, {"invalid label": 1})
     line = 101 + bool(header)
-    with pytest.raises(cal.InputError, match=rf"line {line}: column 'y'.*'maybe'.*0 and 1"):
+    with refused("y_true", "maybe", line=line, column="y", option="pos_label"):
         scan(broken)
     for mixed in (words + number, number + words):
         good.write_text(header + mixed)
@@ -209,7 +209,7 @@ def test_groups_that_are_null_for_a_whole_block(tmp_path, small_blocks, late):
 @pytest.mark.parametrize(
     ("nulls", "late", "message"),
     [
-        (0, [1, "a"], "must hold int64; it has 'a'"),
+        (0, [1, "a"], "of one kind, int64"),
         (0, [[1]], "plain values"),
         (30, [[1]], "plain values"),
         (30, [{"a": 1}], "plain values"),
@@ -238,8 +238,7 @@ def test_other_forms_are_converted_as_they_are_read(tmp_path, small_blocks, opti
     (pyarrow.csv.write_csv if ending == "csv" else pyarrow.parquet.write_table)(table, path)
     found = scan(path, **options)
     assert found == cal.Sketch.from_arrays(table["y"].to_numpy(), table["p"].to_numpy(), **options)
-    with pytest.raises(cal.InputError, match="expression"):
-        scan(table, **options)
+    assert scan(table, **options) == found
 
 
 @pytest.mark.parametrize("form", [{}, {"percent": True}, {"from_logits": True}])
@@ -257,15 +256,15 @@ def test_text_is_out_of_range_where_rows_may_be_dropped(tmp_path, small_blocks, 
 )
 def test_a_file_that_does_not_begin_with_objects_is_named_by_its_line(tmp_path, lines):
     (tmp_path / "a.jsonl").write_text("\n" + lines + "\n")
-    with pytest.raises(cal.InputError, match=r"a\.jsonl, line 2 must hold a JSON object"):
+    with refused(line=2, file="a.jsonl"):
         scan(tmp_path / "a.jsonl")
 
 
 def test_text_that_is_not_utf8_is_named_by_its_line(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"p,y,g,z\n0.5,1,a,\xe9\n0.5,0,\xe9,b\n")
-    with pytest.raises(cal.InputError, match=r"a\.csv, line \d: the text must be in UTF-8"):
+    with refused(seen="0xe9", file="a.csv"):
         scan(tmp_path / "a.csv", by="g")
     assert scan(tmp_path / "a.csv").n == 2  # the column is not read
     (tmp_path / "a.csv").write_bytes(b"p,y,g\n50%,1,a\n40,0,\xe9\n")
-    with pytest.raises(cal.InputError, match=r"a\.csv, line 3: the text must be in UTF-8"):
+    with refused(seen="0xe9", line=3, file="a.csv"):
         scan(tmp_path / "a.csv", by="g", percent=True)

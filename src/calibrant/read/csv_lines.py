@@ -123,7 +123,9 @@ class CsvParser:
         if plain:
             self._require_text(block, line)
             raise InputError(
-                "{file} cannot be read: {error}", file=self.file.path, error=str(error)
+                "the file cannot be read: {error}",
+                where=Where(line=line, file=self.file.path),
+                error=str(error),
             ) from error
         kinds = {name: "string" if k == "string" else "float64" for name, k in self.kinds.items()}
         try:

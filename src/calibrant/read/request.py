@@ -225,7 +225,7 @@ def make_request(
     for name, column in (("y_true", y_true), ("y_prob", y_prob)):
         if column is None:
             raise InputError("must name a column", argument=name, seen=None)
-    several = isinstance(y_prob, list | tuple)
+    several = isinstance(y_prob, list)  # a tuple may name one column of pandas
     probs = list(y_prob) if several else [y_prob]
     _require_readable(probs, form, labels, pos_label, multiclass)
     columns = {PROB: y_prob} if not several else {f"{PROB}_{k}": p for k, p in enumerate(probs)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 import numpy as np
@@ -31,7 +32,10 @@ def text_jobs(
 ) -> Iterator[tuple[Callable[[], Batches], int]]:
     """A reader and a size in bytes for each block of each file."""
     kinds = GroupKinds(request)
-    for file in files:
+    for found in files:
+        # The separator is looked for before the file is read: of some stores, two readers share a place.
+        is_csv = found.format == "csv"
+        file = replace(found, separator=found.delimiter) if is_csv else found
         parser: CsvParser | JsonParser | None = None
         for block, line in _blocks(file):
             if parser is None:
