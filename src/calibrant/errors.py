@@ -121,7 +121,7 @@ PYTHON = Audience()
 """The reader of `str(error)`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cure:
     """What to do about it: a sentence with `{name}` for each value, some of them options."""
 
@@ -212,6 +212,15 @@ class Message(Exception):
         other = type(self).__new__(type(self), *self.args)
         other.__dict__.update(self.__dict__, **changed)
         return other
+
+    def instead(self, cures: Mapping[str, str]) -> Self:
+        """The same message with other cures for those that name these options, which are not at hand."""
+
+        def replaced(cure: Cure) -> Cure:
+            named = [value.name for value in cure.values.values() if isinstance(value, Option)]
+            return next((Cure(cures[name]) for name in named if name in cures), cure)
+
+        return self.but(cures=tuple(dict.fromkeys(map(replaced, self.cures))))
 
     def render(self, audience: Audience = PYTHON) -> str:
         """The words for an audience."""

@@ -188,4 +188,4 @@ def test_no_file_is_evidence_twice(calibrant, tmp_path) -> None:
 
 def test_a_monitor_watches_one_model(calibrant, parquet) -> None:
     done = calibrant("monitor", parquet, "--prob", "p", "--prob", "y")
-    assert (done.code, "one `--prob`" in done.err) == (2, True)
+    assert (done.code, "Give `--prob` once" in done.err) == (2, True)

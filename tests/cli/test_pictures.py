@@ -44,7 +44,7 @@ def test_a_picture_is_that_of_the_library(calibrant, parquet, tmp_path, kind, th
 
 def test_bands_know_no_clusters(calibrant, parquet, tmp_path) -> None:
     done = calibrant("plot", parquet, "--cluster", "day", "-o", tmp_path / "x.svg")
-    assert (done.code, "leave out `--cluster`" in done.err) == (2, True)
+    assert (done.code, "Leave out `--cluster`" in done.err) == (2, True)
 
 
 def test_a_page_and_its_other_forms(calibrant, parquet, tmp_path) -> None:
@@ -96,8 +96,8 @@ def test_the_demo(calibrant, tmp_path) -> None:
 
 
 def test_a_report_says_on_the_terminal_that_it_sums_up(calibrant, parquet, tmp_path) -> None:
-    words = ("report", parquet, "--by", "model", "--max-groups", "1", "-o", tmp_path / "r.md")
-    assert "the 1 largest are shown one by one" in calibrant(*words).err
+    words = ("report", parquet, "--by", "day", "--max-groups", "1", "-o", tmp_path / "r.md")
+    assert "The 1 largest are shown, the others summed up" in calibrant(*words).err
     text = (tmp_path / "r.md").read_text()
     assert "The calibrant authors" in text
     assert "arXiv:2309.12236" in text

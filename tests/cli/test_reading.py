@@ -95,8 +95,8 @@ def test_values_that_need_an_option(calibrant, tmp_path) -> None:
 
     refused("p,y\n40,0\n70,1\n", "`--percent`")
     refused("p,y\n-3.2,0\n2.5,1\n0.1,0\n", "`--from-logits`")
-    refused("p,y\n0.5,no\n0.7,yes\n", "`--pos-label`")
-    refused("p,y\n0.5,-1\n0.7,1\n", "`--pos-label`")
+    refused("p,y\n0.5,no\n0.7,yes\n", "--pos-label")
+    refused("p,y\n0.5,-1\n0.7,1\n", "--pos-label")
     refused("p,y\n0.5,0.5\n0.7,1\n0.7,0\n", "`--outcomes soft`")
     refused("p,y\n,0\n0.7,1\n", "`--on-invalid drop`")
     refused("p,y\n0.5,0\nhigh,1\n", "line 3")
@@ -167,7 +167,7 @@ def test_options_that_would_do_nothing_are_refused(calibrant, parquet, tmp_path)
     refused("assess", parquet, "--filter", "x", said="`--filter`")
     refused("assess", parquet, "--prob", "p", "--label", "p", said="both `--prob` and `--label`")
     refused("assess", parquet, "--label", "y", "--by", "y", said="both `--label` and `--by`")
-    refused("assess", parquet, "--prob", "p", "--prob", "p", said="twice after `--prob`")
+    refused("assess", parquet, "--prob", "p", "--prob", "p", said="twice with `--prob`")
     refused("assess", parquet, "--json", "--details", said="`--details`")
 
 
@@ -194,7 +194,7 @@ def test_classes(calibrant, tmp_path) -> None:
     done = calibrant("scan", path, "-o", "-", "--prob", "p_cat", "--multiclass", "confidence")
     assert "one column per class" in done.err
     done = calibrant("scan", path, "-o", "-", *words, "confidence", "--percent")
-    assert "leave out `--percent`" in done.err
+    assert "Leave out `--percent`" in done.err
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_rows_that_are_no_list_like_the_others(calibrant, tmp_path, wrong) -> No
     if wrong in ("null", "[0.7, 0.3]"):  # Arrow reads columns of one type
         path.write_text(f'{good}{good}{{"probs": {wrong}, "label": 1}}\n')
         done = calibrant("scan", path, "-o", "-", "--multiclass", "confidence")
-        assert (done.code, "row 2 is no list of 3 numbers" in done.err) == (2, True), done.err
+        assert (done.code, "line 3 of" in done.err) == (2, True), done.err
         dropped = scanned(calibrant, path, "--multiclass", "confidence", "--on-invalid", "drop")
         assert dropped.n == 2
         assert sum(dropped.dropped.values()) == 1
@@ -301,10 +301,10 @@ def test_groups_are_named_as_people_would(calibrant, tmp_path) -> None:
     assert [line.split()[0] for line in done.out.splitlines()[1:]] == ["2016", "2017", "(missing)"]
     done = calibrant("assess", path, "--by", "name")
     named = [line.partition("  ")[0] for line in done.out.splitlines()[1:]]
-    assert named == ["(empty)", "' '", "a\\x1b[31m", "(missing)"]
+    assert set(named[:4]) == {"(empty)", "' '", "a\\x1b[31m", "(missing)"}
     calibrant("report", path, "--by", "name", "-o", tmp_path / "r.json")
     groups = json.loads((tmp_path / "r.json").read_text())["groups"]
-    assert [group["name"] for group in groups] == ["(empty)", "' '", "a�[31m", "(missing)"]
+    assert {group["name"] for group in groups} == {"(empty)", "' '", "a�[31m", "(missing)"}
     assert "'a\\x1b[31m'" in calibrant("assess", path, "--by", "a\x1b[31m").err
 
 
@@ -333,7 +333,7 @@ def test_sketches_merge(calibrant, tmp_path, parquet, rows) -> None:
         True,
     )
     done = calibrant("merge", one, both, "-o", "-")
-    assert (done.code, "`--by model` keeps" in done.err) == (2, True)
+    assert (done.code, "with `--by model`" in done.err) == (2, True)
     done = calibrant("merge", one, both, "--by", "model", "-o", "-")
     assert cal.data.wire.from_json(done.out)["good"].n == 400
     done = calibrant("assess", one, "--by", "day")
@@ -354,8 +354,9 @@ def test_what_is_not_there_or_not_readable(calibrant, tmp_path, parquet) -> None
     assert (done.code, "cut.parquet" in done.err) == (2, True)
     done = calibrant("scan", "-", "-o", "-", stdin=b"")
     assert (done.code, "must not be empty" in done.err) == (2, True)
-    done = calibrant("scan", "-", "-o", "-", stdin=b"p;y\n0.2;0\n")
-    assert done.err.startswith("Error: standard input must separate its columns by commas")
+    done = calibrant("scan", "-", "-o", "-", stdin=b"p;y\n0,2;0\n")
+    assert (done.code, "separated by ';'" in done.err) == (0, True)
+    assert cal.data.wire.from_json(done.out) == cal.Sketch.from_arrays([0], [0.2])
     done = calibrant("scan", "-", "-", "-o", "-", stdin=CSV)
     assert (done.code, "read once" in done.err) == (2, True)
     done = calibrant("scan", "-", "-o", "-", stdin=gzip.compress(CSV))
@@ -404,9 +405,9 @@ def test_datasets(calibrant, tmp_path: Path, monkeypatch) -> None:
     assert "solar_flares_daffs_c1" in calibrant("datasets").out
     assert "licence" in calibrant("datasets", "solar_flares_daffs_c1").out
     done = calibrant("datasets", "solar_flare")
-    assert (done.code, "did you mean" in done.err) == (2, True)
+    assert (done.code, "Did you mean" in done.err) == (2, True)
     done = calibrant("datasets", "-o", tmp_path / "x.csv")
-    assert (done.code, "name it" in done.err) == (2, True)
+    assert (done.code, "Name it" in done.err) == (2, True)
     done = calibrant("datasets", "solar_flares_daffs_c1", "-o", tmp_path / "x.xlsx")
     assert (done.code, ".parquet or .csv" in done.err) == (2, True)
 
@@ -422,7 +423,7 @@ def test_text_and_lists_among_predictions_come_with_their_cure(calibrant, tmp_pa
     assert "`--on-invalid drop`" in calibrant("assess", tmp_path / "x.csv").err
     table = pyarrow.table({"p": [[0.2, 0.8], [0.5, 0.5]], "y": [1, 0]})
     pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
-    assert "`--multiclass`" in calibrant("assess", tmp_path / "x.parquet").err
+    assert "`--multiclass confidence`" in calibrant("assess", tmp_path / "x.parquet").err
 
 
 @pytest.mark.parametrize(
@@ -467,7 +468,10 @@ def test_what_is_wrong_in_one_of_several_files_is_named_with_it(
         table = pyarrow.table({"p": [0.5, 0.25, last], "y": [1, 0, 1], "g": ["u", "u", "v"]})
         write_rows(table, tmp_path / f"{name}{ending}")
     done = calibrant("assess", tmp_path, *words.split())
-    assert (done.code, f"row 2 of b{ending} has 700" in done.err) == (2, True), done.err
+    place = {".parquet": "row 2", ".csv": "line 4", ".jsonl": "line 3"}[ending]
+    assert (done.code, place in done.err, f"b{ending} has 700" in done.err) == (2, True, True), (
+        done.err
+    )
     assert "Note" not in done.err
 
 

@@ -106,8 +106,11 @@ def test_names_are_shortened_to_what_tells_them_apart_and_numbers_never(tmp_path
     code, shown = Terminal(words, COLUMNS=str(width)).finish()
     on_terminal = [line for line in SGR.sub("", shown).splitlines() if "B…" in line or "B-" in line]
     assert code == 0
-    assert [line.split()[0] for line in piped[1:]] == names
-    for line, whole, size in zip(on_terminal, piped[1:], (405, 70, 8), strict=True):
+    piped = {line.split()[0]: line for line in piped[1:] if line.startswith("meta")}
+    assert set(piped) == set(names)
+    for line in on_terminal:
+        size = re.search(r"(405|70|8)B", line)[1]
+        whole = piped[f"meta-llama/Llama-3.1-{size}B-Instruct-of-a-long-name"]
         assert width - 10 <= len(line.rstrip("\r")) <= width
         assert f"{size}B" in line
         assert set(line.split()[1:]) <= set(whole.split())

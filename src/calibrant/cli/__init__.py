@@ -23,8 +23,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from calibrant._optional import require
 
         require("typer", caller="the calibrant command")
-        from calibrant.cli.app import app
+        from calibrant.cli.app import EXAMPLES, app
+
+        _require_verb(words, list(EXAMPLES))
 
         options = [word for word in words if word != "--debug"]
         code = app(args=options, prog_name="calibrant", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _require_verb(words: Sequence[str], verbs: Sequence[str]) -> None:
+    """Refuse a verb that there is not, with the nearest that there is."""
+    import difflib
+
+    from calibrant.errors import InputError
+
+    verb = next((word for word in words if not word.startswith("-")), None)
+    if verb is None or verb in verbs:
+        return
+    near = difflib.get_close_matches(verb, verbs, n=1)
+    raise InputError(
+        "there is no command {verb}",
+        verb=repr(verb),
+        cure="Did you mean {near}?" if near else "`calibrant --help` lists all.",
+        near=f"`calibrant {near[0]}`" if near else "",
+    )

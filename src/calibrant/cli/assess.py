@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 import math
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from calibrant._format import decimals, p_text
 from calibrant.cli.gates import Gate, Limit, judged
 from calibrant.cli.inputs import Loaded, load_sketches
 from calibrant.cli.options import Grouping, Measuring, Profiling, Reading
-from calibrant.cli.output import count, note, shown, wrapped
+from calibrant.cli.output import count, note, shown
 from calibrant.cli.table import LONGEST_NAME, Column, show_table
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option
@@ -28,6 +29,7 @@ __all__ = ["Assessed", "assessed", "group_names", "result_of", "run_assess"]
 SCHEMA = "calibrant.assess/1"
 STYLES = {"miscalibrated": "bold red", "slightly off": "yellow", "no evidence": "green"}
 CAPTION = "interval: {}; floor: if calibrated; p: of calibration{}; O/E: observed/expected"
+WIDTH = 80
 Assessed = GroupAssessments | Assessment
 
 
@@ -120,7 +122,7 @@ def _show(
                 print(f"\n{shown(group.name)}" if several else "")
                 print(group.assessment.profile)
     if isinstance(finding, GroupAssessments):
-        print("\n" + wrapped(finding.summary))
+        print("\n" + textwrap.fill(finding.summary, WIDTH))
         for word, meaning in FINDINGS.items():
             if word != "miscalibrated" and any(group.finding == word for group in groups):
                 note(f"{word}: {meaning}.")
@@ -198,9 +200,9 @@ def _cells(group: GroupAssessment) -> tuple[str, ...]:
     return (
         f"{one.n:,}",
         decimals(one.smooth_ece, places=3),
-        f"{decimals(low, places=3) if low else 0} to {decimals(high, places=3)}",
+        f"{decimals(low, places=3) if low else 0}–{decimals(high, places=3)}",
         decimals(one.noise_floor.value, places=3),
-        p_text(one.judged_p_value),
+        p_text(one.judged_p_value).replace(" ", ""),
         decimals(one.observed_expected.value, places=2),
         one.finding,
     )

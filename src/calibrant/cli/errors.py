@@ -100,6 +100,7 @@ FUNCTIONS = {
     "save": "calibrant scan",
     "recalibrate": "calibrant recalibrate",
     "datasets.names": "calibrant datasets",
+    "read.answers.read_answers": "--log jsonl",
 }
 _columns: dict[str, str] = {}
 """The columns that the arguments are read from, while a verb runs."""
@@ -181,9 +182,10 @@ def _usage(error: Any) -> str:
         cure = f" Did you mean `{nearest[0]}`?" if nearest else ""
         said = f"there is no option `{name}`.{cure}"
     elif name is not None:
-        takes = next((p for p in error.ctx.command.params if name in p.opts), None)
-        wants = takes is not None and not getattr(takes, "is_flag", False)
-        said = f"`{name}` needs a value." if wants else f"`{name}` takes no value."
+        parameters = error.ctx.command.params if error.ctx is not None else []
+        takes = next((p for p in parameters if name in p.opts), None)
+        is_flag = takes is not None and getattr(takes, "is_flag", False)
+        said = f"`{name}` takes no value." if is_flag else f"`{name}` needs a value."
     elif parameter is not None:
         typed = next(reversed(parameter.opts), parameter.name)
         is_option = parameter.param_type_name == "option"

@@ -22,6 +22,12 @@ from calibrant.recalibration.interface import Recalibrator
 
 __all__ = ["METHODS", "run_apply", "run_fit"]
 
+CONVERT = {
+    "from_logits": "If these are logits, turn them into probabilities first.",
+    "from_logprobs": "If these are log-probabilities, turn them into probabilities first.",
+    "percent": "If these are percentages, divide them by 100 first.",
+}
+"""A map is learned from probabilities: other forms are converted before."""
 METHODS = {
     "smooth": "SmoothRecalibrator",
     "isotonic": "IsotonicRecalibrator",
@@ -47,7 +53,10 @@ def run_fit(files: Sequence[str], reading: Reading, method: str, output: str) ->
                 option=Option(name),
             )
     scale = DEFAULT_SCALE if method == "smooth" else "probability"
-    loaded = load_sketches(files, reading, Grouping(), Measuring(scale=scale))
+    try:
+        loaded = load_sketches(files, reading, Grouping(), Measuring(scale=scale))
+    except InputError as error:
+        raise error.instead(CONVERT) from error
     if loaded.by:
         raise InputError(
             "a map is learned from one column of predictions", cure="Give `--prob` once."
@@ -96,7 +105,10 @@ def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: s
         )
     read_from({"y_prob": prob[0]})
     table = read_table(data)
-    better = recalibrator.transform(table[prob[0]])
+    try:
+        better = recalibrator.transform(table[prob[0]])
+    except InputError as error:
+        raise error.instead(CONVERT | {"on_invalid": "Leave such rows out first."}) from error
     table = table.append_column(name, require("pyarrow", caller="recalibrate").array(better))
     written(target, lambda path: _write(table, path, target.suffix))
     note(f"Wrote {printable(output, 200)}: {count(len(better), 'row')}, new column {quoted(name)}.")

@@ -8,7 +8,7 @@ from typing import Any
 from calibrant.cli.assess import assessed
 from calibrant.cli.inputs import load_sketches
 from calibrant.cli.options import Grouping, Measuring, Reading
-from calibrant.cli.output import in_bytes, note, printable, require_ending, written
+from calibrant.cli.output import in_bytes, listed, note, printable, require_ending, shown, written
 from calibrant.cli.plot import open_in_browser
 from calibrant.data.sketches import Sketches
 from calibrant.inference.assessment import Assessment
@@ -37,6 +37,9 @@ def run_report(
         loaded.columns.hint()
     finding = assessed(loaded, grouping, measuring)
     if isinstance(finding, GroupAssessments):
+        if finding.too_few:
+            names = listed([shown(group.name) for group in finding.too_few])
+            note(f"Left out, with too few rows or clusters: {names}.")
         sketches = Sketches({key: finding.sketches[key] for key in finding}, by=finding.by)
         assessments: Mapping[Any, Assessment] = finding
     else:

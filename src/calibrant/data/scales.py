@@ -322,7 +322,7 @@ def as_scale(scale: str | Scale, *, base_rate: float | None = None) -> Scale:
     if isinstance(scale, str):
         relative = scale == "relative" and base_rate is not None
         return relative_scale(base_rate) if relative else _named(scale)  # type: ignore[arg-type]
-    raise InputError(f"`scale` must be a name or a Scale; got {type(scale).__name__}.")
+    raise InputError("must be a name or a Scale", argument="scale", seen=type(scale).__name__)
 
 
 @cache
@@ -337,18 +337,22 @@ def _named(name: str) -> Scale:
             return relative_scale(float(rate))
         except ValueError as error:
             raise InputError(
-                f'`scale="relative:RATE"` needs a base rate between 0 and 1; got {name!r}.'
+                "needs a base rate between 0 and 1, as in relative:0.002",
+                argument="scale",
+                seen=name,
             ) from error
     if kind == "relative":
         raise InputError(
-            '`scale="relative"` needs the base rate: pass arrays, `relative_scale(base_rate)`, '
-            "or the "
-            'rate in the name, as in "relative:0.002".'
+            "needs the base rate",
+            argument="scale",
+            seen=name,
+            cure='Give the rate in the name, as in "relative:0.002".',
         )
     raise InputError(
-        f"`scale` must be one of {', '.join(_MAPS)}, relative:RATE, or a "
-        f"Scale(forward, "
-        f"inverse); got {name!r}."
+        "must be a Scale, or the name of one: {names}, relative:RATE",
+        argument="scale",
+        seen=name,
+        names=", ".join(_MAPS),
     )
 
 

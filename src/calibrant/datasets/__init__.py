@@ -22,7 +22,7 @@ from calibrant.datasets.catalogue import CATALOGUE, PUBLIC_ADDRESS, Source
 from calibrant.datasets.convert import CONVERTERS, Columns, fingerprint, row_count
 from calibrant.datasets.fetch import DownloadError, cache_folder, download
 from calibrant.datasets.synthetic import SHAPES, Synthetic, generate
-from calibrant.errors import InputError
+from calibrant.errors import Function, InputError
 
 __all__ = [
     "SHAPES",
@@ -117,8 +117,13 @@ def describe(name: str) -> Source:
     """
     if name not in CATALOGUE:
         near = difflib.get_close_matches(name, CATALOGUE, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "datasets.names() lists them"
-        raise InputError(f"`name` must be a known data set; there is no {name!r}: {hint}")
+        raise InputError(
+            "there is no data set {name}",
+            name=repr(name),
+            cure="Did you mean {near}?" if near else "{names} lists all.",
+            near=repr(near[0]) if near else "",
+            names=Function("datasets.names"),
+        )
     return CATALOGUE[name]
 
 

@@ -66,8 +66,11 @@ class DataFile:
     @cached_property
     def _detected_delimiter(self) -> str:
         """A comma, unless the first line has none and others that could be meant."""
-        with self.stream() as stream:
-            first = stream.read(PEEK_BYTES).split(b"\n", 1)[0].decode("utf-8", errors="replace")
+        try:
+            with self.stream() as stream:
+                first = stream.read(PEEK_BYTES).split(b"\n", 1)[0].decode("utf-8", errors="replace")
+        except (OSError, ValueError):  # said again, with its place, when the file is read
+            return ","
         if "," in first:
             return ","
         counts = {other: first.count(other) for other in (";", "\t", "|")}

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from calibrant._optional import require
-from calibrant.errors import InputError, Where
+from calibrant.errors import Cure, Function, InputError, Where
 from calibrant.read.arrow import Batch
 from calibrant.read.csv_lines import refused_text
 from calibrant.read.find_files import DataFile
@@ -179,7 +179,12 @@ class JsonParser:
         if self.request.on_invalid == "drop" and is_number:
             return self.request.unreadable(alias)
         if is_number:
-            raise refused_text(alias, name, value, where)
+            error = refused_text(alias, name, value, where)
+            if is_prediction:
+                answers = {"read": Function("read.answers.read_answers")}
+                logs = Cure("A log of a language model's answers is read with {read}.", answers)
+                error = error.but(cures=(*error.cures, logs))
+            raise error
         raise InputError(
             "column {column} must hold values of one kind, {kind}",
             seen=value,
