@@ -202,7 +202,7 @@ def _cells(group: GroupAssessment) -> tuple[str, ...]:
         decimals(one.smooth_ece, places=3),
         f"{decimals(low, places=3) if low else 0}–{decimals(high, places=3)}",
         decimals(one.noise_floor.value, places=3),
-        p_text(one.judged_p_value).replace(" ", ""),
+        p_text(one.judged_p_value).replace(" ", "").replace("0.", ".", 1),
         decimals(one.observed_expected.value, places=2),
         one.finding,
     )
