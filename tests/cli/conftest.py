@@ -88,7 +88,7 @@ WORDS = {
     ),
     "verdict": re.compile(
         r"(miscalibrated|slightly off|no evidence of miscalibration|inconclusive): "
-        r"0\.\d+, noise floor 0\.\d+, p [=<] 0\.\d+( \(corrected\))?(; [a-z -]+)?"
+        r"0\.\d+, noise floor 0\.\d+, p [=<] [01]\.\d+( \(corrected\))?(; [a-z -]+)?"
         r"|\w+ is better calibrated than \w+"
     ),
 }
