@@ -11,15 +11,15 @@ STUB = Path(__file__).parents[1] / "src" / "calibrant" / "__init__.pyi"
 
 
 def test_the_stub_names_what_the_facade_loads_and_where_from():
-    told = {}
+    told, overloaded = {"__version__": "calibrant"}, set()
     for node in ast.parse(STUB.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                assert alias.asname == alias.name, "only `import x as x` is public in a stub"
-                told[alias.name] = node.module
-        elif isinstance(node, ast.AnnAssign):
-            told[node.target.id] = "calibrant"
+        if isinstance(node, ast.ImportFrom):  # only `import x as x` is public in a stub
+            told |= {alias.name: node.module for alias in node.names if alias.asname}
+        elif isinstance(node, ast.FunctionDef):
+            overloaded.add(node.name)
     loaded = {name: f"calibrant.{home}" for name, home in calibrant._HOME.items()}
+    assert overloaded == calibrant._TAKE_DATA & set(loaded)
+    told |= {name: loaded[name] for name in overloaded}
     assert told == {"__version__": "calibrant", **loaded}
     assert sorted(told) == sorted(calibrant.__all__) == dir(calibrant)
 

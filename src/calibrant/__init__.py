@@ -48,6 +48,16 @@ _HOME = {
     "weak_calibration_error": "measures.weak",
 }
 
+_TAKE_DATA = frozenset(
+    (
+        *("assess", "certify", "choose_recalibrator", "compare", "decision_curve", "measure_all"),
+        *("reliability_diagram", "reliability_diagrams", "report", "selective"),
+        *("binned_diagram", "cumulative_diagram", "isotonic_diagram", "risk_coverage_diagram"),
+        *("smooth_ece", "smooth_ece_result"),
+    )
+)
+"""Verbs that take arrays or sketches, to which `data=` and names of columns are added here."""
+
 __all__ = ["__version__", *_HOME]
 
 
@@ -56,6 +66,10 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"calibrant.{_HOME[name]}"), name)
+    if name in _TAKE_DATA:
+        from calibrant.read.from_data import takes_data
+
+        value = takes_data(value)
     globals()[name] = value
     return value
 

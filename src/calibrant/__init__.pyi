@@ -1,5 +1,7 @@
 """What a type checker knows of the names that `__init__.py` loads when they are first asked for."""
 
+from typing import Any, overload
+
 from calibrant.data.class_sketches import classwise as classwise
 from calibrant.data.class_sketches import top_label as top_label
 from calibrant.data.multiclass import confidence as confidence
@@ -8,6 +10,7 @@ from calibrant.data.sketch import Sketch as Sketch
 from calibrant.data.sketches import Sketches as Sketches
 from calibrant.data.wire import load as load
 from calibrant.data.wire import save as save
+<<<<<<< HEAD
 from calibrant.decisions.certify import certify as certify
 from calibrant.decisions.selective import selective as selective
 from calibrant.diagrams.binned import binned_diagram as binned_diagram
@@ -17,26 +20,98 @@ from calibrant.diagrams.group import reliability_diagrams as reliability_diagram
 from calibrant.diagrams.isotonic import isotonic_diagram as isotonic_diagram
 from calibrant.diagrams.risk_coverage import risk_coverage_diagram as risk_coverage_diagram
 from calibrant.diagrams.smooth import reliability_diagram as reliability_diagram
+=======
+from calibrant.decisions.certify import Certified
+from calibrant.decisions.selective import Selective
+from calibrant.diagrams.binned import BinnedDiagram
+from calibrant.diagrams.cumulative import CumulativeDiagram
+from calibrant.diagrams.group import Diagrams
+from calibrant.diagrams.isotonic import IsotonicDiagram
+from calibrant.diagrams.risk_coverage import RiskCoverageDiagram
+from calibrant.diagrams.smooth import ReliabilityDiagram
+>>>>>>> 99cf58b (One calling convention: every verb takes data= and names of columns, added once at the facade)
 from calibrant.errors import CalibrationError as CalibrationError
 from calibrant.errors import InputError as InputError
 from calibrant.errors import MergeError as MergeError
 from calibrant.errors import MissingDependency as MissingDependency
 from calibrant.errors import TooFewRows as TooFewRows
-from calibrant.inference.assess import assess as assess
 from calibrant.inference.assess_by import assess_by as assess_by
-from calibrant.inference.compare import compare as compare
+from calibrant.inference.assessment import Assessment
+from calibrant.inference.comparison import Comparison
 from calibrant.inference.monitor import Monitor as Monitor
 from calibrant.inference.planning import required_n as required_n
-from calibrant.measures.catalogue import measure_all as measure_all
+from calibrant.measures.catalogue import Measures
 from calibrant.measures.distance import distance_to_calibration as distance_to_calibration
-from calibrant.measures.smooth_ece import smooth_ece as smooth_ece
-from calibrant.measures.smooth_ece import smooth_ece_result as smooth_ece_result
+from calibrant.measures.smooth_ece import SmoothECE
 from calibrant.measures.weak import weak_calibration_error as weak_calibration_error
 from calibrant.read.scan import scan as scan
 from calibrant.recalibration.interface import load_recalibrator as load_recalibrator
 from calibrant.recalibration.smooth import SmoothRecalibrator as SmoothRecalibrator
-from calibrant.repair.choice import choose_recalibrator as choose_recalibrator
+from calibrant.repair.choice import Choice
 from calibrant.repair.randomized import RandomizedRecalibrator as RandomizedRecalibrator
-from calibrant.reporting.html import report as report
+from calibrant.reporting.html import Report
 
 __version__: str
+
+@overload
+def assess(y_true: Any, y_prob: Any = None, **options: Any) -> Assessment: ...
+@overload
+def assess(*, data: Any, **options: Any) -> Assessment: ...
+@overload
+def certify(y_true: Any, y_prob: Any = None, **options: Any) -> Certified: ...
+@overload
+def certify(*, data: Any, **options: Any) -> Certified: ...
+@overload
+def choose_recalibrator(y_true: Any, y_prob: Any = None, **options: Any) -> Choice: ...
+@overload
+def choose_recalibrator(*, data: Any, **options: Any) -> Choice: ...
+@overload
+def compare(y_true: Any, y_probs: Any = None, **options: Any) -> Comparison: ...
+@overload
+def compare(*, data: Any, **options: Any) -> Comparison: ...
+@overload
+def measure_all(y_true: Any, y_prob: Any = None, **options: Any) -> Measures: ...
+@overload
+def measure_all(*, data: Any, **options: Any) -> Measures: ...
+@overload
+def reliability_diagram(y_true: Any, y_prob: Any = None, **options: Any) -> ReliabilityDiagram: ...
+@overload
+def reliability_diagram(*, data: Any, **options: Any) -> ReliabilityDiagram: ...
+@overload
+def reliability_diagrams(models: Any, **options: Any) -> Diagrams: ...
+@overload
+def reliability_diagrams(*, data: Any, **options: Any) -> Diagrams: ...
+@overload
+def report(y_true: Any, y_prob: Any = None, **options: Any) -> Report: ...
+@overload
+def report(*, data: Any, **options: Any) -> Report: ...
+@overload
+def selective(y_true: Any, y_prob: Any = None, **options: Any) -> Selective: ...
+@overload
+def selective(*, data: Any, **options: Any) -> Selective: ...
+@overload
+def binned_diagram(y_true: Any, y_prob: Any = None, **options: Any) -> BinnedDiagram: ...
+@overload
+def binned_diagram(*, data: Any, **options: Any) -> BinnedDiagram: ...
+@overload
+def cumulative_diagram(y_true: Any, y_prob: Any = None, **options: Any) -> CumulativeDiagram: ...
+@overload
+def cumulative_diagram(*, data: Any, **options: Any) -> CumulativeDiagram: ...
+@overload
+def isotonic_diagram(y_true: Any, y_prob: Any = None, **options: Any) -> IsotonicDiagram: ...
+@overload
+def isotonic_diagram(*, data: Any, **options: Any) -> IsotonicDiagram: ...
+@overload
+def smooth_ece(y_true: Any, y_prob: Any = None, **options: Any) -> float: ...
+@overload
+def smooth_ece(*, data: Any, **options: Any) -> float: ...
+@overload
+def smooth_ece_result(y_true: Any, y_prob: Any = None, **options: Any) -> SmoothECE: ...
+@overload
+def smooth_ece_result(*, data: Any, **options: Any) -> SmoothECE: ...
+@overload
+def risk_coverage_diagram(
+    y_true: Any, y_prob: Any = None, **options: Any
+) -> RiskCoverageDiagram: ...
+@overload
+def risk_coverage_diagram(*, data: Any, **options: Any) -> RiskCoverageDiagram: ...

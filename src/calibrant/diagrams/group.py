@@ -273,12 +273,12 @@ def _draw_grid(
     }
 
 
-def reliability_diagrams(data: Mapping[Any, Any], **options: Any) -> Diagrams:
+def reliability_diagrams(models: Mapping[Any, Any], **options: Any) -> Diagrams:
     """Smooth reliability diagrams of several models or groups.
 
     Parameters
     ----------
-    data : mapping
+    models : mapping
         Name to a Sketch, or to a pair `(y_true, y_prob)`; `Sketches` by group will do.
     **options
         As in `reliability_diagram`.
@@ -291,21 +291,21 @@ def reliability_diagrams(data: Mapping[Any, Any], **options: Any) -> Diagrams:
     >>> models["b"].label
     'smECE 0.140 [0.000, 0.494]'
     """
-    if not isinstance(data, Mapping):
+    if not isinstance(models, Mapping):
         raise InputError(
             "must map names to sketches or (y_true, y_prob)",
-            argument="data",
-            seen=type(data).__name__,
+            argument="models",
+            seen=type(models).__name__,
         )
     diagrams: dict[Any, Diagram] = {}
-    for name, rows in data.items():
+    for name, rows in models.items():
         try:
             diagrams[name] = reliability_diagram(*_rows_of(rows), **options)
         except InputError as error:
             raise error.at(group=repr(name)) from error
     whole = None
-    if isinstance(data, Sketches) and len(diagrams) > 1:
-        whole = reliability_diagram(data.total(), resamples=0)
+    if isinstance(models, Sketches) and len(diagrams) > 1:
+        whole = reliability_diagram(models.total(), resamples=0)
     return Diagrams(diagrams, whole=whole)
 
 

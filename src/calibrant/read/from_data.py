@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from calibrant.data.forms import InputOptions
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, Option
-from calibrant.read.scan import scan
+from calibrant.read.scan import ReadingOptions, scan
 
-__all__ = ["from_data", "is_data"]
+__all__ = ["from_data", "takes_data"]
 
 
 def from_data(
@@ -60,11 +63,45 @@ def from_data(
     )
 
 
-def is_data(data: Any, y_true: Any) -> bool:
-    """Whether `data=` was given; refuses arrays beside it."""
-    if data is None:
-        return False
-    if y_true is not None and not isinstance(y_true, str) and hasattr(y_true, "__len__"):
+def takes_data(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """The verb with one more way to be called: `data=` and the names of columns instead of arrays.
+
+    Verbs themselves take arrays or sketches; the facade hands out this form of them.
+    """
+
+    @functools.wraps(verb)
+    def call(*arguments: Any, data: Any = None, **keywords: Any) -> Any:
+        if data is None:
+            return verb(*arguments, **keywords)
+        columns = dict(zip(("y_true", "y_prob"), arguments, strict=False)) | keywords
+        y_true, y_prob = columns.pop("y_true", None), columns.pop("y_prob", None)
+        _require_names(y_true)
+        reading = {name: columns.pop(name) for name in READING if name in columns}
+        if verb.__name__ == "compare" and not isinstance(data, Sketch | Sketches):
+            return _compared(verb, data, y_true, y_prob, reading, columns)
+        if columns.get("profile") is not None and not isinstance(data, Sketch | Sketches):
+            return _on_rows(verb, data, y_true, y_prob, reading, columns)
+        by, scale = columns.pop("by", None), columns.pop("scale", None)
+        sketches = from_data(
+            y_true, y_prob, data, reading, by=by, cluster=columns.get("cluster"), scale=scale
+        )
+        return verb(sketches, **columns)
+
+    parameters = list(inspect.signature(verb).parameters.values())
+    place = next(k for k, p in enumerate(parameters) if p.kind is not p.POSITIONAL_OR_KEYWORD)
+    parameters.insert(
+        place, inspect.Parameter("data", inspect.Parameter.KEYWORD_ONLY, default=None)
+    )
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return call
+
+
+READING = (*InputOptions.__annotations__, *ReadingOptions.__annotations__)
+
+
+def _require_names(y_true: Any) -> None:
+    """Refuse arrays beside `data=`, of which it could not be said what they mean."""
+    if hasattr(y_true, "__len__") and not isinstance(y_true, str | tuple):
         raise InputError(
             "names a column, where {data} is given",
             argument="y_true",
@@ -73,4 +110,59 @@ def is_data(data: Any, y_true: Any) -> bool:
             data=Option("data"),
             cure="Pass arrays without it, or names of columns with it.",
         )
-    return True
+
+
+def _on_rows(
+    verb: Callable[..., Any],
+    data: Any,
+    y_true: Any,
+    y_prob: Any,
+    reading: dict[str, Any],
+    keywords: dict[str, Any],
+) -> Any:
+    """The verb on rows as arrays, for what a sketch is not enough for."""
+    cluster = keywords.pop("cluster", None)
+    rows, options = _rows(data, y_true, y_prob, [cluster] if cluster else [], reading)
+    if cluster is not None:
+        keywords["cluster"] = rows.groups[cluster]
+    return verb(rows.y_true, rows.y_probs[y_prob], **options, **keywords)
+
+
+def _compared(
+    verb: Callable[..., Any],
+    data: Any,
+    y_true: Any,
+    y_prob: Any,
+    reading: dict[str, Any],
+    keywords: dict[str, Any],
+) -> Any:
+    """Models that are columns of one table share their rows; models that are groups do not."""
+    if isinstance(y_prob, str) or keywords.get("by") is not None:
+        by, scale = keywords.pop("by", None), keywords.pop("scale", None)
+        sketches = from_data(y_true, y_prob, data, reading, by=by, scale=scale)
+        return verb(sketches, **keywords)
+    cluster = keywords.pop("cluster", None)
+    rows, options = _rows(data, y_true, y_prob, [cluster] if cluster else [], reading)
+    if cluster is not None:
+        keywords["cluster"] = rows.groups[cluster]
+    return verb(rows.y_true, dict(rows.y_probs), **options, **keywords)
+
+
+def _rows(
+    data: Any, y_true: Any, y_prob: Any, columns: list[str], reading: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    from calibrant.read.rows import read_rows
+
+    options = dict(reading)
+    rows = read_rows(
+        data,
+        y_true=y_true,
+        y_prob=y_prob,
+        sample_weight=options.pop("sample_weight", None),
+        columns=columns,
+        named_labels=options.get("pos_label") is not None,
+        sep=options.pop("sep", None),
+    )
+    if rows.sample_weight is not None:
+        options["sample_weight"] = rows.sample_weight
+    return rows, options

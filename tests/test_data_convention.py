@@ -1,0 +1,80 @@
+"""Every verb takes arrays, or `data=` with the names of columns, and says the same of both."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from tests.refusals import refused
+
+import calibrant as cal
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    draw = np.random.default_rng(4)
+    p = draw.random(500)
+    return pd.DataFrame(
+        {
+            "y": (draw.random(500) < p**1.4).astype(int),
+            "p": p,
+            "q": np.sqrt(p),
+            "g": draw.choice(["a", "b"], 500),
+            "day": np.arange(500) // 5,
+            "w": draw.uniform(0.5, 2, 500),
+        }
+    )
+
+
+def number(result) -> float:
+    """The number that every result of these verbs has somewhere."""
+    for name in ("smooth_ece", "value"):
+        if hasattr(result, name):
+            return float(getattr(result, name))
+    return float(result)
+
+
+@pytest.mark.parametrize(
+    "verb", ["smooth_ece", "smooth_ece_result", "assess", "reliability_diagram"]
+)
+@pytest.mark.parametrize("options", [{}, {"sample_weight": "w"}, {"scale": "logit"}], ids=str)
+def test_a_frame_a_file_and_arrays_say_the_same(frame, tmp_path, verb, options):
+    path = tmp_path / "rows.parquet"
+    frame.to_parquet(path)
+    function = getattr(cal, verb)
+    arrays = {k: frame.get(v, v) for k, v in options.items()}
+    expected = number(function(frame["y"], frame["p"], **arrays))
+    for data in (frame, pl.from_pandas(frame), path, {name: frame[name] for name in frame}):
+        found = number(function(data=data, y_true="y", y_prob="p", **options))
+        assert found == pytest.approx(expected, abs=2e-6)
+    sketch = cal.scan(frame, y_true="y", y_prob="p", **options)
+    assert number(function(data=sketch)) == number(function(sketch))
+
+
+def test_groups_clusters_and_models_are_columns(frame):
+    by_cluster = cal.assess(data=frame, y_true="y", y_prob="p", cluster="day")
+    assert by_cluster.clusters == 100
+    groups = cal.assess_by(data=frame, y_true="y", y_prob="p", by="g")
+    assert set(groups) == {"a", "b"}
+    assert cal.report(data=frame, y_true="y", y_prob="p", by="g").summary is not None
+    both = cal.compare(data=frame, y_true="y", y_prob=["p", "q"])
+    apart = cal.compare(frame["y"], {"p": frame["p"], "q": frame["q"]})
+    assert both.to_dict() == apart.to_dict()
+
+
+def test_mistakes_with_data(frame):
+    with refused("y_true", "Series"):
+        cal.assess(frame["y"], frame["p"], data=frame)
+    with refused("y_prob", None):
+        cal.assess(data=frame, y_true="y")
+    with refused(option="y_prob"):
+        cal.smooth_ece(data=cal.scan(frame, y_true="y", y_prob="p"), y_prob="p")
+
+
+def test_help_shows_the_convention():
+    for verb in ("assess", "report", "compare", "reliability_diagrams", "certify"):
+        parameter = inspect.signature(getattr(cal, verb)).parameters["data"]
+        assert parameter.kind is parameter.KEYWORD_ONLY
