@@ -21,7 +21,9 @@ def test_every_module_of_the_walk_exists():
     missing = [
         name
         for name in named
-        if not any((ROOT / "src/calibrant" / f"{name}{end}").exists() for end in ("", ".py", ".pyx"))
+        if not any(
+            (ROOT / "src/calibrant" / f"{name}{end}").exists() for end in ("", ".py", ".pyx")
+        )
     ]
     assert missing == []
 
