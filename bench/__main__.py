@@ -13,8 +13,8 @@ import subprocess
 import sys
 
 WHOLE = (
-    "environments", "data", "paper", "speed", "peers", "coverage", "scale", "scans", "multiclass",
-    "diagrams", "report", "command_line", "measures", "repair", "certify", "index",
+    "environments", "data", "paper", "speed", "peers", "coverage", "coverage.profiles", "scale", "scans",
+    "multiclass", "diagrams", "report", "command_line", "measures", "repair", "certify", "index",
 )  # fmt: skip
 REDUCED = (
     "paper", "speed", "peers", "coverage", "scale", "diagrams", "measures", "repair", "certify",
