@@ -11,25 +11,18 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from calibrant._locks import workplace
 from calibrant.errors import CalibrationError, InputError, Where
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 __all__ = [
     "Disk",
     "damaged",
     "decoding",
-    "held",
     "open_envelope",
     "read_bytes",
     "remove_file",
@@ -42,10 +35,6 @@ __all__ = [
 ]
 
 Target = str | os.PathLike[str]
-HIDDEN = ".calibrant-"
-"""How the names of what is under way begin, beside the file that it is for."""
-OLD_SECONDS = 86_400.0
-"""Where a lock does not tell that its owner is gone, what is older than a day is litter."""
 DIGEST_BYTES = 32
 
 
@@ -106,28 +95,36 @@ def replaced_when_whole(target: Target) -> Iterator[Path]:
     >>> (folder / "note.txt").read_text(), os.listdir(folder)
     ('whole', ['note.txt'])
     """
-    final = Path(os.path.realpath(target))
+    final = _place(target)
     if final.exists() and not final.is_file():
         yield final
         return
-    if not final.parent.is_dir():
-        raise InputError(
-            f"there is no folder {str(final.parent)!r}; make it first.",
-            where=Where(file=str(final)),
-        )
-    collect_litter(final.parent)
-    folder, lock = _workplace(final.parent)
-    try:
-        made = Path(folder, final.name)
+    _require_folder(final)
+    with workplace(final.parent) as folder:
+        made = folder / final.name
         yield made
         with suppress(FileNotFoundError):
             shutil.copymode(final, made)
         DISK.sync(made)
         DISK.replace(made, final)
         DISK.sync_folder(final.parent)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        _closed(lock)
+
+
+def _place(target: Target) -> Path:
+    """Where a file is to be, behind links."""
+    try:
+        os.fsencode(target)
+        return Path(os.path.realpath(target))
+    except (ValueError, TypeError) as error:  # a NUL, half a character, no path at all
+        raise InputError("must be the path of a file", argument="path", seen=target) from error
+
+
+def _require_folder(final: Path) -> None:
+    if not final.parent.is_dir():
+        raise InputError(
+            f"there is no folder {str(final.parent)!r}; make it first.",
+            where=Where(file=str(final)),
+        )
 
 
 def write_whole(target: Target, content: bytes | str) -> Path:
@@ -153,7 +150,7 @@ def remove_file(path: Target) -> None:
 def read_bytes(path: Target, what: str) -> bytes:
     """The content of a file, or an InputError that names it."""
     try:
-        return Path(path).read_bytes()
+        return _place(path).read_bytes()
     except OSError as error:
         raise InputError(
             "{what} must be a file that can be read; this one cannot: {reason}",
@@ -286,106 +283,3 @@ def _dumped(content: Mapping[str, Any]) -> str:
 
 def _checksum(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(_dumped(content).encode()).hexdigest()
-
-
-# -- who is at work ----------------------------------------------------------------------------
-
-
-@contextmanager
-def held(target: Target) -> Iterator[None]:
-    """Keep a file to oneself, among all processes and threads that ask for it in this way.
-
-    The lock is a hidden file beside it, which goes with it; the system lets go of it when a process
-    ends, however that comes about.
-    """
-    final = Path(os.path.realpath(target))
-    if not final.parent.is_dir():
-        raise InputError(
-            f"there is no folder {str(final.parent)!r}; make it first.",
-            where=Where(file=str(final)),
-        )
-    path = final.with_name(f"{HIDDEN}lock-{final.name}")
-    while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            _wait_for(handle, path)
-            if _is_at(handle, path):
-                break
-        except BaseException:
-            os.close(handle)
-            raise
-        os.close(handle)  # the one before took it away while we waited
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            path.unlink()
-        os.close(handle)
-
-
-def collect_litter(folder: Path) -> None:
-    """Take away what processes that are gone have left in a folder."""
-    with suppress(OSError):
-        for entry in os.scandir(folder):
-            if entry.name.startswith(HIDDEN):
-                _collect(Path(entry.path))
-
-
-def _collect(path: Path) -> None:
-    with suppress(OSError):
-        if fcntl is None:
-            if time.time() - path.stat().st_mtime > OLD_SECONDS:
-                shutil.rmtree(path, ignore_errors=True)
-            return
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_at(handle, path):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-        finally:
-            os.close(handle)
-
-
-def _workplace(parent: Path) -> tuple[Path, int]:
-    """A hidden folder of our own, and the handle by which others see that we are at work."""
-    while True:
-        folder = Path(tempfile.mkdtemp(dir=parent, prefix=HIDDEN))
-        if fcntl is None:
-            return folder, -1
-        try:
-            handle = os.open(folder, os.O_RDONLY)
-        except FileNotFoundError:  # taken for litter before it was locked
-            continue
-        with suppress(OSError):  # where there are no locks, nothing is taken for litter either
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        if _is_at(handle, folder):
-            return folder, handle
-        os.close(handle)
-
-
-def _wait_for(handle: int, path: Path) -> None:
-    try:
-        if fcntl is not None:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        else:
-            import msvcrt
-
-            msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
-    except OSError as error:
-        raise CalibrationError(
-            f"{path} cannot be locked ({error.strerror or error}); keep the file on a disk of this "
-            "machine."
-        ) from error
-
-
-def _is_at(handle: int, path: Path) -> bool:
-    """Whether the open file is still the one of that name."""
-    try:
-        return os.path.samestat(os.fstat(handle), os.stat(path))
-    except OSError:
-        return False
-
-
-def _closed(handle: int) -> None:
-    if handle >= 0:
-        os.close(handle)

@@ -1,14 +1,32 @@
-"""Locks that a forked child finds open, and values that are computed once without one."""
+"""Who is at work: locks of threads that a forked child finds open, and of files among processes."""
 
 from __future__ import annotations
 
 import functools
 import os
+import shutil
 import sys
+import tempfile
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["ForkSafeLock", "cached_property"]
+from calibrant.errors import CalibrationError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["ForkSafeLock", "cached_property", "collect_litter", "held", "workplace"]
+
+HIDDEN = ".calibrant-"
+"""How the names of what is under way begin, beside the file that it is for."""
+OLD_SECONDS = 86_400.0
+"""Where a lock does not tell that its owner is gone, what is older than a day is litter."""
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
     from functools import cached_property
@@ -66,3 +84,105 @@ def _renew() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew)
+
+
+@contextmanager
+def held(target: str | os.PathLike[str]) -> Iterator[None]:
+    """Keep a file to oneself, among all processes and threads that ask for it in this way.
+
+    The lock is a hidden file beside it, which goes with it; the system lets go of it when a process
+    ends, however that comes about.
+    """
+    final = Path(os.path.realpath(target))
+    path = final.with_name(f"{HIDDEN}lock-{final.name}")
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            _wait_for(handle, path)
+            if _is_at(handle, path):
+                break
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # the one before took it away while we waited
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink()
+        os.close(handle)
+
+
+def collect_litter(folder: Path) -> None:
+    """Take away what processes that are gone have left in a folder."""
+    with suppress(OSError):
+        for entry in os.scandir(folder):
+            if entry.name.startswith(HIDDEN):
+                _collect(Path(entry.path))
+
+
+def _collect(path: Path) -> None:
+    with suppress(OSError):
+        if fcntl is None:
+            if time.time() - path.stat().st_mtime > OLD_SECONDS:
+                shutil.rmtree(path, ignore_errors=True)
+            return
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(handle, path):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def workplace(parent: Path) -> Iterator[Path]:
+    """A hidden folder of our own, which others leave alone, and which is gone at the end."""
+    collect_litter(parent)
+    folder, handle = _locked_folder(parent)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if handle >= 0:
+            os.close(handle)
+
+
+def _locked_folder(parent: Path) -> tuple[Path, int]:
+    while True:
+        folder = Path(tempfile.mkdtemp(dir=parent, prefix=HIDDEN))
+        if fcntl is None:
+            return folder, -1
+        try:
+            handle = os.open(folder, os.O_RDONLY)
+        except FileNotFoundError:  # taken for litter before it was locked
+            continue
+        with suppress(OSError):  # where there are no locks, nothing is taken for litter either
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if _is_at(handle, folder):
+            return folder, handle
+        os.close(handle)
+
+
+def _wait_for(handle: int, path: Path) -> None:
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        else:
+            import msvcrt
+
+            msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
+    except OSError as error:
+        raise CalibrationError(
+            f"{path} cannot be locked ({error.strerror or error}); keep the file on a disk of this "
+            "machine."
+        ) from error
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    """Whether the open file is still the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except OSError:
+        return False

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant._files import HIDDEN, held, replaced_when_whole
+from calibrant._files import replaced_when_whole
+from calibrant._locks import HIDDEN, held
 
 KILLS = 6
 FORKS = 40

@@ -184,7 +184,7 @@ def test_a_truncated_parquet_file_is_named(tmp_path):
     pq.write_table(table(10_000), tmp_path / "a.parquet")
     whole = (tmp_path / "a.parquet").read_bytes()
     (tmp_path / "b.parquet").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(cal.InputError, match=r"b\.parquet is not a complete parquet file"):
+    with pytest.raises(cal.InputError, match=r"not a complete parquet file.*b\.parquet"):
         scan(tmp_path)
     (tmp_path / "b.parquet").write_bytes(whole[:4] + bytes(100) + whole[104:])
     with pytest.raises(cal.InputError, match=r"b\.parquet cannot be read"):
@@ -457,10 +457,10 @@ def test_arrow_files_and_arrow_streams(tmp_path, small_jobs):
     assert both.total().n == 1000
     whole = (tmp_path / "stream.arrow").read_bytes()
     (tmp_path / "stream.arrow").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(cal.InputError, match=r"stream\.arrow cannot be read"):
+    with pytest.raises(cal.InputError, match=r"cannot be read.*stream\.arrow"):
         scan(tmp_path / "stream.arrow")
     (tmp_path / "stream.arrow").write_bytes(b"something else")
-    with pytest.raises(cal.InputError, match=r"stream\.arrow is not a complete arrow file"):
+    with pytest.raises(cal.InputError, match=r"not a complete arrow file.*stream\.arrow"):
         scan(tmp_path / "stream.arrow")
 
 

@@ -9,14 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.arrays import as_array
-from calibrant.data.cell_sums import bits_of_offsets
+from calibrant.data.cell_sums import LARGEST_SUM, bits_of_offsets
 from calibrant.data.pairs import REASONS
 from calibrant.errors import InputError
 
 __all__ = ["checked_dropped", "checked_long_table"]
-
-LARGEST_SUM = 1e250
-"""Far above any sum of weights or of their squares, far below what sums of floats can hold."""
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

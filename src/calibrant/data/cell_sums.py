@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._locks import cached_property
-from calibrant.errors import MergeError
+from calibrant.errors import InputError, MergeError
 
-__all__ = ["FRACTION_BITS", "Columns", "as_slice", "bits_of_offsets", "require_room"]
+__all__ = ["FRACTION_BITS", "LARGEST_SUM", "Columns", "as_slice", "bits_of_offsets", "require_room"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+LARGEST_SUM = 1e250
+"""Far above any sum of weights or of their squares, far below what sums of floats can hold."""
 FRACTION_BITS = 36
 """A position in [0, 1] is written in fixed point with this many bits: exact on every engine."""
 
@@ -136,14 +138,15 @@ class Columns:
             assert self.weighted_offsets is not None
             weights, squared = self.weights, self.squared_weights
             offsets = self.weighted_offsets
-        return Columns(
-            self.cells,
-            self.counts,
-            self.offsets,
-            weights * by_label,
-            squared * by_label**2,
-            offsets * by_label,
-        )
+        with np.errstate(over="ignore"):
+            sums = (weights * by_label, squared * by_label**2, offsets * by_label)
+        if any(np.max(values, initial=0.0) > LARGEST_SUM for values in sums):
+            raise InputError(
+                "weights, and their squares, must add up to less than {most}; times {factor} they do not",
+                most=LARGEST_SUM,
+                factor=max(factor),
+            )
+        return Columns(self.cells, self.counts, self.offsets, *sums)
 
     def coarsened(self, shift: int, offset_bits: int) -> Columns:
         """The same rows in cells that are 2**shift times wider; exact for integers."""

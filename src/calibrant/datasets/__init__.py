@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._files import replaced_when_whole
+from calibrant._files import decoding, replaced_when_whole
 from calibrant._optional import require
 from calibrant.datasets.catalogue import CATALOGUE, PUBLIC_ADDRESS, Source
 from calibrant.datasets.convert import CONVERTERS, Columns, fingerprint, row_count
@@ -179,12 +179,15 @@ def _local_file(source: Source) -> Path | None:
 
 
 def _read(path: Path) -> Columns:
-    if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    parquet = require("pyarrow.parquet", caller="datasets.load")
-    table = parquet.read_table(path)
-    return {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
+    with decoding("a data set", path):
+        if path.suffix == ".npz":
+            with np.load(path, allow_pickle=False) as archive:
+                return {name: archive[name] for name in archive.files}
+        table = require("pyarrow.parquet", caller="datasets.load").read_table(path)
+        table.validate(full=True)
+        return {
+            name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names
+        }
 
 
 def _checked(source: Source, columns: Columns, origin: str) -> Dataset:

@@ -11,9 +11,9 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from calibrant._arguments import is_number
-from calibrant._files import held, read_bytes, sealed, unsealed, write_whole
+from calibrant._files import read_bytes, sealed, unsealed, write_whole
 from calibrant._format import SMALLEST_P_VALUE
-from calibrant._locks import ForkSafeLock
+from calibrant._locks import ForkSafeLock, held
 from calibrant.data.pairs import InputOptions
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import as_sketch

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._files import decoding
 from calibrant._optional import require
 from calibrant.errors import Cure, InputError, Option, Where
 from calibrant.read.group_keys import Key, indexed
@@ -33,6 +34,7 @@ __all__ = [
     "refuse_kind",
     "require_types",
     "sums_of_batches",
+    "validated",
 ]
 
 LARGEST_BATCH = 1 << 20
@@ -68,10 +70,17 @@ def batches_of(source: Any, request: Request) -> Iterable[Batch]:
         names = dict(request.selection)
     require_types(source.schema, names, "the stream", request)
     first_row = 0
-    for batch in source:
-        columns = {alias: batch.column(name) for alias, name in names.items()}
-        yield Batch(columns, partial(_row_of, first_row))
-        first_row += batch.num_rows
+    with decoding("the stream"):
+        for batch in source:
+            columns = {alias: validated(batch.column(name)) for alias, name in names.items()}
+            yield Batch(columns, partial(_row_of, first_row))
+            first_row += batch.num_rows
+
+
+def validated(column: Any) -> Any:
+    """The column, if everything in it points to where it may: no kernel of Arrow looks."""
+    column.validate(full=True)
+    return column
 
 
 def _row_of(first_row: int, row: int) -> Where:

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from calibrant._files import (
-    collect_litter,
     decoding,
     open_envelope,
     read_bytes,
@@ -27,6 +26,7 @@ from calibrant._files import (
     with_digest,
     write_whole,
 )
+from calibrant._locks import collect_litter
 from calibrant._optional import require
 from calibrant.errors import CalibrationError, Cure, InputError, Where
 from calibrant.read import formats, text
@@ -36,7 +36,7 @@ from calibrant.read.request import Request
 from calibrant.read.sums import SUM_NAMES, DenseSums, GroupedSums
 from calibrant.read.totals import GroupTotal
 
-__all__ = ["Checkpoint"]
+__all__ = ["Checkpoint", "identity_now"]
 
 FORMAT = "calibrant.checkpoint"
 VERSION = 2
@@ -185,6 +185,16 @@ def _fingerprint(request: Request, files: Sequence[DataFile]) -> str:
         [formats.JOB_ROWS, text.BLOCK_BYTES],  # how the work is cut
     ]
     return hashlib.sha256(json.dumps(described, default=str).encode()).hexdigest()
+
+
+def identity_now(file: DataFile) -> list[Any]:
+    """Size, time of change and whatever else tells a file from one that takes its place."""
+    remote = getattr(getattr(file.filesystem, "handler", None), "fs", None)
+    if remote is not None:
+        remote.invalidate_cache()
+    info = file.filesystem.get_file_info(file.path)
+    inode = os.stat(file.path).st_ino if remote is None and os.path.exists(file.path) else None
+    return [info.size or 0, str(info.mtime_ns), inode, _version(file)]
 
 
 def _version(file: DataFile) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
+from calibrant.read.group_keys import refuse_nanoseconds
 from calibrant.read.request import (
     Request,
     is_constant,
@@ -168,7 +169,11 @@ def fetched(relation: Any, numbers: tuple[str, ...]) -> dict[str, Any]:
 
 def _values(array: NDArray[Any], kind: str) -> list[Any]:
     if array.dtype.kind in "Mm":
-        array = array.astype(f"{array.dtype.kind}8[{'D' if kind == 'DATE' else 'us'}]")
+        coarse = array.astype(f"{array.dtype.kind}8[{'D' if kind == 'DATE' else 'us'}]")
+        cut = np.ma.filled((coarse != array) & ~np.isnat(array), False)
+        if cut.any():
+            refuse_nanoseconds(array[cut][0])
+        array = coarse
     read: Any = None
     if kind.startswith("DECIMAL"):
         read = Decimal

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from calibrant._optional import require
-from calibrant.errors import InputError, Where
-from calibrant.read.arrow import Batch, require_types
+from calibrant.errors import CalibrationError, InputError, Where
+from calibrant.read.arrow import Batch, require_types, validated
+from calibrant.read.arrow_contents import ARROW_MAGIC, require_all_messages
 from calibrant.read.find_files import DataFile
 from calibrant.read.partitions import GroupKinds, layout
 from calibrant.read.request import Request
@@ -19,8 +21,7 @@ __all__ = ["Job", "Jobs", "jobs_of"]
 
 JOB_ROWS = 1 << 22
 BATCH_ROWS = 1 << 20
-ARROW_MAGIC = b"ARROW1"
-"""How a file of Arrow begins; a stream begins otherwise."""
+END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 Batches = Iterator[Batch]
 
 
@@ -82,26 +83,29 @@ def _parquet_pieces(
 ) -> Iterator[tuple[Callable[[], Batches], int]]:
     parquet = require("pyarrow.parquet", caller="scan of Parquet")
     metadata = _opened(file, lambda: parquet.ParquetFile(file.open(), pre_buffer=False).metadata)
-    names, constants = _layout(file, metadata.schema.to_arrow_schema(), request, kinds)
-
-    starts = [0]
-    for group in range(metadata.num_row_groups):
-        starts.append(starts[-1] + metadata.row_group(group).num_rows)
+    schema = _opened(file, metadata.schema.to_arrow_schema)
+    names, constants = _layout(file, schema, request, kinds)
+    wanted = sorted(set(names.values()))
+    groups = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    _opened(file, lambda: _require_rows(sum(groups), metadata.num_rows))
+    starts = [0, *accumulate(groups)]
 
     def read_group(group: int) -> Batches:
         # `pre_buffer` would hold the whole file in memory.
         with file.open() as handle:
-            reader = parquet.ParquetFile(handle, metadata=metadata, pre_buffer=False)
-            wanted = sorted(set(names.values()))
+            reader = parquet.ParquetFile(
+                handle, metadata=metadata, pre_buffer=False, page_checksum_verification=True
+            )
             batches = reader.iter_batches(BATCH_ROWS, [group], columns=wanted, use_threads=False)
             row = starts[group]
             for batch in batches:
-                columns = {a: batch.column(name) for a, name in names.items()} | constants
-                yield Batch(columns, partial(_row_of, file.path, row))
+                columns = {a: validated(batch.column(name)) for a, name in names.items()}
+                yield Batch(columns | constants, partial(_row_of, file.path, row))
                 row += batch.num_rows
+            _require_rows(row - starts[group], groups[group])
 
-    for group in range(metadata.num_row_groups):
-        yield _explained(file, read_group, group), metadata.row_group(group).num_rows
+    for group, rows in enumerate(groups):
+        yield _explained(file, read_group, group), rows
 
 
 def _arrow_pieces(
@@ -113,6 +117,8 @@ def _arrow_pieces(
             yield from _stream_piece(file, request, kinds)
             return
     reader = _opened(file, lambda: ipc.open_file(file.open()))
+    with file.open() as handle:
+        _opened(file, lambda: require_all_messages(handle, handle.size()))
     names, constants = _layout(file, reader.schema, request, kinds)
     wanted = sorted({reader.schema.get_field_index(name) for name in names.values()})
     options = ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
@@ -120,6 +126,7 @@ def _arrow_pieces(
     def read_batch(number: int) -> Batches:
         with file.open() as handle:
             batch = ipc.open_file(handle, options=options).get_batch(number)
+            batch.validate(full=True)
             columns = {a: batch.column(name) for a, name in names.items()} | constants
             yield Batch(columns, partial(_row_of_batch, file.path, number))
 
@@ -140,9 +147,17 @@ def _stream_piece(
         row = 0
         with file.stream() as handle:
             for batch in ipc.open_stream(handle):
+                batch.validate(full=True)
                 columns = {a: batch.column(name) for a, name in names.items()} | constants
                 yield Batch(columns, partial(_row_of, file.path, row))
                 row += batch.num_rows
+            if handle.read(1):
+                raise ValueError("something follows its end")
+        if file.compression is None:
+            with file.open() as whole:
+                whole.seek(max(0, file.size - len(END_OF_STREAM)))
+                if whole.read() != END_OF_STREAM:
+                    raise ValueError("it ends before the end of its stream")
 
     yield _explained(file, read, 0), file.size // 16
 
@@ -159,10 +174,12 @@ def _row_of_batch(path: str, number: int, row: int) -> Where:
 def _opened(file: DataFile, opened: Callable[[], Any]) -> Any:
     try:
         return opened()
-    except (OSError, ValueError) as error:  # Arrow's errors are of these kinds
+    except CalibrationError:
+        raise
+    except Exception as error:  # damaged bytes may raise anything
         raise InputError(
-            "{file} is not a complete {format} file: {error}",
-            file=file.path,
+            "this is not a complete {format} file: {error}",
+            where=Where(file=file.path),
             format=file.format,
             error=str(error),
         ) from error
@@ -174,21 +191,26 @@ def _explained(
     def explained() -> Batches:
         try:
             yield from read(number)
-        except InputError:
+        except CalibrationError:
             raise
-        except (OSError, ValueError) as error:
+        except Exception as error:  # damaged bytes may raise anything
             raise InputError(
-                "{file} cannot be read: {error}", file=file.path, error=str(error)
+                "the file cannot be read: {error}", where=Where(file=file.path), error=str(error)
             ) from error
 
     return explained
+
+
+def _require_rows(seen: int, told: int) -> None:
+    if seen != told:
+        raise ValueError(f"it tells of {told} rows and holds {seen}")
 
 
 def _layout(
     file: DataFile, schema: Any, request: Request, kinds: GroupKinds
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """Which columns to read, and which groups stand in the path; refuses what does not fit."""
-    names, constants = layout(file, schema.names, request)
+    names, constants = layout(file, _opened(file, lambda: schema.names), request)
     require_types(schema, names, file.path, request)
     kinds.require(file, {a: schema.field(name).type for a, name in names.items()}, constants)
     return names, constants

@@ -26,7 +26,7 @@ from calibrant.read.engines import (
     is_relation,
     require_single_names,
 )
-from calibrant.read.group_keys import indexed
+from calibrant.read.group_keys import indexed, refuse_nanoseconds
 from calibrant.read.request import (
     LABEL,
     PROB,
@@ -149,7 +149,7 @@ def sums_of_slices(frame: Any, request: Request) -> Iterator[DenseSums | Grouped
         rows = frame[start : start + SLICE_ROWS]
         arrays = {a: _as_array(rows[a], str(name)) for a, name in request.columns.items()}
         for alias in request.group_aliases:
-            arrays[alias] = _objects(rows[alias].to_list())
+            arrays[alias] = _objects(_listed(rows[alias]))
         yield from sums_of_arrays(arrays, request, start)
 
 
@@ -247,9 +247,20 @@ def _collected(frame: Any, numbers: tuple[str, ...]) -> dict[str, Any]:
     if isinstance(frame, nw.LazyFrame):
         frame = _in_memory(frame)
     return {
-        name: frame[name].to_numpy() if name in numbers else frame[name].to_list()
+        name: frame[name].to_numpy() if name in numbers else _listed(frame[name])
         for name in frame.columns
     }
+
+
+def _listed(column: Any) -> list[Any]:
+    """Groups as Python's values; times are checked before, as some engines cut off nanoseconds."""
+    if getattr(column.dtype, "time_unit", None) == "ns":
+        is_date = type(column.dtype).__name__ == "Datetime"
+        count = column.dt.timestamp("ns") if is_date else column.dt.total_nanoseconds()
+        if (count % 1000 != 0).any():
+            refuse_nanoseconds(column.filter(count % 1000 != 0)[0])
+    values: list[Any] = column.to_list()
+    return values
 
 
 def arrow_stream(frame: Any) -> Any:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 
-__all__ = ["Key", "indexed", "normal_key", "place_of", "sort_key"]
+__all__ = ["Key", "indexed", "normal_key", "place_of", "refuse_nanoseconds", "sort_key"]
 
 Key = tuple[Any, ...]
 
@@ -60,18 +60,32 @@ def sort_key(key: Key) -> tuple[Any, ...]:
     )
 
 
+def refuse_nanoseconds(value: Any) -> NoReturn:
+    """Refuse a time that Python does not have: two of them would become one group."""
+    raise InputError(
+        "a group must be a value that Python has, and its times have no nanoseconds",
+        seen=str(value),
+        cure="Round the column to microseconds first.",
+    )
+
+
 def _normal_value(value: Any) -> Any:
     if isinstance(value, np.datetime64 | np.timedelta64) and str(value.dtype).endswith("[ns]"):
-        value = value.astype(value.dtype.str[:3] + "[us]")  # NumPy gives nanoseconds as integers
+        coarse = value.astype(value.dtype.str[:3] + "[us]")  # NumPy gives nanoseconds as integers
+        if coarse != value and value == value:
+            refuse_nanoseconds(value)
+        value = coarse
     if isinstance(value, np.generic):
         value = value.item()
     kind = type(value).__name__
     if value is None or kind in ("NAType", "NaTType"):
         return None
     if kind == "Timestamp":
-        return value.to_pydatetime(warn=False)
+        return (
+            value.to_pydatetime(warn=False) if not value.nanosecond else refuse_nanoseconds(value)
+        )
     if kind == "Timedelta":
-        return value.to_pytimedelta()
+        return value.to_pytimedelta() if not value.nanoseconds else refuse_nanoseconds(value)
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
     if getattr(value, "__hash__", None) is None:

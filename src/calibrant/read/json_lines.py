@@ -198,7 +198,7 @@ def _rows(block: bytes) -> Iterator[dict[str, Any]]:
     for line in block.splitlines():
         try:
             row = json.loads(line) if line.strip() else None
-        except ValueError:
+        except (ValueError, RecursionError):
             continue  # reported with its line when the block is read
         if isinstance(row, dict):
             yield row

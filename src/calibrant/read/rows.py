@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from calibrant._optional import require
 from calibrant.data.arrays import as_array
-from calibrant.errors import InputError, Where
+from calibrant.errors import CalibrationError, InputError, Where
 from calibrant.read.arrow import Batch, batches_of, column_of
+from calibrant.read.arrow_contents import ARROW_MAGIC, require_all_messages
 from calibrant.read.csv_rows import rows_of
 from calibrant.read.find_files import DataFile, find_files, reader_of
-from calibrant.read.formats import ARROW_MAGIC, jobs_of
+from calibrant.read.formats import jobs_of
 from calibrant.read.frames import arrow_stream, is_frame, select
 from calibrant.read.json_lines import flat
 from calibrant.read.request import LABEL, PROB, WEIGHT, Request, make_request, require_columns
@@ -177,6 +178,8 @@ def _arrow_reader(file: DataFile) -> Any:
     ipc = require("pyarrow.ipc", caller=CALLER)
     with file.open() as handle:
         is_file = handle.read(len(ARROW_MAGIC)) == ARROW_MAGIC
+        if is_file:
+            require_all_messages(handle, handle.size())
     return ipc.open_file(file.open()) if is_file else ipc.open_stream(file.stream())
 
 
@@ -210,7 +213,11 @@ def read_table(files: Sequence[DataFile]) -> Any:
     pyarrow = require("pyarrow", caller=CALLER)
     try:
         tables = [_table(file) for file in files]
-    except (OSError, ValueError, KeyError) as error:
+        for table in tables:
+            table.validate(full=True)
+    except CalibrationError:
+        raise
+    except Exception as error:  # damaged bytes may raise anything
         raise _unreadable(files[0], error) from error
     try:
         return pyarrow.concat_tables(tables, promote_options="permissive")
@@ -222,7 +229,12 @@ def read_table(files: Sequence[DataFile]) -> Any:
 
 def _table(file: DataFile) -> Any:
     if file.format == "parquet":
-        return require("pyarrow.parquet", caller=CALLER).read_table(file.open())
+        parquet = require("pyarrow.parquet", caller=CALLER)
+        table = parquet.read_table(file.open(), page_checksum_verification=True)
+        told = parquet.read_metadata(file.open()).num_rows
+        if table.num_rows != told:
+            raise ValueError(f"it tells of {told} rows and holds {table.num_rows}")
+        return table
     if file.format == "arrow":
         return _arrow_reader(file).read_all()
     with file.stream() as stream:

@@ -206,15 +206,22 @@ def _as_paths(source: Any) -> Any:
 
 def _total(source: Any, request: Request) -> DenseSums | GroupTotal:
     total: DenseSums | GroupTotal = GroupTotal(request) if request.by else DenseSums(request)
-    if request.models and not isinstance(source, Iterator):
-        for place, model in enumerate(request.models):
-            for part in _parts(source, request.of_model(place)):
-                grouped = part.grouped(()) if isinstance(part, DenseSums) else part
-                keys = [(model, *key) for key in grouped.keys]
-                add_part(total, replace(grouped, keys=keys))
-        return total
-    for part in _parts(source, request):
-        add_part(total, part)
+    try:
+        if request.models and not isinstance(source, Iterator):
+            for place, model in enumerate(request.models):
+                for part in _parts(source, request.of_model(place)):
+                    grouped = part.grouped(()) if isinstance(part, DenseSums) else part
+                    keys = [(model, *key) for key in grouped.keys]
+                    add_part(total, replace(grouped, keys=keys))
+            return total
+        for part in _parts(source, request):
+            add_part(total, part)
+    except UnicodeError as error:
+        raise InputError(
+            "text must be such as UTF-8 can hold; this is not: {error}",
+            error=str(error),
+            cure="Replace lone surrogates first.",
+        ) from error
     return total
 
 

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from calibrant.errors import InputError, Where
+from calibrant.errors import CalibrationError, InputError, Where
 from calibrant.read.arrow import Batch
 from calibrant.read.csv_lines import CsvParser
 from calibrant.read.find_files import DataFile
@@ -53,8 +53,17 @@ def _job(parser: CsvParser | JsonParser, block: bytes, line: int) -> Callable[[]
             yield parser.parse(block, line)
         except InputError:
             raise
-        except (ValueError, OSError) as error:
-            yield parser.read_slowly(block, line, error)
+        except Exception as error:
+            try:
+                yield parser.read_slowly(block, line, error)
+            except CalibrationError:
+                raise
+            except Exception as other:  # damaged text may raise anything
+                raise InputError(
+                    "the lines from here on cannot be read: {error}",
+                    error=str(other),
+                    where=Where(file=parser.file.path, line=line),
+                ) from other
 
     return read
 
@@ -63,6 +72,7 @@ def _blocks(file: DataFile) -> Iterator[tuple[bytes, int]]:
     """Blocks that end with a line, and the number of the first line of each."""
     rest, line = b"", 1
     for piece in _pieces(file):
+        _refuse_nul(file, rest, piece, line)
         block = rest + piece
         end = _last_line_end(file, block, line)
         if end:
@@ -73,6 +83,18 @@ def _blocks(file: DataFile) -> Iterator[tuple[bytes, int]]:
     if rest.strip():
         _last_line_end(file, rest, line, is_last=True)
         yield rest, line
+
+
+def _refuse_nul(file: DataFile, rest: bytes, piece: bytes, line: int) -> None:
+    """Refuse bytes of value 0, which would end a line for one reader and not for another."""
+    place = piece.find(b"\0")
+    if place >= 0:
+        number = line + rest.count(b"\n") + piece.count(b"\n", 0, place)
+        raise InputError(
+            "text must not hold a NUL byte",
+            where=Where(file=file.path, line=number),
+            cure="The file was damaged, or is not in UTF-8: write or convert it again.",
+        )
 
 
 def _pieces(file: DataFile) -> Iterator[bytes]:

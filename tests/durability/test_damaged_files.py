@@ -1,0 +1,201 @@
+"""Damaged files of every kind are errors: no crash, no foreign exception, never fewer rows."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.fuzz.corruption import try_flips
+from tests.fuzz.file_kinds import COLUMNS, KINDS, rows, scanned
+
+import calibrant as cal
+from calibrant import datasets
+from calibrant.read import files, formats
+
+FLIPS = 40
+
+
+def test_damage_is_seen_or_does_no_harm():
+    """`make fuzz` does the same many more times."""
+    for name, outcomes in try_flips(list(KINDS), FLIPS).items():
+        assert not outcomes.failures
+        assert outcomes.counts["refused"] > FLIPS // 8, name
+
+
+@pytest.mark.parametrize(
+    "name", ["rows.parquet", "rows.arrow", "rows-stream.arrow", "rows.feather"]
+)
+def test_a_file_that_is_cut_short_anywhere_is_refused(name, tmp_path):
+    path = tmp_path / name
+    KINDS[name].write(path)
+    whole = path.read_bytes()
+    for length in range(0, len(whole), 97):
+        path.write_bytes(whole[:length])
+        with pytest.raises(cal.InputError) as refused:
+            scanned(path)
+        assert str(path) in str(refused.value)
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+def test_arrow_files_of_other_writers_are_whole(compression, tmp_path):
+    frame = pl.from_arrow(rows())
+    frame.write_ipc(tmp_path / "file.arrow", compression=compression)
+    frame.write_ipc_stream(tmp_path / "stream.arrow", compression=compression)
+    for name in ("file.arrow", "stream.arrow"):
+        assert scanned(tmp_path / name) == cal.scan(rows(), **COLUMNS)
+
+
+def test_a_stream_that_lacks_its_last_batches_is_refused(tmp_path):
+    """Cut where a message ends, which Arrow itself takes for the end."""
+    path = tmp_path / "rows.arrow"
+    lengths = []
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, rows().schema) as writer:
+        for batch in rows().to_batches(max_chunksize=100):
+            writer.write_batch(batch)
+            lengths.append(sink.tell())
+    whole = path.read_bytes()
+    for wrong in (whole[: lengths[0]], whole[: lengths[1]], whole + b"x", whole[: lengths[2]]):
+        path.write_bytes(wrong)
+        with pytest.raises(cal.InputError):
+            scanned(path)
+
+
+def test_a_table_of_contents_that_lacks_a_batch_is_refused(tmp_path):
+    """The file of three batches, with the contents of one that has two."""
+    one, other = tmp_path / "one.arrow", tmp_path / "other.arrow"
+    for path, number in ((one, 3), (other, 2)):
+        batches = rows().to_batches(max_chunksize=100)[:number]
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows().schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+    contents, short = one.read_bytes(), other.read_bytes()
+    footer = int.from_bytes(short[-10:-6], "little") + 10
+    length = int.from_bytes(contents[-10:-6], "little") + 10
+    one.write_bytes(contents[:-length] + short[-footer:])
+    with pytest.raises(cal.InputError):
+        scanned(one)
+
+
+COUNTS = (b"\xc8\x01", b"\xd8\x04")
+"""100 and 300, as Parquet's metadata writes them."""
+
+
+def test_parquet_never_has_fewer_rows_than_it_says(tmp_path):
+    """Counts stand in the footer for the file and for each group of rows; each is changed by itself."""
+    path = tmp_path / "rows.parquet"
+    pq.write_table(rows(), path, row_group_size=100)
+    whole = path.read_bytes()
+    refused = 0
+    for place in (k for k in range(len(whole) - 8) if whole[k : k + 2] in COUNTS):
+        for bit in range(7):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+            if pq_rows(path) not in (300, None):
+                with pytest.raises(cal.InputError):
+                    scanned(path)
+                refused += 1
+    assert refused > 5
+
+
+def pq_rows(path):
+    """What the metadata says, where Arrow can read it without more."""
+    try:
+        found = pq.read_metadata(path)
+    except Exception:
+        return None
+    return sum(found.row_group(k).num_rows for k in range(found.num_row_groups))
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_nul_byte_in_text_is_refused_with_its_line(ending, tmp_path):
+    path = tmp_path / f"rows.{ending}"
+    KINDS[f"rows.{ending}"].write(path)
+    lines = path.read_bytes().split(b"\n")
+    for number in (1, 7, 200):
+        wrong = [*lines[: number - 1], b"\0" * 30 + lines[number - 1], *lines[number:]]
+        path.write_bytes(b"\n".join(wrong))
+        with pytest.raises(cal.InputError) as refused:
+            scanned(path)
+        assert refused.value.where.line == number
+        assert refused.value.where.file == str(path)
+
+
+def test_a_file_that_is_replaced_during_a_scan_is_refused(tmp_path, monkeypatch):
+    path, other = tmp_path / "rows.parquet", tmp_path / "other"
+    monkeypatch.setattr(formats, "JOB_ROWS", 50)
+    pq.write_table(rows(), path, row_group_size=50)
+    pq.write_table(rows().slice(0, 300), other, row_group_size=50)
+    about = os.stat(path)
+    os.utime(other, ns=(about.st_atime_ns, about.st_mtime_ns))
+    original = files.add_part
+
+    def replaced(total, part):
+        if other.exists():
+            os.replace(other, path)  # of the same size and time
+        original(total, part)
+
+    monkeypatch.setattr(files, "add_part", replaced)
+    with pytest.raises(cal.InputError) as refused:
+        cal.scan(path, threads=1, **COLUMNS)
+    assert refused.value.where.file == str(path)
+
+
+def test_arrays_that_point_outside_are_refused_before_they_are_used():
+    offsets = pa.py_buffer(np.array([0, 5, 1_000_000, 12], np.int32))
+    words = pa.StringArray.from_buffers(3, offsets, pa.py_buffer(b"hello worlds"))
+    table = pa.table({"p": [0.1, 0.2, 0.3], "y": [0, 1, 0], "g": words})
+    with pytest.raises(cal.InputError):
+        cal.scan(table, **COLUMNS)
+
+
+def test_json_lines_of_any_depth_are_read_or_refused(tmp_path):
+    path = tmp_path / "deep.jsonl"
+    path.write_text('{"p":0.5,"y":1,"g":"a","x":' + "[" * 3000 + "]" * 3000 + "}\n")
+    with pytest.raises(cal.InputError):
+        cal.scan(path, **COLUMNS)
+    path.write_text(path.read_text() + '{"p":0.25,"y":0,"g":"a"}\n')
+    assert cal.scan(path, **COLUMNS)["a"].n == 2
+
+
+def test_groups_that_differ_in_nanoseconds_are_refused():
+    times = np.array([1, 2], "datetime64[ns]")
+    frame = pl.DataFrame({"p": [0.5, 0.25], "y": [0, 1], "g": times})
+    sources = [frame, frame.lazy(), frame.to_arrow(), {"p": [0.5, 0.25], "y": [0, 1], "g": times}]
+    for source in sources:
+        with pytest.raises(cal.InputError) as refused:
+            cal.scan(source, **COLUMNS)
+        assert "000000001" in str(refused.value.seen) or source is not sources[3]
+    whole = frame.with_columns(g=pl.Series([1000, 2000]).cast(pl.Datetime("ns")))
+    keys = [datetime(1970, 1, 1) + timedelta(microseconds=k) for k in (1, 2)]
+    assert list(cal.scan(whole, **COLUMNS)) == keys
+
+
+def test_weights_that_grow_beyond_measure_are_refused(tmp_path: Path):
+    sketch = cal.Sketch.from_arrays([0, 1], [0.2, 0.7])
+    for _ in range(4):
+        sketch = sketch.reweight(negative=1e30)
+        assert cal.load(cal.save(sketch, tmp_path / "a.json")) == sketch
+    with pytest.raises(cal.InputError):
+        sketch.reweight(negative=1e30)
+
+
+def test_names_that_no_file_has_are_refused():
+    for path in ("/tmp/a\0.json", "/tmp/a\ud800.json"):
+        with pytest.raises(cal.InputError):
+            cal.save(cal.Sketch.empty(), path)
+        with pytest.raises(cal.InputError):
+            cal.load(path)
+
+
+def test_junk_in_the_folder_of_data_sets_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("CALIBRANT_DATA", str(tmp_path))
+    for ending in ("parquet", "npz"):
+        (tmp_path / f"recidivism_broward.{ending}").write_bytes(b"junk")
+        with pytest.raises(cal.CalibrationError):
+            datasets.load("recidivism_broward")
+        (tmp_path / f"recidivism_broward.{ending}").unlink()
