@@ -241,3 +241,12 @@ def test_text_has_contrast() -> None:
         for color, least in pairs:
             high, low = sorted([luminance(color), luminance(theme.paper)], reverse=True)
             assert (high + 0.05) / (low + 0.05) >= least
+
+
+def test_characters_that_xml_does_not_hold_are_replaced():
+    panel = Panel(
+        (), Axis("x", 0, 1), Axis("y", 0, 1), title="bell \a, null \0, half \ud800, \uffff"
+    )
+    text = render(panel)
+    ElementTree.fromstring(text)
+    assert "bell \ufffd, null \ufffd, half \ufffd, \ufffd" in text

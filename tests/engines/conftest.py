@@ -158,10 +158,14 @@ def _dataset(columns):
     return ds.dataset(arrow_table(columns))
 
 
+CONNECTIONS = []
+
+
 def _duckdb(columns):
     import duckdb
 
-    return duckdb.connect().from_arrow(arrow_table(columns))
+    CONNECTIONS.append(duckdb.connect())  # before DuckDB 1.2 relations do not keep theirs
+    return CONNECTIONS[-1].from_arrow(arrow_table(columns))
 
 
 def _files(suffix, write):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import re
 from functools import singledispatch
-from html import escape
 from itertools import pairwise
 
 import numpy as np
@@ -27,6 +28,7 @@ from calibrant.drawing.panel import (
 
 __all__ = ["render"]
 
+_NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 10.0, 10.0, 40.0
 _DASHES = {
     "solid": "",
@@ -285,3 +287,8 @@ def _(mark: Steps, sheet: _Sheet) -> list[str]:
     strokes = "".join(f"M{left[k]:.1f} {y[k]:.1f}H{right[k]:.1f}" for k in np.flatnonzero(whole))
     style = 'stroke-width="9" stroke-opacity="0.3"' if mark.thick else 'stroke-width="1.6"'
     return [f'<path d="{strokes}" stroke="{sheet.color(mark)}" {style}/>']
+
+
+def escape(text: str) -> str:
+    """Text as XML can hold it; of a character that it cannot, such as a bell, the mark for such ones."""
+    return html.escape(_NOT_IN_XML.sub("\ufffd", text))

@@ -22,6 +22,7 @@ from calibrant.read.request import (
     Request,
     refuse_nested,
     require_columns,
+    require_short_decimal,
 )
 from calibrant.read.sums import DenseSums, GroupedSums, RowBatch, sums_of_rows
 
@@ -132,6 +133,8 @@ def require_types(schema: Any, names: Mapping[str, str], where: str, request: Re
         may_be_lists = request.multiclass is not None and alias == PROB and types.is_nested(kind)
         if not (any(test(kind) for test in numeric) or types.is_null(kind) or may_be_lists):
             refuse_kind(alias, request, str(kind), Where(file=where), nested=types.is_nested(kind))
+        if types.is_decimal(kind):
+            require_short_decimal(alias, str(kind))
 
 
 def sums_of_batches(

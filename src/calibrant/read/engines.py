@@ -22,7 +22,15 @@ from calibrant.read.request import (
     require_columns,
 )
 
-__all__ = ["attach", "decoded", "engine_of", "fetched", "is_relation", "require_single_names"]
+__all__ = [
+    "attach",
+    "decoded",
+    "engine_of",
+    "fetched",
+    "is_relation",
+    "native_kind",
+    "require_single_names",
+]
 
 # Not `hasattr`: a column may be named like a method, and some frames have every attribute.
 _ATTACH = {
@@ -147,6 +155,22 @@ def _labelled(native: Any, expressions: dict[str, Any]) -> tuple[Any, dict[str, 
     if getattr(native.columns, "nlevels", 1) > 1:
         native = native.set_axis(native.columns.to_flat_index(), axis=1)
     return native, expressions | columns
+
+
+def native_kind(frame: Any, name: str) -> str:
+    """The type of a column in the engine's own words, which for decimals tell their digits."""
+    engine = engine_of(frame)
+    if is_relation(frame):
+        return str(dict(zip(frame.columns, frame.types, strict=True))[name])
+    if engine == "pyarrow":
+        return str(frame.schema.field(name).type)
+    if engine == "pyspark":
+        return str(frame.schema[name].dataType)
+    if engine == "ibis":
+        return str(frame.schema()[name])
+    if engine == "polars":
+        return str(frame.collect_schema()[name])
+    return str(frame.dtypes[name])
 
 
 def fetched(relation: Any, numbers: tuple[str, ...]) -> dict[str, Any]:

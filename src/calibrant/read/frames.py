@@ -24,6 +24,7 @@ from calibrant.read.engines import (
     engine_of,
     fetched,
     is_relation,
+    native_kind,
     require_single_names,
 )
 from calibrant.read.group_keys import indexed, refuse_nanoseconds
@@ -34,6 +35,7 @@ from calibrant.read.request import (
     Request,
     refuse_nested,
     require_columns,
+    require_short_decimal,
 )
 from calibrant.read.sums import DenseSums, GroupedSums, Notes
 
@@ -73,7 +75,17 @@ def select(source: Any, request: Request) -> Any:
     ]
     frame = frame.select(*chosen)
     _require_kinds(frame.collect_schema(), request)
+    _require_short_decimals(frame, request)
     return frame
+
+
+def _require_short_decimals(frame: Any, request: Request) -> None:
+    import narwhals as nw
+
+    schema = frame.collect_schema()
+    for alias in request.columns:
+        if schema[alias] == nw.Decimal:
+            require_short_decimal(alias, native_kind(nw.to_native(frame), alias))
 
 
 def _require_kinds(schema: Any, request: Request) -> None:

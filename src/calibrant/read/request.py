@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
@@ -28,6 +29,9 @@ PROB, LABEL, WEIGHT = "__calibrant_prob", "__calibrant_label", "__calibrant_weig
 
 MODEL, FILE = "model", "file"
 """What groups are called that no column of the source tells apart: columns of predictions, files."""
+
+MOST_DECIMALS = 15
+"""Digits after the point with which a decimal is the same float on every engine."""
 
 OnInvalid = Literal["raise", "drop"]
 Classes = Literal["confidence", "top_label", "classwise"]
@@ -356,6 +360,24 @@ def refuse_repeated(name: str, times: int, where: str) -> NoReturn:
         source=where,
         name=repr(name),
     )
+
+
+def require_short_decimal(alias: str, kind: str) -> None:
+    """Refuse decimals with so many digits that engines disagree on the nearest float.
+
+    With up to 15 digits after the point, both the digits and the power of ten are whole floats, and
+    their quotient is rounded once, on every engine. More digits are rounded twice on some.
+    """
+    digits = re.search(r"decimal\w*\(\D*\d+\D+(\d+)\)", kind, re.IGNORECASE)
+    if digits is not None and int(digits[1]) > MOST_DECIMALS:
+        raise InputError(
+            "decimals must have at most {most} digits after the point, to be the same float on every "
+            "engine; the type is {kind}",
+            argument={LABEL: "y_true", WEIGHT: "sample_weight"}.get(alias, "y_prob"),
+            most=MOST_DECIMALS,
+            kind=kind,
+            cure="Convert the column to floats first.",
+        )
 
 
 def refuse_nested(name: str, kind: Any) -> NoReturn:

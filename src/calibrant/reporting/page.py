@@ -116,7 +116,10 @@ def _policy(scripts: list[str]) -> str:
         "'sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() + "'"
         for script in scripts
     )
-    return f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {hashes}"
+    return (
+        f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; "
+        f"img-src data:; script-src {hashes}"
+    )
 
 
 def _colors() -> str:

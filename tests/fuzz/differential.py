@@ -1,0 +1,272 @@
+"""The same rows by every way in, against their exact sums: the same bits, or a refusal, on every engine."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+from tests.fuzz.exact import Sums, exact_sums
+
+import calibrant as cal
+
+__all__ = ["Checks", "try_rows"]
+
+PREDICTIONS = ["float64", "float32", "float16", "bool", "int8", "int64", "decimal", "wide decimal"]
+LABELS = ["int64", "uint8", "int8", "int32", "uint64", "bool", "float64", "float32", "decimal"]
+NODES = [2, 256, 1 << 16, 1 << 20]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows, as Python's values, and the Arrow columns that hold them."""
+
+    y: list[Any]
+    p: list[Any]
+    table: pa.Table
+    kinds: tuple[str, str]
+
+    @property
+    def has_decimals(self) -> bool:
+        return any("decimal" in kind for kind in self.kinds)
+
+    @property
+    def missing(self) -> bool:
+        return None in self.y or None in self.p
+
+
+@dataclass
+class Checks:
+    """How many comparisons were made, how many refusals there were, and what differed."""
+
+    made: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return (
+            f"{sum(self.made.values()):,} checks over {len(self.made)} ways in, "
+            f"{sum(self.refused.values()):,} refusals; {len(self.failures)} failures"
+        )
+
+
+def drawn(rng: np.random.Generator) -> Rows:
+    """Rows of a random kind, close to every border that there is."""
+    n = int(rng.integers(1, 40))
+    kinds = (str(rng.choice(LABELS)), str(rng.choice(PREDICTIONS)))
+    y = [_label(rng, kinds[0]) for _ in range(n)]
+    p = [_prediction(rng, kinds[1]) for _ in range(n)]
+    if rng.random() < 0.3:
+        for column in (y, p):
+            for row in np.flatnonzero(rng.random(n) < 0.2):
+                column[row] = None
+    table = pa.table({"y": _column(y, kinds[0]), "p": _column(p, kinds[1])})
+    return Rows(table["y"].to_pylist(), table["p"].to_pylist(), table, kinds)
+
+
+def _label(rng: np.random.Generator, kind: str) -> Any:
+    if kind == "bool":
+        return bool(rng.integers(2))
+    odd = {"uint64": [2, 2**63], "int8": [-1, 2], "float64": [0.5, np.nan, 2.0, -0.0]}
+    value = rng.choice(odd.get(kind, [2])) if rng.random() < 0.03 else int(rng.integers(2))
+    if kind == "decimal":
+        return Decimal(int(value))
+    return float(value) if kind.startswith("float") else int(value)
+
+
+def _prediction(rng: np.random.Generator, kind: str) -> Any:
+    if kind == "bool":
+        return bool(rng.integers(2))
+    if kind.startswith("int"):
+        return int(rng.choice([0, 1, 1, 0, 0, 1, 2, -1]))
+    if "decimal" in kind:
+        return _decimal(rng, 20 if kind == "wide decimal" else 15)
+    draw = rng.random()
+    if draw < 0.35:
+        return float(rng.random())
+    if draw < 0.8:  # a border of some grid, or a neighbour of it
+        edge = float(rng.integers(0, 2**20 + 1)) / 2.0 ** int(rng.integers(0, 21))
+        edge = min(edge, 1.0)
+        return float(np.nextafter(edge, rng.choice([-1.0, edge, 2.0])))
+    special = [0.0, -0.0, 1.0, 5e-324, 1e-310, 1 - 2**-53, 1 - 2**-24, 2**-36, 2**-37, 0.1, 1 / 3]
+    broken = [np.nan, np.inf, -np.inf, 1 + 2**-52, -5e-324, 7.0]
+    return float(rng.choice(special if draw < 0.97 else broken))
+
+
+def _decimal(rng: np.random.Generator, digits: int) -> Decimal:
+    """A border of a grid of at most so many halvings, or next to it, or anything."""
+    if rng.random() < 0.3:
+        return Decimal(int(rng.integers(0, 10**15 + 2))).scaleb(-15)
+    halvings = int(rng.integers(0, digits + 1))
+    edge = Decimal(int(rng.integers(0, 2**halvings + 1))) / 2**halvings
+    return edge + Decimal(int(rng.choice([0, 0, 1, -1]))).scaleb(-digits)
+
+
+def _column(values: list[Any], kind: str) -> pa.Array:
+    if kind == "float16":
+        values = [None if v is None else np.float16(v) for v in values]
+    kinds = {
+        "bool": pa.bool_(),
+        "decimal": pa.decimal128(18, 15),
+        "wide decimal": pa.decimal128(38, 20),
+    }
+    return pa.array(
+        values, type=kinds.get(kind) or pa.type_for_alias(kind.replace("float16", "halffloat"))
+    )
+
+
+# -- ways in -----------------------------------------------------------------------------------
+
+
+def scan(source: Any, nodes: int, **options: Any) -> cal.Sketch:
+    return cal.scan(source, y_true="y", y_prob="p", nodes=nodes, on_invalid="drop", **options)
+
+
+def _numpy(rows: Rows, _: Path) -> dict[str, Any]:
+    def array(values: list[Any]) -> Any:
+        if any(value is None or isinstance(value, Decimal) for value in values):
+            return np.array(values, dtype=object)
+        return np.array(values)
+
+    return {"y": array(rows.y), "p": array(rows.p)}
+
+
+def _written(write: Callable[[pa.Table, Path], object], ending: str) -> Callable[[Rows, Path], Any]:
+    def written(rows: Rows, folder: Path) -> Path:
+        path = folder / f"rows.{ending}"
+        write(rows.table, path)
+        return path
+
+    return written
+
+
+def _csv(rows: Rows, folder: Path) -> Path:
+    path = folder / "rows.csv"
+    pairs = zip(rows.y, map(_as_number, rows.p), strict=True)
+    path.write_text("y,p\n" + "".join(f"{_text(y)},{_text(p)}\n" for y, p in pairs))
+    return path
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return repr(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _as_number(value: Any) -> Any:
+    """Truth in text is no prediction."""
+    return int(value) if isinstance(value, bool) else value
+
+
+def _json_lines(rows: Rows, folder: Path) -> Path:
+    path = folder / "rows.jsonl"
+    pairs = zip(rows.y, map(_as_number, rows.p), strict=True)
+    lines = (json.dumps({"y": _plain(y), "p": _plain(p)}) for y, p in pairs)
+    path.write_text("".join(line + "\n" for line in lines))
+    return path
+
+
+def _plain(value: Any) -> Any:
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def _stream(table: pa.Table, path: Path) -> None:
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=7)
+
+
+def _duckdb(rows: Rows, _: Path) -> Any:
+    return duckdb.from_arrow(rows.table)
+
+
+WAYS: dict[str, Callable[[Rows, Path], Any]] = {
+    "dict of arrays": _numpy,
+    "iterator": lambda rows, _: iter([rows.table.slice(0, 5), rows.table.slice(5)]),
+    "arrow": lambda rows, _: rows.table,
+    "arrow in chunks": lambda rows, _: pa.concat_tables(
+        [rows.table.slice(0, 3), rows.table.slice(3)]
+    ),
+    "arrow reader": lambda rows, _: rows.table.to_reader(max_chunksize=4),
+    "arrow dataset": lambda rows, _: pa.dataset.dataset(rows.table),
+    "pandas": lambda rows, _: rows.table.to_pandas(),
+    "pandas of arrow": lambda rows, _: rows.table.to_pandas(types_mapper=pd.ArrowDtype),
+    "pandas nullable": lambda rows, _: rows.table.to_pandas().convert_dtypes(),
+    "polars": lambda rows, _: pl.from_arrow(rows.table),
+    "polars lazy": lambda rows, _: pl.from_arrow(rows.table).lazy(),
+    "duckdb": _duckdb,
+    "parquet": _written(
+        lambda table, path: pq.write_table(table, path, row_group_size=9), "parquet"
+    ),
+    "arrow file": _written(lambda table, path: feather.write_feather(table, path), "arrow"),
+    "arrow stream": _written(_stream, "ipc"),
+    "csv": _csv,
+    "json lines": _json_lines,
+}
+NO_HALF_FLOATS = {"polars", "polars lazy", "duckdb", "pandas of arrow", "csv", "json lines"}
+
+
+def sums_of(sketch: cal.Sketch) -> Sums:
+    sums = {
+        (int(cell), label): (int(sketch.counts[row, label]), int(sketch.offsets[row, label]))
+        for row, cell in enumerate(sketch.cells)
+        for label in range(2)
+        if sketch.counts[row, label]
+    }
+    return sums, dict(sketch.dropped)
+
+
+def ways_of(rows: Rows) -> Iterator[str]:
+    for way in WAYS:
+        if "float16" in rows.kinds and way in NO_HALF_FLOATS:
+            continue
+        yield way
+
+
+def try_rows(cases: int, seed: int = 0) -> Checks:
+    """Draw rows so many times and take each by every way in."""
+    checks = Checks()
+    with tempfile.TemporaryDirectory() as folder:
+        for case in range(cases):
+            rng = np.random.default_rng([seed, case])
+            rows, nodes = drawn(rng), int(rng.choice(NODES))
+            exact = exact_sums(rows.y, rows.p, nodes)
+            for way in ways_of(rows):
+                checks.made[way] += 1
+                found = taken(way, rows, nodes, Path(folder))
+                if isinstance(found, cal.InputError):
+                    checks.refused[way] += 1
+                    if not exact[0] and "no valid rows" in str(found):
+                        continue
+                    if "wide decimal" in rows.kinds:
+                        continue
+                if found != exact:
+                    checks.failures.append(
+                        f"case {case} of seed {seed}, {way}, {rows.kinds}, {nodes} nodes: {found} "
+                        f"in place of {exact}"[:600]
+                    )
+    return checks
+
+
+def taken(way: str, rows: Rows, nodes: int, folder: Path) -> Sums | Exception:
+    """The sums by one way in, or the refusal; anything else that is raised is a failure."""
+    try:
+        sketch = scan(WAYS[way](rows, folder), nodes)
+    except cal.InputError as refusal:
+        return refusal
+    except Exception as error:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return sums_of(sketch)
