@@ -9,7 +9,7 @@ from typing import Any, Literal
 import typer
 
 from calibrant.cli.errors import LIMIT_NOT_SHOWN
-from calibrant.cli.inputs import Loaded, load_sketches
+from calibrant.cli.inputs import Loaded, abstained_of, load_sketches
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import note, shown, wrapped
 from calibrant.data.sketch import Sketch
@@ -86,13 +86,6 @@ def groups_of(loaded: Loaded) -> dict[tuple[Any, ...], Sample]:
         group = (*key[:at], *key[at + 1 :])
         parts.setdefault(group, {})[key[at]] = sketch
     return {group: Sketches(own, by=loaded.cluster) for group, own in parts.items()}
-
-
-def abstained_of(loaded: Loaded) -> int:
-    """Abstentions in a log, where they are not those of several groups."""
-    if loaded.log is None or loaded.by:
-        return 0
-    return int(loaded.log["abstained"])
 
 
 def _group(loaded: Loaded, name: tuple[Any, ...]) -> dict[str, Any]:

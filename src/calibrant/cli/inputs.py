@@ -33,7 +33,7 @@ from calibrant.errors import InputError, MergeError, Option, TooFewRows
 if TYPE_CHECKING:
     from calibrant.read.answers import Answers
 
-__all__ = ["Kind", "Loaded", "kind_of", "load_sketches", "opened"]
+__all__ = ["Kind", "Loaded", "abstained_of", "kind_of", "load_sketches", "opened"]
 
 Kind = Literal["rows", "sketch", "log"]
 SKETCH_MARK = b'"calibrant.sketch"'
@@ -65,6 +65,13 @@ class Loaded:
             return {(): self.sketches.total()}
         rolled = self.sketches.roll_up(*self.by) if self.cluster else self.sketches
         return {key if len(self.by) > 1 else (key,): one for key, one in rolled.items()}
+
+
+def abstained_of(loaded: Loaded) -> int:
+    """Abstentions in a log, where they are not those of several groups."""
+    if loaded.log is None or loaded.by:
+        return 0
+    return int(loaded.log["abstained"])
 
 
 def load_sketches(

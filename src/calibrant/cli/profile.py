@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant import profiles
 from calibrant.cli.columns import require_column
-from calibrant.cli.inputs import Loaded, opened
+from calibrant.cli.inputs import Loaded, abstained_of, opened
 from calibrant.cli.options import Grouping, Profiling, Reading
 from calibrant.cli.output import note
 from calibrant.data.pairs import Pairs
@@ -135,7 +135,7 @@ def with_profile(
 
     def measured(key: tuple[Any, ...], assessment: Assessment, sketch: Sketch) -> Assessment:
         rows = groups.get(key)
-        profile = _profile(profiling, rows)
+        profile = _profile(profiling, rows, abstained_of(loaded))
         if rows is None:
             parts = _parts(loaded, key)
             return replace(
@@ -178,7 +178,7 @@ def _parts(loaded: Loaded, key: tuple[Any, ...]) -> list[Sketch]:
     return parts
 
 
-def _profile(profiling: Profiling, rows: GroupRows | None) -> Profile:
+def _profile(profiling: Profiling, rows: GroupRows | None, abstained: int) -> Profile:
     if profiling.profile == "clinical":
         return profiles.clinical(thresholds=as_thresholds(profiling.thresholds))
     if profiling.profile == "credit":
@@ -187,4 +187,4 @@ def _profile(profiling: Profiling, rows: GroupRows | None) -> Profile:
     if profiling.profile == "weather":
         climate = rows.columns[profiling.climatology] if profiling.climatology and rows else None
         return profiles.weather(climatology=climate)
-    return profiles.llm()
+    return profiles.llm(abstained=abstained)

@@ -6,8 +6,8 @@ import json as json_format
 from collections.abc import Sequence
 
 from calibrant._format import decimals
-from calibrant.cli.certify import abstained_of, groups_of
-from calibrant.cli.inputs import load_sketches
+from calibrant.cli.certify import groups_of
+from calibrant.cli.inputs import abstained_of, load_sketches
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import in_bytes, note, printable, require_ending, shown, written
 from calibrant.cli.table import Column, show_table

@@ -179,12 +179,12 @@ def _ranked(sample: Sample) -> Ranking:
 
 def _areas(found: Selective) -> list[Quantity]:
     own, generalised = found.aurc_interval, found.augrc_interval
+    order = "rows of one cell of the sketch count in average order" if found.order_error else ""
     return [
-        Quantity("AURC", found.aurc, own.low, own.high, bound=found.order_error, source=SELECTIVE),
+        Quantity("AURC", found.aurc, own.low, own.high, source=SELECTIVE, note=order),
         Quantity(
             "excess AURC",
             found.excess_aurc,
-            bound=found.order_error,
             source="Geifman, Uziel and El-Yaniv, Bias-reduced uncertainty estimation, 2019",
         ),
         Quantity(
