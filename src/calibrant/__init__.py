@@ -36,7 +36,7 @@ _HOME = {
     "measure_all": "measures.catalogue",
     "reliability_diagram": "diagrams.smooth",
     "reliability_diagrams": "diagrams.group",
-    "report": "reporting.html",
+    "report": "reporting.report",
     "required_n": "inference.planning",
     "risk_coverage_diagram": "diagrams.risk_coverage",
     "save": "data.wire",

@@ -38,7 +38,7 @@ from calibrant.recalibration.interface import load_recalibrator as load_recalibr
 from calibrant.recalibration.smooth import SmoothRecalibrator as SmoothRecalibrator
 from calibrant.repair.choice import Choice
 from calibrant.repair.randomized import RandomizedRecalibrator as RandomizedRecalibrator
-from calibrant.reporting.html import Report
+from calibrant.reporting.report import Report
 
 __version__: str
 

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.reporting.notes import notes_on
-from calibrant.reporting.repair import Scores, halves, repair_of
-from calibrant.reporting.wording import densest_half, gain_text
+from calibrant.reporting.repair import Repair, Scores, halves, repair_of
+from calibrant.reporting.sentences import densest_half, gain_text, notes_on
+
+
+def _repaired(sketch: cal.Sketch) -> Repair | None:
+    return repair_of(sketch, cal.assess(sketch))
 
 
 def test_halves_add_up_to_the_whole() -> None:
@@ -30,23 +33,23 @@ def test_halves_are_dealt_independently() -> None:
 def test_a_calibrated_lattice_gains_nothing() -> None:
     rng = np.random.default_rng(0)
     p = rng.choice(np.linspace(0, 1, 11), 2000)
-    found = repair_of(cal.Sketch.from_arrays(rng.random(2000) < p, p))
+    found = _repaired(cal.Sketch.from_arrays(rng.random(2000) < p, p))
     assert found is not None
     assert found.after.brier > found.before.brier
 
 
 def test_repair_needs_rows_of_both_outcomes() -> None:
-    assert repair_of(cal.Sketch.from_arrays(np.zeros(50), np.full(50, 0.1))) is None
+    assert _repaired(cal.Sketch.from_arrays(np.zeros(50), np.full(50, 0.1))) is None
     weighted = cal.Sketch.from_arrays([0, 0, 0], [0.1, 0.4, 0.9], sample_weight=[1, 2, 3])
-    assert repair_of(weighted) is None
+    assert _repaired(weighted) is None
 
 
 def test_weighted_and_soft_rows_are_repaired_too() -> None:
     rng = np.random.default_rng(1)
     p = rng.random(4000)
     y = (rng.random(4000) < p**2).astype(float)
-    plain = repair_of(cal.Sketch.from_arrays(y, p))
-    ones = repair_of(cal.Sketch.from_arrays(y, p, sample_weight=np.ones(4000)))
+    plain = _repaired(cal.Sketch.from_arrays(y, p))
+    ones = _repaired(cal.Sketch.from_arrays(y, p, sample_weight=np.ones(4000)))
     heavy = cal.Sketch.from_arrays(y, p, sample_weight=np.where(p > 0.5, 3.0, 1.0))
     soft = cal.Sketch.from_arrays(0.2 + 0.6 * y, p, labels="soft")
     first, second = halves(heavy, seed=0)
@@ -56,11 +59,11 @@ def test_weighted_and_soft_rows_are_repaired_too() -> None:
     assert ones.before.smooth_ece == pytest.approx(plain.before.smooth_ece, abs=1e-3)
     assert ones.after.log_loss == pytest.approx(plain.after.log_loss, abs=5e-3)
     for sketch in (heavy, soft):
-        found = repair_of(sketch)
+        found = _repaired(sketch)
         assert found is not None
         assert found.before.smooth_ece == pytest.approx(cal.smooth_ece(sketch), abs=1e-3)
         assert found.after.smooth_ece < 0.4 * found.before.smooth_ece
-        assert found.sketch.total_weight == pytest.approx(sketch.total_weight)
+        assert found.diagram.sketch.total_weight == pytest.approx(sketch.total_weight)
     assert "would bring SmoothECE" in cal.report({"m": heavy}).markdown
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from calibrant.cli.assess import assessed
 from calibrant.cli.inputs import load_sketches
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import in_bytes, listed, note, printable, require_ending, shown, written
 from calibrant.cli.plot import open_in_browser
-from calibrant.data.sketches import Sketches
-from calibrant.inference.assessment import Assessment
 from calibrant.inference.groups import GroupAssessments
-from calibrant.reporting.html import report
+from calibrant.reporting.report import report
 
 __all__ = ["run_report"]
 
@@ -36,25 +33,15 @@ def run_report(
     if loaded.columns is not None and not grouping.per_file:
         loaded.columns.hint()
     finding = assessed(loaded, grouping, measuring)
+    named = title or f"Calibration of {', '.join(map(printable, loaded.files[:3]))}"
     if isinstance(finding, GroupAssessments):
         if finding.too_few:
             names = listed([shown(group.name) for group in finding.too_few])
             note(f"Left out, with too few rows or clusters: {names}.")
-        sketches = Sketches({key: finding.sketches[key] for key in finding}, by=finding.by)
-        assessments: Mapping[Any, Assessment] = finding
+        page = report(finding, title=named, command=command)
     else:
-        name = printable(loaded.files[0])
-        sketches = Sketches({name: loaded.groups()[()]}, by="file")
-        assessments = {name: finding}
-    page = report(
-        sketches,
-        assessments=assessments,
-        title=title or f"Calibration of {', '.join(map(printable, loaded.files[:3]))}",
-        confidence=measuring.confidence,
-        seed=measuring.seed,
-        limit=len(sketches),
-        command=command,
-    )
+        sketch = loaded.groups()[()]
+        page = report(sketch, assessment=finding, title=named, command=command)
     size = written(target, page.save)
     hint = " Open it in a browser." if target.suffix.lower() == ".html" and not open_it else ""
     note(f"Wrote {printable(target, 200)} ({in_bytes(size)}).{hint}")

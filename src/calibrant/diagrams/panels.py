@@ -93,9 +93,10 @@ def _haunted(panel: Panel, whole: ReliabilityDiagram, against: str) -> Panel:
     """The panel with the curve of all rows behind its own."""
     trace = traced(whole, against)
     ghost = Line(
-        key="ghost", ink="faint", x=trace.x, y=trace(whole.regression), says="all rows together"
+        key="ghost", ink="neutral", x=trace.x, y=trace(whole.regression), says="all rows together"
     )
-    at = next((k for k, mark in enumerate(panel.marks) if mark.key in _ORDER), len(panel.marks))
+    above = ("curve", "values", "steps")
+    at = next((k for k, mark in enumerate(panel.marks) if mark.key in above), len(panel.marks))
     return replace(panel, marks=(*panel.marks[:at], ghost, *panel.marks[at:]))
 
 

@@ -21,11 +21,13 @@ from calibrant.diagrams.smooth_numbers import (
     RawSample,
     computed,
     drawn_bandwidth,
+    settled_by,
 )
 from calibrant.diagrams.smooth_panel import Truth, smooth_panel
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Panel
-from calibrant.errors import Function, InputError
+from calibrant.errors import Function, InputError, Option
+from calibrant.inference.assessment import Assessment
 from calibrant.inference.interval import Interval
 from calibrant.measures.smooth_ece import LARGEST_BANDWIDTH, SmoothECE, smooth_ece_result
 
@@ -268,21 +270,8 @@ class ReliabilityDiagram(Diagram):
         truth : callable or pair of arrays, optional
             A true curve E[y | f] to draw beside the estimate.
         """
-        return smooth_panel(
-            self,
-            against=against,
-            name=name,
-            color=color,
-            reference=reference,
-            curve=curve,
-            band=band,
-            density=density,
-            ticks=ticks,
-            axes=axes,
-            rare=rare,
-            attributes=attributes,
-            truth=truth,
-        )
+        look = {name: value for name, value in locals().items() if name != "self"}
+        return smooth_panel(self, **look)
 
     def around(self) -> list[ReliabilityDiagram]:
         """The diagram among those at smaller and larger bandwidths, for the slider of a chart."""
@@ -317,6 +306,7 @@ def reliability_diagram(
     y_true: Any,
     y_prob: Any = None,
     *,
+    assessment: Assessment | None = None,
     bandwidth: float | None = None,
     scale: str | Scale | None = None,
     confidence: float = 0.95,
@@ -333,6 +323,8 @@ def reliability_diagram(
         Outcomes, 0 or 1; or a Sketch, and no `y_prob`.
     y_prob : array
         Predicted probabilities of outcome 1.
+    assessment : Assessment, optional
+        Of a Sketch: its number, interval, confidence and seed are taken, and nothing is solved again.
     bandwidth : float, optional
         By default the one that equals its own error, σ* = smECE_σ*.
     scale : str or Scale, default "probability"
@@ -355,11 +347,6 @@ def reliability_diagram(
     -------
     ReliabilityDiagram
 
-    Notes
-    -----
-    The bands hold the population's curve at the same bandwidth, for each point or as a whole; they know
-    nothing of what smoothing bends.
-
     References
     ----------
     Błasiok and Nakkiran, *Smooth ECE: Principled Reliability Diagrams via Kernel Smoothing*, ICLR
@@ -373,17 +360,29 @@ def reliability_diagram(
     >>> list(diagram.plot().artists)
     ['predictions', 'consistency', 'diagonal', 'band', 'curve', 'note', 'legend']
     """
-    found: SmoothECE | None = None
+    if assessment is not None:
+        if bandwidth is not None or scale is not None or not isinstance(y_true, Sketch):
+            raise InputError(
+                "goes with a Sketch of its rows, at its own bandwidth and scale",
+                argument="assessment",
+                cure="Leave out {bandwidth} and {scale}.",
+                bandwidth=Option("bandwidth"),
+                scale=Option("scale"),
+            )
+        sketch = as_sketch(y_true, y_prob, **options)
+        return ReliabilityDiagram(
+            **computed(sketch, **settled_by(assessment), resamples=resamples, curves=curves)
+        )
+    known: SmoothECE | None = None
     if scale is not None and not isinstance(y_true, Sketch):
         _require_grid(scale)
         # From arrays a scale may take the base rate, and the number does not depend on a grid.
-        found = smooth_ece_result(y_true, y_prob, bandwidth=bandwidth, scale=scale, **options)
-        scale = found.scale if isinstance(scale, str) else scale
-    nodes = DEFAULT_NODES if found is None else _NODES_ON_A_LONG_SCALE
-    sketch = as_sketch(y_true, y_prob, scale=scale, nodes=nodes, **options)
+        known = smooth_ece_result(y_true, y_prob, bandwidth=bandwidth, scale=scale, **options)
+        scale = known.scale if isinstance(scale, str) else scale
+    nodes = DEFAULT_NODES if known is None else _NODES_ON_A_LONG_SCALE
     fields = computed(
-        sketch,
-        found,
+        as_sketch(y_true, y_prob, scale=scale, nodes=nodes, **options),
+        known,
         bandwidth=bandwidth,
         confidence=confidence,
         resamples=resamples,

@@ -34,6 +34,7 @@ from calibrant.diagrams.curve import (
 )
 from calibrant.diagrams.diagram import require_count
 from calibrant.errors import InputError, Option
+from calibrant.inference.assessment import Assessment
 from calibrant.inference.interval import Interval, interval, require_confidence
 from calibrant.inference.resampling import cell_predictions
 from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
@@ -48,6 +49,7 @@ __all__ = [
     "drawn_bandwidth",
     "rate_interval",
     "raw_sample",
+    "settled_by",
 ]
 
 Floats = NDArray[np.float64]
@@ -71,7 +73,8 @@ _WIDTHS_APART = 4.0
 
 def computed(
     sketch: Sketch,
-    found: SmoothECE | None = None,
+    known: SmoothECE | None = None,
+    within: Interval | None = None,
     *,
     bandwidth: float | None,
     confidence: float,
@@ -85,13 +88,15 @@ def computed(
     ----------
     sketch : Sketch
         The rows.
-    found : SmoothECE, optional
-        Their number, where it is known from the arrays themselves.
+    known : SmoothECE, optional
+        Their number, where it is known already.
+    within : Interval, optional
+        Of the number, where that is known, too.
     bandwidth, confidence, resamples, curves, seed
         As in `reliability_diagram`.
     """
     _require_settings(confidence, resamples, curves, seed)
-    result = smooth_ece_result(sketch, bandwidth=bandwidth) if found is None else found
+    result = smooth_ece_result(sketch, bandwidth=bandwidth) if known is None else known
     part, mesh = _laid_out(sketch, result.bandwidth)
     fine = fine_curves(part, mesh)
     seen = sampled(fine, mesh)
@@ -110,8 +115,8 @@ def computed(
         **bands,
         "smooth_ece": result,
         "interval": _interval(sketch, part, result, confidence, seed)
-        if bandwidth is None
-        else None,
+        if bandwidth is None and within is None
+        else within,
         "ece": absolute_integral(fine.events - prediction * fine.density),
         "ece_guarantee": float(np.sqrt(2 / np.pi) * mesh.bandwidth * sketch.scale.steepness),
         "bandwidth": mesh.bandwidth,
@@ -141,6 +146,21 @@ def _effective_rows(sketch: Sketch, fine: SmoothCurves, mesh: Mesh) -> Floats:
     known = squares > 1e-9 * squares.max()
     ratio = np.divide(density**2, squares, out=np.zeros_like(density), where=known)
     return np.asarray(np.clip(rows * width * ratio, 0.0, rows))
+
+
+def settled_by(assessment: Assessment) -> dict[str, Any]:
+    """What `computed` takes from an assessment: nothing is solved or tested a second time."""
+    number = SmoothECE(
+        value=assessment.smooth_ece,
+        bandwidth=assessment.bandwidth,
+        certificate=assessment.certificate,
+        evaluations=0,
+        n=assessment.n,
+        dropped=assessment.dropped,
+        scale=assessment.scale,
+    )
+    settings = {"confidence": assessment.confidence, "seed": assessment.seed}
+    return {"known": number, "within": assessment.interval, "bandwidth": None, **settings}
 
 
 def drawn_bandwidth(sketch: Sketch, bandwidth: float) -> float:

@@ -140,7 +140,7 @@ def write_figure_legend(pen: Pen, figure: Any, *, columns: int) -> Any:
     if not entries:
         return None
     lines = [entry.text for entry in entries]
-    size = _legend_size(pen, lines)
+    size = max(_legend_size(pen, lines), 6.5)
     return _legend(pen, figure, entries, lines, size, loc="outside lower left", ncols=columns)
 
 
@@ -181,7 +181,7 @@ def _swatch(pen: Pen, entry: Entry) -> Any:
         return patches.Patch(facecolor=color, edgecolor="none", alpha=alpha)
     lines = require("matplotlib.lines", caller="plot")
     dots = isinstance(mark, Points)
-    marked = mark.ink == "series" and (dots or not pen.alone)
+    marked = dots or (mark.ink == "series" and not pen.alone)
     width = {Trail: 4.0, Line: 1.4, Ticks: 0.6}.get(type(mark), 1.6)
     return lines.Line2D(
         [],

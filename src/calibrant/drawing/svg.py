@@ -95,11 +95,12 @@ def render(
         f'<g class="{escape(mark.key)}">{"".join(_draw(mark, sheet))}</g>' for mark in panel.marks
     ]
     body = [*_frame(sheet), *_inside(sheet, marks), *_notes(sheet), *_legend(sheet, width)]
-    paper = "" if theme is None else f' style="background:{chosen.paper}"'
+    if theme is not None:
+        body.insert(0, f'<rect width="{width}" height="{height}" fill="{chosen.paper}"/>')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" font-family="sans-serif" font-size="11" '
-        f'fill="{text}"{paper}><title>{escape(panel.in_words())}</title>{"".join(body)}</svg>'
+        f'fill="{text}"><title>{escape(panel.in_words())}</title>{"".join(body)}</svg>'
     )
 
 

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from calibrant.diagrams.diagram import plain
+from calibrant.diagrams.forest import forest_plot
 from calibrant.diagrams.group import Diagrams
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.diagrams.smooth_numbers import drawn_bandwidth
 from calibrant.drawing.altair import Slider, chart
-from calibrant.drawing.looks import DARK, LIGHT
-from calibrant.drawing.panel import Band, Dash, Line, Mark, Panel, Points, Trail
+from calibrant.drawing.looks import DARK, LIGHT, color_of, series_colors
+from calibrant.drawing.panel import Band, Dash, Hill, Line, Mark, Panel, Points, Trail
 from calibrant.drawing.svg import render
+from calibrant.reporting.summary import Summary
 
 __all__ = [
     "DARK_OF_LIGHT",
@@ -25,6 +27,8 @@ __all__ = [
     "Look",
     "color_variable",
     "explored",
+    "forest_svg",
+    "key_of",
     "looks",
     "main_spec",
     "marked_panel",
@@ -42,6 +46,7 @@ FEW_ENOUGH_FOR_BANDS = 3
 CHART_POINTS, ALL_CHART_POINTS = 128, 1600
 STATIC_POINTS, SMALL_POINTS = 80, 40
 WIDTH, HEIGHT = 560, 460
+MOST_IN_FOREST = 40
 POWERS = range(-4, 5)
 EXPLORE_NODES = 1 << 13
 
@@ -79,9 +84,9 @@ def color_variable(color: str) -> str:
     return f"--c-{color[1:]}"
 
 
-def marked_panel(diagram: ReliabilityDiagram, name: str) -> Panel:
+def marked_panel(diagram: ReliabilityDiagram) -> Panel:
     """The diagram with the area of each contributing region filled: together they are the number."""
-    panel = diagram.panel(name=name)
+    panel = diagram.panel()
     marks = list(panel.marks if diagram.resamples else _without_bounds(panel.marks))
     at = next((k for k, mark in enumerate(marks) if mark.key in ("band", "curve")), len(marks))
     return replace(panel, marks=(*marks[:at], *_regions(diagram), *marks[at:]), notes=())
@@ -107,7 +112,8 @@ def _regions(diagram: ReliabilityDiagram) -> list[Mark]:
         inside = (diagram.grid >= region.low) & (diagram.grid <= region.high)
         low = np.where(inside, np.minimum(curve, reference), np.nan)
         high = np.where(inside, np.maximum(curve, reference), np.nan)
-        marks.append(Band(key="region", ink="accent", x=reference, low=low, high=high))
+        says = "the error, by region" if not marks else ""
+        marks.append(Band(key="region", ink="accent", x=reference, low=low, high=high, says=says))
     return marks
 
 
@@ -117,8 +123,8 @@ def overview(diagrams: Named, looks: Mapping[str, Look]) -> Panel:
     Bands, and the lines of calibrated models, only while they can be told apart.
     """
     if len(diagrams) == 1:
-        ((name, diagram),) = diagrams.items()
-        return marked_panel(diagram, name)
+        (diagram,) = diagrams.values()
+        return marked_panel(diagram)
     few = len(diagrams) <= FEW_ENOUGH_FOR_BANDS
     panel = Diagrams(diagrams).panel(band="pointwise" if few else None)
     marks = tuple(mark for mark in panel.marks if few or mark.key != "values")
@@ -148,22 +154,43 @@ def _with_looks(panel: Panel, looks: Mapping[str, Look]) -> Panel:
     return replace(panel, marks=tuple(marks), colors=colors)
 
 
+def forest_svg(summary: Summary) -> str:
+    """The error of every group, for the top of the page."""
+    plot = forest_plot({group.name: group.assessment for group in summary.groups})
+    lines = min(len(summary.groups), MOST_IN_FOREST)
+    panel = plot.panel(most=MOST_IN_FOREST)
+    return _themed(panel, panel.finding, width=700, height=120 + 22 * lines, keyed=True)
+
+
 def svg(panel: Panel, title: str) -> str:
-    """The panel as SVG; the title is for those who hear the page."""
-    return _themed(panel.thinned(STATIC_POINTS), title, width=WIDTH, height=HEIGHT)
+    """The panel as SVG; the title is for those who hear the page, which has its legend."""
+    return _themed(panel.thinned(STATIC_POINTS), title, width=WIDTH, height=HEIGHT, keyed=False)
 
 
-def small_svg(diagram: ReliabilityDiagram, name: str, title: str) -> str:
-    """A marked diagram, small and without the strokes of single rows."""
-    panel = marked_panel(diagram, name)
-    marks = tuple(mark for mark in panel.marks if mark.key != "outcomes")
-    thin = replace(panel, marks=marks).thinned(SMALL_POINTS)
-    return _themed(thin, title, width=380, height=320)
+def key_of(panel: Panel) -> list[dict[str, str]]:
+    """What each mark is, for the page to list: its words, its kind and its colour."""
+    colors = series_colors(panel, LIGHT)
+    kinds = {Band: "band", Hill: "bars", Points: "dot", Trail: "curve"}
+    return [
+        {
+            "text": entry.text,
+            "kind": kinds.get(type(entry.mark), "line"),
+            "color": color_variable(color_of(entry.mark, colors, LIGHT)),
+        }
+        for entry in replace(panel, legend={}).entries()
+    ]
 
 
-def _themed(panel: Panel, title: str, *, width: int, height: int) -> str:
+def small_svg(diagram: ReliabilityDiagram, title: str) -> str:
+    """A marked diagram, small and without a legend."""
+    thin = marked_panel(diagram).thinned(SMALL_POINTS)
+    return _themed(thin, title, width=380, height=320, keyed=False)
+
+
+def _themed(panel: Panel, title: str, *, width: int, height: int, keyed: bool) -> str:
     """SVG whose colours are variables of the page's style sheet."""
-    drawn = render(replace(panel, legend={}, title=title), width=width, height=height)
+    bare = replace(panel, legend={}, finding=title, keyed=keyed)
+    drawn = render(bare, width=width, height=height)
     for color in DARK_OF_LIGHT:
         drawn = drawn.replace(f'"{color}"', f'"var({color_variable(color)})"')
     return drawn
@@ -172,7 +199,7 @@ def _themed(panel: Panel, title: str, *, width: int, height: int) -> str:
 def main_spec(diagrams: Named, looks: Mapping[str, Look]) -> Any:
     """The interactive overview: hover to read a curve."""
     points = min(CHART_POINTS, ALL_CHART_POINTS // len(diagrams))
-    panel = overview(diagrams, looks).thinned(points)
+    panel = replace(overview(diagrams, looks), keyed=False).thinned(points)
     return packed(chart([panel], width=WIDTH, height=HEIGHT).to_dict(validate=False))
 
 
@@ -202,13 +229,13 @@ def explored(diagrams: Named, looks: Mapping[str, Look]) -> tuple[Any, list[str]
 
 def _plain_panel(diagrams: Named, looks: Mapping[str, Look]) -> Panel:
     if len(diagrams) == 1:
-        ((name, diagram),) = diagrams.items()
-        panel = diagram.panel(name=name, band=None, ticks=False)
+        (diagram,) = diagrams.values()
+        panel = diagram.panel(band=None)
         marks = tuple(mark for mark in panel.marks if mark.key != "values")
     else:
         panel = Diagrams(diagrams).panel(band=None)
         marks = tuple(mark for mark in panel.marks if mark.key != "values")
-    bare = replace(panel, marks=tuple(_without_bounds(marks)), notes=())
+    bare = replace(panel, marks=tuple(_without_bounds(marks)), notes=(), keyed=False)
     return _with_looks(bare, looks).thinned(CHART_POINTS)
 
 

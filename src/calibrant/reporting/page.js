@@ -100,6 +100,24 @@
     }));
   }
 
+  const search = document.querySelector(".search");
+  if (search) {
+    const filter = document.querySelector(".filter");
+    const rows = [...document.querySelectorAll("table.sortable tbody tr")];
+    const said = document.querySelector(".filters output");
+    const sift = () => {
+      const text = search.value.toLowerCase();
+      for (const row of rows) {
+        const named = row.cells[0].textContent.toLowerCase().includes(text);
+        row.hidden = !named || (filter.value !== "" && row.cells[row.cells.length - 1].textContent.trim() !== filter.value);
+      }
+      const shown = rows.filter((row) => !row.hidden).length;
+      said.textContent = shown === rows.length ? "" : `${shown} of ${rows.length}`;
+    };
+    search.addEventListener("input", sift);
+    filter.addEventListener("change", sift);
+  }
+
   const folds = () => [...document.querySelectorAll("details:not(.explore):not(.as-table)")];
   let closed = [];
   addEventListener("beforeprint", () => { closed = folds().filter((fold) => !fold.open); closed.forEach((fold) => { fold.open = true; }); });

@@ -14,15 +14,17 @@ from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.pairs import Pairs
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
+from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
+from calibrant.inference.assessment import Assessment
 from calibrant.inference.scores import brier_score, log_loss
-from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.smooth import SmoothRecalibrator
 
-__all__ = ["Repair", "Scores", "cluster_halves", "halves", "repair_of", "scores_of"]
+__all__ = ["Repair", "Scores", "cluster_halves", "halves", "repair_of"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+RESAMPLES = 100
 NODES = 1 << 13
 """Enough for three digits of every score, at an eighth of the cost of the default grid."""
 
@@ -38,11 +40,11 @@ class Scores:
 
 @dataclass(frozen=True)
 class Repair:
-    """Scores as the predictions are and recalibrated, and the sketch of the recalibrated ones."""
+    """Scores as the predictions are and recalibrated, and the diagram of the recalibrated ones."""
 
     before: Scores
     after: Scores
-    sketch: Sketch
+    diagram: ReliabilityDiagram
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
@@ -50,20 +52,23 @@ class Repair:
 
 
 def repair_of(
-    sketch: Sketch, parts: tuple[Sketch, Sketch] | None = None, *, seed: int = 0
+    sketch: Sketch, assessment: Assessment, parts: tuple[Sketch, Sketch] | None = None
 ) -> Repair | None:
     """Fit the smooth recalibrator on either half of the rows and apply it to the other.
 
     The halves are `parts`, or made by throwing coins, as if the rows were independent. None where a
-    half of the rows holds one outcome only.
+    half of the rows holds one outcome only. The scores before are those of the assessment.
 
     Examples
     --------
+    >>> from calibrant.inference.assess import assess
     >>> p = np.linspace(0.01, 0.99, 99)
-    >>> found = repair_of(Sketch.from_counts(p, np.full(99, 1000), np.round(1000 * p**2)))
-    >>> found.after.smooth_ece < 0.5 * found.before.smooth_ece
+    >>> sketch = Sketch.from_counts(p, np.full(99, 1000), np.round(1000 * p**2))
+    >>> repair = repair_of(sketch, assess(sketch))
+    >>> repair.after.smooth_ece < 0.5 * repair.before.smooth_ece
     True
     """
+    seed = assessment.seed
     if not sketch.weighted:  # with weights, rows that share a cell are told apart less well
         sketch = sketch.rebin(min(sketch.nodes, NODES))
     first, second = halves(sketch, seed=seed) if parts is None else parts
@@ -75,7 +80,15 @@ def repair_of(
         for fitted, held_out in (parts, parts[::-1])
     )
     assert isinstance(repaired, Sketch)
-    return Repair(scores_of(sketch), scores_of(repaired), repaired)
+    diagram = reliability_diagram(
+        repaired,
+        confidence=assessment.confidence,
+        resamples=RESAMPLES if assessment.clusters is None else 0,
+        seed=seed,
+    )
+    before = Scores(assessment.smooth_ece, assessment.brier.value, assessment.log_loss.value)
+    after = (brier_score(repaired).value, log_loss(repaired).value)
+    return Repair(before, Scores(diagram.smooth_ece.value, *after), diagram)
 
 
 def halves(sketch: Sketch, *, seed: int) -> tuple[Sketch, Sketch]:
@@ -148,8 +161,3 @@ def _applied(recalibrator: SmoothRecalibrator, held_out: Sketch) -> Sketch:
         weights = held_out.weights[used].ravel()
         sums += [weights, held_out.squared_weights[used].ravel(), weights * offset]
     return Sketch.from_columns(cells, labels, *sums, nodes=held_out.nodes, scale=held_out.scale)
-
-
-def scores_of(sketch: Sketch) -> Scores:
-    """SmoothECE, Brier score and log loss of a sketch's rows."""
-    return Scores(smooth_ece(sketch), brier_score(sketch).value, log_loss(sketch).value)

@@ -1,34 +1,37 @@
-"""Everything that a report says, as data: HTML, Markdown and JSON are made from it."""
+"""Everything that a report says, as data: HTML, Markdown and JSON are made from it, and compute nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import asdict, dataclass, replace
+import unicodedata
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import calibrant
+from calibrant.data.naming import group_text
 from calibrant.data.sketch import Sketch
-from calibrant.data.sketches import Sketches
 from calibrant.diagrams.diagram import plain
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
-from calibrant.errors import InputError
-from calibrant.inference.assess import assessment_of
 from calibrant.inference.assessment import Assessment
-from calibrant.inference.correction import adjusted_p_values
+from calibrant.inference.groups import GroupAssessments
 from calibrant.measures.catalogue import Measured, measure_all
-from calibrant.reporting.names import shown_names, shown_text
-from calibrant.reporting.notes import notes_on
 from calibrant.reporting.repair import Repair, repair_of
+from calibrant.reporting.sentences import notes_on
 
-__all__ = ["MOST_GROUPS", "GroupSummary", "Halves", "Summary", "summarise"]
+__all__ = [
+    "LONGEST_NAME",
+    "GroupSummary",
+    "Halves",
+    "Summary",
+    "shown_names",
+    "shown_text",
+    "summarise",
+]
 
-MOST_GROUPS = 20
-FEWEST_ROWS = 2
 Halves: TypeAlias = tuple[Sketch, Sketch]
-RESAMPLES, AFTER_RESAMPLES = 400, 100
-TEST_RESAMPLES, TEST_RESAMPLES_PER_GROUP = 1000, 100
-SCHEMA = 1
+RESAMPLES = 400
+SCHEMA = 2
 OTHER_MEASURES = (
     "binned_ece",
     "debiased_ece",
@@ -37,6 +40,7 @@ OTHER_MEASURES = (
     "ecce_range",
     "miscalibration",
 )
+LONGEST_NAME = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,36 +52,33 @@ class GroupSummary:
     name : str
         Fit to be shown; names from the data may be anything.
     assessment : Assessment
-        Estimate, interval, noise floor and test.
+        Estimate, interval, noise floor and test, made once.
     diagram : ReliabilityDiagram
         The curve, its bands and the regions that contribute most. No bands where rows are in clusters:
         they would be those of independent rows.
     repair : Repair or None
         Scores before and after recalibration on rows, or clusters of them, left out of the fit.
-    repaired_diagram : ReliabilityDiagram or None
-        The curve after it.
     measures : tuple of Measured
         Other measures of the same rows.
     notes : tuple of str
         What to know about the rows.
-    pooled : int
-        How many groups this one stands for; 1 unless it is the rest of a long list.
+    stands_for : int
+        How many groups it is; 1 unless it is the rest of a long list.
     """
 
     name: str
     assessment: Assessment
     diagram: ReliabilityDiagram
     repair: Repair | None
-    repaired_diagram: ReliabilityDiagram | None
     measures: tuple[Measured, ...]
     notes: tuple[str, ...]
-    pooled: int = 1
+    stands_for: int = 1
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
             "name": self.name,
-            "pooled_groups": self.pooled,
+            "groups": self.stands_for,
             "assessment": self.assessment.to_dict(),
             "regions": [asdict(region) for region in self.diagram.regions],
             "recalibration": None if self.repair is None else self.repair.to_dict(),
@@ -98,9 +99,11 @@ class Summary:
     title : str
         Of the page.
     groups : tuple of GroupSummary
-        One by one, and last, where there were too many, all others together.
-    omitted, too_small : int
-        How many groups are taken together, and how many have too few rows even so.
+        Those that could be assessed, the worst first.
+    finding : GroupAssessments or None
+        What was found over all groups, in whose words every form speaks; None for a single one.
+    too_few : tuple of (str, int)
+        Names and rows of groups that are too small to assess.
     by : tuple of str
         Names of the grouping columns.
     scale, seed, command, version : str, int, str, str
@@ -109,32 +112,29 @@ class Summary:
 
     title: str
     groups: tuple[GroupSummary, ...]
-    omitted: int
-    too_small: int
+    finding: GroupAssessments | None
+    too_few: tuple[tuple[str, int], ...]
     by: tuple[str, ...]
     scale: str
     seed: int
     command: str
     version: str
 
-    @property
-    def adjusted(self) -> list[float]:
-        """P-value of each group, corrected for how many there are (Holm)."""
-        return adjusted_p_values([group.assessment.p_value for group in self.groups], "holm")
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; numbers that are not finite are None."""
+        finding = self.finding
         plainly: dict[str, Any] = plain(
             {
                 "schema": SCHEMA,
                 "title": self.title,
+                "verdict": self.groups[0].assessment.verdict
+                if finding is None
+                else finding.verdict,
+                "sentences": [] if finding is None else list(finding.sentences),
+                "correction": None if finding is None else finding.correction,
                 "by": list(self.by),
-                "groups": [
-                    group.to_dict() | {"adjusted_p_value": p}
-                    for group, p in zip(self.groups, self.adjusted, strict=True)
-                ],
-                "omitted_groups": self.omitted,
-                "too_small_groups": self.too_small,
+                "groups": [group.to_dict() for group in self.groups],
+                "too_few_rows": [{"name": name, "n": rows} for name, rows in self.too_few],
                 "scale": self.scale,
                 "seed": self.seed,
                 "command": self.command,
@@ -145,86 +145,109 @@ class Summary:
 
 
 def summarise(
-    groups: Mapping[Hashable, Sketch],
+    finding: GroupAssessments | Assessment,
+    sketches: Mapping[Any, Sketch],
     *,
     title: str,
-    by: tuple[str, ...] = (),
-    confidence: float = 0.95,
-    seed: int = 0,
-    limit: int = MOST_GROUPS,
-    assessments: Mapping[Hashable, Assessment] = MappingProxyType({}),
     parts: Mapping[Hashable, Halves] = MappingProxyType({}),
     command: str = "",
 ) -> Summary:
-    """Summarise the largest `limit` groups one by one, and all others together.
+    """Lay out what was found, with the pictures of the same rows.
 
-    Groups of fewer than two rows say nothing by themselves and are among the others. `parts` are the
-    halves of groups whose rows are in clusters, whole clusters in each.
+    Parameters
+    ----------
+    finding : GroupAssessments or Assessment
+        Of all groups, or of the only one.
+    sketches : mapping of key to Sketch
+        The rows of each group, or of the only one under its name.
+    title, command : str
+        As in `report`.
+    parts : mapping of key to two Sketches
+        The halves of groups whose rows are in clusters, whole clusters in each.
     """
-    if not isinstance(limit, int) or limit < 1:
-        raise InputError(f"`limit` must be a whole number, 1 or more; got {limit!r}.")
-    kept = {key: sketch for key, sketch in groups.items() if sketch.n > 0}
-    if not kept:
-        raise InputError("there are no rows to report on: every group is empty.")
-    able = [key for key in kept if kept[key].n >= FEWEST_ROWS]
-    chosen = set(sorted(able, key=lambda key: -kept[key].n)[:limit])
-    shown = [key for key in kept if key in chosen]
-    rest = [key for key in kept if key not in chosen]
-    named: list[tuple[str, Sketch, Assessment | None, Halves | None, int]] = [
-        (name, kept[key], assessments.get(key), parts.get(key), 1)
-        for name, key in zip(shown_names(shown), shown, strict=True)
-    ]
-    others = Sketches({key: kept[key] for key in rest}, by="group").total() if rest else None
-    if others is not None and (others.n >= FEWEST_ROWS or not named):
-        named.append((f"all {len(rest):,} others together", others, None, None, len(rest)))
-    draws = max(TEST_RESAMPLES, TEST_RESAMPLES_PER_GROUP * len(named))
-    omitted = len(rest) if len(named) > len(shown) else 0
+    if isinstance(finding, GroupAssessments) and len(finding.groups) == 1:
+        finding = next(iter(finding.values()))  # one group is one sample
+    if isinstance(finding, Assessment):
+        ((key, _),) = sketches.items()
+        assessed, numbers, too_few = {key: finding}, {key: 1}, []
+        by: tuple[str, ...] = ()
+    else:
+        assessed, by = dict(finding), finding.by
+        numbers = {group.key: group.stands_for for group in finding.groups}
+        too_few = [(shown_text(group.name), group.n) for group in finding.too_few]
+    first = next(iter(assessed.values()))
     return Summary(
         title=shown_text(title, longest=200),
         groups=tuple(
-            _summary_of(
-                name,
-                sketch,
-                found or assessment_of(sketch, confidence=confidence, seed=seed, resamples=draws),
-                dealt,
-                pooled,
-            )
-            for name, sketch, found, dealt, pooled in named
+            _summary_of(name, sketches[key], assessed[key], parts.get(key), numbers[key])
+            for name, key in zip(shown_names(assessed), assessed, strict=True)
         ),
-        omitted=omitted,
-        too_small=len(rest) - omitted,
+        finding=None if isinstance(finding, Assessment) else finding,
+        too_few=tuple(too_few),
         by=tuple(shown_text(name) for name in by),
-        scale=next(iter(kept.values())).scale.name,
-        seed=seed,
+        scale=first.scale,
+        seed=first.seed,
         command=shown_text(command, longest=2000) if command else "",
         version=calibrant.__version__,
     )
 
 
 def _summary_of(
-    name: str, sketch: Sketch, found: Assessment, dealt: Halves | None, pooled: int
+    name: str, sketch: Sketch, assessment: Assessment, dealt: Halves | None, stands_for: int
 ) -> GroupSummary:
-    seed, independent = found.seed, found.clusters is None
-    repair = repair_of(sketch, dealt, seed=seed) if independent or dealt is not None else None
+    independent = assessment.clusters is None
+    resamples = RESAMPLES if independent else 0  # the bands would take the rows to be independent
+    repairable = independent or dealt is not None
     return GroupSummary(
         name=name,
-        assessment=found,
-        diagram=replace(_diagram(sketch, found, RESAMPLES), interval=found.interval),
-        repair=repair,
-        repaired_diagram=(
-            None if repair is None else _diagram(repair.sketch, found, AFTER_RESAMPLES)
-        ),
+        assessment=assessment,
+        diagram=reliability_diagram(sketch, assessment=assessment, resamples=resamples),
+        repair=repair_of(sketch, assessment, dealt) if repairable else None,
         measures=measure_all(sketch, which=OTHER_MEASURES).lines,
-        notes=notes_on(sketch, clusters=found.clusters),
-        pooled=pooled,
+        notes=notes_on(sketch, clusters=assessment.clusters),
+        stands_for=stands_for,
     )
 
 
-def _diagram(sketch: Sketch, found: Assessment, resamples: int) -> ReliabilityDiagram:
-    """The curve; with bands only where rows are independent, as these take them to be."""
-    return reliability_diagram(
-        sketch,
-        confidence=found.confidence,
-        resamples=resamples if found.clusters is None else 0,
-        seed=found.seed,
-    )
+def shown_text(value: object, *, longest: int = LONGEST_NAME) -> str:
+    r"""A value as one line of printable text; what is cut or cannot be printed is marked.
+
+    Control characters, line breaks and marks that turn the direction of text become U+FFFD.
+
+    Examples
+    --------
+    >>> shown_text("a\x1b[31mb")
+    'a�[31mb'
+    >>> shown_text("x" * 10_000_000, longest=8)
+    'xxxxxxx…'
+    >>> shown_text(("resnet", 2024))
+    'resnet, 2024'
+    """
+    if isinstance(value, tuple):
+        each = max(longest // max(len(value), 1), 8)
+        return shown_text(
+            ", ".join(shown_text(part, longest=each) for part in value), longest=longest
+        )
+    text = group_text(value)[: longest + 1]
+    clean = "".join("�" if unicodedata.category(c)[0] in "CZ" and c != " " else c for c in text)
+    return clean if len(clean) <= longest else clean[: longest - 1] + "…"
+
+
+def shown_names(keys: Iterable[Hashable]) -> list[str]:
+    r"""One name for each key; keys that look the same once they are shown get a number.
+
+    Examples
+    --------
+    >>> shown_names(["a", "b\n", "b\r", ""])
+    ['a', 'b�', 'b� (2)', '(empty)']
+    """
+    taken: set[str] = set()
+    names = []
+    for key in keys:
+        name = plain = shown_text(key)
+        number = 2
+        while name in taken:
+            name, number = f"{plain} ({number})", number + 1
+        taken.add(name)
+        names.append(name)
+    return names

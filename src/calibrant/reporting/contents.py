@@ -1,4 +1,4 @@
-"""The contents of a report as plain text and tables, in reading order; HTML and Markdown lay it out."""
+"""The contents of a report as plain text and tables, in reading order; HTML and Markdown lay them out."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import numpy as np
 from calibrant._format import decimals, p_text, percent
 from calibrant.inference.assessment import FINDINGS, Finding
 from calibrant.reporting.charts import FEW_ENOUGH_FOR_BANDS, MOST_EXPLORED, MOST_SHOWN
-from calibrant.reporting.summary import GroupSummary, Summary
-from calibrant.reporting.wording import (
+from calibrant.reporting.sentences import (
     HEADLINES,
     confidence_text,
     gain_text,
@@ -22,12 +21,19 @@ from calibrant.reporting.wording import (
     region_text,
     told_apart,
 )
+from calibrant.reporting.summary import GroupSummary, Summary
 
-__all__ = ["view_of"]
+__all__ = ["contents_of"]
 
 SIGNS = {"bad": "✗", "unsure": "?", "good": "✓"}
 CURVE_STEPS = 11
 MOST_DESCRIBED = 5
+MANY_ROWS = 12
+"""A longer table gets a search and filters."""
+FOREST = (
+    "The error of each group (dot) with its interval (line), the worst first. The pale bar is what chance "
+    "alone would show with as many rows: an error inside it is no reason for doubt."
+)
 MEASURE_NAMES = {
     "binned_ece": "Binned ECE, 15 bins of equal width",
     "debiased_ece": "Debiased ECE (root mean square)",
@@ -46,18 +52,20 @@ PAPER = (
 )
 
 
-def view_of(summary: Summary) -> dict[str, Any]:
+def contents_of(summary: Summary) -> dict[str, Any]:
     """Everything that is shown, as strings."""
     groups = summary.groups
-    several = len(groups) > 1
-    verdict = _verdict_on_several(summary) if several else _verdict_on_one(groups[0])
+    several = summary.finding is not None
+    verdict = _verdict_on_one(groups[0]) if summary.finding is None else _verdict(summary)
     return {
         "title": summary.title,
         "version": summary.version,
         **verdict,
+        "sections": _sections(several),
         "alternative": " ".join(_alternative(group) for group in groups[:MOST_DESCRIBED]),
         "legend": _legend(len(groups)),
         "caption": _caption(groups),
+        "forest": FOREST if several else "",
         "explore": _explore(summary),
         "table": _table(summary) if several else None,
         "groups": [_particulars(group) for group in groups],
@@ -66,6 +74,13 @@ def view_of(summary: Summary) -> dict[str, Any]:
         "command": summary.command,
         "citation": f"{SOFTWARE.format(summary.version)} The measure: {PAPER}",
     }
+
+
+def _sections(several: bool) -> list[tuple[str, str]]:
+    """Anchor and name of each section, in order: the table of contents."""
+    many = [("forest", "Every group at a glance"), ("table", "All groups")] if several else []
+    each = [("each", "Each group in turn")] if several else [("where", "Where the error is")]
+    return [*many, ("diagram", "The picture"), *each, ("reading", "How to read this")]
 
 
 def _verdict_on_one(group: GroupSummary) -> dict[str, Any]:
@@ -77,67 +92,52 @@ def _verdict_on_one(group: GroupSummary) -> dict[str, Any]:
     }
 
 
-def _verdict_on_several(summary: Summary) -> dict[str, Any]:
-    findings = [group.assessment.finding for group in summary.groups]
-    rejected = [p <= 1.0 - summary.groups[0].assessment.confidence for p in summary.adjusted]
-    bad = sum(f == "miscalibrated" and r for f, r in zip(findings, rejected, strict=True))
-    alone = findings.count("miscalibrated")
-    slight, unsure = findings.count("slightly off"), findings.count("inconclusive")
-    worst = max(summary.groups, key=lambda group: group.assessment.smooth_ece)
-    found = worst.assessment
-    sentences = [
-        f"The largest error is that of {worst.name}: SmoothECE {number(found.smooth_ece)}, "
-        f"interval {number(found.interval.low)} to {number(found.interval.high)}, noise floor "
-        f"{number(found.noise_floor.value)}."
-    ]
-    if alone > bad:
-        sentences.append(
-            f"Taken by {'itself' if alone == 1 else 'themselves'}, {alone} would be called "
-            f"miscalibrated; among {len(findings)} that are looked at, {alone - bad} of these may be "
-            "chance."
+def _verdict(summary: Summary) -> dict[str, Any]:
+    """The words of the finding itself, and the group whose error is largest for certain."""
+    finding = summary.finding
+    assert finding is not None
+    headline, *others = finding.sentences
+    worst = summary.groups[0]
+    one = worst.assessment
+    largest = (
+        f"The largest error for certain is that of {worst.name}: SmoothECE {number(one.smooth_ece)}, "
+        f"interval {number(one.interval.low)} to {number(one.interval.high)}, noise floor "
+        f"{number(one.noise_floor.value)}."
+    )
+    rest = next((group for group in summary.groups if group.stands_for > 1), None)
+    if rest is not None:
+        others.append(
+            f"The {len(summary.groups) - 1} largest groups are shown one by one; the other "
+            f"{rest.stands_for:,} are taken together."
         )
-    if slight:
-        sentences.append(f"For {slight} of them the error is more than chance explains, but small.")
-    if unsure:
-        sentences.append(f"For {unsure} of them the data leave room for doubt either way.")
-    if summary.omitted:
-        sentences.append(
-            f"Only the {len(summary.groups) - 1} largest groups are shown one by one; the other "
-            f"{summary.omitted:,} are taken together."
-        )
-    if summary.too_small:
-        sentences.append(f"Too few rows to say anything: {summary.too_small:,} more.")
+    levels = {level_of(group.assessment.finding) for group in summary.groups}
+    unsure = "unsure" in levels or summary.too_few
     return {
-        "level": "bad" if bad else "unsure" if unsure or slight or alone else "good",
-        "headline": (
-            f"{bad} of {len(findings)} {'is' if bad == 1 else 'are'} miscalibrated, also after "
-            "correction for their number."
-            if bad
-            else f"None of the {len(findings)} is clearly miscalibrated."
-        ),
-        "sentences": sentences,
+        "level": "bad" if "bad" in levels else "unsure" if unsure else "good",
+        "headline": headline,
+        "sentences": [*others, largest],
         "figures": [],
     }
 
 
 def _figures(group: GroupSummary) -> list[dict[str, str]]:
-    found = group.assessment
-    ratio = found.observed_expected
+    one = group.assessment
+    ratio = one.observed_expected
     return [
         {
             "label": "SmoothECE",
-            "value": number(found.smooth_ece),
-            "detail": f"{confidence_text(found.interval.confidence)} interval {number(found.interval.low)} "
-            f"to {number(found.interval.high)}",
+            "value": number(one.smooth_ece),
+            "detail": f"{confidence_text(one.interval.confidence)} interval {number(one.interval.low)} "
+            f"to {number(one.interval.high)}",
         },
         {
             "label": "Noise floor",
-            "value": number(found.noise_floor.value),
+            "value": number(one.noise_floor.value),
             "detail": "what chance alone would show",
         },
         {
             "label": "p-value",
-            "value": p_text(found.p_value),
+            "value": p_text(one.p_value),
             "detail": "of the hypothesis “calibrated”",
         },
         {
@@ -149,8 +149,8 @@ def _figures(group: GroupSummary) -> list[dict[str, str]]:
         },
         {
             "label": "Rows",
-            "value": f"{found.n:,}",
-            "detail": f"event rate {percent(found.event_rate)}",
+            "value": f"{one.n:,}",
+            "detail": f"event rate {percent(one.event_rate)}",
         },
     ]
 
@@ -158,40 +158,50 @@ def _figures(group: GroupSummary) -> list[dict[str, str]]:
 def _table(summary: Summary) -> dict[str, Any]:
     names = ("Rows", "SmoothECE", "Interval", "Floor", "p", "p, corrected", "Obs./exp.")
     first = ", ".join(summary.by) or "Name"
+    empty: list[dict[str, Any]] = [{"text": "–", "value": "NaN", "level": ""}] * (len(names) - 1)
+    small: list[list[dict[str, Any]]] = [
+        [
+            {"text": name, "value": None, "level": ""},
+            {"text": f"{rows:,}", "value": str(rows), "level": ""},
+            *empty,
+            {"text": f"{SIGNS['unsure']} too few rows", "value": None, "level": "unsure"},
+        ]
+        for name, rows in summary.too_few
+    ]
+    rows = [*(_row(group) for group in summary.groups), *small]
     return {
-        "title": "All of them, side by side",
-        "caption": "Press a heading to sort by it.",
+        "title": "All groups",
+        "caption": "The worst first. Press a heading to sort by it.",
+        "filters": sorted({row[-1]["text"] for row in rows}) if len(rows) > MANY_ROWS else [],
         "columns": [
             {"name": first, "number": False},
             *({"name": name, "number": True} for name in names),
             {"name": "Verdict", "number": False},
         ],
-        "rows": [_row(group, p) for group, p in zip(summary.groups, summary.adjusted, strict=True)],
+        "rows": rows,
         "notes": [
-            "The interval, sorted by its upper end, is for the error of the population. The verdict "
-            "judges each by itself: among many calibrated ones about one in twenty has a p-value "
-            "below 0.05 by chance. The corrected p-value (Holm) takes their number into account. Floor, p "
-            "and the others are explained below."
+            "The verdict goes by the corrected p-value: among many calibrated groups about one in "
+            "twenty has a p-value below 0.05 by chance. Intervals are for the error of the population "
+            "and sort by their upper end."
         ],
     }
 
 
-def _row(group: GroupSummary, adjusted: float) -> list[dict[str, Any]]:
-    found = group.assessment
-    level = level_of(found.finding)
+def _row(group: GroupSummary) -> list[dict[str, Any]]:
+    one = group.assessment
     numbers = [
-        (f"{found.n:,}", float(found.n)),
-        (number(found.smooth_ece), found.smooth_ece),
-        (f"{number(found.interval.low)} – {number(found.interval.high)}", found.interval.high),
-        (number(found.noise_floor.value), found.noise_floor.value),
-        (p_text(found.p_value), found.p_value),
-        (p_text(adjusted), adjusted),
-        (decimals(found.observed_expected.value, places=2), found.observed_expected.value),
+        (f"{one.n:,}", float(one.n)),
+        (number(one.smooth_ece), one.smooth_ece),
+        (f"{number(one.interval.low)} – {number(one.interval.high)}", one.interval.high),
+        (number(one.noise_floor.value), one.noise_floor.value),
+        (p_text(one.p_value), one.p_value),
+        (p_text(one.judged_p_value), one.judged_p_value),
+        (decimals(one.observed_expected.value, places=2), one.observed_expected.value),
     ]
     return [
         {"text": group.name, "value": None, "level": ""},
         *({"text": text, "value": _sorted_by(value), "level": ""} for text, value in numbers),
-        {"text": _tag(found.finding), "value": None, "level": level},
+        {"text": _tag(one.finding), "value": None, "level": level_of(one.finding)},
     ]
 
 
@@ -205,10 +215,10 @@ def _tag(finding: Finding) -> str:
 
 
 def _particulars(group: GroupSummary) -> dict[str, Any]:
-    found = group.assessment
+    one = group.assessment
     return {
         "name": group.name,
-        "line": f"SmoothECE {number(found.smooth_ece)}, {_tag(found.finding)}",
+        "line": f"SmoothECE {number(one.smooth_ece)}, {_tag(one.finding)}",
         "alternative": _alternative(group),
         "regions": region_text(group),
         "no_regions": "No part of the range stands out.",
@@ -235,10 +245,9 @@ def _curve(group: GroupSummary) -> dict[str, Any]:
     places = [int(np.argmin(np.abs(diagram.grid - t))) for t in wanted]
     rows = [
         [
-            number(float(diagram.grid[k])),
             *(
                 number(float(column[k]))
-                for column in (diagram.regression, diagram.smoothed_predictions, *band)
+                for column in (diagram.smoothed_predictions, diagram.regression, *band)
             ),
             f"{int(diagram.rows[k]):,}",
         ]
@@ -246,7 +255,7 @@ def _curve(group: GroupSummary) -> dict[str, Any]:
         if diagram.rows[k] > 0
     ]
     ends = ["Band from", "to"] if band else []
-    columns = ["Prediction", "Observed", "Reference", *ends, "Rows nearby"]
+    columns = ["Predicted", "Happened", *ends, "Rows nearby"]
     return {"columns": columns, "rows": rows}
 
 
@@ -278,9 +287,9 @@ def _repair(group: GroupSummary) -> dict[str, Any]:
 
 
 def _alternative(group: GroupSummary) -> str:
-    where = " ".join(region_text(group)) or "The curve follows the reference."
+    where = " ".join(region_text(group)) or "The curve follows the diagonal."
     return (
-        f"Reliability diagram of {group.name}: observed frequency against predicted probability, "
+        f"Reliability diagram of {group.name}: how often it happened against the predicted probability, "
         f"{group.assessment.n:,} rows, SmoothECE {number(group.assessment.smooth_ece)}. {where}"
     )
 
@@ -295,24 +304,25 @@ def _legend(groups: int) -> str:
 
 def _caption(groups: Sequence[GroupSummary]) -> str:
     bands = all(group.diagram.resamples for group in groups)
+    clusters = (
+        " There are no bands: they would take rows of one cluster to be independent."
+        if not bands
+        else ""
+    )
     if len(groups) > 1:
         few = len(groups) <= FEW_ENOUGH_FOR_BANDS
-        band = ", the band around it its sensitivity to the sample" if bands and few else ""
+        band = " The shade around a curve is its uncertainty." if bands and few else ""
         return (
-            "How often the event came, against what was predicted: one curve for each. The width of a "
-            f"solid curve is the density of predictions{band}. A calibrated model runs along the "
-            "diagonal; below it too much is promised, above it too little. Point at a curve to read it."
+            "How often the event came, against what was predicted: one curve for each. A calibrated "
+            "model runs along the diagonal. Below it, predictions are too high; above it, too low. A "
+            f"solid curve is thick where many predictions are.{band}{clusters} Point at a curve to "
+            "read it."
         )
-    band = (
-        ", and the grey band how far chance would take it."
-        if bands
-        else "; there is no band of chance, which would take rows of one cluster for independent."
-    )
+    band = " If the curve stays inside the grey band, chance explains it." if bands else clusters
     return (
-        "How often the event came, against what was predicted. The diagonal is where the curve of "
-        f"a calibrated model would run{band} The shaded "
-        "area between the two, weighted by the width of the curve, is the SmoothECE. "
-        "Point at the curve to read it."
+        "How often the event came, against what was predicted. A calibrated model runs along the "
+        f"diagonal. Below it, predictions are too high; above it, too low.{band} The shaded area, "
+        "weighted by the width of the curve, is the SmoothECE. Point at the curve to read it."
     )
 
 

@@ -1,11 +1,12 @@
-"""The report as one self-contained page: it opens from disk and sends no request."""
+"""The report in its two readable forms: one self-contained page of HTML, and Markdown without pictures."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -18,24 +19,28 @@ from calibrant.reporting.charts import (
     Look,
     color_variable,
     explored,
+    forest_svg,
+    key_of,
     looks,
     main_spec,
     overview,
     small_svg,
     svg,
 )
+from calibrant.reporting.contents import contents_of
 from calibrant.reporting.summary import GroupSummary, Summary
-from calibrant.reporting.view import view_of
 
-__all__ = ["json_in_html", "render"]
+__all__ = ["escaped", "json_in_html", "render_html", "render_markdown"]
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]#|~])")
 
 
-def render(summary: Summary) -> str:
-    """The page, as text; equal summaries give equal bytes."""
+def render_html(summary: Summary) -> str:
+    """One self-contained page, as text: it opens from disk and sends no request."""
     jinja2 = require("jinja2", caller="report")
     markup = jinja2.filters.Markup
     diagrams = {group.name: group.diagram for group in summary.groups}
-    worst = worst_first(summary.groups)
+    worst = [group.name for group in summary.groups]  # the worst first
     told_apart = looks(worst)
     shown = {name: diagrams[name] for name in worst[:MOST_SHOWN]}
     explore, steps = explored({name: diagrams[name] for name in worst[:MOST_EXPLORED]}, told_apart)
@@ -44,15 +49,18 @@ def render(summary: Summary) -> str:
         "steps": steps,
         "charts": {"main": main_spec(diagrams, told_apart), "explore": explore},
     }
+    picture = overview(shown, told_apart)
     scripts = [_libraries(), _text("page.js")]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     template = environment.from_string(_text("page.html"))
     html: str = template.render(
-        page=view_of(summary),
+        page=contents_of(summary),
         legend=_legend(worst, shown, told_apart),
-        picture=markup(svg(overview(shown, told_apart), _title(", ".join(shown)))),
+        picture=markup(svg(picture, _title(", ".join(shown)))),
+        key=key_of(picture),
+        forest=markup("" if summary.finding is None else forest_svg(summary)),
         pictures=[_pictures(group, len(diagrams) > 1, markup) for group in summary.groups],
         policy=_policy(scripts),
         style=markup(_text("page.css") + _colors()),
@@ -62,15 +70,10 @@ def render(summary: Summary) -> str:
     return html
 
 
-def worst_first(groups: Sequence[GroupSummary]) -> list[str]:
-    """Names in the order of their error, the largest first."""
-    return [g.name for g in sorted(groups, key=lambda group: -group.assessment.smooth_ece)]
-
-
 def _legend(
     diagrams: Collection[str], shown: Collection[str], looks: Mapping[str, Look]
 ) -> list[dict[str, Any]]:
-    """Names with the look of their curve, the largest error first; none for a single one."""
+    """Names with the look of their curve, the worst first; none for a single one."""
     if len(diagrams) == 1:
         return []
     return [
@@ -86,11 +89,11 @@ def _legend(
 
 def _pictures(group: GroupSummary, several: bool, markup: Any) -> dict[str, Any]:
     """Small pictures of one group: with its regions marked, and before and after recalibration."""
-    own = markup(small_svg(group.diagram, group.name, _title(group.name)))
-    repaired, after = group.repaired_diagram, ""
-    if repaired is not None:
+    own = markup(small_svg(group.diagram, _title(group.name)))
+    after = ""
+    if group.repair is not None:
         title = _title(f"{group.name}, recalibrated")
-        after = markup(small_svg(repaired, group.name, title))
+        after = markup(small_svg(group.repair.diagram, title))
     return {"marked": own if several else "", "before": "" if several else own, "after": after}
 
 
@@ -142,3 +145,65 @@ def _libraries() -> str:
     """Vega, Vega-Lite and Vega-Embed in one script."""
     bundle: str = require("vl_convert", caller="report").javascript_bundle()
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def render_markdown(summary: Summary) -> str:
+    """The report as Markdown; equal summaries give equal bytes."""
+    view = contents_of(summary)
+    lines = [f"# {escaped(view['title'])}", "", f"**{escaped(view['headline'])}**", ""]
+    lines += [line for sentence in view["sentences"] for line in (escaped(sentence), "")]
+    if view["figures"]:
+        figures = [(f["label"], f["value"], f["detail"]) for f in view["figures"]]
+        lines += [*_table(("", "", ""), figures), ""]
+    if view["table"]:
+        heads = [column["name"] for column in view["table"]["columns"]]
+        rows = [[cell["text"] for cell in row] for row in view["table"]["rows"]]
+        lines += [f"## {view['table']['title']}", "", *_table(heads, rows), ""]
+        lines += [line for note in view["table"]["notes"] for line in (escaped(note), "")]
+    several = len(view["groups"]) > 1
+    for group in view["groups"]:
+        if several:
+            lines += [f"## {escaped(group['name'])}", "", escaped(group["line"]) + ".", ""]
+        lines += _particulars(group, "###" if several else "##")
+    lines += ["## How this was made", ""]
+    lines += [f"- {escaped(line)}" for line in view["provenance"][:2]]
+    if view["command"]:
+        lines.append(f"- Command: {escaped(view['command'])}")
+    lines += ["", escaped(view["citation"])]
+    return "\n".join(lines) + "\n"
+
+
+def _particulars(group: dict[str, Any], level: str) -> list[str]:
+    regions = [f"1. {escaped(text)}" for text in group["regions"]] or [group["no_regions"]]
+    repair = group["repair"]
+    lines = [f"{level} Where the error is", "", *regions, ""]
+    lines += [f"{level} What recalibration would gain", "", escaped(repair["sentence"]), ""]
+    if repair["rows"]:
+        rows = [(row["name"], row["before"], row["after"]) for row in repair["rows"]]
+        heads = ("On rows left out of the fit", "as it is", "recalibrated")
+        lines += [*_table(heads, rows), ""]
+    if group["measures"]:
+        rows = [(row["name"], row["value"], row["misses"]) for row in group["measures"]]
+        heads = ("Measure", "Value", "What it misses")
+        lines += [f"{level} Other measures, side by side", "", *_table(heads, rows), ""]
+    notes = [f"- {escaped(note)}" for note in group["notes"]]
+    return [*lines, f"{level} Notes on the data", "", *notes, ""]
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    def line(cells: Iterable[str]) -> str:
+        return "| " + " | ".join(escaped(cell) for cell in cells) + " |"
+
+    return [line(heads), "|" + "---|" * len(heads), *(line(row) for row in rows)]
+
+
+def escaped(text: str) -> str:
+    r"""Text that Markdown shows as it is.
+
+    Examples
+    --------
+    >>> escaped("a|b <script> *c*")
+    'a\\|b &lt;script&gt; \\*c\\*'
+    """
+    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _SPECIAL.sub(r"\\\1", plain)

@@ -1,0 +1,257 @@
+"""`report`: everything that can be said about predictions, as one page."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+
+from calibrant._files import replaced_when_whole
+from calibrant.data.pairs import InputOptions
+from calibrant.data.scales import Scale
+from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.sketches import Sketches
+from calibrant.errors import InputError, Option, Where
+from calibrant.inference.assess import assess, read_clustered
+from calibrant.inference.assess_by import assess_by
+from calibrant.inference.assessment import Assessment
+from calibrant.inference.groups import GroupAssessments
+from calibrant.reporting.repair import cluster_halves
+from calibrant.reporting.summary import Halves, Summary, summarise
+
+__all__ = ["Report", "report"]
+
+FORMATS = (".html", ".md", ".json")
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """A summary that can be read as a page, as Markdown or as JSON.
+
+    Attributes
+    ----------
+    summary : Summary
+        Everything that is said, as data.
+    """
+
+    summary: Summary
+
+    @cached_property
+    def html(self) -> str:
+        """One self-contained page: it opens from disk and sends no request."""
+        from calibrant.reporting.pages import render_html
+
+        return render_html(self.summary)
+
+    @cached_property
+    def markdown(self) -> str:
+        """The same in Markdown, without the pictures."""
+        from calibrant.reporting.pages import render_markdown
+
+        return render_markdown(self.summary)
+
+    @property
+    def json(self) -> str:
+        """The same as JSON; `to_dict` says what is in it."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; numbers that are not finite are None."""
+        return self.summary.to_dict()
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write to a file whose ending (.html, .md, .json) chooses the form.
+
+        The file appears whole or not at all.
+        """
+        target = Path(path)
+        if target.suffix.lower() not in FORMATS:
+            raise InputError(
+                f"must end in {', '.join(FORMATS)}",
+                argument="path",
+                seen=target.name,
+                cure="Give the file one of these endings.",
+            )
+        text = {".html": "html", ".md": "markdown", ".json": "json"}[target.suffix.lower()]
+        with replaced_when_whole(target) as file:
+            file.write_text(getattr(self, text), encoding="utf-8")
+        return target
+
+    def __repr__(self) -> str:
+        names = ", ".join(group.name for group in self.summary.groups[:3])
+        more = ", ..." if len(self.summary.groups) > 3 else ""
+        return f"<Report {self.summary.title!r} on {names}{more}>"
+
+    def _repr_html_(self) -> str:
+        lines = "".join(
+            f"<li><b>{escape(group.name)}</b>: {escape(group.assessment.verdict)}</li>"
+            for group in self.summary.groups
+        )
+        return f"<p><b>{escape(self.summary.title)}</b></p><ul>{lines}</ul>"
+
+
+def report(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    title: str = "Calibration report",
+    cluster: Any = None,
+    confidence: float = 0.95,
+    scale: str | Scale | None = None,
+    seed: int = 0,
+    limit: int = 20,
+    assessment: Assessment | None = None,
+    command: str = "",
+    **options: Unpack[InputOptions],
+) -> Report:
+    """Assess predictions and lay out everything that was found.
+
+    Parameters
+    ----------
+    y_true : array, Sketch, Sketches, mapping of Sketch, or GroupAssessments
+        Outcomes, 0 or 1; sketches by model or group, as `calibrant.scan` gives them; or what
+        `calibrant.assess_by` found, which is then shown and not computed again.
+    y_prob : array or mapping of arrays
+        Predicted probabilities of outcome 1; for several models, name to predictions.
+    title : str
+        Of the page.
+    cluster : array, optional
+        What makes rows dependent (see `calibrant.assess`): recalibration is then tried on clusters
+        that it has not seen. Of Sketches, one of their columns; the gain of recalibration is then not
+        estimated.
+    confidence, seed
+        Of intervals and draws.
+    scale : str or Scale, default "probability"
+        Where the smoothing happens.
+    limit : int
+        Most groups that are shown one by one: the largest. All others are taken together.
+    assessment : Assessment, optional
+        Of the same rows, where it has been made already.
+    command : str
+        What was typed, to be shown at the end.
+    **options
+        How to read the arrays (see `InputOptions`).
+
+    Returns
+    -------
+    Report
+        With `html`, `markdown`, `json` and `save(path)`.
+
+    Notes
+    -----
+    The same data, seed and versions give the same bytes. Names from the data are shortened, cleared of
+    control characters, and escaped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> made = report(rng.random(1000) < p, {"plain": p, "squared": p**2})
+    >>> made
+    <Report 'Calibration report' on squared, plain>
+    >>> made.save("report.html").name
+    'report.html'
+    """
+    if isinstance(y_true, GroupAssessments):
+        _require_nothing_else(y_prob=y_prob, cluster=cluster, assessment=assessment, **options)
+        return Report(summarise(y_true, y_true.sketches, title=title, command=command))
+    settings: dict[str, Any] = {"confidence": confidence, "seed": seed}
+    finding: GroupAssessments | Assessment
+    sketches: Mapping[Any, Sketch]
+    parts: dict[Hashable, Halves] = {}
+    if isinstance(y_true, Mapping):
+        _require_nothing_else(y_prob=y_prob, assessment=assessment, **options)
+        by = y_true.by if isinstance(y_true, Sketches) else "group"
+        groups = Sketches({key: _own(key, one, scale) for key, one in y_true.items()}, by=by)
+        finding = assess_by(groups, cluster=cluster, limit=limit, **settings)
+        sketches = finding.sketches
+    elif isinstance(y_prob, Mapping):
+        finding = _models(y_true, y_prob, cluster, scale, limit, settings, options)
+        sketches = finding.sketches
+        names = finding if cluster is not None else ()
+        parts = {
+            name: _halves(y_true, y_prob[name], cluster, sketches[name], seed, options)
+            for name in names
+        }
+    else:
+        sketch = as_sketch(y_true, y_prob, scale=scale, **options)
+        sketches = {"predictions": sketch}
+        finding = assessment or assess(
+            y_true, y_prob, cluster=cluster, scale=scale, **settings, **options
+        )
+        if cluster is not None:
+            parts = {"predictions": _halves(y_true, y_prob, cluster, sketch, seed, options)}
+    return Report(summarise(finding, sketches, title=title, parts=parts, command=command))
+
+
+def _require_nothing_else(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(
+                "sketches and assessments already hold predictions, outcomes and weights",
+                argument=name,
+                cure="Leave it out.",
+            )
+
+
+def _own(key: Any, sketch: Any, scale: str | Scale | None) -> Sketch:
+    """The sketch of a group, which may be empty."""
+    if not isinstance(sketch, Sketch):
+        raise InputError(
+            "must hold sketches, where there are no predictions beside it",
+            argument="y_true",
+            seen=type(sketch).__name__,
+            where=Where(group=repr(key)),
+            cure="Arrays of several models go into {y_prob}, by name.",
+            y_prob=Option("y_prob"),
+        )
+    return as_sketch(sketch, scale=scale) if sketch.n else sketch
+
+
+def _models(
+    y_true: Any,
+    y_prob: Mapping[Any, Any],
+    cluster: Any,
+    scale: str | Scale | None,
+    limit: int,
+    settings: dict[str, Any],
+    options: InputOptions,
+) -> GroupAssessments:
+    """Several models on the same rows, corrected for how many there are."""
+    if cluster is None:
+        sketches = {k: as_sketch(y_true, p, scale=scale, **options) for k, p in y_prob.items()}
+        return assess_by(Sketches(sketches, by="model"), limit=limit, **settings)
+    number, rows = len(y_prob), len(np.asarray(y_true))
+    columns: dict[str, Any] = dict(options)
+    if columns.get("sample_weight") is not None:
+        columns["sample_weight"] = np.tile(np.asarray(columns["sample_weight"]), number)
+    place = np.repeat(np.arange(number), rows)
+    names = np.empty(number, dtype=object)
+    names[:] = list(y_prob)
+    return assess_by(
+        np.tile(np.asarray(y_true), number),
+        np.concatenate([np.asarray(p) for p in y_prob.values()]),
+        by={"model": names[place].tolist()},
+        cluster=np.tile(np.asarray(cluster), number),
+        scale=scale,
+        limit=limit,
+        **settings,
+        **columns,
+    )
+
+
+def _halves(
+    y_true: Any, y_prob: Any, cluster: Any, sketch: Sketch, seed: int, options: InputOptions
+) -> Halves:
+    """The rows of dependent predictions in two halves, whole clusters in each."""
+    pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
+    assert codes is not None
+    return cluster_halves(pairs, codes[0], sketch.scale, seed=seed)
