@@ -12,7 +12,7 @@ import pytest
 import calibrant as cal
 from calibrant._format import p_text
 from calibrant.drawing.panel import Points
-from calibrant.inference import assess
+from calibrant.inference import assess_by
 from calibrant.inference.dependence import DependenceWarning
 from calibrant.measures import smooth_ece
 from calibrant.reporting import summary
@@ -140,10 +140,10 @@ def test_each_group_is_solved_and_tested_once(monkeypatch) -> None:
     y, p = _rows(900)
     groups = {k: cal.Sketch.from_arrays(y[k::3], p[k::3]) for k in range(3)}
     solved, tested = [], []
-    solve, test = smooth_ece.solve, assess.calibration_p_value
+    solve, test = smooth_ece.solve, assess_by.assessment_of
     monkeypatch.setattr(smooth_ece, "solve", lambda *a, **k: solved.append(1) or solve(*a, **k))
     monkeypatch.setattr(
-        assess, "calibration_p_value", lambda *a, **k: tested.append(1) or test(*a, **k)
+        assess_by, "assessment_of", lambda *a, **k: tested.append(1) or test(*a, **k)
     )
     monkeypatch.setattr(
         summary, "repair_of", lambda *a, **k: None
