@@ -170,10 +170,15 @@ def plot(
     grouping: Grouping,
     measuring: Measuring,
     kind: Annotated[
-        Literal["smooth", "binned", "isotonic", "cumulative"],
-        option("How the curve is made. [smooth]", section="Picture",
-               metavar="smooth|binned|isotonic|cumulative"),
+        Literal["smooth", "binned", "isotonic", "cumulative", "forest"],
+        option("How the curve is made; forest: each group's error and interval. [smooth]",
+               section="Picture", metavar="smooth|binned|isotonic|cumulative|forest"),
     ] = "smooth",
+    axes: Annotated[
+        Literal["auto", "probability", "fit", "logit"],
+        option("From 0 to 1, as far as the rows go, or in log-odds; auto fits rare events. [auto]",
+               section="Picture", metavar="auto|probability|fit|logit"),
+    ] = "auto",
     layout: Annotated[
         Literal["overlay", "grid"] | None,
         option("Several groups on one axis or side by side. [overlay up to 4]", section="Picture",
@@ -193,7 +198,7 @@ def plot(
     """Draw the reliability diagram."""
     from calibrant.cli.plot import run_plot
 
-    run_plot(files, reading, grouping, measuring, kind, layout, theme, output, open)
+    run_plot(files, reading, grouping, measuring, kind, layout, theme, output, open, axes)
 
 
 @_verb

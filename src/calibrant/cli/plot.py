@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from calibrant.cli.assess import assessed
 from calibrant.cli.inputs import Loaded, load_sketches
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import in_bytes, note, printable, require_ending, shown, written
@@ -13,10 +14,12 @@ from calibrant.data.sketches import Sketches
 from calibrant.diagrams.binned import binned_diagram
 from calibrant.diagrams.cumulative import cumulative_diagram
 from calibrant.diagrams.diagram import Diagram
+from calibrant.diagrams.forest import forest_plot
 from calibrant.diagrams.group import Diagrams
 from calibrant.diagrams.isotonic import isotonic_diagram
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.errors import InputError, Option
+from calibrant.inference.assessment import Assessment
 
 __all__ = ["open_in_browser", "run_plot"]
 
@@ -43,6 +46,7 @@ def run_plot(
     theme: str = "light",
     output: str = "diagram.svg",
     open_it: bool = False,
+    axes: str = "auto",
 ) -> None:
     """Draw one diagram, or one per group, into a file."""
     target = require_ending(output, PICTURES, "a diagram", files)
@@ -59,18 +63,22 @@ def run_plot(
             cluster=Option("cluster"),
         )
     loaded = load_sketches(files, reading, grouping, measuring)
-    groups = _largest(loaded, grouping.max_groups)
-    diagrams = {name: _diagram(sketch, kind, measuring) for name, sketch in groups.items()}
+    if kind == "forest":
+        diagrams: dict[str, Diagram] = {"forest": _forest(loaded, grouping, measuring)}
+    else:
+        groups = _largest(loaded, grouping.max_groups)
+        diagrams = {name: _diagram(sketch, kind, measuring) for name, sketch in groups.items()}
     only = next(iter(diagrams.values()))
+    look: dict[str, Any] = {"axes": axes} if "axes" in only.looks() else {}
     if target.suffix.lower() == ".html":
-        chart = _chart(diagrams, theme)
+        chart = _chart(diagrams, theme, look)
         size = written(target, lambda path: chart.save(str(path), inline=True))
     elif len(diagrams) == 1:
-        size = written(target, lambda path: only.save(path, theme=theme))
+        size = written(target, lambda path: only.save(path, theme=theme, **look))
     else:
         chosen = layout or ("overlay" if len(diagrams) <= MOST_ON_ONE_AXIS else "grid")
         size = written(
-            target, lambda path: Diagrams(diagrams).save(path, layout=chosen, theme=theme)
+            target, lambda path: Diagrams(diagrams).save(path, layout=chosen, theme=theme, **look)
         )
     for name, diagram in diagrams.items():
         note(f"{name}: {diagram.label}")
@@ -113,10 +121,18 @@ def _largest(loaded: Loaded, limit: int) -> dict[str, Sketch]:
     return named
 
 
-def _chart(diagrams: Mapping[str, Diagram], theme: str) -> Any:
+def _forest(loaded: Loaded, grouping: Grouping, measuring: Measuring) -> Diagram:
+    """The error of every group, with its interval."""
+    finding = assessed(loaded, grouping, measuring)
+    if isinstance(finding, Assessment):
+        return forest_plot({"all rows": finding})
+    return forest_plot(finding)
+
+
+def _chart(diagrams: Mapping[str, Diagram], theme: str, look: Mapping[str, Any]) -> Any:
     """The picture that answers to the mouse; a slider and bands only while they can be read."""
     if len(diagrams) == 1:
-        return next(iter(diagrams.values())).chart(theme=theme)
+        return next(iter(diagrams.values())).chart(theme=theme, **look)
     few = len(diagrams) <= MOST_WITH_SLIDER
     smooth = all(isinstance(diagram, ReliabilityDiagram) for diagram in diagrams.values())
     if not few:
@@ -124,7 +140,7 @@ def _chart(diagrams: Mapping[str, Diagram], theme: str) -> Any:
             f"The slider through bandwidths is for up to {MOST_WITH_SLIDER} groups; it is left out."
         )
     plain: dict[str, Any] = {} if few or not smooth else {"band": None}
-    return Diagrams(diagrams).chart(theme=theme, slider=few, **plain)
+    return Diagrams(diagrams).chart(theme=theme, slider=few, **plain, **look)
 
 
 def _diagram(sketch: Sketch, kind: str, measuring: Measuring) -> Diagram:

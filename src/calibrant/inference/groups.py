@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from html import escape
+from importlib import import_module
 from textwrap import fill
 from types import MappingProxyType
 from typing import Any, Literal
@@ -254,6 +255,15 @@ class GroupAssessments(Mapping[Any, Assessment]):
         return difference_band(
             self.sketches[first], self.sketches[second], confidence=self.confidence
         )
+
+    def plot(self, ax: Any = None, **look: Any) -> Any:
+        """Draw every group's error with its interval and noise floor: a forest plot, the worst on top.
+
+        See `calibrant.diagrams.forest.forest_plot`, whose `plot` this is.
+        """
+        # Pictures know assessments, and not the other way round: so by name.
+        forest = import_module("calibrant.diagrams.forest")
+        return forest.forest_plot(self).plot(ax, **look)
 
     def rows(self) -> list[list[str]]:
         """What the text table shows, a header first."""
