@@ -35,8 +35,7 @@ __all__ = ["ReliabilityDiagram", "reliability_diagram"]
 
 Floats = NDArray[np.float64]
 
-# Scales other than the probabilities have long grids, of which the rows use a small part.
-_NODES_ON_A_LONG_SCALE = 1 << 20
+_NODES_ON_A_LONG_SCALE = 1 << 20  # of which the rows use a small part
 _SMALLEST_WRITTEN = 2e-5
 # The slider of a chart: bandwidths at these powers of √2 around the diagram's own.
 _SLIDER = range(-4, 5)
@@ -365,9 +364,8 @@ def reliability_diagram(
             raise InputError(
                 "goes with a Sketch of its rows, at its own bandwidth and scale",
                 argument="assessment",
-                cure="Leave out {bandwidth} and {scale}.",
+                cure="Leave out {bandwidth}, scale and arrays.",
                 bandwidth=Option("bandwidth"),
-                scale=Option("scale"),
             )
         sketch = as_sketch(y_true, y_prob, **options)
         return ReliabilityDiagram(
