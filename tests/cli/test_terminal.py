@@ -214,7 +214,7 @@ def test_ctrl_c_leaves_nothing_half_written(tmp_path) -> None:
 
 def test_an_interrupt_while_a_page_is_written(tmp_path, parquet) -> None:
     slow = (
-        "import time, calibrant.reporting.html as h; "
+        "import time, calibrant.reporting.report as h; "
         "h.Report.save = lambda self, path: (path.write_text('half'), print('now', flush=True), "
         "time.sleep(60)); from calibrant.cli import main; main()"
     )
