@@ -29,11 +29,11 @@ import numpy as np
 import calibrant as cal
 rng = np.random.default_rng(0)
 sketch = cal.Sketch.from_arrays(rng.integers(0, 2, {ROWS}), rng.random({ROWS}))
-print("ready", flush=True)
 while True:
     cal.save(sketch, sys.argv[1] + "/sketch.parquet")
     with cal.Monitor.shared(sys.argv[1] + "/watch.json") as watch:
         watch.update([0, 1], [0.2, 0.7])
+    print("written", flush=True)
 """
 Result = tuple[str, list[str]]
 
@@ -48,7 +48,7 @@ def try_kills(kills: int, seed: int = 0) -> Result:
             with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as process:
                 assert process.stdout is not None
                 process.stdout.readline()
-                time.sleep(moments.uniform(0.0, 0.2))
+                time.sleep(moments.uniform(0.0, 0.1))
                 process.send_signal(signal.SIGKILL)
             try:
                 if (folder / "sketch.parquet").exists():
