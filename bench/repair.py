@@ -42,6 +42,8 @@ SIZES = (100, 300, 1_000, None)
 LEVEL = 0.05
 CUTS, REDUCED_CUTS = 20, 3
 LARGE = 20_000
+MOST_TO_CHOOSE_FROM = 1_000
+"""`choose_recalibrator` fits every map to every fold: with more rows it is left out of the table."""
 
 EVENTS = {
     "precip_niamey_2016": ("date",),
@@ -282,7 +284,7 @@ def _predicted(learned: Rows, p: Floats) -> dict[str, Floats]:
     return {
         name: np.clip(learn(learned)(p), 0.0, 1.0)
         for name, learn in METHODS.items()
-        if name != CHOSEN or learned.p.size < LARGE  # it fits every map to every fold
+        if name != CHOSEN or learned.p.size <= MOST_TO_CHOOSE_FROM
     }
 
 
