@@ -20,7 +20,7 @@ from calibrant.data.pairs import Pairs, as_pairs
 from calibrant.data.scales import Scale, as_scale, name_for_file
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import CalibrationError, InputError
-from calibrant.recalibration.wording import TO_APPLY, TO_LEARN, refuse_forms, reworded
+from calibrant.recalibration.cures import TO_APPLY, TO_LEARN, only_cures, refuse_forms
 
 if TYPE_CHECKING:
     from calibrant.read.sql import Expression
@@ -45,6 +45,7 @@ MODULES = (
     "recalibration.adaptive",
     "recalibration.multiclass",
     "recalibration.parametric",
+    "recalibration.scaling",
     "recalibration.smooth",
     "recalibration.venn_abers",
     "repair.randomized",
@@ -107,11 +108,11 @@ class Training:
         if isinstance(y_prob, Sketch):
             if y_true is not None:
                 raise InputError(
-                    "a Sketch already holds predictions and outcomes; call fit(sketch)."
+                    "must be left out with a Sketch, which holds outcomes", argument="y_true"
                 )
             return cls(as_sketch(y_prob, sample_weight=sample_weight, **options))
         if y_true is None:
-            raise InputError("`y_true` is missing: call fit(y_prob, y_true), or fit(sketch).")
+            raise InputError("must be given, unless a Sketch stands for both", argument="y_true")
         return cls(as_pairs(y_true, y_prob, sample_weight=sample_weight, **options))
 
     @cached_property
@@ -132,8 +133,12 @@ class Training:
         seen = self.atoms.mass.sum(axis=0) > 0
         if not seen.all():
             raise InputError(
-                f"{name} needs rows with the event and rows without it; all {self.atoms.n} rows "
-                f"have outcome {int(seen[1])}."
+                "must hold rows with the event and rows without it for a {name}",
+                argument="y_true",
+                seen=int(seen[1]),
+                saying="all {n} rows have outcome {}",
+                name=name,
+                n=self.atoms.n,
             )
 
 
@@ -240,7 +245,7 @@ class Recalibrator(LearnedMap):
         **options
             How to read the arrays (see `FitOptions`).
         """
-        with reworded(TO_LEARN):
+        with only_cures(TO_LEARN):
             return self.fit_training(Training.of(y_prob, y_true, sample_weight, options))
 
     def fit_training(self, training: Training) -> Self:
@@ -253,7 +258,7 @@ class Recalibrator(LearnedMap):
         """Recalibrated predictions, in the order of `y_prob`."""
         state = self.state
         given = as_column(y_prob, "y_prob")
-        with reworded(TO_APPLY):
+        with only_cures(TO_APPLY):
             p = as_pairs(np.zeros(given.size), given).p
         return self._apply(p, state)
 

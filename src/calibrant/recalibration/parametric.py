@@ -15,6 +15,7 @@ from calibrant.data.pairs import as_pairs
 from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrationError, InputError
 from calibrant.measures._pooling import pooled
+from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
 from calibrant.recalibration.interface import (
     POSITIVE,
     PROBABILITIES,
@@ -26,7 +27,6 @@ from calibrant.recalibration.interface import (
     Training,
 )
 from calibrant.recalibration.logistic import expit, log_odds, logarithms, rows_per_weight
-from calibrant.recalibration.wording import TO_LEARN, refuse_forms, reworded
 
 __all__ = [
     "BetaRecalibrator",
@@ -67,6 +67,11 @@ class IdentityRecalibrator(Recalibrator):
 class PlattRecalibrator(Recalibrator):
     """logit p' = slope · logit p + intercept, by maximum likelihood with Platt's targets.
 
+    Parameters
+    ----------
+    platt_targets : bool
+        Learn with Platt's targets in place of 0 and 1. With False, plain maximum likelihood.
+
     Notes
     -----
     The targets (n₁ + 1)/(n₁ + 2) and 1/(n₀ + 2) in place of 1 and 0 keep the slope finite where the
@@ -83,13 +88,15 @@ class PlattRecalibrator(Recalibrator):
     array([0.303, 0.697])
     """
 
+    platt_targets: bool = True
     kind: ClassVar[str] = "platt"
     parts: ClassVar[Parts] = {"slope": float, "intercept": float}
 
     def _learn(self, training: Training) -> State:
         atoms = training.atoms
         x = log_odds(atoms.p)
-        slope, intercept = _fit_logistic(np.stack([x, np.ones_like(x)], axis=1), atoms)
+        features = np.stack([x, np.ones_like(x)], axis=1)
+        slope, intercept = _fit_logistic(features, atoms, targets=self.platt_targets)
         return {"slope": slope, "intercept": intercept}
 
     def _apply(self, p: Floats, state: State) -> Floats:
@@ -99,6 +106,11 @@ class PlattRecalibrator(Recalibrator):
 @dataclass
 class TemperatureRecalibrator(Recalibrator):
     """logit p' = logit p / temperature: confidence changes, ½ stays. Learned with Platt's targets.
+
+    Parameters
+    ----------
+    platt_targets : bool
+        Learn with Platt's targets in place of 0 and 1. With False, plain maximum likelihood.
 
     References
     ----------
@@ -113,6 +125,7 @@ class TemperatureRecalibrator(Recalibrator):
     0.5
     """
 
+    platt_targets: bool = True
     kind: ClassVar[str] = "temperature"
     parts: ClassVar[Parts] = {"temperature": POSITIVE}
 
@@ -123,7 +136,7 @@ class TemperatureRecalibrator(Recalibrator):
 
     def _learn(self, training: Training) -> State:
         x = log_odds(training.atoms.p)[:, None]
-        (slope,) = _fit_logistic(x, training.atoms, nonnegative=1)
+        (slope,) = _fit_logistic(x, training.atoms, nonnegative=1, targets=self.platt_targets)
         return {"temperature": 1.0 / max(slope, COLDEST)}
 
     def _apply(self, p: Floats, state: State) -> Floats:
@@ -134,6 +147,11 @@ class TemperatureRecalibrator(Recalibrator):
 class BetaRecalibrator(Recalibrator):
     """logit p' = a · log p - b · log(1 - p) + c with a, b ≥ 0: Platt with a slope for each end, and
     his targets.
+
+    Parameters
+    ----------
+    platt_targets : bool
+        Learn with Platt's targets in place of 0 and 1. With False, plain maximum likelihood.
 
     References
     ----------
@@ -146,13 +164,14 @@ class BetaRecalibrator(Recalibrator):
     ['a', 'b', 'c']
     """
 
+    platt_targets: bool = True
     kind: ClassVar[str] = "beta"
     parts: ClassVar[Parts] = {"a": Part(least=0.0), "b": Part(least=0.0), "c": Part()}
 
     def _learn(self, training: Training) -> State:
         low, high = logarithms(training.atoms.p)
         features = np.stack([low, -high, np.ones_like(low)], axis=1)
-        a, b, c = _fit_logistic(features, training.atoms, nonnegative=2)
+        a, b, c = _fit_logistic(features, training.atoms, nonnegative=2, targets=self.platt_targets)
         return {"a": a, "b": b, "c": c}
 
     def _apply(self, p: Floats, state: State) -> Floats:
@@ -192,14 +211,16 @@ class OffsetRecalibrator(Recalibrator):
         if self.target_mean is None:
             return super().fit(y_prob, y_true, sample_weight, **options)
         if not (is_number(self.target_mean) and 0.0 < self.target_mean < 1.0):
-            raise InputError(f"`target_mean` must lie between 0 and 1; got {self.target_mean!r}.")
+            raise InputError(
+                "must lie between 0 and 1", argument="target_mean", seen=self.target_mean
+            )
         if isinstance(y_prob, Sketch):
             self._state = self._learn(Training.of(y_prob, y_true, sample_weight, options))
             return self
         refuse_forms(options)
         given = as_column(y_prob, "y_prob")
         labels = np.zeros(given.size) if y_true is None else y_true
-        with reworded(TO_LEARN):
+        with only_cures(TO_LEARN):
             pairs = as_pairs(labels, given, sample_weight=sample_weight, **options)
             self._state = self._learn(Training(pairs))
         return self
@@ -251,7 +272,9 @@ class IsotonicRecalibrator(Recalibrator):
         return np.interp(p, state["p"], state["values"])
 
 
-def _fit_logistic(features: Floats, atoms: Atoms, nonnegative: int = 0) -> list[float]:
+def _fit_logistic(
+    features: Floats, atoms: Atoms, nonnegative: int = 0, *, targets: bool = True
+) -> list[float]:
     """Maximum likelihood of logit P(y) = features · coefficients, with Platt's targets.
 
     The targets count rows (see `rows_per_weight`).
@@ -262,7 +285,9 @@ def _fit_logistic(features: Floats, atoms: Atoms, nonnegative: int = 0) -> list[
     from scipy.optimize import minimize
 
     negative, positive = atoms.mass.sum(axis=0) * rows_per_weight(atoms)
-    low, high = 1.0 / (negative + 2.0), (positive + 1.0) / (positive + 2.0)
+    low, high = 0.0, 1.0
+    if targets:
+        low, high = 1.0 / (negative + 2.0), (positive + 1.0) / (positive + 2.0)
     weight = atoms.mass.sum(axis=1) / atoms.total
     events = (atoms.mass @ np.array([low, high])) / atoms.total
 
@@ -287,6 +312,6 @@ def _fit_logistic(features: Floats, atoms: Atoms, nonnegative: int = 0) -> list[
     worst = int(np.argmin(found.x[:nonnegative])) if nonnegative else 0
     if nonnegative and found.x[worst] < 0.0:
         kept = np.delete(features, worst, axis=1)
-        rest = _fit_logistic(kept, atoms, nonnegative - 1) if kept.shape[1] else []
+        rest = _fit_logistic(kept, atoms, nonnegative - 1, targets=targets) if kept.shape[1] else []
         return [*rest[:worst], 0.0, *rest[worst:]]
     return [float(value) for value in found.x]

@@ -18,6 +18,7 @@ from calibrant.inference.assess import read_clustered
 from calibrant.measures.record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
+from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
 from calibrant.recalibration.interface import FitOptions, Recalibrator, require_map
 from calibrant.recalibration.logistic import logarithms
 from calibrant.recalibration.parametric import (
@@ -30,7 +31,6 @@ from calibrant.recalibration.parametric import (
 )
 from calibrant.recalibration.smooth import SmoothRecalibrator
 from calibrant.recalibration.venn_abers import VennAbersRecalibrator
-from calibrant.recalibration.wording import TO_LEARN, refuse_forms, reworded
 
 __all__ = ["Candidate", "Choice", "choose_recalibrator", "log_losses"]
 
@@ -149,7 +149,7 @@ def choose_recalibrator(
     if not isinstance(folds, int | np.integer) or isinstance(folds, bool):
         raise InputError(f"`folds` must be a whole number; got {folds!r}.")
     refuse_forms(options)
-    with reworded(TO_LEARN):
+    with only_cures(TO_LEARN):
         pairs, codes = read_clustered(
             y_true, y_prob, cluster, sample_weight=sample_weight, **options
         )

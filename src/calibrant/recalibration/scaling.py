@@ -1,0 +1,374 @@
+"""Recalibration of all classes together: scaling of their logits."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._arguments import is_number
+from calibrant.data.arrays import as_array
+from calibrant.data.multiclass import as_class_probabilities
+from calibrant.data.pairs import as_pairs
+from calibrant.errors import CalibrationError, InputError, TooFewRows, Where
+from calibrant.recalibration.interface import POSITIVE, LearnedMap, Part, Parts, State
+from calibrant.recalibration.multiclass import as_distributions
+from calibrant.recalibration.temperature import ClassRows, best_slope
+
+__all__ = ["StructuredScaling", "TemperatureScaling", "VectorScaling"]
+
+Floats = NDArray[np.float64]
+
+STEEPEST = 1e-4
+"""The largest gradient of a likelihood that counts as maximised."""
+SMALLEST_LOGARITHM = float(np.log(np.finfo(np.float32).tiny))
+"""Of a class probability: 0 counts as the smallest float32 that has all its digits."""
+
+
+@dataclass
+class _LogitScaling(LearnedMap):
+    """A linear map of logits, by maximum likelihood of its softmax."""
+
+    from_logits: bool = True
+
+    def fit(
+        self,
+        logits: Any,
+        y_true: Any,
+        sample_weight: Any = None,
+        *,
+        classes: Sequence[Any] | None = None,
+    ) -> Self:
+        """Learn from a row per case and a column per class, and the true classes."""
+        matrix = as_class_probabilities(y_true, logits, from_logits=True, classes=classes)
+        scores = self._scores(matrix.raw)
+        wrong = np.flatnonzero(matrix.labels < 0)
+        if wrong.size:
+            raise InputError(
+                "must hold classes of the columns",
+                argument="y_true",
+                seen=matrix.given_labels[wrong[0]],
+                where=Where(row=int(wrong[0])),
+            )
+        zeros = np.zeros(matrix.n)
+        weight = as_pairs(zeros, zeros, sample_weight=sample_weight).weight
+        weight = np.ones(matrix.n) if weight is None else weight
+        total = float(weight.sum())
+        worth = max(total, total**2 / float(weight @ weight))
+        rows = ClassRows(scores, matrix.labels, weight / total, worth)
+        self._require_enough(rows, matrix.classes)
+        self._state = self._learn(rows)
+        return self
+
+    def transform(self, logits: Any) -> Floats:
+        """Class probabilities, recalibrated."""
+        from scipy.special import softmax
+
+        state = self.state
+        values = as_array(logits, "logits")
+        columns = self._columns(state)
+        if values.ndim != 2 or (columns is not None and values.shape[1] != columns):
+            raise InputError(
+                "must have a row per case and {columns}",
+                argument="logits",
+                seen=values.shape,
+                saying="its shape is {}",
+                columns="a column per class" if columns is None else f"{columns} columns",
+            )
+        return np.asarray(softmax(self._apply(self._scores(values), state), axis=1), np.float64)
+
+    def _scores(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Finite logits; of probabilities, their logarithms."""
+        if values.dtype.kind not in "biuf":
+            raise InputError(
+                "must hold numbers",
+                argument="logits",
+                seen=str(values.dtype),
+                saying="its type is {}",
+            )
+        if not self.from_logits:
+            probs = as_distributions(as_class_probabilities(np.zeros(len(values)), values))
+            with np.errstate(divide="ignore"):
+                return np.maximum(np.log(probs), SMALLEST_LOGARITHM)
+        finite = np.isfinite(values)
+        if not finite.all():
+            row = int(np.argmin(finite.all(axis=1)))
+            raise InputError(
+                "must be finite",
+                argument="logits",
+                seen=values[row][~finite[row]][0],
+                where=Where(row=row),
+            )
+        return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+
+    def _require_enough(self, rows: ClassRows, classes: Sequence[Any]) -> None:
+        """Refuse more parameters than rows, and for free parameters classes that no row has."""
+
+    def _columns(self, state: State) -> int | None:
+        """How many columns there must be; None for any number."""
+        return None
+
+    @abstractmethod
+    def _learn(self, rows: ClassRows) -> State:
+        """The parameters."""
+
+    @abstractmethod
+    def _apply(self, scores: NDArray[Any], state: State) -> Floats:
+        """The scaled logits."""
+
+
+@dataclass
+class TemperatureScaling(_LogitScaling):
+    """softmax(logits / temperature): one number for all classes; the predicted class stays.
+
+    Parameters
+    ----------
+    from_logits : bool
+        With False, `fit` and `transform` take class probabilities in place of logits.
+
+    References
+    ----------
+    Guo, Pleiss, Sun and Weinberger, *On calibration of modern neural networks*, 2017.
+
+    Examples
+    --------
+    >>> logits = [[4.0, 0.0, 0.0], [0.0, 4.0, 0.0], [0.0, 0.0, 4.0]]
+    >>> cooler = TemperatureScaling().fit(logits, [0, 1, 0])
+    >>> round(cooler.temperature, 2)
+    2.89
+    >>> cooler.transform(logits)[0].round(3)
+    array([0.667, 0.167, 0.167])
+    """
+
+    kind: ClassVar[str] = "temperature scaling"
+    parts: ClassVar[Parts] = {"slope": POSITIVE, "intercept": Part(float, 0.0, 0.0)}
+
+    @property
+    def temperature(self) -> float:
+        """What the logits are divided by: above 1 where the model was too sure."""
+        return 1.0 / float(self.state["slope"])
+
+    def _learn(self, rows: ClassRows) -> State:
+        return {"slope": best_slope(rows), "intercept": 0.0}
+
+    def _apply(self, scores: NDArray[Any], state: State) -> Floats:
+        return np.asarray(scores * np.float64(state["slope"]))
+
+
+@dataclass
+class VectorScaling(_LogitScaling):
+    """softmax(a · logits + b) with a slope and an intercept for each class.
+
+    Parameters
+    ----------
+    from_logits : bool
+        With False, `fit` and `transform` take class probabilities in place of logits.
+
+    References
+    ----------
+    Guo, Pleiss, Sun and Weinberger, 2017.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 300)
+    >>> logits = rng.normal(size=(300, 3)) + 2 * np.eye(3)[y]
+    >>> VectorScaling().fit(logits, y).transform(logits).shape
+    (300, 3)
+    """
+
+    kind: ClassVar[str] = "vector scaling"
+    parts: ClassVar[Parts] = {"slope": np.ndarray, "intercept": np.ndarray}
+
+    def _require_enough(self, rows: ClassRows, classes: Sequence[Any]) -> None:
+        _require_rows(rows, 2 * len(classes), "Use TemperatureScaling, or more rows.")
+        weight = np.bincount(rows.labels, rows.weight, len(classes))
+        if not weight.all():
+            raise TooFewRows(
+                "must hold rows of every class: the slope and intercept of others cannot be learned",
+                argument="y_true",
+                seen=classes[int(np.argmin(weight))],
+                saying="it has none of class {}",
+                cure="Use TemperatureScaling or StructuredScaling.",
+            )
+
+    def _learn(self, rows: ClassRows) -> State:
+        labels, weight = rows.labels, rows.weight
+        classes = rows.logits.shape[1]
+        unit = _size(rows.logits)
+        scores = rows.logits / np.float64(unit)
+        center = weight @ scores
+        scores -= center
+        size = np.array([_size(column) for column in scores.T])
+        scores /= size
+        target = np.zeros_like(scores)
+        target[np.arange(labels.size), labels] = weight
+
+        def loss(parameters: Floats) -> tuple[float, Floats]:
+            slope, intercept = parameters[:classes], parameters[classes:]
+            value, excess = _likelihood(scores * slope + intercept, weight, target)
+            return value, np.concatenate([(excess * scores).sum(axis=0), excess.sum(axis=0)])
+
+        start = np.concatenate([np.ones(classes), np.zeros(classes)])
+        found = _minimised(loss, start)
+        slope = found[:classes] / size
+        return {"slope": slope / unit, "intercept": found[classes:] - slope * center}
+
+    def _columns(self, state: State) -> int | None:
+        return int(state["intercept"].size)
+
+    def _apply(self, scores: NDArray[Any], state: State) -> Floats:
+        return np.asarray(scores * state["slope"] + state["intercept"])
+
+
+@dataclass
+class StructuredScaling(_LogitScaling):
+    """A temperature, then a slope and an intercept for each class that are held close to 1 and 0.
+
+    The state of the art for many classes: as flexible as the rows allow. The ridge penalty on what it adds
+    to the temperature is (classes / rows) for slopes and intercepts, and (classes · (classes - 1) / rows)
+    for the effect of one class's logit on another.
+
+    Parameters
+    ----------
+    from_logits : bool
+        With False, `fit` and `transform` take class probabilities in place of logits.
+    matrix : bool
+        Let the logit of every class act on every other one (structured matrix scaling, SMS), instead of
+        on its own alone (structured vector scaling, SVS).
+    strength : float
+        A factor of the penalty.
+
+    References
+    ----------
+    Berta, Holzmüller, Jordan and Bach, *Structured matrix scaling for multi-class calibration*, 2026.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 300)
+    >>> logits = 3 * (rng.normal(size=(300, 3)) + 2 * np.eye(3)[y])
+    >>> StructuredScaling(matrix=True).fit(logits, y).transform(logits).shape
+    (300, 3)
+    """
+
+    matrix: bool = False
+    strength: float = 1.0
+    kind: ClassVar[str] = "structured scaling"
+    parts: ClassVar[Parts] = {
+        "slope": POSITIVE,
+        "uniform": Part(float, 0.0, 1.0),
+        "weights": np.ndarray,
+    }
+
+    def _require_enough(self, rows: ClassRows, classes: Sequence[Any]) -> None:
+        if not (is_number(self.strength) and 0.0 < self.strength < np.inf):
+            raise InputError("must be a positive number", argument="strength", seen=self.strength)
+        k = len(classes)
+        if self.matrix:
+            _require_rows(rows, k * (k + 1), "Leave out {matrix}, or use more rows.")
+        _require_rows(rows, 2 * k, "Use TemperatureScaling, or more rows.")
+
+    def _learn(self, rows: ClassRows) -> State:
+        k = rows.logits.shape[1]
+        slope, uniform = best_slope(rows), 1.0 / (rows.n + 1.0)
+        x = _tempered(rows.logits, slope, uniform)
+        target = np.zeros_like(x)
+        target[np.arange(x.shape[0]), rows.labels] = rows.weight
+        penalty = np.full((k, k + 1), self.strength * k * (k - 1) / rows.n)
+        penalty[np.arange(k), np.arange(k)] = penalty[:, k] = self.strength * k / rows.n
+        free = np.ones((k, k + 1), dtype=np.bool_)
+        if not self.matrix:
+            free[:, :k] = np.eye(k, dtype=np.bool_)
+        inputs = np.hstack([x, np.ones((x.shape[0], 1))])
+        # Divided by the root of their curvature, all parameters have one scale.
+        chance = np.exp(x)
+        curvature = (rows.weight[:, None] * chance * (1.0 - chance)).T @ inputs**2 + 2.0 * penalty
+        unit = 1.0 / np.sqrt(curvature[free])
+
+        def loss(parameters: Floats) -> tuple[float, Floats]:
+            change = np.zeros((k, k + 1))
+            change[free] = parameters * unit
+            moved = x + (inputs @ change.T if self.matrix else _diagonal(inputs, change))
+            value, excess = _likelihood(moved, rows.weight, target)
+            slopes = excess.T @ inputs if self.matrix else _outer(excess, inputs)
+            slopes += 2.0 * penalty * change
+            return value + float(np.sum(penalty * change**2)), slopes[free] * unit
+
+        found = _minimised(loss, np.zeros(int(free.sum())))
+        weights = np.eye(k, k + 1)
+        weights[free] += found * unit
+        return {"slope": slope, "uniform": uniform, "weights": weights.ravel()}
+
+    def _columns(self, state: State) -> int | None:
+        return int(np.sqrt(state["weights"].size))
+
+    def _apply(self, scores: NDArray[Any], state: State) -> Floats:
+        k = scores.shape[1]
+        weights = state["weights"].reshape(k, k + 1)
+        x = _tempered(scores, state["slope"], state["uniform"])
+        return np.asarray(x @ weights[:, :k].T + weights[:, k])
+
+
+def _diagonal(inputs: Floats, change: Floats) -> Floats:
+    return np.asarray(inputs[:, :-1] * np.diagonal(change) + change[:, -1])
+
+
+def _outer(excess: Floats, inputs: Floats) -> Floats:
+    slopes = np.diag((excess * inputs[:, :-1]).sum(axis=0))
+    return np.hstack([slopes, excess.sum(axis=0)[:, None]])
+
+
+def _tempered(logits: NDArray[Any], slope: float, uniform: float) -> Floats:
+    """log of softmax(slope · logits) with a little of the uniform distribution mixed in."""
+    from scipy.special import log_softmax
+
+    inside = np.log1p(-uniform) + log_softmax(logits * np.float64(slope), axis=1)
+    return np.asarray(np.logaddexp(inside, np.log(uniform / logits.shape[1])))
+
+
+def _likelihood(moved: Floats, weight: Floats, target: Floats) -> tuple[float, Floats]:
+    """The mean log loss of softmax(moved), and its gradient."""
+    level = moved.max(axis=1, keepdims=True)
+    chance = np.exp(moved - level)
+    total = chance.sum(axis=1, keepdims=True)
+    value = float(weight @ (level + np.log(total))[:, 0] - np.sum(target * moved))
+    chance *= weight[:, None] / total
+    return value, chance - target
+
+
+def _minimised(loss: Any, start: Floats) -> Floats:
+    from scipy.optimize import minimize
+
+    options = {"maxiter": 5000, "maxfun": 20_000, "ftol": 1e-15, "gtol": 1e-9}
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+    if not np.all(np.isfinite(found.x)) or np.abs(found.jac).max() > STEEPEST:
+        raise CalibrationError(
+            f"the likelihood could not be maximised ({found.message}); use a map with fewer parameters, "
+            "such as a temperature, or more rows."
+        )
+    return np.asarray(found.x)
+
+
+def _require_rows(rows: ClassRows, parameters: int, cure: str) -> None:
+    if parameters > rows.labels.size:
+        raise TooFewRows(
+            "has {n} rows, and the map has {parameters} parameters: they would be learned by heart",
+            argument="y_true",
+            cure=cure,
+            n=rows.labels.size,
+            parameters=parameters,
+            matrix="`matrix`",
+        )
+
+
+def _size(values: NDArray[Any]) -> float:
+    """The root of the mean square, or 1 where nothing differs from 0: what to divide by."""
+    most = float(np.abs(values).max())
+    if most < np.finfo(np.float64).tiny:
+        return 1.0
+    return most * float(np.sqrt(np.mean((values / np.float64(most)) ** 2)))

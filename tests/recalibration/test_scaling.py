@@ -1,0 +1,151 @@
+"""Structured scaling, temperatures in few passes, and class rows that cannot be learned from."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import log_softmax, softmax
+
+from calibrant import InputError, TooFewRows
+from calibrant.recalibration import temperature
+from calibrant.recalibration.interface import load_recalibrator
+from calibrant.recalibration.scaling import StructuredScaling, TemperatureScaling, VectorScaling
+
+
+def sample(n=1200, classes=4, seed=0):
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, 1.5, (n, classes))
+    mixed = logits @ (np.eye(classes) + 0.2 * rng.normal(size=(classes, classes)))
+    chance = softmax(mixed + np.linspace(-0.5, 0.5, classes), axis=1)
+    y = (chance.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    return 2.0 * logits, y
+
+
+def loss_of(probs, y):
+    return -np.mean(np.log(probs[np.arange(y.size), y]))
+
+
+def the_slow_way(logits, y, matrix):
+    """Temperature by a scalar search, then the penalised likelihood by BFGS without derivatives of ours."""
+    n, k = logits.shape
+    rows = np.arange(n)
+    best = minimize_scalar(
+        lambda t: -log_softmax(np.exp(t) * logits, axis=1)[rows, y].mean(),
+        bounds=(-5, 5), method="bounded", options={"xatol": 1e-12},
+    )  # fmt: skip
+    x = np.log((1 - 1 / (n + 1)) * softmax(np.exp(best.x) * logits, axis=1) + 1 / (n + 1) / k)
+
+    def parts(theta):
+        w = theta[: k * k].reshape(k, k) if matrix else np.diag(theta[:k])
+        return w, theta[-k:]
+
+    def objective(theta):
+        w, b = parts(theta)
+        loss = -log_softmax(x + x @ w.T + b, axis=1)[rows, y].mean()
+        diagonal = np.sum(np.diag(w) ** 2)
+        off = np.sum(w**2) - diagonal
+        return loss + k / n * (diagonal + np.sum(b**2)) + k * (k - 1) / n * off
+
+    start = np.zeros(k * k + k if matrix else 2 * k)
+    found = minimize(objective, start, method="BFGS", options={"gtol": 1e-7})
+    w, b = parts(found.x)
+    return softmax(x + x @ w.T + b, axis=1)
+
+
+@pytest.mark.parametrize("matrix", [False, True])
+def test_structured_scaling_is_the_penalised_maximum(matrix):
+    logits, y = sample(300, classes=3)
+    ours = StructuredScaling(matrix=matrix).fit(logits, y).transform(logits)
+    assert ours == pytest.approx(the_slow_way(logits, y, matrix), abs=1e-5)
+
+
+def test_what_is_learned_of_all_classes_helps_on_other_rows():
+    logits, y = sample(8000)
+    learn, judge = slice(0, 4000), slice(4000, None)
+    losses = [
+        loss_of(made.fit(logits[learn], y[learn]).transform(logits[judge]), y[judge])
+        for made in (TemperatureScaling(), StructuredScaling(), StructuredScaling(matrix=True))
+    ]
+    assert losses[0] > losses[1] > losses[2]
+
+
+@pytest.mark.parametrize(
+    "made", [TemperatureScaling(from_logits=False), StructuredScaling(from_logits=False),
+             StructuredScaling(from_logits=False, matrix=True)],
+)  # fmt: skip
+def test_probabilities_are_as_good_as_logits_and_files_remember_which(made, tmp_path):
+    logits, y = sample(600)
+    probs = softmax(logits, axis=1)
+    from_probs = made.fit(probs, y).transform(probs)
+    settings = {**made.settings, "from_logits": True}
+    assert from_probs == pytest.approx(type(made)(**settings).fit(logits, y).transform(logits))
+    made.save(tmp_path / "map.json")
+    assert np.array_equal(load_recalibrator(tmp_path / "map.json").transform(probs), from_probs)
+    with pytest.raises(InputError) as error:
+        made.fit(0.98 * probs, y)
+    assert error.value.argument == "y_prob"
+    assert error.value.seen == pytest.approx(0.98)
+
+
+def test_weights_are_rows():
+    logits, y = sample(300)
+    weight = np.random.default_rng(0).integers(1, 4, y.size)
+    ours = StructuredScaling().fit(logits, y, weight).transform(logits)
+    rows = np.repeat(np.arange(y.size), weight)
+    repeated = StructuredScaling().fit(logits[rows], y[rows]).transform(logits)
+    assert ours == pytest.approx(repeated, abs=1e-6)
+
+
+@pytest.mark.parametrize("spread", [0.01, 0.3, 1.0, 5.0, 40.0])
+def test_a_temperature_needs_few_passes(spread, monkeypatch):
+    logits, y = sample(3000, classes=200)
+    seen = []
+    derivatives = temperature._derivatives
+
+    def counted(slope, rows, unit):
+        seen.append(rows.labels.size)
+        return derivatives(slope, rows, unit)
+
+    monkeypatch.setattr(temperature, "_derivatives", counted)
+    fitted = TemperatureScaling().fit(spread * logits.astype(np.float32), y)
+    assert sum(seen) <= 8 * y.size
+    slopes = fitted.state["slope"] * np.exp(np.array([-1e-3, 0.0, 1e-3]))
+    losses = [
+        -log_softmax(s * spread * logits, axis=1)[np.arange(y.size), y].mean() for s in slopes
+    ]
+    assert np.argmin(losses) == 1
+
+
+@pytest.mark.parametrize(
+    ("made", "rows"),
+    [(VectorScaling(), 7), (StructuredScaling(), 7), (StructuredScaling(matrix=True), 19)],
+)
+def test_more_parameters_than_rows_are_refused(made, rows):
+    logits, _ = sample(100)
+    with pytest.raises(TooFewRows) as error:
+        made.fit(logits[:rows], np.arange(rows) % 4)
+    assert error.value.values["parameters"] == rows + 1
+    assert error.value.cures
+    made.fit(logits, np.arange(100) % 4)
+
+
+def test_a_class_that_no_row_has_is_named_where_it_cannot_be_learned():
+    logits, y = sample(300)
+    y[y == 3] = 0
+    with pytest.raises(TooFewRows) as error:
+        VectorScaling().fit(logits, np.array(["a", "b", "c"])[y], classes=["a", "b", "c", "d"])
+    assert error.value.seen == "d"
+    unseen = StructuredScaling().fit(logits, y).transform(logits)[:, 3]
+    assert 0.0 < unseen.max() < 0.2
+
+
+def test_logits_that_are_not_finite_are_refused_with_their_row():
+    logits, y = sample(100)
+    logits[7, 2] = np.inf
+    for made in (TemperatureScaling(), StructuredScaling()):
+        with pytest.raises(InputError) as error:
+            made.fit(logits, y)
+        assert (error.value.argument, error.value.where.row) == ("logits", 7)
+        assert error.value.seen == np.inf
+    with pytest.raises(InputError) as error:
+        TemperatureScaling().fit(logits[:5], [0, 1, 2, 9, 1])
+    assert (error.value.where.row, error.value.seen) == (3, 9)
