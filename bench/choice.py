@@ -24,7 +24,7 @@ from calibrant.recalibration.parametric import (
     PlattRecalibrator,
 )
 from calibrant.recalibration.smooth import SmoothRecalibrator
-from calibrant.repair.choice import log_losses
+from calibrant.repair.effect import log_losses
 
 Floats = NDArray[np.float64]
 Sets = dict[str, tuple[Floats, Floats]]

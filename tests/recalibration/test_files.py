@@ -8,7 +8,9 @@ import pytest
 from calibrant import CalibrationError, InputError
 from calibrant._files import sealed
 from calibrant.data.scales import Scale
+from calibrant.errors import Option
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
+from calibrant.recalibration.cures import TO_LEARN
 from calibrant.recalibration.interface import load_recalibrator
 from calibrant.recalibration.parametric import (
     BetaRecalibrator,
@@ -172,32 +174,38 @@ def test_transform_checks_what_it_is_given():
 
 @pytest.mark.parametrize("learn", [PlattRecalibrator().fit, choose_recalibrator])
 def test_what_is_said_of_wrong_rows_can_be_done(learn):
-    for given, outcomes, cure in [
-        (Y, P, r"swapped\. The order is \(y_prob, y_true\)"),
-        (np.where(Y, "yes", "no"), P, r"the order is \(y_prob, y_true\)"),
-        (100 * P, Y, "divide them by 100 first"),
-        (8 * P - 4, Y, "turn them into probabilities first"),
-        (np.where(P < 0.5, np.nan, P), Y, 'on_invalid="drop"'),
+    for given, outcomes, argument in [
+        (Y, P, "y_true"),
+        (np.where(Y, "yes", "no"), P, "y_prob"),
+        (100 * P, Y, "y_prob"),
+        (8 * P - 4, Y, "y_prob"),
+        (np.where(P < 0.5, np.nan, P), Y, "y_prob"),
     ]:
-        with pytest.raises(InputError, match=cure):
+        with pytest.raises(InputError) as refused:
             learn(given, outcomes)
+        assert refused.value.argument == argument
+        assert refused.value.cures
+        assert _options_in(refused.value) <= set(TO_LEARN)
     for form in ({"from_logits": True}, {"percent": True}):
-        for refused in (learn, OffsetRecalibrator(target_mean=0.1).fit):
-            with pytest.raises(InputError, match="leave out `"):
-                refused(P, Y, **form)
+        for fit in (learn, OffsetRecalibrator(target_mean=0.1).fit):
+            with pytest.raises(InputError) as refused:
+                fit(P, Y, **form)
+            assert refused.value.argument == next(iter(form))
 
 
-def test_what_is_said_of_wrong_predictions_can_be_done():
+@pytest.mark.parametrize("given", [[0.1, 2.5], [0.1, 1.2], [0.1, np.nan]])
+def test_what_is_said_of_wrong_predictions_can_be_done(given):
     fitted = PlattRecalibrator().fit(P, Y)
-    for given, cure in [
-        ([0.1, 2.5], "divide them by 100 first"),
-        ([0.1, 1.2], "turn them into probabilities first.*otherwise leave such rows out first"),
-        ([0.1, np.nan], "leave such rows out first"),
-        (["yes"], "predictions alone"),
-    ]:
-        with pytest.raises(InputError, match=cure) as refused:
-            fitted.transform(given)
-        assert "=True" not in str(refused.value)
+    with pytest.raises(InputError) as refused:
+        fitted.transform(given)
+    assert (refused.value.argument, refused.value.where.row) == ("y_prob", 1)
+    assert refused.value.cures
+    assert not _options_in(refused.value)
+
+
+def _options_in(error):
+    values = [value for cure in error.cures for value in cure.values.values()]
+    return {value.name for value in values if isinstance(value, Option)}
 
 
 def test_a_map_on_a_scale_of_ones_own_is_not_written_over_another(tmp_path):

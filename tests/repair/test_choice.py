@@ -7,7 +7,8 @@ from sklearn.metrics import log_loss
 
 from calibrant import InputError, TooFewRows
 from calibrant.recalibration.parametric import IsotonicRecalibrator, PlattRecalibrator
-from calibrant.repair.choice import choose_recalibrator, log_losses
+from calibrant.repair.choice import choose_recalibrator
+from calibrant.repair.effect import log_losses
 
 
 def test_calibrated_predictions_are_left_alone():

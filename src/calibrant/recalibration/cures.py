@@ -36,8 +36,8 @@ def only_cures(options: tuple[str, ...]) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        cures = [instead for cure in error.cures for instead in _followed(cure, options)]
-        raise error.but(cures=tuple(dict.fromkeys(cures))) from None
+        followed = [_followed(cure, options) for cure in error.cures]
+        raise error.but(cures=tuple(cure for cures in followed for cure in cures)) from None
 
 
 def _followed(cure: Cure, options: tuple[str, ...]) -> list[Cure]:

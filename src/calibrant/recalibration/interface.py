@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._files import read_bytes, sealed, unsealed, write_whole
+from calibrant._format import percent
 from calibrant.data.arrays import as_column
 from calibrant.data.atoms import Atoms
 from calibrant.data.pairs import Pairs, as_pairs
@@ -269,10 +270,34 @@ class Recalibrator(LearnedMap):
     def to_sql(
         self, prob: str | Expression, dialect: str = "duckdb", *, tolerance: float = 1e-5
     ) -> Expression:
-        """The map as an SQL expression of a column; see `calibrant.recalibration.sql.to_sql`."""
-        from calibrant.recalibration.sql import to_sql
+        """The map as an SQL expression of a column; see `calibrant.recalibration.deploy.to_sql`."""
+        from calibrant.recalibration.deploy import to_sql
 
         return to_sql(self, prob, dialect, tolerance=tolerance)
+
+    def to_python(self, name: str = "recalibrate", *, tolerance: float = 1e-5) -> str:
+        """The map as Python text without imports of ours; see `calibrant.recalibration.deploy.to_python`."""
+        from calibrant.recalibration.deploy import to_python
+
+        return to_python(self, name, tolerance=tolerance)
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether no two predictions change their order; they may become equal."""
+        from calibrant.recalibration.deploy import places_of
+
+        mapped = self._apply(places_of(self), self.state)
+        return bool(np.diff(mapped).min() >= -1e-12)
+
+    def explain(self) -> str:
+        """What the map does, in one sentence."""
+        before = np.array([0.1, 0.5, 0.9])
+        after = self.transform(before)
+        if np.array_equal(before, after) and np.array_equal(self.transform([0.0, 1.0]), [0.0, 1.0]):
+            return f"This {self.kind} map leaves predictions as they are."
+        moves = [f"{percent(p)} into {percent(q)}" for p, q in zip(before, after, strict=True)]
+        order = "keeps their order" if self.keeps_order else "changes the order of some"
+        return f"This {self.kind} map turns {moves[0]}, {moves[1]} and {moves[2]}, and {order}."
 
     @abstractmethod
     def _learn(self, training: Training) -> State:

@@ -20,7 +20,6 @@ from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
 from calibrant.recalibration.interface import FitOptions, Recalibrator, require_map
-from calibrant.recalibration.logistic import logarithms
 from calibrant.recalibration.parametric import (
     BetaRecalibrator,
     IdentityRecalibrator,
@@ -31,8 +30,9 @@ from calibrant.recalibration.parametric import (
 )
 from calibrant.recalibration.smooth import SmoothRecalibrator
 from calibrant.recalibration.venn_abers import VennAbersRecalibrator
+from calibrant.repair.effect import log_losses
 
-__all__ = ["Candidate", "Choice", "choose_recalibrator", "log_losses"]
+__all__ = ["Candidate", "Choice", "choose_recalibrator"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -192,12 +192,6 @@ def _dealt(
     fold = np.empty(units, dtype=np.int64)
     fold[order] = np.arange(units) % folds
     return fold
-
-
-def log_losses(y: Floats, p: Floats) -> Floats:
-    """-log of the probability of what happened, with 0 and 1 as far away as float32 can tell."""
-    low, high = logarithms(p)
-    return np.asarray(-(y * low + (1.0 - y) * high))
 
 
 def _fitted(candidate: Recalibrator, pairs: Pairs) -> Recalibrator:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant._format import percent
 from calibrant.read import sql
 from calibrant.recalibration import (
     BetaRecalibrator,
@@ -82,3 +83,53 @@ def test_what_has_no_expression_is_refused():
         PlattRecalibrator().fit(p, y).to_sql("p", tolerance=0)
     with pytest.raises(cal.CalibrationError, match="not been fitted"):
         PlattRecalibrator().to_sql("p")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        cal.recalibration.AdaptiveRecalibrator(),
+        cal.recalibration.PlattRecalibrator(),
+        cal.recalibration.TemperatureRecalibrator(),
+        cal.recalibration.BetaRecalibrator(),
+        cal.recalibration.OffsetRecalibrator(),
+        cal.recalibration.IsotonicRecalibrator(),
+        cal.recalibration.VennAbersRecalibrator(),
+        cal.recalibration.CrossVennAbersRecalibrator(folds=3),
+        cal.recalibration.SmoothRecalibrator(),
+    ],
+    ids=lambda made: made.kind,
+)
+def test_the_map_as_python_is_the_map(made):
+    rng = np.random.default_rng(0)
+    p = np.concatenate([rng.random(300), [0.0, 1.0]])
+    made.fit(p, rng.random(302) < 0.2 + 0.5 * p)
+    module = {}
+    exec(made.to_python("mapped"), module)
+    at = np.concatenate([p, np.linspace(0, 1, 101)])
+    ours = np.array([module["mapped"](float(value)) for value in at])
+    tolerance = 1e-12 if made.kind in ("platt", "temperature", "beta", "offset") else 1e-5
+    assert np.abs(ours - made.transform(at)).max() <= tolerance
+    with pytest.raises(ValueError, match="must lie"):
+        module["mapped"](1.5)
+    assert "calibrant" not in {name.split(".")[0] for name in module}
+
+
+@pytest.mark.parametrize("name", ["class", "2p", "", 3])
+def test_the_function_has_a_name_that_python_accepts(name):
+    fitted = cal.recalibration.PlattRecalibrator().fit([0.2, 0.4, 0.6], [0, 1, 1])
+    with pytest.raises(cal.InputError) as error:
+        fitted.to_python(name)
+    assert error.value.argument == "name"
+
+
+def test_a_map_says_what_it_does():
+    rng = np.random.default_rng(0)
+    p = rng.random(2000)
+    y = rng.random(2000) < p**2
+    platt = cal.recalibration.PlattRecalibrator().fit(p, y)
+    assert platt.keeps_order
+    assert not cal.recalibration.PlattRecalibrator().fit(p, ~y).keeps_order
+    assert percent(platt.transform([0.5])[0]) in platt.explain()
+    alone = cal.recalibration.AdaptiveRecalibrator().fit(p, rng.random(2000) < p)
+    assert "leaves predictions as they are" in alone.explain()
