@@ -8,12 +8,14 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "AdaptiveRecalibrator": "recalibration.adaptive",
     "CalibrationError": "errors",
     "InputError": "errors",
     "MergeError": "errors",
     "MissingDependency": "errors",
     "TooFewRows": "errors",
     "Monitor": "inference.monitor",
+    "RecalibratedClassifier": "integrations.classifier",
     "RandomizedRecalibrator": "repair.randomized",
     "Scale": "data.scales",
     "Sketch": "data.sketch",
@@ -29,6 +31,7 @@ _HOME = {
     "confidence": "data.multiclass",
     "cumulative_diagram": "diagrams.cumulative",
     "decision_curve": "diagrams.decision_curve",
+    "effect_of": "repair.effect",
     "distance_to_calibration": "measures.distance",
     "isotonic_diagram": "diagrams.isotonic",
     "load": "data.wire",

@@ -7,7 +7,10 @@ import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import TimeSeriesSplit
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -18,7 +21,8 @@ from calibrant.inference.noise_floor import noise_floor
 from calibrant.integrations.classifier import RecalibratedClassifier
 from calibrant.measures.multiclass import multiclass_error
 from calibrant.recalibration.parametric import PlattRecalibrator
-from calibrant.repair.choice import log_losses
+from calibrant.recalibration.scaling import StructuredScaling, TemperatureScaling
+from calibrant.repair.effect import log_losses
 
 
 def data(classes=2, n=3000):
@@ -98,8 +102,9 @@ def test_a_pipeline_gets_texts():
 @pytest.mark.parametrize("cv", [1, 0, -3, True, np.int64(1)])
 def test_folds_are_two_or_more(cv):
     X, y, _, _ = data(n=100)
-    with pytest.raises(InputError, match=r"`cv` must be 2 folds or more.*got"):
+    with pytest.raises(InputError) as error:
         RecalibratedClassifier(GaussianNB(), cv=cv).fit(X, y)
+    assert (error.value.argument, error.value.seen) == ("cv", cv)
 
 
 def test_refuses_what_cannot_be_recalibrated():
@@ -110,3 +115,64 @@ def test_refuses_what_cannot_be_recalibrated():
         RecalibratedClassifier(recalibrator="magic").fit(X, y)
     with pytest.raises(InputError, match="2 rows of every class"):
         RecalibratedClassifier(GaussianNB()).fit(X, np.arange(100) == 3)
+
+
+def test_rows_of_a_group_share_a_fold():
+    X, y, _, _ = data(n=400)
+    groups = np.arange(200) // 4
+    seen = []
+
+    class Watching(GaussianNB):
+        def fit(self, X, y, sample_weight=None):
+            seen.append({tuple(row) for row in X})
+            return super().fit(X, y, sample_weight)
+
+    RecalibratedClassifier(Watching(), "platt").fit(X, y, groups=groups)
+    for learned in seen[1:]:  # the first learns from all rows
+        inside = np.array([tuple(row) in learned for row in X])
+        for group in range(50):
+            assert inside[groups == group].all() or not inside[groups == group].any()
+
+
+def test_time_order_learns_from_the_past_alone():
+    X, y, X_new, _ = data(n=600)
+    model = RecalibratedClassifier(GaussianNB(), "platt", cv=TimeSeriesSplit(3)).fit(X, y)
+    p = np.concatenate(
+        [
+            GaussianNB().fit(X[a], y[a]).predict_proba(X[b])[:, 1]
+            for a, b in TimeSeriesSplit(3).split(X)
+        ]
+    )
+    by_hand = PlattRecalibrator().fit(p, y[75:])
+    plain = GaussianNB().fit(X, y).predict_proba(X_new)[:, 1]
+    assert model.predict_proba(X_new)[:, 1] == pytest.approx(by_hand.transform(plain))
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_fitted_classifier_stays_as_it_is(frozen):
+    X, y, X_new, y_new = data(classes=3)
+    labels = np.array(["b", "c", "a"])
+    inner = GaussianNB().fit(X, labels[y])
+    model = (
+        RecalibratedClassifier(FrozenEstimator(inner), "temperature")
+        if frozen
+        else RecalibratedClassifier(inner, "temperature", cv="prefit")
+    ).fit(X_new, labels[y_new])
+    scaling = TemperatureScaling(from_logits=False)
+    probs = inner.predict_proba(X_new)
+    expected = scaling.fit(probs, labels[y_new], classes=list(inner.classes_)).transform(probs)
+    assert model.predict_proba(X_new) == pytest.approx(expected)
+    with pytest.raises(InputError) as error:
+        model.fit(X_new, np.where(np.arange(y_new.size) == 7, "z", labels[y_new]))
+    assert (error.value.where.row, error.value.seen) == (7, "z")
+
+
+def test_many_classes_are_scaled_together_by_default():
+    X, y, X_new, y_new = data(classes=4)
+    model = RecalibratedClassifier(GaussianNB()).fit(X, y)
+    assert isinstance(model.recalibrator_, StructuredScaling)
+    plain = GaussianNB().fit(X, y).predict_proba(X_new)
+    assert log_loss(y_new, model.predict_proba(X_new)) < log_loss(y_new, plain)
+    with pytest.raises(InputError) as error:
+        RecalibratedClassifier(GaussianNB(), StructuredScaling()).fit(X, y)
+    assert error.value.argument == "recalibrator"

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._optional import require
-from calibrant.errors import InputError
-from calibrant.recalibration.interface import Recalibrator
+from calibrant.errors import InputError, Option, Where
+from calibrant.recalibration.adaptive import AdaptiveRecalibrator
+from calibrant.recalibration.interface import LearnedMap, Recalibrator
 from calibrant.recalibration.multiclass import OneVsRestRecalibrator
 from calibrant.recalibration.parametric import (
     BetaRecalibrator,
@@ -21,7 +22,9 @@ from calibrant.recalibration.parametric import (
     PlattRecalibrator,
     TemperatureRecalibrator,
 )
+from calibrant.recalibration.scaling import StructuredScaling, TemperatureScaling
 from calibrant.recalibration.smooth import SmoothRecalibrator
+from calibrant.recalibration.venn_abers import VennAbersRecalibrator
 from calibrant.repair.choice import choose_recalibrator
 from calibrant.repair.randomized import RandomizedRecalibrator
 
@@ -33,10 +36,11 @@ require("sklearn.base", caller="RecalibratedClassifier")
 
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone  # noqa: E402
 
-CHOOSE = "choose"
+CHOOSE, PREFIT = "choose", "prefit"
 _MAPS: dict[str, type[Recalibrator]] = {
     made.kind: made
     for made in (
+        AdaptiveRecalibrator,
         BetaRecalibrator,
         IdentityRecalibrator,
         IsotonicRecalibrator,
@@ -45,6 +49,7 @@ _MAPS: dict[str, type[Recalibrator]] = {
         RandomizedRecalibrator,
         SmoothRecalibrator,
         TemperatureRecalibrator,
+        VennAbersRecalibrator,
     )
 }
 
@@ -59,12 +64,16 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     ----------
     estimator : classifier with `predict_proba`, optional
         By default a logistic regression.
-    recalibrator : str or Recalibrator, default "smooth"
-        "smooth" (the paper's map), "platt", "temperature", "beta", "isotonic", "offset",
-        "randomized", "none", a Recalibrator of your own, or "choose" for `choose_recalibrator`. With
-        more than two classes each class is mapped against the rest.
-    cv : int or splitter, default 5
-        The folds; fewer where a class has fewer rows.
+    recalibrator : str, Recalibrator or map of class probabilities, default "adaptive"
+        "adaptive", "smooth" (the paper's map), "platt", "temperature", "beta", "isotonic", "venn-abers",
+        "offset", "randomized", "none", a map of your own, or "choose" for `choose_recalibrator`. With more
+        than two classes, "adaptive" is structured scaling of all classes together, "temperature" is one
+        temperature for all, and any other map of two classes takes each class against the rest.
+    cv : int, splitter or "prefit", default 5
+        The folds; fewer where a class has fewer rows. Rows that belong together stay together where `fit`
+        is given their `groups`. Where time orders the rows, pass `TimeSeriesSplit()`: each fold is then
+        predicted from earlier rows alone. With "prefit", or a `FrozenEstimator`, the classifier is
+        already fitted, to other rows than these, and stays as it is.
 
     Attributes
     ----------
@@ -85,41 +94,90 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     (569, 2)
     """
 
-    def __init__(self, estimator: Any = None, recalibrator: Any = "smooth", cv: Any = 5) -> None:
+    def __init__(self, estimator: Any = None, recalibrator: Any = "adaptive", cv: Any = 5) -> None:
         self.estimator = estimator
         self.recalibrator = recalibrator
         self.cv = cv
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the map by cross-fitting, then the classifier to all rows."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit the map by cross-fitting, then the classifier to all rows.
+
+        `groups` says which rows belong together, such as those of one patient: they share a fold.
+        """
         from sklearn.utils import indexable
         from sklearn.utils.multiclass import check_classification_targets
         from sklearn.utils.validation import _check_sample_weight, validate_data
 
         y = validate_data(self, y=y)
         check_classification_targets(y)
-        X, y = indexable(X, y)  # a frame stays one: what X must be is for the classifier to say
+        X, y, groups = indexable(X, y, groups)  # what X must be is for the classifier to say
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if sample_weight is not None and self.classes_.size > 1:
-            heavy = np.bincount(codes, sample_weight, self.classes_.size) > 0
-            if heavy.sum() < 2:
-                raise InputError(
-                    f"all the weight is on one class, {self.classes_[heavy].tolist()}; a map needs "
-                    "rows of positive weight in two."
-                )
-        self.estimator_ = _fitted(self._classifier(), X, y, sample_weight)
+        fitted = self._is_prefit()
+        self.estimator_ = (
+            self._prefit() if fitted else _fitted(self._classifier(), X, y, sample_weight)
+        )
+        self.classes_ = np.asarray(self.estimator_.classes_) if fitted else np.unique(y)
+        codes = self._codes(y)
+        self._require_two_heavy_classes(codes, sample_weight)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         if self.classes_.size == 1:
             self.recalibrator_ = None
             return self
-        seen, probs = self._held_out(X, y, codes, sample_weight)
+        if fitted:
+            seen = np.ones(codes.size, dtype=bool)
+            probs = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
+        else:
+            seen, probs = self._held_out(X, y, codes, sample_weight, groups)
         weight = None if sample_weight is None else sample_weight[seen]
         self.recalibrator_ = self._learned(probs[seen], codes[seen], weight)
         return self
+
+    def _is_prefit(self) -> bool:
+        from sklearn.frozen import FrozenEstimator
+
+        return isinstance(self.estimator, FrozenEstimator) or self._says_prefit()
+
+    def _says_prefit(self) -> bool:
+        return isinstance(self.cv, str) and self.cv == PREFIT
+
+    def _prefit(self) -> Any:
+        from sklearn.utils.validation import check_is_fitted
+
+        if self.estimator is None:
+            raise InputError("must be a fitted classifier with `cv` prefit", argument="estimator")
+        self._classifier()  # refuses what gives no probabilities
+        check_is_fitted(self.estimator)
+        return self.estimator
+
+    def _codes(self, y: NDArray[Any]) -> NDArray[np.int64]:
+        """The column of each row's class."""
+        order = np.argsort(self.classes_)
+        place = np.clip(np.searchsorted(self.classes_[order], y), 0, order.size - 1)
+        codes = order[place]
+        unknown = np.flatnonzero(self.classes_[codes] != y)
+        if unknown.size:
+            raise InputError(
+                "must hold classes that the fitted classifier knows",
+                argument="y",
+                seen=y[unknown[0]],
+                where=Where(row=int(unknown[0])),
+            )
+        return np.asarray(codes, dtype=np.int64)
+
+    def _require_two_heavy_classes(self, codes: NDArray[np.int64], weight: Any) -> None:
+        if self.classes_.size < 2 or (weight is None and not self._is_prefit()):
+            return
+        heavy = np.bincount(codes, weight, self.classes_.size) > 0
+        if heavy.sum() < 2:
+            raise InputError(
+                "must have rows of positive weight in two classes for a map",
+                argument="y",
+                seen=self.classes_[heavy].tolist(),
+                saying="all the weight is on {}",
+            )
 
     def predict_proba(self, X: Any) -> Floats:
         """Recalibrated class probabilities."""
@@ -151,28 +209,35 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return clone(chosen)
 
     def _held_out(
-        self, X: Any, y: Any, codes: NDArray[np.int64], sample_weight: Any
+        self, X: Any, y: Any, codes: NDArray[np.int64], sample_weight: Any, groups: Any
     ) -> tuple[NDArray[np.bool_], Floats]:
         """Probabilities for rows that the classifier which gives them was not fitted to."""
-        from sklearn.model_selection import check_cv
+        from sklearn.model_selection import StratifiedGroupKFold, check_cv
         from sklearn.utils import _safe_indexing
 
         cv = self.cv
         if isinstance(cv, Integral):
             if isinstance(cv, bool) or cv < 2:
                 raise InputError(
-                    f"`cv` must be 2 folds or more, or a splitter of scikit-learn; got {cv!r}."
+                    "must be 2 folds or more, a splitter of scikit-learn, or prefit",
+                    argument="cv",
+                    seen=cv,
                 )
             fewest = int(np.bincount(codes).min())
             cv = max(2, min(cv, fewest))
             if fewest < 2:
                 raise InputError(
-                    f"cross-fitting needs at least 2 rows of every class; class "
-                    f"{self.classes_[np.argmin(np.bincount(codes))]!r} has {fewest}."
+                    "must hold at least 2 rows of every class for cross-fitting",
+                    argument="y",
+                    seen=self.classes_[np.argmin(np.bincount(codes))],
+                    saying="class {} has {fewest}",
+                    fewest=fewest,
                 )
+            if groups is not None:
+                cv = StratifiedGroupKFold(cv)
         probs = np.zeros((codes.size, self.classes_.size))
         seen = np.zeros(codes.size, dtype=bool)
-        for train, test in check_cv(cv, codes, classifier=True).split(X, codes):
+        for train, test in check_cv(cv, codes, classifier=True).split(X, codes, groups):
             weight = None if sample_weight is None else sample_weight[train]
             model = _fitted(self._classifier(), _safe_indexing(X, train), y[train], weight)
             columns = np.searchsorted(self.classes_, model.classes_)
@@ -182,21 +247,48 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     def _learned(self, probs: Floats, codes: NDArray[np.int64], weight: Any) -> Any:
         if self.classes_.size > 2:
-            return OneVsRestRecalibrator(self._map()).fit(probs, codes, weight)
+            chosen = self._map_of_classes(codes.size)
+            if chosen == CHOOSE:
+                return choose_recalibrator(probs, codes, weight).recalibrator
+            return chosen.fit(probs, codes, weight)
         p = np.clip(probs[:, 1], 0.0, 1.0)
         if self.recalibrator == CHOOSE:
             return choose_recalibrator(p, codes, weight).recalibrator
         return self._map().fit(p, codes, weight)
 
+    def _map_of_classes(self, rows: int) -> Any:
+        """A map of all classes: of its own kind, or of each class against the rest."""
+        chosen = self.recalibrator
+        if isinstance(chosen, LearnedMap) and not isinstance(chosen, Recalibrator):
+            if getattr(chosen, "from_logits", False):
+                raise InputError(
+                    "must take class probabilities here",
+                    argument="recalibrator",
+                    seen=chosen,
+                    cure="Make it with {option}.",
+                    option=Option("from_logits", False),
+                )
+            return deepcopy(chosen)
+        if isinstance(chosen, str) and chosen == CHOOSE:
+            return CHOOSE
+        named = chosen if isinstance(chosen, str) else ""
+        if named == TemperatureRecalibrator.kind or (
+            named == AdaptiveRecalibrator.kind and rows < 2 * self.classes_.size
+        ):
+            return TemperatureScaling(from_logits=False)
+        if named == AdaptiveRecalibrator.kind:
+            return StructuredScaling(from_logits=False)
+        return OneVsRestRecalibrator(self._map())
+
     def _map(self) -> Recalibrator:
         if isinstance(self.recalibrator, Recalibrator):
             return deepcopy(self.recalibrator)
-        if self.recalibrator == CHOOSE and self.classes_.size > 2:
-            raise InputError('`recalibrator="choose"` compares maps of two classes; name one.')
         if not isinstance(self.recalibrator, str) or self.recalibrator not in _MAPS:
             raise InputError(
-                f"`recalibrator` must be one of {', '.join([*sorted(_MAPS), CHOOSE])}, or a "
-                f"Recalibrator; got {self.recalibrator!r}."
+                "must be one of {known}, or a map",
+                argument="recalibrator",
+                seen=self.recalibrator,
+                known=", ".join([*sorted(_MAPS), CHOOSE]),
             )
         if self.recalibrator == SmoothRecalibrator.kind:
             # A weight counts as so many rows here, as scikit-learn asks; pseudo-rows count otherwise.

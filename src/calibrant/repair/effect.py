@@ -62,7 +62,7 @@ class Effect(Record):
 
     @property
     def verdict(self) -> str:
-        """ "better", "worse" or "no clear difference", by the interval of the gain."""
+        """Is it "better", "worse" or "no clear difference", by the interval of the gain."""
         if self.low > 0.0:
             return "better"
         return "worse" if self.high < 0.0 else "no clear difference"
