@@ -10,7 +10,7 @@ import pytest
 
 import calibrant as cal
 
-METHODS = ["smooth", "platt", "beta", "temperature", "offset"]
+METHODS = ["adaptive", "smooth", "platt", "beta", "temperature", "offset"]
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def overconfident(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("method", [*METHODS, "isotonic", "randomized"])
+@pytest.mark.parametrize("method", [*METHODS, "isotonic", "venn-abers", "randomized"])
 def test_a_map_is_learned_and_applied(calibrant, overconfident, tmp_path, method) -> None:
     target = tmp_path / "map.json"
     done = calibrant("recalibrate", overconfident, "--method", method, "-o", target)
@@ -55,6 +55,15 @@ def test_a_map_does_not_depend_on_how_labels_are_written(
         np.testing.assert_allclose(cal.load_recalibrator(target).transform(p), expected, atol=1e-3)
         if method != "smooth":  # whose error is said on the scale of its map
             assert f"with SmoothECE {cal.smooth_ece(y, p):.4f}" in said
+        assert "into" in said
+def test_the_best_map_is_chosen_and_judged_on_held_out_rows(calibrant, overconfident, tmp_path):
+    target, said = _learned(calibrant, overconfident, tmp_path, "choose")
+    rows = pyarrow.parquet.read_table(overconfident)
+    p, y = rows["p"].to_numpy(), rows["y"].to_numpy()
+    chosen = cal.load_recalibrator(target)
+    assert cal.smooth_ece(y, chosen.transform(p)) < 0.3 * cal.smooth_ece(y, p)
+    assert f"{chosen.kind} map" in said
+    assert "held-out rows" in said
 
 
 def _learned(calibrant, rows, folder, method, *more):
@@ -115,7 +124,7 @@ def test_what_is_said_of_wrong_rows_can_be_done(calibrant, overconfident, tmp_pa
     rows = pyarrow.parquet.read_table(overconfident)
     p, y = rows["p"].to_numpy(), rows["y"].to_numpy()
     wrong, target = tmp_path / "wrong.parquet", tmp_path / "map.json"
-    for given, cure in ((8 * p - 4, "into probabilities first"), (100 * p, "by 100 first")):
+    for given, cure in ((8 * p - 4, "of them first"), (100 * p, "by 100 first")):
         pyarrow.parquet.write_table(pyarrow.table({"p": given, "y": y}), wrong)
         done = calibrant("recalibrate", wrong, "-o", target)
         assert done.code != 0

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.metrics import log_loss
 
-from calibrant import InputError, TooFewRows
+from calibrant import InputError, Sketch, TooFewRows
 from calibrant.recalibration.parametric import IsotonicRecalibrator, PlattRecalibrator
+from calibrant.recalibration.scaling import TemperatureScaling
 from calibrant.repair.choice import choose_recalibrator
 from calibrant.repair.effect import log_losses
 
@@ -119,7 +120,56 @@ def test_refuses_bad_settings():
         choose_recalibrator([0.1, 0.9], [0, 1], loss="hinge")
     with pytest.raises(InputError, match="folds"):
         choose_recalibrator([0.1, 0.9], [0, 1], folds=1)
-    with pytest.raises(InputError, match=r"between 2 and the 2 clusters; got 5"):
+    with pytest.raises(InputError, match="2 clusters"):
         choose_recalibrator([0.1, 0.9, 0.8, 0.4], [0, 1, 1, 0], cluster=[1, 1, 2, 2])
     with pytest.raises(InputError, match=r"`cluster` must have one entry per row"):
         choose_recalibrator([0.1, 0.9], [0, 1], cluster=[1, 2, 3])
+
+
+def classes_of(n, sharpness, seed=0):
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, 1.5, (n, 4))
+    chance = softmax(logits, axis=1)
+    y = (chance.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    return softmax(sharpness * logits, axis=1), y
+
+
+def test_maps_of_many_classes_are_compared_too():
+    probs, y = classes_of(2000, 2.5)
+    choice = choose_recalibrator(probs, y)
+    assert choice.best in ("temperature", "structured", "structured matrix")
+    lines = {line.name: line for line in choice.candidates}
+    assert lines["none"].loss == pytest.approx(log_loss(y, probs))
+    assert lines[choice.best].smooth_ece < 0.5 * lines["none"].smooth_ece
+    assert choice.recalibrator.transform(probs).sum(axis=1) == pytest.approx(1.0)
+    alone = choose_recalibrator(*classes_of(2000, 1.0))
+    assert alone.best == "none"
+    assert np.array_equal(alone.recalibrator.transform(probs), probs)
+
+
+def test_class_names_and_candidates_of_many_classes():
+    probs, y = classes_of(400, 2.5)
+    names = np.array(["a", "b", "c", "d"])
+    maps = {"t": TemperatureScaling(from_logits=False)}
+    by_name = choose_recalibrator(probs, names[y], classes=list(names), candidates=maps)
+    assert by_name.to_dict() == choose_recalibrator(probs, y, candidates=maps).to_dict()
+    for wrong in (TemperatureScaling(), PlattRecalibrator(), "t"):
+        with pytest.raises(InputError) as error:
+            choose_recalibrator(probs, y, candidates={"t": wrong})
+        assert error.value.argument == "candidates"
+    with pytest.raises(InputError) as error:
+        choose_recalibrator(probs, names[y])
+    assert error.value is not None
+
+
+def test_a_sketch_that_counts_rows_is_as_good_as_the_rows():
+    rng = np.random.default_rng(0)
+    p = rng.random(800)
+    y = rng.random(800) < p**2
+    choice = choose_recalibrator(
+        Sketch.from_arrays(y, p), candidates={"platt": PlattRecalibrator()}
+    )
+    assert choice.best == "platt"
+    with pytest.raises(InputError) as error:
+        choose_recalibrator(Sketch.from_arrays(y, p), y)
+    assert error.value.argument == "y_true"

@@ -388,8 +388,10 @@ def recalibrate(
                section=OUTPUT, metavar="FILE"),
     ],
     method: Annotated[
-        Literal["smooth", "isotonic", "platt", "beta", "temperature", "offset", "randomized"] | None,
-        option("Kind of map. [smooth]", section="Repair", metavar="NAME"),
+        Literal["adaptive", "smooth", "isotonic", "platt", "beta", "temperature", "venn-abers", "offset",
+                "randomized", "choose"] | None,
+        option("Kind of map, or `choose` to compare them all on held-out rows. [adaptive]",
+               section="Repair", metavar="NAME"),
     ] = None,
     apply: Annotated[
         str | None,
@@ -401,7 +403,7 @@ def recalibrate(
     from calibrant.cli.recalibrate import run_apply, run_fit
 
     if apply is None:
-        run_fit(files, reading, method or "smooth", output)
+        run_fit(files, reading, method or "adaptive", output)
     elif method is not None:
         raise InputError(
             "takes a map that was learned",

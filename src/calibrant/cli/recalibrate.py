@@ -14,10 +14,11 @@ from calibrant.cli.errors import read_from
 from calibrant.cli.inputs import kind_of, load_sketches, opened
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import count, note, printable, quoted, require_ending, written
-from calibrant.errors import InputError, Option
-from calibrant.measures.smooth_ece import smooth_ece
+from calibrant.data.sketch import Sketch
+from calibrant.errors import InputError, Option, TooFewRows
 from calibrant.read.find_files import find_files
 from calibrant.read.rows import columns_of, read_table
+from calibrant.recalibration.cures import TO_LEARN, only_cures
 from calibrant.recalibration.interface import Recalibrator
 
 __all__ = ["METHODS", "run_apply", "run_fit"]
@@ -28,20 +29,24 @@ CONVERT = {
     "percent": "If these are percentages, divide them by 100 first.",
 }
 """A map is learned from probabilities: other forms are converted before."""
+CHOOSE = "choose"
 METHODS = {
+    "adaptive": "AdaptiveRecalibrator",
     "smooth": "SmoothRecalibrator",
     "isotonic": "IsotonicRecalibrator",
     "platt": "PlattRecalibrator",
     "beta": "BetaRecalibrator",
     "temperature": "TemperatureRecalibrator",
     "offset": "OffsetRecalibrator",
+    "venn-abers": "VennAbersRecalibrator",
     "randomized": "RandomizedRecalibrator",
 }
+ON_LOG_ODDS = ("adaptive", "smooth", CHOOSE)
+"""What tells .999 from .99 reads rows on a scale that does so, too."""
 
 
 def run_fit(files: Sequence[str], reading: Reading, method: str, output: str) -> None:
     """Learn the map and write it."""
-    from calibrant import recalibration
     from calibrant.recalibration.smooth import DEFAULT_SCALE
 
     require_ending(output, (".json",), "a map", files)
@@ -57,22 +62,52 @@ def run_fit(files: Sequence[str], reading: Reading, method: str, output: str) ->
         loaded = load_sketches(files, reading, Grouping(), Measuring(scale=scale))
     except InputError as error:
         raise error.instead(CONVERT) from error
+    scale = DEFAULT_SCALE if method in ON_LOG_ODDS else "probability"
+    with only_cures(TO_LEARN):
     if loaded.by:
         raise InputError(
             "a map is learned from one column of predictions", cure="Give `--prob` once."
         )
     sketch = loaded.groups()[()]
-    recalibrator: Recalibrator = getattr(recalibration, METHODS[method])()
-    recalibrator.fit(sketch)
-    before = smooth_ece(sketch)
-    on = "" if scale == "probability" else f" on the {sketch.scale.name} scale"
+    recalibrator, judged = _learned(sketch, method)
     written(Path(output), recalibrator.save)
-    article = "an" if method[0] in "aeiou" else "a"
+    kind = recalibrator.kind
+    article = "an" if kind[0] in "aeiou" else "a"
     note(
-        f"Wrote {printable(output, 200)}: {article} {method} map learned from "
-        f"{count(sketch.n, 'row')} with SmoothECE {decimals(before)}{on}. Apply it to other "
-        f"rows: `calibrant recalibrate NEW.parquet --apply {printable(output, 200)} -o BETTER.parquet`."
+        f"Wrote {printable(output, 200)}: {article} {kind} map learned from {count(sketch.n, 'row')}. "
+        f"{recalibrator.explain()} {judged}Apply it to other rows: `calibrant recalibrate NEW.parquet "
+        f"--apply {printable(output, 200)} -o BETTER.parquet`."
     )
+
+
+def _learned(sketch: Sketch, method: str) -> tuple[Recalibrator, str]:
+    """The map of all rows, and what cross-fitting says of it: every row by a map that has not seen it."""
+    from calibrant import recalibration
+    from calibrant.repair.choice import NONE, choose_recalibrator
+
+    if method != CHOOSE:
+        fitted: Recalibrator = getattr(recalibration, METHODS[method])().fit(sketch)
+    if sketch.weighted or method == "randomized":
+        if method == CHOOSE:
+            raise InputError("cannot choose from weighted rows", argument="method", seen=method)
+        return fitted, ""
+    candidates = None if method == CHOOSE else {method: type(fitted)()}
+    try:
+        choice = choose_recalibrator(sketch, candidates=candidates)
+    except TooFewRows:
+        if method == CHOOSE:
+            raise
+        return fitted, ""
+    if method == CHOOSE:
+        fitted, method = choice.recalibrator, choice.best
+    lines = {line.name: line for line in choice.candidates}
+    before, after = lines[NONE], lines[method]
+    judged = (
+        f"On held-out rows, log loss {decimals(before.loss)} becomes {decimals(after.loss)} (gain "
+        f"{after.gain:+.4f} ± {after.gain_se:.4f}) and SmoothECE {decimals(before.smooth_ece)} becomes "
+        f"{decimals(after.smooth_ece)}. "
+    )
+    return fitted, judged
 
 
 def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: str) -> None:

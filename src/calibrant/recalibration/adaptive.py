@@ -36,6 +36,8 @@ ODDS_OF_NONE = 3.0
 SURPRISES, OTHERS = 0.5, 1.0
 """Outcomes against and with a prediction of exactly 0 or 1, before rows are seen."""
 LEFT_ALONE = 0.5
+AN_END = 1e-12
+"""Predictions this close to 0 or 1 count as equal to it; sketches on the logit scale keep no others."""
 CELLS_PER_UNIT = 128
 MOST_PLACES = 1 << 12
 QUANTILES = 33
@@ -154,7 +156,8 @@ class AdaptiveRecalibrator(Recalibrator):
         if self.left_alone:
             return np.array(p)
         mapped = np.interp(log_odds(p), state["x"], state["values"])
-        mapped[p <= 0.0], mapped[p >= 1.0] = log_odds(np.array([state["low"], state["high"]]))
+        ends = log_odds(np.array([state["low"], state["high"]]))
+        mapped[p <= AN_END], mapped[p >= 1.0 - AN_END] = ends
         return expit(mapped)
 
 
@@ -240,7 +243,7 @@ def _counted(training: Training) -> _Rows:
     """The rows by log-odds; many places are gathered in cells of 1/128."""
     atoms = training.atoms
     x, mass = log_odds(atoms.p), atoms.mass * rows_per_weight(atoms)
-    end = np.where(atoms.p >= 1.0, 1.0, np.where(atoms.p <= 0.0, -1.0, 0.0))
+    end = np.where(atoms.p >= 1.0 - AN_END, 1.0, np.where(atoms.p <= AN_END, -1.0, 0.0))
     if x.size > MOST_PLACES:
         cell = np.rint(x * CELLS_PER_UNIT) + end
         _, first, place = np.unique(cell, return_index=True, return_inverse=True)

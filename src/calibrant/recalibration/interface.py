@@ -49,6 +49,7 @@ MODULES = (
     "recalibration.scaling",
     "recalibration.smooth",
     "recalibration.venn_abers",
+    "repair.class_choice",
     "repair.randomized",
 )
 """Where the maps are that a file can hold."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator
+from calibrant.data.atoms import Atoms
 from calibrant.data.pairs import Pairs
 from calibrant.data.scales import PROBABILITY
+from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import read_clustered
 from calibrant.measures.record import Record
@@ -32,12 +34,18 @@ from calibrant.recalibration.smooth import SmoothRecalibrator
 from calibrant.recalibration.venn_abers import VennAbersRecalibrator
 from calibrant.repair.effect import log_losses
 
-__all__ = ["Candidate", "Choice", "choose_recalibrator"]
+__all__ = ["NONE", "Candidate", "Choice", "choose_recalibrator", "compared"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 NONE = "none"
+
+
+class ChoiceOptions(FitOptions, total=False):
+    """`FitOptions`, and what the columns of class probabilities stand for."""
+
+    classes: Sequence[Any]
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,7 +87,7 @@ class Choice(Record):
     best: str
     candidates: tuple[Candidate, ...]
     loss: str
-    recalibrator: Recalibrator = field(compare=False)
+    recalibrator: Any = field(compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -100,25 +108,27 @@ class Choice(Record):
 
 def choose_recalibrator(
     y_prob: Any,
-    y_true: Any,
+    y_true: Any = None,
     sample_weight: Any = None,
     *,
-    candidates: Mapping[str, Recalibrator] | None = None,
+    candidates: Mapping[str, Any] | None = None,
     loss: Literal["log", "brier"] = "log",
     cluster: Any = None,
     folds: int = 5,
     seed: int = 0,
-    **options: Unpack[FitOptions],
+    **options: Unpack[ChoiceOptions],
 ) -> Choice:
     """Compare recalibration maps by cross-fitting, and fit the best one to all rows.
 
     Parameters
     ----------
     y_prob, y_true, sample_weight, **options
-        As for `Recalibrator.fit`.
+        As for `Recalibrator.fit`; a Sketch that counts rows stands for all of them. With a column per
+        class, `y_prob` holds class probabilities, `y_true` classes, and `classes` names the columns.
     candidates : mapping of str to Recalibrator, optional
         By default adaptive, smooth, the paper's own smooth map on the probability scale, Platt, temperature,
-        beta, isotonic, Venn-Abers and offset. "none" is always there.
+        beta, isotonic, Venn-Abers and offset; for class probabilities one temperature, structured scaling
+        (vector and matrix) and beta of each class against the rest. "none" is always there.
     loss : {"log", "brier"}
         The proper loss that decides. Predictions of 0 and 1 count as 6e-8 away from them.
     cluster : array, optional
@@ -144,14 +154,27 @@ def choose_recalibrator(
     'none'
     """
     if loss not in ("log", "brier"):
-        raise InputError(f'`loss` must be "log" or "brier"; got {loss!r}.')
-    maps = {NONE: IdentityRecalibrator(), **_checked(candidates)}
+        raise InputError('must be "log" or "brier"', argument="loss", seen=loss)
     if not isinstance(folds, int | np.integer) or isinstance(folds, bool):
-        raise InputError(f"`folds` must be a whole number; got {folds!r}.")
+        raise InputError("must be a whole number", argument="folds", seen=folds)
     refuse_forms(options)
+    if np.ndim(y_prob) == 2 and np.shape(y_prob)[1] > 1:
+        unknown = [*({"cluster"} if cluster is not None else ()), *({*options} - {"classes"})]
+        if unknown:
+            raise InputError("is not known for class probabilities", argument=unknown[0])
+        from calibrant.repair.class_choice import choose_map_of_classes
+
+        rows, classes = (y_prob, y_true, sample_weight), options.get("classes")
+        return choose_map_of_classes(*rows, candidates, loss, folds, seed, classes=classes)
+    maps = {NONE: IdentityRecalibrator(), **_checked(candidates)}
+    if "classes" in options:
+        raise InputError("is known for a column per class alone", argument="classes")
+    if isinstance(y_prob, Sketch):
+        y_prob, y_true = _rows_of(y_prob, y_true, sample_weight, cluster)
+    reading = cast(FitOptions, options)
     with only_cures(TO_LEARN):
         pairs, codes = read_clustered(
-            y_true, y_prob, cluster, sample_weight=sample_weight, **options
+            y_true, y_prob, cluster, sample_weight=sample_weight, **reading
         )
         p, y = pairs.p, pairs.y
     weight = np.ones(p.size) if pairs.weight is None else pairs.weight
@@ -160,7 +183,13 @@ def choose_recalibrator(
     else:
         unit, units, called = codes[0], int(codes[0].max()) + 1, "clusters"
     if not 2 <= folds <= units:
-        raise InputError(f"`folds` must lie between 2 and the {units} {called}; got {folds!r}.")
+        raise InputError(
+            "must lie between 2 and the {units} {called}",
+            argument="folds",
+            seen=folds,
+            units=units,
+            called=called,
+        )
     fold = _dealt(y, unit, units, called, folds, seed)[unit]
     found: dict[str, Floats] = {}
     for name, candidate in maps.items():
@@ -169,9 +198,35 @@ def choose_recalibrator(
             held_out = fold == k
             learned = _fitted(candidate, pairs.select(~held_out))
             predicted[held_out] = learned.transform(p[held_out])
-    lines = _compared(found, y, weight, unit, loss)
-    best = lines[0] if lines[0].gain > lines[0].gain_se else _named(lines, NONE)
-    return Choice(best.name, tuple(lines), loss, _fitted(maps[best.name], pairs))
+    of_rows = {n: log_losses(y, q) if loss == "log" else (q - y) ** 2 for n, q in found.items()}
+    errors = {
+        name: smooth_ece(y, q, sample_weight=weight, labels="soft") for name, q in found.items()
+    }
+    lines, best = compared(of_rows, errors, weight, unit)
+    return Choice(best, lines, loss, _fitted(maps[best], pairs))
+
+
+def _rows_of(
+    sketch: Sketch, y_true: Any, sample_weight: Any, cluster: Any
+) -> tuple[Floats, NDArray[np.int64]]:
+    """Predictions and outcomes of a sketch that counts rows: those of a cell are alike."""
+    for name, value in {
+        "y_true": y_true,
+        "sample_weight": sample_weight,
+        "cluster": cluster,
+    }.items():
+        if value is not None:
+            raise InputError("must be left out with a Sketch", argument=name)
+    if sketch.weighted:
+        raise InputError(
+            "must count rows to be dealt into folds, and this Sketch holds weights",
+            argument="y_prob",
+            cure="Pass arrays.",
+        )
+    atoms = Atoms.from_sketch(sketch)
+    counts = np.rint(atoms.mass).astype(np.int64)
+    labels = np.repeat(np.tile([0, 1], atoms.p.size), counts.ravel())
+    return np.repeat(np.repeat(atoms.p, 2), counts.ravel()), labels
 
 
 def _dealt(
@@ -228,22 +283,16 @@ def _defaults() -> dict[str, Recalibrator]:
     }
 
 
-def _compared(
-    found: Mapping[str, Floats], y: Floats, weight: Floats, unit: Integers, loss: str
-) -> list[Candidate]:
+def compared(
+    losses: Mapping[str, Floats], errors: Mapping[str, float], weight: Floats, unit: Integers
+) -> tuple[tuple[Candidate, ...], str]:
+    """The candidates, best first, by the loss of every row; and the name of the one to use."""
     share = weight / weight.sum()
-    losses = {
-        name: log_losses(y, p) if loss == "log" else (p - y) ** 2 for name, p in found.items()
-    }
     lines = []
     for name, values in losses.items():
         saved = losses[NONE] - values
         gain = float(share @ saved)
         se = float(np.linalg.norm(np.bincount(unit, share * (saved - gain))))
-        error = smooth_ece(y, found[name], sample_weight=weight, labels="soft")
-        lines.append(Candidate(name, float(share @ values), gain, se, error))
-    return sorted(lines, key=lambda line: line.loss)
-
-
-def _named(lines: list[Candidate], name: str) -> Candidate:
-    return next(line for line in lines if line.name == name)
+        lines.append(Candidate(name, float(share @ values), gain, se, errors[name]))
+    lines.sort(key=lambda line: line.loss)
+    return tuple(lines), lines[0].name if lines[0].gain > lines[0].gain_se else NONE

@@ -1,0 +1,136 @@
+"""Which map of many classes to use: all candidates on rows they have not seen, "none" among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._arguments import generator
+from calibrant.data.multiclass import as_class_probabilities, as_weights, confidence
+from calibrant.errors import InputError, TooFewRows, Where
+from calibrant.measures.smooth_ece import smooth_ece
+from calibrant.recalibration.interface import LearnedMap, Parts, Recalibrator
+from calibrant.recalibration.logistic import NEAREST_TO_THE_ENDS
+from calibrant.recalibration.multiclass import OneVsRestRecalibrator, as_distributions
+from calibrant.recalibration.parametric import BetaRecalibrator
+from calibrant.recalibration.scaling import StructuredScaling, TemperatureScaling
+from calibrant.repair.choice import NONE, Choice, compared
+
+__all__ = ["IdentityOfClasses", "choose_map_of_classes"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class IdentityOfClasses(LearnedMap):
+    """Class probabilities as they are: the map that others must beat.
+
+    Examples
+    --------
+    >>> IdentityOfClasses().fit([[0.2, 0.8]], [1]).transform([[0.4, 0.6]])
+    array([[0.4, 0.6]])
+    """
+
+    kind: ClassVar[str] = "none of classes"
+    parts: ClassVar[Parts] = {}
+
+    def fit(self, y_prob: Any, y_true: Any, sample_weight: Any = None, **_: Any) -> Self:
+        """Learn nothing."""
+        self._state = {}
+        return self
+
+    def transform(self, y_prob: Any) -> Floats:
+        """The same rows, checked."""
+        matrix = as_class_probabilities(np.zeros(len(y_prob)), y_prob)
+        return as_distributions(matrix)
+
+
+def choose_map_of_classes(
+    y_prob: Any,
+    y_true: Any,
+    sample_weight: Any,
+    candidates: Mapping[str, LearnedMap] | None,
+    loss: str,
+    folds: int,
+    seed: int,
+    *,
+    classes: Sequence[Any] | None = None,
+) -> Choice:
+    """The comparison of `choose_recalibrator` for class probabilities."""
+    matrix = as_class_probabilities(y_true, y_prob, classes=classes)
+    probs, labels = as_distributions(matrix), matrix.labels
+    matrix.top()  # refuses the first row that has no known class
+    weight = as_weights(sample_weight, matrix.n)
+    if not 2 <= folds <= matrix.n:
+        raise InputError("must lie between 2 and the number of rows", argument="folds", seen=folds)
+    if np.unique(labels).size < 2:
+        raise TooFewRows(
+            "must hold rows of two classes or more", argument="y_true", seen=matrix.given_labels[0]
+        )
+    maps = {NONE: IdentityOfClasses(), **_candidates(candidates, matrix.n, probs.shape[1])}
+    fold = _dealt(labels, folds, seed)
+
+    def fitted(made: LearnedMap, rows: NDArray[np.bool_]) -> Any:
+        learned: Any = deepcopy(made)
+        return learned.fit(probs[rows], labels[rows], None if weight is None else weight[rows])
+
+    losses, errors = {}, {}
+    ones = np.ones(matrix.n) if weight is None else np.asarray(weight, dtype=np.float64)
+    for name, made in maps.items():
+        predicted = np.empty_like(probs)
+        for k in range(folds):
+            predicted[fold == k] = fitted(made, fold != k).transform(probs[fold == k])
+        losses[name] = _losses(labels, predicted, loss)
+        errors[name] = smooth_ece(confidence(labels, predicted, sample_weight=ones))
+    lines, best = compared(losses, errors, ones, np.arange(matrix.n))
+    return Choice(best, lines, loss, fitted(maps[best], np.ones(matrix.n, dtype=np.bool_)))
+
+
+def _candidates(
+    candidates: Mapping[str, LearnedMap] | None, rows: int, classes: int
+) -> dict[str, LearnedMap]:
+    """Maps that take class probabilities; by default those that the rows are enough for."""
+    if candidates is None:
+        maps: dict[str, LearnedMap] = {
+            "temperature": TemperatureScaling(from_logits=False),
+            "one-vs-rest beta": OneVsRestRecalibrator(BetaRecalibrator()),
+        }
+        if rows >= 4 * classes:
+            maps["structured"] = StructuredScaling(from_logits=False)
+        if rows >= 2 * classes * (classes + 1):
+            maps["structured matrix"] = StructuredScaling(from_logits=False, matrix=True)
+        return maps
+    if not isinstance(candidates, Mapping):
+        raise InputError("must be a mapping from names to maps", argument="candidates")
+    for name, made in candidates.items():
+        wrong = isinstance(made, Recalibrator) or not isinstance(made, LearnedMap)
+        if wrong or getattr(made, "from_logits", False):
+            raise InputError(
+                "must hold maps of class probabilities, such as TemperatureScaling(from_logits=False)",
+                argument="candidates",
+                seen=made,
+                where=Where(column=str(name)),
+            )
+    return dict(candidates)
+
+
+def _dealt(labels: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int64]:
+    """The fold of each row at random, the rows of every class spread evenly."""
+    order = generator(seed).permutation(labels.size)
+    order = order[np.argsort(labels[order], kind="stable")]
+    fold = np.empty(labels.size, dtype=np.int64)
+    fold[order] = np.arange(labels.size) % folds
+    return fold
+
+
+def _losses(labels: NDArray[np.int64], probs: Floats, loss: str) -> Floats:
+    """The log loss or Brier score of every row."""
+    own = probs[np.arange(labels.size), labels]
+    if loss == "log":
+        return np.asarray(-np.log(np.maximum(own, NEAREST_TO_THE_ENDS)))
+    return np.asarray(np.sum(probs**2, axis=1) - 2.0 * own + 1.0)
