@@ -136,4 +136,5 @@ def test_what_is_said_of_wrong_rows_can_be_done(calibrant, overconfident, tmp_pa
     done = calibrant("recalibrate", wrong, "--apply", target, "-o", tmp_path / "out.csv")
     assert done.code != 0
     assert "Leave such rows out first" in done.err
+    assert "eave such rows out first" in done.err
     assert "--on-invalid" not in done.err
