@@ -20,6 +20,7 @@ from calibrant.recalibration.parametric import (
     TemperatureRecalibrator,
 )
 from calibrant.recalibration.smooth import SmoothRecalibrator
+from calibrant.recalibration.spline import SplineRecalibrator
 from calibrant.recalibration.venn_abers import CrossVennAbersRecalibrator, VennAbersRecalibrator
 from calibrant.repair.choice import choose_recalibrator
 from calibrant.repair.randomized import RandomizedRecalibrator
@@ -31,6 +32,7 @@ ALL = [
     AdaptiveRecalibrator(),
     AdaptiveRecalibrator(monotone=False),
     VennAbersRecalibrator(),
+    SplineRecalibrator(),
     CrossVennAbersRecalibrator(folds=3),
     SmoothRecalibrator(),
     SmoothRecalibrator(monotone=True, scale="logit/4"),

@@ -16,6 +16,7 @@ _HOME = {
     "PlattRecalibrator": "recalibration.parametric",
     "RandomizedRecalibrator": "repair.randomized",
     "Recalibrator": "recalibration.interface",
+    "SplineRecalibrator": "recalibration.spline",
     "StructuredScaling": "recalibration.scaling",
     "SmoothRecalibrator": "recalibration.smooth",
     "TemperatureRecalibrator": "recalibration.parametric",

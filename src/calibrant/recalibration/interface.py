@@ -48,6 +48,7 @@ MODULES = (
     "recalibration.parametric",
     "recalibration.scaling",
     "recalibration.smooth",
+    "recalibration.spline",
     "recalibration.venn_abers",
     "repair.class_choice",
     "repair.randomized",

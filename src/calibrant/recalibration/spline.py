@@ -1,0 +1,181 @@
+"""A smooth curve of the log-odds as a map: a natural cubic spline whose stiffness rows decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._arguments import generator
+from calibrant.data.atoms import Atoms
+from calibrant.errors import InputError
+from calibrant.recalibration.interface import Part, Parts, Recalibrator, State, Training
+from calibrant.recalibration.logistic import expit, log_odds, posterior, rows_per_weight
+
+__all__ = ["SplineRecalibrator"]
+
+Floats = NDArray[np.float64]
+Curve = Callable[[Floats], Floats]
+
+FREE = 1e3
+"""Standard deviation of intercept and slope before rows are seen: as good as free."""
+BENDS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+"""How far the curve may bend, as a standard deviation; 0 is a straight line."""
+
+
+@dataclass
+class SplineRecalibrator(Recalibrator):
+    """The log-odds by a natural cubic spline: straight beyond its knots, no more bent than rows can tell.
+
+    Parameters
+    ----------
+    knots : int
+        At quantiles of the log-odds; fewer where there are fewer distinct predictions.
+    folds : int
+        How far the curve bends is chosen by the log loss of rows that it was not learned from, over so many
+        folds.
+    seed : int
+        Of the folds.
+
+    Notes
+    -----
+    The curve maximises the likelihood less λ ∫ f''(x)² dx, with x the log-odds on the range of the knots;
+    where λ is largest it is Platt's map by plain maximum likelihood. It need not increase.
+
+    References
+    ----------
+    Green and Silverman, *Nonparametric regression and generalized linear models*, 1994, chapter 2. Lucena,
+    *Spline-based probability calibration*, 2018.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> spline = SplineRecalibrator().fit(p, rng.random(2000) < p**2)
+    >>> spline.transform([0.5]).round(1)
+    array([0.2])
+    """
+
+    knots: int = 10
+    folds: int = 5
+    seed: int = 0
+    kind: ClassVar[str] = "spline"
+    parts: ClassVar[Parts] = {
+        "x": Part(np.ndarray, rising=True),
+        "values": np.ndarray,
+        "bend": Part(float, 0.0),
+    }
+
+    def _learn(self, training: Training) -> State:
+        for name, least in (("knots", 3), ("folds", 2)):
+            value = getattr(self, name)
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not whole or value < least:
+                raise InputError(
+                    "must be a whole number, {least} or more",
+                    argument=name,
+                    seen=value,
+                    least=least,
+                )
+        atoms = training.atoms
+        x, mass = log_odds(atoms.p), atoms.mass * rows_per_weight(atoms)
+        places = _knots(x, mass.sum(axis=1), self.knots)
+        features = _features(places)
+        seen = features(x)
+        parts = _dealt(atoms, mass, self.folds, self.seed)
+        losses = [
+            sum(_loss(_fitted(seen, mass - part, bend), seen, part) for part in parts)
+            for bend in BENDS
+        ]
+        bend = BENDS[int(np.argmin(losses))]
+        coefficients = _fitted(seen, mass, bend)
+        return {"x": places, "values": features(places) @ coefficients, "bend": bend}
+
+    def _apply(self, p: Floats, state: State) -> Floats:
+        return expit(_natural(state["x"], state["values"])(log_odds(p)))
+
+
+def _knots(x: Floats, rows: Floats, most: int) -> Floats:
+    """Quantiles of the log-odds; two at least."""
+    if x.size == 1:
+        return np.array([x[0] - 1.0, x[0] + 1.0])
+    rank = (np.cumsum(rows) - 0.5 * rows) / rows.sum()
+    spread = np.interp(np.linspace(0.0, 1.0, most), rank, x)
+    return np.unique(x if x.size <= most else spread)
+
+
+def _natural(places: Floats, values: Floats) -> Curve:
+    """The natural cubic spline through these values, and straight lines beyond."""
+    from scipy.interpolate import CubicSpline
+
+    spline = CubicSpline(places, values, bc_type="natural")
+    first, last = places[0], places[-1]
+
+    def curve(x: Floats) -> Floats:
+        inside = np.clip(x, first, last)
+        beyond = x - inside
+        slope = np.where(
+            (beyond < 0.0).reshape(-1, *[1] * (values.ndim - 1)), spline(first, 1), spline(last, 1)
+        )
+        return np.asarray(
+            spline(inside) + beyond.reshape(slope.shape[:1] + (1,) * (values.ndim - 1)) * slope
+        )
+
+    return curve
+
+
+def _features(places: Floats) -> Curve:
+    """Intercept, slope, and curves of which each has ∫ f''² = 1 on a range of length 1."""
+    scale = places[-1] - places[0]
+    t = (places - places[0]) / scale
+    gaps = np.diff(t)
+    inner = t.size - 2
+    second = np.zeros((t.size, inner))
+    roughness = np.zeros((inner, inner))
+    for j in range(inner):
+        second[j : j + 3, j] = 1 / gaps[j], -1 / gaps[j] - 1 / gaps[j + 1], 1 / gaps[j + 1]
+        roughness[j, j] = (gaps[j] + gaps[j + 1]) / 3
+        if j:
+            roughness[j, j - 1] = roughness[j - 1, j] = gaps[j] / 6
+    bent = np.zeros((t.size, 0))
+    if inner:
+        penalty = second @ np.linalg.solve(roughness, second.T)
+        size, direction = np.linalg.eigh(penalty)
+        bent = direction[:, 2:] / np.sqrt(size[2:])
+    curve = _natural(places, bent) if inner else None
+
+    def features(x: Floats) -> Floats:
+        line = np.stack([np.ones_like(x), x], axis=1)
+        return line if curve is None else np.hstack([line, curve(x)])
+
+    return features
+
+
+def _fitted(features: Floats, mass: Floats, bend: float) -> Floats:
+    """Coefficients by penalised likelihood."""
+    used = features if bend > 0.0 else features[:, :2]
+    rows = mass.sum(axis=1)
+    share = np.divide(mass[:, 1], rows, out=np.zeros_like(rows), where=rows > 0.0)
+    spread = np.concatenate([[FREE, FREE], np.full(used.shape[1] - 2, bend)])
+    found = posterior(used, np.zeros(rows.size), rows, share, spread).coefficients
+    return np.concatenate([found, np.zeros(features.shape[1] - found.size)])
+
+
+def _loss(coefficients: Floats, features: Floats, mass: Floats) -> float:
+    """Of the rows in these counts."""
+    s = features @ coefficients
+    return float(mass.sum(axis=1) @ np.logaddexp(0.0, s) - mass[:, 1] @ s)
+
+
+def _dealt(atoms: Atoms, mass: Floats, folds: int, seed: int) -> list[Floats]:
+    """The rows in so many parts: counts are dealt row by row, weights by whole predictions."""
+    rng = generator(seed)
+    if atoms.squared is None and not atoms.soft:
+        counts = np.rint(mass).astype(np.int64)
+        parts = rng.multinomial(counts, np.full(folds, 1.0 / folds))
+        return [parts[..., k].astype(np.float64) for k in range(folds)]
+    fold = rng.permutation(mass.shape[0]) % folds
+    return [np.where((fold == k)[:, None], mass, 0.0) for k in range(folds)]

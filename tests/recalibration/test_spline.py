@@ -1,0 +1,84 @@
+"""The natural cubic spline of the log-odds."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import expit
+
+from calibrant import InputError, Sketch
+from calibrant.recalibration.logistic import log_odds
+from calibrant.recalibration.parametric import PlattRecalibrator
+from calibrant.recalibration.spline import SplineRecalibrator, _features, _natural
+
+
+def drawn(n, curve, seed=0):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(0, 1.5, n)
+    return expit(z), (rng.random(n) < expit(curve(z))).astype(int)
+
+
+def test_a_straight_line_is_platts_map_by_maximum_likelihood():
+    p, y = drawn(3000, lambda z: 0.5 * z + 0.3)
+    spline = SplineRecalibrator().fit(p, y)
+    assert spline.state["bend"] == 0.0
+    platt = PlattRecalibrator(platt_targets=False).fit(p, y)
+    assert spline.transform(p) == pytest.approx(platt.transform(p), abs=1e-5)
+
+
+def test_a_bent_curve_is_found():
+    p, y = drawn(8000, lambda z: z + np.sin(2 * z))
+    spline = SplineRecalibrator().fit(p, y)
+    assert spline.state["bend"] > 0.0
+    at = expit(np.linspace(-2, 2, 21))
+    truth = expit(log_odds(at) + np.sin(2 * log_odds(at)))
+    assert np.abs(spline.transform(at) - truth).max() < 0.08
+    platt = PlattRecalibrator().fit(p, y)
+    assert np.abs(platt.transform(at) - truth).max() > 0.1
+
+
+def test_beyond_the_knots_it_is_straight():
+    p, y = drawn(2000, lambda z: z + np.sin(2 * z))
+    last = SplineRecalibrator().fit(p, y)
+    x = last.state["x"]
+    beyond = np.linspace(x[-1], x[-1] + 3, 5)
+    steps = np.diff(log_odds(last.transform(expit(beyond))))
+    assert steps == pytest.approx(np.full(4, steps[0]), abs=1e-5)
+
+
+def test_each_curve_bends_by_one():
+    places = np.array([-2.0, -1.0, 0.5, 1.0, 2.0])
+    features = _features(places)
+    step = 1e-3
+    for column in range(2, 5):
+        curve = _natural(places, features(places)[:, column])
+
+        def squared(t, curve=curve):
+            x = np.array([t - step, t, t + step]) * 4 - 2
+            low, middle, high = curve(x)
+            return ((low - 2 * middle + high) / step**2) ** 2
+
+        bends = quad(squared, step, 1 - step, points=[0.25, 0.625, 0.75], limit=200)[0]
+        assert bends == pytest.approx(1.0, rel=0.02)
+
+
+def test_sketches_weights_and_few_predictions():
+    p, y = drawn(1500, lambda z: z + np.sin(2 * z))
+    at = np.linspace(0.05, 0.95, 19)
+    ours = SplineRecalibrator().fit(p, y).transform(at)
+    assert SplineRecalibrator().fit(Sketch.from_arrays(y, p)).transform(at) == pytest.approx(
+        ours, abs=0.02
+    )
+    weighted = SplineRecalibrator().fit(p, y, np.ones(p.size)).transform(at)
+    assert weighted == pytest.approx(ours, abs=0.05)
+    for few in ([0.3], [0.3, 0.7], [0.2, 0.5, 0.7]):
+        rows = np.tile(few, 40)
+        made = SplineRecalibrator().fit(rows, np.arange(rows.size) % 7 < 3)
+        assert np.all(np.isfinite(made.transform(at)))
+
+
+@pytest.mark.parametrize("settings", [{"knots": 2}, {"knots": 4.5}, {"folds": 1}, {"folds": True}])
+def test_settings_that_cannot_be_are_refused(settings):
+    p, y = drawn(100, lambda z: z)
+    with pytest.raises(InputError) as error:
+        SplineRecalibrator(**settings).fit(p, y)
+    assert error.value.argument == next(iter(settings))
