@@ -29,9 +29,8 @@ from calibrant.inference.assessment import Assessment
 from calibrant.inference.comparison import Comparison
 from calibrant.inference.monitor import Monitor as Monitor
 from calibrant.inference.planning import required_n as required_n
-from calibrant.measures.catalogue import Measures
 from calibrant.integrations.classifier import RecalibratedClassifier as RecalibratedClassifier
-from calibrant.measures.catalogue import measure_all as measure_all
+from calibrant.measures.catalogue import Measures
 from calibrant.measures.distance import distance_to_calibration as distance_to_calibration
 from calibrant.measures.smooth_ece import SmoothECE
 from calibrant.measures.weak import weak_calibration_error as weak_calibration_error
@@ -40,7 +39,6 @@ from calibrant.recalibration.adaptive import AdaptiveRecalibrator as AdaptiveRec
 from calibrant.recalibration.interface import load_recalibrator as load_recalibrator
 from calibrant.recalibration.smooth import SmoothRecalibrator as SmoothRecalibrator
 from calibrant.repair.choice import Choice
-from calibrant.repair.choice import choose_recalibrator as choose_recalibrator
 from calibrant.repair.effect import effect_of as effect_of
 from calibrant.repair.randomized import RandomizedRecalibrator as RandomizedRecalibrator
 from calibrant.reporting.report import Report

@@ -53,9 +53,9 @@ def test_a_map_does_not_depend_on_how_labels_are_written(
     for more in ([], ["--pos-label", "1"], ["--outcomes", "soft"]):
         target, said = _learned(calibrant, overconfident, tmp_path, method, *more)
         np.testing.assert_allclose(cal.load_recalibrator(target).transform(p), expected, atol=1e-3)
-        if method != "smooth":  # whose error is said on the scale of its map
-            assert f"with SmoothECE {cal.smooth_ece(y, p):.4f}" in said
         assert "into" in said
+
+
 def test_the_best_map_is_chosen_and_judged_on_held_out_rows(calibrant, overconfident, tmp_path):
     target, said = _learned(calibrant, overconfident, tmp_path, "choose")
     rows = pyarrow.parquet.read_table(overconfident)
@@ -124,7 +124,7 @@ def test_what_is_said_of_wrong_rows_can_be_done(calibrant, overconfident, tmp_pa
     rows = pyarrow.parquet.read_table(overconfident)
     p, y = rows["p"].to_numpy(), rows["y"].to_numpy()
     wrong, target = tmp_path / "wrong.parquet", tmp_path / "map.json"
-    for given, cure in ((8 * p - 4, "of them first"), (100 * p, "by 100 first")):
+    for given, cure in ((8 * p - 4, "into probabilities first"), (100 * p, "by 100 first")):
         pyarrow.parquet.write_table(pyarrow.table({"p": given, "y": y}), wrong)
         done = calibrant("recalibrate", wrong, "-o", target)
         assert done.code != 0
@@ -136,5 +136,4 @@ def test_what_is_said_of_wrong_rows_can_be_done(calibrant, overconfident, tmp_pa
     done = calibrant("recalibrate", wrong, "--apply", target, "-o", tmp_path / "out.csv")
     assert done.code != 0
     assert "Leave such rows out first" in done.err
-    assert "eave such rows out first" in done.err
     assert "--on-invalid" not in done.err

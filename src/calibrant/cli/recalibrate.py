@@ -18,7 +18,6 @@ from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option, TooFewRows
 from calibrant.read.find_files import find_files
 from calibrant.read.rows import columns_of, read_table
-from calibrant.recalibration.cures import TO_LEARN, only_cures
 from calibrant.recalibration.interface import Recalibrator
 
 __all__ = ["METHODS", "run_apply", "run_fit"]
@@ -57,13 +56,11 @@ def run_fit(files: Sequence[str], reading: Reading, method: str, output: str) ->
                 cure="Convert the column first, and leave out {option}.",
                 option=Option(name),
             )
-    scale = DEFAULT_SCALE if method == "smooth" else "probability"
+    scale = DEFAULT_SCALE if method in ON_LOG_ODDS else "probability"
     try:
         loaded = load_sketches(files, reading, Grouping(), Measuring(scale=scale))
     except InputError as error:
         raise error.instead(CONVERT) from error
-    scale = DEFAULT_SCALE if method in ON_LOG_ODDS else "probability"
-    with only_cures(TO_LEARN):
     if loaded.by:
         raise InputError(
             "a map is learned from one column of predictions", cure="Give `--prob` once."
