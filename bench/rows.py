@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant import Sketch, assess, confidence, datasets, smooth_ece
+from calibrant import Sketch, assess, confidence, datasets
 from calibrant.data.pairs import Pairs, as_pairs
-from calibrant.inference.hypothesis import calibration_p_value
+from calibrant.inference.rejection import calibration_p_value
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ class Rows:
         if self.event is not None:
             return assess(self.y, self.p, cluster=self.event).p_value
         sketch = Sketch.from_arrays(self.y, self.p)
-        return calibration_p_value(sketch, smooth_ece(sketch))
+        return calibration_p_value(sketch)
 
     def standard_error(self, of_rows: Floats) -> float:
         """Of the mean of a figure of every row; the rows of an event err together."""

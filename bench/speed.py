@@ -91,7 +91,7 @@ def assessments(sizes: range) -> pages.Table:
         ],
         rows,
         [
-            "Interval, noise floor, test with up to 1,000 resamples, cross-fitted bound, direction and "
+            "Interval, noise floor, test with 4,000 draws, direction and "
             "scores come from the sketch, so that they cost the same whatever n is.",
             "Best of five, by the clock and in time of the processor. The promise: at most three times "
             "`smooth_ece` and 300 ms at a million rows.",

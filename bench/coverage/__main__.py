@@ -18,12 +18,13 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
 
 from bench import environments, pages
-from bench.coverage import contests, monitoring, peers, single, tables
+from bench.coverage import breaking, contests, monitoring, peers, power, single, tables
 from bench.coverage.populations import DISTRIBUTIONS, SHAPES, TRUTHS
 from bench.coverage.simulation import CHUNK, Cell, simulate
 
 SIZES = (100, 300, 1_000, 10_000, 100_000)
 RUNS, NULL_RUNS, PEER_RUNS, WATCHES = 400, 2_000, 20, 200
+TRIED, LARGEST_TRIED, SEARCHED = 1_000, 200, 10_000
 
 
 def plan(reduced: bool) -> list[Any]:
@@ -51,6 +52,11 @@ def plan(reduced: bool) -> list[Any]:
     for kind, distribution, truth in dependent[:some] + weighted[:some]:
         cell = (kind, distribution, SHAPES[0], truth, 1_000)
         add([Cell(*cell, chunk) for chunk in range(RUNS // share // CHUNK)])
+    for kind, name, n in breaking.cells(reduced):
+        tried = (TRIED if n <= 100_000 else LARGEST_TRIED) // share
+        add([breaking.Trial(kind, name, n, k) for k in range(tried // breaking.CHUNK)])
+    for name, n in () if reduced else power.CELLS:
+        add([power.Search(name, n, k) for k in range(SEARCHED // power.CHUNK)])
     for contest in contests.REDUCED if reduced else contests.CELLS:
         chunks = range(RUNS // share // contests.CHUNK)
         add([contests.Contest(*contest, chunk) for chunk in chunks])
@@ -67,6 +73,10 @@ def plan(reduced: bool) -> list[Any]:
 def perform(task: Any) -> Any:
     if isinstance(task, Cell):
         return simulate(task)
+    if isinstance(task, breaking.Trial):
+        return breaking.attempt(task)
+    if isinstance(task, power.Search):
+        return power.search(task)
     if isinstance(task, contests.Contest):
         return contests.contend(task)
     return peers.answer(task) if isinstance(task, peers.Question) else monitoring.watch(task)
@@ -114,6 +124,10 @@ def main() -> int:
     fought = tables.merged(
         [(task.name, part) for task, part in done if isinstance(task, contests.Contest)]
     )
+    tried = tables.merged(
+        [(task.name, part) for task, part in done if isinstance(task, breaking.Trial)]
+    )
+    searched = [part for task, part in done if isinstance(task, power.Search)]
     asked = [one for task, part in done if isinstance(task, peers.Question) for one in part]
     watched = monitoring.summary(
         [one for task, part in done if isinstance(task, monitoring.Watch) for one in part]
@@ -121,6 +135,8 @@ def main() -> int:
     results = {
         "cells": found,
         "contests": fought,
+        "breaking": tried,
+        "power": searched,
         "monitor": watched,
         "peers": tables.by_peer(asked),
     }
@@ -129,13 +145,17 @@ def main() -> int:
         "coverage",
         "How sure: do the intervals cover?",
         "python -m bench.coverage" + (" --reduced" if given.reduced else ""),
-        tables.lead(found, whole=len(done) == len(tasks)),
-        [*tables.sections(found, tables.by_peer(asked), fought, watched), single.table()],
+        tables.lead(found, tried, whole=len(done) == len(tasks)),
+        [
+            *(power.tables(searched) if searched else []),
+            *tables.sections(found, tables.by_peer(asked), fought, tried, watched),
+            single.table(),
+        ],
         {} if given.reduced else environments.pinned(*peers.ASKED),
         timed=not given.resume,
     )
     print(page.write(pages.place(given.reduced)).read_text(encoding="utf-8"))
-    failures = tables.failures(found, fought, watched)
+    failures = tables.failures(found, fought, tried, watched)
     for failure in failures:
         print(f"NOT REACHED: {failure}", file=sys.stderr)
     return 1 if failures else 0

@@ -14,14 +14,13 @@ import calibrant as cal
 from bench.coverage.populations import Population, population
 from calibrant.data.sketch import Sketch
 from calibrant.inference.assess import assess
-from calibrant.inference.hypothesis import calibration_p_value
-from calibrant.inference.interval import bounds, row_spread
+from calibrant.inference.interval import row_spread, upper_end
 from calibrant.inference.noise_floor import noise_floor
+from calibrant.inference.rejection import Rejection
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.measures.cumulative import cumulative_differences
 
 CHUNK = 50
-RESAMPLES = 199
 LEVEL = 0.05
 CONFIDENCE = 0.95
 NODES = 1 << 14
@@ -84,14 +83,13 @@ def simulate(cell: Cell) -> dict[str, Any]:
 def _intervals(cell: Cell) -> dict[str, Any]:
     truth = cell.population().truth
     low, high, rejected, ecce = np.empty((4, cell.runs))
-    for run, (seed, (y, p)) in enumerate(zip(cell.seeds, cell.samples(), strict=True)):
+    for run, (y, p) in enumerate(cell.samples()):
         sketch = Sketch.from_arrays(y, p, nodes=NODES)
         value = cal.smooth_ece(sketch, tolerance=TOLERANCE)
-        p_value = calibration_p_value(sketch, value, resamples=RESAMPLES, seed=seed)
+        rejection = Rejection.of(sketch, noise_floor(sketch).value)
         spread = row_spread(ResidualGrid.of(sketch, value), value)
-        floor = noise_floor(sketch, seed=seed).value
-        found = bounds(value, spread, floor, p_value, confidence=CONFIDENCE)
-        low[run], high[run] = found.low, found.high
+        low[run], high[run] = rejection.lower_end(CONFIDENCE), upper_end(value, spread, CONFIDENCE)
+        p_value = rejection.p_value
         rejected[run] = p_value <= LEVEL
         ecce[run] = cumulative_differences(sketch).range_p_value <= LEVEL
     return {

@@ -90,7 +90,6 @@ def test_what_is_said_of_groups() -> None:
 
 
 def test_the_worst_group_has_the_largest_error_for_certain() -> None:
-    """Where all p-values tie at the smallest, the largest error is the worst, not the first."""
     rows = np.full(3, 4000)
     small, large = (
         Sketch.from_counts([0.2, 0.5, 0.8], rows, events)
@@ -98,7 +97,7 @@ def test_the_worst_group_has_the_largest_error_for_certain() -> None:
     )
     few = Sketch.from_counts([0.5], [3], [3])
     groups = assess_by(cal.Sketches({"small": small, "large": large, "few": few}, by="class"))
-    assert groups["small"].p_value == groups["large"].p_value
+    assert 0.0 < groups["large"].p_value < groups["small"].p_value < 1e-20
     assert list(groups) == ["large", "small", "few"]
     assert groups.worst == "large"
 
@@ -186,7 +185,7 @@ def test_clusters_by_sketch_equal_clusters_by_row() -> None:
     assert sketched.interval.high == pytest.approx(rows.interval.high, abs=2e-3)
     found = assess_by(data=frame, **COLUMNS, by="sex", cluster="match")
     assert found["m"].clusters is not None
-    with pytest.raises(InputError, match="pass `cluster=` one of match"):
+    with pytest.raises(InputError, match="Pass one of match"):
         assess(cal.scan(frame, **COLUMNS, cluster="match"))
 
 

@@ -9,9 +9,9 @@ from scipy.stats import binom
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.inference.clusters import rows_on_nodes
-from calibrant.inference.hypothesis import calibration_p_value
-from calibrant.inference.interval import Spread, bounds, interval, row_spread
+from calibrant.inference.interval import Spread, interval, row_spread, upper_end
 from calibrant.inference.noise_floor import noise_floor
+from calibrant.inference.rejection import calibration_p_value
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.measures.smooth_ece import smooth_ece
 
@@ -131,11 +131,11 @@ def test_interval_covers(n: int, slope: float) -> None:
     truth = 0.0 if slope == 1.0 else truth
     rng = np.random.default_rng(n)
     covered = 0
-    for seed in range(60):
+    for _ in range(60):
         p = rng.random(n)
         y = (rng.random(n) < 0.5 + slope * (p - 0.5)).astype(int)
         sketch = Sketch.from_arrays(y, p, nodes=1 << 12)
-        covered += truth in interval(sketch, smooth_ece(sketch), seed=seed)
+        covered += truth in interval(sketch, smooth_ece(sketch))
     assert covered >= 54  # 60 at 95% fall below with probability .008
 
 
@@ -147,14 +147,11 @@ def test_no_event_seen_is_not_certainty() -> None:
     assert 0.02 < found.high < 0.06  # Clopper and Pearson: 0.036
 
 
-def test_both_ends_are_wilsons() -> None:
+def test_the_upper_end_is_wilsons() -> None:
     z = 1.959963984540054
-    none_seen = bounds(0.0, Spread(0.0, 0.0, 1000.0), 0.0, 1.0, confidence=0.95)
-    assert none_seen.high == pytest.approx(z**2 / 1000)
+    assert upper_end(0.0, Spread(0.0, 0.0, 1000.0), 0.95) == pytest.approx(z**2 / 1000)
     error = (z**2 / 800 + z * np.sqrt(0.01**2 + z**2 / (4 * 400**2))) / 1.5
-    found = bounds(0.1, Spread(0.01, 0.5, 400.0), 0.0, 0.001, confidence=0.95)
-    assert found.high == pytest.approx(0.1 + error)
-    assert found.low == pytest.approx(0.1 - error)
+    assert upper_end(0.1, Spread(0.01, 0.5, 400.0), 0.95) == pytest.approx(0.1 + error)
 
 
 @pytest.mark.parametrize(
@@ -182,40 +179,33 @@ def test_the_p_value_of_one_prediction_is_that_of_the_binomial(said: float, n: i
     size = 0.0
     for events in range(n + 1):
         sketch = Sketch.from_counts([said], [n], [events])
-        found = calibration_p_value(sketch, smooth_ece(sketch))
+        found = calibration_p_value(sketch)
         exact = float(chances[away >= away[events] - 1e-9].sum())
-        assert found == pytest.approx(exact, abs=0.02 + 0.5 * exact)  # draws end early
+        assert found >= 0.9 * exact - 0.002
         size += float(chances[events]) * (found <= 0.05)
-    assert size <= 0.055
+    assert size <= 0.05
 
 
 def test_what_every_draw_does_is_no_evidence() -> None:
     y = np.array([0, 1] * 10)
-    sketch = Sketch.from_arrays(y, y.astype(float))
-    for seed in range(20):
-        assert calibration_p_value(sketch, 1e-5, seed=seed) == 1.0
+    assert calibration_p_value(Sketch.from_arrays(y, y.astype(float))) == 1.0
 
 
 def test_size_of_the_test() -> None:
-    rejected = [
-        calibration_p_value(sketch, smooth_ece(sketch), resamples=199, seed=seed) <= 0.05
-        for seed in range(200)
-        for sketch in [_calibrated(200, seed)]
-    ]
+    rejected = [calibration_p_value(_calibrated(200, seed)) <= 0.05 for seed in range(200)]
     assert 2 <= sum(rejected) <= 22
 
 
-def test_the_test_is_deterministic_and_sees_errors() -> None:
-    sketch = _calibrated(500, 1)
-    value = smooth_ece(sketch)
-    assert calibration_p_value(sketch, value, seed=3) == calibration_p_value(sketch, value, seed=3)
+def test_small_p_values_are_told_apart() -> None:
     rng = np.random.default_rng(0)
-    p = rng.random(2000)
-    wrong = Sketch.from_arrays((rng.random(2000) < p**2).astype(int), p)
-    assert calibration_p_value(wrong, smooth_ece(wrong)) == 1 / 1001
+    p = rng.random(4000)
+    y = (rng.random(4000) < p**2).astype(int)
+    some, more = (calibration_p_value(Sketch.from_arrays(y[:n], p[:n])) for n in (2000, 4000))
+    assert more < some**1.5 < 1e-12
 
 
 @pytest.mark.parametrize("confidence", [0, 1, 95, -0.1, float("nan"), "0.95", True])
 def test_confidence_must_be_a_share(confidence: float) -> None:
-    with pytest.raises(InputError, match="`confidence` must lie between 0 and 1"):
+    with pytest.raises(InputError) as error:
         interval(_calibrated(100, 0), 0.05, confidence=confidence)
+    assert error.value.argument == "confidence"

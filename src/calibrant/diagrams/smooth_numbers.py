@@ -114,7 +114,7 @@ def computed(
         "effective_rows": _effective_rows(part, fine, mesh),
         **bands,
         "smooth_ece": result,
-        "interval": _interval(sketch, part, result, confidence, seed)
+        "interval": _interval(sketch, part, result, confidence)
         if bandwidth is None and within is None
         else within,
         "ece": absolute_integral(fine.events - prediction * fine.density),
@@ -175,12 +175,10 @@ def _laid_out(sketch: Sketch, bandwidth: float) -> tuple[Sketch, Mesh]:
     return part, mesh_of(part, visible)
 
 
-def _interval(
-    sketch: Sketch, part: Sketch, result: SmoothECE, confidence: float, seed: int
-) -> Interval:
+def _interval(sketch: Sketch, part: Sketch, result: SmoothECE, confidence: float) -> Interval:
     everything = part if part.n == sketch.n else sketch
     value = max(result.value, SMALLEST_BANDWIDTH * everything.scale.length)  # 0 has no bandwidth
-    return interval(everything, value, confidence=confidence, seed=seed)
+    return interval(everything, value, confidence=confidence)
 
 
 def _bands(

@@ -5,39 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import is_number, require_seed
+from calibrant.data.cell_sums import Columns
 from calibrant.data.pairs import InputOptions, Pairs, as_pairs
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError, TooFewRows
-from calibrant.inference.assessment import Assessment, Ratio
+from calibrant.errors import Function, InputError, Option, TooFewRows, Where
+from calibrant.inference.assessment import Assessment
 from calibrant.inference.clusters import (
     ClusterResiduals,
     cluster_codes,
 )
 from calibrant.inference.dependence import warn_of_repeated_rows
 from calibrant.inference.direction import direction_of
-from calibrant.inference.hypothesis import (
-    RESAMPLES,
-    calibration_p_value,
-    draws_needed,
-    honest_lower_bound,
-)
 from calibrant.inference.interval import (
+    Interval,
     Spread,
-    bounds,
-    normal_quantile,
     require_confidence,
     row_spread,
+    upper_end,
 )
 from calibrant.inference.noise_floor import NoiseFloor, noise_floor
+from calibrant.inference.observed_expected import observed_expected
 from calibrant.inference.profile import Profile, Sample, as_profile
+from calibrant.inference.quantiles import normal_quantile
+from calibrant.inference.rejection import Rejection
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.scores import brier_score, log_loss
 from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
@@ -60,6 +58,7 @@ def assess(
     seed: int = 0,
     scale: str | Scale | None = None,
     profile: str | Profile | None = None,
+    weights: Literal["importance", "frequency"] = "importance",
     **options: Unpack[InputOptions],
 ) -> Assessment:
     """How well calibrated the predictions are, and how sure that is.
@@ -80,11 +79,14 @@ def assess(
     confidence : float
         Of the interval; the test's level is 1 - `confidence`.
     seed : int
-        Of every draw. The same input and seed give the same numbers.
+        Recorded for what is made of the assessment later. None of its own numbers depends on it.
     scale : str or Scale, default "probability"
         Where the smoothing happens.
     profile : {"clinical", "credit", "weather", "llm"} or Profile, optional
         What your field asks for beside: the result's `profile` holds it (see `calibrant.profiles`).
+    weights : {"importance", "frequency"}
+        What `sample_weight` means. Importance: a row of weight 2 counts twice and is still one
+        observation; weights may depend on the outcome. Frequency: it stands for two equal rows.
     **options
         How to read the arrays: `sample_weight`, `pos_label`, `from_logits`, `percent`, `labels`,
         `on_invalid` (see `InputOptions`).
@@ -98,8 +100,8 @@ def assess(
     -----
     The interval is for the population from which the rows were drawn. Rows are taken to be
     independent unless `cluster` says otherwise; where they are not, the interval is too narrow and
-    the p-value too small. Weights are importance: they change the value as duplication would, but a
-    row of weight 2 is still one observation.
+    the p-value too small. The interval leaves 0 exactly where the p-value is at most 1 - `confidence`:
+    both come from one construction (see `calibrant.inference.rejection`).
 
     Examples
     --------
@@ -115,17 +117,23 @@ def assess(
     require_confidence(confidence)
     require_margin(margin)
     asked = None if profile is None else as_profile(profile)
+    _require_meaning(weights, y_true)
     clusters: ClusterSource | None = None
     pairs, codes, parts = None, None, list[Sketch]()
     if isinstance(y_true, Sketches):
         total, parts = _clusters_of_sketches(y_true, cluster)
-        clusters = partial(ClusterResiduals.of_sketches, sketches=parts, seed=seed)
+        clusters = partial(ClusterResiduals.of_sketches, sketches=parts)
         sketch = as_sketch(total, y_prob, scale=scale, **options)
     elif isinstance(y_true, Sketch):
         if cluster is not None:
             raise InputError(
-                "`cluster` needs rows, or one sketch for each cluster; a Sketch alone has neither. "
-                "Pass (y_true, y_prob, cluster=...), or what `scan(..., cluster=...)` gives."
+                "needs rows, or one sketch for each cluster; a Sketch alone has neither",
+                argument="cluster",
+                cure="Pass {y_true} and {y_prob}, or what {scan} gives with {cluster}.",
+                y_true=Option("y_true"),
+                y_prob=Option("y_prob"),
+                scan=Function("scan"),
+                cluster=Option("cluster", ...),
             )
         sketch = as_sketch(y_true, y_prob, scale=scale, **options)
     else:
@@ -133,10 +141,12 @@ def assess(
             as_sketch(y_true)  # says what is missing
         pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
         sketch = Sketch.from_pairs(pairs, scale=PROBABILITY if scale is None else scale)
+        if weights == "frequency":
+            sketch = _counted(pairs, sketch)
         if codes is None:
             warn_of_repeated_rows(pairs, stacklevel=3)
         else:
-            clusters = partial(ClusterResiduals.of, pairs=pairs, codes=codes, seed=seed)
+            clusters = partial(ClusterResiduals.of, pairs=pairs, codes=codes)
     assessment = assessment_of(sketch, clusters, margin=margin, confidence=confidence, seed=seed)
     if pairs is not None:
         assessment = replace(assessment, log_loss=log_loss(sketch, pairs))
@@ -153,23 +163,25 @@ def assessment_of(
     margin: float | None = None,
     confidence: float,
     seed: int,
-    resamples: int = RESAMPLES,
 ) -> Assessment:
     """The assessment of a sketch; with clusters, as dependent as they make it."""
     if sketch.n < 2:
-        raise TooFewRows(f"an assessment needs at least two rows; there is {sketch.n}.")
+        raise TooFewRows(
+            "an assessment needs at least two rows", seen=sketch.n, saying="there is {}"
+        )
     require_seed(seed)
     found = smooth_ece_result(sketch)
-    floor = noise_floor(sketch, seed=seed)
+    floor = noise_floor(sketch)
     # Far below the noise a finer grid shows nothing but costs much.
     finest = max(SMALLEST_BANDWIDTH * sketch.scale.length, FINEST_OF_FLOOR * floor.value)
     value = max(found.value, finest)
     grid = ResidualGrid.of(sketch, value)
-    draws = max(resamples, draws_needed(confidence))
+    spread = row_spread(grid, value)
     if clusters is None:
-        sure = _of_rows(sketch, grid, floor, value, confidence, seed, draws)
+        sure = _Uncertainty(spread, floor, Rejection.of(sketch, floor.value), spread.units)
     else:
-        sure = _of_clusters(clusters(grid), row_spread(grid, value), value, seed, draws)
+        fine = grid if floor.value >= value else ResidualGrid.of(sketch, max(floor.value, finest))
+        sure = _of_clusters(clusters(fine), spread, value)
     return _assessment(sketch, found, grid, value, sure, margin, confidence, seed)
 
 
@@ -183,8 +195,7 @@ class _Uncertainty:
 
     spread: Spread
     floor: NoiseFloor
-    p_value: float
-    lower_bound: float | None
+    rejection: Rejection
     trials: float
     bias_inflation: float = 1.0
     clusters: int | None = None
@@ -203,24 +214,18 @@ def _assessment(
     """What was measured and how sure it is, as one object."""
     rate = float(sketch.weights[:, 1].sum() / sketch.total_weight)
     bias = float(grid.observed.sum())
+    high = upper_end(found.value, sure.spread, confidence)
+    z = normal_quantile(0.5 + 0.5 * confidence, sure.spread.degrees)
     return Assessment(
         smooth_ece=found.value,
-        debiased=float(np.sqrt(max(found.value**2 - sure.floor.value**2, 0.0))),
-        interval=bounds(
-            found.value, sure.spread, sure.floor.value, sure.p_value, confidence=confidence
-        ),
-        lower_bound=sure.lower_bound,
+        interval=Interval(min(sure.rejection.lower_end(confidence), high), high, confidence),
         noise_floor=sure.floor,
-        p_value=sure.p_value,
-        observed_expected=_observed_expected(rate, rate + bias, sure.trials, confidence),
-        relative=found.value / rate if rate > 0 else float("inf"),
-        direction=direction_of(
-            sketch,
-            grid,
-            value,
-            normal_quantile(0.5 + 0.5 * confidence, sure.spread.degrees),
-            sure.bias_inflation,
+        p_value=sure.rejection.p_value,
+        observed_expected=observed_expected(
+            grid, z, confidence, trials=sure.trials, inflation=sure.bias_inflation
         ),
+        relative=found.value / rate if rate > 0 else float("inf"),
+        direction=direction_of(sketch, grid, value, z, sure.bias_inflation),
         mean_prediction=rate + bias,
         event_rate=rate,
         brier=brier_score(sketch),
@@ -237,52 +242,76 @@ def _assessment(
     )
 
 
-def _of_rows(
-    sketch: Sketch,
-    grid: ResidualGrid,
-    floor: NoiseFloor,
-    value: float,
-    confidence: float,
-    seed: int,
-    resamples: int,
-) -> _Uncertainty:
-    spread = row_spread(grid, value)
-    return _Uncertainty(
-        spread,
-        floor,
-        calibration_p_value(sketch, value, resamples=resamples, seed=seed),
-        honest_lower_bound(sketch, value, confidence=confidence, seed=seed),
-        spread.units,
-    )
-
-
-def _of_clusters(
-    found: ClusterResiduals, independent: Spread, value: float, seed: int, resamples: int
-) -> _Uncertainty:
+def _of_clusters(found: ClusterResiduals, independent: Spread, value: float) -> _Uncertainty:
     inflation = found.bias_inflation()
     trials = independent.units / inflation**2
+    floor = found.noise_floor(value)
     return _Uncertainty(
         found.spread(value, independent),
-        found.noise_floor(value, seed=seed),
-        found.p_value(value, resamples=resamples, seed=seed),
-        None,
+        floor,
+        found.rejection(floor.value),
         trials if found.outcomes is None else min(trials, found.units),
         inflation,
         found.clusters,
     )
 
 
+def _require_meaning(weights: str, y_true: Any) -> None:
+    """Refuse a meaning of weights that is none, or that comes too late."""
+    if weights not in ("importance", "frequency"):
+        raise InputError('must be "importance" or "frequency"', argument="weights", seen=weights)
+    if weights == "frequency" and isinstance(y_true, Sketch | Sketches):
+        raise InputError(
+            "was settled when the sketch was made: its weights are importance",
+            argument="weights",
+            cure="A table of counts becomes a sketch of rows by {counts}.",
+            counts=Function("Sketch.from_counts"),
+        )
+
+
+def _counted(pairs: Pairs, sketch: Sketch) -> Sketch:
+    """The sketch of as many rows as the weights say."""
+    columns, weight = sketch.columns, pairs.weight
+    if weight is None or columns.weights is None or columns.weighted_offsets is None:
+        return sketch
+    odd = np.flatnonzero(weight != np.floor(weight))
+    if odd.size:
+        raise InputError(
+            "must be whole numbers where they are frequencies",
+            argument="sample_weight",
+            seen=float(weight[odd[0]]),
+            where=Where(row=int(odd[0])),
+            cure="For weights that are not counts, leave out {option}.",
+            option=Option("weights", "frequency"),
+        )
+    counts = np.rint(columns.weights).astype(np.int64)
+    offsets = np.rint(columns.weighted_offsets).astype(np.int64)
+    used = counts.any(axis=1)
+    rows = Columns(columns.cells[used], counts[used], offsets[used])
+    return Sketch(rows, nodes=sketch.nodes, scale=sketch.scale, dropped=sketch.dropped)
+
+
 def _clusters_of_sketches(sketches: Sketches, cluster: Any) -> tuple[Sketch, list[Sketch]]:
     """The total of sketches by cluster, and the sketch of each."""
     if not isinstance(cluster, str) or cluster not in sketches.by:
         raise InputError(
-            "sketches by group are assessed together when one of their columns makes the clusters: "
-            f"pass `cluster=` one of {', '.join(sketches.by)}. For one assessment a group, use "
-            "`assess_by`."
+            "must name the column of the sketches whose values make the clusters",
+            argument="cluster",
+            seen=cluster,
+            cure=[
+                f"Pass one of {', '.join(sketches.by)}.",
+                "For one assessment a group, use {function}.",
+            ],
+            function=Function("assess_by"),
         )
     parts = [part for part in sketches.roll_up(cluster).values() if part.total_weight > 0]
     if len(parts) < 2:
-        raise TooFewRows(f"`cluster` must name at least two clusters; there is {len(parts)}.")
+        raise TooFewRows(
+            "must name at least two clusters",
+            argument="cluster",
+            seen=len(parts),
+            saying="there is {}",
+        )
     return sketches.total(), parts
 
 
@@ -303,10 +332,9 @@ def require_margin(margin: float | None) -> None:
     """Refuse a margin that says nothing of a SmoothECE, which is at most 1."""
     valid = is_number(margin)
     if margin is not None and (not valid or not 0.0 < margin < 1.0):
-        cure = " For 5 per cent pass 0.05." if valid and 1.0 <= margin < 100.0 else ""
-        raise InputError(f"`margin` must lie between 0 and 1; got {margin!r}.{cure}")
-
-
-def _observed_expected(rate: float, expected: float, trials: float, confidence: float) -> Ratio:
-    value = rate / expected if expected > 0 else float("nan") if rate == 0 else float("inf")
-    return Ratio(value, rate * trials, trials, expected, confidence)
+        raise InputError(
+            "must lie between 0 and 1",
+            argument="margin",
+            seen=margin,
+            cure="For 5 per cent pass 0.05." if valid and 1.0 <= margin < 100.0 else (),
+        )

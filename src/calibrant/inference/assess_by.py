@@ -21,7 +21,6 @@ from calibrant.inference.clusters import ClusterResiduals, cluster_codes
 from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
 from calibrant.inference.dependence import warn_of_repeated_ids, warn_of_repeated_rows
 from calibrant.inference.groups import GroupAssessment, GroupAssessments, Others, worst_first
-from calibrant.inference.hypothesis import RESAMPLES, draws_needed
 from calibrant.inference.interval import require_confidence
 from calibrant.inference.planning import detectable_error
 from calibrant.inference.profile import Profile, Sample, as_profile
@@ -282,19 +281,18 @@ def _assessed(
         )  # fmt: skip
     parts = _limited(_parts(sketches, names, cluster), limit, cluster is not None)
     totals = {key: Sketches(own, by="part").total() for key, own in parts.items()}
-    draws = max(RESAMPLES, draws_needed(confidence, len(parts)))
     groups: dict[Any, GroupAssessment] = {}
     for key, sketch in totals.items():
         why, clusters = "" if sketch.n >= 2 else "fewer than two rows", None
         if cluster is not None:
             own = [part for part in parts[key].values() if part.total_weight > 0]
-            clusters = partial(ClusterResiduals.of_sketches, sketches=own, seed=seed)
+            clusters = partial(ClusterResiduals.of_sketches, sketches=own)
             why = why or ("" if len(own) >= 2 else "fewer than two clusters")
         if why:
             groups[key] = GroupAssessment(key, sketch.n, None, why=why)
             continue
         assessment = assessment_of(
-            sketch, clusters, margin=margin, confidence=confidence, seed=seed, resamples=draws
+            sketch, clusters, margin=margin, confidence=confidence, seed=seed
         )
         detectable = detectable_error(sketch, clusters, level=1.0 - confidence, seed=seed)
         groups[key] = GroupAssessment(key, sketch.n, assessment, detectable)
@@ -323,9 +321,7 @@ def _corrected(groups: Iterable[GroupAssessment], correction: Correction) -> lis
     return [
         group
         if group.assessment is None
-        else replace(
-            group, assessment=replace(group.assessment, corrected_p_value=adjusted[id(group)])
-        )
+        else replace(group, assessment=group.assessment.corrected(adjusted[id(group)]))
         for group in everything
     ]
 

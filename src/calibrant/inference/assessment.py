@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from functools import cached_property
+from dataclasses import dataclass, fields, replace
 from html import escape
 from textwrap import fill
 from typing import Any, Literal
@@ -14,12 +13,13 @@ from calibrant._format import decimals
 from calibrant.inference.direction import Direction
 from calibrant.inference.interval import Interval
 from calibrant.inference.noise_floor import NoiseFloor
+from calibrant.inference.observed_expected import Ratio
 from calibrant.inference.profile import Profiled
 from calibrant.inference.scores import Score
 from calibrant.measures.record import plain
 from calibrant.measures.smooth_ece import Certificate
 
-__all__ = ["FINDINGS", "LINE", "Assessment", "Finding", "Ratio", "format_p_value"]
+__all__ = ["FINDINGS", "LINE", "Assessment", "Finding", "format_p_value"]
 
 SCHEMA_VERSION = 1
 LINE = 80
@@ -36,78 +36,16 @@ FINDINGS: Mapping[Finding, str] = {
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """Observed events over expected ones, with an exact interval for the event rate.
-
-    The interval is Clopper and Pearson's, over the mean prediction: exact for independent rows. With
-    weights or clusters the number of rows is the effective one. It is computed when it is asked for,
-    since SciPy's special functions take longer to load than an assessment takes to run.
-
-    Attributes
-    ----------
-    value : float
-        The ratio.
-    events, trials : float
-        Events among so many (effective) rows.
-    mean_prediction : float
-        Expected events per row.
-    confidence : float
-        Of the interval.
-    """
-
-    value: float
-    events: float
-    trials: float
-    mean_prediction: float
-    confidence: float
-
-    @property
-    def low(self) -> float:
-        """Lower end of the interval."""
-        return self._ends[0]
-
-    @property
-    def high(self) -> float:
-        """Upper end of the interval."""
-        return self._ends[1]
-
-    @cached_property
-    def _ends(self) -> tuple[float, float]:
-        if self.mean_prediction <= 0:
-            return 0.0, float("inf")
-        from scipy.special import betaincinv
-
-        none, all_of_them = self.events <= 0, self.events >= self.trials
-        others, tail = self.trials - self.events, 0.5 * (1.0 - self.confidence)
-        low = 0.0 if none else float(betaincinv(self.events, others + 1.0, tail))
-        high = 1.0 if all_of_them else float(betaincinv(self.events + 1.0, others, 1.0 - tail))
-        return low / self.mean_prediction, high / self.mean_prediction
-
-    def __str__(self) -> str:
-        if self.mean_prediction > 0:
-            value, low, high = (decimals(x, places=3) for x in (self.value, self.low, self.high))
-            return f"{value} ({low} to {high})"
-        return "events seen, none expected" if self.events > 0 else "no event seen, none expected"
-
-    def to_dict(self) -> dict[str, float | None]:
-        """The ratio and its interval; None where they are not finite."""
-        return {name: plain(getattr(self, name)) for name in ("value", "low", "high")}
-
-
-@dataclass(frozen=True)
 class Assessment:
     """How well calibrated predictions are, and how sure that is.
 
     Attributes
     ----------
     smooth_ece : float
-        SmoothECE of the sample: the plug-in, which is above 0 also for calibrated predictions.
-    debiased : float
-        √(smooth_ece² - noise_floor²), or 0: the better guess at the population's value.
+        SmoothECE of the sample: the plug-in, which is above 0 also for calibrated predictions. Read it
+        beside the noise floor.
     interval : Interval
-        For the population's SmoothECE.
-    lower_bound : float or None
-        Cross-fitted one-sided bound at the same confidence; None for weights and clusters.
+        For the population's SmoothECE. It leaves 0 exactly where calibration is rejected.
     noise_floor : NoiseFloor
         Mean SmoothECE of calibrated predictions like these.
     p_value : float
@@ -136,9 +74,7 @@ class Assessment:
     """
 
     smooth_ece: float
-    debiased: float
     interval: Interval
-    lower_bound: float | None
     noise_floor: NoiseFloor
     p_value: float
     observed_expected: Ratio
@@ -175,6 +111,15 @@ class Assessment:
         """Whether calibration is rejected at the level 1 - confidence."""
         return self.judged_p_value <= self.level
 
+    def corrected(self, p_value: float) -> Assessment:
+        """The same of one group among several, with a p-value that accounts for all of them.
+
+        Where that does not reject calibration any more, the interval starts at 0.
+        """
+        held = p_value > self.level
+        interval = replace(self.interval, low=0.0) if held else self.interval
+        return replace(self, corrected_p_value=p_value, interval=interval)
+
     @property
     def finding(self) -> Finding:
         """What was found, in the words of `FINDINGS`.
@@ -186,17 +131,6 @@ class Assessment:
         if self.miscalibrated:
             return "slightly off" if high < min(SMALL, SMALL_SHARE * rarer) else "miscalibrated"
         return "no evidence" if high <= min(LARGE, rarer) else "inconclusive"
-
-    @property
-    def remark(self) -> str:
-        """Why the interval holds 0 although calibration is rejected; empty where it does not."""
-        if not self.miscalibrated or self.interval.low > 0.0:
-            return ""
-        return (
-            f"Calibration is rejected ({format_p_value(self.p_value)}) although the interval starts at "
-            "0: the test asks whether there is any error, the interval how large it is, and near 0 the "
-            "interval is the more cautious of the two."
-        )
 
     @property
     def decision(self) -> Literal["within", "beyond", "inconclusive"] | None:
@@ -229,7 +163,6 @@ class Assessment:
         share = f"{100 * self.confidence:g}%"
         rows = [
             ("SmoothECE", decimals(self.smooth_ece)),
-            ("  debiased", decimals(self.debiased)),
             (
                 f"  {share} interval",
                 f"{decimals(self.interval.low)} to {decimals(self.interval.high)}",
@@ -239,8 +172,6 @@ class Assessment:
         ]
         if self.corrected_p_value is not None:
             rows.append(("    among all groups", format_p_value(self.corrected_p_value)))
-        if self.lower_bound is not None:
-            rows.append(("  cross-fitted bound", f"at least {decimals(self.lower_bound)}"))
         rows += [
             (
                 "  over the event rate",

@@ -17,13 +17,14 @@ from calibrant._arguments import generator
 from calibrant.data.arrays import as_column, is_missing
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError, TooFewRows, show_value
-from calibrant.inference.hypothesis import RESAMPLES, resampled_p_value
+from calibrant.errors import InputError, TooFewRows, Where, show_value
 from calibrant.inference.interval import Spread
 from calibrant.inference.noise_floor import NoiseFloor
 from calibrant.inference.outcomes import SharedOutcomes
+from calibrant.inference.rejection import DRAWS, Rejection, null_residuals
 from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.residuals import ResidualGrid
+from calibrant.inference.witnesses import Cells
 
 __all__ = [
     "ClusterResiduals",
@@ -50,13 +51,19 @@ def cluster_codes(cluster: Any, rows: int, weight: Floats | None = None) -> tupl
     column = as_column(cluster, "cluster", dates=True)
     if column.size != rows:
         raise InputError(
-            f"`cluster` must have one entry per row; it has {column.size} for {rows} rows."
+            "must have one entry per row",
+            argument="cluster",
+            seen=column.size,
+            saying="it has {} for {rows} rows",
+            rows=rows,
         )
     missing = np.flatnonzero(is_missing(column))
     if missing.size:
         raise InputError(
-            f"`cluster` must not hold missing values; row {int(missing[0])} is missing. Give such "
-            "rows a cluster of their own, or leave them out."
+            "must not hold missing values",
+            argument="cluster",
+            where=Where(row=int(missing[0])),
+            cure="Give such rows a cluster of their own, or leave them out.",
         )
     numbers = _numbered(column) if column.dtype.kind == "O" else column
     names, first, codes = np.unique(numbers, return_index=True, return_inverse=True)
@@ -73,8 +80,11 @@ def cluster_codes(cluster: Any, rows: int, weight: Floats | None = None) -> tupl
         name = column[first[0]]
         shown = str(name) if column.dtype.kind in "Mm" else show_value(name)
         raise TooFewRows(
-            f"`cluster` must name at least two clusters; {which} are in {shown}. With one cluster "
-            "nothing can be said of the error."
+            "must name at least two clusters",
+            argument="cluster",
+            seen=shown,
+            saying=f"{which} are in {{}}",
+            cure="With one cluster nothing can be said of the error.",
         )
     return codes, clusters
 
@@ -85,7 +95,9 @@ def _numbered(column: NDArray[Any]) -> Integers:
         distinct = set(column.tolist())
     except TypeError as error:
         raise InputError(
-            "`cluster` must hold names, numbers or dates; it holds lists or other values that change."
+            "must hold names, numbers or dates",
+            argument="cluster",
+            saying="it holds lists or other values that change",
         ) from error
     order = sorted(distinct, key=lambda value: (type(value).__name__, str(value)))
     number = {value: place for place, value in enumerate(order)}
@@ -121,14 +133,12 @@ class ClusterResiduals:
     outcomes: SharedOutcomes | None
 
     @classmethod
-    def of(
-        cls, grid: ResidualGrid, pairs: Pairs, codes: tuple[Integers, int], *, seed: int
-    ) -> ClusterResiduals:
+    def of(cls, grid: ResidualGrid, pairs: Pairs, codes: tuple[Integers, int]) -> ClusterResiduals:
         """Lay the rows of each cluster, which `cluster_codes` numbers, onto the grid."""
         weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight
         weight = weight / weight.sum()
         per_cluster = np.bincount(codes[0], weights=weight, minlength=codes[1])
-        block, blocks = random_blocks(*codes, seed=seed)
+        block, blocks = random_blocks(*codes, seed=0)
         residuals = rows_on_nodes(grid, pairs.p, weight * (pairs.p - pairs.y), block, blocks)
         shares = np.bincount(block, weights=weight, minlength=blocks).astype(np.float64)
         rows = np.ones(pairs.n, dtype=np.int64)
@@ -137,13 +147,11 @@ class ClusterResiduals:
         return cls(grid, residuals, shares, codes[1], units, outcomes)
 
     @classmethod
-    def of_sketches(
-        cls, grid: ResidualGrid, sketches: Sequence[Sketch], *, seed: int
-    ) -> ClusterResiduals:
+    def of_sketches(cls, grid: ResidualGrid, sketches: Sequence[Sketch]) -> ClusterResiduals:
         """Lay one sketch for each cluster onto the grid."""
         weight = np.array([sketch.total_weight for sketch in sketches])
         weight = weight / weight.sum()
-        block, blocks = random_blocks(np.arange(len(sketches)), len(sketches), seed=seed)
+        block, blocks = random_blocks(np.arange(len(sketches)), len(sketches), seed=0)
         residuals = np.zeros((blocks, grid.cells + 1))
         parts = [sketch.rebin(grid.sketch.nodes) for sketch in sketches]
         for place, part in zip(block, parts, strict=True):
@@ -165,7 +173,9 @@ class ClusterResiduals:
         """The spread of smECE over clusters, by the influence of each.
 
         There are as many units as independent rows would have the same error, or, where events are
-        few, as clusters: the error that was seen may then be too small by chance.
+        few, as clusters: the error that was seen may then be too small by chance. The degrees of freedom
+        are one less than the effective number of clusters: where one of them holds half of the rows, the
+        others cannot tell much of how it might have been.
         """
         grid = self.grid
         influence = self.residuals @ grid.witness(grid.observed, value) - self.shares * value
@@ -176,7 +186,12 @@ class ClusterResiduals:
         units = independent.units / inflation**2
         if self.outcomes is not None or alone == 0.0:
             units = min(units, self.units)
-        return Spread(error, grid.steepness(value), units, blocks - 1.0)
+        return Spread(error, grid.steepness(value), units, self.degrees)
+
+    @property
+    def degrees(self) -> float:
+        """Degrees of freedom of what the clusters say of their own spread."""
+        return max(self.units - 1.0, 0.05)
 
     def bias_inflation(self) -> float:
         """How many times larger the clusters make the error of the mean residual; at least 1."""
@@ -199,22 +214,36 @@ class ClusterResiduals:
             size = (min(DRAWS_AT_ONCE, resamples - start), len(self.residuals))
             yield (2.0 * rng.integers(0, 2, size) - 1.0) @ self.residuals
 
-    def p_value(self, value: float, *, seed: int, resamples: int = RESAMPLES) -> float:
-        """P-value of "calibrated", by random signs of the clusters.
+    def rejection(self, floor: float) -> Rejection:
+        """What the clusters say against each size of error, by random signs of the clusters.
 
-        Where events are few it is the larger of that and the one by outcomes that rows of a cluster
-        share.
+        Where events are few, a size is rejected only if it also would be with outcomes that the rows of a
+        cluster share.
         """
-        observed = float(self.grid.errors(self.residuals.sum(axis=0), value))
-        nulls = [self.null_residuals(resamples, seed=seed)]
-        if self.outcomes is not None:
-            nulls.append(self.outcomes.residuals(resamples, seed=seed))
-        return max(
-            resampled_p_value(
-                observed, (self.grid.errors(drawn, value) for drawn in null), resamples
-            )
-            for null in nulls
+        cells = Cells.of(self.grid.sketch)
+        edges = np.searchsorted(
+            self.grid.positions * self.grid.sketch.scale.length, cells.edges[1:-1], side="right"
         )
+
+        def in_cells(on_nodes: Floats) -> Floats:
+            sums = np.zeros((len(on_nodes), on_nodes.shape[1] + 1))
+            np.cumsum(on_nodes, axis=1, out=sums[:, 1:])
+            ends = np.concatenate([[0], edges, [on_nodes.shape[1]]])
+            return np.diff(sums[:, ends], axis=1)
+
+        blocks = in_cells(self.residuals)
+        cells = replace(
+            cells,
+            residual=blocks.sum(axis=0),
+            blocks=blocks,
+            block_shares=self.shares,
+            units=min(self.units, cells.units),
+        )
+        nulls = [null_residuals(cells)]
+        if self.outcomes is not None:
+            drawn = [in_cells(block) for block in self.outcomes.residuals(DRAWS, seed=0)]
+            nulls.append(np.concatenate(drawn).astype(np.float32))
+        return Rejection(cells, floor, nulls, self.degrees)
 
     def null_values(self, value: float, resamples: int, *, seed: int) -> Floats:
         """SmoothECE of calibrated predictions on as many clusters."""
@@ -222,9 +251,9 @@ class ClusterResiduals:
         drawn = [self.grid.fixed_points(block, start=value) for block in null(resamples, seed=seed)]
         return np.concatenate(drawn)
 
-    def noise_floor(self, value: float, *, seed: int) -> NoiseFloor:
+    def noise_floor(self, value: float) -> NoiseFloor:
         """The mean SmoothECE of calibrated predictions on as many clusters."""
-        drawn = self.null_values(value, FLOOR_DRAWS, seed=seed + 1)
+        drawn = self.null_values(value, FLOOR_DRAWS, seed=1)
         return NoiseFloor(float(drawn.mean()), "simulated by clusters")
 
 

@@ -108,7 +108,7 @@ def compare(
         sketch = Sketch.from_pairs(pairs, scale=chosen)
         clusters = None
         if codes is not None:
-            clusters = partial(ClusterResiduals.of, pairs=pairs, codes=codes, seed=seed)
+            clusters = partial(ClusterResiduals.of, pairs=pairs, codes=codes)
         assessments[name] = assessment_of(sketch, clusters, confidence=confidence, seed=seed)
         errors[name] = KernelError.of_rows(counted[name], chosen, their_codes)
         influences[name] = Influence.of(sketch, counted[name], assessments[name], folds)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import is_number
 from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError
-from calibrant.inference.hypothesis import RESAMPLES, calibration_p_value, draws_needed
+from calibrant.errors import Function, InputError
 from calibrant.inference.noise_floor import noise_floor
+from calibrant.inference.quantiles import normal_quantile
+from calibrant.inference.rejection import Rejection
 from calibrant.inference.resampling import cross_weights
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.wilson import wilson_error
@@ -20,11 +20,11 @@ from calibrant.inference.wilson import wilson_error
 __all__ = [
     "Interval",
     "Spread",
-    "bounds",
     "interval",
     "normal_quantile",
     "require_confidence",
     "row_spread",
+    "upper_end",
 ]
 
 Floats = NDArray[np.float64]
@@ -71,8 +71,12 @@ class Spread:
     degrees: float = np.inf
 
 
-def interval(sketch: Sketch, value: float, *, confidence: float = 0.95, seed: int = 0) -> Interval:
-    """The interval for independent rows (see `bounds`).
+def interval(sketch: Sketch, value: float, *, confidence: float = 0.95) -> Interval:
+    """The interval for independent rows.
+
+    Its lower end is the smallest SmoothECE that a test does not reject, which at 0 is the test of
+    calibration (see `Rejection`); its upper end is that of `upper_end`. It misses the population's value
+    with probability at most 1 - `confidence`.
 
     Parameters
     ----------
@@ -82,8 +86,6 @@ def interval(sketch: Sketch, value: float, *, confidence: float = 0.95, seed: in
         Their SmoothECE.
     confidence : float
         How often the interval should hold the population's value.
-    seed : int
-        Of the draws for the noise floor and the test.
 
     Examples
     --------
@@ -91,47 +93,37 @@ def interval(sketch: Sketch, value: float, *, confidence: float = 0.95, seed: in
     >>> y = (np.arange(1000) * 0.618034 % 1 < 0.2 + 0.6 * p).astype(int)
     >>> sketch = Sketch.from_arrays(y, p)
     >>> interval(sketch, 0.0945)
-    Interval(low=0.06..., high=0.12..., confidence=0.95)
+    Interval(low=0.04..., high=0.12..., confidence=0.95)
     """
     require_confidence(confidence)
     if not 0.0 < value <= sketch.scale.length:
         raise InputError(
-            f"`value` must be the SmoothECE of the rows, above 0; got {value!r}. See `smooth_ece`."
+            "must be the SmoothECE of the rows, above 0",
+            argument="value",
+            seen=value,
+            cure="Compute it with {function}.",
+            function=Function("smooth_ece"),
         )
     spread = row_spread(ResidualGrid.of(sketch, value), value)
-    floor = noise_floor(sketch, seed=seed).value
-    draws = max(RESAMPLES, draws_needed(confidence))
-    p_value = calibration_p_value(sketch, value, resamples=draws, seed=seed)
-    return bounds(value, spread, floor, p_value, confidence=confidence)
+    high = upper_end(value, spread, confidence)
+    low = Rejection.of(sketch, noise_floor(sketch).value).lower_end(confidence)
+    return Interval(min(low, high), high, confidence)
 
 
-def bounds(
-    value: float, spread: Spread, floor: float, p_value: float, *, confidence: float
-) -> Interval:
-    """The interval from a value, its spread, the noise floor and the p-value of calibration.
+def upper_end(value: float, spread: Spread, confidence: float) -> float:
+    """Where the interval ends: at most 1.
 
-    With θ̂ the value, b0 the noise floor, s the standard error, D the steepness, z the normal
-    quantile and m the number of units,
+    With θ̂ the value, s its standard error, D its steepness, z the quantile of the normal, or of Student's
+    t for clusters, and m the number of units, it is
 
-        e    = (z² / 2m + z √(s² + z² / 4m²)) / (1 + D)
-        low  = √((θ̂ - e)₊² - b0²)₊,   and 0 unless calibration is rejected at (1-confidence)/2
-        high = θ̂ + e,   and at most 1
+        θ̂ + (z² / 2m + z √(s² + z² / 4m²)) / (1 + D).
 
-    The plug-in θ̂ is biased upwards, by as much as b0 where the truth is 0, so the lower end is where
-    the bias must be removed: noise and signal add up like squares. The error e is Wilson's: with few
-    events s may be 0 although other samples would differ, as when no event was seen at all.
-
-    Coverage is simulated in `bench/coverage` and printed in the documentation. The interval is
-    conservative where the truth is not far above the noise floor.
+    The plug-in θ̂ is biased upwards, which does no harm here. The error is Wilson's: with few events s may
+    be 0 although other samples would differ, as when no event was seen at all.
     """
     z = normal_quantile(0.5 + 0.5 * confidence, spread.degrees)
-    s, shrink, m = spread.standard_error, 1.0 + spread.steepness, spread.units
-    error = wilson_error(z, s, m) / shrink
-    below, high = max(value - error, 0.0), value + error
-    low = float(np.sqrt(max(below**2 - floor**2, 0.0)))
-    if p_value > 0.5 * (1.0 - confidence):
-        low = 0.0
-    return Interval(low, float(min(high, 1.0)), confidence)
+    error = wilson_error(z, spread.standard_error, spread.units) / (1.0 + spread.steepness)
+    return float(min(value + error, 1.0))
 
 
 def row_spread(grid: ResidualGrid, value: float) -> Spread:
@@ -156,19 +148,16 @@ def require_confidence(confidence: float) -> None:
     """Refuse what is not a number between 0 and 1."""
     valid = is_number(confidence)
     if not valid or not 0.0 < confidence < 1.0:
-        cure = " For 95 per cent pass 0.95." if valid and 1.0 < confidence < 100.0 else ""
-        raise InputError(f"`confidence` must lie between 0 and 1; got {confidence!r}.{cure}")
+        raise InputError(
+            "must lie between 0 and 1",
+            argument="confidence",
+            seen=confidence,
+            cure="For 95 per cent pass 0.95." if valid and 1.0 < confidence < 100.0 else (),
+        )
     if confidence > LARGEST_CONFIDENCE:
         raise InputError(
-            f"`confidence` must be at most {LARGEST_CONFIDENCE}; got {confidence!r}. Beyond, "
-            "the test would take more draws than there is time for."
+            f"must be at most {LARGEST_CONFIDENCE}",
+            argument="confidence",
+            seen=confidence,
+            cure="So far out in the tails nothing is known of how the test behaves.",
         )
-
-
-def normal_quantile(level: float, degrees: float = np.inf) -> float:
-    """Quantile of the normal, or of Student's t with these degrees of freedom."""
-    if np.isinf(degrees):
-        return NormalDist().inv_cdf(level)
-    from scipy.special import stdtrit
-
-    return float(stdtrit(degrees, level))

@@ -44,24 +44,22 @@ class NoiseFloor:
         return self.value
 
 
-def noise_floor(sketch: Sketch, *, seed: int = 0) -> NoiseFloor:
+def noise_floor(sketch: Sketch) -> NoiseFloor:
     """The SmoothECE that calibrated predictions of this distribution have on average, at this n.
 
     Where predictions are spread out, the smoothed residual at t is close to normal with variance
-    v(t) / (2 √π σ), v(t) = Σ w² f(1-f) K(f, t) / (Σw)². Its mean absolute value, integrated, equals
-    σ at
+    v(t) / (2 √π σ), v(t) = Σ w² (f-y)² K(f, t) / (Σw)², where (f-y)² is f(1-f) on average. Its mean
+    absolute value, integrated, equals σ at
 
         b0 = (I² / π^{3/2})^{1/3},    I = ∫ √v(t) dt,
 
     with v smoothed at b0 itself. On a lattice, where a bandwidth covers few distinct predictions, b0
-    is too high by up to a fifth, and outcomes y ~ Bernoulli(f) are drawn instead.
+    is too high by up to a fifth, and outcomes y ~ Bernoulli(f) are drawn instead, always the same.
 
     Parameters
     ----------
     sketch : Sketch
-        The rows; the outcomes are not used.
-    seed : int
-        Of the draws on a lattice.
+        The rows. Outcomes are used only for what weights are worth that depend on them.
 
     Examples
     --------
@@ -81,9 +79,7 @@ def noise_floor(sketch: Sketch, *, seed: int = 0) -> NoiseFloor:
     if values >= _VALUES_PER_BANDWIDTH and expected >= _EXPECTED_EVENTS:
         return NoiseFloor(closed, "closed form")
     grid = ResidualGrid.of(sketch, 0.5 * closed)
-    drawn = [
-        grid.fixed_points(block, start=closed) for block in grid.consistency(_DRAWS, seed=seed)
-    ]
+    drawn = [grid.fixed_points(block, start=closed) for block in grid.consistency(_DRAWS, seed=0)]
     return NoiseFloor(float(np.concatenate(drawn).mean()), "simulated")
 
 

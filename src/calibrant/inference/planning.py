@@ -14,7 +14,12 @@ from calibrant.data.pairs import InputOptions
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError
 from calibrant.inference.assess import ClusterSource, require_margin
-from calibrant.inference.interval import bounds, normal_quantile, require_confidence, row_spread
+from calibrant.inference.interval import (
+    normal_quantile,
+    require_confidence,
+    row_spread,
+    upper_end,
+)
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.residuals import ResidualGrid
@@ -159,7 +164,7 @@ def detectable_error(
     1 - `power` of the values exceed the null's 1 - `level` quantile; they spread as those of the null
     do, or as the mean residual does, whichever is more: an error of one sign is such a mean.
     """
-    floor = noise_floor(sketch, seed=seed).value
+    floor = noise_floor(sketch).value
     if floor == 0.0:
         return 0.0
     grid = ResidualGrid.of(sketch, 0.5 * floor)
@@ -184,7 +189,7 @@ def _simulated_rows(like: Sketch, margin: float, confidence: float, power: float
     def upper_end(n: int, runs: int = RUNS) -> float:
         return float(np.quantile(_upper_ends(like, n, runs, confidence, seed), power))
 
-    high = max(_rows_at_floor(like, 0.6 * margin, seed), 2)
+    high = max(_rows_at_floor(like, 0.6 * margin), 2)
     while upper_end(high) > margin:
         high *= 2
         if high > MOST_ROWS:
@@ -213,13 +218,13 @@ def _upper_ends(like: Sketch, n: int, runs: int, confidence: float, seed: int) -
         )
         value = max(smooth_ece(sample, tolerance=1e-4), 1e-5)
         spread = row_spread(ResidualGrid.of(sample, value), value)
-        ends[run] = bounds(value, spread, 0.0, 1.0, confidence=confidence).high
+        ends[run] = upper_end(value, spread, confidence)
     return ends
 
 
-def _rows_at_floor(like: Sketch, floor: float, seed: int) -> int:
+def _rows_at_floor(like: Sketch, floor: float) -> int:
     """Rows at which the noise floor, which falls like n^(-1/3), would be this."""
-    now = noise_floor(like, seed=seed).value
+    now = noise_floor(like).value
     return int(np.clip(like.n * (now / floor) ** 3, 2, MOST_ROWS))
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "effective_rows",
     "outcome_variances",
     "smoothed_weights",
+    "worth_of_rows",
 ]
 
 Floats = NDArray[np.float64]
@@ -36,6 +37,8 @@ _CELLS_PER_BANDWIDTH = 6
 _FEWEST_CELLS = 64
 _NORMAL_VARIANCE = 9.0
 _FEW_TRIALS = 16.0
+_BORROWED = 5.0
+"""So many rows of all cells stand behind what a row of one cell is worth."""
 _DRAWS_AT_ONCE = 1 << 19
 
 
@@ -87,7 +90,7 @@ def consistency_events(
     Predictions stay; every outcome is drawn again as y ~ Bernoulli(f) with f the mean prediction of
     its cell, or, where outcomes are soft, with their own spread around it. With weights, as many
     outcomes of equal weight are drawn as there are effective rows, and the deviation from their mean
-    is scaled so that its variance is Σw² f(1-f) to the last digit. No block has more than `at_once`
+    is scaled so that its variance is that of `outcome_variances`. No block has more than `at_once`
     resamples: for those who may stop early.
 
     Examples
@@ -100,8 +103,14 @@ def consistency_events(
     weights = sketch.weights.sum(axis=1)
     rows = effective_rows(sketch)
     trials = np.maximum(np.rint(rows), 1.0)
-    unit = weights / np.sqrt(trials * np.where(rows > 0.0, rows, 1.0))
     predictions = np.clip(cell_predictions(sketch), 0.0, 1.0)
+    drawn = trials * predictions * (1.0 - predictions)
+    unit = np.ones_like(weights)
+    if sketch.weighted:
+        ratio = np.divide(
+            outcome_variances(sketch), drawn, out=np.zeros_like(drawn), where=drawn > 0
+        )
+        unit = np.sqrt(ratio)
     if cross_weights(sketch).any():
         spread = np.sqrt(outcome_variances(sketch))
         for size in _block_sizes(resamples, weights.size, at_once):
@@ -185,15 +194,34 @@ def cross_weights(sketch: Sketch) -> Floats:
 def outcome_variances(sketch: Sketch) -> Floats:
     """Variance of the weight of events in each cell, were the predictions calibrated.
 
-    Outcomes of 0 and 1 are Bernoulli; soft ones stray less, as far as they do in the data.
+    Outcomes of 0 and 1 are Bernoulli; soft ones stray less, as far as they do in the data. Weights may
+    depend on the outcome, as where only one in ten of the rows without the event was kept: with
+    ω = Σw² / Σw of each label, W f and W (1 - f) the weights that events and the others should have,
+
+        Var Σ w (f - y)  =  Σ w² (f - y)²  ≈  W f (1 - f) ((1 - f) ω₁ + f ω₀).
     """
-    f, weight = cell_predictions(sketch), sketch.weights.sum(axis=1)
-    rows = effective_rows(sketch)
-    chance = np.divide(weight**2 * f * (1 - f), rows, out=np.zeros_like(f), where=rows > 0)
+    f, weight = np.clip(cell_predictions(sketch), 0.0, 1.0), sketch.weights.sum(axis=1)
+    worth = worth_of_rows(sketch.weights, sketch.squared_weights, sketch.weighted)
+    chance = weight * f * (1.0 - f) * ((1.0 - f) * worth[:, 1] + f * worth[:, 0])
     if cross_weights(sketch).any():
         events, squared = sketch.weights[:, 1], sketch.squared_weights[:, 1]
         chance = np.minimum(chance, squared - 2.0 * f * events + weight * f**2)
     return np.asarray(np.maximum(chance, 0.0))
+
+
+def worth_of_rows(weights: Floats, squared: Floats, weighted: bool = True) -> Floats:
+    """Σw² / Σw of each cell and label [m, 2]: what one of its rows counts for.
+
+    Where a cell holds few rows of a label, those of all cells speak for it; where there are none at all,
+    those of the other label do. So weights may depend on predictions, on outcomes and on both, and yet
+    outcomes that did not come are not taken for ones that cannot.
+    """
+    if not weighted:
+        return np.ones_like(weights)
+    totals, squares = weights.sum(axis=0), squared.sum(axis=0)
+    overall = np.divide(squares, totals, out=np.zeros(2), where=totals > 0)
+    overall = np.where(totals > 0, overall, overall.max())
+    return np.asarray((squared + _BORROWED * overall**2) / (weights + _BORROWED * overall))
 
 
 def cell_predictions(sketch: Sketch) -> Floats:

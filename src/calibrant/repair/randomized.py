@@ -13,7 +13,7 @@ from calibrant.data.atoms import Atoms
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrationError
-from calibrant.inference.hypothesis import calibration_p_value
+from calibrant.inference.rejection import calibration_p_value
 from calibrant.measures.smooth_ece import smooth_ece_result
 from calibrant.recalibration.interface import (
     POSITIVE,
@@ -106,7 +106,7 @@ class RandomizedRecalibrator(Recalibrator):
     def _learn(self, training: Training) -> State:
         sketch = training.sketch(self.scale)
         found = smooth_ece_result(sketch, bandwidth=self.bandwidth)
-        p_value = calibration_p_value(sketch, found.value, seed=self.seed)
+        p_value = calibration_p_value(sketch)
         if self.require_miscalibration and p_value > LEVEL:
             raise CalibrationError(
                 f"these {training.atoms.n} rows show no miscalibration (SmoothECE {found.value:.4f}, "

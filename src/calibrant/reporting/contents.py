@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isinf, isnan
+from math import isfinite, isinf, isnan
 from typing import Any
 
 import numpy as np
@@ -144,7 +144,7 @@ def _figures(group: GroupSummary) -> list[dict[str, str]]:
             "label": "Observed / expected",
             "value": decimals(ratio.value, places=2),
             "detail": f"{decimals(ratio.low, places=2)} to {decimals(ratio.high, places=2)}"
-            if ratio.mean_prediction > 0
+            if isfinite(ratio.value)
             else str(ratio),
         },
         {

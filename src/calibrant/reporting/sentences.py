@@ -110,8 +110,6 @@ def meaning(group: GroupSummary) -> list[str]:
             f"The true error lies below {number(found.interval.high)} with "
             f"{confidence_text(found.interval.confidence)} confidence."
         )
-    if found.remark:
-        said.append(found.remark)
     return said
 
 

@@ -1,0 +1,90 @@
+"""Events that came over events that were predicted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant._format import decimals
+from calibrant.inference.residuals import ResidualGrid
+from calibrant.measures.record import plain
+
+__all__ = ["Ratio", "observed_expected"]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Observed events over expected ones.
+
+    Attributes
+    ----------
+    value : float
+        The ratio; 1 for predictions that are right on average.
+    low, high : float
+        Ends of the interval for the population's ratio.
+    confidence : float
+        Of the interval.
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+
+    def __str__(self) -> str:
+        if math.isfinite(self.value):
+            value, low, high = (decimals(x, places=3) for x in (self.value, self.low, self.high))
+            return f"{value} ({low} to {high})"
+        none = math.isnan(self.value)
+        return "no event seen, none expected" if none else "events seen, none expected"
+
+    def to_dict(self) -> dict[str, float | None]:
+        """The ratio and its interval; None where they are not finite."""
+        return {name: plain(getattr(self, name)) for name in ("value", "low", "high")}
+
+
+def observed_expected(
+    grid: ResidualGrid, z: float, confidence: float, *, trials: float, inflation: float = 1.0
+) -> Ratio:
+    """The ratio ρ of the rows on a grid, with the interval of its residuals y - ρ f.
+
+    Predictions explain outcomes, so the ratio varies as far as y - ρ f does, not as y does. With s the
+    standard error of their mean, κ = E(y - ρf)³ / E(y - ρf)² how skewed they are and m the number of
+    trials, the ends are
+
+        ρ + (κ z² / 2m ± z √(s² + κ² z² / 4m²)) / E[f].
+
+    For rare events κ is 1 and this is the score interval of a Poisson count; for predictions of ½ it is
+    0, and the interval symmetric.
+
+    Parameters
+    ----------
+    grid : ResidualGrid
+        The rows.
+    z : float
+        Quantile of the interval's ends.
+    confidence : float
+        The same, as it was asked for.
+    trials : float
+        The effective number of rows.
+    inflation : float
+        Factor by which clusters make the standard error larger than for independent rows.
+    """
+    weights, squared, f = grid.sketch.weights, grid.sketch.squared_weights, grid.predictions
+    total = float(weights.sum())
+    rate = float(weights[:, 1].sum()) / total
+    expected = float(weights.sum(axis=1) @ f) / total
+    if expected <= 0.0:
+        return Ratio(math.nan if rate == 0.0 else math.inf, 0.0, math.inf, confidence)
+    ratio = rate / expected
+    strayed = np.stack([-ratio * f, 1.0 - ratio * f], axis=1)
+    variance, third = (float((squared * strayed**power).sum()) for power in (2, 3))
+    skew = third / variance if variance > 0.0 else 1.0 if rate < 0.5 else -1.0
+    skew = max(-1.0, min(skew, 1.0))
+    error = math.sqrt(variance) / total * inflation
+    lean = skew * z / (2.0 * trials)
+    half = math.sqrt(error**2 + lean**2)
+    low, high = (ratio + z * (lean + side * half) / expected for side in (-1.0, 1.0))
+    return Ratio(ratio, max(low, 0.0), min(high, 1.0 / expected), confidence)

@@ -1,0 +1,427 @@
+"""The test of calibration and the lower end of the interval: one construction.
+
+Every size of error θ has a test of "SmoothECE is at most θ". At 0 it is the test of calibration. The lower
+end is the smallest size that is not rejected, so it leaves 0 exactly where calibration is rejected.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.sketch import Sketch
+from calibrant.inference.noise_floor import noise_floor
+from calibrant.inference.quantiles import log_tail, normal_quantile
+from calibrant.inference.resampling import coarse_sketch
+from calibrant.inference.wilson import wilson_error
+from calibrant.inference.witnesses import MOST_CELLS, Cells, chain_of, witnesses_of
+
+__all__ = ["Rejection", "calibration_p_value", "null_residuals"]
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+
+DRAWS = 4000
+FEW_EVENTS = 100.0
+"""With fewer surprises to expect outcomes are drawn; with more, normal numbers do."""
+_FIXED = 20231031
+"""Of 150, the seed whose draws give the sizes of the test, for ten sets of predictions, most closely."""
+_TAIL_DRAWS = 40
+_TOO_FEW = 10.0
+_SMALLEST = 1e-300
+_NARROWEST, _NARROW = 1e-4, 0.05
+_STEPS = 24
+_WEIGHTS = {
+    "mean": 3.0,
+    "confidence": 2.0,
+    "log-odds": 1.0,
+    "boxes": 0.1,
+    "ends": 0.1,
+    "whole": 3.0,
+}
+_CHAIN_POWER = -0.25
+# Shares of the level beyond the noise floor, where no draws are needed.
+_SHARES = {"whole": 0.8, "mean": 0.1, "others": 0.1}
+_ROUND = 0.7
+"""Width of the bump by which |x| is lowered near 0."""
+_BUMP = math.sqrt(2.0 / math.pi) * math.sqrt(1.0 + _ROUND**2) / _ROUND
+
+
+@cache
+def _normal_draws(size: int) -> Singles:
+    """Fixed normal numbers [DRAWS, size]: the same data give the same p-value, whatever the seed."""
+    return np.random.default_rng(_FIXED).standard_normal((DRAWS, size)).astype(np.float32)
+
+
+@cache
+def _uniform_draws(size: int) -> Singles:
+    return np.random.default_rng(_FIXED).random((DRAWS, size), dtype=np.float32)
+
+
+def null_residuals(cells: Cells) -> Singles:
+    """Residuals of the cells [DRAWS, m] if the predictions are calibrated.
+
+    Where surprises are few, outcomes are drawn: binomial ones for rows, and for weights events and the
+    others apart, each as many as its weight is worth. Blocks of dependent rows keep or change their
+    sign together; where there are many, their sum is normal.
+    """
+    draws = _normal_draws(MOST_CELLS)
+    if cells.blocks is not None:
+        few = len(cells.blocks) <= MOST_CELLS
+        factor = cells.blocks if few else np.asarray(np.linalg.qr(cells.blocks, mode="r"))
+        draws = draws[:, : len(factor)]
+        return np.asarray((np.sign(draws) if few else draws) @ factor.astype(np.float32))
+    if cells.events >= FEW_EVENTS:
+        return np.asarray(draws[:, : cells.null.size] * np.sqrt(cells.null).astype(np.float32))
+    f = cells.prediction
+    if cells.rows is not None:
+        surprises = _binomial(cells.rows, np.minimum(f, 1.0 - f))
+        unit = np.where(f > 0.5, 1.0, -1.0) * cells.shares[:, 1]
+        return np.asarray(surprises * unit, dtype=np.float32)
+    weight, event, other = cells.shares.T
+    rng = np.random.default_rng(_FIXED)
+    events = rng.poisson(weight * f / event, size=(DRAWS, f.size)) * event
+    others = rng.poisson(weight * (1.0 - f) / other, size=(DRAWS, f.size)) * other
+    return np.asarray(f * others - (1.0 - f) * events, dtype=np.float32)
+
+
+def _binomial(rows: NDArray[np.int64], chance: Floats) -> Singles:
+    """Fixed binomial draws [DRAWS, m], less their means, by inversion of the distribution."""
+    uniform = _uniform_draws(MOST_CELLS)[:, : rows.size]
+    drawn = np.zeros(uniform.shape, dtype=np.float32)
+    odds = chance / (1.0 - chance)
+    share = np.exp(rows * np.log1p(-chance))
+    below = share.copy()
+    for k in range(int(rows.max())):
+        if float(below.min()) > 1.0 - 1e-7:
+            break
+        drawn += uniform > below.astype(np.float32)
+        share = share * odds * (np.maximum(rows - k, 0) / (k + 1.0))
+        below = below + share
+    return np.asarray(drawn - (rows * chance).astype(np.float32))
+
+
+@dataclass(frozen=True, eq=False)
+class Rejection:
+    """What the rows of the cells say against each size of error.
+
+    Notes
+    -----
+    **Up to the noise floor b0**, at the bandwidth s = b0. Under "SmoothECE ≤ θ", θ ≤ s, the mean
+    T = E[(f - y) K_s w] of a witness is at most θ, so |T̂| - θ is at most the noise of T̂, for all
+    witnesses at once. Three kinds of evidence are brought to one denominator, as p-values:
+
+    - single witnesses: 2Φ̄((|T̂| - θ)₊ / se), where the variance moves from the one that calibrated
+      predictions have, at θ = 0, to the one that was seen, at θ = |T̂|;
+    - chains of m uncorrelated ones: with ẑ their standardised means, ‖ẑ‖ is χ_m if calibrated, and for
+      every direction a of length 1, ⟨a, ẑ⟩ - θ sup|w_a| ≤ ‖noise‖ (Scheffé);
+    - the whole curve: Λ = Σ ν d(r̂_s / ν), with ν the standard error of the smoothed residual r̂_s in
+      a cell and d(x) = |x| - c exp(-x² / 2τ²). E d(m + Z) ≤ |m| for every m, since the bump outweighs
+      the bias of |m + Z|; so E Λ ≤ smECE_s whatever the truth is, and where it is 0, E Λ = 0.
+
+    Their weighted harmonic mean is the statistic (Wilson, 2019). It falls with θ, and for every θ it is
+    at most what noise alone would make of it, so one null distribution serves all of them: that of
+    outcomes drawn from the predictions. Far out in the tail, p is proportional to the statistic.
+
+    **Beyond b0**, at the bandwidth θ itself and without draws: Λ, the mean and the other witnesses, each
+    with its share of the level, with variances as they were seen.
+
+    The upper end of the interval misses hardly ever where the truth is below b0. There the lower end has
+    the whole level, 1 - confidence, and beyond it one half.
+    """
+
+    cells: Cells
+    floor: float
+    nulls: Sequence[Singles]
+    degrees: float = math.inf
+
+    @classmethod
+    def of(cls, sketch: Sketch, floor: float) -> Rejection:
+        """The evidence of independent rows."""
+        cells = Cells.of(coarse_sketch(sketch, 0.5 * floor) if floor > 0.0 else sketch)
+        return cls(cells, floor, [null_residuals(cells)])
+
+    @cached_property
+    def bandwidth(self) -> float:
+        """At which witnesses are smoothed, up to the noise floor; without noise, a narrow one."""
+        span = float(np.ptp(self.cells.position)) or 1.0
+        return max(self.floor, (_NARROWEST if self.floor > 0.0 else _NARROW) * span)
+
+    @cached_property
+    def p_value(self) -> float:
+        """Of "the predictions are calibrated"."""
+        return self.p_value_of(0.0)
+
+    def p_values(self, residuals: NDArray[np.floating]) -> Floats:
+        """P-values of calibration for other residuals of the same predictions, [samples, m]."""
+        values = self._statistics(np.asarray(residuals, dtype=np.float32))
+        return np.array([self._p_value(value, 0.0) for value in values.tolist()])
+
+    def p_value_of(self, size: float) -> float:
+        """Of "SmoothECE is at most `size`", for a size up to the bandwidth."""
+        if not self.cells.null.any() and self.cells.blocks is None:
+            return _surprised(self.cells, size)
+        return self._p_value(self._statistic(size), size)
+
+    def _p_value(self, value: float, size: float) -> float:
+        cells = self.cells
+        # Where surprises are few, their tail is that of a count, and longer than the normal's.
+        slope = 1.0 if cells.events >= FEW_EVENTS else 0.5
+        tails = [_tail(null, value, slope) for null in self._null]
+        if cells.blocks is not None:  # of so many signs, as many sums are different
+            tails.append(2.0 ** (1.0 - len(cells.blocks)))
+        if size > 0.0 and cells.events < _TOO_FEW:  # draws of next to no events say little of more
+            tails.append(math.exp(-value))
+        return min(max(*tails, _SMALLEST), 1.0)
+
+    def lower_end(self, confidence: float) -> float:
+        """The smallest SmoothECE that is not rejected; above 0 exactly where p ≤ 1 - confidence."""
+        level = 1.0 - confidence + 1e-12
+        if self.p_value > level:
+            return 0.0
+        half = 0.5 * level
+        level = level if self.floor > 0.0 else half
+        low, high = 0.0, self.bandwidth
+        if self.p_value_of(high) <= level:
+            return self._beyond(high, half)
+        for _ in range(_STEPS):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self.p_value_of(middle) <= level else (low, middle)
+        return max(low, 1e-9 * self.bandwidth)
+
+    # -- at the bandwidth of the noise floor ---------------------------------------------------
+
+    @cached_property
+    def _smoother(self) -> Floats:
+        return self.cells.smoother(self.bandwidth)
+
+    @cached_property
+    def _mesh(self) -> Floats:
+        """What the kernel around each cell gives to each stretch of cells, half a bandwidth long."""
+        first = np.flatnonzero(
+            np.diff(np.floor(2.0 * self.cells.position / self.bandwidth), prepend=-np.inf)
+        )
+        return np.add.reduceat(self._smoother, first, axis=1)
+
+    @cached_property
+    def _least(self) -> float:
+        """The variance of one row: no mean is known better."""
+        return 1.0 / self.cells.units**2
+
+    @cached_property
+    def _single(self) -> tuple[Floats, NDArray[np.intp], Floats]:
+        """Smoothed witnesses, where each family of them begins, and their weights."""
+        families = witnesses_of(self.cells, self.bandwidth)
+        first = np.cumsum([0, *(len(family) for family in families[:-1])])
+        boxes = ["boxes"] * (len(families) - 4)
+        names = ["mean", "confidence", "log-odds", *boxes, "ends"]
+        weights = np.array([_WEIGHTS[name] for name in names])
+        return np.concatenate(families) @ self._smoother.T, first, weights
+
+    @cached_property
+    def _means(self) -> tuple[Floats, Floats]:
+        """Size of the mean of each witness, and its variance if calibrated."""
+        smooth = self._single[0]
+        variance = self.cells.null_variance(smooth) + self._least
+        return np.abs(smooth @ self.cells.residual), variance
+
+    @cached_property
+    def _seen(self) -> Floats:
+        """Variance of the mean of each witness, as it was seen."""
+        return self.cells.seen_variance(self._single[0]) + self._least
+
+    @cached_property
+    def _chain(self) -> tuple[Floats, Floats]:
+        return chain_of(self.cells, self._smoother)
+
+    @cached_property
+    def _directions(self) -> Floats:
+        """Of each chain, [3, 2 directions, chains]: length of ẑ, sup of the function, variance."""
+        plain, smooth = self._chain
+        z = smooth @ self.cells.residual
+        out = np.zeros((3, 2, len(z)))
+        for m in range(1, len(z) + 1):
+            signs = self._smoother @ np.sign(z[:m] @ plain[:m])
+            projected = self.cells.gram(np.concatenate([smooth[:m], signs[None]]))[-1, :-1]
+            ways = np.stack([z[:m], projected])
+            ways /= np.maximum(np.linalg.norm(ways, axis=1, keepdims=True), 1e-300)
+            largest = np.maximum(np.abs(ways @ plain[:m]).max(axis=1), 1e-300)
+            out[:, :, m - 1] = ways @ z[:m], largest, self.cells.seen_variance(ways @ smooth[:m])
+        return out
+
+    @cached_property
+    def _errors(self) -> Floats:
+        """ν: standard error of the smoothed residual in each stretch, if calibrated."""
+        return np.asarray(np.sqrt(self.cells.null_variance(self._mesh.T)))
+
+    @cached_property
+    def _whole(self) -> tuple[float, float, float]:
+        """Λ as it was seen, and its variance if calibrated and as it was seen."""
+        value, slopes = _lowered(self.cells.residual @ self._mesh, self._errors)
+        drawn = max(float((draws**2).mean()) for draws in self._whole_draws) + self._least
+        seen = float(self.cells.seen_variance((self._mesh @ slopes)[None])[0]) + self._least
+        return value, drawn, max(seen, drawn)
+
+    def _wholes(self, residuals: Singles) -> Floats:
+        """Λ of many residuals [samples, m]."""
+        errors = self._errors.astype(np.float32)
+        x = residuals @ (self._mesh / np.where(errors > 0, errors, 1)).astype(np.float32)
+        bump = np.square(x)
+        bump *= -0.5 / _ROUND**2
+        np.exp(bump, out=bump)
+        return (np.abs(x, out=x) @ errors - _BUMP * (bump @ errors)).astype(np.float64)
+
+    @cached_property
+    def _whole_draws(self) -> list[Floats]:
+        return [self._wholes(null) for null in self.nulls]
+
+    @cached_property
+    def _shares(self) -> Floats:
+        chain = np.arange(1.0, len(self._chain[0]) + 1.0) ** _CHAIN_POWER
+        shares = np.concatenate([self._single[2], chain, [_WEIGHTS["whole"]]])
+        return np.asarray(shares / shares.sum())
+
+    @cached_property
+    def _degrees(self) -> NDArray[np.intp]:
+        chain = np.arange(1, len(self._chain[0]) + 1)
+        return np.concatenate([np.ones(self._single[1].size, dtype=np.intp), chain, [1]])
+
+    def _statistic(self, size: float) -> float:
+        _, first, _ = self._single
+        mean, null = self._means
+        value, calibrated, seen = self._whole
+        if size == 0.0:
+            single = mean / np.sqrt(null)
+            z = self._chain[1] @ self.cells.residual
+            lengths = np.sqrt(np.cumsum(z**2))
+            whole = max(value, 0.0) / math.sqrt(calibrated)
+        else:
+            single = _strayed(mean, size, null, self._seen)
+            length, largest, spread = self._directions
+            lengths = _strayed(length / largest, size, largest**-2.0, spread * largest**-2.0)
+            lengths = lengths.max(axis=0, initial=0.0)
+            ends = np.array([max(value, 0.0)]), np.array([calibrated]), np.array([seen])
+            whole = float(_strayed(ends[0], size, *ends[1:])[0])
+        strayed = np.concatenate([np.maximum.reduceat(single, first), lengths, [whole]])
+        return float(_harmonic(log_tail(strayed[:, None], self._degrees), self._shares)[0])
+
+    @cached_property
+    def _null(self) -> list[Floats]:
+        """The statistics of the draws, each null's in falling order."""
+        pairs = zip(self.nulls, self._whole_draws, strict=True)
+        return [np.sort(self._statistics(null, whole))[::-1] for null, whole in pairs]
+
+    def _statistics(self, residuals: Singles, whole: Floats | None = None) -> Floats:
+        """The statistic at size 0 of many residuals [samples, m]."""
+        single, first, _ = self._single
+        single = single / np.sqrt(self._means[1])[:, None]
+        functions = np.concatenate([single, self._chain[1]]).astype(np.float32)
+        means = functions @ residuals.T
+        np.abs(means, out=means)
+        families = np.maximum.reduceat(means[: len(single)], first, axis=0)
+        lengths = np.sqrt(np.cumsum(np.square(means[len(single) :]), axis=0))
+        whole = self._wholes(residuals) if whole is None else whole
+        last = np.maximum(whole, 0.0)[None] / math.sqrt(self._whole[1])
+        strayed = np.concatenate([families, lengths, last.astype(np.float32)])
+        return _harmonic(log_tail(strayed, self._degrees), self._shares)
+
+    # -- beyond it -----------------------------------------------------------------------------
+
+    def _beyond(self, low: float, level: float) -> float:
+        """The largest θ that is rejected at its own bandwidth, from `low` on."""
+        high = self._proved(low, level)
+        if high <= low:
+            return low
+        for _ in range(_STEPS):
+            if high - low <= 1e-4 * high:
+                break
+            middle = math.sqrt(low * high)
+            found = self._proved(middle, level)
+            low, high = (middle, high) if found > middle else (low, middle)
+        return low
+
+    def _proved(self, bandwidth: float, level: float) -> float:
+        """What smECE at this bandwidth is at least, with confidence 1 - level."""
+        cells = self.cells
+        smoother = cells.smoother(bandwidth)
+        errors = np.sqrt(cells.null_variance(smoother.T))
+        value, slopes = _lowered(cells.residual @ smoother, errors)
+        first, *others = witnesses_of(cells, bandwidth)
+        means = np.concatenate([first, *others]) @ smoother.T
+        variances = cells.seen_variance(np.concatenate([(smoother @ slopes)[None], means]))
+        values = np.concatenate([[value], np.abs(means @ cells.residual)])
+        tails = np.full(values.size, 0.5 * _SHARES["others"] / (values.size - 2))
+        tails[:2] = _SHARES["whole"], 0.5 * _SHARES["mean"]
+        quantiles = [
+            normal_quantile(1.0 - level * tail, self.degrees)
+            for tail in (tails[0], tails[1], tails[2])
+        ]
+        z = np.full(values.size, quantiles[2])
+        z[:2] = quantiles[:2]
+        return float((values - wilson_error(z, np.sqrt(variances), cells.units)).max())
+
+
+def calibration_p_value(sketch: Sketch) -> float:
+    """P-value of "the predictions are calibrated", for independent rows.
+
+    Examples
+    --------
+    >>> p = np.linspace(0.0005, 0.9995, 1000)
+    >>> calibration_p_value(Sketch.from_arrays(p > 0.5, p)) < 1e-12
+    True
+    """
+    return Rejection.of(sketch, noise_floor(sketch).value).p_value
+
+
+def _surprised(cells: Cells, size: float) -> float:
+    """P-value of predictions of 0 and 1 alone: as many failures, in as many rows, at this rate."""
+    failures = round(cells.units * float(np.abs(cells.residual).sum()))
+    expected = cells.units * size
+    if failures == 0 or expected == 0.0:
+        return float(failures == 0)
+    k = np.arange(failures)
+    logs = k * math.log(expected) - np.array([math.lgamma(x + 1.0) for x in k]) - expected
+    return max(1.0 - float(np.exp(logs).sum()), 0.0)
+
+
+def _strayed(mean: Floats, size: float, null: Floats, seen: Floats) -> Floats:
+    """How many standard errors a mean is beyond `size`, with a variance between null and seen."""
+    share = np.minimum(size / np.maximum(mean, 1e-300), 1.0)
+    variance = null + (seen - null) * share
+    return np.asarray(np.maximum(mean - size, 0.0) / np.sqrt(np.maximum(variance, 1e-300)))
+
+
+def _lowered(residual: Floats, errors: Floats) -> tuple[float, Floats]:
+    """Λ of a smoothed residual, and its slope in each cell; |r| where it has no error."""
+    known = errors > 0
+    x = np.divide(residual, errors, out=np.zeros_like(residual), where=known)
+    bump = _BUMP * np.exp(-0.5 * (x / _ROUND) ** 2)
+    value = np.abs(residual) - np.where(known, errors * bump, 0.0)
+    return float(value.sum()), np.sign(residual) + x * bump / _ROUND**2
+
+
+def _harmonic(logs: NDArray[np.floating], shares: Floats) -> Floats:
+    """Minus the logarithm of the harmonic mean of p-values, whose logarithms are [parts, draws]."""
+    smallest = logs.min(axis=0)
+    mean = smallest - np.log(shares.astype(logs.dtype) @ np.exp(smallest - logs))
+    return np.asarray(-mean, dtype=np.float64)
+
+
+def _tail(null: Floats, value: float, slope: float) -> float:
+    """P(statistic ≥ value), by the draws, and one standard error more, lest chance make it too small.
+
+    Values that are equal up to rounding count in full. Beyond the last draws, P falls like
+    exp(-slope · value).
+    """
+    beyond = int(np.searchsorted(-null, 1e-4 * (1.0 + abs(value)) - value, side="right"))
+    counted, all_draws = max(beyond, _TAIL_DRAWS), null.size + 1.0
+    share = (counted + math.sqrt(counted) + 1.0) / all_draws
+    if beyond >= _TAIL_DRAWS:
+        return share
+    share *= math.exp(slope * min(float(null[_TAIL_DRAWS - 1]) - value, 0.0))
+    return max(share, (beyond + math.sqrt(beyond)) / all_draws)
