@@ -13,11 +13,11 @@ import subprocess
 import sys
 
 WHOLE = (
-    "environments", "data", "paper", "speed", "peers", "coverage", "coverage.profiles", "scale", "scans",
-    "multiclass", "diagrams", "report", "command_line", "measures", "repair", "certify", "index",
+    "environments", "data", "paper", "speed", "sizes", "peers", "coverage", "coverage.profiles", "scale",
+    "scans", "multiclass", "diagrams", "report", "command_line", "measures", "repair", "certify", "index",
 )  # fmt: skip
 REDUCED = (
-    "paper", "speed", "peers", "coverage", "scale", "diagrams", "measures", "repair", "certify",
+    "paper", "speed", "sizes", "peers", "coverage", "scale", "diagrams", "measures", "repair", "certify",
 )  # fmt: skip
 
 

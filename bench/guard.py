@@ -54,6 +54,22 @@ def _fill_float32() -> None:
     fill_counts(p.astype(np.float32), y.astype(np.uint8), 16, *_tables(2, np.int64))
 
 
+def _sparse() -> None:
+    from calibrant import Sketch
+
+    p, y = _rows()
+    for part in range(0, ROWS, ROWS // 100):  # a thousand rows at a time
+        Sketch.from_arrays(y[part : part + ROWS // 100], p[part : part + ROWS // 100])
+
+
+def _squares() -> None:
+    from calibrant.data.fill import sums_of_squares
+    from calibrant.data.pairs import as_pairs
+
+    p, y = _rows()
+    sums_of_squares(as_pairs(y, p), 15)
+
+
 def _fill_weights() -> None:
     from calibrant.data._fill import fill_weights
 
@@ -105,9 +121,9 @@ def _cell_moments() -> None:
 def _solve() -> None:
     from calibrant import smooth_ece
 
+    p, y = _rows()
     for part in range(0, ROWS, ROWS // 100):  # a thousand rows at a time
-        p, y = (column[part : part + ROWS // 100] for column in _rows())
-        smooth_ece(y, p)
+        smooth_ece(y[part : part + ROWS // 100], p[part : part + ROWS // 100])
 
 
 def _pool() -> None:
@@ -134,7 +150,9 @@ def _laplace() -> None:
 LOOPS: dict[str, tuple[str, Callable[[], None]]] = {
     "fill, float64 and int64": ("_fill", _fill_float64),
     "fill, float32 and uint8": ("_fill", _fill_float32),
+    "fill, a thousand rows": ("_fill", _sparse),
     "fill, weighted": ("_fill", _fill_weights),
+    "sums of squares": ("_fill", _squares),
     "moments of residuals": ("_fill", _moments),
     "moments of residuals, weighted": ("_fill", _moments_weighted),
     "fill, one class": ("_fill", _fill_classes),

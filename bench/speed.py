@@ -23,7 +23,7 @@ def promises(measured: costs.Costs, small: int, large: int) -> pages.Table:
     rows = []
     for peer, n, least in (
         ("relplot", large, 200),
-        ("relplot", small, 8),
+        ("relplot", small, 60),
         ("scikit-learn", large, 60),
     ):
         theirs, own = measured[peer][n], measured["calibrant"][n]
@@ -35,7 +35,7 @@ def promises(measured: costs.Costs, small: int, large: int) -> pages.Table:
         rows.append([f"times faster than {peer}", f"{n:,}", *_kept(found, least, at_least=True)])
     own = measured["calibrant"][large]
     to_sum = (own["seconds"] / own["sum"], own["cpu"] / own["sum cpu"])
-    rows.append(["times the plain sum", f"{large:,}", *_kept(to_sum, 3)])
+    rows.append(["times the plain sum", f"{large:,}", *_kept(to_sum, 2.2)])
     rows.append(["MB beyond the inputs", f"{large:,}", *_kept((own["megabytes"],) * 2, 20)])
     return pages.Table(
         "What calibrant means to keep",

@@ -57,6 +57,34 @@ def test_certificate_bounds_the_error_of_the_fixed_point(shape):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+def test_many_rows_summed_up_in_cells_are_certified_too(shape, monkeypatch):
+    """The table of counts, means and variances: by itself where it does, and with the rows where not."""
+    monkeypatch.setattr("calibrant.smoothing.residuals.ROWS_WORTH_SUMMING", 0)
+    y, p, weight, options = measured(shape)
+    for bandwidth in (0.05, 0.002):
+        truth = smooth_error(y, p, bandwidth, weight)
+        rough = smooth_ece_result(y, p, bandwidth=bandwidth, tolerance=1e-3, **options)
+        assert_certified(rough, truth)
+        fine = smooth_ece_result(y, p, bandwidth=bandwidth, tolerance=1e-10, **options)
+        assert_certified(fine, truth)
+        assert fine.certificate.total <= 1e-10
+    assert_certified(smooth_ece_result(y, p, **options), fixed_point(y, p, weight))
+
+
+def test_cells_of_a_table_leave_open_what_the_bound_says(monkeypatch):
+    """Three rows whose third moment is far from the middle of its range, in cells of the table."""
+    monkeypatch.setattr("calibrant.smoothing.residuals.ROWS_WORTH_SUMMING", 0)
+    cell = np.random.default_rng(0).integers(0, 1 << 15, 40)
+    p = np.concatenate([cell, cell, cell, cell + 0.9]) / (1 << 15)
+    y = np.ones(160, int)
+    for bandwidth in (1e-3, 1e-4):
+        result = smooth_ece_result(y, p, bandwidth=bandwidth, tolerance=1e-2)
+        truth = smooth_error(y, p, bandwidth)
+        assert abs(result.value - truth) <= result.certificate.total
+        assert result.certificate.total > 1e-9  # no row was read for this
+
+
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("bandwidth", [20.0, 0.3, 0.02])
 def test_certificate_holds_where_rounding_is_all_there_is(shape, bandwidth):
     """Where nothing lies, the noise of a transform must not add up over the mesh."""

@@ -3,13 +3,35 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
 
+def rows_of_a_word(log2_cells: int) -> int: ...
+def pack(
+    p: NDArray[np.floating], y: NDArray[np.generic], log2_cells: int, packed: Words, occupied: Words
+) -> int: ...
+def mark(packed: Words, occupied: Words) -> int: ...
+def marked(occupied: Words) -> int: ...
+def unpack(
+    packed: Words,
+    occupied: Words,
+    log2_cells: int,
+    cells: Integers,
+    counts: Integers,
+    offsets: Integers,
+) -> None: ...
 def fill_counts(
     p: NDArray[np.floating],
     y: NDArray[np.generic],
     log2_cells: int,
     counts: Integers,
     offsets: Integers,
+) -> int: ...
+def add_squares(
+    p: NDArray[np.floating],
+    y: NDArray[np.generic],
+    log2_cells: int,
+    packed: Words,
+    sums: Floats,
 ) -> int: ...
 def fill_weights(
     p: Floats,

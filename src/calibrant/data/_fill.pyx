@@ -8,6 +8,10 @@ from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
+cdef extern from "bits.h":
+    int lowest_bit(uint64_t) nogil
+    int count_bits(uint64_t) nogil
+
 cdef extern from "moments.h":
     void add_residual(double *moments, size_t cells, double place, double residual) nogil
 
@@ -52,54 +56,166 @@ cdef inline bint is_binary(const label *y) noexcept nogil:
         return <uint64_t>y[0] <= 1
 
 
-def fill_counts(const probability[::1] p, const label[::1] y, int log2_cells, int64_t[:, ::1] counts,
-                int64_t[:, ::1] offsets):
-    """Add one to the count, and the offset to the sum, of each row's (cell, label).
+cdef Py_ssize_t pack_rows(const probability *p, const label *y, Py_ssize_t n, int offset_bits,
+                          int count_shift, uint64_t *packed, uint64_t *occupied) noexcept nogil:
+    """Add one to the count, and the offset to the sum, of each row's (cell, label), in one word.
 
-    A row touches one machine word: count in the high bits, sum of offsets in the low bits. The words
-    are unpacked before either half can overflow.
+    `occupied` has a bit for every cell that holds a row; where it is NULL, none is set. Returns the first
+    row that breaks a rule, or -1.
+    """
+    cdef:
+        uint64_t one_row = (<uint64_t>1) << count_shift, offset_mask = ((<uint64_t>1) << offset_bits) - 1
+        uint64_t fixed, cell
+        double one = ONE
+        Py_ssize_t i
+    for i in range(n):
+        # A branch on an outcome, as good as random, would be missed half of the time: the outcome is
+        # part of the address instead.
+        if not lies_in_unit_interval(&p[i]) or not is_binary(&y[i]):
+            return i
+        fixed = <uint64_t><int64_t>(p[i] * one)
+        cell = fixed >> offset_bits
+        packed[2 * cell + <uint64_t><int64_t>y[i]] += one_row + (fixed & offset_mask)
+        if occupied != NULL:
+            occupied[cell >> 6] |= (<uint64_t>1) << (cell & 63)
+    return -1
+
+
+cpdef Py_ssize_t rows_of_a_word(int log2_cells):
+    """How many rows one packed word holds before either half could overflow."""
+    return ((<Py_ssize_t>1) << ((64 - (FRACTION_BITS - log2_cells)) // 2)) - 1
+
+
+def pack(const probability[::1] p, const label[::1] y, int log2_cells, uint64_t[::1] packed,
+         uint64_t[::1] occupied):
+    """Add rows, at most `rows_of_a_word` in all, to packed words: count high, sum of offsets low.
+
+    `packed` has two words for each cell, and `occupied` a bit; where it is empty, none is set. Returns
+    the first row that breaks a rule, or -1.
     """
     cdef:
         int offset_bits = FRACTION_BITS - log2_cells
-        int carry_bits = (64 - offset_bits) // 2
-        int count_shift = offset_bits + carry_bits
-        Py_ssize_t chunk = (<Py_ssize_t>1 << carry_bits) - 1
-        Py_ssize_t n = p.shape[0], start = 0, stop, i, slot
-        Py_ssize_t slots = 2 * (((<Py_ssize_t>1) << log2_cells) + 1)
-        uint64_t one_row = (<uint64_t>1) << count_shift
-        uint64_t offset_mask = ((<uint64_t>1) << offset_bits) - 1
-        uint64_t sum_mask = one_row - 1
-        uint64_t fixed
+        uint64_t *bits = &occupied[0] if occupied.shape[0] else NULL
+        Py_ssize_t invalid
+    with nogil:
+        invalid = pack_rows(&p[0], &y[0], p.shape[0], offset_bits,
+                            offset_bits + (64 - offset_bits) // 2, &packed[0], bits)
+    return invalid
+
+
+def mark(const uint64_t[::1] packed, uint64_t[::1] occupied):
+    """Set the bit of every cell of which a word is not zero; returns how many there are."""
+    cdef Py_ssize_t cell, cells = packed.shape[0] // 2, count = 0
+    with nogil:
+        for cell in range(cells):
+            if packed[2 * cell] | packed[2 * cell + 1]:
+                occupied[cell >> 6] |= (<uint64_t>1) << (cell & 63)
+                count += 1
+    return count
+
+
+def marked(const uint64_t[::1] occupied):
+    """How many bits are set."""
+    cdef Py_ssize_t i, count = 0
+    for i in range(occupied.shape[0]):
+        count += count_bits(occupied[i])
+    return count
+
+
+def unpack(uint64_t[::1] packed, uint64_t[::1] occupied, int log2_cells, int64_t[::1] cells,
+           int64_t[:, ::1] counts, int64_t[:, ::1] offsets):
+    """Move the words of occupied cells into sorted columns, and leave zeros behind."""
+    cdef:
+        int offset_bits = FRACTION_BITS - log2_cells, shift = offset_bits + (64 - offset_bits) // 2
+        uint64_t bits, word, sums = ((<uint64_t>1) << shift) - 1
+        Py_ssize_t i, row = 0, cell
+        int label
+    with nogil:
+        for i in range(occupied.shape[0]):
+            bits = occupied[i]
+            occupied[i] = 0
+            while bits:
+                cell = 64 * i + lowest_bit(bits)
+                bits &= bits - 1
+                cells[row] = cell
+                for label in range(2):
+                    word = packed[2 * cell + label]
+                    counts[row, label] = <int64_t>(word >> shift)
+                    offsets[row, label] = <int64_t>(word & sums)
+                    packed[2 * cell + label] = 0
+                row += 1
+
+
+def fill_counts(const probability[::1] p, const label[::1] y, int log2_cells, int64_t[:, ::1] counts,
+                int64_t[:, ::1] offsets):
+    """Add counts and sums of offsets of any number of rows to tables with a row for each cell.
+
+    The packed words are emptied into the tables before either half can overflow. Returns the first row
+    that breaks a rule, or -1.
+    """
+    cdef:
+        int offset_bits = FRACTION_BITS - log2_cells, shift = offset_bits + (64 - offset_bits) // 2
+        Py_ssize_t chunk = rows_of_a_word(log2_cells), n = p.shape[0], start = 0, stop, slot
+        Py_ssize_t slots = 2 * (((<Py_ssize_t>1) << log2_cells) + 1), invalid = -1
+        uint64_t sums = ((<uint64_t>1) << shift) - 1
         int64_t *count_of = &counts[0, 0]
         int64_t *offset_of = &offsets[0, 0]
-        uint64_t *packed
-        const probability *probs = &p[0]
-        const label *outcomes = &y[0]
-        double one = ONE
-        Py_ssize_t invalid = -1
-    packed = <uint64_t *>calloc(slots, sizeof(uint64_t))
+        uint64_t *packed = <uint64_t *>calloc(slots, sizeof(uint64_t))
     if packed == NULL:
         raise MemoryError
     with nogil:
         while start < n and invalid < 0:
             stop = min(n, start + chunk)
+            invalid = pack_rows(&p[start], &y[start], stop - start, offset_bits, shift, packed, NULL)
+            if invalid >= 0:
+                invalid += start
+            for slot in range(slots):
+                if packed[slot]:
+                    count_of[slot] += <int64_t>(packed[slot] >> shift)
+                    offset_of[slot] += <int64_t>(packed[slot] & sums)
+                    packed[slot] = 0
+            start = stop
+        free(packed)
+    return invalid
+
+
+def add_squares(const probability[::1] p, const label[::1] y, int log2_cells, uint64_t[:, ::1] packed,
+                double[:, ::1] sums):
+    """Add count, offset and squared offset of each row to its (cell, label), in units of 2**-36.
+
+    `packed` is room for two words a (cell, label), zero before and after; `sums` has their three sums.
+    Returns the first row that breaks a rule, or -1.
+    """
+    cdef:
+        int offset_bits = FRACTION_BITS - log2_cells, shift = offset_bits + (64 - offset_bits) // 2
+        uint64_t one_row = (<uint64_t>1) << shift, mask = ((<uint64_t>1) << offset_bits) - 1, fixed, offset
+        Py_ssize_t n = p.shape[0], chunk = ((<Py_ssize_t>1) << ((64 - offset_bits) // 2)) - 1
+        Py_ssize_t i, start = 0, stop, slot, invalid = -1
+        const probability *probs = &p[0]
+        const label *outcomes = &y[0]
+        uint64_t *words = &packed[0, 0]
+        uint64_t *word
+        double one = ONE
+    chunk = min(chunk, ((<Py_ssize_t>1) << (64 - 2 * offset_bits)) - 1)  # squares must fit, too
+    with nogil:
+        while start < n and invalid < 0:
+            stop = min(n, start + chunk)
             for i in range(start, stop):
-                # A branch on an outcome, as good as random, would be missed half of the time: the
-                # outcome is part of the address instead.
                 if not lies_in_unit_interval(&probs[i]) or not is_binary(&outcomes[i]):
                     invalid = i
                     break
                 fixed = <uint64_t><int64_t>(probs[i] * one)
-                packed[2 * (fixed >> offset_bits) + <int64_t>outcomes[i]] += (
-                    one_row + (fixed & offset_mask)
-                )
-            for slot in range(slots):
-                if packed[slot]:
-                    count_of[slot] += <int64_t>(packed[slot] >> count_shift)
-                    offset_of[slot] += <int64_t>(packed[slot] & sum_mask)
-                    packed[slot] = 0
+                offset = fixed & mask
+                word = words + 2 * (2 * (fixed >> offset_bits) + <uint64_t><int64_t>outcomes[i])
+                word[0] += one_row + offset
+                word[1] += offset * offset
+            for slot in range(packed.shape[0]):
+                if packed[slot, 0]:
+                    sums[slot, 0] += <double>(packed[slot, 0] >> shift)
+                    sums[slot, 1] += <double>(packed[slot, 0] & (one_row - 1))
+                    sums[slot, 2] += <double>packed[slot, 1]
+                    packed[slot, 0] = packed[slot, 1] = 0
             start = stop
-        free(packed)
     return invalid
 
 

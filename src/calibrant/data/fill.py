@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data._fill import add_moments, fill_counts, fill_weights, outline, sum_cells
+from calibrant.data._fill import (
+    add_moments,
+    add_squares,
+    fill_counts,
+    fill_weights,
+    mark,
+    marked,
+    outline,
+    pack,
+    rows_of_a_word,
+    sum_cells,
+    unpack,
+)
 from calibrant.data.cell_sums import Columns, bits_of_offsets, require_room
 from calibrant.data.pairs import BLOCK_ROWS, LEAST_TOTAL_WEIGHT, Pairs
 from calibrant.data.scales import PROBABILITY, Scale
 
-__all__ = ["Outline", "fill", "outline_of", "residual_moments", "sums_of_cells"]
+__all__ = ["Outline", "fill", "outline_of", "residual_moments", "sums_of_cells", "sums_of_squares"]
 
 ROWS_PER_THREAD = 1 << 18
 ROWS_WORTH_THREADS = 1 << 19
 PIECES = 4
 MOST_BYTES = 17 << 20
+USUAL_NODES = 1 << 16
 _NO_WEIGHTS = np.empty(0)
+_NO_WORDS = np.empty(0, np.uint64)
 
 
 class Outline(NamedTuple):
@@ -42,21 +58,47 @@ def fill(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
 
 
 def _fill_counts(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
+    """Packed words for as many rows as they hold; beyond, tables of whole numbers."""
     log2_nodes = nodes.bit_length() - 1
+    if pairs.n > rows_of_a_word(log2_nodes):
+        return _fill_dense(pairs, nodes, scale)
     threads = _threads(pairs, nodes)
+    marking = threads == 1 and pairs.n < nodes  # then fewer bits are set than words would be read
 
+    def pack_range(rows: range) -> tuple[_Table, int]:
+        table = _TABLES.take(nodes)
+        occupied = table.occupied if marking else _NO_WORDS
+        for start, p, y, _ in pairs.blocks(rows):
+            places = _located(pairs, start, p, scale)
+            invalid = pack(places, y, log2_nodes, table.packed, occupied)
+            if invalid >= 0:
+                return table, start + invalid
+        return table, -1
+
+    filled = _map_ranges(pack_range, pairs.n, threads)
+    _refuse_first(pairs, [row for _, row in filled])
+    table = filled[0][0]
+    for more, _ in filled[1:]:
+        np.add(table.packed, more.packed, out=table.packed)
+    size = (marked if marking else partial(mark, table.packed))(table.occupied)
+    columns = np.empty(size, np.int64), *np.empty((2, size, 2), np.int64)
+    unpack(table.packed, table.occupied, log2_nodes, *columns)
+    _TABLES.give_back(table)
+    return Columns(*columns)
+
+
+def _fill_dense(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
     def fill_range(rows: range) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
         counts, offsets = np.zeros((2, nodes + 1, 2), dtype=np.int64)
         for start, p, y, _ in pairs.blocks(rows):
-            invalid = fill_counts(_located(pairs, start, p, scale), y, log2_nodes, counts, offsets)
+            places = _located(pairs, start, p, scale)
+            invalid = fill_counts(places, y, nodes.bit_length() - 1, counts, offsets)
             if invalid >= 0:
                 return counts, offsets, start + invalid
         return counts, offsets, -1
 
-    filled = _map_ranges(fill_range, pairs.n, threads)
-    invalid = [row for _, _, row in filled if row >= 0]
-    if invalid:
-        pairs.refuse(min(invalid))
+    filled = _map_ranges(fill_range, pairs.n, _threads(pairs, nodes))
+    _refuse_first(pairs, [row for *_, row in filled])
     counts, offsets, _ = filled[0]
     for more_counts, more_offsets, _ in filled[1:]:
         counts += more_counts
@@ -64,11 +106,47 @@ def _fill_counts(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
     return Columns.from_dense(counts, offsets)
 
 
+class _Table(NamedTuple):
+    """Room for packed words and the bits of occupied cells, all zero when not in use."""
+
+    packed: NDArray[np.uint64]
+    occupied: NDArray[np.uint64]
+
+
+class _Tables:
+    """Tables of the usual size that wait to be used again: making a new one costs more than few rows do."""
+
+    def __init__(self) -> None:
+        self._free: list[_Table] = []
+
+    def take(self, nodes: int) -> _Table:
+        """A table of zeros, for one user at a time."""
+        if nodes == USUAL_NODES:
+            with suppress(IndexError):
+                return self._free.pop()
+        return _Table(np.zeros(2 * (nodes + 1), np.uint64), np.zeros((nodes >> 6) + 1, np.uint64))
+
+    def give_back(self, table: _Table) -> None:
+        """Keep a table, which must be zero again, for the next user."""
+        if table.packed.size == 2 * (USUAL_NODES + 1) and not self._free:
+            self._free.append(table)
+
+
+_TABLES = _Tables()
+
+
+def _refuse_first(pairs: Pairs, rows: list[int]) -> None:
+    """Refuse the first row at which a loop stopped, if one did; others have -1."""
+    invalid = [row for row in rows if row >= 0]
+    if invalid:
+        pairs.refuse(min(invalid))
+
+
 def _threads(pairs: Pairs, nodes: int) -> int:
     """As many as there are cores and rows for, and no more than memory beyond the inputs allows."""
     bytes_each = 48 * (nodes + 1) + (0 if pairs.needs_no_conversion else 20 * BLOCK_ROWS)
-    most = min(os.cpu_count() or 1, pairs.n // ROWS_PER_THREAD, MOST_BYTES // bytes_each)
-    return max(1, most)
+    most = min(pairs.n // ROWS_PER_THREAD, MOST_BYTES // bytes_each)
+    return 1 if most < 2 else min(most, os.cpu_count() or 1)
 
 
 def _fill_weights(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
@@ -127,9 +205,7 @@ def residual_moments(
         return moments, total, absolute, -1
 
     pieces = _map_ranges(add_range, pairs.n, PIECES if pairs.n > ROWS_WORTH_THREADS else 1)
-    invalid = [row for *_, row in pieces if row >= 0]
-    if invalid:
-        pairs.refuse(min(invalid))
+    _refuse_first(pairs, [row for *_, row in pieces])
     moments, total, absolute, _ = pieces[0]
     for more, mass, size, _ in pieces[1:]:
         moments += more
@@ -138,6 +214,31 @@ def residual_moments(
         pairs.refuse_zero_weights()
     pairs.mark_valid()
     return moments, total, absolute
+
+
+def sums_of_squares(pairs: Pairs, log2_cells: int) -> NDArray[np.float64]:
+    """Rows, their offsets and squared offsets, summed for each (cell, label), in units of 2**-36.
+
+    For rows of weight 1. One pass over the rows; the first that breaks a rule is refused.
+    """
+    slots = 2 * ((1 << log2_cells) + 1)
+
+    def add_range(rows: range) -> tuple[NDArray[np.float64], int]:
+        sums, packed = np.zeros((slots, 3)), np.zeros((slots, 2), np.uint64)
+        for start, p, y, _ in pairs.blocks(rows):
+            invalid = add_squares(p, y, log2_cells, packed, sums)
+            if invalid >= 0:
+                return sums, start + invalid
+        return sums, -1
+
+    # Whole numbers below 2**53 (squares: but for their last bits) add up to the same in any pieces.
+    pieces = _map_ranges(add_range, pairs.n, min(os.cpu_count() or 1, PIECES))
+    _refuse_first(pairs, [row for _, row in pieces])
+    pairs.mark_valid()
+    sums: NDArray[np.float64] = pieces[0][0]
+    for more, _ in pieces[1:]:
+        sums += more
+    return sums
 
 
 def sums_of_cells(pairs: Pairs, cells: int) -> NDArray[np.float64]:
@@ -156,9 +257,7 @@ def sums_of_cells(pairs: Pairs, cells: int) -> NDArray[np.float64]:
         return sums, -1
 
     pieces = _map_ranges(sum_range, pairs.n, PIECES)
-    invalid = [row for _, row in pieces if row >= 0]
-    if invalid:
-        pairs.refuse(min(invalid))
+    _refuse_first(pairs, [row for _, row in pieces])
     sums: NDArray[np.float64] = np.sum([piece for piece, _ in pieces], axis=0)
     if not sums[:, 0].sum() >= LEAST_TOTAL_WEIGHT:
         pairs.refuse_zero_weights()

@@ -31,4 +31,52 @@ static inline void add_residual(double *moments, size_t cells, double place, dou
 #endif
 }
 
+/* The same for residuals that come in order of their places: those of one cell are added up first. */
+typedef struct {
+  double *moments;
+  size_t cells, cell;
+#if defined(__GNUC__)
+  moment_pair a, b, c, d;
+#else
+  double sums[8];
+#endif
+} gathering;
+
+static inline void gather_rest(gathering *g) {
+#if defined(__GNUC__)
+  moment_pair *at = (moment_pair *)(g->moments + 8 * g->cell), none = {0.0, 0.0};
+  at[0] += g->a, at[1] += g->b, at[2] += g->c, at[3] += g->d;
+  g->a = g->b = g->c = g->d = none;
+#else
+  double *at = g->moments + 8 * g->cell;
+  for (int i = 0; i < 8; i++) {
+    at[i] += g->sums[i];
+    g->sums[i] = 0.0;
+  }
+#endif
+}
+
+static inline void gather(gathering *g, double place, double residual) {
+  size_t j = (size_t)(int64_t)place;
+  if (j >= g->cells) j = g->cells - 1;
+  if (j != g->cell) {
+    gather_rest(g);
+    g->cell = j;
+  }
+  double v = place - (double)(int64_t)j - 0.5, square = v * v;
+#if defined(__GNUC__)
+  moment_pair term = {residual, residual * v}, squares = {square, square};
+  g->a += term, term *= squares;
+  g->b += term, term *= squares;
+  g->c += term, term *= squares;
+  g->d += term;
+#else
+  double even = residual, odd = residual * v;
+  for (int i = 0; i < 4; i++) {
+    g->sums[2 * i] += even, g->sums[2 * i + 1] += odd;
+    even *= square, odd *= square;
+  }
+#endif
+}
+
 #endif

@@ -7,8 +7,8 @@ Integers = NDArray[np.int64]
 def add_points(position: Floats, residual: Floats, moments: Floats) -> float: ...
 def means_of_cells(
     cells: Integers,
-    weights: Floats,
-    offsets: Floats,
+    weights: Floats | Integers,
+    offsets: Floats | Integers,
     cell_width: float,
     nodes: float,
     means: Floats,
@@ -16,8 +16,8 @@ def means_of_cells(
 def add_cells(
     cells: Integers,
     counts: Integers,
-    weights: Floats,
-    offsets: Floats,
+    weights: Floats | Integers,
+    offsets: Floats | Integers,
     cell_width: float,
     shared: bool,
     nodes: float,
@@ -26,6 +26,9 @@ def add_cells(
     length: float,
     moments: Floats,
 ) -> tuple[float, float, float, float]: ...
+def add_variances(
+    sums: Floats, cell_width: float, start: float, length: float, moments: Floats
+) -> tuple[float, float, float, float, float]: ...
 def lay_cells(
     cells: Integers,
     counts: Integers,

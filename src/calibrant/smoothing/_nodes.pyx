@@ -2,10 +2,20 @@
 
 from libc.math cimport fabs
 from libc.stdint cimport int64_t
+from libc.string cimport memset
 
 
 cdef extern from "moments.h":
+    ctypedef struct gathering:
+        double *moments
+        size_t cells
     void add_residual(double *moments, size_t cells, double place, double residual) nogil
+    void gather(gathering *, double place, double residual) nogil
+    void gather_rest(gathering *) nogil
+
+ctypedef fused amount:
+    int64_t
+    double
 
 
 def add_points(const double[::1] position, const double[::1] residual, double[:, ::1] moments):
@@ -22,7 +32,7 @@ def add_points(const double[::1] position, const double[::1] residual, double[:,
     return absolute
 
 
-def means_of_cells(const int64_t[::1] cells, const double[:, ::1] weights, const double[:, ::1] offsets,
+def means_of_cells(const int64_t[::1] cells, const amount[:, ::1] weights, const amount[:, ::1] offsets,
                    double cell_width, double nodes, double[:, ::1] means):
     """The mean position in [0, 1] of each (cell, label)."""
     cdef:
@@ -32,12 +42,14 @@ def means_of_cells(const int64_t[::1] cells, const double[:, ::1] weights, const
     with nogil:
         for i in range(cells.shape[0]):
             for label in range(2):
-                u = offsets[i, label] / weights[i, label] / cell_width if weights[i, label] > 0.0 else 0.0
+                u = 0.0
+                if weights[i, label] > 0:
+                    u = <double>offsets[i, label] / <double>weights[i, label] / cell_width
                 means[i, label] = (<double>cells[i] + u) / nodes
 
 
-def add_cells(const int64_t[::1] cells, const int64_t[:, ::1] counts, const double[:, ::1] weights,
-              const double[:, ::1] offsets, double cell_width, bint shared, double nodes,
+def add_cells(const int64_t[::1] cells, const int64_t[:, ::1] counts, const amount[:, ::1] weights,
+              const amount[:, ::1] offsets, double cell_width, bint shared, double nodes,
               const double[:, ::1] predictions, double start, double length, double[:, ::1] moments):
     """Add the residuals of each (cell, label), half at the mean and half at both ends (see `Spread`).
 
@@ -54,38 +66,42 @@ def add_cells(const int64_t[::1] cells, const int64_t[:, ::1] counts, const doub
         double weight, u, v, mean, left, right = 0.0, residual, before = 0.0, after = 0.0
         double total = 0.0, absolute = 0.0, spread = 0.0, spread_mass = 0.0
         size_t parts = <size_t>moments.shape[0]
-        double per_unit = <double>parts / length
-        double *table = &moments[0, 0]
+        double per_unit = <double>parts / length, cell = 1.0 / nodes  # a power of two: exact
+        double per_cell = 1.0 / cell_width
+        gathering table
         bint plain = predictions.shape[0] == 0
+    memset(&table, 0, sizeof(gathering))
+    table.moments = &moments[0, 0]
+    table.cells = parts
     with nogil:
         for i in range(cells.shape[0]):
-            left = <double>cells[i] / nodes
-            right = <double>(cells[i] + 1) / nodes
+            left = <double>cells[i] * cell
+            right = <double>(cells[i] + 1) * cell
             before = 0.0
             if i > 0:
                 if cells[i - 1] + 1 == cells[i]:
                     before = after  # the end of one cell is the start of the next
                 elif after != 0.0:
-                    mean = <double>(cells[i - 1] + 1) / nodes
-                    add_residual(table, parts, (mean - start) * per_unit, after)
+                    mean = <double>(cells[i - 1] + 1) * cell
+                    gather(&table, (mean - start) * per_unit, after)
             after = 0.0
             for label in range(2):
-                weight = weights[i, label]
+                weight = <double>weights[i, label]
                 if weight <= 0.0:
                     continue
                 total += weight
                 rows = counts[i, 0] + counts[i, 1] if shared else counts[i, label]
-                u = offsets[i, label] / weight / cell_width
+                u = <double>offsets[i, label] / weight * per_cell
                 v = 0.5 * u * (1.0 - u)
-                mean = (<double>cells[i] + u) / nodes
+                mean = (<double>cells[i] + u) * cell
                 residual = weight * ((mean if plain else predictions[i, label]) - label)
                 if rows == 1 or not v > 0.0:
-                    add_residual(table, parts, (mean - start) * per_unit, residual)
+                    gather(&table, (mean - start) * per_unit, residual)
                     absolute += fabs(residual)
                     continue
                 spread += v * fabs(residual)
                 spread_mass += v * weight
-                add_residual(table, parts, (mean - start) * per_unit, 0.5 * residual)
+                gather(&table, (mean - start) * per_unit, 0.5 * residual)
                 absolute += 0.5 * fabs(residual)
                 weight *= 0.5
                 residual = weight * (1.0 - u) * ((left if plain else predictions[i, 2]) - label)
@@ -95,10 +111,78 @@ def add_cells(const int64_t[::1] cells, const int64_t[:, ::1] counts, const doub
                 after += residual
                 absolute += fabs(residual)
             if before != 0.0:
-                add_residual(table, parts, (left - start) * per_unit, before)
+                gather(&table, (left - start) * per_unit, before)
         if after != 0.0:
-            add_residual(table, parts, (right - start) * per_unit, after)
+            gather(&table, (right - start) * per_unit, after)
+        gather_rest(&table)
     return total, absolute, spread, spread_mass
+
+
+def add_variances(const double[:, ::1] sums, double cell_width, double start, double length,
+                  double[:, ::1] moments):
+    """Add the residuals of each (cell, label) of which number, mean and variance are known (see `Skew`).
+
+    `sums` has a row for each cell and label: rows, sum of offsets, sum of squared offsets, in units of
+    which a cell is `cell_width` wide. Half of the rows are laid at the left end and at one other point,
+    half at the right end and at another, so that mean and variance are kept. Returns sums of |p - y|, and
+    of half the range of the third moment and of the variance, each with and without |p - y|.
+    """
+    cdef:
+        Py_ssize_t cell, cells = sums.shape[0] // 2
+        size_t parts = <size_t>moments.shape[0]
+        int label
+        double rows, u, square, spread, low, high, at_low, at_high, residual, half
+        double left, right = 0.0, before, after = 0.0, nodes = <double>(cells - 1)
+        double per_unit = <double>parts / length
+        double absolute = 0.0, third = 0.0, third_mass = 0.0, fourth = 0.0, fourth_mass = 0.0
+        gathering table
+    memset(&table, 0, sizeof(gathering))
+    table.moments = &moments[0, 0]
+    table.cells = parts
+    with nogil:
+        for cell in range(cells):
+            left = <double>cell / nodes
+            right = <double>(cell + 1) / nodes
+            before = after  # the end of one cell is the start of the next
+            after = 0.0
+            for label in range(2):
+                rows = sums[2 * cell + label, 0]
+                if rows == 0.0:
+                    continue
+                u = sums[2 * cell + label, 1] / rows / cell_width
+                square = sums[2 * cell + label, 2] / rows / cell_width / cell_width
+                spread = square - u * u
+                residual = (<double>cell + u) / nodes - label
+                if not spread > 1e-13:  # all at one place, but for rounding
+                    gather(&table, ((<double>cell + u) / nodes - start) * per_unit, rows * residual)
+                    absolute += rows * fabs(residual)
+                    continue
+                low = square / u
+                high = (u - square) / (1.0 - u)
+                at_low = u / low
+                at_high = (1.0 - u) / (1.0 - high)
+                half = fabs(0.5 * ((1.0 - at_high) + at_high * high * high * high - at_low * low * low * low))
+                third += rows * half * fabs(residual)
+                third_mass += rows * half
+                fourth += rows * spread * fabs(residual)
+                fourth_mass += rows * spread
+                rows *= 0.5
+                residual = rows * at_low * ((<double>cell + low) / nodes - label)
+                gather(&table, ((<double>cell + low) / nodes - start) * per_unit, residual)
+                absolute += fabs(residual)
+                residual = rows * at_high * ((<double>cell + high) / nodes - label)
+                gather(&table, ((<double>cell + high) / nodes - start) * per_unit, residual)
+                absolute += fabs(residual)
+                residual = rows * (1.0 - at_low) * (left - label)
+                before += residual
+                absolute += fabs(residual)
+                residual = rows * (1.0 - at_high) * (right - label)
+                after += residual
+                absolute += fabs(residual)
+            if before != 0.0:
+                gather(&table, (left - start) * per_unit, before)
+        gather_rest(&table)
+    return absolute, third, third_mass, fourth, fourth_mass
 
 
 def lay_cells(const int64_t[::1] cells, const int64_t[:, ::1] counts, const double[:, ::1] weights,

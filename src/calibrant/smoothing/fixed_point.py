@@ -45,6 +45,9 @@ class Residuals(Protocol):
     def narrow(self, widest: float) -> None:
         """Leave no more room around the rows than bandwidths up to `widest` need."""
 
+    def refine(self) -> bool:
+        """Read the rows more exactly from now on; False where that cannot be done."""
+
     def cancelled(self) -> tuple[float, float, float] | None:
         """|Σ residuals|, Σ|their sums, prediction by prediction| and the rounding of both, if known."""
 
@@ -78,7 +81,9 @@ def solve(residuals: Residuals, *, tolerance: float) -> FixedPoint:
                 return exact
         width = fixed.last.bandwidth / spectrum.length
         if not (coarse or _worth_more_cells(spectrum, width, tolerance)) or cells >= MOST_CELLS:
-            return fixed._replace(evaluations=evaluations)
+            if fixed.certificate <= tolerance or not residuals.refine():
+                return fixed._replace(evaluations=evaluations)
+            continue
         residuals.narrow(fixed.high)
         aim = fixed.last.bandwidth * (0.5 if coarse else 0.97)
         cells = max(2 * cells, _cells_for(residuals, aim, tolerance))
@@ -91,9 +96,10 @@ def evaluate(residuals: Residuals, bandwidth: float, *, tolerance: float) -> Eva
         spectrum = residuals.spectrum(cells)
         seen = spectrum.evaluate(bandwidth, tolerance=tolerance / 8)
         width = bandwidth / spectrum.length
-        if not _worth_more_cells(spectrum, width, tolerance) or cells >= MOST_CELLS:
+        if _worth_more_cells(spectrum, width, tolerance) and cells < MOST_CELLS:
+            cells *= 2
+        elif seen.error <= tolerance or not residuals.refine():
             return seen
-        cells *= 2
 
 
 def _cells_for(residuals: Residuals, bandwidth: float, tolerance: float) -> int:

@@ -9,19 +9,21 @@ from numpy.typing import NDArray
 
 from calibrant.data.atoms import Atoms
 from calibrant.data.cell_sums import FRACTION_BITS
-from calibrant.data.fill import outline_of, residual_moments
+from calibrant.data.fill import outline_of, residual_moments, sums_of_squares
 from calibrant.data.pairs import Pairs
 from calibrant.data.scales import WIDTHS_OF_MARGIN, Scale
 from calibrant.data.sketch import Sketch
-from calibrant.smoothing._nodes import add_cells, add_points, means_of_cells
+from calibrant.smoothing._nodes import add_cells, add_points, add_variances, means_of_cells
 from calibrant.smoothing._solver import Transform
-from calibrant.smoothing.spectrum import EPSILON, BinningError, Spectrum, Spread
+from calibrant.smoothing.spectrum import EPSILON, BinningError, Skew, Spectrum, Spread
 
 __all__ = ["LineResiduals", "RowResiduals", "SketchResiduals"]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 SAMPLE = 1 << 14
+ROWS_WORTH_SUMMING = 1 << 21
 WHOLE = 0.75
 """Rows that would need a window wider than this are given the whole of [0, 1]."""
 SMALLEST_WIDTH = 1e-5
@@ -54,6 +56,8 @@ class RowResiduals:
             seen = outline_of(pairs)
             widest = max(widest, seen.absolute if bandwidth is None else bandwidth)
         self._range = seen.low, seen.high
+        self._sums: Floats | None = None
+        self._exact = False
         self.narrow(widest)
 
     def narrow(self, widest: float) -> None:
@@ -61,16 +65,48 @@ class RowResiduals:
         self._start, self.length = _window(*self._range, widest)
 
     def spectrum(self, cells: int) -> Spectrum:
-        """Read the rows: the first that breaks a rule is refused."""
-        moments, total, absolute = residual_moments(self._pairs, cells, self._start, self.length)
-        error = BinningError(
-            cells,
-            absolute / total,
-            summands=self._pairs.n,
-            position=2.0 * EPSILON / self.length,
-            margin=_margin(self._start, self.length, self._range),
-        )
+        """Read the rows: the first that breaks a rule is refused.
+
+        Many rows are summed up in cells first, in half the time; if what that leaves open is too much,
+        they are read again.
+        """
+        margin = _margin(self._start, self.length, self._range)
+        position = 2.0 * EPSILON / self.length
+        if self._pairs.n > ROWS_WORTH_SUMMING and not self._pairs.fractional and not self._exact:
+            moments, total, error = self._from_sums(cells)
+        else:
+            moments, total, absolute = residual_moments(
+                self._pairs, cells, self._start, self.length
+            )
+            error = BinningError(cells, absolute / total, summands=self._pairs.n)
+        error = error._replace(position=position, margin=margin, window=self.length)
         return Spectrum(Transform(moments, 1.0 / total), error, self.length)
+
+    def _from_sums(self, cells: int) -> tuple[Floats, float, BinningError]:
+        n, log2_cells = self._pairs.n, 15 if self._pairs.n < 1 << 25 else 16
+        if self._sums is None:
+            self._sums = sums_of_squares(self._pairs, log2_cells)
+        moments = np.zeros((cells, 8))
+        width = 2.0 ** (FRACTION_BITS - log2_cells)
+        absolute, third, third_mass, fourth, fourth_mass = add_variances(
+            self._sums, width, self._start, self.length, moments
+        )
+        skew = Skew(
+            2.0**-log2_cells,
+            third / n,
+            third_mass / n,
+            fourth / n,
+            fourth_mass / n,
+            2.0**-FRACTION_BITS,
+        )
+        summands = self._sums.shape[0] * 2
+        return moments, float(n), BinningError(cells, absolute / n, summands, spread=skew)
+
+    def refine(self) -> bool:
+        """Read the rows themselves from now on; False where that is so already."""
+        again = self._sums is not None and not self._exact
+        self._exact, self._sums = True, None
+        return again
 
     def cancelled(self) -> tuple[float, float, float] | None:
         """|Σ residuals|, Σ|their sums, prediction by prediction| and the rounding of both."""
@@ -129,6 +165,10 @@ class LineResiduals:
         )
         return Spectrum(Transform(moments, 1.0), error, self.length)
 
+    def refine(self) -> bool:
+        """The rows are at hand."""
+        return False
+
     def cancelled(self) -> tuple[float, float, float] | None:
         """|Σ residuals|, Σ|their sums, prediction by prediction| and the rounding of both."""
         return _cancelled(self._pairs)
@@ -143,22 +183,18 @@ class SketchResiduals:
         self.finest = 1.0 / sketch.nodes
         self.size = 0.5
         self._range = float(cells[0]) / sketch.nodes, min(float(cells[-1] + 1) / sketch.nodes, 1.0)
-        self._columns = (
-            cells,
-            sketch.counts,
-            sketch.weights,
-            sketch.weighted_offsets,
-            2.0**sketch.offset_bits,
-            sketch.weighted,  # a soft row is counted once, but lies under both labels
-            float(sketch.nodes),
-        )
+        weights: Floats | Integers = sketch.counts
+        offsets: Floats | Integers = sketch.offsets
+        if sketch.weighted:
+            weights, offsets = sketch.weights, sketch.weighted_offsets
+        self._sums = weights, offsets, 2.0**sketch.offset_bits
         low, high = (scale.length * end for end in self._range)
         self.guess = noise(high - low, self.size, sketch.n)
         self._start, self.length = 0.0, scale.length
         self._predictions = np.empty((0, 4))
         if not scale.reflected:
             means = np.empty((cells.size, 2))
-            means_of_cells(cells, *self._columns[2:5], float(sketch.nodes), means)
+            means_of_cells(cells, *self._sums, float(sketch.nodes), means)
             ends = np.stack([cells, cells + 1], axis=1) / sketch.nodes
             self._predictions = scale.prediction(np.concatenate([means, ends], axis=1))
 
@@ -173,7 +209,15 @@ class SketchResiduals:
         moments = np.zeros((cells, 8))
         window = self.length / scale.length
         total, absolute, spread, mass = add_cells(
-            *self._columns, self._predictions, self._start, window, moments
+            sketch.cells,
+            sketch.counts,
+            *self._sums,
+            sketch.weighted,  # a soft row is counted once, but lies under both labels
+            float(sketch.nodes),
+            self._predictions,
+            self._start,
+            window,
+            moments,
         )
         slopes = (
             scale.steepness * scale.length,
@@ -194,6 +238,10 @@ class SketchResiduals:
             window=window,
         )
         return Spectrum(Transform(moments, 1.0 / total), error, self.length)
+
+    def refine(self) -> bool:
+        """A sketch has no rows to be read again."""
+        return False
 
     def cancelled(self) -> None:
         """A sketch does not know where exactly its rows meet."""

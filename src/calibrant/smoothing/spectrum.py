@@ -21,6 +21,7 @@ from calibrant.smoothing._solver import Transform
 __all__ = [
     "BinningError",
     "Evaluation",
+    "Skew",
     "Spectrum",
     "Spread",
     "cosine_coefficients",
@@ -32,8 +33,8 @@ Floats = NDArray[np.float64]
 
 DECAY = 2.9
 """Coefficients beyond DECAY / bandwidth are below 1e-18 of the whole."""
-SLOPE_NORMS = (0.7978845609, 0.9678828981, 1.5100132)
-"""L1 norms of the derivatives of the Gaussian density of unit bandwidth, orders 1 to 3, rounded up.
+SLOPE_NORMS = (0.7978845609, 0.9678828981, 1.5100132, 2.8006004)
+"""L1 norms of the derivatives of the Gaussian density of unit bandwidth, orders 1 to 4, rounded up.
 Reflection is a contraction, so they bound the reflected kernel too."""
 INTERPOLATION = 0.1026591
 """(½ · 3/2 · 5/2 · 7/2)² / 8! times the L1 norm of the eighth derivative, rounded up."""
@@ -75,7 +76,7 @@ class Spread(NamedTuple):
         rule. Third order: E|u - ū|³ is at most ū(1-ū) for the rows, and half of that where they are laid.
         """
         h, (a, b, c) = self.cell, self.slopes
-        d1, d2, d3 = (norm / bandwidth**order for order, norm in enumerate(SLOPE_NORMS, 1))
+        d1, d2, d3, _ = (norm / bandwidth**order for order, norm in enumerate(SLOPE_NORMS, 1))
         residual = self.residual + a * h * self.mass  # anywhere in the cells
         second = residual * d2 + self.mass * (2 * a * d1 + b)
         third = THIRD_MOMENT * (residual * d3 + self.mass * (3 * a * d2 + 3 * b * d1 + c))
@@ -88,12 +89,52 @@ class Spread(NamedTuple):
         return bent + self.position * a
 
 
+class Skew(NamedTuple):
+    """What number, mean and variance of the rows of a (cell, label) leave open, on the probability scale.
+
+    The third moment of rows in a cell then lies between that of the distribution with a mass at the left
+    end and that of the one with a mass at the right end, each with one other point; half of the rows are
+    laid as each of them, in the middle between both.
+
+    Attributes
+    ----------
+    cell : float
+        Width of a cell, in units of the grid.
+    third, third_mass : float
+        Mean of half the range of the third moment, with and without |p - y|.
+    fourth, fourth_mass : float
+        Mean of the variance, likewise: the rows' E(u - ū)⁴ is at most that, and so is that of what is laid.
+    position : float
+        Rounding of positions to fixed point.
+    """
+
+    cell: float
+    third: float
+    third_mass: float
+    fourth: float
+    fourth_mass: float
+    position: float
+
+    def at(self, bandwidth: float, total_residual: float) -> float:
+        """The bound at a bandwidth in units of the grid: Taylor's series of (p - y) K about the mean."""
+        h = self.cell
+        d1, d2, d3, d4 = (norm / bandwidth**order for order, norm in enumerate(SLOPE_NORMS, 1))
+        third = self.third * d3 + self.third_mass * 3 * d2
+        fourth = 2.0 * ((self.fourth + h * self.fourth_mass) * d4 + self.fourth_mass * 4 * d3)
+        moved = self.position * (1.0 + total_residual * d1)
+        return h**3 / 6 * third + h**4 / 24 * fourth + moved
+
+    def of_mean(self) -> float:
+        """The bound on the mean residual: only positions are rounded."""
+        return self.position
+
+
 class BinningError(NamedTuple):
     """What is proved of the error that a grid brings into smECE at a bandwidth.
 
     Laying residuals onto the eight nodes around them with the weights of Lagrange's interpolation leaves
     at most 0.103 / x⁸ times the mean absolute residual, for a bandwidth of x cells. To that come what a
-    sketch does not know of its rows, and the mirror images beyond ends where the kernel should not be
+    sum over rows does not know of them, and the mirror images beyond ends where the kernel should not be
     reflected but is.
 
     Attributes
@@ -108,10 +149,10 @@ class BinningError(NamedTuple):
         Rounding of positions, in units of the grid.
     margin : float
         Room at the ends, in units of the grid; infinite where the kernel is reflected there.
-    spread : Spread, optional
-        What a sketch leaves open.
+    spread : Spread or Skew, optional
+        What cells leave open that were summed up before.
     window : float
-        Part of the sketch's grid that this grid covers.
+        Part of those cells' grid that this grid covers.
     """
 
     cells: int
@@ -119,7 +160,7 @@ class BinningError(NamedTuple):
     summands: int = 0
     position: float = 0.0
     margin: float = math.inf
-    spread: Spread | None = None
+    spread: Spread | Skew | None = None
     window: float = 1.0
 
     def at(self, bandwidth: float) -> float:

@@ -1,0 +1,144 @@
+"""SmoothECE and sketches at every size, as ratios of scikit-learn's calibration curve in the same run.
+
+python -m bench.sizes              # 100 to 10,000,000 rows
+python -m bench.sizes --reduced    # to 100,000 rows
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import calibrant
+from bench import pages
+from calibrant import Sketch
+
+Rows = tuple[np.ndarray, np.ndarray]
+
+LIMITS = {100: 0.3, 1_000: 0.5, 10_000: 0.4, 100_000: 0.2, 1_000_000: 0.09}
+"""The most that `smooth_ece` may cost, in calibration curves of the same rows."""
+RARE_LIMIT = 0.7
+SECONDS_EACH = 0.4
+
+
+def shapes(n: int) -> dict[str, Rows]:
+    """Rows of each kind that has been slow somewhere."""
+    rng = np.random.default_rng(0)
+    u = rng.random(n)
+    tenths = np.round(10 * u) / 10
+    ends = np.where(rng.random(n) < 0.5, np.round(u), u)
+    rare = 0.02 * u**2
+    outcomes = {
+        "overconfident": (u, 0.5 + 0.7 * (u - 0.5)),
+        "calibrated": (u, u),
+        "tenths": (tenths, 0.5 + 0.8 * (tenths - 0.5)),
+        "saturated": (ends, 0.02 + 0.9 * ends),
+        "rare and calibrated": (rare, rare),
+    }
+    return {
+        name: ((rng.random(n) < truth).astype(np.int64), p) for name, (p, truth) in outcomes.items()
+    }
+
+
+def by_turns(*calls: Callable[[], object]) -> list[float]:
+    """The shortest processor time of each call, taken by turns, so that a busy machine slows all alike."""
+    best = [np.inf] * len(calls)
+    times = []
+    for call in calls:
+        start = time.process_time()
+        call()
+        times.append(time.process_time() - start)
+    repeats = [max(1, min(500, int(0.01 / max(seconds, 1e-6)))) for seconds in times]
+    until = time.perf_counter() + SECONDS_EACH * len(calls)
+    while time.perf_counter() < until or not np.all(np.isfinite(best)):
+        for i, call in enumerate(calls):
+            start = time.process_time()
+            for _ in range(repeats[i]):
+                call()
+            best[i] = min(best[i], (time.process_time() - start) / repeats[i])
+    return best
+
+
+def values(sizes: list[int]) -> pages.Table:
+    """SmoothECE from arrays, against the curve of the same rows."""
+    from sklearn.calibration import calibration_curve
+
+    rows = []
+    for n in sizes:
+        for name, (y, p) in shapes(n).items():
+            own, curve = by_turns(
+                lambda y=y, p=p: calibrant.smooth_ece(y, p),
+                lambda y=y, p=p: calibration_curve(y, p, n_bins=15),
+            )
+            limit = LIMITS.get(n, min(LIMITS.values()))
+            limit = max(limit, RARE_LIMIT) if name.startswith("rare") else limit
+            rows.append([f"{n:,}", name, *_compared(own, curve, limit)])
+    return pages.Table(
+        "SmoothECE from arrays",
+        ["n", "rows", "`smooth_ece`", "`calibration_curve`", "ratio", "at most", ""],
+        rows,
+        [
+            "Processor time, the best of many calls taken by turns in one process. float64 and int64.",
+            f"Load of the machine while this was written: {os.getloadavg()[0]:.1f}.",
+        ],
+    )
+
+
+def sketches() -> pages.Table:
+    """Making a sketch, and SmoothECE of one, against curves of as many rows, or of a thousand."""
+    from sklearn.calibration import calibration_curve
+
+    rows = []
+    thousand_y, thousand = shapes(1_000)["overconfident"]
+
+    def curve_of_a_thousand() -> object:
+        return calibration_curve(thousand_y, thousand, n_bins=15)
+
+    for n, limit in ((1_000, 0.25), (100_000, 0.1)):
+        y, p = shapes(n)["overconfident"]
+        own, curve = by_turns(
+            lambda y=y, p=p: Sketch.from_arrays(y, p),
+            lambda y=y, p=p: calibration_curve(y, p, n_bins=15),
+        )
+        rows.append([f"`Sketch.from_arrays`, {n:,} rows", *_compared(own, curve, limit)])
+    for n, limit in ((11, 0.5), (10_000, 0.5), (1_000_000, 4.0)):
+        y, p = shapes(n)["overconfident"]
+        sketch = Sketch.from_arrays(y, p)
+        own, curve = by_turns(
+            lambda sketch=sketch: calibrant.smooth_ece(sketch), curve_of_a_thousand
+        )
+        what = f"`smooth_ece` of a sketch with {sketch.cells.size:,} cells; curve of 1,000 rows"
+        rows.append([what, *_compared(own, curve, limit)])
+    return pages.Table(
+        "Sketches", ["what", "calibrant", "`calibration_curve`", "ratio", "at most", ""], rows
+    )
+
+
+def _compared(own: float, curve: float, limit: float) -> list[str]:
+    ratio = own / curve
+    verdict = "kept" if ratio <= limit else "**not kept**"
+    return [f"{1e6 * own:,.0f} µs", f"{1e6 * curve:,.0f} µs", f"{ratio:.2g}", f"{limit:g}", verdict]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--reduced", action="store_true", help="up to 100,000 rows, for CI")
+    reduced = parser.parse_args().reduced
+    sizes = [10**power for power in range(2, 6 if reduced else 8)]
+    page = pages.Page(
+        "sizes",
+        "Speed at every size",
+        "python -m bench.sizes" + (" --reduced" if reduced else ""),
+        "What SmoothECE costs from a hundred rows to ten million, in calibration curves.",
+        [values(sizes), sketches()],
+        {},
+    )
+    print(page.write(pages.place(reduced)).read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()
