@@ -191,6 +191,9 @@ def require_room(rows_in_a_cell: int, offset_bits: int) -> None:
     most = (1 << (63 - offset_bits)) - 1
     if rows_in_a_cell > most:
         raise MergeError(
-            f"a cell of this grid holds at most {most} rows; this would put up to "
-            f"{rows_in_a_cell} into one. Keep the sketches apart, or use more nodes."
+            "a cell of this grid holds at most {most} rows",
+            seen=rows_in_a_cell,
+            saying="this would put up to {} into one",
+            cure="Keep the sketches apart, or use more nodes.",
+            most=most,
         )

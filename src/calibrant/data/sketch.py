@@ -16,7 +16,7 @@ from calibrant.data.dropped import Dropped
 from calibrant.data.fill import fill
 from calibrant.data.pairs import InputOptions, Pairs, as_pairs
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
-from calibrant.errors import InputError, MergeError, TooFewRows
+from calibrant.errors import InputError, MergeError, Option, TooFewRows, Where
 
 __all__ = ["DEFAULT_NODES", "Sketch", "as_sketch", "require_alone"]
 
@@ -55,7 +55,7 @@ class Sketch:
         self._scale = scale
         # The compiled loops write at these cells.
         if columns.cells.size and not 0 <= columns.cells[0] <= columns.cells[-1] <= nodes:
-            raise InputError(f"the cells of a sketch must lie between 0 and {nodes}.")
+            raise InputError("the cells of a sketch must lie between 0 and {nodes}", nodes=nodes)
         self._lock = ForkSafeLock()
         self._state = (columns, Dropped(dropped))
 
@@ -73,8 +73,10 @@ class Sketch:
         """One pass over checked or unchecked pairs, on all cores when there are many."""
         if not isinstance(pairs, Pairs):
             raise InputError(
-                f"`pairs` must be Pairs; got {type(pairs).__name__}. From outcomes and predictions "
-                "use `Sketch.from_arrays(y_true, y_prob)`."
+                "must be Pairs",
+                argument="pairs",
+                seen=type(pairs).__name__,
+                cure="From outcomes and predictions use `Sketch.from_arrays(y_true, y_prob)`.",
             )
         scale = as_scale(scale, base_rate=pairs.base_rate if scale == "relative" else None)
         columns = fill(pairs, require_nodes(nodes), scale)
@@ -130,15 +132,23 @@ class Sketch:
         predictions = _as_probabilities(p, "p")
         if not trials.size == successes.size == predictions.size:
             raise InputError(
-                f"`p`, `n` and `events` must have equal lengths; they have {predictions.size}, "
-                f"{trials.size} and {successes.size}."
+                "`p`, `n` and `events` must have equal lengths",
+                seen=(predictions.size, trials.size, successes.size),
+                saying="they have {p}, {n} and {events}",
+                p=predictions.size,
+                n=trials.size,
+                events=successes.size,
             )
         wrong = np.flatnonzero((successes < 0) | (successes > trials))
         if wrong.size:
             row = int(wrong[0])
             raise InputError(
-                f"`events` must lie between 0 and `n`; row {row} has {successes[row]} events of "
-                f"{trials[row]}."
+                "must lie between 0 and `n`",
+                argument="events",
+                seen=int(successes[row]),
+                where=Where(row=row),
+                saying="{where} has {} events of {trials}",
+                trials=int(trials[row]),
             )
         bits = bits_of_offsets(require_nodes(nodes))
         fixed = np.floor(scale.locate(predictions) * 2.0**FRACTION_BITS).astype(np.int64)
@@ -147,7 +157,7 @@ class Sketch:
         labels = np.repeat(np.array([0, 1]), trials.size)
         used = counts > 0
         if not used.any():
-            raise InputError("`n` must not be zero everywhere; the table has no rows.")
+            raise InputError("must not be zero everywhere; the table has no rows", argument="n")
         long = (np.tile(fixed >> bits, 2), labels, counts, offsets)
         columns = Columns.from_long(*(values[used] for values in long), offset_bits=bits)
         return cls(columns, nodes=nodes, scale=scale)
@@ -316,8 +326,11 @@ class Sketch:
         shift = self.nodes.bit_length() - require_nodes(nodes).bit_length()
         if shift < 0:
             raise InputError(
-                f"`nodes` must be at most {self.nodes}, the sketch's own; got {nodes}. A finer grid "
-                "needs the rows: build it with `Sketch.from_arrays(..., nodes=...)`."
+                "must be at most {own}, the sketch's own",
+                argument="nodes",
+                seen=nodes,
+                cure="A finer grid needs the rows: build it with `Sketch.from_arrays(..., nodes=...)`.",
+                own=self.nodes,
             )
         columns = self.columns.coarsened(shift, self.offset_bits)
         return Sketch(columns, nodes=nodes, scale=self.scale, dropped=self.dropped)
@@ -337,7 +350,7 @@ class Sketch:
         for name, factor in (("negative", negative), ("positive", positive)):
             number = isinstance(factor, int | float | np.integer | np.floating)
             if not (number and 1e-30 <= float(factor) <= 1e30):
-                raise InputError(f"`{name}` must lie between 1e-30 and 1e+30; got {factor!r}.")
+                raise InputError("must lie between 1e-30 and 1e+30", argument=name, seen=factor)
         columns = self.columns.with_weights((negative, positive))
         return Sketch(columns, nodes=self.nodes, scale=self.scale, dropped=self.dropped)
 
@@ -345,14 +358,22 @@ class Sketch:
         """Refuse a sketch that cannot be added to this one, and say why."""
         if self.scale != other.scale:
             raise MergeError(
-                f"sketches add only on one scale; these are on {self.scale.name!r} and "
-                f"{other.scale.name!r}. Build both with the same `scale=`."
+                "sketches add only on one scale",
+                seen=self.scale.name,
+                saying="these are on {} and {other}",
+                cure="Build both with the same {option}.",
+                other=repr(other.scale.name),
+                option=Option("scale", ...),
             )
         if self.nodes != other.nodes:
             coarser = min(self.nodes, other.nodes)
             raise MergeError(
-                f"sketches add only on one grid; these have {self.nodes} and {other.nodes} nodes. "
-                f"Call `.rebin({coarser})` on the finer one."
+                "sketches add only on one grid",
+                seen=self.nodes,
+                saying="these have {} and {other} nodes",
+                cure="Call `.rebin({coarser})` on the finer one.",
+                other=other.nodes,
+                coarser=coarser,
             )
 
     # -- Python's manners ----------------------------------------------------------------------
@@ -388,7 +409,10 @@ def require_nodes(nodes: int) -> int:
     valid = isinstance(nodes, int | np.integer) and not isinstance(nodes, bool)
     if not valid or not 2 <= nodes <= MOST_NODES or nodes & (nodes - 1):
         raise InputError(
-            f"`nodes` must be a power of two between 2 and {MOST_NODES}; got {nodes!r}."
+            "must be a power of two between 2 and {most}",
+            argument="nodes",
+            seen=nodes,
+            most=MOST_NODES,
         )
     return int(nodes)
 
@@ -412,24 +436,33 @@ def as_sketch(
     require_alone(first, y_prob, options)
     if scale is not None and as_scale(scale) != first.scale:
         raise InputError(
-            f"this sketch was made on the scale {first.scale.name!r}; it cannot be read on "
-            f"{as_scale(scale).name!r}. Build it again with `scale=`."
+            "must be that of the sketch",
+            argument="scale",
+            seen=as_scale(scale).name,
+            saying="it was made on {own}, and cannot be read on {}",
+            cure="Build it again with {option}.",
+            own=repr(first.scale.name),
+            option=Option("scale", ...),
         )
     if first.n == 0 or (first.weighted and not first.total_weight > 0.0):
         seen = f"its {first.n} rows have no weight" if first.n else "it has no rows"
-        raise InputError(f"the sketch must not be empty; {seen}.")
+        raise InputError("the sketch must not be empty; {seen_rows}", seen_rows=seen)
     return first
 
 
 def require_alone(first: Any, y_prob: Any, options: InputOptions) -> None:
     """Refuse what describes rows beside something that holds them already."""
     rows = {"y_prob": y_prob, **options}
-    given = [f"`{name}`" for name, value in rows.items() if value is not None]
-    if given:
+    beside = [name for name, value in rows.items() if value is not None]
+    if beside:
         kind = type(first).__name__
         raise InputError(
-            f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind} already holds predictions, outcomes and "
-            f"weights; leave out {', '.join(given)}."
+            "{article} {kind} already holds predictions, outcomes and weights; leave out {options}",
+            seen=beside,
+            saying="",
+            article="an" if kind[0] in "AEIOU" else "a",
+            kind=kind,
+            options=", ".join(f"`{name}`" for name in beside),
         )
 
 
@@ -447,8 +480,11 @@ def _as_integers(values: Any, name: str) -> NDArray[np.int64]:
     if wrong.size:
         row = int(wrong[0])
         raise InputError(
-            f"`{name}` must hold whole numbers between 0 and {LARGEST_COUNT}; row {row} has "
-            f"{column[row]}."
+            "must hold whole numbers between 0 and {largest}",
+            argument=name,
+            seen=column[row],
+            where=Where(row=row),
+            largest=LARGEST_COUNT,
         )
     return column.astype(np.int64)
 
@@ -456,13 +492,16 @@ def _as_integers(values: Any, name: str) -> NDArray[np.int64]:
 def _as_probabilities(values: Any, name: str) -> NDArray[np.float64]:
     column = as_column(values, name)
     if column.dtype.kind not in "biuf":
-        raise InputError(f"`{name}` must hold numbers; row 0 has {column[0]!r}.")
+        raise InputError("must hold numbers", argument=name, seen=column[0], where=Where(row=0))
     column = column.astype(np.float64)
     wrong = np.flatnonzero(~((column >= 0) & (column <= 1)))
     if wrong.size:
         row = int(wrong[0])
         raise InputError(
-            f"`{name}` must lie in [0, 1]; row {row} has {column[row]:.10g}. Divide percentages by "
-            "100, and leave out what is missing."
+            "must lie in [0, 1]",
+            argument=name,
+            seen=float(column[row]),
+            where=Where(row=row),
+            cure="Divide percentages by 100, and leave out what is missing.",
         )
     return column

@@ -95,9 +95,9 @@ def bins_of(atoms: Atoms, bins: int, binning: Binning) -> Bins:
 
 def _require(bins: int, binning: Binning) -> None:
     if not isinstance(bins, int | np.integer) or isinstance(bins, bool) or bins < 1:
-        raise InputError(f"`bins` must be a positive whole number; got {bins!r}.")
+        raise InputError("must be a positive whole number", argument="bins", seen=bins)
     if binning not in ("width", "mass"):
-        raise InputError(f'`binning` must be "width" or "mass"; got {binning!r}.')
+        raise InputError('must be "width" or "mass"', argument="binning", seen=binning)
 
 
 def _edges(bins: int) -> Floats:
@@ -197,7 +197,7 @@ def binned_ece_of_atoms(
         with np.errstate(divide="ignore"):
             error = np.where(m > 0, 2.0 * m / np.maximum(table.weight - m, 0.0), 0.0)
         return Bounded(float(np.abs(table.gap).max()), float(min(error.max() + drift, 1.0)))
-    raise InputError(f'`norm` must be "l1", "l2" or "max"; got {norm!r}.')
+    raise InputError('must be "l1", "l2" or "max"', argument="norm", seen=norm)
 
 
 def debiased_ece(

@@ -243,7 +243,7 @@ def _chosen(which: str | Sequence[str]) -> Sequence[str]:
         return tuple(MEASURES)
     if not isinstance(which, Iterable):
         raise InputError(
-            f'`which` must be "recommended", "all" or names of measures; got {which!r}.'
+            'must be "recommended", "all" or names of measures', argument="which", seen=which
         )
     names = [which] if isinstance(which, str) else list(which)
     unknown = [name for name in names if name not in MEASURES]

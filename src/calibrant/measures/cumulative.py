@@ -227,7 +227,7 @@ def spline_ks_of_atoms(atoms: Atoms, *, knots: int = 6) -> Bounded:
     """
     whole = isinstance(knots, int | np.integer) and not isinstance(knots, bool)
     if not whole or knots < 3:
-        raise InputError(f"`knots` must be a whole number of at least 3; got {knots!r}.")
+        raise InputError("must be a whole number of at least 3", argument="knots", seen=knots)
     places = np.linspace(0.0, 1.0, int(knots))
     share, at, weight = _spread(atoms)
     curve = _natural_splines(np.linspace(0.0, 1.0, 513), places)

@@ -149,11 +149,13 @@ def distance_to_calibration_result(
     Distance(0.250000 in [0.244949, 0.250000], flips forbidden, n=4, probability)
     """
     if flips not in ("forbidden", "allowed"):
-        raise InputError(f'`flips` must be "forbidden" or "allowed"; got {flips!r}.')
+        raise InputError('must be "forbidden" or "allowed"', argument="flips", seen=flips)
     if not isinstance(nodes, int | np.integer) or nodes < 10:
-        raise InputError(f"`nodes` must be a whole number of at least 10; got {nodes!r}.")
+        raise InputError("must be a whole number of at least 10", argument="nodes", seen=nodes)
     if not isinstance(time_limit, float | int | np.number) or not 0.0 < time_limit < np.inf:
-        raise InputError(f"`time_limit` must be a positive number of seconds; got {time_limit!r}.")
+        raise InputError(
+            "must be a positive number of seconds", argument="time_limit", seen=time_limit
+        )
     atoms = as_atoms(y_true, y_prob, **options)
     scale = as_scale(scale, base_rate=atoms.base_rate)
     at = _nodes(atoms, scale, int(nodes))

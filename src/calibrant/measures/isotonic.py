@@ -208,7 +208,7 @@ def _mean_score(p: Floats, atoms: Atoms, score: Score) -> float:
     if score == "brier":
         return float(negative @ p**2 + positive @ (1.0 - p) ** 2)
     if score != "log":
-        raise InputError(f'`score` must be "brier" or "log"; got {score!r}.')
+        raise InputError('must be "brier" or "log"', argument="score", seen=score)
     from scipy.special import xlog1py, xlogy
 
     return -float(np.sum(xlog1py(negative, -p)) + np.sum(xlogy(positive, p)))

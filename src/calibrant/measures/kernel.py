@@ -113,9 +113,9 @@ def squared_kernel_calibration_error(
     -0.25
     """
     if kernel not in ("laplace", "rbf"):
-        raise InputError(f'`kernel` must be "laplace" or "rbf"; got {kernel!r}.')
+        raise InputError('must be "laplace" or "rbf"', argument="kernel", seen=kernel)
     if not isinstance(bandwidth, float | int | np.number) or not 0.0 < bandwidth < np.inf:
-        raise InputError(f"`bandwidth` must be a positive number; got {bandwidth!r}.")
+        raise InputError("must be a positive number", argument="bandwidth", seen=bandwidth)
     atoms = as_atoms(y_true, y_prob, **options)
     r = atoms.residuals
     z = as_scale(scale, base_rate=atoms.base_rate).z(atoms.p)

@@ -106,7 +106,7 @@ def loss_gap_result(
     array([1.])
     """
     if loss not in ("squared", "log"):
-        raise InputError(f'`loss` must be "squared" or "log"; got {loss!r}.')
+        raise InputError('must be "squared" or "log"', argument="loss", seen=loss)
     atoms = as_atoms(y_true, y_prob, **options)
     problem = _Problem(atoms, loss)
     eta, error = problem.solve()
