@@ -73,7 +73,7 @@ def solve(residuals: Residuals, *, tolerance: float) -> FixedPoint:
     evaluations = 0
     while True:
         spectrum = residuals.spectrum(cells)
-        fixed, coarse = _on_grid(spectrum, residuals.finest, tolerance)
+        fixed, coarse = _on_grid(spectrum, residuals, tolerance)
         evaluations += fixed.evaluations
         if fixed.certificate > tolerance:
             exact = _where_residuals_cancel(residuals, fixed, tolerance)
@@ -116,13 +116,13 @@ def _worth_more_cells(spectrum: Spectrum, width: float, tolerance: float) -> boo
     return error.interpolation(width) > max(tolerance / 4.0, 0.1 * error.inherent(width))
 
 
-def _on_grid(spectrum: Spectrum, finest: float, tolerance: float) -> tuple[FixedPoint, bool]:
+def _on_grid(spectrum: Spectrum, residuals: Residuals, tolerance: float) -> tuple[FixedPoint, bool]:
     """The fixed point on one grid, and whether it lies below what that grid can tell."""
-    floor = max(SMALLEST_BANDWIDTH, finest) * spectrum.length
+    floor = max(SMALLEST_BANDWIDTH, residuals.finest) * spectrum.length
     if spectrum.transform.nodal < floor:
         return _vanishing(spectrum, floor), False
     # smECE_σ never exceeds the mean absolute residual, so neither does σ*.
-    start = min(START, spectrum.error.total_residual)
+    start = min(START, spectrum.error.total_residual, 2.0 * residuals.guess)
     sigma, value, _, quadrature, rounding, evaluations, coarse = spectrum.transform.solve(
         spectrum.length, start, floor, tolerance
     )
