@@ -1,6 +1,7 @@
 """`--profile` and `calibrant decide`: the library's numbers, with one flag."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -78,6 +79,17 @@ def test_decide_prints_draws_and_tells(calibrant, rows):
     assert told["results"][0]["value"] == pytest.approx(expected.net_benefit)
     groups = calibrant("decide", "rows.csv", "--by", "model", "--cluster", "day", "-o", "two.svg")
     assert groups.code == 0
+
+
+def test_the_report_has_a_section(calibrant, rows):
+    for kind, name in (("clinical", "calibration slope"), ("weather", "Brier skill score")):
+        assert calibrant("report", "rows.csv", "--profile", kind, "-o", "page.md").code == 0
+        text = Path("page.md").read_text(encoding="utf-8")
+        assert f"Profile: {kind}" in text
+        assert name in text
+    page = cal.report(rows["y"], rows["p"], profile="clinical").html
+    assert "treat all" in page or "act always" in page
+    assert "DeLong" in page
 
 
 @pytest.mark.parametrize(

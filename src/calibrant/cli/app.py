@@ -207,6 +207,7 @@ def report(
     reading: Reading,
     grouping: Grouping,
     measuring: Measuring,
+    profiling: Profiling,
     title: Annotated[
         str | None, option("Title of the page.", section=OUTPUT, metavar="TEXT")
     ] = None,
@@ -228,7 +229,7 @@ def report(
     from calibrant.cli.report import run_report
 
     command = shlex.join(["calibrant", *sys.argv[1:]])
-    run_report(files, reading, grouping, measuring, title, output, command, open)
+    run_report(files, reading, grouping, measuring, title, output, command, open, profiling)
 
 
 @_verb

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from calibrant.cli.assess import assessed
 from calibrant.cli.inputs import load_sketches
-from calibrant.cli.options import Grouping, Measuring, Reading
+from calibrant.cli.options import Grouping, Measuring, Profiling, Reading
 from calibrant.cli.output import in_bytes, listed, note, printable, require_ending, shown, written
 from calibrant.cli.plot import open_in_browser
+from calibrant.cli.profile import with_profile
 from calibrant.inference.groups import GroupAssessments
 from calibrant.reporting.report import report
 
@@ -26,6 +27,7 @@ def run_report(
     output: str = "report.html",
     command: str = "",
     open_it: bool = False,
+    profiling: Profiling | None = None,
 ) -> None:
     """Write the page, or its Markdown or JSON form."""
     target = require_ending(output, PAGES, "a report", files)
@@ -33,6 +35,8 @@ def run_report(
     if loaded.columns is not None and not grouping.per_file:
         loaded.columns.hint()
     finding = assessed(loaded, grouping, measuring)
+    if profiling is not None and profiling != Profiling():
+        finding = with_profile(finding, files, loaded, reading, grouping, profiling)
     named = title or f"Calibration of {', '.join(map(printable, loaded.files[:3]))}"
     if isinstance(finding, GroupAssessments):
         if finding.too_few:

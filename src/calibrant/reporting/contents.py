@@ -11,6 +11,7 @@ import numpy as np
 from calibrant._format import decimals, p_text, percent
 from calibrant.inference.assessment import FINDINGS, Finding
 from calibrant.reporting.charts import FEW_ENOUGH_FOR_BANDS, MOST_EXPLORED, MOST_SHOWN
+from calibrant.reporting.profile import profile_view
 from calibrant.reporting.sentences import (
     HEADLINES,
     confidence_text,
@@ -235,6 +236,7 @@ def _particulars(group: GroupSummary) -> dict[str, Any]:
             for line in group.measures
         ],
         "notes": list(group.notes),
+        "profile": profile_view(one),
     }
 
 

@@ -94,7 +94,15 @@ def _pictures(group: GroupSummary, several: bool, markup: Any) -> dict[str, Any]
     if group.repair is not None:
         title = _title(f"{group.name}, recalibrated")
         after = markup(small_svg(group.repair.diagram, title))
-    return {"marked": own if several else "", "before": "" if several else own, "after": after}
+    profile = ""
+    if group.profile_panel is not None:
+        profile = markup(svg(group.profile_panel, f"Picture of the profile of {group.name}"))
+    return {
+        "marked": own if several else "",
+        "before": "" if several else own,
+        "after": after,
+        "profile": profile,
+    }
 
 
 def _title(name: str) -> str:
@@ -182,6 +190,12 @@ def _particulars(group: dict[str, Any], level: str) -> list[str]:
         rows = [(row["name"], row["before"], row["after"]) for row in repair["rows"]]
         heads = ("On rows left out of the fit", "as it is", "recalibrated")
         lines += [*_table(heads, rows), ""]
+    if group["profile"]:
+        lines += [f"{level} {escaped(group['profile']['title'])}", ""]
+        for table in group["profile"]["tables"]:
+            lines += [*_table(table["columns"], table["rows"]), ""]
+        said = [*group["profile"]["notes"], group["profile"]["sources"]]
+        lines += [line for text in said if text for line in (escaped(text), "")]
     if group["measures"]:
         rows = [(row["name"], row["value"], row["misses"]) for row in group["measures"]]
         heads = ("Measure", "Value", "What it misses")

@@ -23,6 +23,7 @@ from calibrant.inference.assess import assess, read_clustered
 from calibrant.inference.assess_by import assess_by
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.groups import GroupAssessments
+from calibrant.inference.profile import Profile
 from calibrant.reporting.repair import cluster_halves
 from calibrant.reporting.summary import Halves, Summary, summarise
 
@@ -109,6 +110,7 @@ def report(
     limit: int = 20,
     assessment: Assessment | None = None,
     command: str = "",
+    profile: str | Profile | None = None,
     **options: Unpack[InputOptions],
 ) -> Report:
     """Assess predictions and lay out everything that was found.
@@ -136,6 +138,8 @@ def report(
         Of the same rows, where it has been made already.
     command : str
         What was typed, to be shown at the end.
+    profile : str or Profile, optional
+        What a field of use asks for beside (see `calibrant.assess`), as a section of the page.
     **options
         How to read the arrays (see `InputOptions`).
 
@@ -163,7 +167,7 @@ def report(
     if isinstance(y_true, GroupAssessments):
         _require_nothing_else(y_prob=y_prob, cluster=cluster, assessment=assessment, **options)
         return Report(summarise(y_true, y_true.sketches, title=title, command=command))
-    settings: dict[str, Any] = {"confidence": confidence, "seed": seed}
+    settings: dict[str, Any] = {"confidence": confidence, "seed": seed, "profile": profile}
     finding: GroupAssessments | Assessment
     sketches: Mapping[Any, Sketch]
     parts: dict[Hashable, Halves] = {}

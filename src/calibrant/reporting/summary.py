@@ -13,9 +13,11 @@ from calibrant.data.naming import group_text
 from calibrant.data.sketch import Sketch
 from calibrant.diagrams.diagram import plain
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
+from calibrant.drawing.panel import Panel
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.groups import GroupAssessments
 from calibrant.measures.catalogue import Measured, measure_all
+from calibrant.reporting.profile import profile_panel
 from calibrant.reporting.repair import Repair, repair_of
 from calibrant.reporting.sentences import notes_on
 
@@ -64,6 +66,8 @@ class GroupSummary:
         What to know about the rows.
     stands_for : int
         How many groups it is; 1 unless it is the rest of a long list.
+    profile_panel : Panel or None
+        The picture that belongs to the profile of the assessment, where it has one.
     """
 
     name: str
@@ -73,6 +77,7 @@ class GroupSummary:
     measures: tuple[Measured, ...]
     notes: tuple[str, ...]
     stands_for: int = 1
+    profile_panel: Panel | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -206,6 +211,7 @@ def _summary_of(
         measures=measure_all(sketch, which=OTHER_MEASURES).lines,
         notes=notes_on(sketch, clusters=assessment.clusters),
         stands_for=stands_for,
+        profile_panel=profile_panel(sketch, assessment),
     )
 
 

@@ -1,0 +1,45 @@
+"""A profile in a report: its tables as text, and the picture that its field expects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from calibrant.data.sketch import Sketch
+from calibrant.diagrams.binned import binned_diagram
+from calibrant.diagrams.decision_curve import decision_curve
+from calibrant.drawing.panel import Panel
+from calibrant.inference.assessment import Assessment
+
+__all__ = ["profile_panel", "profile_view"]
+
+ATTRIBUTES_BINS = 10
+
+
+def profile_panel(sketch: Sketch, assessment: Assessment) -> Panel | None:
+    """The decision curve for clinicians, the attributes diagram for forecasters; from the sketch."""
+    profile = assessment.profile
+    if profile is None or assessment.clusters is not None or sketch.weighted:
+        return None
+    settings: dict[str, Any] = {"confidence": assessment.confidence}
+    if profile.name == "clinical":
+        return decision_curve(sketch, seed=assessment.seed, **settings).panel()
+    if profile.name == "weather":
+        diagram = binned_diagram(sketch, bins=ATTRIBUTES_BINS, **settings)
+        return diagram.panel(attributes=True, axes="probability")
+    return None
+
+
+def profile_view(assessment: Assessment) -> dict[str, Any] | None:
+    """Title, tables, notes and sources as text; None where there is no profile."""
+    profile = assessment.profile
+    if profile is None:
+        return None
+    tables = [profile.cells()] if profile.quantities else []
+    tables += [table.cells() for table in profile.tables]
+    sources = dict.fromkeys(entry.source for entry in profile.entries if entry.source)
+    return {
+        "title": f"Profile: {profile.name}",
+        "tables": [{"columns": header, "rows": rows} for header, *rows in tables],
+        "notes": [f"{name}: {note}" for name, note in profile.notes],
+        "sources": "Sources: " + "; ".join(sources) + "." if sources else "",
+    }
