@@ -223,7 +223,8 @@ def main() -> int:
     page = pages.Page(
         "profiles",
         "Profiles: do their intervals cover?",
-        "python -m bench.coverage.profiles" + (" --reduced" if given.reduced else ""),
+        "python -m bench.coverage.profiles"
+        + (" --reduced" if given.reduced else f" --runs {runs}" if runs != RUNS else ""),
         f"Share of {runs} samples in which a 95% interval held the population's value. Predictions have "
         "normal log-odds, outcomes the log-odds a + b z; in clusters, rows share 60% of both. Bands of "
         "decision curves count as held where the whole curve is inside, at 19 thresholds; E50, E90 and "
