@@ -18,7 +18,7 @@ SKETCH = cal.Sketch.from_arrays(Y, P)
 DRAWING = {
     "reliability_diagram": lambda seed: cal.reliability_diagram(Y, P, seed=seed),
     "without bands": lambda seed: cal.reliability_diagram(Y, P, resamples=0, seed=seed),
-    "isotonic_diagram": lambda seed: cal.isotonic_diagram(Y, P, seed=seed),
+    "isotonic_diagram": lambda seed: cal.diagrams.isotonic_diagram(Y, P, seed=seed),
     "assess": lambda seed: cal.assess(Y, P, seed=seed),
     "assess by cluster": lambda seed: cal.assess(Y, P, cluster=np.arange(60) // 2, seed=seed),
     "compare": lambda seed: cal.compare(Y, {"a": P, "b": P**2}, seed=seed),
@@ -28,7 +28,7 @@ DRAWING = {
     "interval": lambda seed: interval(SKETCH, 0.05, seed=seed),
     "t_cal": lambda seed: t_cal(Y, P, seed=seed),
     "choose_recalibrator": lambda seed: cal.choose_recalibrator(P, Y, seed=seed),
-    "randomized": lambda seed: cal.RandomizedRecalibrator(seed=seed).fit(P, Y),
+    "randomized": lambda seed: cal.recalibration.RandomizedRecalibrator(seed=seed).fit(P, Y),
     "generate": lambda seed: datasets.generate("sine", 10, seed=seed),
     "paper_sine": lambda seed: datasets.generate("paper_sine", 10, seed=seed),
 }

@@ -8,54 +8,56 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "AdaptiveRecalibrator": "recalibration.adaptive",
-    "CalibrationError": "errors",
-    "InputError": "errors",
-    "MergeError": "errors",
-    "MissingDependency": "errors",
-    "TooFewRows": "errors",
-    "Monitor": "inference.monitor",
-    "RecalibratedClassifier": "integrations.classifier",
-    "RandomizedRecalibrator": "repair.randomized",
-    "Scale": "data.scales",
-    "Sketch": "data.sketch",
-    "Sketches": "data.sketches",
-    "SmoothRecalibrator": "recalibration.smooth",
+    # measure
+    "smooth_ece": "measures.smooth_ece",
+    "smooth_ece_result": "measures.smooth_ece",
     "assess": "inference.assess",
     "assess_by": "inference.assess_by",
-    "binned_diagram": "diagrams.binned",
-    "certify": "decisions.certify",
-    "choose_recalibrator": "repair.choice",
-    "classwise": "data.class_sketches",
     "compare": "inference.compare",
-    "confidence": "data.multiclass",
-    "cumulative_diagram": "diagrams.cumulative",
-    "decision_curve": "diagrams.decision_curve",
-    "effect_of": "repair.effect",
-    "distance_to_calibration": "measures.distance",
-    "isotonic_diagram": "diagrams.isotonic",
-    "load": "data.wire",
-    "load_recalibrator": "recalibration.interface",
     "measure_all": "measures.catalogue",
+    # show
     "reliability_diagram": "diagrams.smooth",
     "reliability_diagrams": "diagrams.group",
     "report": "reporting.report",
-    "required_n": "inference.planning",
-    "risk_coverage_diagram": "diagrams.risk_coverage",
-    "save": "data.wire",
+    # read
     "scan": "read.scan",
-    "selective": "decisions.selective",
-    "smooth_ece": "measures.smooth_ece",
-    "smooth_ece_result": "measures.smooth_ece",
+    "Sketch": "data.sketch",
+    "Sketches": "data.sketches",
+    "save": "data.wire",
+    "load": "data.wire",
+    # many classes
+    "confidence": "data.multiclass",
     "top_label": "data.class_sketches",
-    "weak_calibration_error": "measures.weak",
+    "classwise": "data.class_sketches",
+    # act
+    "certify": "decisions.certify",
+    "selective": "decisions.selective",
+    "decision_curve": "diagrams.decision_curve",
+    # repair
+    "choose_recalibrator": "repair.choice",
+    "SmoothRecalibrator": "recalibration.smooth",
+    "RecalibratedClassifier": "integrations.classifier",
+    "load_recalibrator": "recalibration.interface",
+    # watch and plan
+    "Monitor": "inference.monitor",
+    "required_n": "inference.planning",
+    # errors
+    "CalibrationError": "errors",
+    "InputError": "errors",
 }
+"""What a user types in a first week, by task; the rest lives one level down."""
+
+_ROOMS = frozenset(
+    (
+        *("data", "datasets", "decisions", "diagrams", "errors", "inference", "integrations"),
+        *("measures", "profiles", "read", "recalibration", "repair", "reporting"),
+    )
+)
 
 _TAKE_DATA = frozenset(
     (
         *("assess", "certify", "choose_recalibrator", "compare", "decision_curve", "measure_all"),
         *("reliability_diagram", "reliability_diagrams", "report", "selective"),
-        *("binned_diagram", "cumulative_diagram", "isotonic_diagram", "risk_coverage_diagram"),
         *("smooth_ece", "smooth_ece_result"),
     )
 )
@@ -66,6 +68,8 @@ __all__ = ["__version__", *_HOME]
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first asked for."""
+    if name in _ROOMS:
+        return importlib.import_module(f"calibrant.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"calibrant.{_HOME[name]}"), name)
@@ -78,4 +82,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_ROOMS])

@@ -5,25 +5,17 @@ from typing import Any, overload
 from calibrant.data.class_sketches import classwise as classwise
 from calibrant.data.class_sketches import top_label as top_label
 from calibrant.data.multiclass import confidence as confidence
-from calibrant.data.scales import Scale as Scale
 from calibrant.data.sketch import Sketch as Sketch
 from calibrant.data.sketches import Sketches as Sketches
 from calibrant.data.wire import load as load
 from calibrant.data.wire import save as save
 from calibrant.decisions.certify import Certified
 from calibrant.decisions.selective import Selective
-from calibrant.diagrams.binned import BinnedDiagram
-from calibrant.diagrams.cumulative import CumulativeDiagram
 from calibrant.diagrams.decision_curve import DecisionCurve
 from calibrant.diagrams.group import Diagrams
-from calibrant.diagrams.isotonic import IsotonicDiagram
-from calibrant.diagrams.risk_coverage import RiskCoverageDiagram
 from calibrant.diagrams.smooth import ReliabilityDiagram
 from calibrant.errors import CalibrationError as CalibrationError
 from calibrant.errors import InputError as InputError
-from calibrant.errors import MergeError as MergeError
-from calibrant.errors import MissingDependency as MissingDependency
-from calibrant.errors import TooFewRows as TooFewRows
 from calibrant.inference.assess_by import assess_by as assess_by
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.comparison import Comparison
@@ -31,16 +23,11 @@ from calibrant.inference.monitor import Monitor as Monitor
 from calibrant.inference.planning import required_n as required_n
 from calibrant.integrations.classifier import RecalibratedClassifier as RecalibratedClassifier
 from calibrant.measures.catalogue import Measures
-from calibrant.measures.distance import distance_to_calibration as distance_to_calibration
 from calibrant.measures.smooth_ece import SmoothECE
-from calibrant.measures.weak import weak_calibration_error as weak_calibration_error
 from calibrant.read.scan import scan as scan
-from calibrant.recalibration.adaptive import AdaptiveRecalibrator as AdaptiveRecalibrator
 from calibrant.recalibration.interface import load_recalibrator as load_recalibrator
 from calibrant.recalibration.smooth import SmoothRecalibrator as SmoothRecalibrator
 from calibrant.repair.choice import Choice
-from calibrant.repair.effect import effect_of as effect_of
-from calibrant.repair.randomized import RandomizedRecalibrator as RandomizedRecalibrator
 from calibrant.reporting.report import Report
 
 __version__: str
@@ -49,10 +36,6 @@ __version__: str
 def assess(y_true: Any, y_prob: Any = None, **options: Any) -> Assessment: ...
 @overload
 def assess(*, data: Any, **options: Any) -> Assessment: ...
-@overload
-def binned_diagram(y_true: Any, y_prob: Any = None, **options: Any) -> BinnedDiagram: ...
-@overload
-def binned_diagram(*, data: Any, **options: Any) -> BinnedDiagram: ...
 @overload
 def certify(y_true: Any, y_prob: Any = None, **options: Any) -> Certified: ...
 @overload
@@ -66,17 +49,9 @@ def compare(y_true: Any, y_probs: Any = None, **options: Any) -> Comparison: ...
 @overload
 def compare(*, data: Any, **options: Any) -> Comparison: ...
 @overload
-def cumulative_diagram(y_true: Any, y_prob: Any = None, **options: Any) -> CumulativeDiagram: ...
-@overload
-def cumulative_diagram(*, data: Any, **options: Any) -> CumulativeDiagram: ...
-@overload
 def decision_curve(y_true: Any, y_prob: Any = None, **options: Any) -> DecisionCurve: ...
 @overload
 def decision_curve(*, data: Any, **options: Any) -> DecisionCurve: ...
-@overload
-def isotonic_diagram(y_true: Any, y_prob: Any = None, **options: Any) -> IsotonicDiagram: ...
-@overload
-def isotonic_diagram(*, data: Any, **options: Any) -> IsotonicDiagram: ...
 @overload
 def measure_all(y_true: Any, y_prob: Any = None, **options: Any) -> Measures: ...
 @overload
@@ -93,12 +68,6 @@ def reliability_diagrams(*, data: Any, **options: Any) -> Diagrams: ...
 def report(y_true: Any, y_prob: Any = None, **options: Any) -> Report: ...
 @overload
 def report(*, data: Any, **options: Any) -> Report: ...
-@overload
-def risk_coverage_diagram(
-    y_true: Any, y_prob: Any = None, **options: Any
-) -> RiskCoverageDiagram: ...
-@overload
-def risk_coverage_diagram(*, data: Any, **options: Any) -> RiskCoverageDiagram: ...
 @overload
 def selective(y_true: Any, y_prob: Any = None, **options: Any) -> Selective: ...
 @overload

@@ -12,11 +12,12 @@ from hypothesis.extra import numpy as hnp
 from tests.oracles.sketches import as_table, counts_and_offsets
 
 import calibrant as cal
-from calibrant import InputError, MergeError, Sketch, Sketches, TooFewRows, smooth_ece
+from calibrant import InputError, Sketch, Sketches, smooth_ece
 from calibrant.data.atoms import as_atoms
 from calibrant.data.scales import as_scale
 from calibrant.data.sketch import as_sketch
 from calibrant.data.wire import from_table, to_table
+from calibrant.errors import MergeError, TooFewRows
 from calibrant.read.request import Request
 from calibrant.read.sums import DenseSums
 from calibrant.read.totals import as_result

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant import InputError, MergeError, Scale, Sketch, Sketches, smooth_ece
+from calibrant import InputError, Sketch, Sketches, smooth_ece
+from calibrant.data import Scale
 from calibrant.data.wire import from_json, from_table, load, save, to_json, to_table
+from calibrant.errors import MergeError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sketches"
 

@@ -94,7 +94,7 @@ DRAWN: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
     "small multiples": lambda: (_several(), {"layout": "grid", "title": "By region"}),
     "forest": lambda: (_forest(), {}),
     "isotonic with attributes": lambda: (
-        cal.isotonic_diagram(*_rows("over-confident"), resamples=80),
+        cal.diagrams.isotonic_diagram(*_rows("over-confident"), resamples=80),
         {"attributes": True},
     ),
 }
@@ -104,8 +104,8 @@ WRITTEN: dict[str, Callable[[], str]] = {
     "rare logit": lambda: _smooth("rare").to_svg(theme="light", axes="logit"),
     "few rows": lambda: _smooth("few").to_svg(theme="light"),
     "split": lambda: _smooth("local").to_svg(theme="light", density="split", ticks=True),
-    "binned": lambda: cal.binned_diagram(*_rows("too high")).to_svg(theme="light"),
-    "cumulative": lambda: cal.cumulative_diagram(*_rows("too high")).to_svg(theme="light"),
+    "binned": lambda: cal.diagrams.binned_diagram(*_rows("too high")).to_svg(theme="light"),
+    "cumulative": lambda: cal.diagrams.cumulative_diagram(*_rows("too high")).to_svg(theme="light"),
     "forest": lambda: _forest().to_svg(theme="light", width=480, height=300),
 }
 assert len(DRAWN) + len(WRITTEN) == 20

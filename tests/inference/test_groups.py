@@ -464,10 +464,10 @@ def test_no_number_of_rare_events_reads_as_zero() -> None:
     rows = [10_000_000, 10_000_000]
     off, less = (cal.Sketch.from_counts([1e-5, 4e-5], rows, k) for k in ([400, 1900], [130, 520]))
     diagrams = [
-        cal.binned_diagram(off),
+        cal.diagrams.binned_diagram(off),
         cal.reliability_diagram(off, resamples=0),
-        cal.isotonic_diagram(off, resamples=10),
-        cal.cumulative_diagram(off),
+        cal.diagrams.isotonic_diagram(off, resamples=10),
+        cal.diagrams.cumulative_diagram(off),
     ]
     texts = [
         *(text for one in (off, less) for text in (str(cal.assess(one)), repr(cal.assess(one)))),

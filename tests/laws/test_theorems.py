@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant import Sketch, smooth_ece, smooth_ece_result, weak_calibration_error
+from calibrant import Sketch, smooth_ece, smooth_ece_result
 from calibrant.inference.noise_floor import noise_floor
+from calibrant.measures import weak_calibration_error
 from calibrant.measures.distance import distance_to_calibration_result
 from calibrant.measures.interval import interval_calibration_error
 from calibrant.measures.kernel import kernel_calibration_error

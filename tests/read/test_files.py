@@ -478,7 +478,9 @@ def test_a_checkpoint_of_another_scan_is_refused(tmp_path, small_jobs, monkeypat
     with pytest.raises(cal.InputError, match="`checkpoint` is for files"):
         scan(table(), checkpoint=note)
     note.unlink()
-    steep, flat = (cal.Scale(lambda p, k=k: p**k, lambda z, k=k: z ** (1 / k)) for k in (2.0, 0.5))
+    steep, flat = (
+        cal.data.Scale(lambda p, k=k: p**k, lambda z, k=k: z ** (1 / k)) for k in (2.0, 0.5)
+    )
     assert steep.name == flat.name
     kept = scan(tmp_path, checkpoint=note, scale=steep)
     assert scan(tmp_path, checkpoint=note, scale=steep) == kept

@@ -57,5 +57,5 @@ def test_addresses_that_cannot_be_opened_say_why(monkeypatch):
     with pytest.raises(cal.InputError, match=r"fsspec knows; got 'none://a.parquet'"):
         scan("none://a.parquet")
     monkeypatch.setitem(sys.modules, "s3fs", None)
-    with pytest.raises(cal.MissingDependency, match=r"not installed: .*s3fs"):
+    with pytest.raises(cal.errors.MissingDependency, match=r"not installed: .*s3fs"):
         scan("s3://bucket/a.parquet")

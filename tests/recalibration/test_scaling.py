@@ -5,7 +5,8 @@ import pytest
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax, softmax
 
-from calibrant import InputError, TooFewRows
+from calibrant import InputError
+from calibrant.errors import TooFewRows
 from calibrant.recalibration import temperature
 from calibrant.recalibration.interface import load_recalibrator
 from calibrant.recalibration.scaling import StructuredScaling, TemperatureScaling, VectorScaling

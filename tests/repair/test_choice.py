@@ -5,7 +5,8 @@ import pytest
 from scipy.special import expit, softmax
 from sklearn.metrics import log_loss
 
-from calibrant import InputError, Sketch, TooFewRows
+from calibrant import InputError, Sketch
+from calibrant.errors import TooFewRows
 from calibrant.recalibration.parametric import IsotonicRecalibrator, PlattRecalibrator
 from calibrant.recalibration.scaling import TemperatureScaling
 from calibrant.repair.choice import choose_recalibrator

@@ -271,7 +271,7 @@ def test_edges_are_reported_not_crashed() -> None:
 
 
 def test_nothing_to_report_is_an_error() -> None:
-    with pytest.raises(cal.TooFewRows):
+    with pytest.raises(cal.errors.TooFewRows):
         cal.report({"a": cal.Sketch.empty()})
     with pytest.raises(cal.InputError) as error:
         cal.report({"a": _rows(50)})

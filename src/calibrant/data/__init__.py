@@ -1,1 +1,22 @@
-"""Foreign values in, checked pairs out."""
+"""Predictions and outcomes, checked, and the sketches that they become."""
+
+from __future__ import annotations
+
+from calibrant._lazy import lazy_names
+
+_HOME = {
+    "classwise": "data.class_sketches",
+    "confidence": "data.multiclass",
+    "load": "data.wire",
+    "loss_scale": "data.scales",
+    "Pairs": "data.pairs",
+    "relative_scale": "data.scales",
+    "save": "data.wire",
+    "Scale": "data.scales",
+    "Sketch": "data.sketch",
+    "Sketches": "data.sketches",
+    "top_label": "data.class_sketches",
+}
+
+__all__ = sorted(_HOME)
+__getattr__, __dir__ = lazy_names("calibrant.data", _HOME)

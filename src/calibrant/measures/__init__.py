@@ -2,53 +2,46 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from calibrant._lazy import lazy_names
 
 _HOME = {
-    "Certificate": "smooth_ece",
-    "CumulativeDifferences": "cumulative",
-    "Decomposition": "isotonic",
-    "Distance": "distance",
-    "LossGap": "proper_loss",
-    "Measures": "catalogue",
-    "SmoothECE": "smooth_ece",
-    "TCal": "tcal",
-    "WeakCalibration": "weak",
-    "binned_decomposition": "isotonic",
-    "binned_ece": "binned",
-    "corp_decomposition": "isotonic",
-    "cross_validated_ece": "binned",
-    "cumulative_differences": "cumulative",
-    "debiased_ece": "binned",
-    "distance_to_calibration": "distance",
-    "distance_to_calibration_result": "distance",
-    "ecce_mad": "cumulative",
-    "ecce_range": "cumulative",
-    "interval_calibration_error": "interval",
-    "kde_ece": "density",
-    "kernel_calibration_error": "kernel",
-    "loss_gap": "proper_loss",
-    "loss_gap_result": "proper_loss",
-    "measure_all": "catalogue",
-    "miscalibration": "isotonic",
-    "mmce": "kernel",
-    "multiclass_error": "multiclass",
-    "smooth_ece_result": "smooth_ece",
-    "spline_ks_error": "cumulative",
-    "squared_kernel_calibration_error": "kernel",
-    "sweep_ece": "binned",
-    "t_cal": "tcal",
-    "truthful_atb": "cumulative",
-    "weak_calibration_error": "weak",
-    "weak_calibration_result": "weak",
+    "binned_decomposition": "measures.isotonic",
+    "binned_ece": "measures.binned",
+    "Certificate": "measures.smooth_ece",
+    "corp_decomposition": "measures.isotonic",
+    "cross_validated_ece": "measures.binned",
+    "cumulative_differences": "measures.cumulative",
+    "CumulativeDifferences": "measures.cumulative",
+    "debiased_ece": "measures.binned",
+    "Decomposition": "measures.isotonic",
+    "Distance": "measures.distance",
+    "distance_to_calibration": "measures.distance",
+    "distance_to_calibration_result": "measures.distance",
+    "ecce_mad": "measures.cumulative",
+    "ecce_range": "measures.cumulative",
+    "interval_calibration_error": "measures.interval",
+    "kde_ece": "measures.density",
+    "kernel_calibration_error": "measures.kernel",
+    "loss_gap": "measures.proper_loss",
+    "loss_gap_result": "measures.proper_loss",
+    "LossGap": "measures.proper_loss",
+    "measure_all": "measures.catalogue",
+    "Measures": "measures.catalogue",
+    "miscalibration": "measures.isotonic",
+    "mmce": "measures.kernel",
+    "multiclass_error": "measures.multiclass",
+    "smooth_ece_result": "measures.smooth_ece",
+    "SmoothECE": "measures.smooth_ece",
+    "spline_ks_error": "measures.cumulative",
+    "squared_kernel_calibration_error": "measures.kernel",
+    "sweep_ece": "measures.binned",
+    "t_cal": "measures.tcal",
+    "TCal": "measures.tcal",
+    "truthful_atb": "measures.cumulative",
+    "weak_calibration_error": "measures.weak",
+    "weak_calibration_result": "measures.weak",
+    "WeakCalibration": "measures.weak",
 }
 
 __all__ = sorted(_HOME)
-
-
-def __getattr__(name: str) -> Any:
-    """Load a public name when it is first asked for."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'calibrant.measures' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"calibrant.measures.{_HOME[name]}"), name)
+__getattr__, __dir__ = lazy_names("calibrant.measures", _HOME)

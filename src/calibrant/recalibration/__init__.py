@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from calibrant._lazy import lazy_names
 
 _HOME = {
     "AdaptiveRecalibrator": "recalibration.adaptive",
-    "CrossVennAbersRecalibrator": "recalibration.venn_abers",
     "BetaRecalibrator": "recalibration.parametric",
+    "choose_recalibrator": "repair.choice",
+    "CrossVennAbersRecalibrator": "recalibration.venn_abers",
     "IdentityRecalibrator": "recalibration.parametric",
     "IsotonicRecalibrator": "recalibration.parametric",
-    "OneVsRestRecalibrator": "recalibration.multiclass",
+    "load_recalibrator": "recalibration.interface",
     "OffsetRecalibrator": "recalibration.parametric",
+    "OneVsRestRecalibrator": "recalibration.multiclass",
     "PlattRecalibrator": "recalibration.parametric",
     "RandomizedRecalibrator": "repair.randomized",
     "Recalibrator": "recalibration.interface",
+    "SmoothRecalibrator": "recalibration.smooth",
     "SplineRecalibrator": "recalibration.spline",
     "StructuredScaling": "recalibration.scaling",
-    "SmoothRecalibrator": "recalibration.smooth",
     "TemperatureRecalibrator": "recalibration.parametric",
     "TemperatureScaling": "recalibration.scaling",
     "VectorScaling": "recalibration.scaling",
     "VennAbersRecalibrator": "recalibration.venn_abers",
-    "choose_recalibrator": "repair.choice",
-    "load_recalibrator": "recalibration.interface",
 }
 
 __all__ = sorted(_HOME)
-
-
-def __getattr__(name: str) -> Any:
-    """Load a public name when it is first asked for."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'calibrant.recalibration' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"calibrant.{_HOME[name]}"), name)
+__getattr__, __dir__ = lazy_names("calibrant.recalibration", _HOME)

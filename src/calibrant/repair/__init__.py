@@ -1,1 +1,13 @@
 """Which map to use, what it gains, and maps that need a test of calibration."""
+
+from __future__ import annotations
+
+from calibrant._lazy import lazy_names
+
+_HOME = {
+    "choose_recalibrator": "repair.choice",
+    "RandomizedRecalibrator": "repair.randomized",
+}
+
+__all__ = sorted(_HOME)
+__getattr__, __dir__ = lazy_names("calibrant.repair", _HOME)

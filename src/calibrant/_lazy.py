@@ -1,0 +1,30 @@
+"""Public names of a package that are loaded when they are first asked for, and that tab completion knows."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["lazy_names"]
+
+
+def lazy_names(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a package, from its public names to the modules they live in.
+
+    Examples
+    --------
+    >>> load, listed = lazy_names("calibrant", {"Cure": "errors"})
+    >>> load("Cure").__name__, listed()
+    ('Cure', ['Cure'])
+    """
+
+    def load(name: str) -> Any:
+        """Load a public name when it is first asked for."""
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"calibrant.{homes[name]}"), name)
+
+    return load, lambda: sorted(homes)
