@@ -31,12 +31,3 @@ def test_every_module_of_the_walk_exists():
 def test_every_room_is_on_the_map():
     rooms = [path.parent.name for path in (ROOT / "src/calibrant").glob("*/__init__.py")]
     assert [room for room in rooms if f"`{room}/`" not in TEXT] == []
-
-
-def test_no_module_is_too_long():
-    """About what fits into a reader's head."""
-    lengths = {
-        path: path.read_text(encoding="utf-8").count("\n")
-        for path in (ROOT / "src/calibrant").rglob("*.py")
-    }
-    assert {str(path): n for path, n in lengths.items() if n > 400} == {}

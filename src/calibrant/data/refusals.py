@@ -173,10 +173,12 @@ def is_swapped(pairs: Pairs) -> bool:
 
 def refuse_keyword(name: str, known: Iterable[str]) -> NoReturn:
     """Raise the TypeError for a keyword that no reading of rows has, in the name of what was called."""
-    frame = sys._getframe(1)
+    frame = called_frame = sys._getframe(1)
     while frame.f_back and frame.f_back.f_globals.get("__name__", "").startswith("calibrant."):
         frame = frame.f_back
+        if frame.f_globals["__name__"] != "calibrant.read.from_data":  # which wraps what is called
+            called_frame = frame
     near = difflib.get_close_matches(name, list(known), n=1)
     cure = f"Did you mean {near[0]!r}?" if near else f"Rows are read by {', '.join(known)}."
-    called = frame.f_code.co_qualname
+    called = called_frame.f_code.co_qualname
     raise TypeError(f"{called}() got an unexpected keyword argument {name!r}. {cure}")
