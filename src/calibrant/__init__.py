@@ -35,7 +35,7 @@ _HOME = {
     "decision_curve": "diagrams.decision_curve",
     # repair
     "choose_recalibrator": "repair.choice",
-    "SmoothRecalibrator": "recalibration.smooth",
+    "AdaptiveRecalibrator": "recalibration.adaptive",
     "RecalibratedClassifier": "integrations.classifier",
     "load_recalibrator": "recalibration.interface",
     # watch and plan

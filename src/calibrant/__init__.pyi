@@ -25,8 +25,8 @@ from calibrant.integrations.classifier import RecalibratedClassifier as Recalibr
 from calibrant.measures.catalogue import Measures
 from calibrant.measures.smooth_ece import SmoothECE
 from calibrant.read.scan import scan as scan
+from calibrant.recalibration.adaptive import AdaptiveRecalibrator as AdaptiveRecalibrator
 from calibrant.recalibration.interface import load_recalibrator as load_recalibrator
-from calibrant.recalibration.smooth import SmoothRecalibrator as SmoothRecalibrator
 from calibrant.repair.choice import Choice
 from calibrant.reporting.report import Report
 

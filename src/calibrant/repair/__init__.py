@@ -5,6 +5,7 @@ from __future__ import annotations
 from calibrant._lazy import lazy_names
 
 _HOME = {
+    "effect_of": "repair.effect",
     "choose_recalibrator": "repair.choice",
     "RandomizedRecalibrator": "repair.randomized",
 }
