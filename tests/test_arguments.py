@@ -9,7 +9,6 @@ import calibrant as cal
 from calibrant import datasets
 from calibrant._arguments import generator
 from calibrant.errors import InputError
-from calibrant.inference.interval import interval
 from calibrant.measures.tcal import t_cal
 
 P = np.linspace(0.02, 0.98, 60)
@@ -25,7 +24,6 @@ DRAWING = {
     "compare sketches": lambda seed: cal.compare({"a": SKETCH, "b": SKETCH}, seed=seed),
     "report": lambda seed: cal.report(Y, P, seed=seed),
     "required_n": lambda seed: cal.required_n(0.1, seed=seed),
-    "interval": lambda seed: interval(SKETCH, 0.05, seed=seed),
     "t_cal": lambda seed: t_cal(Y, P, seed=seed),
     "choose_recalibrator": lambda seed: cal.choose_recalibrator(P, Y, seed=seed),
     "randomized": lambda seed: cal.recalibration.RandomizedRecalibrator(seed=seed).fit(P, Y),

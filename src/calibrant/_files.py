@@ -89,6 +89,7 @@ def replaced_when_whole(target: Target) -> Iterator[Path]:
 
     Examples
     --------
+    >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> with replaced_when_whole(folder / "note.txt") as path:
     ...     _ = path.write_text("whole")
@@ -132,6 +133,7 @@ def write_whole(target: Target, content: bytes | str) -> Path:
 
     Examples
     --------
+    >>> import tempfile
     >>> path = write_whole(os.path.join(tempfile.mkdtemp(), "note.txt"), "whole")
     >>> path.read_text()
     'whole'

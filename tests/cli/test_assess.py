@@ -211,8 +211,8 @@ def test_answers_of_language_models(calibrant, tmp_path) -> None:
     found = json.loads(calibrant("assess", path, "--log", "jsonl", "--json").out)
     assert found["log"]["abstained"] == 1
     assert found["results"][0]["clusters"] == 120
-    done = calibrant("assess", path, "--log", "jsonl", "--percent")
-    assert (done.code, "Leave out `--percent`" in done.err) == (2, True)
+    done = calibrant("assess", path, "--log", "jsonl", "--pos-label", "yes")
+    assert (done.code, "Leave out `--pos-label`" in done.err) == (2, True)
     path.write_text('{"confidence": 0.5, "correct": 0.5}\n{"confidence": 0.5, "correct": 1}\n')
     done = calibrant("assess", path, "--log", "jsonl")
     assert (done.code, "`--outcomes soft`" in done.err) == (2, True)

@@ -116,7 +116,7 @@ def test_a_bar_is_drawn_on_a_terminal_only(mirror, tmp_path):
 
 
 def test_unknown_names_are_input_errors_with_a_hint():
-    with pytest.raises(InputError, match="did you mean 'imagenet_resnet34'"):
+    with pytest.raises(InputError, match="Did you mean 'imagenet_resnet34'"):
         datasets.load("imagenet_resnet43")
     assert issubclass(datasets.DownloadError, CalibrationError)
 

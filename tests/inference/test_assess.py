@@ -300,7 +300,7 @@ def test_too_few_rows_and_clusters_of_a_sketch() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"scale": "logit"}, "made on the scale 'probability'"),
+        ({"scale": "logit"}, "that of the sketch"),
         ({"percent": True}, "leave out `percent`"),
         ({"sample_weight": [1, 2]}, "leave out `sample_weight`"),
         ({"y_prob": [0.1, 0.2]}, "leave out `y_prob`"),

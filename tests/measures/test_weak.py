@@ -90,5 +90,5 @@ def test_weights_count_as_duplicates():
 
 
 def test_refuses_what_is_not_a_scale():
-    with pytest.raises(InputError, match="must be one of"):
+    with pytest.raises(InputError, match="must be a Scale"):
         weak_calibration_error([0, 1], [0.2, 0.8], scale="probit")

@@ -187,7 +187,7 @@ def test_a_truncated_parquet_file_is_named(tmp_path):
     with pytest.raises(cal.InputError, match=r"not a complete parquet file.*b\.parquet"):
         scan(tmp_path)
     (tmp_path / "b.parquet").write_bytes(whole[:4] + bytes(100) + whole[104:])
-    with pytest.raises(cal.InputError, match=r"b\.parquet cannot be read"):
+    with pytest.raises(cal.InputError, match=r"(?s)cannot be read.*b\.parquet"):
         scan(tmp_path)
 
 

@@ -130,5 +130,5 @@ def test_refuses_one_outcome_and_bad_bandwidths():
         SmoothRecalibrator(pseudo_rows=-1.0).fit([0.2, 0.4], [0, 1])
     with pytest.raises(InputError, match="y_true"):
         SmoothRecalibrator().fit([0.2, 0.4])
-    with pytest.raises(InputError, match="made on the scale"):
+    with pytest.raises(InputError, match="that of the sketch"):
         SmoothRecalibrator(scale="logit").fit(Sketch.from_arrays([0, 1], [0.2, 0.4]))

@@ -199,13 +199,20 @@ def _cells(group: GroupAssessment) -> tuple[str, ...]:
     low, high = one.interval.low, one.interval.high
     return (
         f"{one.n:,}",
-        decimals(one.smooth_ece, places=3),
-        f"{decimals(low, places=3) if low else 0}–{decimals(high, places=3)}",
-        decimals(one.noise_floor.value, places=3),
+        _short(one.smooth_ece),
+        f"{_short(low)}–{_short(high)}",
+        _short(one.noise_floor.value),
         p_text(one.judged_p_value).replace(" ", "").replace("0.", ".", 1),
         decimals(one.observed_expected.value, places=2),
         one.finding,
     )
+
+
+def _short(value: float) -> str:
+    """Three decimals, which fit a terminal, or two digits where these would show nothing."""
+    if value == 0:
+        return "0"
+    return f"{value:.3f}" if value >= 0.0005 else decimals(value, places=3)
 
 
 def _document(

@@ -185,7 +185,7 @@ def smooth_ece_result(
     Examples
     --------
     >>> smooth_ece_result([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.9])
-    SmoothECE(0.092650129 ± ..., bandwidth=0.0926501, n=4)
+    SmoothECE(0.09265... ± ..., bandwidth=0.0926501, n=4)
     """
     _require_positive("tolerance", tolerance)
     if bandwidth is not None:

@@ -103,7 +103,7 @@ class AdaptiveRecalibrator(Recalibrator):
     True
     >>> repaired = AdaptiveRecalibrator().fit(p, rng.random(2000) < p**2).transform([0.2, 0.5, 0.8])
     >>> repaired.round(1)
-    array([0. , 0.2, 0.6])
+    array([0. , 0.3, 0.6])
     """
 
     monotone: bool = True

@@ -89,7 +89,7 @@ def to_python(
     >>> platt = PlattRecalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
     >>> module = {}
     >>> exec(to_python(platt), module)
-    >>> abs(module["recalibrate"](0.4) - platt.transform([0.4])[0]) < 1e-15
+    >>> bool(abs(module["recalibrate"](0.4) - platt.transform([0.4])[0]) < 1e-15)
     True
     """
     if not (isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)):

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import generator
+from calibrant._arguments import generator, require_seed
 from calibrant.data.atoms import Atoms
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch
@@ -104,6 +104,7 @@ class RandomizedRecalibrator(Recalibrator):
         return float(self.state["bound"])
 
     def _learn(self, training: Training) -> State:
+        require_seed(self.seed)
         sketch = training.sketch(self.scale)
         found = smooth_ece_result(sketch, bandwidth=self.bandwidth)
         p_value = calibration_p_value(sketch)
