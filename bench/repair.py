@@ -154,7 +154,7 @@ METHODS: dict[str, Callable[[Rows], Map]] = {
     DEFAULT: of_calibrant(AdaptiveRecalibrator),
     "smooth": of_calibrant(SmoothRecalibrator),
     CHOSEN: lambda data: (
-        choose_recalibrator(data.p, data.y, cluster=data.event).recalibrator.transform
+        choose_recalibrator(data.y, data.p, cluster=data.event).recalibrator.transform
     ),
     "sklearn sigmoid": of_scikit_learn("sigmoid"),
 }

@@ -65,6 +65,17 @@ def test_groups_clusters_and_models_are_columns(frame):
     assert both.to_dict() == apart.to_dict()
 
 
+def test_a_monitor_and_the_choice_of_a_map_take_data_too(frame):
+    watch, same = cal.Monitor(), cal.Monitor()
+    watch.update(data=frame, y_true="y", y_prob="p")
+    assert same.update(frame["y"], frame["p"]) == watch.last
+    by_group = cal.scan(frame, y_true="y", y_prob="p", by="g")
+    with refused("data", "Sketches"):
+        watch.update(data=by_group)
+    choice = cal.choose_recalibrator(data=frame, y_true="y", y_prob="p")
+    assert choice.best == cal.choose_recalibrator(frame["y"], frame["p"]).best
+
+
 def test_mistakes_with_data(frame):
     with refused("y_true", "Series"):
         cal.assess(frame["y"], frame["p"], data=frame)

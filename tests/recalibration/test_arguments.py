@@ -59,7 +59,7 @@ def test_settings_of_the_smooth_map_are_numbers(settings):
 )
 def test_a_choice_is_of_maps(given, said):
     with pytest.raises(InputError, match=said):
-        choose_recalibrator(P, Y, **given)
+        choose_recalibrator(Y, P, **given)
 
 
 @pytest.mark.parametrize("wrong", ["plat", TemperatureScaling(), PlattRecalibrator])

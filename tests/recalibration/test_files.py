@@ -174,7 +174,11 @@ def test_transform_checks_what_it_is_given():
         platt.transform([0.2, 1.5])
 
 
-@pytest.mark.parametrize("learn", [PlattRecalibrator().fit, choose_recalibrator])
+def _chosen(y_prob, y_true, **options):
+    return choose_recalibrator(y_true, y_prob, **options)
+
+
+@pytest.mark.parametrize("learn", [PlattRecalibrator().fit, _chosen])
 def test_what_is_said_of_wrong_rows_can_be_done(learn):
     for given, outcomes, argument in [
         (Y, P, "y_true"),

@@ -16,7 +16,7 @@ from calibrant.repair.effect import log_losses
 def test_calibrated_predictions_are_left_alone():
     rng = np.random.default_rng(0)
     p = rng.random(3000)
-    choice = choose_recalibrator(p, (rng.random(3000) < p).astype(int))
+    choice = choose_recalibrator((rng.random(3000) < p).astype(int), p)
     assert choice.best == "none"
     assert np.array_equal(choice.recalibrator.transform(p), p)
 
@@ -25,7 +25,7 @@ def test_the_map_that_made_the_data_wins():
     rng = np.random.default_rng(1)
     z = rng.normal(0, 2, 4000)
     y = (rng.random(4000) < expit(0.4 * z + 0.7)).astype(int)
-    choice = choose_recalibrator(expit(z), y)
+    choice = choose_recalibrator(y, expit(z))
     assert choice.best in ("platt", "beta")
     best, none = (next(c for c in choice.candidates if c.name == n) for n in (choice.best, "none"))
     assert best.loss < none.loss
@@ -39,7 +39,7 @@ def test_named_candidates_brier_loss_and_weights():
     p, weight = rng.random(500), rng.integers(1, 4, 500)
     y = (rng.random(500) < p**2).astype(int)
     maps = {"iso": IsotonicRecalibrator(), "platt": PlattRecalibrator()}
-    choice = choose_recalibrator(p, y, weight, candidates=maps, loss="brier")
+    choice = choose_recalibrator(y, p, sample_weight=weight, candidates=maps, loss="brier")
     assert {c.name for c in choice.candidates} == {"none", "iso", "platt"}
     none = next(c for c in choice.candidates if c.name == "none")
     assert none.loss == pytest.approx(np.mean(np.repeat((p - y) ** 2, weight)))
@@ -52,8 +52,8 @@ def test_a_row_of_weight_three_is_three_rows_that_belong_together():
     y = (rng.random(400) < p**2).astype(int)
     maps = {"iso": IsotonicRecalibrator()}
     rows = np.repeat(np.arange(400), weight)
-    weighted = choose_recalibrator(p, y, weight, candidates=maps)
-    repeated = choose_recalibrator(p[rows], y[rows], candidates=maps, cluster=rows)
+    weighted = choose_recalibrator(y, p, sample_weight=weight, candidates=maps)
+    repeated = choose_recalibrator(y[rows], p[rows], candidates=maps, cluster=rows)
     for one, other in zip(weighted.candidates, repeated.candidates, strict=True):
         assert other.loss == pytest.approx(one.loss)
         assert other.gain_se == pytest.approx(one.gain_se)
@@ -65,8 +65,8 @@ def test_a_map_that_remembers_events_is_seen_through_when_they_are_held_out_whol
     p = np.repeat(rng.random(200), 20)
     y = np.repeat((rng.random(200) < p[::20]).astype(int), 20)
     event = np.repeat(rng.permutation(200), 20)
-    assert choose_recalibrator(p, y).best != "none"
-    assert choose_recalibrator(p, y, cluster=event).best == "none"
+    assert choose_recalibrator(y, p).best != "none"
+    assert choose_recalibrator(y, p, cluster=event).best == "none"
 
 
 def test_copies_of_a_row_count_once_when_they_are_one_cluster():
@@ -74,9 +74,9 @@ def test_copies_of_a_row_count_once_when_they_are_one_cluster():
     p = rng.random(300)
     y = (rng.random(300) < p**2).astype(int)
     maps = {"isotonic": IsotonicRecalibrator()}
-    alone = choose_recalibrator(p, y, candidates=maps)
+    alone = choose_recalibrator(y, p, candidates=maps)
     copied = choose_recalibrator(
-        np.repeat(p, 3), np.repeat(y, 3), candidates=maps, cluster=np.repeat(np.arange(300), 3)
+        np.repeat(y, 3), np.repeat(p, 3), candidates=maps, cluster=np.repeat(np.arange(300), 3)
     )
     for once, thrice in zip(alone.candidates, copied.candidates, strict=True):
         assert thrice.name == once.name
@@ -89,12 +89,12 @@ def test_two_events_are_enough_and_one_is_not(seed):
     rng = np.random.default_rng(seed)
     p, y = rng.random(200), np.zeros(200, dtype=int)
     y[rng.permutation(200)[:2]] = 1
-    assert len(choose_recalibrator(p, y, seed=seed).candidates) == 10
-    assert len(choose_recalibrator(p, 1 - y, seed=seed).candidates) == 10
+    assert len(choose_recalibrator(y, p, seed=seed).candidates) == 10
+    assert len(choose_recalibrator(1 - y, p, seed=seed).candidates) == 10
     with pytest.raises(TooFewRows, match=r"two or more with the event; there are 1 of 200"):
-        choose_recalibrator(p, np.arange(200) == 7)
+        choose_recalibrator(np.arange(200) == 7, p)
     with pytest.raises(TooFewRows, match=r"clusters that it has not seen.*there are 1 of 20"):
-        choose_recalibrator(p, np.arange(200) < 5, cluster=np.arange(200) // 10)
+        choose_recalibrator(np.arange(200) < 5, p, cluster=np.arange(200) // 10)
 
 
 def test_clusters_follow_the_rows_that_are_kept():
@@ -103,9 +103,9 @@ def test_clusters_follow_the_rows_that_are_kept():
     holes = p.copy()
     holes[[3, 50, 51]] = np.nan
     kept = ~np.isnan(holes)
-    dropped = choose_recalibrator(holes, y, cluster=event, on_invalid="drop")
+    dropped = choose_recalibrator(y, holes, cluster=event, on_invalid="drop")
     assert (
-        dropped.candidates == choose_recalibrator(p[kept], y[kept], cluster=event[kept]).candidates
+        dropped.candidates == choose_recalibrator(y[kept], p[kept], cluster=event[kept]).candidates
     )
 
 
@@ -118,13 +118,13 @@ def test_log_losses_are_scikit_learns():
 
 def test_refuses_bad_settings():
     with pytest.raises(InputError, match="loss"):
-        choose_recalibrator([0.1, 0.9], [0, 1], loss="hinge")
+        choose_recalibrator([0, 1], [0.1, 0.9], loss="hinge")
     with pytest.raises(InputError, match="folds"):
-        choose_recalibrator([0.1, 0.9], [0, 1], folds=1)
+        choose_recalibrator([0, 1], [0.1, 0.9], folds=1)
     with pytest.raises(InputError, match="2 clusters"):
-        choose_recalibrator([0.1, 0.9, 0.8, 0.4], [0, 1, 1, 0], cluster=[1, 1, 2, 2])
+        choose_recalibrator([0, 1, 1, 0], [0.1, 0.9, 0.8, 0.4], cluster=[1, 1, 2, 2])
     with pytest.raises(InputError, match=r"`cluster` must have one entry per row"):
-        choose_recalibrator([0.1, 0.9], [0, 1], cluster=[1, 2, 3])
+        choose_recalibrator([0, 1], [0.1, 0.9], cluster=[1, 2, 3])
 
 
 def classes_of(n, sharpness, seed=0):
@@ -137,13 +137,13 @@ def classes_of(n, sharpness, seed=0):
 
 def test_maps_of_many_classes_are_compared_too():
     probs, y = classes_of(2000, 2.5)
-    choice = choose_recalibrator(probs, y)
+    choice = choose_recalibrator(y, probs)
     assert choice.best in ("temperature", "structured", "structured matrix")
     lines = {line.name: line for line in choice.candidates}
     assert lines["none"].loss == pytest.approx(log_loss(y, probs))
     assert lines[choice.best].smooth_ece < 0.5 * lines["none"].smooth_ece
     assert choice.recalibrator.transform(probs).sum(axis=1) == pytest.approx(1.0)
-    alone = choose_recalibrator(*classes_of(2000, 1.0))
+    alone = choose_recalibrator(*reversed(classes_of(2000, 1.0)))
     assert alone.best == "none"
     assert np.array_equal(alone.recalibrator.transform(probs), probs)
 
@@ -152,14 +152,14 @@ def test_class_names_and_candidates_of_many_classes():
     probs, y = classes_of(400, 2.5)
     names = np.array(["a", "b", "c", "d"])
     maps = {"t": TemperatureScaling(from_logits=False)}
-    by_name = choose_recalibrator(probs, names[y], classes=list(names), candidates=maps)
-    assert by_name.to_dict() == choose_recalibrator(probs, y, candidates=maps).to_dict()
+    by_name = choose_recalibrator(names[y], probs, classes=list(names), candidates=maps)
+    assert by_name.to_dict() == choose_recalibrator(y, probs, candidates=maps).to_dict()
     for wrong in (TemperatureScaling(), PlattRecalibrator(), "t"):
         with pytest.raises(InputError) as error:
-            choose_recalibrator(probs, y, candidates={"t": wrong})
+            choose_recalibrator(y, probs, candidates={"t": wrong})
         assert error.value.argument == "candidates"
     with pytest.raises(InputError) as error:
-        choose_recalibrator(probs, names[y])
+        choose_recalibrator(names[y], probs)
     assert error.value is not None
 
 
@@ -172,5 +172,5 @@ def test_a_sketch_that_counts_rows_is_as_good_as_the_rows():
     )
     assert choice.best == "platt"
     with pytest.raises(InputError) as error:
-        choose_recalibrator(Sketch.from_arrays(y, p), y)
-    assert error.value.argument == "y_true"
+        choose_recalibrator(Sketch.from_arrays(y, p), p)
+    assert error.value.argument == "y_prob"

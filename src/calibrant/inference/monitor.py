@@ -16,7 +16,7 @@ from calibrant._format import SMALLEST_P_VALUE
 from calibrant._locks import ForkSafeLock, held
 from calibrant.data.pairs import InputOptions
 from calibrant.data.scales import PROBABILITY
-from calibrant.data.sketch import as_sketch
+from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import Function, InputError, Option
 from calibrant.inference.evidence import Evidence
 from calibrant.inference.looks import Look
@@ -122,9 +122,10 @@ class Monitor:
 
     def update(
         self,
-        y_true: Any,
+        y_true: Any = None,
         y_prob: Any = None,
         *,
+        data: Any = None,
         batch: str | None = None,
         **options: Unpack[InputOptions],
     ) -> Look:
@@ -138,12 +139,14 @@ class Monitor:
             them is learnt on the coarsest.
         y_prob : array
             Predicted probabilities of outcome 1.
+        data : frame, file, glob, relation or Sketch, optional
+            The batch as `scan` reads it; `y_true` and `y_prob` then name its columns.
         batch : str, optional
             A name by which the batch is known again: a job that is tried twice counts once, and the
             second time gives the look as it stands. The latest 1000 names are kept.
         **options
-            How to read the arrays (see `InputOptions`). Weights and soft outcomes are refused: such a
-            row is not a bet at the odds of its forecast.
+            How to read the rows, as for `scan`. Weights and soft outcomes are refused: such a row is not
+            a bet at the odds of its forecast.
 
         Returns
         -------
@@ -152,7 +155,7 @@ class Monitor:
         """
         if batch is not None and not (isinstance(batch, str) and batch):
             raise InputError("must be a name", argument="batch", seen=batch)
-        rows = as_sketch(y_true, y_prob, **options)
+        rows = _read(y_true, y_prob, data, options)
         if rows.weighted:
             raise InputError(
                 "a monitor takes unweighted rows with outcomes 0 or 1; this batch has weights or soft "
@@ -254,3 +257,18 @@ class Monitor:
                     )
             yield monitor
             monitor.save(path)
+
+
+def _read(y_true: Any, y_prob: Any, data: Any, options: InputOptions) -> Sketch:
+    """The sketch of a batch, whichever way it is given."""
+    if data is None:
+        return as_sketch(y_true, y_prob, **options)
+    from calibrant.read.from_data import from_data
+
+    sketch = from_data(y_true, y_prob, data, options)
+    if not isinstance(sketch, Sketch):
+        raise InputError(
+            "must be one batch, without groups", argument="data", seen=type(data).__name__,
+            cure="Update with one group after the other.",
+        )  # fmt: skip
+    return sketch

@@ -249,11 +249,11 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if self.classes_.size > 2:
             chosen = self._map_of_classes(codes.size)
             if chosen == CHOOSE:
-                return choose_recalibrator(probs, codes, weight).recalibrator
+                return choose_recalibrator(codes, probs, sample_weight=weight).recalibrator
             return chosen.fit(probs, codes, weight)
         p = np.clip(probs[:, 1], 0.0, 1.0)
         if self.recalibrator == CHOOSE:
-            return choose_recalibrator(p, codes, weight).recalibrator
+            return choose_recalibrator(codes, p, sample_weight=weight).recalibrator
         return self._map().fit(p, codes, weight)
 
     def _map_of_classes(self, rows: int) -> Any:

@@ -77,9 +77,7 @@ def takes_data(verb: Callable[..., Any]) -> Callable[..., Any]:
         y_true, y_prob = columns.pop("y_true", None), columns.pop("y_prob", None)
         _require_names(y_true)
         reading = {name: columns.pop(name) for name in READING if name in columns}
-        if verb.__name__ == "compare" and not isinstance(data, Sketch | Sketches):
-            return _compared(verb, data, y_true, y_prob, reading, columns)
-        if columns.get("profile") is not None and not isinstance(data, Sketch | Sketches):
+        if not isinstance(data, Sketch | Sketches) and _needs_rows(verb, y_prob, columns):
             return _on_rows(verb, data, y_true, y_prob, reading, columns)
         by, scale = columns.pop("by", None), columns.pop("scale", None)
         sketches = from_data(
@@ -112,6 +110,13 @@ def _require_names(y_true: Any) -> None:
         )
 
 
+def _needs_rows(verb: Callable[..., Any], y_prob: Any, keywords: Mapping[str, Any]) -> bool:
+    """Whether a sketch is not enough: for a profile, and for models that share their rows."""
+    if verb.__name__ == "compare":
+        return not isinstance(y_prob, str) and keywords.get("by") is None
+    return keywords.get("profile") is not None
+
+
 def _on_rows(
     verb: Callable[..., Any],
     data: Any,
@@ -120,49 +125,22 @@ def _on_rows(
     reading: dict[str, Any],
     keywords: dict[str, Any],
 ) -> Any:
-    """The verb on rows as arrays, for what a sketch is not enough for."""
-    cluster = keywords.pop("cluster", None)
-    rows, options = _rows(data, y_true, y_prob, [cluster] if cluster else [], reading)
-    if cluster is not None:
-        keywords["cluster"] = rows.groups[cluster]
-    return verb(rows.y_true, rows.y_probs[y_prob], **options, **keywords)
-
-
-def _compared(
-    verb: Callable[..., Any],
-    data: Any,
-    y_true: Any,
-    y_prob: Any,
-    reading: dict[str, Any],
-    keywords: dict[str, Any],
-) -> Any:
-    """Models that are columns of one table share their rows; models that are groups do not."""
-    if isinstance(y_prob, str) or keywords.get("by") is not None:
-        by, scale = keywords.pop("by", None), keywords.pop("scale", None)
-        sketches = from_data(y_true, y_prob, data, reading, by=by, scale=scale)
-        return verb(sketches, **keywords)
-    cluster = keywords.pop("cluster", None)
-    rows, options = _rows(data, y_true, y_prob, [cluster] if cluster else [], reading)
-    if cluster is not None:
-        keywords["cluster"] = rows.groups[cluster]
-    return verb(rows.y_true, dict(rows.y_probs), **options, **keywords)
-
-
-def _rows(
-    data: Any, y_true: Any, y_prob: Any, columns: list[str], reading: dict[str, Any]
-) -> tuple[Any, dict[str, Any]]:
+    """The verb on rows as arrays."""
     from calibrant.read.rows import read_rows
 
-    options = dict(reading)
+    cluster = keywords.pop("cluster", None)
     rows = read_rows(
         data,
         y_true=y_true,
         y_prob=y_prob,
-        sample_weight=options.pop("sample_weight", None),
-        columns=columns,
-        named_labels=options.get("pos_label") is not None,
-        sep=options.pop("sep", None),
+        sample_weight=reading.pop("sample_weight", None),
+        columns=[cluster] if cluster else [],
+        named_labels=reading.get("pos_label") is not None,
+        sep=reading.pop("sep", None),
     )
     if rows.sample_weight is not None:
-        options["sample_weight"] = rows.sample_weight
-    return rows, options
+        reading["sample_weight"] = rows.sample_weight
+    if cluster is not None:
+        keywords["cluster"] = rows.groups[cluster]
+    predictions = rows.y_probs[y_prob] if isinstance(y_prob, str) else dict(rows.y_probs)
+    return verb(rows.y_true, predictions, **reading, **keywords)

@@ -107,10 +107,10 @@ class Choice(Record):
 
 
 def choose_recalibrator(
-    y_prob: Any,
-    y_true: Any = None,
-    sample_weight: Any = None,
+    y_true: Any,
+    y_prob: Any = None,
     *,
+    sample_weight: Any = None,
     candidates: Mapping[str, Any] | None = None,
     loss: Literal["log", "brier"] = "log",
     cluster: Any = None,
@@ -122,9 +122,13 @@ def choose_recalibrator(
 
     Parameters
     ----------
-    y_prob, y_true, sample_weight, **options
-        As for `Recalibrator.fit`; a Sketch that counts rows stands for all of them. With a column per
-        class, `y_prob` holds class probabilities, `y_true` classes, and `classes` names the columns.
+    y_true : array or Sketch
+        Outcomes, 0 or 1; or a Sketch that counts rows, and no `y_prob`.
+    y_prob : array
+        Predicted probabilities. With a column per class, `y_true` holds classes, and `classes` names the
+        columns.
+    sample_weight, **options
+        As for `Recalibrator.fit`.
     candidates : mapping of str to Recalibrator, optional
         By default adaptive, smooth, the paper's own smooth map on the probability scale, Platt, temperature,
         beta, isotonic, Venn-Abers and offset; for class probabilities one temperature, structured scaling
@@ -150,7 +154,7 @@ def choose_recalibrator(
     --------
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
-    >>> choose_recalibrator(p, rng.random(2000) < p).best
+    >>> choose_recalibrator(rng.random(2000) < p, p).best
     'none'
     """
     if loss not in ("log", "brier"):
@@ -169,49 +173,41 @@ def choose_recalibrator(
     maps = {NONE: IdentityRecalibrator(), **_checked(candidates)}
     if "classes" in options:
         raise InputError("is known for a column per class alone", argument="classes")
-    if isinstance(y_prob, Sketch):
-        y_prob, y_true = _rows_of(y_prob, y_true, sample_weight, cluster)
-    reading = cast(FitOptions, options)
+    if isinstance(y_true, Sketch):
+        y_true, y_prob = _rows_of(y_true, y_prob, sample_weight, cluster)
     with only_cures(TO_LEARN):
         pairs, codes = read_clustered(
-            y_true, y_prob, cluster, sample_weight=sample_weight, **reading
+            y_true, y_prob, cluster, sample_weight=sample_weight, **cast(FitOptions, options)
         )
-        p, y = pairs.p, pairs.y
+        p, y = pairs.p, pairs.y  # checked here
+    unit = np.arange(p.size) if codes is None else codes[0]
+    fold = _dealt(y, unit, "rows" if codes is None else "clusters", folds, seed)
+    predictions = {name: _cross_fitted(map_, pairs, fold) for name, map_ in maps.items()}
     weight = np.ones(p.size) if pairs.weight is None else pairs.weight
-    if codes is None:
-        unit, units, called = np.arange(p.size), p.size, "rows"
-    else:
-        unit, units, called = codes[0], int(codes[0].max()) + 1, "clusters"
-    if not 2 <= folds <= units:
-        raise InputError(
-            "must lie between 2 and the {units} {called}",
-            argument="folds",
-            seen=folds,
-            units=units,
-            called=called,
-        )
-    fold = _dealt(y, unit, units, called, folds, seed)[unit]
-    found: dict[str, Floats] = {}
-    for name, candidate in maps.items():
-        found[name] = predicted = np.empty_like(p)
-        for k in range(folds):
-            held_out = fold == k
-            learned = _fitted(candidate, pairs.select(~held_out))
-            predicted[held_out] = learned.transform(p[held_out])
-    of_rows = {n: log_losses(y, q) if loss == "log" else (q - y) ** 2 for n, q in found.items()}
-    errors = {
-        name: smooth_ece(y, q, sample_weight=weight, labels="soft") for name, q in found.items()
-    }
-    lines, best = compared(of_rows, errors, weight, unit)
+    losses, errors = {}, {}
+    for name, q in predictions.items():
+        losses[name] = log_losses(y, q) if loss == "log" else (q - y) ** 2
+        errors[name] = smooth_ece(y, q, sample_weight=weight, labels="soft")
+    lines, best = compared(losses, errors, weight, unit)
     return Choice(best, lines, loss, _fitted(maps[best], pairs))
 
 
+def _cross_fitted(candidate: Recalibrator, pairs: Pairs, fold: Integers) -> Floats:
+    """Every prediction by the map of the rows outside its fold."""
+    predictions = np.empty_like(pairs.p)
+    for held_out in (fold == k for k in range(int(fold.max()) + 1)):
+        predictions[held_out] = _fitted(candidate, pairs.select(~held_out)).transform(
+            pairs.p[held_out]
+        )
+    return predictions
+
+
 def _rows_of(
-    sketch: Sketch, y_true: Any, sample_weight: Any, cluster: Any
-) -> tuple[Floats, NDArray[np.int64]]:
-    """Predictions and outcomes of a sketch that counts rows: those of a cell are alike."""
+    sketch: Sketch, y_prob: Any, sample_weight: Any, cluster: Any
+) -> tuple[NDArray[np.int64], Floats]:
+    """Outcomes and predictions of a sketch that counts rows: those of a cell are alike."""
     for name, value in {
-        "y_true": y_true,
+        "y_prob": y_prob,
         "sample_weight": sample_weight,
         "cluster": cluster,
     }.items():
@@ -220,19 +216,26 @@ def _rows_of(
     if sketch.weighted:
         raise InputError(
             "must count rows to be dealt into folds, and this Sketch holds weights",
-            argument="y_prob",
+            argument="y_true",
             cure="Pass arrays.",
         )
     atoms = Atoms.from_sketch(sketch)
     counts = np.rint(atoms.mass).astype(np.int64)
     labels = np.repeat(np.tile([0, 1], atoms.p.size), counts.ravel())
-    return np.repeat(np.repeat(atoms.p, 2), counts.ravel()), labels
+    return labels, np.repeat(np.repeat(atoms.p, 2), counts.ravel())
 
 
-def _dealt(
-    y: Floats, unit: Integers, units: int, called: str, folds: int, seed: int
-) -> NDArray[np.int64]:
-    """The fold of each unit at random, but so that no fold takes all units with or without the event."""
+def _dealt(y: Floats, unit: Integers, called: str, folds: int, seed: int) -> Integers:
+    """The fold of each row: units at random, but no fold takes all units with or without the event."""
+    units = int(unit.max()) + 1
+    if not 2 <= folds <= units:
+        raise InputError(
+            "must lie between 2 and the {units} {called}",
+            argument="folds",
+            seen=folds,
+            units=units,
+            called=called,
+        )
     events = np.bincount(unit, y, minlength=units)
     some = events > 0.0
     others = np.bincount(unit, minlength=units) > events
@@ -246,7 +249,7 @@ def _dealt(
     order = order[np.argsort((some * 1 + ~others)[order], kind="stable")]
     fold = np.empty(units, dtype=np.int64)
     fold[order] = np.arange(units) % folds
-    return fold
+    return fold[unit]
 
 
 def _fitted(candidate: Recalibrator, pairs: Pairs) -> Recalibrator:
