@@ -7,11 +7,12 @@ STAMP  := $(VENV)/.installed
 # The build looks for meson and ninja on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test test-thorough test-all fuzz fuzz-quick edges lint docs docs-test guard evidence evidence-quick clean
+.PHONY: help demo test test-words test-thorough test-all fuzz fuzz-quick edges lint docs docs-test guard evidence evidence-quick clean
 
 help:
 	@echo "make demo    measure and draw the calibration of two real classifiers"
 	@echo "make test    run the tests (under five minutes)"
+	@echo "make test-words    run the tests with other words in every message: only those about words may care"
 	@echo "make test-thorough    try the laws on a thousand new examples each"
 	@echo "make test-all    run the tests that need Spark, Dask, Ray, torch, PostgreSQL, a browser or evaluation tools"
 	@echo "make fuzz    damage files, compare every way in with exact sums, kill and fork (under two hours)"
@@ -40,6 +41,9 @@ demo: $(VENV)/.demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto -m "not heavy"
+
+test-words: $(STAMP)
+	CALIBRANT_OTHER_WORDS=1 $(BIN)/python -m pytest -q -n auto -m "not heavy and not words"
 
 # A thousand examples of every law, other ones each time.
 test-thorough: $(STAMP)

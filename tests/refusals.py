@@ -10,8 +10,17 @@ from typing import Any
 import pytest
 
 import calibrant as cal
+from calibrant.errors import NOTHING, PYTHON, Message, show_value
 
 ANYTHING: Any = object()
+
+
+def data_of(message: Message) -> str:
+    """All that a message carries as data, without its words: argument, what was seen, where, values."""
+    seen = [] if message.seen is NOTHING else [show_value(message.seen)]
+    of_cures = (value for cure in message.cures for value in cure.values.values())
+    values = map(PYTHON.show, [*message.values.values(), *of_cures])
+    return " | ".join([message.argument or "", *seen, str(message.where), *values])
 
 
 @contextmanager
@@ -24,10 +33,12 @@ def refused(
     column: Any = ANYTHING,
     file: Any = ANYTHING,
     option: str | None = None,
-) -> Iterator[None]:
-    """Expect an InputError with these fields; `option` is one that a cure names."""
-    with pytest.raises(cal.InputError) as caught:
-        yield
+    holds: str | tuple[str, ...] = (),
+    kind: type[Message] = cal.InputError,
+) -> Iterator[pytest.ExceptionInfo[Any]]:
+    """Expect an error with these fields; `option` is one that a cure names, `holds` is in its data."""
+    with pytest.raises(kind) as caught:
+        yield caught
     error = caught.value
     where = error.where
     name = os.path.basename(where.file) if where.file else None
@@ -40,3 +51,5 @@ def refused(
     if option is not None:
         named = [value for cure in error.cures for value in cure.values.values()]
         assert option in [getattr(value, "name", None) for value in named], str(error)
+    for part in (holds,) if isinstance(holds, str) else holds:
+        assert part in data_of(error), (part, data_of(error), str(error))

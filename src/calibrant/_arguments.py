@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,14 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["generator", "is_integer", "is_number", "require_choice", "require_seed"]
+__all__ = [
+    "generator",
+    "is_integer",
+    "is_number",
+    "require_choice",
+    "require_positive",
+    "require_seed",
+]
 
 
 def is_number(value: Any) -> bool:
@@ -44,6 +52,21 @@ def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
         cure="Did you mean {near}?" if near else (),
         near=repr(near[0]) if near else "",
     )
+
+
+def require_positive(name: str, value: Any, most: float = math.inf) -> float:
+    """`value` as a float, if it is a positive number, finite and at most `most`."""
+    if not is_number(value) or not 0.0 < value <= most or value == math.inf:
+        rule = "must be a positive number"
+        raise InputError(
+            rule if most == math.inf else f"{rule}, at most {{most}}",
+            argument=name,
+            seen=value,
+            cure="Pass a number such as {example}, or leave it out for the default.",
+            most=most,
+            example=min(0.1, most),
+        )
+    return float(value)
 
 
 def require_seed(seed: int) -> int:

@@ -123,8 +123,11 @@ def _place(target: Target) -> Path:
 def _require_folder(final: Path) -> None:
     if not final.parent.is_dir():
         raise InputError(
-            f"there is no folder {str(final.parent)!r}; make it first.",
+            "cannot be written, as there is no folder {folder}",
+            argument="path",
             where=Where(file=str(final)),
+            cure="Make the folder first.",
+            folder=repr(str(final.parent)),
         )
 
 
@@ -155,8 +158,11 @@ def read_bytes(path: Target, what: str) -> bytes:
         return _place(path).read_bytes()
     except OSError as error:
         raise InputError(
-            "{what} must be a file that can be read; this one cannot: {reason}",
+            "cannot read {what}",
+            seen=error.strerror or str(error),
             where=Where(file=str(path)),
+            saying="{where}: {reason}",
+            cure="Check the path, and that you may read the file.",
             what=what,
             reason=error.strerror or str(error),
         ) from error
@@ -171,8 +177,9 @@ def decoding(what: str, path: Target | None = None) -> Iterator[None]:
         raise
     except Exception as error:
         raise InputError(
-            "{what} must be whole; it cannot be decoded: {reason}",
+            "{what} must be whole; this one cannot be decoded: {reason}",
             where=None if path is None else Where(file=str(path)),
+            cure="The file is damaged or incomplete: copy it again, or make it again.",
             what=what,
             reason=" ".join(str(error).split()) or type(error).__name__,
         ) from error
@@ -213,9 +220,19 @@ def unsealed(
     try:
         document = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
-        raise InputError("this is not {what}: it is no JSON", what=what) from error
+        raise InputError(
+            "this is not {what}: it is no JSON",
+            cure="Check the path, or make the file again.",
+            what=what,
+        ) from error
     if not isinstance(document, dict) or document.get("format") != form:
-        raise InputError('this is not {what}: its "format" is not {form}', what=what, form=form)
+        raise InputError(
+            'this is not {what}: its "format" must be {form}',
+            seen=document.get("format") if isinstance(document, dict) else type(document).__name__,
+            cure="Check the path, or make the file again.",
+            what=what,
+            form=form,
+        )
     seen = require_version(document.get("version"), version, what, oldest)
     stated = document.pop("checksum", None)
     if not (stated is None and seen <= unsigned) and stated != _checksum(document):
@@ -249,9 +266,9 @@ def require_version(seen: Any, version: int, what: str, oldest: int | None = Non
 def damaged(what: str) -> InputError:
     """What to raise of a file whose checksum does not match."""
     return InputError(
-        "the checksum of {what} must match its content, and does not: it was damaged, or changed by hand",
+        "the checksum of {what} does not match its content: the file was damaged, or edited by hand",
         what=what,
-        cure="Go on from a copy of it, or make it again.",
+        cure="Use a copy of it, or make it again.",
     )
 
 
@@ -270,7 +287,13 @@ def with_digest(form: str, version: int, payload: bytes) -> bytes:
 def open_envelope(content: bytes, form: str, version: int, what: str) -> bytes:
     """The bytes that `with_digest` took; anything else is an InputError."""
     if not content.startswith(f"{form} ".encode()):
-        raise InputError("this is not {what}", what=what)
+        raise InputError(
+            "this is not {what}",
+            seen=content[: len(form)],
+            saying="it begins with {}",
+            cure="Check the path, or make the file again.",
+            what=what,
+        )
     if hashlib.sha256(content[:-DIGEST_BYTES]).digest() != content[-DIGEST_BYTES:]:
         raise damaged(what)
     first, _, payload = content[:-DIGEST_BYTES].partition(b"\n")

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibrant.errors import CalibrationError
+from calibrant.errors import CalibrationError, Where
 
 try:
     import fcntl
@@ -175,8 +175,10 @@ def _wait_for(handle: int, path: Path) -> None:
             msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
     except OSError as error:
         raise CalibrationError(
-            f"{path} cannot be locked ({error.strerror or error}); keep the file on a disk of this "
-            "machine."
+            "the file cannot be locked: {reason}",
+            where=Where(file=str(path)),
+            cure="Keep it on a local disk of this machine.",
+            reason=error.strerror or str(error),
         ) from error
 
 

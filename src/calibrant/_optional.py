@@ -43,8 +43,14 @@ def require(module: str, *, caller: str) -> ModuleType:
         if error.name is None or error.name.split(".")[0] != top:
             raise
         extra = _EXTRA_OF.get(top)
-        cure = f'pip install "calibrant[{extra}]"' if extra else f"pip install {top}"
-        raise MissingDependency(f"{caller} needs {top}, which is not installed: {cure}") from error
+        command = f'pip install "calibrant[{extra}]"' if extra else f"pip install {top}"
+        raise MissingDependency(
+            "{caller} needs {package}, which is not installed",
+            cure="Install it with {command}.",
+            caller=caller,
+            package=top,
+            command=f"`{command}`",
+        ) from error
 
 
 def find(module: str) -> ModuleType | None:

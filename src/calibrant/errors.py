@@ -16,6 +16,7 @@ __all__ = [
     "Audience",
     "CalibrantWarning",
     "CalibrationError",
+    "Code",
     "Cure",
     "Function",
     "InputError",
@@ -25,6 +26,7 @@ __all__ = [
     "MissingDependency",
     "Option",
     "TooFewRows",
+    "TypeName",
     "Where",
     "show_value",
 ]
@@ -33,6 +35,24 @@ NOTHING: Any = type(
     "Nothing", (), {"__repr__": lambda _: "nothing", "__reduce__": lambda _: "NOTHING"}
 )()
 """Stands for "no value was seen", as None may be what was seen."""
+
+
+class TypeName(str):
+    """The name of a type that was seen where another was wanted, shown without quotes."""
+
+    @classmethod
+    def of(cls, value: Any) -> TypeName:
+        """The type of a value.
+
+        Examples
+        --------
+        >>> show_value(TypeName.of([0.2]))
+        'list'
+        """
+        return cls(type(value).__name__)
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 @dataclass(frozen=True)
@@ -48,6 +68,16 @@ class Function:
     """A public function that a message mentions."""
 
     name: str
+
+
+@dataclass(frozen=True)
+class Code:
+    """Python that a message mentions, for whoever can type it."""
+
+    text: str
+
+
+_NAMES = (Option, Function, Code)
 
 
 @dataclass(frozen=True)
@@ -85,11 +115,13 @@ class Audience:
 
     def knows(self, value: Any) -> bool:
         """Whether this audience can act on a value of a cure."""
+        if isinstance(value, tuple):
+            return all(map(self.knows, value))
         if isinstance(value, Option):
             return not self.names or value.name in self.names
         if isinstance(value, Function):
             return not self.functions or value.name in self.functions
-        return True
+        return not (isinstance(value, Code) and self.names)
 
     def argument(self, name: str) -> str:
         """An argument as the subject of a sentence."""
@@ -103,6 +135,12 @@ class Audience:
             return self._option(value)
         if isinstance(value, Function):
             return f"`{self.functions.get(value.name, f'calibrant.{value.name}')}`"
+        if isinstance(value, tuple) and all(isinstance(one, _NAMES) for one in value):
+            return ", ".join(map(self.show, value))
+        if isinstance(value, Code):
+            return f"`{value.text}`"
+        if isinstance(value, Message):  # why something failed, inside the sentence that says so
+            return value.render(self).rstrip(".")
         return value if isinstance(value, str) else show_value(value)
 
     def _option(self, option: Option) -> str:
@@ -153,7 +191,8 @@ class Message(Exception):
     cure : str, Cure or several of them, optional
         What to do, as whole sentences.
     **values
-        What stands for `{name}` in the rule, `saying` and cures given as text: data, `Option`, `Function`.
+        What stands for `{name}` in the rule, `saying` and cures given as text: data, or a name such as
+        `Option`, `Function` or `Code`.
 
     Examples
     --------
@@ -241,8 +280,9 @@ class Message(Exception):
             said = _filled(self.saying.replace("{}", "{seen}"), values, audience)
             return said if not place or "{where}" in self.saying else f"{said} ({place})"
         if self.seen is NOTHING:
-            return f"see {place}" if place else ""
-        return f"{place} has {show_value(self.seen)}" if place else f"got {show_value(self.seen)}"
+            return _filled("see {place}", {"place": place}, audience) if place else ""
+        values = {"seen": show_value(self.seen), "place": place}
+        return _filled("{place} has {seen}" if place else "got {seen}", values, audience)
 
     def __str__(self) -> str:
         return self.render()
@@ -251,11 +291,11 @@ class Message(Exception):
         return _rebuilt, (type(self), self.args, self.__dict__)
 
 
-class CalibrationError(Exception):
+class CalibrationError(Message):
     """The root of everything that calibrant raises on purpose."""
 
 
-class InputError(Message, CalibrationError, ValueError):
+class InputError(CalibrationError, ValueError):
     """A value that the caller gave breaks a rule; its fields say which, what was seen, where, the cures."""
 
 
@@ -285,16 +325,22 @@ class InvalidRows(InputError):
 
     def render(self, audience: Audience = PYTHON) -> str:
         """The words for an audience, with the count of all such rows."""
-        by_reason = ", ".join(f"{reason}: {count:,}" for reason, count in self.counts.items())
-        total = f"{sum(self.counts.values()):,} of {self.rows:,} rows break a rule ({by_reason})."
-        return f"{super().render(audience)} In all, {total}"
+        values = {
+            "broken": f"{sum(self.counts.values()):,}",
+            "rows": f"{self.rows:,}",
+            "reasons": ", ".join(f"{reason}: {count:,}" for reason, count in self.counts.items()),
+        }
+        total = _filled(
+            "In all, {broken} of {rows} rows break a rule ({reasons}).", values, audience
+        )
+        return f"{super().render(audience)} {total}"
 
 
-class MergeError(Message, CalibrationError, ValueError):
+class MergeError(CalibrationError, ValueError):
     """Two sketches cannot be added because they do not describe the same grid."""
 
 
-class MissingDependency(Message, CalibrationError, ImportError):
+class MissingDependency(CalibrationError, ImportError):
     """An optional package is needed and is not installed; the cure names the command."""
 
 

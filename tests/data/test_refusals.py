@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from tests.refusals import ANYTHING, data_of, refused
 
 from calibrant import InputError, Sketch, smooth_ece, smooth_ece_result
 from calibrant.data.pairs import FormWarning, as_pairs
+from calibrant.errors import TooFewRows
 
 Y = [0, 1, 0, 1, 1, 0, 1, 0, 1, 1]
 P = [0.1, 0.8, 0.3, 0.6, 0.9, 0.2, 0.7, 0.4, 0.5, 0.95]
@@ -17,22 +19,22 @@ def changed(values, row, value):
 
 # name, y, p, options, what the message must say, the cure
 REFUSED = [
-    ("nan prediction", Y, changed(P, 3, np.nan), {}, ["y_prob", "missing", "row 3"], DROP),
-    ("null prediction", Y, changed(P, 3, None), {}, ["y_prob", "missing", "row 3"], DROP),
-    ("nan label", changed(Y, 4, np.nan), P, {}, ["y_true", "missing", "row 4"], DROP),
-    ("null label", changed(Y, 4, None), P, {}, ["y_true", "missing", "row 4"], DROP),
+    ("nan prediction", Y, changed(P, 3, np.nan), {}, ["y_prob", "row 3"], DROP),
+    ("null prediction", Y, changed(P, 3, None), {}, ["y_prob", "row 3"], DROP),
+    ("nan label", changed(Y, 4, np.nan), P, {}, ["y_true", "row 4"], DROP),
+    ("null label", changed(Y, 4, None), P, {}, ["y_true", "row 4"], DROP),
     (
         "just below 0",
         Y,
         changed(P, 2, -0.01),
         {},
-        ["y_prob", "[0, 1]", "row 2", "-0.01", "clip"],
+        ["y_prob", "row 2", "-0.01"],
         DROP,
     ),
-    ("just above 1", Y, changed(P, 9, 1.0003), {}, ["y_prob", "row 9", "1.0003", "clip"], DROP),
-    ("percentages", Y, [100 * p for p in P], {}, ["[0, 1]", "row 0", "10"], {"percent": True}),
-    ("sentinel", Y, changed(P, 5, -999.0), {}, ["row 5", "-999", "missing forecast"], DROP),
-    ("large sentinel", Y, changed(P, 5, 9999), {}, ["row 5", "9999", "missing forecast"], DROP),
+    ("just above 1", Y, changed(P, 9, 1.0003), {}, ["y_prob", "row 9", "1.0003"], DROP),
+    ("percentages", Y, [100 * p for p in P], {}, ["y_prob", "row 0", "10"], {"percent": True}),
+    ("sentinel", Y, changed(P, 5, -999.0), {}, ["row 5", "-999"], DROP),
+    ("large sentinel", Y, changed(P, 5, 9999), {}, ["row 5", "9999"], DROP),
     ("infinity", Y, changed(P, 5, np.inf), {}, ["row 5", "inf"], DROP),
     (
         "logits",
@@ -47,11 +49,11 @@ REFUSED = [
         Y,
         changed([100 * p for p in P], 1, 101),
         {"percent": True},
-        ["[0, 100]", "row 1", "101"],
+        ["row 1", "101"],
         DROP,
     ),
-    ("ties", changed(Y, 6, 0.5), P, {}, ["y_true", "0 and 1", "row 6", "0.5"], {"labels": "soft"}),
-    ("ties to drop", changed(Y, 6, 0.5), P, {}, ["row 6", "0.5", "tie"], DROP),
+    ("ties", changed(Y, 6, 0.5), P, {}, ["y_true", "row 6", "0.5"], {"labels": "soft"}),
+    ("ties to drop", changed(Y, 6, 0.5), P, {}, ["row 6", "0.5"], DROP),
     ("minus one", [2 * y - 1 for y in Y], P, {}, ["row 0", "-1"], {"pos_label": 1}),
     ("one and two", [y + 1 for y in Y], P, {}, ["y_true", "row 1", "2"], {"pos_label": 2}),
     (
@@ -63,7 +65,7 @@ REFUSED = [
         {"pos_label": "yes"},
     ),
     ("label sentinel", changed(Y, 7, 999), P, {}, ["row 7", "999"], DROP),
-    ("soft beyond 1", changed(Y, 7, 1.5), P, {"labels": "soft"}, ["row 7", "1.5", "[0, 1]"], DROP),
+    ("soft beyond 1", changed(Y, 7, 1.5), P, {"labels": "soft"}, ["row 7", "1.5"], DROP),
     (
         "negative weight",
         Y,
@@ -77,7 +79,7 @@ REFUSED = [
         Y,
         P,
         {"sample_weight": changed([1.0] * 10, 2, np.nan)},
-        ["sample_weight", "missing", "row 2"],
+        ["sample_weight", "row 2"],
         DROP,
     ),
     (
@@ -115,7 +117,7 @@ def test_refusal_names_rule_row_value_and_a_cure_that_works(
 ):
     with pytest.raises(InputError) as refused:
         measure(y, p, **options)
-    message = str(refused.value)
+    message = data_of(refused.value)
     for part in said:
         assert part in message
     for keyword in cure:
@@ -126,37 +128,36 @@ def test_refusal_names_rule_row_value_and_a_cure_that_works(
 
 
 @pytest.mark.parametrize(
-    ("y", "p", "said"),
+    ("y", "p", "argument", "holds"),
     [
-        ([0, 1], [0.2], ["2", "1", "one entry per row"]),
-        ([], [], ["must not be empty"]),
-        ([[0, 1]], [0.2, 0.3], ["one-dimensional", "(1, 2)", "ravel"]),
-        ([0, 1], [[0.2, 0.8], [0.3, 0.7]], ["one-dimensional", "(2, 2)", "calibrant.confidence"]),
-        ([[0], [1, 2]], [0.2, 0.3], ["differ in length"]),
-        ([0.2, 0.7], [0, 1], ["y_true", "exchanged"]),
-        ([0, 1], ["a", "b"], ["must hold numbers", "row 0", "'a'"]),
-        ([0, 1], [0.2 + 1j, 0.7], ["complex"]),
-        ([0, 1], np.array(["2020", "2021"], "M8[Y]"), ["datetime64"]),
-        (np.array([0, 1], "m8[s]"), [0.2, 0.7], ["timedelta64"]),
-        ([0, 1], [10**400, 0.5], ["must hold numbers"]),
-        (0, 0.5, ["must be an array", "0"]),
-        (np.array(0), np.array(0.5), ["must be an array"]),
-        ((y for y in Y), P, ["generator"]),
-        ("yes", P, ["must be an array"]),
-        (Y, None, ["y_prob", "missing"]),
+        ([0, 1], [0.2], "y_true", ("2", "1")),
+        ([], [], ANYTHING, ()),
+        ([[0, 1]], [0.2, 0.3], "y_true", ("(1, 2)", "ravel")),
+        ([0, 1], [[0.2, 0.8], [0.3, 0.7]], "y_prob", ("(2, 2)", "calibrant.confidence")),
+        ([[0], [1, 2]], [0.2, 0.3], "y_true", ()),
+        ([0.2, 0.7], [0, 1], "y_true", ("`y_prob`", "`y_true`")),
+        ([0, 1], ["a", "b"], "y_prob", ("row 0", "'a'")),
+        ([0, 1], [0.2 + 1j, 0.7], "y_prob", ("complex",)),
+        ([0, 1], np.array(["2020", "2021"], "M8[Y]"), "y_prob", ("datetime64",)),
+        (np.array([0, 1], "m8[s]"), [0.2, 0.7], "y_true", ("timedelta64",)),
+        ([0, 1], [10**400, 0.5], "y_prob", ()),
+        (0, 0.5, ANYTHING, ("0",)),
+        (np.array(0), np.array(0.5), ANYTHING, ()),
+        ((y for y in Y), P, "y_true", ("generator",)),
+        ("yes", P, "y_true", ("'yes'",)),
+        (Y, None, "y_prob", ("list",)),
     ],
 )
-def test_what_is_not_two_columns_is_refused(y, p, said):
-    with pytest.raises(InputError) as refused:
+def test_what_is_not_two_columns_is_refused(y, p, argument, holds):
+    with refused(argument, holds=holds):
         smooth_ece(y, p)
-    assert all(part in str(refused.value) for part in said)
 
 
 def test_the_row_of_text_among_numbers_is_named_wherever_it_is():
     for row in (0, 1500):
-        with pytest.raises(InputError, match=rf"row {row} has 'x'"):
+        with refused("y_prob", "x", row=row):
             as_pairs([0] * 2000, changed([0.5] * 2000, row, "x"))
-        with pytest.raises(InputError, match=rf"row {row} has 'x'"):
+        with refused("y_true", "x", row=row):
             _ = as_pairs(changed([0] * 2000, row, "x"), [0.5] * 2000).y
 
 
@@ -165,15 +166,15 @@ def test_rows_are_named_in_any_block_and_the_first_is_named():
     p = np.full(n, 0.5)
     p[[400_000, 500_000]] = -0.25
     for dtype in (np.float64, np.float32, np.float16):
-        with pytest.raises(InputError, match=r"row 400000 has -0\.25"):
+        with refused("y_prob", -0.25, row=400_000):
             Sketch.from_arrays(np.zeros(n, np.int8), p.astype(dtype))
 
 
 def test_all_zero_weights_and_weights_too_small_to_add_are_refused():
     for weight in (0.0, 1e-320):
-        with pytest.raises(InputError, match=r"sample_weight.*Leave it out"):
+        with refused("sample_weight", holds="10"):
             smooth_ece(Y, P, sample_weight=[weight] * 10)
-    with pytest.raises(InputError, match="sample_weight"):
+    with refused("sample_weight"):
         smooth_ece(Y, P, sample_weight=[1.0])
 
 
@@ -196,7 +197,7 @@ def test_drop_counts_by_the_first_reason():
 
 
 def test_nothing_left_after_dropping_is_refused():
-    with pytest.raises(InputError, match="all 2 were dropped"):
+    with refused(seen=2, option="on_invalid", kind=TooFewRows):
         smooth_ece([0, 1], [np.nan, 5.0], on_invalid="drop")
 
 
@@ -204,7 +205,7 @@ def test_nothing_left_after_dropping_is_refused():
 def test_a_third_class_is_refused_whatever_the_order(on_invalid):
     """Which class is the other one must not depend on which comes first."""
     for y in (["u", "n", "y", "n"], ["n", "u", "y", "n"]):
-        with pytest.raises(InputError, match=r"two classes.*'y'.*calibrant\.confidence"):
+        with refused("y_true", option="confidence", holds="'y'"):
             smooth_ece(y, [0.1, 0.2, 0.3, 0.4], pos_label="y", on_invalid=on_invalid)
 
 
@@ -215,7 +216,7 @@ def test_one_class_alone_is_valid():
 
 
 def test_a_class_that_does_not_occur_is_refused():
-    with pytest.raises(InputError, match=r"pos_label.*'maybe'"):
+    with refused("pos_label", "maybe"):
         smooth_ece(["yes", "no"], [0.2, 0.2], pos_label="maybe")
 
 
@@ -244,21 +245,22 @@ def test_options_that_make_no_sense_are_refused(options):
 
 
 MISTAKES = {
-    "labels is an array": ({"labels": np.array([0, 1])}, "`labels` must be"),
-    "percent is text": ({"percent": "no"}, "`percent` must be True or False"),
-    "from_logits is a number": ({"from_logits": 1}, "`from_logits` must be True or False"),
-    "several events": ({"pos_label": [0, 1]}, "`pos_label` must be one label"),
-    "an event of another type": ({"pos_label": "1"}, "'1' is not among 0, 1"),
+    "labels is an array": {"labels": np.array([0, 1])},
+    "percent is text": {"percent": "no"},
+    "from_logits is a number": {"from_logits": 1},
+    "several events": {"pos_label": [0, 1]},
+    "an event of another type": {"pos_label": "1"},
 }
 
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistakes_in_options_are_refused(name):
-    options, message = MISTAKES[name]
-    with pytest.raises(InputError, match=message):
+    options = MISTAKES[name]
+    with refused(next(iter(options))):
         smooth_ece(Y, P, **options)
 
 
+@pytest.mark.words
 def test_the_value_shown_is_not_rounded_to_a_valid_one():
     with pytest.raises(InputError, match=r"row 0 has 1\.0000000000000002\."):
         smooth_ece(Y, changed(P, 0, np.nextafter(1, 2)))
@@ -268,16 +270,16 @@ def test_the_value_shown_is_not_rounded_to_a_valid_one():
 
 def test_the_cure_for_both_columns_of_predict_proba_works():
     both = np.column_stack([1 - np.array(P), P])
-    with pytest.raises(InputError, match=r"`y_prob\[:, 1\]`"):
+    with refused("y_prob", holds="`y_prob[:, 1]`"):
         smooth_ece(Y, both)
     assert smooth_ece(Y, both[:, 1]) == smooth_ece(Y, P)
 
 
 def test_swapped_arguments_are_seen_where_rows_are_dropped_and_where_labels_are_text():
     saturated = [0.0, 1.0, *P[2:]]
-    with pytest.raises(InputError, match="exchanged"):
+    with refused("y_true", option="y_prob"):
         smooth_ece(saturated, Y, on_invalid="drop")
-    with pytest.raises(InputError, match="exchanged"):
+    with refused(option="y_prob"):
         smooth_ece(P, ["yes", "no"] * 5, pos_label="yes")
 
 
@@ -288,7 +290,7 @@ def test_large_whole_weights_do_not_wrap_around():
 def test_pairs_are_read_once():
     pairs = as_pairs(Y, P)
     for options in ({"from_logits": True}, {"percent": True}, {"pos_label": 1}, {"labels": "soft"}):
-        with pytest.raises(InputError, match=f"Leave out `{next(iter(options))}`"):
+        with refused(option=next(iter(options))):
             smooth_ece(pairs, **options)
     invalid = as_pairs(Y, changed(P, 3, np.nan))
     assert smooth_ece_result(invalid, on_invalid="drop").dropped == {"missing prediction": 1}
@@ -297,23 +299,24 @@ def test_pairs_are_read_once():
 def test_pairs_with_weights_do_not_lose_them_by_unpacking():
     y, p = as_pairs(Y, P)
     assert smooth_ece(y, p) == smooth_ece(Y, P)
-    with pytest.raises(InputError, match="lose the weights"):
+    with refused("sample_weight"):
         list(as_pairs(Y, P, sample_weight=P))
 
 
 def test_text_among_numbers_can_be_dropped():
     mixed = [*P, "85%"]
-    with pytest.raises(InputError, match=r"row 10 has '85%'\. Take off the per cent signs"):
+    with refused("y_prob", "85%", row=10):
         smooth_ece([*Y, 1], mixed)
     found = smooth_ece_result([*Y, 1], mixed, on_invalid="drop")
     assert (found.value, found.dropped) == (smooth_ece(Y, P), {"prediction out of range": 1})
-    with pytest.raises(InputError, match="must hold numbers"):
+    with refused("y_prob", "high", row=0):
         smooth_ece([0, 1], ["high", "low"], on_invalid="drop")
 
 
 def test_percentages_that_look_like_fractions_are_warned_of():
-    with pytest.warns(FormWarning, match="leave out `percent=True`"):
+    with pytest.warns(FormWarning) as warned:
         smooth_ece(Y, P, percent=True)
+    assert "`percent=True`" in data_of(warned[0].message)
     assert smooth_ece(Y, 100 * np.array(P), percent=True) == pytest.approx(
         smooth_ece(Y, P), abs=1e-12
     )

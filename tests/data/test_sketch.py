@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from tests.oracles.sketches import as_table, counts_and_offsets
+from tests.refusals import ANYTHING, refused
 
 import calibrant as cal
 from calibrant import InputError, Sketch, Sketches, smooth_ece
@@ -57,7 +58,7 @@ def test_labels_of_every_type_are_checked(dtype):
     wrong = [2] + ([-1] if kind in "if" else []) + ([0.5, np.nan, np.inf] if kind == "f" else [])
     for value in wrong:
         y = np.array([0, 1, value], dtype=dtype)
-        with pytest.raises(InputError, match=r"row 2 (has|is missing)"):
+        with refused("y_true", row=2):
             Sketch.from_arrays(y, [0.1, 0.2, 0.3])
 
 
@@ -109,7 +110,7 @@ def test_rebin_equals_the_sketch_on_the_coarser_grid(rows, fine, coarse):
     if coarse <= fine:
         assert sketch.rebin(coarse) == Sketch.from_arrays(y, p, nodes=coarse)
     else:
-        with pytest.raises(InputError, match=r"nodes.*finer grid"):
+        with refused("nodes", coarse, holds="Sketch.from_arrays"):
             sketch.rebin(coarse)
 
 
@@ -176,10 +177,10 @@ def test_dropped_rows_add_up():
 
 def test_sketches_of_different_grids_or_scales_do_not_merge():
     sketch = Sketch.from_arrays([0, 1], [0.2, 0.7])
-    with pytest.raises(MergeError, match=r"65536 and 256 nodes.*rebin\(256\)"):
+    with refused(seen=65536, holds=("256", ".rebin(256)"), kind=MergeError):
         sketch + Sketch.from_arrays([0, 1], [0.2, 0.7], nodes=256)
     assert sketch.rebin(256) + Sketch.from_arrays([0], [0.2], nodes=256)
-    with pytest.raises(MergeError, match=r"'probability' and\s+'logit'.*scale="):
+    with refused(seen="probability", holds="'logit'", option="scale", kind=MergeError):
         sketch + Sketch.from_arrays([0, 1], [0.2, 0.7], scale=as_scale("logit"))
     with pytest.raises(TypeError):
         sketch + 1
@@ -191,7 +192,7 @@ def test_overflow_is_refused_never_wrapped():
     most = 2**43 - 1
     full = Sketch.from_columns([5], [0], [most], [most * (2**20 - 1)])
     assert full.offsets.max() == most * (2**20 - 1)
-    with pytest.raises(MergeError, match=str(most)):
+    with refused(holds=str(most), kind=MergeError):
         full + Sketch.from_arrays([0], [5.5 / 2**16])
     with pytest.raises(MergeError):
         full.rebin(2)
@@ -213,7 +214,7 @@ def test_what_a_table_of_counts_may_hold_is_a_matter_of_each_cell():
     found = Sketch.from_counts(p, [each] * 400, [each // 2] * 400)
     assert found.n == 400 * each  # more than one cell could hold
     Sketch.from_counts([0.2] * 100, [each] * 100, [0] * 100)
-    with pytest.raises(MergeError, match="a cell of this grid holds at most"):
+    with refused(holds=str(2**43 - 1), kind=MergeError):
         Sketch.from_counts([0.2] * 200, [each] * 200, [0] * 200)
     many = Sketches({"a": found, "b": found}, by="model")
     assert from_table(to_table(many), by=["model"], nodes=found.nodes) == many
@@ -225,7 +226,7 @@ def test_what_a_table_of_counts_may_hold_is_a_matter_of_each_cell():
         columns = [cells, [0, 0], [2**62] * 2, [0, 0]]
         with pytest.raises((MergeError, InputError)):
             Sketch.from_columns(*columns, nodes=2**24)
-    with pytest.raises(MergeError, match="268435455 rows"):
+    with refused(holds="268435455", kind=MergeError):
         Sketch.from_columns([0, 0], [0, 0], [2**27] * 2, [0, 0], nodes=2)
 
 
@@ -235,12 +236,12 @@ def test_a_scan_refuses_more_rows_than_a_cell_of_its_grid_holds(rows):
     sums = DenseSums(request)
     sums.counts[[5, request.cell_slots]] = rows, 2**40  # refused rows have no offsets
     if rows == 2**31:
-        with pytest.raises(MergeError, match="2147483647 rows"):
+        with refused(holds="2147483647", kind=MergeError):
             as_result(request, sums)
     else:
         assert as_result(request, sums).n == rows
     sums.counts[5] = 0
-    with pytest.raises(TooFewRows, match="no valid rows are left") as refusal:
+    with pytest.raises(TooFewRows) as refusal:
         as_result(request, sums)
     assert refusal.value.dropped == {"missing prediction": 2**40}
 
@@ -256,7 +257,7 @@ def test_batches_without_a_valid_row_are_counted_and_passed_over():
         sketch.update(y, p, on_invalid="drop")
     expected = Sketch.from_arrays([0, 1, 1, 5], [0.2, 0.7, np.nan, 0.5], on_invalid="drop")
     assert sketch == expected
-    with pytest.raises(InputError, match="row 0"):
+    with refused("y_prob", 2.0, row=0):
         sketch.update([1], [2.0])
     with pytest.raises(InputError):
         sketch.update([1], [])
@@ -287,24 +288,24 @@ def test_from_counts_equals_the_rows():
 
 
 @pytest.mark.parametrize(
-    ("p", "n", "events", "said"),
+    ("p", "n", "events", "argument", "seen", "row"),
     [
-        ([1.2], [3], [1], r"`p` must lie in \[0, 1\]; row 0 has 1.2"),
-        ([20.0, 30.0], [3, 3], [1, 1], "Divide percentages by 100"),
-        ([np.nan], [3], [1], "row 0 has nan"),
-        (["a"], [3], [1], "must hold numbers"),
-        ([0.2], [3], [4], "row 0 has 4 events of 3"),
-        ([0.2], [-3], [0], "row 0 has -3"),
-        ([0.2], [3.5], [0], "whole numbers"),
-        ([0.2], [np.nan], [0], "whole numbers"),
-        ([0.2], [1e300], [0], "whole numbers"),
-        ([0.2, 0.3], [3], [1], "equal lengths; they have 2, 1 and 1"),
-        ([0.2], [0], [0], "zero everywhere"),
-        ([], [], [], "must not be empty"),
+        ([1.2], [3], [1], "p", 1.2, 0),
+        ([20.0, 30.0], [3, 3], [1, 1], "p", 20.0, 0),
+        ([np.nan], [3], [1], "p", ANYTHING, 0),
+        (["a"], [3], [1], "p", "a", 0),
+        ([0.2], [3], [4], "events", 4, 0),
+        ([0.2], [-3], [0], "n", -3, 0),
+        ([0.2], [3.5], [0], "n", 3.5, 0),
+        ([0.2], [np.nan], [0], "n", ANYTHING, 0),
+        ([0.2], [1e300], [0], "n", 1e300, 0),
+        ([0.2, 0.3], [3], [1], "p", (2, 1, 1), None),
+        ([0.2], [0], [0], "n", 0, None),
+        ([], [], [], "n", ANYTHING, None),
     ],
 )
-def test_from_counts_refuses(p, n, events, said):
-    with pytest.raises(InputError, match=said):
+def test_from_counts_refuses(p, n, events, argument, seen, row):
+    with refused(argument, seen, row=row):
         Sketch.from_counts(p, n, events)
 
 
@@ -316,7 +317,7 @@ def test_reweight_equals_weights(rows):
     assert kept.reweight(negative=8) == whole
     assert kept.reweight(negative=8).reweight(negative=0.125).total_weight == kept.n
     for factor in (0, -1, np.inf, np.nan, 1e40):
-        with pytest.raises(InputError, match="negative"):
+        with refused("negative"):
             kept.reweight(negative=factor)
 
 
@@ -352,23 +353,23 @@ def test_equality_sees_everything():
 
 @pytest.mark.parametrize("nodes", [0, 1, 3, 1000, 2**25, -2, 2.0, "256", True])
 def test_grids_that_are_no_power_of_two_are_refused(nodes):
-    with pytest.raises(InputError, match="power of two"):
+    with refused("nodes", nodes):
         Sketch.from_arrays([0], [0.5], nodes=nodes)
 
 
 def test_a_sketch_settles_what_describes_rows():
     sketch = Sketch.from_arrays([0, 1], [0.2, 0.7])
     assert as_sketch(sketch) is sketch
-    with pytest.raises(InputError, match="y_prob"):
+    with refused("y_prob", option=None, holds="Sketch"):
         smooth_ece(sketch, [0.2, 0.7])
-    with pytest.raises(InputError, match="sample_weight"):
+    with refused("sample_weight", holds="Sketch"):
         smooth_ece(sketch, sample_weight=[1, 2])
-    with pytest.raises(InputError, match=r"'probability'.*'logit'"):
+    with refused("scale", "logit", holds="'probability'", option="scale"):
         smooth_ece(sketch, scale="logit")
-    with pytest.raises(InputError, match="must not be empty"):
+    with refused(seen=0):
         smooth_ece(Sketch.empty())
     weightless = Sketch.from_columns([5], [0], [1], [3], [0.0], [0.0], [0.0])
-    with pytest.raises(InputError, match="1 rows have no weight"):
+    with refused(seen=1):
         smooth_ece(weightless)
 
 
@@ -376,7 +377,7 @@ def test_what_holds_rows_takes_no_others_beside_them():
     atoms = as_atoms([0, 1], [0.2, 0.7])
     assert as_atoms(atoms) is atoms
     for extra in ({"y_prob": [0.2, 0.7]}, {"sample_weight": [1, 2]}):
-        with pytest.raises(InputError, match=f"an Atoms already holds .* `{next(iter(extra))}`"):
+        with refused(next(iter(extra)), holds="Atoms"):
             as_atoms(atoms, **extra)
 
 
@@ -397,21 +398,21 @@ def test_the_grid_cannot_be_changed_under_the_cells():
     for name, value in {"nodes": 4, "scale": as_scale("logit")}.items():
         with pytest.raises(AttributeError):
             setattr(sketch, name, value)
-    with pytest.raises(InputError, match="cells of a sketch must lie between 0 and 4"):
+    with refused("cells", holds="4", option="nodes"):
         Sketch(sketch.columns, nodes=4)
 
 
 @pytest.mark.parametrize("factor", ["2", None, np.array([1.0, 2.0]), 0, -1, np.nan])
 def test_factors_must_be_positive_numbers(factor):
-    with pytest.raises(InputError, match="`negative` must lie between"):
+    with refused("negative"):
         Sketch.from_arrays([0, 1], [0.2, 0.7]).reweight(negative=factor)
 
 
 def test_other_things_than_pairs_and_reasons_are_refused():
-    with pytest.raises(InputError, match=r"Sketch\.from_arrays"):
+    with refused("pairs", "tuple", holds="Sketch.from_arrays"):
         Sketch.from_pairs(([0, 1], [0.2, 0.7]))
     for dropped in ({"rain": 1}, {"missing label": -1}, {"missing label": 0.5}):
-        with pytest.raises(InputError, match="`dropped` must"):
+        with refused():
             Sketch.from_columns([0], [1], [5], [0], dropped=dropped)
 
 

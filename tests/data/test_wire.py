@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.refusals import refused
 
 from calibrant import InputError, Sketch, Sketches, smooth_ece
 from calibrant.data import Scale
@@ -228,24 +229,24 @@ def test_files_that_are_no_sketches_are_refused(tmp_path):
         "f": b"",
     }.items():
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(InputError, match=name):
+        with refused():
             load(tmp_path / name)
     with pytest.raises(InputError) as missing:
         load(tmp_path / "missing.json")
     assert missing.value.where.file == str(tmp_path / "missing.json")
-    with pytest.raises(InputError, match=r"\.parquet or \.json"):
+    with refused():
         save(examples()["plain"], tmp_path / "sketch.pkl")
 
 
 def test_a_group_column_must_not_hide_a_column_of_the_table(tmp_path):
-    with pytest.raises(InputError, match="Rename"):
+    with refused():
         to_json(Sketches({1: examples()["plain"]}, by="cell"))
 
 
 def test_sketches_on_different_grids_are_not_saved_as_one():
     """A file has one grid in its header: groups on two would be read back wrong."""
     plain = examples()["plain"]
-    with pytest.raises(MergeError, match="rebin"):
+    with refused(holds=(".rebin", "256 nodes"), kind=MergeError):
         to_json(Sketches({"a": plain, "b": plain.rebin(256)}, by="model"))
 
 
@@ -268,7 +269,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
 class TestWhatCannotBeReadAgainIsNotWritten:
     def test_a_scale_of_ones_own(self, suffix, tmp_path):
         cube = Scale(lambda p: p**3, np.cbrt, name="cube")
-        with pytest.raises(InputError, match="is your own"):
+        with refused("scale", "cube"):
             save(Sketch.from_arrays([0, 1], [0.2, 0.7], scale=cube), tmp_path / f"a.{suffix}")
         assert not list(tmp_path.iterdir())
 
@@ -276,14 +277,13 @@ class TestWhatCannotBeReadAgainIsNotWritten:
         one = Sketch.from_arrays([0, 1], [0.2, 0.7])
         keys = {"json": [date(2026, 1, 1)], "parquet": [1, "a"]}[suffix]
         for wrong in (keys, [(1, 2)]):
-            with pytest.raises(InputError, match="group"):
+            with refused():
                 save(Sketches(dict.fromkeys(wrong, one), by="g"), tmp_path / f"a.{suffix}")
 
     def test_what_is_no_sketch(self, suffix, tmp_path):
-        with pytest.raises(InputError) as refused:
+        with refused("sketch"):
             save([0.2], tmp_path / f"a.{suffix}")
-        assert refused.value.argument == "sketch"
-        with pytest.raises(InputError, match="no folder"):
+        with refused("path", holds="none"):
             save(Sketch.empty(), tmp_path / "none" / f"a.{suffix}")
 
     def test_a_group_without_a_value_stays_one_group(self, suffix, tmp_path):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import InputError
+from calibrant.errors import Code, Function, InputError, TypeName
 
 __all__ = ["as_array", "as_column", "is_missing"]
 
@@ -39,26 +39,49 @@ def as_column(values: Any, name: str, *, dates: bool = False) -> NDArray[Any]:
     """As `as_array`, for what must be one-dimensional and not empty."""
     column = as_array(values, name, dates=dates)
     if column.ndim == 2 and 1 in column.shape:
-        raise InputError(
-            f"`{name}` must be one-dimensional; its shape is {column.shape}. "
-            f"Pass `numpy.ravel({name})`."
-        )
+        raise _not_one_dimensional(name, column, "Pass {flat}.", flat=Code(f"numpy.ravel({name})"))
     if column.ndim == 2 and column.shape[1] == 2 and name == "y_prob":
-        raise InputError(
-            f"`y_prob` must be one-dimensional; its shape is {column.shape}. For two classes pass the "
-            "probability of the event, `y_prob[:, 1]`, or use `calibrant.confidence`."
+        raise _not_one_dimensional(
+            name,
+            column,
+            "For two classes pass the probability of the event, {event}, or use {confidence}.",
+            event=Code("y_prob[:, 1]"),
+            confidence=Function("confidence"),
         )
     if column.ndim == 0:
-        raise InputError(f"`{name}` must be an array or a list; got {type(values).__name__}.")
-    if column.ndim != 1:
         raise InputError(
-            f"`{name}` must be one-dimensional; its shape is {column.shape}. For class "
-            "probabilities use `calibrant.confidence`, `calibrant.top_label` or "
-            "`calibrant.classwise`."
+            "must be an array or a list",
+            argument=name,
+            seen=TypeName.of(values),
+            cure="Pass one entry for each row.",
+        )
+    if column.ndim != 1:
+        raise _not_one_dimensional(
+            name,
+            column,
+            "For class probabilities use {confidence}, {top_label} or {classwise}.",
+            confidence=Function("confidence"),
+            top_label=Function("top_label"),
+            classwise=Function("classwise"),
         )
     if column.size == 0:
-        raise InputError(f"`{name}` must not be empty; it has no rows.")
+        raise InputError(
+            "must not be empty; it has no rows",
+            argument=name,
+            cure="Pass at least one row.",
+        )
     return column
+
+
+def _not_one_dimensional(name: str, column: NDArray[Any], cure: str, **values: Any) -> InputError:
+    return InputError(
+        "must be one-dimensional",
+        argument=name,
+        seen=column.shape,
+        saying="its shape is {}",
+        cure=cure,
+        **values,
+    )
 
 
 def is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
@@ -82,7 +105,9 @@ def _from_foreign(values: Any, name: str) -> NDArray[Any]:
     if isinstance(values, list | tuple):
         return _from_sequence(values, name)
     if np.isscalar(values) or values is None:
-        raise InputError(f"`{name}` must be an array; got {values!r}.")
+        raise InputError(
+            "must be an array", argument=name, seen=values, cure="Pass one entry for each row."
+        )
     import narwhals as nw
 
     series = nw.from_native(values, series_only=True, pass_through=True)
@@ -93,7 +118,12 @@ def _from_foreign(values: Any, name: str) -> NDArray[Any]:
     try:
         return np.asarray(values.to_numpy() if isinstance(values, nw.Series) else values)
     except Exception as error:
-        raise InputError(f"`{name}` must be an array; got {type(values).__name__}.") from error
+        raise InputError(
+            "must be an array",
+            argument=name,
+            seen=TypeName.of(values),
+            cure="Pass a NumPy array, a list or a column of a frame.",
+        ) from error
 
 
 def _from_sequence(values: list[Any] | tuple[Any, ...], name: str) -> NDArray[Any]:
@@ -102,7 +132,11 @@ def _from_sequence(values: list[Any] | tuple[Any, ...], name: str) -> NDArray[An
         # NumPy turns a list of numbers and text into text alone, and hides which row was wrong.
         return np.asarray(values, dtype=object) if array.dtype.kind in "US" else array
     except ValueError as error:
-        raise InputError(f"`{name}` must be an array; its rows differ in length.") from error
+        raise InputError(
+            "must be an array; its rows differ in length",
+            argument=name,
+            cure="Give each row as many entries as the first.",
+        ) from error
 
 
 def _from_extension_dtype(values: NDArray[Any], name: str) -> NDArray[Any]:
@@ -111,7 +145,12 @@ def _from_extension_dtype(values: NDArray[Any], name: str) -> NDArray[Any]:
             return values.astype(np.float32)  # bfloat16 and the 8-bit floats of ml_dtypes
         except (TypeError, ValueError):
             pass
-    raise InputError(f"`{name}` must hold numbers or labels; its type is {values.dtype}.")
+    raise InputError(
+        "must hold numbers or labels",
+        argument=name,
+        seen=TypeName(values.dtype),
+        cure="Convert it first.",
+    )
 
 
 def _from_objects(values: NDArray[Any]) -> NDArray[Any]:

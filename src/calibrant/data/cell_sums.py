@@ -142,9 +142,11 @@ class Columns:
             sums = (weights * by_label, squared * by_label**2, offsets * by_label)
         if any(np.max(values, initial=0.0) > LARGEST_SUM for values in sums):
             raise InputError(
-                "weights, and their squares, must add up to less than {most}; times {factor} they do not",
+                "weights, and their squares, must add up to less than {most}",
+                seen=max(factor),
+                saying="times {} they do not",
+                cure="Use a smaller factor.",
                 most=LARGEST_SUM,
-                factor=max(factor),
             )
         return Columns(self.cells, self.counts, self.offsets, *sums)
 

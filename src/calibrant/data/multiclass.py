@@ -9,10 +9,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_choice
 from calibrant.data.arrays import as_array, as_column, is_missing
 from calibrant.data.dropped import Dropped
 from calibrant.data.pairs import Pairs, refuse_text
-from calibrant.errors import InputError, show_value
+from calibrant.data.refusals import DROP, LOGITS, missing_value
+from calibrant.errors import Code, Cure, Function, InputError, Option, TooFewRows, TypeName, Where
 
 __all__ = ["ClassProbabilities", "TopClass", "as_class_probabilities", "as_weights", "confidence"]
 
@@ -91,7 +93,7 @@ class ClassProbabilities:
             if not valid.all():
                 if self.on_invalid == "raise":
                     row = int(np.flatnonzero(~valid)[0])
-                    raise InputError(self._refusal(rows.start + row, block[row], float(total[row])))
+                    raise self._refusal(rows.start + row, block[row], float(total[row]))
                 predicted[~valid] = -1
             yield rows, block, predicted, np.minimum(top, 1.0)
 
@@ -111,7 +113,14 @@ class ClassProbabilities:
         if kept.all():
             return TopClass(predicted, probability, correct, slice(None), Dropped())
         if not kept.any():
-            raise InputError(f"no valid rows are left: all {self.n} were dropped.")
+            raise TooFewRows(
+                "no valid rows are left: all were dropped",
+                self._reasons(np.arange(self.n)),
+                seen=self.n,
+                saying="there were {}",
+                cure="Leave out {drop} to see what is wrong with the first.",
+                drop=Option("on_invalid", "drop"),
+            )
         dropped = self._reasons(np.flatnonzero(~kept))
         rows_kept = np.flatnonzero(kept)
         return TopClass(predicted[kept], probability[kept], correct[kept], rows_kept, dropped)
@@ -129,35 +138,52 @@ class ClassProbabilities:
             left &= ~broken
         return Dropped(dropped)
 
-    def _refusal(self, row: int, probs: NDArray[Any], total: float) -> str:
-        drop = 'pass `on_invalid="drop"` to leave such rows out and count them'
-        if np.isnan(self.raw[row].astype(np.float64)).any():
-            return f"`y_prob` must not hold missing values; row {row} has NaN. To go on, {drop}."
-        if self.labels[row] == -1:
-            return f"`y_true` must not hold missing values; row {row} is missing. To go on, {drop}."
+    def _refusal(self, row: int, probs: NDArray[Any], total: float) -> InputError:
+        where = Where(row=row)
+        for argument, missing in (
+            ("y_prob", np.isnan(self.raw[row].astype(np.float64)).any()),
+            ("y_true", self.labels[row] == -1),
+        ):
+            if missing:
+                return missing_value(argument, row)
         if self.labels[row] == -2:
-            return (
-                f"`y_true` must hold one of {len(self.classes)} classes, "
-                f"{self.classes[0]!r} to {self.classes[-1]!r}; row {row} has "
-                f"{show_value(self.given_labels[row])}. Name the columns' classes with `classes=`, "
-                f"or {drop}."
+            return InputError(
+                "must hold one of {n} classes, {first} to {last}",
+                argument="y_true",
+                seen=self.given_labels[row],
+                where=where,
+                cure=["Name the classes of the columns with {names}.", DROP],
+                n=len(self.classes),
+                first=repr(self.classes[0]),
+                last=repr(self.classes[-1]),
+                names=Option("classes", ...),
+            )
+        if self.from_logits:
+            return InputError(
+                "must hold logits that are finite or -inf",
+                argument="y_prob",
+                where=where,
+                saying="{where} has +inf, or nothing but -inf",
+                cure=DROP,
             )
         worst = float(probs[np.argmax(np.abs(probs - np.clip(probs, 0, 1)))])
-        if self.from_logits:
-            return f"logits must be finite or -inf; row {row} has none or +inf. To go on, {drop}."
-        if self.raw.dtype.kind in "uif" and abs(total - 100.0) <= 1.0:
-            return (
-                f"the probabilities of a row must sum to 1; row {row} sums to {total:.10g}. If these "
-                "are percentages, divide by 100."
+        percent = self.raw.dtype.kind in "uif" and abs(total - 100.0) <= 1.0
+        if not percent and not 0 <= worst <= 1:
+            return InputError(
+                "must lie in [0, 1]",
+                argument="y_prob",
+                seen=worst,
+                where=where,
+                cure=[LOGITS, DROP],
             )
-        if not 0 <= worst <= 1:
-            return (
-                f"class probabilities must lie in [0, 1]; row {row} has {worst:.10g}. If these are "
-                f"logits, pass `from_logits=True`; otherwise {drop}."
-            )
-        return (
-            f"the probabilities of a row must sum to 1; row {row} sums to {total:.10g}. If these are "
-            "logits, pass `from_logits=True`; if they are one-vs-rest scores, use each column alone."
+        scores = Cure("If they are one-vs-rest scores, assess each column on its own.")
+        return InputError(
+            "must hold probabilities that sum to 1 in each row",
+            argument="y_prob",
+            seen=total,
+            where=where,
+            saying="{where} sums to {}",
+            cure=Cure("If these are percentages, divide by 100.") if percent else [LOGITS, scores],
         )
 
 
@@ -170,41 +196,69 @@ def as_class_probabilities(
     on_invalid: Literal["raise", "drop"] = "raise",
 ) -> ClassProbabilities:
     """A matrix of class probabilities and the true classes, of any array library."""
-    if on_invalid not in ("raise", "drop"):
-        raise InputError(f'`on_invalid` must be "raise" or "drop"; got {on_invalid!r}.')
+    require_choice("on_invalid", on_invalid, ("raise", "drop"))
     matrix = as_array(y_prob, "y_prob")
     if matrix.ndim != 2 or matrix.shape[1] < 2:
         raise InputError(
-            "class probabilities must have a row per case and a column per class; the shape of "
-            f"`y_prob` is {matrix.shape}. For two classes as one column use `calibrant.smooth_ece`."
+            "must have a row for each case and a column for each class",
+            argument="y_prob",
+            seen=matrix.shape,
+            saying="its shape is {}",
+            cure="For the probability of one event, in one column, use {binary}.",
+            binary=Function("smooth_ece"),
         )
     if matrix.shape[0] == 0:
-        raise InputError("`y_prob` must not be empty; it has no rows.")
+        raise InputError(
+            "must not be empty; it has no rows", argument="y_prob", cure="Pass at least one row."
+        )
     if matrix.dtype.kind not in "biuf":
-        raise InputError(f"`y_prob` must hold numbers; its type is {matrix.dtype}.")
+        raise InputError(
+            "must hold numbers",
+            argument="y_prob",
+            seen=TypeName(matrix.dtype),
+            saying="its type is {}",
+            cure="Convert it first.",
+        )
     given = as_array(y_true, "y_true")
     if given.shape == matrix.shape:
         raise InputError(
-            f"`y_true` must hold a class for each row; its shape is {given.shape}. From columns of 0 "
-            "and 1 make classes with `numpy.argmax(y_true, axis=1)`."
+            "must hold a class for each row",
+            argument="y_true",
+            seen=given.shape,
+            saying="its shape is {}",
+            cure="From columns of 0 and 1 make classes with {classes}.",
+            classes=Code("numpy.argmax(y_true, axis=1)"),
         )
     given = as_column(given, "y_true")
     if given.size != matrix.shape[0]:
         raise InputError(
-            f"`y_true` and `y_prob` must have one entry per row; they have {given.size} and "
-            f"{matrix.shape[0]}."
+            "must have one entry for each row of {y_prob}",
+            argument="y_true",
+            seen=given.size,
+            saying="it has {} for {rows} rows",
+            cure="Pass both for the same rows.",
+            y_prob=Option("y_prob"),
+            rows=matrix.shape[0],
         )
     try:
         known = list(range(matrix.shape[1]) if classes is None else classes)
         distinct = len(set(known))
     except TypeError as error:
         raise InputError(
-            f"`classes` must be a list of names, one for each column; got {classes!r}."
+            "must be a list of names, one for each column",
+            argument="classes",
+            seen=classes,
+            cure="Names must be hashable, such as text or numbers.",
         ) from error
     if not len(known) == distinct == matrix.shape[1]:
         raise InputError(
-            f"`classes` must name each column once; got {distinct} different names for "
-            f"{matrix.shape[1]} columns."
+            "must name each column once",
+            argument="classes",
+            seen=distinct,
+            saying="there are {} different names for {columns} columns",
+            cure="Give one name for each column of {y_prob}, in their order.",
+            columns=matrix.shape[1],
+            y_prob=Option("y_prob"),
         )
     labels = _class_indices(given, known, by_number=classes is None)
     # Half precision is widened on the way in, but its rows sum to 1 no better than before.
@@ -272,7 +326,12 @@ def as_weights(sample_weight: Any, n: int) -> NDArray[Any] | None:
         refuse_text("sample_weight", weight)
     if weight.size != n:
         raise InputError(
-            f"`sample_weight` must have one entry per row; it has {weight.size} for {n}."
+            "must have one entry for each row",
+            argument="sample_weight",
+            seen=weight.size,
+            saying="it has {} for {rows} rows",
+            cure="Leave it out to give every row weight 1.",
+            rows=n,
         )
     return weight
 

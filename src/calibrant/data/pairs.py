@@ -27,7 +27,7 @@ from calibrant.data.forms import (
     warn_of_fractions,
 )
 from calibrant.data.refusals import is_swapped, refusal, refuse_keyword
-from calibrant.errors import Cure, InputError, Option, TooFewRows, Where, show_value
+from calibrant.errors import Cure, InputError, Option, TooFewRows, TypeName, Where, show_value
 
 __all__ = [
     "REASONS",
@@ -130,9 +130,9 @@ class Pairs:
         """Unpacks into y_true, y_prob."""
         if self.raw_weight is not None:
             raise InputError(
-                "Pairs with weights must not be unpacked into (y_true, y_prob), which would lose the "
-                "weights",
-                cure="Pass them on as they are.",
+                "Pairs with weights cannot be unpacked into two arrays: the weights would be lost",
+                argument="sample_weight",
+                cure="Pass the Pairs on as they are.",
             )
         return iter((self.y, self.p))
 
@@ -211,10 +211,14 @@ class Pairs:
             self.refuse(int(np.argmax(codes == REASONS.index("invalid label"))))
         if sum(here.values()) == self.n:
             raise TooFewRows(
-                "no valid rows are left: all {rows} were dropped ({here})",
+                "no valid rows are left: all {rows} were dropped ({reasons})",
                 dropped=here,
+                seen=self.n,
+                saying="",
+                cure="Leave out {drop} to see what is wrong with the first.",
                 rows=self.n,
-                here=here,
+                reasons=here,
+                drop=Option("on_invalid", "drop"),
             )
         if not here:
             return self
@@ -340,7 +344,7 @@ def as_pairs(
         raise InputError(
             "is missing",
             argument="y_prob",
-            seen=type(y_true).__name__,
+            seen=TypeName.of(y_true),
             saying="there is one argument, of type {}",
             cure="Pass (y_true, y_prob), or data= with the names of columns.",
         )

@@ -16,25 +16,20 @@ from calibrant.errors import Cure, Function, InputError, Option, Where, show_val
 if TYPE_CHECKING:
     from calibrant.data.pairs import Pairs
 
-__all__ = ["DROP", "is_swapped", "refusal", "refuse_keyword"]
+__all__ = ["DROP", "LOGITS", "is_swapped", "missing_value", "refusal", "refuse_keyword"]
 
 _ARGUMENT = {"prediction": "y_prob", "label": "y_true", "weight": "sample_weight"}
 _DROPPING = {"drop": Option("on_invalid", "drop")}
 DROP = Cure("To leave such rows out and count them, pass {drop}.", _DROPPING)
 _PASS = "If these are {what}, pass {option}."
+LOGITS = Cure(_PASS, {"what": "logits", "option": Option("from_logits", True)})
 
 
 def refusal(pairs: Pairs, row: int, reason: str) -> InputError:
     """The error for the row that breaks the rule `reason`."""
     for word, argument in _ARGUMENT.items():
         if reason == f"missing {word}":
-            return InputError(
-                "must not hold missing values",
-                argument=argument,
-                where=Where(row=row),
-                saying="{where} is missing",
-                cure=DROP,
-            )
+            return missing_value(argument, row)
     if reason == "prediction out of range":
         return _prediction_out_of_range(pairs, row)
     if reason == "invalid label":
@@ -45,6 +40,17 @@ def refusal(pairs: Pairs, row: int, reason: str) -> InputError:
         argument="sample_weight",
         seen=pairs.raw_weight[row],
         where=Where(row=row),
+        cure=DROP,
+    )
+
+
+def missing_value(argument: str, row: int) -> InputError:
+    """The error for a row in which an argument has no value."""
+    return InputError(
+        "must not hold missing values",
+        argument=argument,
+        where=Where(row=row),
+        saying="{where} is missing",
         cure=DROP,
     )
 
@@ -68,9 +74,8 @@ def _cures_for_predictions(pairs: Pairs, row: int) -> list[Cure]:
     sentinel = Cure("If that stands for a missing forecast, pass {drop}.", _DROPPING)
     if pairs.form == "percent":
         return [sentinel]
-    logits = Cure(_PASS, {"what": "logits", "option": Option("from_logits", True)})
     if pairs.form == "logprob":
-        return [logits, DROP]
+        return [LOGITS, DROP]
     if pairs.raw_prob.dtype.kind not in "biuf":
         return [DROP]
     values = pairs.raw_prob[np.isfinite(pairs.raw_prob)]
@@ -98,7 +103,7 @@ def _cures_for_predictions(pairs: Pairs, row: int) -> list[Cure]:
                 logprobs,
             )
         ]
-    return [logits, DROP]
+    return [LOGITS, DROP]
 
 
 def _look_like_percentages(values: NDArray[Any]) -> bool:

@@ -15,8 +15,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_positive
 from calibrant._locks import cached_property
-from calibrant.errors import InputError
+from calibrant.errors import InputError, Option, TypeName
 
 __all__ = [
     "PROBABILITY",
@@ -148,27 +149,47 @@ class Scale:
         if z.shape != _CHECKPOINTS.shape or not np.all(np.diff(z) > 0):
             at = int(np.argmin(np.diff(z))) if z.shape == _CHECKPOINTS.shape else 0
             raise InputError(
-                f"A scale must increase strictly; {self.name!r} does not between p = "
-                f"{_CHECKPOINTS[at]:.6g} and {_CHECKPOINTS[at + 1]:.6g}. Pass an increasing "
-                f"`forward` "
-                "that maps an array to an array of the same shape."
+                "must increase strictly",
+                argument="forward",
+                seen=(float(_CHECKPOINTS[at]), float(_CHECKPOINTS[at + 1])),
+                saying="that of {name} does not between p = {low} and {high}",
+                cure="Pass an increasing function that maps an array to an array of the same shape.",
+                name=repr(self.name),
+                low=f"{_CHECKPOINTS[at]:.6g}",
+                high=f"{_CHECKPOINTS[at + 1]:.6g}",
             )
         gap = np.abs(np.asarray(self.inverse(z)) - _CHECKPOINTS)
         if not np.all(gap < 1e-6):
             at = int(np.argmax(~(gap < 1e-6)))
             raise InputError(
-                f"`inverse` must undo `forward`; for {self.name!r} it maps p = "
-                f"{_CHECKPOINTS[at]:.6g} "
-                f"to {np.asarray(self.inverse(z))[at]:.6g}."
+                "must undo {forward}",
+                argument="inverse",
+                seen=float(np.asarray(self.inverse(z))[at]),
+                saying="for {name} it gives {} where p = {p}",
+                cure="Pass the function that maps {forward} of p back to p.",
+                forward=Option("forward"),
+                name=repr(self.name),
+                p=f"{_CHECKPOINTS[at]:.6g}",
             )
 
     def _require_kinds(self) -> None:
-        if not (callable(self.forward) and callable(self.inverse)):
-            raise InputError("`forward` and `inverse` must be functions of an array.")
+        for argument in ("forward", "inverse"):
+            if not callable(getattr(self, argument)):
+                raise InputError(
+                    "must be a function of an array",
+                    argument=argument,
+                    seen=getattr(self, argument),
+                    cure="For one of the known scales pass its name as {scale}.",
+                    scale=Option("scale", ...),
+                )
         if not isinstance(self.name, str):
-            raise InputError(f"`name` must be a string; got {self.name!r}.")
-        if not isinstance(self.widest, float | int | np.number) or not 0.0 < self.widest < np.inf:
-            raise InputError(f"`widest` must be a positive number; got {self.widest!r}.")
+            raise InputError(
+                "must be text",
+                argument="name",
+                seen=self.name,
+                cure="Leave it out, or pass a word.",
+            )
+        require_positive("widest", self.widest)
 
     def _require_own_name(self) -> None:
         """Names stand for scales in files and decide about reflection, so each has one meaning."""
@@ -180,7 +201,10 @@ class Scale:
             )
         if taken:
             raise InputError(
-                f"the name {self.name!r} belongs to a scale of calibrant's; pass another `name`."
+                "must not be that of a scale that calibrant knows",
+                argument="name",
+                seen=self.name,
+                cure="Leave it out, or choose another.",
             )
 
     def __repr__(self) -> str:
@@ -296,9 +320,14 @@ class Scale:
     def _position(self, z: Floats) -> Floats:
         if not self.has_grid:
             raise InputError(
-                f"The scale {self.name!r} is too steep for a grid (it spans {self.length:.3g}), "
-                f"so it "
-                "has no sketch; pass `y_true` and `y_prob` as arrays."
+                "is too steep for a grid, so it has no sketch",
+                argument="scale",
+                seen=self.name,
+                saying="{} spans {length}",
+                cure="Pass {y_true} and {y_prob} as arrays.",
+                length=f"{self.length:.3g}",
+                y_true=Option("y_true"),
+                y_prob=Option("y_prob"),
             )
         position: Floats = (np.clip(z, *self.limits) - self.limits[0] + self.margin) / self.length
         return position
@@ -322,7 +351,7 @@ def as_scale(scale: str | Scale, *, base_rate: float | None = None) -> Scale:
     if isinstance(scale, str):
         relative = scale == "relative" and base_rate is not None
         return relative_scale(base_rate) if relative else _named(scale)  # type: ignore[arg-type]
-    raise InputError("must be a name or a Scale", argument="scale", seen=type(scale).__name__)
+    raise InputError("must be a name or a Scale", argument="scale", seen=TypeName.of(scale))
 
 
 @cache
@@ -370,8 +399,12 @@ def name_for_file(scale: Scale, what: str, cure: str) -> str:
         known = False
     if not known:
         raise InputError(
-            f"a file can hold {what} on a scale that calibrant knows by name; {scale.name!r} is your "
-            f"own. {cure}"
+            "must be one that calibrant knows by name, to write {what} to a file",
+            argument="scale",
+            seen=scale.name,
+            saying="{} is your own",
+            cure=cure,
+            what=what,
         )
     return scale.name
 
@@ -388,7 +421,12 @@ def relative_scale(base_rate: float) -> Scale:
     True
     """
     if not isinstance(base_rate, float | int | np.number) or not 0.0 < base_rate < 1.0:
-        raise InputError(f"`base_rate` must lie strictly between 0 and 1; got {base_rate!r}.")
+        raise InputError(
+            "must lie strictly between 0 and 1",
+            argument="base_rate",
+            seen=base_rate,
+            cure="Pass the share of events, such as 0.002.",
+        )
     rate = float(base_rate)
     factor = rate * (1.0 - rate)
     return Scale(
@@ -419,10 +457,20 @@ def loss_scale(
     if callable(loss):
         if inverse is None:
             raise InputError(
-                "`inverse` is missing: a loss given by φ' needs the inverse of φ' too."
+                "is missing: a loss given by φ' needs the inverse of φ' too",
+                argument="inverse",
+                cure="Pass the function that undoes {loss}.",
+                loss=Option("loss"),
             )
         return Scale(loss, inverse, name="loss")
     names = {"squared": "unreflected", "log": "logit", "exponential": "boosting"}
     if loss not in names:
-        raise InputError(f"`loss` must be one of {', '.join(names)}, or φ' itself; got {loss!r}.")
+        raise InputError(
+            "must be {names}, or φ' itself",
+            argument="loss",
+            seen=loss,
+            cure="For φ' itself, pass the function and its {inverse}.",
+            names=", ".join(f'"{name}"' for name in names),
+            inverse=Option("inverse"),
+        )
     return as_scale(names[loss])

@@ -16,7 +16,7 @@ from calibrant.data.dropped import Dropped
 from calibrant.data.fill import fill
 from calibrant.data.pairs import InputOptions, Pairs, as_pairs
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
-from calibrant.errors import InputError, MergeError, Option, TooFewRows, Where
+from calibrant.errors import Code, InputError, MergeError, Option, TooFewRows, TypeName, Where
 
 __all__ = ["DEFAULT_NODES", "Sketch", "as_sketch", "require_alone"]
 
@@ -55,7 +55,17 @@ class Sketch:
         self._scale = scale
         # The compiled loops write at these cells.
         if columns.cells.size and not 0 <= columns.cells[0] <= columns.cells[-1] <= nodes:
-            raise InputError("the cells of a sketch must lie between 0 and {nodes}", nodes=nodes)
+            raise InputError(
+                "the cells of a sketch must lie between 0 and {nodes}",
+                argument="cells",
+                seen=(int(columns.cells[0]), int(columns.cells[-1])),
+                saying="these go from {first} to {last}",
+                cure="Pass the {nodes_option} that the cells were made with.",
+                nodes=nodes,
+                first=int(columns.cells[0]),
+                last=int(columns.cells[-1]),
+                nodes_option=Option("nodes"),
+            )
         self._lock = ForkSafeLock()
         self._state = (columns, Dropped(dropped))
 
@@ -75,8 +85,9 @@ class Sketch:
             raise InputError(
                 "must be Pairs",
                 argument="pairs",
-                seen=type(pairs).__name__,
-                cure="From outcomes and predictions use `Sketch.from_arrays(y_true, y_prob)`.",
+                seen=TypeName.of(pairs),
+                cure="From outcomes and predictions use {build}.",
+                build=Code("Sketch.from_arrays(y_true, y_prob)"),
             )
         scale = as_scale(scale, base_rate=pairs.base_rate if scale == "relative" else None)
         columns = fill(pairs, require_nodes(nodes), scale)
@@ -132,23 +143,29 @@ class Sketch:
         predictions = _as_probabilities(p, "p")
         if not trials.size == successes.size == predictions.size:
             raise InputError(
-                "`p`, `n` and `events` must have equal lengths",
+                "must be as long as {n_option} and {events_option}",
+                argument="p",
                 seen=(predictions.size, trials.size, successes.size),
-                saying="they have {p}, {n} and {events}",
+                saying="they have {p}, {n} and {events} rows",
+                cure="Give one row to each prediction.",
                 p=predictions.size,
                 n=trials.size,
                 events=successes.size,
+                n_option=Option("n"),
+                events_option=Option("events"),
             )
         wrong = np.flatnonzero((successes < 0) | (successes > trials))
         if wrong.size:
             row = int(wrong[0])
             raise InputError(
-                "must lie between 0 and `n`",
+                "must lie between 0 and {n_option}",
                 argument="events",
                 seen=int(successes[row]),
                 where=Where(row=row),
                 saying="{where} has {} events of {trials}",
+                cure="Count the events among the rows of each prediction.",
                 trials=int(trials[row]),
+                n_option=Option("n"),
             )
         bits = bits_of_offsets(require_nodes(nodes))
         fixed = np.floor(scale.locate(predictions) * 2.0**FRACTION_BITS).astype(np.int64)
@@ -157,7 +174,13 @@ class Sketch:
         labels = np.repeat(np.array([0, 1]), trials.size)
         used = counts > 0
         if not used.any():
-            raise InputError("must not be zero everywhere; the table has no rows", argument="n")
+            raise InputError(
+                "must not be zero everywhere",
+                argument="n",
+                seen=0,
+                saying="the table has {} rows",
+                cure="Pass the number of rows behind each prediction.",
+            )
         long = (np.tile(fixed >> bits, 2), labels, counts, offsets)
         columns = Columns.from_long(*(values[used] for values in long), offset_bits=bits)
         return cls(columns, nodes=nodes, scale=scale)
@@ -329,8 +352,9 @@ class Sketch:
                 "must be at most {own}, the sketch's own",
                 argument="nodes",
                 seen=nodes,
-                cure="A finer grid needs the rows: build it with `Sketch.from_arrays(..., nodes=...)`.",
+                cure="A finer grid needs the rows: build it with {build}.",
                 own=self.nodes,
+                build=Code(f"Sketch.from_arrays(..., nodes={nodes})"),
             )
         columns = self.columns.coarsened(shift, self.offset_bits)
         return Sketch(columns, nodes=nodes, scale=self.scale, dropped=self.dropped)
@@ -350,7 +374,12 @@ class Sketch:
         for name, factor in (("negative", negative), ("positive", positive)):
             number = isinstance(factor, int | float | np.integer | np.floating)
             if not (number and 1e-30 <= float(factor) <= 1e30):
-                raise InputError("must lie between 1e-30 and 1e+30", argument=name, seen=factor)
+                raise InputError(
+                    "must lie between 1e-30 and 1e+30",
+                    argument=name,
+                    seen=factor,
+                    cure="Pass 8 where one row in 8 was kept.",
+                )
         columns = self.columns.with_weights((negative, positive))
         return Sketch(columns, nodes=self.nodes, scale=self.scale, dropped=self.dropped)
 
@@ -371,9 +400,9 @@ class Sketch:
                 "sketches add only on one grid",
                 seen=self.nodes,
                 saying="these have {} and {other} nodes",
-                cure="Call `.rebin({coarser})` on the finer one.",
+                cure="Coarsen the finer one with {rebin}.",
                 other=other.nodes,
-                coarser=coarser,
+                rebin=Code(f".rebin({coarser})"),
             )
 
     # -- Python's manners ----------------------------------------------------------------------
@@ -412,7 +441,9 @@ def require_nodes(nodes: int) -> int:
             "must be a power of two between 2 and {most}",
             argument="nodes",
             seen=nodes,
+            cure="Leave it out for {default}.",
             most=MOST_NODES,
+            default=DEFAULT_NODES,
         )
     return int(nodes)
 
@@ -445,8 +476,13 @@ def as_sketch(
             option=Option("scale", ...),
         )
     if first.n == 0 or (first.weighted and not first.total_weight > 0.0):
-        seen = f"its {first.n} rows have no weight" if first.n else "it has no rows"
-        raise InputError("the sketch must not be empty; {seen_rows}", seen_rows=seen)
+        raise InputError(
+            "the sketch must not be empty",
+            seen=first.n,
+            saying="its {} rows have no weight" if first.n else "it has {} rows",
+            cure="Add rows with {update} first.",
+            update=Code("Sketch.update"),
+        )
     return first
 
 
@@ -457,12 +493,13 @@ def require_alone(first: Any, y_prob: Any, options: InputOptions) -> None:
     if beside:
         kind = type(first).__name__
         raise InputError(
-            "{article} {kind} already holds predictions, outcomes and weights; leave out {options}",
-            seen=beside,
-            saying="",
+            "cannot be passed beside {article} {kind}, which holds predictions, outcomes and weights "
+            "already",
+            argument=beside[0],
+            cure="Leave out {options}.",
             article="an" if kind[0] in "AEIOU" else "a",
             kind=kind,
-            options=", ".join(f"`{name}`" for name in beside),
+            options=tuple(map(Option, beside)),
         )
 
 
@@ -484,6 +521,7 @@ def _as_integers(values: Any, name: str) -> NDArray[np.int64]:
             argument=name,
             seen=column[row],
             where=Where(row=row),
+            cure="Pass counts of rows.",
             largest=LARGEST_COUNT,
         )
     return column.astype(np.int64)
@@ -492,7 +530,13 @@ def _as_integers(values: Any, name: str) -> NDArray[np.int64]:
 def _as_probabilities(values: Any, name: str) -> NDArray[np.float64]:
     column = as_column(values, name)
     if column.dtype.kind not in "biuf":
-        raise InputError("must hold numbers", argument=name, seen=column[0], where=Where(row=0))
+        raise InputError(
+            "must hold numbers",
+            argument=name,
+            seen=column[0],
+            where=Where(row=0),
+            cure="Convert it first.",
+        )
     column = column.astype(np.float64)
     wrong = np.flatnonzero(~((column >= 0) & (column <= 1)))
     if wrong.size:

@@ -8,7 +8,7 @@ from typing import Any
 
 from calibrant.data.cell_sums import Columns
 from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError, MergeError
+from calibrant.errors import Code, InputError, MergeError
 
 __all__ = ["Sketches"]
 
@@ -40,15 +40,23 @@ class Sketches(Mapping[Any, Sketch]):
         grids = {(part.nodes, part.scale.name) for part in self._groups.values()}
         if len(grids) > 1:
             raise MergeError(
-                "sketches by group must be on one grid and one scale, or they could not be added or "
-                f"saved together; these have {' and '.join(f'{n} nodes ({s})' for n, s in grids)}. "
-                "Call `.rebin(...)` on the finer ones."
+                "sketches by group must be on one grid and one scale",
+                seen=sorted(grids),
+                saying="these have {grids}",
+                cure="Coarsen the finer ones with {rebin}.",
+                grids=" and ".join(f"{n} nodes ({s})" for n, s in sorted(grids)),
+                rebin=Code(".rebin(...)"),
             )
         width = len(self.by)
         for key in self._groups:
             if width > 1 and not (isinstance(key, tuple) and len(key) == width):
                 raise InputError(
-                    f"groups by {', '.join(self.by)} must have keys of {width} values; got {key!r}."
+                    "groups by {by} must have keys of {width} values",
+                    argument="groups",
+                    seen=key,
+                    cure="Give one value for each column, as a tuple.",
+                    by=", ".join(self.by),
+                    width=width,
                 )
 
     def __getitem__(self, key: Any) -> Sketch:
@@ -76,8 +84,13 @@ class Sketches(Mapping[Any, Sketch]):
             return NotImplemented
         if self.by != other.by:
             raise MergeError(
-                f"groups add only where they group by the same columns; these go by "
-                f"{', '.join(self.by)} and by {', '.join(other.by)}."
+                "groups add only where they group by the same columns",
+                seen=(self.by, other.by),
+                saying="these go by {own} and by {other}",
+                cure="Bring both to the same columns with {roll_up}.",
+                own=", ".join(self.by),
+                other=", ".join(other.by),
+                roll_up=Code(".roll_up(...)"),
             )
         merged = dict(self._copy())
         for key, sketch in other.items():
@@ -96,7 +109,12 @@ class Sketches(Mapping[Any, Sketch]):
     def total(self) -> Sketch:
         """The sketch of all groups together, in one step however many there are."""
         if not self._groups:
-            raise InputError("there are no groups to add up.")
+            raise InputError(
+                "there are no groups to add up",
+                seen=0,
+                saying="there are {}",
+                cure="Scan rows, or load a sketch, first.",
+            )
         first, *others = self._groups.values()
         dropped = Counter(first.dropped)
         for other in others:
@@ -115,8 +133,11 @@ class Sketches(Mapping[Any, Sketch]):
         unknown = [name for name in by if name not in self.by]
         if unknown or not by:
             raise InputError(
-                f"`roll_up` takes some of the grouping columns {', '.join(self.by)}; got "
-                f"{', '.join(by) or 'none'}."
+                "must name some of the grouping columns, {own}",
+                argument="by",
+                seen=by,
+                cure="Name one or more of them.",
+                own=", ".join(self.by),
             )
         if len(self.by) == 1:
             return self._copy()

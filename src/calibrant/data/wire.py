@@ -43,7 +43,7 @@ from calibrant.data.pairs import REASONS
 from calibrant.data.scales import Scale, as_scale, name_for_file
 from calibrant.data.sketch import Sketch, require_nodes
 from calibrant.data.sketches import Sketches
-from calibrant.errors import Function, InputError, MergeError
+from calibrant.errors import Function, InputError, MergeError, TypeName
 
 __all__ = ["from_json", "from_table", "load", "save", "to_json", "to_table"]
 
@@ -93,7 +93,7 @@ def save(
         raise InputError(
             "must be a Sketch or Sketches",
             argument="sketch",
-            seen=type(sketch).__name__,
+            seen=TypeName.of(sketch),
             saying="it is a {}",
         )
     if target.suffix not in (".json", ".parquet"):

@@ -13,7 +13,7 @@ from calibrant.data.naming import group_text
 from calibrant.diagrams.diagram import Diagram, plain, require_count
 from calibrant.drawing.looks import as_name, shortened
 from calibrant.drawing.panel import Axis, Mark, Panel, Points, Steps
-from calibrant.errors import Function, InputError
+from calibrant.errors import Function, InputError, TypeName
 from calibrant.inference.assessment import Assessment
 
 __all__ = ["ForestPlot", "forest_plot"]
@@ -177,7 +177,7 @@ def forest_plot(assessments: Mapping[Any, Assessment]) -> ForestPlot:
         raise InputError(
             "must map names to assessments",
             argument="assessments",
-            seen=type(assessments).__name__,
+            seen=TypeName.of(assessments),
             cure="Make them with {assess_by}.",
             assess_by=Function("assess_by"),
         )

@@ -30,7 +30,7 @@ from calibrant.diagrams.panels import (
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.drawing.looks import Theme, as_theme, require_pixels, require_print_size
 from calibrant.drawing.panel import Panel
-from calibrant.errors import Function, InputError
+from calibrant.errors import Function, InputError, TypeName
 
 __all__ = ["Diagrams", "reliability_diagrams"]
 
@@ -62,7 +62,7 @@ class Diagrams(Mapping[str, Diagram]):
         for name, diagram in diagrams.items():
             if not isinstance(diagram, Diagram):
                 raise InputError(
-                    "must map names to diagrams", argument="diagrams", seen=type(diagram).__name__
+                    "must map names to diagrams", argument="diagrams", seen=TypeName.of(diagram)
                 )
             written = ", ".join(map(group_text, name if isinstance(name, tuple) else (name,)))
             if written in self._diagrams:
@@ -295,7 +295,7 @@ def reliability_diagrams(models: Mapping[Any, Any], **options: Any) -> Diagrams:
         raise InputError(
             "must map names to sketches or (y_true, y_prob)",
             argument="models",
-            seen=type(models).__name__,
+            seen=TypeName.of(models),
         )
     diagrams: dict[Any, Diagram] = {}
     for name, rows in models.items():

@@ -27,7 +27,7 @@ from calibrant.drawing.matplotlib_words import (
     write_words,
 )
 from calibrant.drawing.panel import Panel, Trail
-from calibrant.errors import InputError
+from calibrant.errors import InputError, TypeName
 
 __all__ = ["draw", "draw_grid", "new_axes", "new_figure", "save"]
 
@@ -92,7 +92,7 @@ def _check_axes(ax: Any) -> None:
         raise InputError(
             "must be a matplotlib Axes",
             argument="ax",
-            seen=type(ax).__name__,
+            seen=TypeName.of(ax),
             cure="Take one of them, such as ax[0]." if several else (),
         )
     if ax.name != "rectilinear":

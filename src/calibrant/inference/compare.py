@@ -16,7 +16,7 @@ from calibrant.data.dropped import Dropped
 from calibrant.data.pairs import InputOptions, Pairs, as_pairs
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch, as_sketch
-from calibrant.errors import Function, InputError, Option, TooFewRows, Where
+from calibrant.errors import Function, InputError, Option, TooFewRows, TypeName, Where
 from calibrant.inference.assess import assessment_of
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.clusters import ClusterResiduals, cluster_codes
@@ -95,7 +95,7 @@ def compare(
         raise InputError(
             'must be a mapping of model names to predictions, such as {"a": p1, "b": p2}',
             argument="y_probs",
-            seen=type(y_probs).__name__,
+            seen=TypeName.of(y_probs),
         )
     models, codes = _read(y_true, _named(y_probs), cluster, options)
     if codes is None:
@@ -138,7 +138,7 @@ def _unpaired(
     for name, model in sketches.items():
         if not isinstance(model, Sketch):
             raise InputError(
-                "a mapping without outcomes must hold sketches", seen=type(model).__name__,
+                "a mapping without outcomes must hold sketches", seen=TypeName.of(model),
                 where=Where(group=repr(name)),
                 cure="For arrays, pass the outcomes first: {compare}(y_true, models).",
                 compare=Function("compare"),

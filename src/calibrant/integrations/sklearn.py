@@ -9,7 +9,7 @@ import numpy as np
 from calibrant.data.arrays import as_column
 from calibrant.data.multiclass import confidence
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
-from calibrant.errors import Function, InputError, show_value
+from calibrant.errors import Function, InputError, TypeName, show_value
 from calibrant.measures.smooth_ece import smooth_ece
 
 __all__ = ["ReliabilityDisplay", "neg_smooth_ece"]
@@ -113,7 +113,7 @@ class ReliabilityDisplay:
             raise InputError(
                 "must be a ReliabilityDiagram",
                 argument="diagram",
-                seen=type(diagram).__name__,
+                seen=TypeName.of(diagram),
                 cure="Make one with {make}; other diagrams have a `plot` of their own.",
                 make=Function("reliability_diagram"),
             )
@@ -187,14 +187,14 @@ class ReliabilityDisplay:
             raise InputError(
                 "must be a fitted classifier",
                 argument="estimator",
-                seen=type(estimator).__name__,
+                seen=TypeName.of(estimator),
                 cure="Call its `fit(X, y)` first.",
             )
         if not hasattr(estimator, "predict_proba"):
             raise InputError(
                 "must have `predict_proba`",
                 argument="estimator",
-                seen=type(estimator).__name__,
+                seen=TypeName.of(estimator),
                 cure="Pass its probabilities to `ReliabilityDisplay.from_predictions`.",
             )
         classes = np.asarray(estimator.classes_)

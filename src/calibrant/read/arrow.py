@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._files import decoding
 from calibrant._optional import require
-from calibrant.errors import Cure, InputError, Option, Where
+from calibrant.errors import Cure, InputError, Option, TypeName, Where
 from calibrant.read.group_keys import Key, indexed
 from calibrant.read.predictions import LOOP_LABELS
 from calibrant.read.request import (
@@ -95,7 +95,7 @@ def _reader_of(pyarrow: Any, source: Any) -> Any:
         raise InputError(
             "must be a frame, with columns",
             argument="data",
-            seen=type(source).__name__,
+            seen=TypeName.of(source),
             saying="{} is none: {error}",
             error=str(error),
         ) from error
@@ -108,7 +108,7 @@ def _expressions(request: Request) -> dict[str, Any]:
             raise InputError(
                 "columns of this source are given by name or as expressions of Arrow, such as "
                 'pyarrow.compute.field("p") / 100',
-                seen=type(column).__name__,
+                seen=TypeName.of(column),
                 saying="got {}",
             )
     return {

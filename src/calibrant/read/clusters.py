@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InputError
+from calibrant.errors import InputError, TypeName
 from calibrant.read.arrow import as_numpy, batches_of, require_types, sums_of_batches
 from calibrant.read.engines import attach
 from calibrant.read.frames import arrow_stream, select, sums_of_frame
@@ -57,7 +57,7 @@ def _dask(source: Any, request: Request) -> GroupedSums:
         raise InputError(
             "must be a DataFrame, of Dask",
             argument="data",
-            seen=type(source).__name__,
+            seen=TypeName.of(source),
             saying="got {}",
             cure="Turn it into one with .to_dataframe().",
         )

@@ -11,7 +11,7 @@ from calibrant.data.forms import InputOptions
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError, Option
+from calibrant.errors import InputError, Option, TypeName
 from calibrant.read.scan import ReadingOptions, scan
 
 __all__ = ["from_data", "takes_data"]
@@ -103,7 +103,7 @@ def _require_names(y_true: Any) -> None:
         raise InputError(
             "names a column, where {data} is given",
             argument="y_true",
-            seen=type(y_true).__name__,
+            seen=TypeName.of(y_true),
             saying="got a {}",
             data=Option("data"),
             cure="Pass arrays without it, or names of columns with it.",

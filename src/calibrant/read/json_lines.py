@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from calibrant._optional import require
-from calibrant.errors import Cure, Function, InputError, Where
+from calibrant.errors import Cure, Function, InputError, TypeName, Where
 from calibrant.read.arrow import Batch
 from calibrant.read.csv_lines import refused_text
 from calibrant.read.find_files import DataFile
@@ -139,7 +139,7 @@ class JsonParser:
         if not isinstance(row, dict):
             raise InputError(
                 "each line must hold a JSON object",
-                seen=type(row).__name__,
+                seen=TypeName.of(row),
                 where=where,
                 saying="one holds a {kind}",
                 kind=type(row).__name__,

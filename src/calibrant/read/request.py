@@ -20,7 +20,7 @@ from calibrant.data.forms import Form, as_probabilities
 from calibrant.data.pairs import REASONS
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import require_nodes
-from calibrant.errors import InputError, Option
+from calibrant.errors import InputError, Option, TypeName
 
 __all__ = ["LABEL", "MODEL", "PROB", "WEIGHT", "Classes", "FileOptions", "Request", "make_request"]
 
@@ -184,7 +184,7 @@ class Request:
             if not isinstance(value, str):
                 raise InputError(
                     "columns of this source are given by name",
-                    seen=type(value).__name__,
+                    seen=TypeName.of(value),
                     saying="got {}",
                     cure="Compute the column first, or read the source with an engine that has "
                     "expressions.",

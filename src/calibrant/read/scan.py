@@ -16,7 +16,7 @@ from calibrant.data.refusals import refuse_keyword
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import DEFAULT_NODES, Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError, Option
+from calibrant.errors import InputError, Option, TypeName
 from calibrant.read.arrays import sums_of_dict
 from calibrant.read.engines import engine_of
 from calibrant.read.frames import (
@@ -251,7 +251,7 @@ def _parts(
     elif is_batch:
         raise InputError(
             "an iterator must give frames, record batches or dicts of arrays, or nothing but paths",
-            seen=type(source).__name__,
+            seen=TypeName.of(source),
             saying="it gave a {kind}",
             kind=type(source).__name__,
             cure="Of groups, scan the frame itself, with {by}.",
@@ -261,7 +261,7 @@ def _parts(
         raise InputError(
             "must be a frame, files, or an iterator over batches",
             argument="data",
-            seen=type(source).__name__,
+            seen=TypeName.of(source),
             saying="got a {kind}",
             kind=type(source).__name__,
             cure="For arrays, use Sketch.from_arrays(y_true, y_prob).",

@@ -14,7 +14,7 @@ from calibrant._arguments import is_number
 from calibrant.data.arrays import as_array
 from calibrant.data.multiclass import as_class_probabilities
 from calibrant.data.pairs import as_pairs
-from calibrant.errors import CalibrationError, InputError, TooFewRows, Where
+from calibrant.errors import CalibrationError, InputError, TooFewRows, TypeName, Where
 from calibrant.recalibration.interface import POSITIVE, LearnedMap, Part, Parts, State
 from calibrant.recalibration.multiclass import as_distributions
 from calibrant.recalibration.temperature import ClassRows, best_slope
@@ -87,7 +87,7 @@ class _LogitScaling(LearnedMap):
             raise InputError(
                 "must hold numbers",
                 argument="logits",
-                seen=str(values.dtype),
+                seen=TypeName(values.dtype),
                 saying="its type is {}",
             )
         if not self.from_logits:

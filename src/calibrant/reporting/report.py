@@ -18,7 +18,7 @@ from calibrant.data.pairs import InputOptions
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError, Option, Where
+from calibrant.errors import InputError, Option, TypeName, Where
 from calibrant.inference.assess import assess, read_clustered
 from calibrant.inference.assess_by import assess_by
 from calibrant.inference.assessment import Assessment
@@ -212,7 +212,7 @@ def _own(key: Any, sketch: Any, scale: str | Scale | None) -> Sketch:
         raise InputError(
             "must hold sketches, where there are no predictions beside it",
             argument="y_true",
-            seen=type(sketch).__name__,
+            seen=TypeName.of(sketch),
             where=Where(group=repr(key)),
             cure="Arrays of several models go into {y_prob}, by name.",
             y_prob=Option("y_prob"),
