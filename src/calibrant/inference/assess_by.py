@@ -184,19 +184,23 @@ def _scanned(
         if weight is not None:
             settings["sample_weight"] = "sample_weight"
         cluster = None if cluster is None else "cluster"
-    for name, value in (("y_true", y_true), ("y_prob", y_prob), ("by", by)):
-        if value is None or (name == "by" and not isinstance(value, str) and not value):
+    for name, value in (("y_true", y_true), ("y_prob", y_prob)):
+        if value is None:
             raise InputError("must name a column of the data", argument=name, seen=value)
     sketches = scan(
         data,
         y_true=y_true,
         y_prob=y_prob,
-        by=by,
+        by=by or None,
         cluster=cluster,
         scale=PROBABILITY if scale is None else scale,
         **settings,
     )
-    assert isinstance(sketches, Sketches)
+    if not isinstance(sketches, Sketches) or sketches.by == (cluster,):
+        raise InputError(
+            "must name a column of the data, as nothing else makes groups", argument="by", seen=by,
+            cure="Without groups, use {assess}.", assess=Function("assess"),
+        )  # fmt: skip
     if cluster is None:
         used = (*sketches.by, settings.get("sample_weight"))
         warn_of_repeated_ids(data, y_true, y_prob, used, stacklevel=4)

@@ -171,7 +171,11 @@ def report(
     finding: GroupAssessments | Assessment
     sketches: Mapping[Any, Sketch]
     parts: dict[Hashable, Halves] = {}
-    if isinstance(y_true, Mapping):
+    if isinstance(y_true, Sketches) and y_true.by == (cluster,):  # clusters alone are one sample
+        _require_nothing_else(y_prob=y_prob, assessment=assessment, **options)
+        finding = assess(y_true, cluster=cluster, scale=scale, **settings)
+        sketches = {"predictions": y_true.total()}
+    elif isinstance(y_true, Mapping):
         _require_nothing_else(y_prob=y_prob, assessment=assessment, **options)
         by = y_true.by if isinstance(y_true, Sketches) else "group"
         groups = Sketches({key: _own(key, one, scale) for key, one in y_true.items()}, by=by)
