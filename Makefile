@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 # The build looks for meson and ninja on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test test-words test-thorough test-all fuzz fuzz-quick edges lint docs docs-test guard evidence evidence-quick clean
+.PHONY: help demo test test-words test-thorough test-all fuzz fuzz-quick wheel edges lint docs docs-test guard evidence evidence-quick clean
 
 help:
 	@echo "make demo    measure and draw the calibration of two real classifiers"
@@ -16,7 +16,8 @@ help:
 	@echo "make test-thorough    try the laws on a thousand new examples each"
 	@echo "make test-all    run the tests that need Spark, Dask, Ray, torch, PostgreSQL, a browser or evaluation tools"
 	@echo "make fuzz    damage files, compare every way in with exact sums, kill and fork (under two hours)"
-	@echo "make edges   run the tests with the lowest versions that are declared"
+	@echo "make wheel   build the wheel and run the tests against it, without a compiler in reach"
+	@echo "make edges   run the tests against the wheel with the lowest versions, and with every Python at hand"
 	@echo "make lint    ruff, mypy --strict, import-linter"
 	@echo "make evidence    measure everything anew and write docs/evidence (under three hours)"
 	@echo "make docs    build the documentation site in site/"
@@ -57,22 +58,20 @@ fuzz: $(STAMP)
 fuzz-quick: $(STAMP)
 	$(BIN)/python -m tests.fuzz --flips 300 --checks 1500 --kills 10 --forks 30
 
-# The lowest versions that pyproject.toml declares, in an environment of their own.
-EDGES := .venv-edges
-LOWEST := numpy==1.26.* scipy==1.12.* narwhals==2.9.* pyarrow==15.* pandas==2.2.* polars==1.0.* duckdb==1.1.* \
-	matplotlib==3.8.* scikit-learn==1.5.* altair==5.4.* vl-convert-python==1.6.* jinja2==3.1.* typer==0.20.* \
-	rich==13.* sqlglot==25.* fsspec==2024.2.* hypothesis==6.100.*
+# The wheel of this commit: built twice, repaired, and tested where no compiler can be found.
+wheel:
+	.ci/wheel build
+	.ci/wheel first-verdict $(PYTHON)
+	.ci/wheel test newest $(PYTHON)
 
-$(EDGES)/.installed: pyproject.toml meson.build
-	$(PYTHON) -m venv $(EDGES)
-	$(EDGES)/bin/python -m pip install --quiet meson meson-python ninja Cython rdata pytest pytest-xdist $(LOWEST)
-	PATH="$(CURDIR)/$(EDGES)/bin:$$PATH" $(EDGES)/bin/python -m pip install --quiet --no-deps \
-		--no-build-isolation -Cbuild-dir=build/edges --editable .
-	touch $@
+# The wheel with the lowest versions that are declared, and with every Python that is at hand.
+PYTHONS := $(foreach v,3.11 3.12 3.13 3.14,$(firstword $(wildcard $(HOME)/.pyenv/versions/$(v).*/bin/python$(v)) \
+	$(shell command -v python$(v))))
 
-edges: $(EDGES)/.installed
-	PATH="$(CURDIR)/$(EDGES)/bin:$$PATH" $(EDGES)/bin/python -m pytest -q -n auto -m "not heavy" tests/data \
-		tests/read tests/engines tests/durability tests/measures tests/inference tests/recalibration
+edges:
+	.ci/wheel build
+	.ci/wheel test lowest $(firstword $(PYTHONS))
+	for python in $(PYTHONS); do .ci/wheel test newest $$python || exit 1; done
 
 # The heavy engines, in an environment of their own. torch comes first, and alone, or other packages would
 # choose its version. What cannot be installed is named, and its tests say so.
