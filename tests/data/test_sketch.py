@@ -15,9 +15,9 @@ from tests.refusals import ANYTHING, refused
 import calibrant as cal
 from calibrant import InputError, Sketch, Sketches, smooth_ece
 from calibrant.data.atoms import as_atoms
+from calibrant.data.long_table import from_table, to_table
 from calibrant.data.scales import as_scale
 from calibrant.data.sketch import as_sketch
-from calibrant.data.wire import from_table, to_table
 from calibrant.errors import MergeError, TooFewRows
 from calibrant.read.request import Request
 from calibrant.read.sums import DenseSums
@@ -411,8 +411,8 @@ def test_factors_must_be_positive_numbers(factor):
 def test_other_things_than_pairs_and_reasons_are_refused():
     with refused("pairs", "tuple", holds="Sketch.from_arrays"):
         Sketch.from_pairs(([0, 1], [0.2, 0.7]))
-    for dropped in ({"rain": 1}, {"missing label": -1}, {"missing label": 0.5}):
-        with refused():
+    for dropped, wrong in (({"rain": 1}, "rain"), ({"missing label": -1}, -1)):
+        with refused("dropped", wrong):
             Sketch.from_columns([0], [1], [5], [0], dropped=dropped)
 
 

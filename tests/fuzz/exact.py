@@ -12,33 +12,50 @@ from typing import Any
 __all__ = ["Sums", "exact_sums"]
 
 FRACTION_BITS = 36
-Sums = tuple[dict[tuple[int, int], tuple[int, int]], dict[str, int]]
-"""Count and sum of offsets by (cell, label), and rows that were left out, by reason."""
+LARGEST_WEIGHT = Fraction(1e100)
+Sums = dict[Any, tuple[dict[tuple[int, int], tuple[Fraction, ...]], dict[str, int]]]
+"""By group: count and sum of offsets by (cell, label), with the sums of weights, of their squares and of
+weighted offsets where there are weights; and the rows that were left out, by reason."""
 
 
-def exact_sums(y: Sequence[Any], p: Sequence[Any], nodes: int) -> Sums:
+def exact_sums(
+    y: Sequence[Any],
+    p: Sequence[Any],
+    nodes: int,
+    weights: Sequence[Any] | None = None,
+    groups: Sequence[Any] | None = None,
+) -> Sums:
     """Each row's cell and distance from its left end, in units of 2**-36, added up.
 
     Parameters
     ----------
-    y, p : sequence
+    y, p, weights : sequence
         Python's numbers, Decimal or None.
     nodes : int
         Cells of the grid.
+    groups : sequence
+        The group of each row; without them, all are in the group None.
     """
     width = (1 << FRACTION_BITS) // nodes
-    sums: dict[tuple[int, int], tuple[int, int]] = {}
-    dropped: Counter[str] = Counter()
-    for label, prediction in zip(y, p, strict=True):
+    found: Sums = {}
+    for row, (label, prediction) in enumerate(zip(y, p, strict=True)):
+        weight = None if weights is None else weights[row]
+        sums, dropped = found.setdefault(None if groups is None else groups[row], ({}, Counter()))
         reason = _broken_rule(label, prediction)
+        if reason is None and weights is not None:
+            reason = _broken_rule_of_weights(weight)
         if reason is not None:
             dropped[reason] += 1
             continue
         place = floor(_rational(prediction) * (1 << FRACTION_BITS))
-        key = (place // width, int(label))
-        count, offset = sums.get(key, (0, 0))
-        sums[key] = (count + 1, offset + place % width)
-    return sums, dict(dropped)
+        key, offset = (place // width, int(label)), Fraction(place % width)
+        added = [Fraction(1), offset]
+        if weights is not None:
+            w = _rational(weight)
+            added += [w, w * w, w * offset]
+        before = sums.get(key, (Fraction(0),) * len(added))
+        sums[key] = tuple(a + b for a, b in zip(before, added, strict=True))
+    return {group: (sums, dict(dropped)) for group, (sums, dropped) in found.items()}
 
 
 def _broken_rule(label: Any, prediction: Any) -> str | None:
@@ -50,6 +67,13 @@ def _broken_rule(label: Any, prediction: Any) -> str | None:
     if _is_missing(label):
         return "missing label"
     return None if label in (0, 1) else "invalid label"
+
+
+def _broken_rule_of_weights(weight: Any) -> str | None:
+    if _is_missing(weight):
+        return "missing weight"
+    usable = _is_finite(weight) and 0 <= _rational(weight) <= LARGEST_WEIGHT
+    return None if usable else "invalid weight"
 
 
 def _is_missing(value: Any) -> bool:

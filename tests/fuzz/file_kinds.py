@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +15,10 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 
 import calibrant as cal
-from calibrant.recalibration import (
-    BetaRecalibrator,
-    IsotonicRecalibrator,
-    RandomizedRecalibrator,
-    SmoothRecalibrator,
-    TemperatureRecalibrator,
-)
+import calibrant.recalibration as maps
+from calibrant.read.answers import read_answers
+from calibrant.read.find_files import find_files
+from calibrant.read.rows import read_table
 
 __all__ = ["KINDS", "Kind"]
 
@@ -75,17 +74,36 @@ def scanned(path: Path) -> cal.Sketches:
     return cal.scan(path, on_invalid="drop", threads=1, **COLUMNS)
 
 
+MAPS: dict[str, Callable[[], Any]] = {
+    "adaptive": maps.AdaptiveRecalibrator,
+    "beta": maps.BetaRecalibrator,
+    "cross-venn-abers": maps.CrossVennAbersRecalibrator,
+    "isotonic": maps.IsotonicRecalibrator,
+    "offset": maps.OffsetRecalibrator,
+    "platt": maps.PlattRecalibrator,
+    "randomized": lambda: maps.RandomizedRecalibrator(bandwidth=0.2, require_miscalibration=False),
+    "smooth": lambda: maps.SmoothRecalibrator(bandwidth=0.2),
+    "spline": maps.SplineRecalibrator,
+    "temperature": maps.TemperatureRecalibrator,
+    "venn-abers": maps.VennAbersRecalibrator,
+}
+CLASS_MAPS: dict[str, Callable[[], Any]] = {
+    "one-vs-rest": lambda: maps.OneVsRestRecalibrator(maps.PlattRecalibrator()),
+    "structured": maps.StructuredScaling,
+    "temperature-scaling": maps.TemperatureScaling,
+    "vector": maps.VectorScaling,
+}
+
+
 def write_map(path: Path) -> None:
-    maps = (
-        IsotonicRecalibrator(),
-        TemperatureRecalibrator(),
-        BetaRecalibrator(),
-        SmoothRecalibrator(bandwidth=0.2),
-        RandomizedRecalibrator(bandwidth=0.2, require_miscalibration=False),
-    )
+    name = path.stem.removeprefix("map-")
     table = rows()
-    kind = maps[int(path.stem.rsplit("-", 1)[1]) if "-" in path.stem else 0]
-    kind.fit(table["p"].to_numpy(), table["y"].to_numpy()).save(path)
+    p, y = table["p"].to_numpy(), table["y"].to_numpy()
+    if name in MAPS:
+        MAPS[name]().fit(p, y).save(path)
+    else:
+        classes = np.stack([p / 2, (1 - p) / 2, np.full(len(p), 0.5)], axis=1)
+        CLASS_MAPS[name]().fit(classes, np.where(np.arange(len(y)) % 3 == 0, 2, y)).save(path)
 
 
 def write_monitor(path: Path) -> None:
@@ -128,9 +146,40 @@ def write_csv(path: Path) -> None:
 
 
 def write_json_lines(path: Path) -> None:
-    import json
-
     path.write_text("".join(json.dumps(row) + "\n" for row in rows().to_pylist()))
+
+
+def as_table(path: Path) -> pa.Table:
+    """All columns, as the command line reads them."""
+    return read_table(find_files([path]))
+
+
+def samples() -> list[dict[str, Any]]:
+    table = rows().slice(0, 40).to_pylist()
+    return [
+        {"id": k, "confidence": row["p"], "correct": bool(row["y"])} for k, row in enumerate(table)
+    ]
+
+
+def write_answers(path: Path) -> None:
+    path.write_text("".join(json.dumps(sample) + "\n" for sample in samples()))
+
+
+def write_archive(path: Path) -> None:
+    """A log as Inspect writes them."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps({"eval": {"model": "m", "task": "t"}}))
+        for sample in samples():
+            metadata = {"confidence": sample["confidence"]}
+            score = {"judge": {"value": int(sample["correct"]), "metadata": metadata}}
+            said = {"choices": [{"message": {"content": "B."}}]}
+            content = {"id": sample["id"], "epoch": 1, "scores": score, "output": said}
+            archive.writestr(f"samples/{sample['id']}_epoch_1.json", json.dumps(content))
+
+
+def answers(path: Path) -> Any:
+    log = read_answers(path)
+    return pa.table({"p": log.y_prob, "y": log.y_true, "q": list(log.cluster)})
 
 
 def _parquet(**options: Any) -> Callable[[Path], object]:
@@ -149,7 +198,7 @@ def read_monitor(path: Path) -> Any:
 _ALL = [
     Kind("sketch.json", lambda path: cal.save(sketches(), path), cal.load, ours=True),
     Kind("sketch.parquet", lambda path: cal.save(sketches(), path), cal.load, ours=True),
-    *(Kind(f"map-{k}.json", write_map, read_map, ours=True) for k in range(5)),
+    *(Kind(f"map-{name}.json", write_map, read_map, ours=True) for name in (*MAPS, *CLASS_MAPS)),
     Kind("monitor.json", write_monitor, read_monitor, ours=True),
     Kind("checkpoint", write_checkpoint, read_checkpoint, ours=True),
     Kind("rows.parquet", _parquet(), scanned),
@@ -160,5 +209,12 @@ _ALL = [
     Kind("rows.feather", lambda path: feather.write_feather(rows(), path), scanned),
     Kind("rows.csv", write_csv, scanned, counts_rows=False),
     Kind("rows.jsonl", write_json_lines, scanned, counts_rows=False),
+    Kind("table.parquet", _parquet(), as_table),
+    Kind("table.arrow", write_arrow, as_table),
+    Kind("table-stream.arrow", write_stream, as_table),
+    Kind("table.csv", write_csv, as_table, counts_rows=False),
+    Kind("table.jsonl", write_json_lines, as_table, counts_rows=False),
+    Kind("answers.eval", write_archive, answers),
+    Kind("answers.jsonl", write_answers, answers, counts_rows=False),
 ]
 KINDS = {kind.name: kind for kind in _ALL}

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from calibrant.data.arrays import as_array
 from calibrant.data.cell_sums import LARGEST_SUM, bits_of_offsets
 from calibrant.data.pairs import REASONS
-from calibrant.errors import InputError
+from calibrant.errors import InputError, Where
 
-__all__ = ["checked_dropped", "checked_long_table"]
+__all__ = ["checked_dropped", "checked_long_table", "wrong_type"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -44,12 +44,17 @@ def checked_long_table(
     }
     missing = [name for name, values in given.items() if values is None]
     if 0 < len(missing) < len(given):
-        raise InputError(f"a weighted table needs {', '.join(given)}; {missing[0]} is missing.")
+        raise InputError(
+            "a weighted table needs the columns {columns}",
+            columns=", ".join(given),
+            where=Where(column=missing[0]),
+            saying="{where} is missing",
+        )
     floats = {name: _floats(values, name) for name, values in given.items() if values is not None}
     columns: dict[str, NDArray[Any]] = {**integers, **floats}
     lengths = {name: values.size for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
-        raise InputError(f"the columns must have equal lengths; they have {lengths}.")
+        raise InputError("the columns must have equal lengths", seen=lengths)
     _check_integers(nodes, **integers)
     if floats:
         _check_weights(nodes, cell=integers["cell"], **floats)
@@ -61,25 +66,37 @@ def checked_dropped(dropped: Mapping[str, int] | None) -> Mapping[str, int]:
     for reason, count in (dropped or {}).items():
         if reason not in REASONS:
             raise InputError(
-                f"`dropped` must count rows under {', '.join(map(repr, REASONS))}; got {reason!r}."
+                "must count rows under the reasons {reasons}",
+                argument="dropped",
+                seen=reason,
+                reasons=", ".join(map(repr, REASONS)),
             )
         if not isinstance(count, int | np.integer) or count < 0:
-            raise InputError(f"`dropped` must hold whole numbers; {reason!r} has {count!r}.")
+            raise InputError(
+                "must hold whole numbers that are not negative",
+                argument="dropped",
+                seen=count,
+                saying="{reason} has {}",
+                reason=reason,
+            )
     return dropped or {}
 
 
 def _check_integers(
     nodes: int, cell: Integers, label: Integers, count: Integers, offset: Integers
 ) -> None:
-    _refuse("cell", cell, (cell < 0) | (cell > nodes), f"lie between 0 and {nodes}")
-    _refuse("label", label, (label != 0) & (label != 1), "be 0 or 1")
-    _refuse("count", count, count < 0, "not be negative")
-    if count.sum(dtype=np.float64) >= 2.0**63:
-        raise InputError("column 'count' must add up to fewer than 2**63 rows.")
+    _refuse("cell", cell, (cell < 0) | (cell > nodes), f"a cell must lie between 0 and {nodes}")
+    _refuse("label", label, (label != 0) & (label != 1), "a label must be 0 or 1")
+    _refuse("count", count, count < 0, "a count must not be negative")
+    total = count.sum(dtype=np.float64)
+    if total >= 2.0**63:
+        raise InputError(
+            "counts must add up to fewer than 2**63 rows", seen=total, where=Where(column="count")
+        )
     least = -(-offset // ((1 << bits_of_offsets(nodes)) - 1))  # rows that it takes to come so far
     # Rows with p = 1 have a cell of their own, in which the only offset is 0.
     outside = (offset < 0) | (least > count) | ((cell == nodes) & (offset > 0))
-    _refuse("offset", offset, outside, "fit into its cell")
+    _refuse("offset", offset, outside, "an offset must fit into its cell")
 
 
 def _check_weights(
@@ -88,10 +105,9 @@ def _check_weights(
     widest = np.where(cell == nodes, 0.0, 2.0 ** bits_of_offsets(nodes))
     # Sums of floats are rounded, so a mean offset may come out a little wider than the cell.
     broken = weighted_offset > 1.000001 * weight * widest
-    _refuse("weighted_offset", weighted_offset, broken, "fit into its cell")
-    _refuse(
-        "squared_weight", squared_weight, (squared_weight > 0) & (weight == 0), "go with a weight"
-    )
+    _refuse("weighted_offset", weighted_offset, broken, "an offset must fit into its cell")
+    alone = (squared_weight > 0) & (weight == 0)
+    _refuse("squared_weight", squared_weight, alone, "a squared weight must go with a weight")
 
 
 def _integers(values: Any, name: str) -> Integers:
@@ -99,27 +115,38 @@ def _integers(values: Any, name: str) -> Integers:
     if column.ndim == 1 and column.size == 0:
         return np.empty(0, np.int64)
     if column.ndim != 1 or column.dtype.kind not in "biuf":
-        raise InputError(f"column {name!r} must hold whole numbers; its type is {column.dtype}.")
+        raise wrong_type(name, column, "whole numbers")
     if column.dtype.kind == "f":
         broken = ~(np.abs(column) < 2.0**53) | (column != np.round(column))
-        _refuse(name, column, broken, "hold whole numbers")
+        _refuse(name, column, broken, "a column of sums of rows must hold whole numbers")
     if column.dtype == np.uint64:
-        _refuse(name, column, column >= 1 << 63, "fit into 64 bits with a sign")
+        _refuse(name, column, column >= 1 << 63, "a number must fit into 64 bits with a sign")
     return column.astype(np.int64)
 
 
 def _floats(values: Any, name: str) -> Floats:
     column = as_array(values, name)
     if column.ndim != 1 or column.dtype.kind not in "biuf":
-        raise InputError(f"column {name!r} must hold numbers; its type is {column.dtype}.")
+        raise wrong_type(name, column, "numbers")
     column = column.astype(np.float64)
     broken = ~((column >= 0) & (column <= LARGEST_SUM))
-    _refuse(name, column, broken, f"lie between 0 and {LARGEST_SUM:g}")
+    _refuse(name, column, broken, f"a sum must lie between 0 and {LARGEST_SUM:g}")
     return column
+
+
+def wrong_type(name: str, column: NDArray[Any], needed: str) -> InputError:
+    """What to raise of a column whose values are of another kind."""
+    return InputError(
+        "a column of sums must hold {needed}",
+        seen=str(column.dtype),
+        where=Where(column=name),
+        saying="the type of {where} is {}",
+        needed=needed,
+    )
 
 
 def _refuse(name: str, column: NDArray[Any], broken: NDArray[np.bool_], rule: str) -> None:
     rows = np.flatnonzero(broken)
     if rows.size:
         row = int(rows[0])
-        raise InputError(f"column {name!r} must {rule}; row {row} has {column[row]}.")
+        raise InputError(rule, seen=column[row].item(), where=Where(row=row, column=name))

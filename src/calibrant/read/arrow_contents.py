@@ -1,7 +1,8 @@
-"""Whether the table of contents of an Arrow file names every message of it.
+"""Whether all of an Arrow file is read: every message of its table of contents, or of its stream.
 
-The contents stand at the end, and are all that a reader goes by: an entry that is missing is a batch
-that is never read. The messages lie one behind the other, so what is missing leaves a gap.
+The contents of a file stand at its end, and are all that a reader goes by: an entry that is missing is
+a batch that is never read. The messages lie one behind the other, so what is missing leaves a gap. A
+stream has no contents, but an end.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["ARROW_MAGIC", "require_all_messages"]
+from calibrant.read.find_files import DataFile
+
+__all__ = ["ARROW_MAGIC", "require_all_messages", "require_end"]
 
 ARROW_MAGIC = b"ARROW1"
 """How a file of Arrow begins and ends; a stream begins otherwise."""
@@ -21,7 +24,8 @@ DICTIONARIES, BATCHES = 2, 3
 BLOCK = struct.Struct("<qi4xq")
 """An entry: where a message begins, and the lengths of its header and its body."""
 MARK_BYTES = 8
-"""Of the end of the stream of messages, which some writers leave out."""
+"""Of the end of the stream of messages, which some writers of files leave out."""
+END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 
 
 def require_all_messages(handle: Any, size: int) -> None:
@@ -51,6 +55,20 @@ def require_all_messages(handle: Any, size: int) -> None:
         at += header + body
     if not 0 <= size - tail - length - at <= MARK_BYTES:
         raise ValueError("its contents lack a message")
+
+
+def require_end(file: DataFile, handle: Any) -> None:
+    """Refuse a stream that was read up to here and does not end here, or was cut before its end.
+
+    Arrow takes the end of the file for the end of the stream, wherever a message ends.
+    """
+    if handle.read(1):
+        raise ValueError("something follows its end")
+    if file.compression is None:
+        with file.open() as whole:
+            whole.seek(max(0, file.size - len(END_OF_STREAM)))
+            if whole.read() != END_OF_STREAM:
+                raise ValueError("it ends before the end of its stream")
 
 
 def _blocks(contents: bytes, field: int) -> Iterator[tuple[int, int, int]]:

@@ -11,7 +11,8 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from calibrant.read.request import Request
 from calibrant.read.sums import SUM_NAMES, DenseSums, GroupedSums
 from calibrant.read.totals import GroupTotal
 
-__all__ = ["Checkpoint", "identity_now"]
+__all__ = ["Checkpoint", "unchanged"]
 
 FORMAT = "calibrant.checkpoint"
 VERSION = 2
@@ -187,7 +188,21 @@ def _fingerprint(request: Request, files: Sequence[DataFile]) -> str:
     return hashlib.sha256(json.dumps(described, default=str).encode()).hexdigest()
 
 
-def identity_now(file: DataFile) -> list[Any]:
+@contextmanager
+def unchanged(files: Sequence[DataFile]) -> Iterator[None]:
+    """Refuse files that are others when they have been read than when they were found."""
+    before = [_identity_now(file) for file in files]
+    yield
+    for file, was in zip(files, before, strict=True):
+        if _identity_now(file) != was or was[:2] != file.identity[1:]:
+            raise InputError(
+                "a file must not change while it is read, and this one did",
+                where=Where(file=file.path),
+                cure="Read it again when it is complete.",
+            )
+
+
+def _identity_now(file: DataFile) -> list[Any]:
     """Size, time of change and whatever else tells a file from one that takes its place."""
     remote = getattr(getattr(file.filesystem, "handler", None), "fs", None)
     if remote is not None:

@@ -15,9 +15,9 @@ import numpy as np
 
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import CalibrantWarning, CalibrationError, InputError, Where
+from calibrant.errors import CalibrantWarning, CalibrationError
 from calibrant.read.arrow import named_labels, sums_of_batches
-from calibrant.read.checkpoint import Checkpoint, identity_now
+from calibrant.read.checkpoint import Checkpoint, unchanged
 from calibrant.read.find_files import DataFile, find_files, reader_of, short_names
 from calibrant.read.formats import Job, jobs_of
 from calibrant.read.predictions import class_names
@@ -52,15 +52,8 @@ def scan_files(source: Any, request: Request, options: FileOptions) -> Sketch | 
         request = _with_class_names(files, request)
     total: DenseSums | GroupTotal = GroupTotal(request) if request.by else DenseSums(request)
     note = None if checkpoint is None else Checkpoint(checkpoint, request, files)
-    found = [identity_now(file) for file in files]
-    done = _sum(files, request, total, note, options.threads, options.progress)
-    for file, before in zip(files, found, strict=True):
-        if identity_now(file) != before or before[:2] != file.identity[1:]:
-            raise InputError(
-                "a file must not change while it is read, and this one did",
-                where=Where(file=file.path),
-                cure="Scan it again when it is complete.",
-            )
+    with unchanged(files):
+        done = _sum(files, request, total, note, options.threads, options.progress)
     if note and note.done != done:
         try:
             note.save(done, total)

@@ -11,7 +11,7 @@ from typing import Any
 from calibrant._optional import require
 from calibrant.errors import CalibrationError, InputError, Where
 from calibrant.read.arrow import Batch, require_types, validated
-from calibrant.read.arrow_contents import ARROW_MAGIC, require_all_messages
+from calibrant.read.arrow_contents import ARROW_MAGIC, require_all_messages, require_end
 from calibrant.read.find_files import DataFile
 from calibrant.read.partitions import GroupKinds, layout
 from calibrant.read.request import Request
@@ -21,7 +21,6 @@ __all__ = ["Job", "Jobs", "jobs_of"]
 
 JOB_ROWS = 1 << 22
 BATCH_ROWS = 1 << 20
-END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 Batches = Iterator[Batch]
 
 
@@ -151,13 +150,7 @@ def _stream_piece(
                 columns = {a: batch.column(name) for a, name in names.items()} | constants
                 yield Batch(columns, partial(_row_of, file.path, row))
                 row += batch.num_rows
-            if handle.read(1):
-                raise ValueError("something follows its end")
-        if file.compression is None:
-            with file.open() as whole:
-                whole.seek(max(0, file.size - len(END_OF_STREAM)))
-                if whole.read() != END_OF_STREAM:
-                    raise ValueError("it ends before the end of its stream")
+            require_end(file, handle)
 
     yield _explained(file, read, 0), file.size // 16
 

@@ -204,7 +204,7 @@ def _rows(block: bytes) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def flat(row: dict[str, Any], start: str = "") -> dict[str, Any]:
+def flat(row: dict[str, Any]) -> dict[str, Any]:
     """Fields of objects inside objects by names with dots.
 
     Examples
@@ -213,9 +213,14 @@ def flat(row: dict[str, Any], start: str = "") -> dict[str, Any]:
     {'id': 1, 'scores.p': 0.7, 'scores.by.judge': 1}
     """
     fields: dict[str, Any] = {}
-    for name, value in row.items():
-        if isinstance(value, dict):
-            fields |= flat(value, f"{start}{name}.")
+    inside = [("", iter(row.items()))]  # not by recursion: data says how deep it goes
+    while inside:
+        start, rest = inside[-1]
+        name, value = next(rest, (None, None))
+        if name is None:
+            inside.pop()
+        elif isinstance(value, dict):
+            inside.append((f"{start}{name}.", iter(value.items())))
         else:
             fields[f"{start}{name}"] = value
     return fields

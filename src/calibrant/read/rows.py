@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +16,15 @@ from calibrant._optional import require
 from calibrant.data.arrays import as_array
 from calibrant.errors import CalibrationError, InputError, Where
 from calibrant.read.arrow import Batch, batches_of, column_of
-from calibrant.read.arrow_contents import ARROW_MAGIC, require_all_messages
+from calibrant.read.arrow_contents import ARROW_MAGIC, require_all_messages, require_end
+from calibrant.read.checkpoint import unchanged
 from calibrant.read.csv_rows import rows_of
 from calibrant.read.find_files import DataFile, find_files, reader_of
 from calibrant.read.formats import jobs_of
 from calibrant.read.frames import arrow_stream, is_frame, select
 from calibrant.read.json_lines import flat
 from calibrant.read.request import LABEL, PROB, WEIGHT, Request, make_request, require_columns
+from calibrant.read.text import text_blocks
 
 __all__ = ["Rows", "columns_of", "read_rows", "read_table"]
 
@@ -89,8 +92,9 @@ def _arrays(data: Any, request: Request, sep: str | None) -> dict[str, NDArray[A
         batches = batches_of(arrow_stream(select(data, request)), request.selected())
         return _joined(batches, request)
     files = find_files(data, separator=sep)
-    jobs = jobs_of(files, request).jobs
-    arrays = _joined((batch for job in jobs for batch in job.read()), request)
+    with unchanged(files):
+        jobs = jobs_of(files, request).jobs
+        arrays = _joined((batch for job in jobs for batch in job.read()), request)
     if files[0].format == "csv":
         for alias in request.group_aliases:
             values = arrays[alias].tolist()
@@ -133,17 +137,17 @@ def columns_of(file: DataFile) -> list[str]:
     """Names of the columns of a file, partitions in the path included."""
     try:
         names = _names(file)
-    except InputError:
+    except CalibrationError:
         raise
-    except (OSError, ValueError) as error:
+    except Exception as error:  # damaged bytes may raise anything
         raise _unreadable(file, error) from error
     return [*names, *(name for name in file.partitions if name not in names)]
 
 
 def _unreadable(file: DataFile, error: Exception) -> InputError:
     return InputError(
-        "{file} is not a {format} file that can be read: {error}",
-        file=file.path,
+        "this is not a {format} file that can be read: {error}",
+        where=Where(file=file.path),
         format=file.format,
         error=str(error),
     )
@@ -154,7 +158,8 @@ def _names(file: DataFile) -> list[str]:
         parquet = require("pyarrow.parquet", caller=CALLER)
         return list(parquet.read_schema(file.open()).names)
     if file.format == "arrow":
-        return list(_arrow_reader(file).schema.names)
+        with _arrow_reader(file) as (reader, _):
+            return list(reader.schema.names)
     with file.stream() as stream:
         start = stream.read(PEEK_BYTES)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -173,14 +178,17 @@ def _names(file: DataFile) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in {**row, **flat(row)}))
 
 
-def _arrow_reader(file: DataFile) -> Any:
-    """Of an Arrow file, or of a stream, which has no table of contents."""
+@contextmanager
+def _arrow_reader(file: DataFile) -> Iterator[tuple[Any, Any]]:
+    """Of an Arrow file; or of a stream, which has no table of contents, and the handle behind it."""
     ipc = require("pyarrow.ipc", caller=CALLER)
     with file.open() as handle:
-        is_file = handle.read(len(ARROW_MAGIC)) == ARROW_MAGIC
-        if is_file:
+        if handle.read(len(ARROW_MAGIC)) == ARROW_MAGIC:
             require_all_messages(handle, handle.size())
-    return ipc.open_file(file.open()) if is_file else ipc.open_stream(file.stream())
+            yield ipc.open_file(handle), None
+            return
+    with file.stream() as handle:
+        yield ipc.open_stream(handle), handle
 
 
 def _peeked(file: DataFile, head: str) -> list[dict[str, Any]]:
@@ -209,22 +217,27 @@ def _peeked(file: DataFile, head: str) -> list[dict[str, Any]]:
 
 
 def read_table(files: Sequence[DataFile]) -> Any:
-    """All columns of all files, as an Arrow table."""
+    """All columns of all files, as an Arrow table; every row that they tell of, or an InputError."""
     pyarrow = require("pyarrow", caller=CALLER)
-    try:
-        tables = [_table(file) for file in files]
-        for table in tables:
-            table.validate(full=True)
-    except CalibrationError:
-        raise
-    except Exception as error:  # damaged bytes may raise anything
-        raise _unreadable(files[0], error) from error
+    with unchanged(files):
+        tables = [_validated_table(file) for file in files]
     try:
         return pyarrow.concat_tables(tables, promote_options="permissive")
     except ValueError as error:
         raise InputError(
             "the files must have the same columns: {error}", error=str(error)
         ) from error
+
+
+def _validated_table(file: DataFile) -> Any:
+    try:
+        table = _table(file)
+        table.validate(full=True)
+    except CalibrationError:
+        raise
+    except Exception as error:  # damaged bytes may raise anything
+        raise _unreadable(file, error) from error
+    return table
 
 
 def _table(file: DataFile) -> Any:
@@ -236,10 +249,15 @@ def _table(file: DataFile) -> Any:
             raise ValueError(f"it tells of {told} rows and holds {table.num_rows}")
         return table
     if file.format == "arrow":
-        return _arrow_reader(file).read_all()
-    with file.stream() as stream:
-        if file.format == "jsonl":
-            return require("pyarrow.json", caller=CALLER).read_json(stream)
-        reader = require("pyarrow.csv", caller=CALLER)
-        options = reader.ParseOptions(delimiter=file.delimiter, newlines_in_values=True)
-        return reader.read_csv(stream, parse_options=options)
+        with _arrow_reader(file) as (reader, stream):
+            table = reader.read_all()
+            if stream is not None:
+                require_end(file, stream)
+        return table
+    pyarrow = require("pyarrow", caller=CALLER)
+    text = pyarrow.BufferReader(b"".join(block for block, _ in text_blocks(file)))
+    if file.format == "jsonl":
+        return require("pyarrow.json", caller=CALLER).read_json(text)
+    reader = require("pyarrow.csv", caller=CALLER)
+    options = reader.ParseOptions(delimiter=file.delimiter, newlines_in_values=True)
+    return reader.read_csv(text, parse_options=options)

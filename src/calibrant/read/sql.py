@@ -14,10 +14,10 @@ import numpy as np
 
 from calibrant.data.arrays import as_array
 from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.long_table import FLOAT_COLUMNS, INTEGER_COLUMNS, from_table
 from calibrant.data.pairs import LARGEST_WEIGHT
 from calibrant.data.sketch import DEFAULT_NODES, Sketch, require_nodes
 from calibrant.data.sketches import Sketches
-from calibrant.data.wire import FLOAT_COLUMNS, INTEGER_COLUMNS, from_table
 from calibrant.errors import InputError
 from calibrant.read.dialects import Dialect, dialect_named
 from calibrant.read.group_keys import normal_key
@@ -70,7 +70,7 @@ def query(
     str
         A query whose result has the group columns and cell, label, count, offset, nodes (and weight,
         squared_weight, weighted_offset). Rows that break a rule are counted under negative cells: -1
-        for a missing prediction, and so on as in `calibrant.data.wire`. The table holds at most
+        for a missing prediction, and so on as in `calibrant.data.long_table`. The table holds at most
         two rows per cell and group.
 
     Notes

@@ -17,7 +17,7 @@ from calibrant.read.partitions import GroupKinds
 from calibrant.read.quotes import Quotes
 from calibrant.read.request import Request
 
-__all__ = ["text_jobs"]
+__all__ = ["text_blocks", "text_jobs"]
 
 BLOCK_BYTES = 1 << 24
 MOST_BLOCKS = 4
@@ -37,7 +37,7 @@ def text_jobs(
         is_csv = found.format == "csv"
         file = replace(found, separator=found.delimiter) if is_csv else found
         parser: CsvParser | JsonParser | None = None
-        for block, line in _blocks(file):
+        for block, line in text_blocks(file):
             if parser is None:
                 parser = (CsvParser if file.format == "csv" else JsonParser)(file, block, request)
                 held = {a: parser.kinds[name] or "null" for a, name in parser.names.items()}
@@ -68,7 +68,7 @@ def _job(parser: CsvParser | JsonParser, block: bytes, line: int) -> Callable[[]
     return read
 
 
-def _blocks(file: DataFile) -> Iterator[tuple[bytes, int]]:
+def text_blocks(file: DataFile) -> Iterator[tuple[bytes, int]]:
     """Blocks that end with a line, and the number of the first line of each."""
     rest, line = b"", 1
     for piece in _pieces(file):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
 import zipfile
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from calibrant._optional import require
-from calibrant.errors import InputError, Option
+from calibrant.errors import CalibrationError, InputError, Option
 from calibrant.read.answers.answers import Answer, Answers, Place, collected, question_of
 from calibrant.read.answers.confidence import (
     FORMS,
@@ -34,6 +35,7 @@ TOKEN_FORMS = ("sum", "mean", "token")
 LARGEST_MEMBER = 1 << 30
 LOCAL_HEADER, ZSTANDARD = 30, 93
 """Of a ZIP archive: bytes before the name of a member, and the number of a way to pack."""
+LOCAL_MARK, UTF_8 = b"PK\3\4", 0x800
 Sample = dict[str, Any]
 
 
@@ -142,8 +144,7 @@ def _header(path: Path) -> Sample:
     """What says whose log it is."""
     if not zipfile.is_zipfile(path):
         return _document(path)
-    with zipfile.ZipFile(path) as archive:
-        members = {member.filename: member for member in archive.infolist()}
+    with _archive(path) as (archive, members):
         first = next((members[name] for name in HEADERS if name in members), None)
         return _member(archive, first) if first else {}
 
@@ -153,15 +154,24 @@ def _samples(path: Path) -> Iterator[Sample]:
     if not zipfile.is_zipfile(path):
         yield from _document(path)["samples"]
         return
+    with _archive(path) as (archive, members):
+        for name in sorted(members):
+            if name.startswith("samples/") and name.endswith(".json"):
+                yield _member(archive, members[name])
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
+    """The archive and its members by name; whatever is wrong with it becomes an InputError."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = {member.filename: member for member in archive.infolist()}
-            for name in sorted(members):
-                if name.startswith("samples/") and name.endswith(".json"):
-                    yield _member(archive, members[name])
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OSError) as error:
-        if isinstance(error, InputError):
-            raise
+            for member in members.values():
+                _local_header(archive, member)
+            yield archive, members
+    except CalibrationError:
+        raise
+    except Exception as error:  # damaged bytes may raise anything
         raise InputError(
             "{file} is not an Inspect log that can be read ({error})",
             file=str(path),
@@ -191,12 +201,26 @@ def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     pyarrow = require("pyarrow", caller="reading an Inspect log")
     assert archive.filename is not None
     with open(archive.filename, "rb") as file:
-        file.seek(member.header_offset)
-        name, extra = struct.unpack("<26x2H", file.read(LOCAL_HEADER))
-        file.seek(name + extra, os.SEEK_CUR)
+        file.seek(_local_header(archive, member))
         packed = file.read(member.compress_size)
     unpacked: bytes = pyarrow.decompress(packed, member.file_size, codec="zstd", asbytes=True)
+    if zlib.crc32(unpacked) != member.CRC:
+        raise ValueError(f"the checksum of {member.filename} does not match")
     return unpacked
+
+
+def _local_header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
+    """Where the bytes of a member begin, if its name is there the one that the contents tell.
+
+    A name that was damaged would hide a sample: what is not called `samples/...` is not read.
+    """
+    assert archive.fp is not None
+    archive.fp.seek(member.header_offset)
+    mark, name, extra = struct.unpack("<4s22x2H", archive.fp.read(LOCAL_HEADER))
+    told = member.orig_filename.encode("utf-8" if member.flag_bits & UTF_8 else "cp437")
+    if mark != LOCAL_MARK or archive.fp.read(name) != told:
+        raise ValueError(f"{member.filename} is not where its contents say")
+    return int(member.header_offset + LOCAL_HEADER + name + extra)
 
 
 def _scorer(path: Path, names: list[str], scorer: str | None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, get_args
 
+from calibrant._files import decoding
 from calibrant.errors import InputError
 from calibrant.read.answers.answers import Answers
 from calibrant.read.answers.confidence import Form, Values
@@ -110,7 +111,8 @@ def read_answers(
                 format=repr(chosen),
                 cure="Leave it out.",
             )
-    return _reader(chosen)(Path(path), values, **options)
+    with decoding("a log of answers", path):
+        return _reader(chosen)(Path(path), values, **options)
 
 
 def _reader(format: str) -> Callable[..., Answers]:
@@ -135,7 +137,7 @@ def log_format(path: str | os.PathLike[str]) -> str | None:
     stem = name.removesuffix(".gz")
     if not stem.endswith((".json", ".jsonl", ".ndjson")):
         return None
-    with opened(path) as file:
+    with decoding("a log of answers", path), opened(path) as file:
         head = file.read(PEEK_BYTES)
     if stem.endswith(".json"):
         return "inspect" if b'"samples"' in head and b'"eval"' in head else None
