@@ -12,11 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.fuzz.corruption import try_flips
-from tests.fuzz.file_kinds import COLUMNS, KINDS, rows, scanned
+from tests.fuzz.file_kinds import COLUMNS, KINDS, as_table, rows, scanned
+from tests.refusals import refused as refused_with
 
 import calibrant as cal
 from calibrant import datasets
 from calibrant.read import files, formats
+from calibrant.read import rows as tables
+from calibrant.read.answers import read_answers
+from calibrant.read.find_files import find_files
 
 FLIPS = 40
 
@@ -28,18 +32,18 @@ def test_damage_is_seen_or_does_no_harm():
         assert outcomes.counts["refused"] > FLIPS // 8, name
 
 
+@pytest.mark.parametrize("read", [scanned, as_table])
 @pytest.mark.parametrize(
     "name", ["rows.parquet", "rows.arrow", "rows-stream.arrow", "rows.feather"]
 )
-def test_a_file_that_is_cut_short_anywhere_is_refused(name, tmp_path):
+def test_a_file_that_is_cut_short_anywhere_is_refused(name, read, tmp_path):
     path = tmp_path / name
     KINDS[name].write(path)
     whole = path.read_bytes()
     for length in range(0, len(whole), 97):
         path.write_bytes(whole[:length])
-        with pytest.raises(cal.InputError) as refused:
-            scanned(path)
-        assert str(path) in str(refused.value)
+        with refused_with(file=name):
+            read(path)
 
 
 @pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
@@ -62,8 +66,9 @@ def test_a_stream_that_lacks_its_last_batches_is_refused(tmp_path):
     whole = path.read_bytes()
     for wrong in (whole[: lengths[0]], whole[: lengths[1]], whole + b"x", whole[: lengths[2]]):
         path.write_bytes(wrong)
-        with pytest.raises(cal.InputError):
-            scanned(path)
+        for read in (scanned, as_table):
+            with refused_with(file="rows.arrow"):
+                read(path)
 
 
 def test_a_table_of_contents_that_lacks_a_batch_is_refused(tmp_path):
@@ -78,8 +83,9 @@ def test_a_table_of_contents_that_lacks_a_batch_is_refused(tmp_path):
     footer = int.from_bytes(short[-10:-6], "little") + 10
     length = int.from_bytes(contents[-10:-6], "little") + 10
     one.write_bytes(contents[:-length] + short[-footer:])
-    with pytest.raises(cal.InputError):
-        scanned(one)
+    for read in (scanned, as_table):
+        with refused_with(file="one.arrow"):
+            read(one)
 
 
 COUNTS = (b"\xc8\x01", b"\xd8\x04")
@@ -119,10 +125,9 @@ def test_a_nul_byte_in_text_is_refused_with_its_line(ending, tmp_path):
     for number in (1, 7, 200):
         wrong = [*lines[: number - 1], b"\0" * 30 + lines[number - 1], *lines[number:]]
         path.write_bytes(b"\n".join(wrong))
-        with pytest.raises(cal.InputError) as refused:
-            scanned(path)
-        assert refused.value.where.line == number
-        assert refused.value.where.file == str(path)
+        for read in (scanned, as_table):
+            with refused_with(line=number, file=path.name):
+                read(path)
 
 
 def test_a_file_that_is_replaced_during_a_scan_is_refused(tmp_path, monkeypatch):
@@ -145,6 +150,45 @@ def test_a_file_that_is_replaced_during_a_scan_is_refused(tmp_path, monkeypatch)
     assert refused.value.where.file == str(path)
 
 
+def test_a_file_that_is_replaced_while_its_table_is_read_is_refused(tmp_path, monkeypatch):
+    path, other = tmp_path / "rows.csv", tmp_path / "other"
+    KINDS["rows.csv"].write(path)
+    KINDS["rows.csv"].write(other)
+    original = tables.text_blocks
+
+    def replaced(file):
+        yield from original(file)
+        os.replace(other, path)
+
+    monkeypatch.setattr(tables, "text_blocks", replaced)
+    with refused_with(file="rows.csv"):
+        as_table(path)
+
+
+def test_of_several_files_the_damaged_one_is_named(tmp_path):
+    for name in ("a.parquet", "b.parquet"):
+        KINDS["rows.parquet"].write(tmp_path / name)
+    whole = (tmp_path / "b.parquet").read_bytes()
+    (tmp_path / "b.parquet").write_bytes(whole[:-20])
+    with refused_with(file="b.parquet"):
+        tables.read_table(find_files([tmp_path]))
+
+
+def test_no_name_in_an_archive_hides_a_sample(tmp_path):
+    """Names stand twice in it, without a checksum; what is not called `samples/` is not read."""
+    path = tmp_path / "log.eval"
+    KINDS["answers.eval"].write(path)
+    whole, place = path.read_bytes(), -1
+    places = []
+    while (place := whole.find(b"samples/7_", place + 1)) >= 0:
+        places.append(place)
+    assert len(places) == 2
+    for place in places:
+        path.write_bytes(whole[:place] + b"t" + whole[place + 1 :])
+        with pytest.raises(cal.InputError):
+            read_answers(path)
+
+
 def test_arrays_that_point_outside_are_refused_before_they_are_used():
     offsets = pa.py_buffer(np.array([0, 5, 1_000_000, 12], np.int32))
     words = pa.StringArray.from_buffers(3, offsets, pa.py_buffer(b"hello worlds"))
@@ -160,6 +204,13 @@ def test_json_lines_of_any_depth_are_read_or_refused(tmp_path):
         cal.scan(path, **COLUMNS)
     path.write_text(path.read_text() + '{"p":0.25,"y":0,"g":"a"}\n')
     assert cal.scan(path, **COLUMNS)["a"].n == 2
+    for depth in (800, 950, 990, 3000):
+        deep = '{"a":' * depth + "1" + "}" * depth
+        path.write_text(f'{{"s":{{"p":0.5}},"y":1,"x":{deep}}}\n' * 2)
+        try:
+            assert cal.scan(path, y_true="y", y_prob="s.p").n == 2
+        except cal.InputError:
+            assert depth > 800
 
 
 def test_groups_that_differ_in_nanoseconds_are_refused():
