@@ -216,7 +216,8 @@ class _Canvas:
         return [{"frame": k - start, **row} for k, rows in enumerate(frames) for row in rows]
 
     def source(self, values: Rows, *, fixed: bool) -> Any:
-        chart = self.alt.Chart(self.alt.InlineData(values=values))
+        # A tuple: Altair copies lists, row by row, whenever charts are composed.
+        chart = self.alt.Chart(self.alt.InlineData(values=tuple(values)))
         here = f"!isValid(datum.frame) || datum.frame === {self.frame.name}"
         return chart if fixed else chart.transform_filter(here)
 
