@@ -59,8 +59,9 @@ class Accumulator(torch.nn.Module):  # type: ignore[misc]  # torch is not there 
 
     def summed_over_processes(self) -> dict[str, torch.Tensor]:
         """The tensors, summed over all processes where there are several."""
-        states = {name: getattr(self, name).clone() for name in self._names}
+        states = {name: getattr(self, name) for name in self._names}
         if torch.distributed.is_available() and torch.distributed.is_initialized():
+            states = {name: state.clone() for name, state in states.items()}
             for state in states.values():
                 torch.distributed.all_reduce(state)
         return states

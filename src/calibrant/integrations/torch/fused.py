@@ -1,8 +1,9 @@
 """The same tables on CUDA in one kernel: each row is read once, and touches one counter once.
 
 A row adds one machine word, with the count in its high bits and the offset in its low bits, to a
-scratch table that a second kernel unpacks before either half can overflow. Rows at exactly 0 or 1, which
-would queue for one counter, are summed inside each block first.
+scratch table that a second kernel unpacks before either half can overflow. Where predictions take few
+values, all rows queue for few counters: many rows have several scratch tables, one for each of as many
+neighbouring blocks, and rows at exactly 0 or 1 are summed inside each block first.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["fused_add", "is_available"]
 
 BLOCK = 1024
+MOST_COPIES = 32
+ROWS_PER_COUNTER = 2
+"""Another scratch table for each time that there are so many rows for each of its counters."""
 PLAIN, GROUPED, CLASSWISE = 0, 1, 2
 
 
@@ -44,8 +48,14 @@ def fused_add(
     mode = CLASSWISE if rows.classes > 1 else PLAIN if rows.group is None else GROUPED
     group = rows.group.contiguous() if rows.group is not None else y
     packed = p.numel() > counts.numel()
-    chunk = ((1 << carry_bits) - 1) * rows.classes if packed else p.numel()
-    scratch = torch.zeros_like(counts) if packed else counts
+    copies, chunk, scratch = 1, p.numel(), counts
+    if packed:
+        copies = _copies(p.numel(), counts.numel())
+        blocks = (
+            ((1 << carry_bits) - 1) * rows.classes // BLOCK
+        )  # of which one counter has room for all
+        chunk = copies * blocks * BLOCK
+        scratch = torch.zeros(copies * counts.numel(), dtype=counts.dtype, device=counts.device)
     with torch.cuda.device(p.device):
         for start in range(0, p.numel(), chunk):
             stop = min(start + chunk, p.numel())
@@ -61,6 +71,8 @@ def fused_add(
                 stop,
                 -1 if rows.ignored is None else rows.ignored,
                 rows.classes,
+                counts.numel(),
+                COPIES=copies,
                 SLOTS=counts.shape[1],
                 OFFSET_BITS=offset_bits,
                 COUNT_SHIFT=offset_bits + carry_bits,
@@ -77,9 +89,15 @@ def fused_add(
                     counts,
                     offsets,
                     total,
+                    COPIES=copies,
                     COUNT_SHIFT=offset_bits + carry_bits,
                     BLOCK=BLOCK,
                 )
+
+
+def _copies(rows: int, counters: int) -> int:
+    """A power of two of scratch tables."""
+    return min(MOST_COPIES, 1 << max(rows // (ROWS_PER_COUNTER * counters), 1).bit_length() - 1)
 
 
 @cache

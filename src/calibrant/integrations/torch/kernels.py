@@ -19,6 +19,8 @@ def add_kernel(
     stop,
     ignored,
     classes,
+    counters,
+    COPIES: tl.constexpr,
     SLOTS: tl.constexpr,
     OFFSET_BITS: tl.constexpr,
     COUNT_SHIFT: tl.constexpr,
@@ -78,7 +80,8 @@ def add_kernel(
 
     if PACKED:
         word = offset + (tl.full([BLOCK], 1, tl.int64) << COUNT_SHIFT)
-        tl.atomic_add(scratch_ptr + slot, word, mask=scattered, sem="relaxed")
+        own = scratch_ptr + (tl.program_id(0) % COPIES).to(tl.int64) * counters
+        tl.atomic_add(own + slot, word, mask=scattered, sem="relaxed")
     else:
         one = tl.full([BLOCK], 1, tl.int64)
         tl.atomic_add(counts_ptr + slot, one, mask=scattered, sem="relaxed")
@@ -106,18 +109,28 @@ def add_kernel(
 
 @triton.jit
 def unpack_kernel(
-    scratch_ptr, counts_ptr, offsets_ptr, total, COUNT_SHIFT: tl.constexpr, BLOCK: tl.constexpr
+    scratch_ptr,
+    counts_ptr,
+    offsets_ptr,
+    total,
+    COPIES: tl.constexpr,
+    COUNT_SHIFT: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
-    """Move what the scratch table holds into counts and offsets, and clear it."""
+    """Move what the scratch tables hold into counts and offsets, and clear them."""
     index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     live = index < total
-    word = tl.load(scratch_ptr + index, mask=live, other=0)
-    full = live & (word != 0)
-    # The count may reach the sign bit: shift as unsigned.
-    count = (word.to(tl.uint64) >> COUNT_SHIFT).to(tl.int64)
-    offset = word & ((1 << COUNT_SHIFT) - 1)
+    count = tl.zeros([BLOCK], tl.int64)
+    offset = tl.zeros([BLOCK], tl.int64)
+    for copy in range(COPIES):
+        place = scratch_ptr + copy * total.to(tl.int64) + index
+        word = tl.load(place, mask=live, other=0)
+        # The count may reach the sign bit: shift as unsigned.
+        count += (word.to(tl.uint64) >> COUNT_SHIFT).to(tl.int64)
+        offset += word & ((1 << COUNT_SHIFT) - 1)
+        tl.store(place, tl.zeros([BLOCK], tl.int64), mask=live & (word != 0))
+    full = live & (count != 0)
     tl.store(counts_ptr + index, tl.load(counts_ptr + index, mask=full, other=0) + count, mask=full)
     tl.store(
         offsets_ptr + index, tl.load(offsets_ptr + index, mask=full, other=0) + offset, mask=full
     )
-    tl.store(scratch_ptr + index, tl.zeros([BLOCK], tl.int64), mask=full)

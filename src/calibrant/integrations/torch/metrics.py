@@ -69,8 +69,8 @@ class BinarySmoothECE(SketchMetric):
         """Add a batch: predictions and targets of one shape."""
         self._add(binary_rows(preds, target, self.from_logits, self.ignore_index))
 
-    def _measured(self, sketches: list[Sketch]) -> Any:
-        return self._value(_smooth_ece(sketches[0]))
+    def _measured(self) -> Any:
+        return self._values()[0][0]
 
     def sketch(self) -> Sketch:
         """The sketch of everything that was added, for any other measure."""
@@ -157,14 +157,13 @@ class MulticlassSmoothECE(SketchMetric):
         ignored = None if self.ignore_index is None else -2
         self._add(Rows(top, correct, group, 1, ignored))
 
-    def _measured(self, sketches: list[Sketch]) -> torch.Tensor:
+    def _measured(self) -> torch.Tensor:
+        values, rows = self._values()
         if self.kind == "confidence":
-            return self._value(_smooth_ece(sketches[0]))
-        values = torch.tensor([_smooth_ece(s) for s in sketches], dtype=torch.float64)
+            return values[0]
         if self.average == "none":
-            return values.to(self._value(0.0))
-        rows = torch.tensor([s.n for s in sketches], dtype=torch.float64)
-        return self._value(float((values.nan_to_num() * rows).sum() / rows.sum()))
+            return values
+        return (values.nan_to_num() * rows).sum() / rows.sum()
 
     def sketches_by_class(self) -> Sketches:
         """The sketches of the classes that have rows, keyed by class."""
@@ -197,26 +196,24 @@ class ReliabilityDiagram(BinarySmoothECE):
         curves: dict[str, torch.Tensor] = super().compute()
         return curves
 
-    def _measured(self, sketches: list[Sketch]) -> dict[str, torch.Tensor]:
+    def _measured(self) -> dict[str, torch.Tensor]:
         from calibrant.measures.smooth_ece import smooth_ece_result
         from calibrant.smoothing.curves import smooth_curves
 
-        sketch = sketches[0]
+        sketch = self.sketch()
         if not sketch.n:
             names = ("position", "density", "event_rate", "prediction", "smooth_ece")
-            return {name: self._value(float("nan")) for name in names}
+            return {name: self._tensor(float("nan")) for name in names}
         result = smooth_ece_result(sketch)
         curves = smooth_curves(sketch, result.bandwidth)
-        found = {
+        values = {
             "position": curves.position,
             "density": curves.density,
             "event_rate": curves.regression,
             "prediction": curves.smoothed_predictions,
+            "smooth_ece": result.value,
         }
-        tensors = {
-            name: torch.tensor(values).to(self._value(0.0)) for name, values in found.items()
-        }
-        return tensors | {"smooth_ece": self._value(result.value)}
+        return {name: self._tensor(value) for name, value in values.items()}
 
     def diagram(self) -> Any:
         """The diagram, as `calibrant.reliability_diagram` gives it."""
@@ -227,10 +224,3 @@ class ReliabilityDiagram(BinarySmoothECE):
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Draw the diagram with matplotlib."""
         return self.diagram().plot(ax=ax)
-
-
-def _smooth_ece(sketch: Sketch) -> float:
-    """The SmoothECE, or NaN where there are no rows."""
-    from calibrant.measures.smooth_ece import smooth_ece
-
-    return smooth_ece(sketch) if sketch.n else float("nan")

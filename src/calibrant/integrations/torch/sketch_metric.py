@@ -10,6 +10,7 @@ from calibrant._optional import find
 from calibrant.data.pairs import REASONS
 from calibrant.errors import InputError
 from calibrant.integrations.torch.accumulator import Accumulator
+from calibrant.integrations.torch.solve import smooth_ece_of_tables
 from calibrant.integrations.torch.tables import NOT_COUNTED, Rows, add_rows
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["SketchMetric"]
 
 MOST_NODES = 1 << 24
+SETTLED = 1e-5
+MOST_STEPS = 60
 _torchmetrics = find("torchmetrics")
 Metric: Any = Accumulator if _torchmetrics is None else _torchmetrics.Metric
 
@@ -93,7 +96,7 @@ class SketchMetric(Metric):  # type: ignore[misc]
     def compute(self) -> Any:
         """The value over everything that was added."""
         try:
-            return self._measured(self.sketches())
+            return self._measured()
         except InputError as refusal:
             if self._of_batch:  # `forward` raises it, once what was gathered is back in its place
                 return refusal
@@ -101,9 +104,30 @@ class SketchMetric(Metric):  # type: ignore[misc]
                 self.unsync()
             raise
 
-    def _measured(self, sketches: list[Sketch]) -> Any:
+    def _measured(self) -> Any:
         """What `compute` gives."""
         raise NotImplementedError
+
+    def _values(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """SmoothECE and number of rows of each table; NaN where there are none.
+
+        On a GPU the tables stay where they are, and the host waits once, for what was refused. Elsewhere
+        the compiled solver is faster.
+        """
+        states = self._states()
+        if not states["counts"].is_cuda:
+            sketches = self._sketches_of({name: state.cpu() for name, state in states.items()})
+            values = [_smooth_ece(sketch) for sketch in sketches]
+            return self._tensor(values), self._tensor([float(sketch.n) for sketch in sketches])
+        tables = states["counts"], states["offsets"], self.nodes
+        solved = smooth_ece_of_tables(*tables)
+        answers = torch.cat([states["refused"], solved[1:].reshape(-1)]).tolist()
+        refused, both = answers[: len(REASONS) + 1], answers[len(REASONS) + 1 :]
+        rows, moved = both[: len(both) // 2], both[len(both) // 2 :]
+        self._require_rows([int(n) for n in refused], int(sum(rows)))
+        if max(moved) > SETTLED:
+            solved = smooth_ece_of_tables(*tables, steps=MOST_STEPS)
+        return solved[0], solved[1]
 
     def merge_state(self, incoming_state: Any) -> None:
         """Add what another metric has gathered, one that was made with the same options."""
@@ -124,11 +148,22 @@ class SketchMetric(Metric):  # type: ignore[misc]
 
     def sketches(self) -> list[Sketch]:
         """A sketch for each table, over everything that was added (and every process, in `compute`)."""
+        return self._sketches_of({name: state.cpu() for name, state in self._states().items()})
+
+    def _sketches_of(self, states: dict[str, torch.Tensor]) -> list[Sketch]:
         from calibrant.data.cell_sums import Columns
         from calibrant.data.sketch import Sketch
 
-        states = self._states()
-        refused = states["refused"].tolist()
+        counts, offsets = (states[name].numpy() for name in ("counts", "offsets"))
+        tables = [
+            Columns.from_dense(c.reshape(-1, 2), o.reshape(-1, 2))
+            for c, o in zip(counts, offsets, strict=True)
+        ]
+        self._require_rows(states["refused"].tolist(), sum(table.cells.size for table in tables))
+        return [Sketch(table, nodes=self.nodes) for table in tables]
+
+    def _require_rows(self, refused: list[int], rows: int) -> None:
+        """Raise where rows broke a rule, or where there are none."""
         broken = {reason: n for reason, n in zip(self.reasons, refused, strict=False) if n}
         if broken:
             listed = ", ".join(f"{reason}: {n}" for reason, n in broken.items())
@@ -142,29 +177,24 @@ class SketchMetric(Metric):  # type: ignore[misc]
                 f"{sum(broken.values())} entries broke this ({listed}).{cure} For padding there is "
                 "`ignore_index`."
             )
-        counts, offsets = (states[name].numpy() for name in ("counts", "offsets"))
-        tables = [
-            Columns.from_dense(c.reshape(-1, 2), o.reshape(-1, 2))
-            for c, o in zip(counts, offsets, strict=True)
-        ]
-        if not self._of_batch and not sum(table.cells.size for table in tables):
+        if not self._of_batch and not rows:
             ignored = f" ({refused[NOT_COUNTED]} were ignored)" if refused[NOT_COUNTED] else ""
             raise InputError(f"`compute` needs rows; `update` was given none{ignored}.")
-        return [Sketch(table, nodes=self.nodes) for table in tables]
 
     def _states(self) -> dict[str, torch.Tensor]:
         if isinstance(self, Accumulator):
             states = self.summed_over_processes()
         else:  # torchmetrics has summed them already
             states = {name: getattr(self, name) for name in ("counts", "offsets", "refused")}
-        return {name: state.cpu() for name, state in states.items()}
+        return states
 
     def _add(self, rows: Rows) -> None:
         add_rows(self.counts, self.offsets, self.refused, rows, self.nodes)
 
-    def _value(self, value: float) -> torch.Tensor:
+    def _tensor(self, values: Any) -> torch.Tensor:
+        """Floats where the tables are, as precise as can be there."""
         precise = torch.float32 if self.counts.device.type == "mps" else torch.float64
-        return torch.tensor(value, dtype=precise, device=self.counts.device)
+        return torch.tensor(values, dtype=precise, device=self.counts.device)
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Draw the value, or the values of several steps, as torchmetrics does."""
@@ -175,3 +205,10 @@ class SketchMetric(Metric):  # type: ignore[misc]
 
 def _described(reading: str, nodes: int, tables: int) -> str:
     return f"{reading.replace('_', ' ')}, {nodes} nodes, {tables} tables"
+
+
+def _smooth_ece(sketch: Sketch) -> float:
+    """The SmoothECE, or NaN where there are no rows."""
+    from calibrant.measures.smooth_ece import smooth_ece
+
+    return smooth_ece(sketch) if sketch.n else float("nan")
