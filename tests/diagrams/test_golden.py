@@ -1,4 +1,4 @@
-"""Twenty pictures as they should look, compared as the eye would: nobody breaks one unseen.
+"""Pictures as they should look, compared as the eye would: nobody breaks one unseen.
 
     UPDATE_GOLDEN=1 python -m pytest tests/diagrams/test_golden.py
 
@@ -27,6 +27,7 @@ from calibrant.diagrams.diagram import Diagram
 from calibrant.diagrams.forest import forest_plot
 from calibrant.diagrams.group import Diagrams
 from calibrant.diagrams.smooth import ReliabilityDiagram
+from calibrant.drawing.panel import Trail, Words
 
 FOLDER = Path(__file__).parent.parent / "golden" / "pictures"
 # Of pictures in [0, 1], blurred over five pixels: what the eye forgives over all, and at any one place.
@@ -41,6 +42,7 @@ def _rows(shape: str) -> tuple[np.ndarray, np.ndarray]:
         "tenths": np.round(rng.beta(1, 1.5, n), 1),
         "few": np.concatenate([rng.beta(0.6, 8, 90), rng.beta(8, 0.6, 46)])[:n],
         "rare": rng.beta(1, 60, n),
+        "both ends": 1 / (1 + np.exp(-rng.normal(0, 9, n))),
     }.get(shape, rng.beta(1.2, 1.2, n))
     truth = {
         "over-confident": 0.5 + 0.6 * (p - 0.5),
@@ -49,6 +51,7 @@ def _rows(shape: str) -> tuple[np.ndarray, np.ndarray]:
         "local": np.clip(p - 0.25 * np.exp(-0.5 * ((p - 0.7) / 0.05) ** 2), 0, 1),
         "saturated": np.clip(p - 0.06, 0, 1),
         "rare": np.clip(1.7 * p, 0, 1),
+        "both ends": p**0.7 / (p**0.7 + (1 - p) ** 0.7),
     }.get(shape, p)
     return (rng.random(n) < truth).astype(int), p
 
@@ -90,6 +93,7 @@ DRAWN: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
     "few rows": lambda: (_smooth("few"), {}),
     "saturated": lambda: (_smooth("saturated"), {}),
     "rare": lambda: (_smooth("rare"), {}),
+    "both ends": lambda: (_smooth("both ends"), {}),
     "overlay": lambda: (_two(), {}),
     "small multiples": lambda: (_several(), {"layout": "grid", "title": "By region"}),
     "forest": lambda: (_forest(), {}),
@@ -103,12 +107,13 @@ WRITTEN: dict[str, Callable[[], str]] = {
     "over-confident dark": lambda: _smooth("over-confident").to_svg(theme="dark"),
     "rare logit": lambda: _smooth("rare").to_svg(theme="light", axes="logit"),
     "few rows": lambda: _smooth("few").to_svg(theme="light"),
+    "both ends dark": lambda: _smooth("both ends").to_svg(theme="dark"),
     "split": lambda: _smooth("local").to_svg(theme="light", density="split", ticks=True),
     "binned": lambda: cal.diagrams.binned_diagram(*_rows("too high")).to_svg(theme="light"),
     "cumulative": lambda: cal.diagrams.cumulative_diagram(*_rows("too high")).to_svg(theme="light"),
     "forest": lambda: _forest().to_svg(theme="light", width=480, height=300),
 }
-assert len(DRAWN) + len(WRITTEN) == 20
+assert len(DRAWN) + len(WRITTEN) == 22
 
 
 def _differs(new: np.ndarray, old: np.ndarray) -> str:
@@ -192,3 +197,17 @@ def _shown(text: Text) -> bool:
         if label is tick.label2 or not axis.get_tick_params().get(on, True)
     }
     return id(text) not in hidden
+
+
+@pytest.mark.parametrize("several", [_two, _several])
+def test_labels_name_their_own_curve(several: Callable[[], Diagrams]) -> None:
+    panel = several().panel()
+    curves = {mark.series: mark for mark in panel.marks if isinstance(mark, Trail)}
+    labels = [mark for mark in panel.marks if isinstance(mark, Words)]
+    assert labels
+    for label in labels:
+        gaps = {
+            series: np.hypot(curve.x - label.x, curve.y - label.y).min()
+            for series, curve in curves.items()
+        }
+        assert min(gaps, key=gaps.__getitem__) == label.series

@@ -179,6 +179,11 @@ def plot(
         option("From 0 to 1, as far as the rows go, or in log-odds; auto fits rare events. [auto]",
                section="Picture", metavar="auto|probability|fit|logit"),
     ] = "auto",
+    attributes: Annotated[
+        bool,
+        option("Add the lines of weather forecasters: climatology, no skill, and the Brier skill score.",
+               section="Picture"),
+    ] = False,
     layout: Annotated[
         Literal["overlay", "grid"] | None,
         option("Several groups on one axis or side by side. [overlay up to 4]", section="Picture",
@@ -198,7 +203,9 @@ def plot(
     """Draw the reliability diagram."""
     from calibrant.cli.plot import run_plot
 
-    run_plot(files, reading, grouping, measuring, kind, layout, theme, output, open, axes)
+    run_plot(
+        files, reading, grouping, measuring, kind, layout, theme, output, open, axes, attributes
+    )
 
 
 @_verb

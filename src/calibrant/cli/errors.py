@@ -36,6 +36,7 @@ NO_READER = 141
 SAME_NAMES = (
     *(
         "apply",
+        "attributes",
         "axes",
         "batch",
         "by",

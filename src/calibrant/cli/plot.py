@@ -19,6 +19,7 @@ from calibrant.diagrams.group import Diagrams
 from calibrant.diagrams.isotonic import isotonic_diagram
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.errors import InputError, Option
+from calibrant.inference.assess import assess
 from calibrant.inference.assessment import Assessment
 
 __all__ = ["open_in_browser", "run_plot"]
@@ -47,6 +48,7 @@ def run_plot(
     output: str = "diagram.svg",
     open_it: bool = False,
     axes: str = "auto",
+    attributes: bool = False,
 ) -> None:
     """Draw one diagram, or one per group, into a file."""
     target = require_ending(output, PICTURES, "a diagram", files)
@@ -63,6 +65,7 @@ def run_plot(
             cluster=Option("cluster"),
         )
     loaded = load_sketches(files, reading, grouping, measuring)
+    groups: dict[str, Sketch] = {}
     if kind == "forest":
         diagrams: dict[str, Diagram] = {"forest": _forest(loaded, grouping, measuring)}
     else:
@@ -70,16 +73,18 @@ def run_plot(
         diagrams = {name: _diagram(sketch, kind, measuring) for name, sketch in groups.items()}
     only = next(iter(diagrams.values()))
     look: dict[str, Any] = {"axes": axes} if "axes" in only.looks() else {}
+    if attributes:
+        look["attributes"] = _skill(groups, only, kind, measuring)
     if target.suffix.lower() == ".html":
         chart = _chart(diagrams, theme, look)
         size = written(target, lambda path: chart.save(str(path), inline=True))
     elif len(diagrams) == 1:
         size = written(target, lambda path: only.save(path, theme=theme, **look))
     else:
-        chosen = layout or ("overlay" if len(diagrams) <= MOST_ON_ONE_AXIS else "grid")
-        size = written(
-            target, lambda path: Diagrams(diagrams).save(path, layout=chosen, theme=theme, **look)
-        )
+        few = len(diagrams) <= MOST_ON_ONE_AXIS and not attributes
+        chosen = layout or ("overlay" if few else "grid")
+        drawn = Diagrams(diagrams, whole=_whole(groups) if chosen == "grid" else None)
+        size = written(target, lambda path: drawn.save(path, layout=chosen, theme=theme, **look))
     for name, diagram in diagrams.items():
         note(f"{name}: {diagram.label}")
     note(f"Wrote {printable(target, 200)} ({in_bytes(size)}).")
@@ -127,6 +132,32 @@ def _forest(loaded: Loaded, grouping: Grouping, measuring: Measuring) -> Diagram
     if isinstance(finding, Assessment):
         return forest_plot({"all rows": finding})
     return forest_plot(finding)
+
+
+def _whole(groups: Mapping[str, Sketch]) -> ReliabilityDiagram:
+    """All rows together, for the grey line behind each group."""
+    total = Sketches(dict(enumerate(groups.values())), by="place").total()
+    return reliability_diagram(total, resamples=0)
+
+
+def _skill(
+    groups: Mapping[str, Sketch], diagram: Diagram, kind: str, measuring: Measuring
+) -> dict[str, Any] | Any:
+    """What the weather profile finds: of the only group, or of each by name."""
+    if "attributes" not in diagram.looks():
+        raise InputError(
+            "needs axes of probabilities and frequencies",
+            argument="attributes",
+            seen=kind,
+            cure="Leave it out, or draw another {kind}.",
+            kind=Option("kind"),
+        )
+    settings: dict[str, Any] = {"confidence": measuring.confidence, "seed": measuring.seed}
+    found = {
+        name: assess(sketch, profile="weather", **settings).profile
+        for name, sketch in groups.items()
+    }
+    return next(iter(found.values())) if len(found) == 1 else found
 
 
 def _chart(diagrams: Mapping[str, Diagram], theme: str, look: Mapping[str, Any]) -> Any:

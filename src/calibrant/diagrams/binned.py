@@ -22,12 +22,13 @@ from calibrant.diagrams.diagram import (
     require_choice,
     series_of,
 )
-from calibrant.diagrams.reference import attributes_marks, calibrated_marks, probability_axes
+from calibrant.diagrams.reference import attributes_of, calibrated_marks, probability_axes
 from calibrant.diagrams.smooth_numbers import rate_interval
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Panel, Points, Steps
 from calibrant.errors import InputError
 from calibrant.inference.interval import require_confidence
+from calibrant.inference.profile import Profiled
 from calibrant.measures.record import rows_text
 
 __all__ = ["BinnedDiagram", "binned_diagram"]
@@ -125,7 +126,7 @@ class BinnedDiagram(Diagram):
         reference: str | None = "band",
         axes: str = "auto",
         rare: float = 0.2,
-        attributes: bool = False,
+        attributes: bool | Profiled = False,
     ) -> Panel:
         """The marks of the picture.
 
@@ -142,15 +143,16 @@ class BinnedDiagram(Diagram):
             all rows lie within `rare` of 0 or of 1.
         rare : float
             How close to an end predictions must be to get an axis of their own.
-        attributes : bool
+        attributes : bool or Profiled
             Add the weather forecasters' overlay: climatology, the line of no skill, the area with skill.
+            What `assess(..., profile="weather").profile` found adds its skill to the notes.
         """
         name = as_name(name)
         series, used, bounds = series_of(name), self.rows > 0, self.consistency
         x, y, rows = self.prediction[used], self.rate[used], self.rows[used]
         limits = probability_axes(axes, rare, x, y, rows)
         steps = Bounds(np.repeat(bounds.low, 2), np.repeat(bounds.high, 2))
-        marks = attributes_marks(float(np.sum(y * rows) / rows.sum())) if attributes else []
+        marks, said = attributes_of(attributes, float(np.sum(y * rows) / rows.sum()))
         marks += calibrated_marks(reference, np.repeat(self.edges, 2)[1:-1], steps, self.confidence)
         marks += [
             Steps(
@@ -179,7 +181,7 @@ class BinnedDiagram(Diagram):
             ),
         ]
         bins = f"{self.rows.size} bins" + (", cross-validated" if self.losses else "")
-        return laid_out(marks, limits, (self.label, bins), name=name, color=color)
+        return laid_out(marks, limits, (self.label, bins, *said), name=name, color=color)
 
 
 def binned_diagram(

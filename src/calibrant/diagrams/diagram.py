@@ -182,6 +182,7 @@ class Diagram(ABC):
                 figsize=figsize,
                 square=not picture.y.names,
                 entries=len(picture.entries()),
+                titles=picture.titles(),
             )[0, 0]
         artists = draw(picture, ax, theme=theme, legend_outside=made)
         return Drawn(ax, ax.figure, artists)
@@ -231,6 +232,7 @@ class Diagram(ABC):
             caller=f"{type(self).__name__}.save",
             height=1.5 + 0.26 * len(panel.y.names) if panel.y.names else None,
             entries=len(panel.entries()),
+            titles=panel.titles(),
         )
         draw(panel, axes[0, 0], theme=colors, legend_outside=True)
         return save(figure, path, dpi=dpi)

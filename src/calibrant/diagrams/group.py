@@ -124,10 +124,13 @@ class Diagrams(Mapping[str, Diagram]):
         require_figsize(figsize, ax)
         if made:
             chosen = None if theme is None else as_theme(theme)
-            entries = len(picture.entries())
-            ax = new_axes(caller="Diagrams.plot", theme=chosen, figsize=figsize, entries=entries)[
-                0, 0
-            ]
+            ax = new_axes(
+                caller="Diagrams.plot",
+                theme=chosen,
+                figsize=figsize,
+                entries=len(picture.entries()),
+                titles=picture.titles(),
+            )[0, 0]
         artists = draw(picture, ax, theme=theme, legend_outside=made)
         return Drawn(ax, ax.figure, artists)
 
@@ -168,6 +171,7 @@ class Diagrams(Mapping[str, Diagram]):
             theme=chosen,
             figsize=figsize,
             entries=len(next(iter(panels.values())).entries()) // min(across, 2),
+            titles=down + bool(look.get("title")),
         )
         return _draw_grid(axes, chosen, panels, look)
 
@@ -201,6 +205,7 @@ class Diagrams(Mapping[str, Diagram]):
             width=inches,
             caller="Diagrams.save",
             entries=len(first.entries()) // min(across, 2),
+            titles=first.titles() if layout == "overlay" else down + bool(look.get("title")),
         )
         if layout == "grid":
             _draw_grid(axes, colors, panels, look)

@@ -23,7 +23,7 @@ from calibrant.diagrams.diagram import (
     series_of,
 )
 from calibrant.diagrams.reference import (
-    attributes_marks,
+    attributes_of,
     calibrated_marks,
     histogram,
     probability_axes,
@@ -32,6 +32,7 @@ from calibrant.diagrams.smooth_panel import PREDICTIONS
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Panel, Trail
 from calibrant.inference.interval import require_confidence
+from calibrant.inference.profile import Profiled
 from calibrant.inference.resampling import cell_predictions, consistency_events
 from calibrant.measures._pooling import pooled
 from calibrant.measures.isotonic import corp_decomposition
@@ -126,7 +127,7 @@ class IsotonicDiagram(Diagram):
         reference: str | None = "band",
         axes: str = "auto",
         rare: float = 0.2,
-        attributes: bool = False,
+        attributes: bool | Profiled = False,
     ) -> Panel:
         """The marks of the picture.
 
@@ -143,8 +144,9 @@ class IsotonicDiagram(Diagram):
             all rows lie within `rare` of 0 or of 1.
         rare : float
             How close to an end predictions must be to get an axis of their own.
-        attributes : bool
+        attributes : bool or Profiled
             Add the weather forecasters' overlay: climatology, the line of no skill, the area with skill.
+            What `assess(..., profile="weather").profile` found adds its skill to the notes.
         """
         name = as_name(name)
         series = series_of(name)
@@ -152,7 +154,8 @@ class IsotonicDiagram(Diagram):
         limits = probability_axes(axes, rare, self.prediction, self.regression, self.rows)
         marks = histogram(limits[0], self.prediction, [self.rows], says=PREDICTIONS)
         rate = float(np.average(self.regression, weights=self.rows))
-        marks += attributes_marks(rate) if attributes else []
+        skill, said = attributes_of(attributes, rate)
+        marks += skill
         marks += calibrated_marks(reference, self.consistency_at, self.consistency, self.confidence)
         marks.append(
             Trail(
@@ -165,7 +168,8 @@ class IsotonicDiagram(Diagram):
                 says=f"{name or 'this model'}, best fit that rises",
             )
         )
-        return laid_out(marks, limits, (self.label, f"n = {self.n:,}"), name=name, color=color)
+        notes = (self.label, f"n = {self.n:,}", *said)
+        return laid_out(marks, limits, notes, name=name, color=color)
 
     def _corners(self) -> tuple[Floats, Floats, Floats]:
         """First and last prediction of each level: the fit is a line between neighbours."""

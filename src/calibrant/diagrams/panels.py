@@ -6,15 +6,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from calibrant.diagrams.closer import CLOSER
 from calibrant.diagrams.diagram import FRAME, Diagram, framed, require_looks
+from calibrant.diagrams.reference import HAPPENED
 from calibrant.diagrams.smooth import ReliabilityDiagram
 from calibrant.diagrams.smooth_panel import traced
+from calibrant.drawing.direct_labels import direct_labels
 from calibrant.drawing.looks import shortened
-from calibrant.drawing.panel import Axis, Line, Mark, Panel
+from calibrant.drawing.panel import Axis, Hill, Line, Mark, Panel, Trail
 from calibrant.errors import Function, InputError, Option
 
 __all__ = ["comparable", "overlaid", "side_by_side", "with_bandwidth", "worst_first"]
 
+LONGEST_LABEL = 20
+GHOST = 0.3
+"""Width of the line of all rows in small multiples, as that of a curve."""
 # From the bottom up.
 _ORDER = ("band", "resampled", "steps", "reference", "curve", "values")
 
@@ -38,24 +46,26 @@ def overlaid(diagrams: Mapping[str, Diagram], look: Mapping[str, Any]) -> Panel:
     if not comparable(list(panels.values())):
         raise InputError(
             "diagrams on one axis must show the same quantities; these do not",
-            cure="Draw them side by side with {grid} or {layout}.",
+            cure=("Draw them side by side with {grid}.", "Save them side by side with {layout}."),
             grid=Function("diagrams.group.Diagrams.plot_grid"),
             layout=Option("layout", "grid"),
         )
+    if look.get("attributes"):
+        _require_one_rate(panels.values())
     first = _on_common_axes(list(panels.values()))[0]
     beneath: dict[str, Mark] = {}
     above: list[Mark] = []
     for name, panel in panels.items():
         for mark in panel.marks:
-            if mark.key in ("diagonal", "skill", "no skill"):
-                beneath.setdefault(mark.key, mark)
+            if mark.key in ("diagonal", "skill", "no skill", "climatology"):
+                beneath.setdefault(f"{mark.key} {mark.says}", mark)
             elif mark.key == "reference":
                 above.append(replace(mark, series=name, ink="series", says=""))
             elif mark.key == "band":
                 shaded = any(other.key == "band" for other in above)
                 says = "" if shaded else "shaded: uncertainty of each curve"
                 above.append(replace(mark, says=says))
-            elif mark.key != "consistency":
+            elif mark.key not in ("consistency", CLOSER):
                 above.append(replace(mark, says=""))
     above.sort(key=lambda mark: _ORDER.index(mark.key) if mark.key in _ORDER else len(_ORDER))
     names = {
@@ -72,7 +82,30 @@ def overlaid(diagrams: Mapping[str, Diagram], look: Mapping[str, Any]) -> Panel:
         colors=colors,
         finding=" ".join(panel.finding for panel in panels.values() if panel.finding),
     )
-    return framed(panel, look)
+    if first.y.label == HAPPENED and not any(isinstance(mark, Hill) for mark in panel.marks):
+        panel = replace(panel, y=replace(first.y, low=first.x.low))  # no strip without bars
+    panel = framed(panel, look)
+    labels = direct_labels(panel, {name: shortened(name, LONGEST_LABEL) for name in panels})
+    return replace(panel, marks=(*panel.marks, *labels))
+
+
+def _require_one_rate(panels: Iterable[Panel]) -> None:
+    """Lines of skill belong to one event rate: that of models on the same rows."""
+    rates = {
+        f"{float(mark.y[0]):.9g}"
+        for panel in panels
+        for mark in panel.marks
+        if mark.key == "climatology" and isinstance(mark, Line) and mark.says
+    }
+    if len(rates) > 1:
+        raise InputError(
+            "belongs to one event rate; these diagrams have several",
+            argument="attributes",
+            seen=len(rates),
+            cure=("Draw them side by side with {grid}.", "Save them side by side with {layout}."),
+            grid=Function("diagrams.group.Diagrams.plot_grid"),
+            layout=Option("layout", "grid"),
+        )
 
 
 def side_by_side(
@@ -83,6 +116,7 @@ def side_by_side(
     panels = []
     for name, diagram in diagrams.items():
         panel = diagram.panel(**_looks_of(diagram, name, look))
+        panel = replace(panel, marks=tuple(m for m in panel.marks if m.key != CLOSER))
         if whole is not None:
             panel = _haunted(panel, whole, str(look.get("against", "prediction")))
         panels.append(replace(framed(panel, {**look, "title": None}), title=shortened(name)))
@@ -92,8 +126,13 @@ def side_by_side(
 def _haunted(panel: Panel, whole: ReliabilityDiagram, against: str) -> Panel:
     """The panel with the curve of all rows behind its own."""
     trace = traced(whole, against)
-    ghost = Line(
-        key="ghost", ink="neutral", x=trace.x, y=trace(whole.regression), says="all rows together"
+    ghost = Trail(
+        key="ghost",
+        ink="faint",
+        x=trace.x,
+        y=trace(whole.regression),
+        weight=np.full(trace.x.size, GHOST),
+        says="all rows together",
     )
     above = ("curve", "values", "steps")
     at = next((k for k, mark in enumerate(panel.marks) if mark.key in above), len(panel.marks))
@@ -111,10 +150,11 @@ def worst_first(diagrams: Mapping[str, Diagram]) -> dict[str, Diagram]:
 
 
 def _looks_of(diagram: Diagram, name: str, look: Mapping[str, Any]) -> dict[str, Any]:
-    """The looks that this kind of diagram has; of colours by name, its own."""
+    """The looks that this kind of diagram has; of colours and skill by name, its own."""
     own = {key: value for key, value in look.items() if key in diagram.looks()}
-    if isinstance(own.get("color"), Mapping):
-        own["color"] = own["color"].get(name)
+    for key, usual in (("color", None), ("attributes", False)):
+        if isinstance(own.get(key), Mapping):
+            own[key] = own[key].get(name, usual)
     return own
 
 

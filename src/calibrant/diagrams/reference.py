@@ -8,15 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import is_number
+from calibrant._format import decimals
 from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.diagram import require_choice
 from calibrant.drawing.panel import Axis, Band, Hill, Ink, Line, Mark
-from calibrant.errors import InputError
+from calibrant.errors import Function, InputError
+from calibrant.inference.profile import Profiled
 
 __all__ = [
     "HAPPENED",
     "PREDICTED",
     "attributes_marks",
+    "attributes_of",
     "calibrated_marks",
     "diagonal",
     "histogram",
@@ -28,6 +31,7 @@ Floats = NDArray[np.float64]
 
 PREDICTED, HAPPENED = "predicted probability", "how often it happened"
 PERFECT = "perfect calibration (below it: predicted too high)"
+SKILL = "Brier skill score"
 BARS = 60
 # An axis is as long as the rows need but for these shares at either end, and ends at one of these digits.
 _TAILS = 0.002
@@ -64,6 +68,23 @@ def calibrated_marks(
         says=in_words(confidence),
     )
     return [band, diagonal()]
+
+
+def attributes_of(attributes: bool | Profiled, rate: float) -> tuple[list[Mark], list[str]]:
+    """The marks of the weather forecasters' overlay, and the skill that the weather profile found."""
+    if isinstance(attributes, bool):
+        return (attributes_marks(rate) if attributes else []), []
+    if not isinstance(attributes, Profiled) or SKILL not in set(attributes):
+        raise InputError(
+            "must be True, False, or what the weather profile found",
+            argument="attributes",
+            seen=attributes,
+            cure='Pass {assess}(..., profile="weather").profile.',
+            assess=Function("assess"),
+        )
+    skill = attributes[SKILL]
+    value, low, high = (decimals(one, places=3) for one in (skill.value, skill.low, skill.high))
+    return attributes_marks(rate), [f"{SKILL} {value} [{low}, {high}]"]
 
 
 def attributes_marks(rate: float) -> list[Mark]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant._format import decimals
 from calibrant.data.pairs import InputOptions
-from calibrant.data.scales import Scale, as_scale
+from calibrant.data.scales import Scale
 from calibrant.data.sketch import DEFAULT_NODES, Sketch, as_sketch
 from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.curve import Region
@@ -21,14 +21,16 @@ from calibrant.diagrams.smooth_numbers import (
     RawSample,
     computed,
     drawn_bandwidth,
+    require_grid,
     settled_by,
 )
 from calibrant.diagrams.smooth_panel import Truth, smooth_panel
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Panel
-from calibrant.errors import Function, InputError, Option
+from calibrant.errors import InputError, Option
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.interval import Interval
+from calibrant.inference.profile import Profiled
 from calibrant.measures.smooth_ece import LARGEST_BANDWIDTH, SmoothECE, smooth_ece_result
 
 __all__ = ["ReliabilityDiagram", "reliability_diagram"]
@@ -169,15 +171,15 @@ class ReliabilityDiagram(Diagram):
     def at(self, bandwidth: float, *, resamples: int | None = None) -> ReliabilityDiagram:
         """The diagram of the same rows at another bandwidth."""
         resamples = self.resamples if resamples is None else resamples
-        fields = computed(
-            self.sketch,
-            bandwidth=bandwidth,
-            confidence=self.confidence,
-            resamples=resamples,
-            curves=min(len(self.resampled), resamples),
-            seed=self.seed,
+        curves = min(len(self.resampled), resamples)
+        settings: dict[str, Any] = {
+            "confidence": self.confidence,
+            "resamples": resamples,
+            "seed": self.seed,
+        }
+        return ReliabilityDiagram(
+            **computed(self.sketch, bandwidth=bandwidth, curves=curves, **settings)
         )
-        return ReliabilityDiagram(**fields)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The curves, by name."""
@@ -234,7 +236,7 @@ class ReliabilityDiagram(Diagram):
         ticks: bool = False,
         axes: str = "auto",
         rare: float = 0.2,
-        attributes: bool = False,
+        attributes: bool | Profiled = False,
         truth: Truth | None = None,
     ) -> Panel:
         """The marks of the picture.
@@ -261,11 +263,12 @@ class ReliabilityDiagram(Diagram):
             A sample of the rows: with the event along the top, without along the bottom.
         axes : {"auto", "probability", "fit", "logit"}
             From 0 to 1; only as far as the rows go; or in log-odds. "auto" fits the axes where nearly
-            all rows lie within `rare` of 0 or of 1.
+            all rows lie within `rare` of 0 or of 1, and shows a crowded end again, closer, in a box.
         rare : float
             How close to an end predictions must be to get an axis of their own.
-        attributes : bool
+        attributes : bool or Profiled
             Add the weather forecasters' overlay: climatology, the line of no skill, the area with skill.
+            What `assess(..., profile="weather").profile` found adds its skill to the notes.
         truth : callable or pair of arrays, optional
             A true curve E[y | f] to draw beside the estimate.
         """
@@ -373,7 +376,7 @@ def reliability_diagram(
         )
     known: SmoothECE | None = None
     if scale is not None and not isinstance(y_true, Sketch):
-        _require_grid(scale)
+        require_grid(scale)
         # From arrays a scale may take the base rate, and the number does not depend on a grid.
         known = smooth_ece_result(y_true, y_prob, bandwidth=bandwidth, scale=scale, **options)
         scale = known.scale if isinstance(scale, str) else scale
@@ -388,14 +391,3 @@ def reliability_diagram(
         seed=seed,
     )
     return ReliabilityDiagram(**fields)
-
-
-def _require_grid(scale: str | Scale) -> None:
-    if scale != "relative" and not as_scale(scale).has_grid:
-        raise InputError(
-            "is too steep to be drawn: it puts predictions near 0 and 1 too far away",
-            argument="scale",
-            seen=as_scale(scale).name,
-            cure="{number} has the number; draw it on the probability or logit scale.",
-            number=Function("smooth_ece"),
-        )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator, require_seed
 from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.scales import Scale, as_scale
 from calibrant.data.sketch import Sketch
 from calibrant.diagrams.bands import (
     Bounds,
@@ -33,7 +34,7 @@ from calibrant.diagrams.curve import (
     sampled,
 )
 from calibrant.diagrams.diagram import require_count
-from calibrant.errors import InputError, Option
+from calibrant.errors import Function, InputError, Option
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.interval import Interval, interval, require_confidence
 from calibrant.inference.resampling import cell_predictions
@@ -49,6 +50,7 @@ __all__ = [
     "drawn_bandwidth",
     "rate_interval",
     "raw_sample",
+    "require_grid",
     "settled_by",
 ]
 
@@ -365,3 +367,15 @@ def raw_sample(sketch: Sketch, size: int, *, seed: int) -> RawSample:
     position = sketch.cells[cell] / sketch.nodes + offset
     prediction = np.array(sketch.scale.prediction(position))
     return RawSample(prediction, label.astype(np.int8))
+
+
+def require_grid(scale: str | Scale) -> None:
+    """Refuse a scale on which no curve can be drawn."""
+    if scale != "relative" and not as_scale(scale).has_grid:
+        raise InputError(
+            "is too steep to be drawn: it puts predictions near 0 and 1 too far away",
+            argument="scale",
+            seen=as_scale(scale).name,
+            cure="{number} has the number; draw it on the probability or logit scale.",
+            number=Function("smooth_ece"),
+        )

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.diagrams.bands import Bounds
+from calibrant.diagrams.closer import closer_marks
 from calibrant.diagrams.diagram import laid_out, require_choice, series_of
 from calibrant.diagrams.reference import (
-    attributes_marks,
+    attributes_of,
     calibrated_marks,
     diagonal,
     histogram,
@@ -39,6 +40,7 @@ from calibrant.drawing.panel import (
     Trail,
 )
 from calibrant.errors import InputError
+from calibrant.inference.profile import Profiled
 from calibrant.inference.resampling import cell_predictions
 
 if TYPE_CHECKING:
@@ -97,7 +99,7 @@ def smooth_panel(
     ticks: bool,
     axes: str,
     rare: float,
-    attributes: bool,
+    attributes: bool | Profiled,
     truth: Truth | None,
 ) -> Panel:
     """Marks from the bottom up: predictions, ticks, references, bands, curve, points, truth."""
@@ -110,23 +112,26 @@ def smooth_panel(
     limits = probability_axes(
         axes, rare, trace.x, trace(diagram.regression), trace(diagram.density)
     )
+    skill, said = attributes_of(attributes, diagram.event_rate)
     marks = [
         *_predictions(diagram, series, density, limits[0], against),
         *(_outcomes(diagram) if ticks else []),
-        *(attributes_marks(diagram.event_rate) if attributes else []),
+        *skill,
         *_references(diagram, reference, trace, against),
         *_bands(diagram, series, band, trace),
         _curve(diagram, series, curve, trace, name, against),
         *_points(diagram, series),
         *([] if truth is None else [_truth(diagram.grid, truth)]),
     ]
+    if axes == "auto" and against == "prediction" and not attributes and limits[0].shown is None:
+        marks += closer_marks(marks, *_rows_at(diagram))
     few = diagram.values
     rows = f"n = {diagram.n:,}" + ("" if few is None else f", {few.count}")
     wider = [f"drawn at bandwidth {diagram.bandwidth:.3g}"] if diagram.drawn_wider else []
     return laid_out(
         marks,
         limits,
-        (diagram.label, rows, *wider),
+        (diagram.label, rows, *wider, *said),
         name=name,
         color=color,
         finding=_finding(diagram),
@@ -154,6 +159,10 @@ def _predictions(
     p, weights = cell_predictions(diagram.sketch)[used], diagram.sketch.weights[used]
     masses = [weights.sum(axis=1)] if density == "one" else list(weights.T)
     return histogram(axis, p, masses, says=PREDICTIONS, series=series)
+
+
+def _rows_at(diagram: ReliabilityDiagram) -> tuple[Floats, Floats]:
+    return cell_predictions(diagram.sketch), diagram.sketch.weights.sum(axis=1)
 
 
 def _hills(diagram: ReliabilityDiagram, series: str, density: str) -> list[Mark]:

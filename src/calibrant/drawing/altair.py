@@ -200,15 +200,21 @@ class _Canvas:
 
     def _rows_of(self, kind: Kind) -> Rows:
         """Rows of all marks of that kind; only once if they are the same in every panel."""
-        frames = [
-            [
-                {"series": m.series, **row}
-                for m in panel.marks
-                if kind_of(m) == kind
-                for row in rows_of(m, panel)
-            ]
-            for panel in self.panels
-        ]
+        frames = []
+        for panel in self.panels:
+            alike = [mark for mark in panel.marks if kind_of(mark) == kind]
+            several = len({mark.series for mark in alike}) < len(alike)  # then stretches are apart
+            frames.append(
+                [
+                    {
+                        "series": mark.series,
+                        **row,
+                        **({"run": f"{k}.{row['run']}"} if several else {}),
+                    }
+                    for k, mark in enumerate(alike)
+                    for row in rows_of(mark, panel)
+                ]
+            )
         if self.slider is None or all(rows == frames[0] for rows in frames):
             self.fixed.add(kind)
             return frames[0]

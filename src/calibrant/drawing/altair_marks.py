@@ -21,6 +21,7 @@ from calibrant.drawing.panel import (
     Steps,
     Ticks,
     Trail,
+    Words,
 )
 
 __all__ = ["Kind", "Rows", "kind_of", "layers_of", "rounded", "rows_of"]
@@ -136,6 +137,16 @@ def _(mark: Steps, panel: Panel) -> Rows:
     return _stretches({**columns, "y": panel.y.forward(mark.y)}, ["x", "x2", "y"])
 
 
+@rows_of.register
+def _(mark: Words, panel: Panel) -> Rows:
+    x, y = panel.x.forward(mark.x), panel.y.forward(mark.y)
+    places = zip(x.tolist(), y.tolist(), mark.texts, strict=True)
+    return [
+        {"run": 0, "x": rounded(across), "y": rounded(up), "text": text}
+        for across, up, text in places
+    ]
+
+
 def kind_of(mark: Mark) -> Kind:
     """Marks of one kind become one layer, whatever their series."""
     return type(mark), mark.key, mark.ink
@@ -202,6 +213,14 @@ def _(mark: Steps, canvas: Any, source: Any) -> list[Any]:
     drawn = source.mark_rule(clip=True, strokeWidth=9 if mark.thick else 1.6)
     alpha = canvas.theme.neutral_opacity if mark.thick else 0.8
     return [_encode(drawn, mark, canvas, alpha, connected=False).encode(x2="x2:Q")]
+
+
+@layers_of.register
+def _(mark: Words, canvas: Any, source: Any) -> list[Any]:
+    words = source.mark_text(clip=True, fontSize=9 if mark.small else 12, color=canvas.theme.ink)
+    return [
+        words.encode(x=canvas.x(), y=canvas.y(), text="text:N", opacity=canvas.opacity(mark, 1.0))
+    ]
 
 
 def _encode(drawn: Any, mark: Mark, canvas: Any, opacity: float, *, connected: bool = True) -> Any:

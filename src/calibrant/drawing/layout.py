@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.drawing.panel import Band, Hill, Line, Mark, Panel, Points, Side, Steps, Trail
+from calibrant.drawing.panel import Band, Hill, Line, Mark, Panel, Points, Side, Steps, Trail, Words
 
 __all__ = ["MARKERS", "Corner", "empty_corner", "fitted", "hill_span", "runs", "tick_span"]
 
@@ -136,7 +136,7 @@ def _clearance(panel: Panel, side: Side, left: bool, width: float) -> float:
 def _outline(mark: Mark) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     if mark.ink == "faint":
         return []
-    if isinstance(mark, Line | Trail):
+    if isinstance(mark, Line | Trail | Words):
         return [(mark.x, mark.y)]
     if isinstance(mark, Band):
         return [(mark.x, mark.low), (mark.x, mark.high)]

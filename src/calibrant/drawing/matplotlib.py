@@ -137,14 +137,15 @@ def new_axes(
     figsize: tuple[float, float] | None = None,
     square: bool = True,
     entries: int = 0,
+    titles: int = 0,
 ) -> Any:
     """Axes in a new pyplot figure, so that notebooks and scripts show it as any other.
 
     Without a theme they look as the user's own settings have it. There is room for a legend with so
-    many entries below.
+    many entries below, and for so many lines of titles above.
     """
     pyplot = require("matplotlib.pyplot", caller=caller)
-    size = figsize or (1.0 + 3.4 * columns, 0.9 + 3.4 * rows + 0.17 * entries)
+    size = figsize or (1.0 + 3.4 * columns, 0.9 + 3.4 * rows + 0.17 * entries + 0.25 * titles)
     figure, axes = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
     for ax in axes.flat:
         if square:
@@ -165,14 +166,17 @@ def new_figure(
     caller: str,
     height: float | None = None,
     entries: int = 0,
+    titles: int = 0,
 ) -> tuple[Any, Any]:
     """Build a figure outside pyplot, dressed in a theme, `width` inches wide.
 
-    Panels are square, unless a `height` is given; there is room for a legend with so many entries below.
+    Panels are square, unless a `height` is given; there is room for a legend with so many entries below,
+    and for so many lines of titles above.
     """
     figures = require("matplotlib.figure", caller=caller)
     panel = width / columns
-    tall = rows * panel + 0.04 * panel * entries if height is None else height
+    words = 0.04 * panel * entries + 0.06 * panel * titles
+    tall = rows * panel + words if height is None else height + 0.2 * titles
     figure = figures.Figure(figsize=(width, tall), layout="constrained", facecolor=theme.paper)
     axes = figure.subplots(rows, columns, squeeze=False)
     size = float(np.clip(2.55 * panel, 6.0, 26.0 if height is None else 11.0))
@@ -265,6 +269,8 @@ def draw_grid(
     if title:
         above = figure.suptitle(str(title), color=flat[0].title.get_color())
         above.set_parse_math(False)
-    pen = Pen(flat[0], panels[0], theme or _theme_of(flat[0]))
+    said = {mark.says or id(mark): mark for panel in panels for mark in panel.marks}
+    every = replace(panels[0], marks=tuple(said.values()))  # some have marks that others have not
+    pen = Pen(flat[0], every, theme or _theme_of(flat[0]))
     write_figure_legend(pen, figure, columns=min(across, 2))
     return drawn

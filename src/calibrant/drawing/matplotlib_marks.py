@@ -23,14 +23,15 @@ from calibrant.drawing.panel import (
     Steps,
     Ticks,
     Trail,
+    Words,
 )
 
-__all__ = ["HAIRLINE", "USUAL_SIDE", "WIDEST", "Pen", "draw_mark", "width_of"]
+__all__ = ["DASHES", "HAIRLINE", "USUAL_SIDE", "WIDEST", "Pen", "draw_mark", "width_of"]
 
 # The axes of a picture in a column are about this many inches wide; widths and text are for that.
 USUAL_SIDE = 3.2
 HAIRLINE, WIDEST = 1.0, 6.0
-_DASHES = {"solid": "-", "dashed": (0, (4, 2.2)), "dotted": (0, (1, 1.6)), "dash-dotted": "-."}
+DASHES = {"solid": "-", "dashed": (0, (4, 2.2)), "dotted": (0, (1, 1.6)), "dash-dotted": "-."}
 
 
 class Pen:
@@ -109,7 +110,7 @@ def _(mark: Line, pen: Pen) -> list[Any]:
         mark.y,
         color=pen.color(mark),
         linewidth=width,
-        linestyle=_DASHES[mark.dash],
+        linestyle=DASHES[mark.dash],
         solid_capstyle="round",
         **({**pen.along(mark), **pen.label(mark)} if mark.dash == "solid" else {"marker": ""}),
     )
@@ -283,3 +284,23 @@ def _(mark: Steps, pen: Pen) -> list[Any]:
     )
     pen.ax.add_collection(steps, autolim=False)
     return [steps]
+
+
+@draw_mark.register
+def _(mark: Words, pen: Pen) -> list[Any]:
+    size = (6.4 if mark.small else 8.6) * float(np.clip(pen.scale, 0.62, 3.0))
+    places = zip(mark.x.tolist(), mark.y.tolist(), mark.texts, strict=True)
+    return [
+        pen.ax.text(
+            x,
+            y,
+            text,
+            color=pen.theme.ink,
+            fontsize=size,
+            ha="center",
+            va="center",
+            parse_math=False,
+            clip_on=True,
+        )
+        for x, y, text in places
+    ]

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant._optional import require
 from calibrant.drawing.layout import Corner, empty_corner
-from calibrant.drawing.matplotlib_marks import USUAL_SIDE, Pen
+from calibrant.drawing.matplotlib_marks import DASHES, USUAL_SIDE, Pen
 from calibrant.drawing.panel import Band, Entry, Hill, Line, Points, Steps, Ticks, Trail
 
 __all__ = ["earlier_panels", "remember", "write_figure_legend", "write_words"]
@@ -69,10 +69,9 @@ def _write_titles(pen: Pen) -> None:
     above = "\n".join(text for text in (panel.title, panel.subtitle) if text)
     if not above:
         return
-    ax.set_title(above, loc="left" if panel.subtitle else "center", parse_math=False)
-    title = ax._left_title if panel.subtitle else ax.title
-    title.set_color(ax.title.get_color())
-    title.set_fontsize(ax.title.get_fontsize())
+    style = {"color": ax.title.get_color(), "fontsize": ax.title.get_fontsize()}
+    loc = "left" if panel.subtitle else "center"
+    ax.set_title(above, loc=loc, parse_math=False, **style)
 
 
 def _text_size(pen: Pen) -> float:
@@ -114,6 +113,7 @@ def _write_notes(pen: Pen, corner: Corner, earlier: Sequence[Any]) -> Any:
         zorder=6,
         linespacing=1.35,
         parse_math=False,
+        bbox={"facecolor": pen.theme.paper, "edgecolor": "none", "alpha": 0.6, "pad": 1.0},
         **place,
     )
 
@@ -152,7 +152,7 @@ def _legend(
         labels=[str(k) for k in range(len(entries))],
         fontsize=size,
         labelcolor=pen.theme.ink,
-        borderaxespad=0.2,
+        borderaxespad=0.5,
         borderpad=0.2,
         labelspacing=0.4,
         handlelength=1.9,
@@ -188,7 +188,7 @@ def _swatch(pen: Pen, entry: Entry) -> Any:
         [],
         color=color,
         linewidth=(1.1 if dots else width) * pen.scale,
-        linestyle="--" if isinstance(mark, Line) and mark.dash != "solid" else "-",
+        linestyle=DASHES[mark.dash] if isinstance(mark, Line) else "-",
         marker=pen.marker(mark.series) if marked else "",
         markersize=6.2 * pen.scale,
         markeredgecolor=pen.theme.paper,

@@ -29,6 +29,7 @@ __all__ = [
     "Steps",
     "Ticks",
     "Trail",
+    "Words",
 ]
 
 Array: TypeAlias = NDArray[np.float64]
@@ -189,7 +190,7 @@ class Line(Mark):
     dash: Dash = "solid"
 
 
-FAINTEST, SHADES = 0.4, 7
+FAINTEST, SHADES = 0.62, 7
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,6 +271,16 @@ class Steps(Mark):
     thick: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class Words(Mark):
+    """Short texts, centred on points of the panel; in the colour of all text, so that they can be read."""
+
+    x: Array
+    y: Array
+    texts: tuple[str, ...]
+    small: bool = False
+
+
 @dataclass(frozen=True)
 class Entry:
     """A line of the legend: what it says, and the mark that it stands for."""
@@ -317,6 +328,10 @@ class Panel:
     def series(self) -> tuple[str, ...]:
         """Names of the series, in the order in which they first appear."""
         return tuple(dict.fromkeys(mark.series for mark in self.marks if mark.series))
+
+    def titles(self) -> int:
+        """Lines above the axes."""
+        return bool(self.title) + bool(self.subtitle)
 
     def entries(self) -> list[Entry]:
         """The lines of the legend: each series by its curve, then every other mark that says something."""

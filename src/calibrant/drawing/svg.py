@@ -24,6 +24,7 @@ from calibrant.drawing.panel import (
     Steps,
     Ticks,
     Trail,
+    Words,
 )
 
 __all__ = ["render"]
@@ -288,6 +289,16 @@ def _(mark: Steps, sheet: _Sheet) -> list[str]:
     strokes = "".join(f"M{left[k]:.1f} {y[k]:.1f}H{right[k]:.1f}" for k in np.flatnonzero(whole))
     style = 'stroke-width="9" stroke-opacity="0.3"' if mark.thick else 'stroke-width="1.6"'
     return [f'<path d="{strokes}" stroke="{sheet.color(mark)}" {style}/>']
+
+
+@_draw.register
+def _(mark: Words, sheet: _Sheet) -> list[str]:
+    places = zip(sheet.x(mark.x).tolist(), sheet.y(mark.y).tolist(), mark.texts, strict=True)
+    size = ' font-size="9"' if mark.small else ""
+    return [
+        f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle"{size}>{escape(text)}</text>'
+        for x, y, text in places
+    ]
 
 
 def escape(text: str) -> str:

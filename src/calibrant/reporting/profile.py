@@ -25,7 +25,7 @@ def profile_panel(sketch: Sketch, assessment: Assessment) -> Panel | None:
         return decision_curve(sketch, seed=assessment.seed, **settings).panel()
     if profile.name == "weather":
         diagram = binned_diagram(sketch, bins=ATTRIBUTES_BINS, **settings)
-        return diagram.panel(attributes=True, axes="probability")
+        return diagram.panel(attributes=profile, axes="probability")
     return None
 
 
