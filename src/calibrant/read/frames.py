@@ -265,8 +265,9 @@ def _collected(frame: Any, numbers: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _listed(column: Any) -> list[Any]:
-    """Groups as Python's values; times are checked before, as some engines cut off nanoseconds."""
-    if getattr(column.dtype, "time_unit", None) == "ns":
+    """Groups as Python's values; times are checked before, where these have no nanoseconds."""
+    exact = column.implementation.is_pandas_like()  # its own times have them
+    if getattr(column.dtype, "time_unit", None) == "ns" and not exact:
         is_date = type(column.dtype).__name__ == "Datetime"
         count = column.dt.timestamp("ns") if is_date else column.dt.total_nanoseconds()
         if (count % 1000 != 0).any():
