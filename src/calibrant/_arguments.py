@@ -18,6 +18,7 @@ __all__ = [
     "is_integer",
     "is_number",
     "require_choice",
+    "require_count",
     "require_positive",
     "require_seed",
 ]
@@ -39,19 +40,41 @@ def is_integer(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
+def require_choice(name: str, value: object, choices: Sequence[str | None]) -> None:
     """Refuse a value that is not one of these words, with the nearest that is."""
-    if isinstance(value, str) and value in choices:
+    if (value is None or isinstance(value, str)) and value in choices:
         return
-    near = difflib.get_close_matches(str(value), choices, n=1)
+    words = [choice for choice in choices if choice is not None]
+    near = difflib.get_close_matches(str(value), words, n=1)
+    listed = [f'"{choice}"' if choice is not None else "None" for choice in choices]
     raise InputError(
         "must be {choices}",
         argument=name,
         seen=value,
-        choices=" or ".join(f'"{choice}"' for choice in choices),
+        choices=" or ".join(filter(None, [", ".join(listed[:-1]), listed[-1]])),
         cure="Did you mean {near}?" if near else (),
         near=repr(near[0]) if near else "",
     )
+
+
+def require_count(name: str, value: Any, *, least: int = 1) -> int:
+    """`value` as an int, if it is a whole number of at least `least`.
+
+    Examples
+    --------
+    >>> require_count("bins", 15)
+    15
+    """
+    if not is_integer(value) or value < least:
+        raise InputError(
+            "must be a whole number, {least} or more",
+            argument=name,
+            seen=value,
+            cure="Pass a number such as {example}, or leave it out for the default.",
+            least=least,
+            example=max(least, 10),
+        )
+    return int(value)
 
 
 def require_positive(name: str, value: Any, most: float = math.inf) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.refusals import refused
 
 import calibrant as cal
 from calibrant.errors import InputError
@@ -206,9 +207,8 @@ def test_results_travel():
     [("abstained", -1), ("abstained", 0.5), ("confidence", 95)],
 )
 def test_mistakes_are_refused(argument, wrong):
-    with pytest.raises(InputError) as error:
+    with refused(argument, wrong):
         cal.selective(*sample(), **{argument: wrong})
-    assert argument in str(error.value)
 
 
 def test_a_sketch_has_no_clusters():

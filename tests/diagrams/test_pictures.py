@@ -10,6 +10,7 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from tests.refusals import refused
 
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
@@ -294,9 +295,9 @@ def test_axes_of_another_scale_are_set(diagram) -> None:
 
 def test_files_that_cannot_be_written_are_refused(diagram, tmp_path) -> None:
     for path in (None, 3):
-        with pytest.raises(InputError, match="`path` must be the name of a file"):
+        with refused("path"):
             diagram.save(path)
-    with pytest.raises(InputError, match="there is no folder"):
+    with refused("path", holds="missing"):
         diagram.save(tmp_path / "missing" / "a.svg")
     saved = diagram.save(tmp_path / "a.svg", name="日本語")
     assert "日本語" in saved.read_text(encoding="utf-8")
@@ -331,7 +332,7 @@ def test_small_multiples_share_their_axes(diagram) -> None:
 def test_different_quantities_do_not_share_axes(diagram) -> None:
     y, p = _rows()
     mixed = Diagrams({"smooth": diagram, "sums": cumulative_diagram(y, p)})
-    with pytest.raises(InputError, match="side by side"):
+    with refused(option="layout"):
         mixed.plot(ax=Figure().subplots())
     drawn = mixed.plot_grid()
     limits = [each.ax.get_ylim() for each in drawn.values()]
@@ -366,22 +367,22 @@ def test_polar_axes_are_refused(diagram) -> None:
 
 @pytest.mark.parametrize("bandwidth", [0, -0.1, np.nan, np.inf, "wide"])
 def test_impossible_bandwidths_are_refused(bandwidth) -> None:
-    with pytest.raises(InputError, match="`bandwidth` must be a positive number"):
+    with refused("bandwidth"):
         reliability_diagram([0, 1], [0.2, 0.7], bandwidth=bandwidth)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    "options",
     [
-        ({"confidence": 1.0}, "`confidence`"),
-        ({"confidence": np.nan}, "`confidence`"),
-        ({"resamples": -1}, "`resamples`"),
-        ({"resamples": 2.5}, "`resamples`"),
-        ({"curves": 3, "resamples": 2}, "`curves`"),
+        {"confidence": 1.0},
+        {"confidence": np.nan},
+        {"resamples": -1},
+        {"resamples": 2.5},
+        {"curves": 3, "resamples": 2},
     ],
 )
-def test_impossible_settings_are_refused(options, message) -> None:
-    with pytest.raises(InputError, match=f"^{message} "):
+def test_impossible_settings_are_refused(options) -> None:
+    with refused(next(iter(options))):
         reliability_diagram([0, 1], [0.2, 0.7], **options)
 
 
@@ -439,14 +440,14 @@ def test_impossible_sizes_are_refused(diagram, size, tmp_path) -> None:
         for name in ("width", "dpi"):
             if size is None and each is several and name == "width":
                 continue  # its default
-            with pytest.raises(InputError, match=f"`{name}` must be"):
+            with refused(name):
                 each.save(tmp_path / "a.png", **{name: size})
         for name in ("width", "height"):
-            with pytest.raises(InputError, match=f"`{name}` must be"):
+            with refused(name):
                 each.chart(**{name: size})
-    with pytest.raises(InputError, match="`width` must be"):
+    with refused("width"):
         diagram.to_svg(width=size)
-    with pytest.raises(InputError, match="inches for 2 panels"):
+    with refused("width", 4.0):
         several.save(tmp_path / "a.png", layout="grid", width=4.0)
 
 
@@ -514,7 +515,7 @@ def test_empty_groups_are_named() -> None:
 
 @pytest.mark.parametrize("bins", [0, -3, 2.5, "many", True, 10**9])
 def test_impossible_bins_are_refused(bins) -> None:
-    with pytest.raises(InputError, match="`bins` must be"):
+    with refused("bins"):
         binned_diagram([0, 1], [0.2, 0.7], bins=bins)
 
 

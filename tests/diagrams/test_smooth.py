@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from scipy.interpolate import CubicSpline
+from tests.refusals import refused
 
 from calibrant.data.sketch import Sketch
 from calibrant.diagrams.group import Diagrams
@@ -270,11 +271,11 @@ def test_frames_dictionaries_and_copies() -> None:
     assert list(frame.columns)[:3] == ["prediction", "regression", "smoothed_prediction"]
     assert diagram.to_frame("polars").height == diagram.grid.size
     json.dumps(diagram.to_dict(), allow_nan=False)
-    with pytest.raises(InputError, match="`backend` must be one of"):
+    with refused("backend", 3):
         diagram.to_frame(3)
-    with pytest.raises(InputError, match="`backend` must be one of"):
+    with refused("backend", "no_such_frame"):
         diagram.to_frame("no_such_frame")
-    with pytest.raises(MissingDependency, match="cudf"):
+    with refused(holds="cudf", kind=MissingDependency):
         diagram.to_frame("cudf")
     assert diagram._repr_html_().count("<svg") == 1
 

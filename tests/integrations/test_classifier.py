@@ -15,6 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
+from tests.refusals import refused
 
 from calibrant import InputError, Sketch, smooth_ece
 from calibrant.inference.noise_floor import noise_floor
@@ -109,11 +110,11 @@ def test_folds_are_two_or_more(cv):
 
 def test_refuses_what_cannot_be_recalibrated():
     X, y, _, _ = data(n=200)
-    with pytest.raises(InputError, match="predict_proba"):
+    with refused("estimator", "LinearRegression"):
         RecalibratedClassifier(LinearRegression()).fit(X, y)
-    with pytest.raises(InputError, match="recalibrator"):
+    with refused("recalibrator", "magic"):
         RecalibratedClassifier(recalibrator="magic").fit(X, y)
-    with pytest.raises(InputError, match="2 rows of every class"):
+    with refused("y"):
         RecalibratedClassifier(GaussianNB()).fit(X, np.arange(100) == 3)
 
 

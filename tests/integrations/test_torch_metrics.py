@@ -20,6 +20,8 @@ pytestmark = [
 ]
 torch = pytest.importorskip("torch", reason="torch could not be started: it is not installed")
 
+from tests.refusals import refused  # noqa: E402
+
 from calibrant.integrations import torch as metrics  # noqa: E402
 from calibrant.integrations.torch.solve import smooth_ece_of_tables  # noqa: E402
 
@@ -135,7 +137,7 @@ def test_logits_are_declared_not_guessed():
     assert declared.sketch() == cal.Sketch.from_arrays(target, logits.sigmoid())
     guessed = metrics.BinarySmoothECE()
     guessed.update(logits, target)
-    with pytest.raises(cal.InputError, match=r"prediction out of range: \d+.*from_logits=True"):
+    with refused(holds=("prediction out of range: ", "from_logits=True")):
         guessed.compute()
 
 
@@ -148,14 +150,14 @@ def test_bad_rows_are_counted_in_update_and_raise_in_compute():
     message = (
         "missing prediction: 1, prediction out of range: 1, missing label: 1, invalid label: 1"
     )
-    with pytest.raises(cal.InputError, match=message):
+    with refused(holds=message):
         metric.compute()
     classes = metrics.MulticlassSmoothECE(2, "classwise")
     classes.update(torch.tensor([[0.5, 0.5], [0.9, 0.9], [nan, 0.5]]), torch.tensor([5, 0, 0]))
-    with pytest.raises(cal.InputError, match=r"missing prediction: 2.*not of sum 1: 2.*label: 2"):
+    with refused(holds=("missing prediction: 2", "not of sum 1: 2", "label: 2")):
         classes.compute()
     empty = metrics.BinarySmoothECE()
-    with pytest.raises(cal.InputError, match="`compute` needs rows"):
+    with refused(seen=0, holds="update"):
         empty.compute()
 
 
@@ -193,16 +195,16 @@ def test_a_batch_that_is_refused_or_has_no_rows_loses_nothing(case):
         assert value.isnan().all()
         whole.update(p, y)
         assert str(metric.compute()) == str(whole.compute())
-    with pytest.raises(cal.InputError, match="shape"):
+    with refused("preds", holds="(2,)"):
         metric(preds[:3], target[:2])
     assert all(torch.equal(v, states_of(whole)[k]) for k, v in states_of(metric).items())
-    with pytest.raises(cal.InputError, match=r"[15] entries broke this"):
+    with refused("preds", option="ignore_index"):
         metric(2 + preds[:1], target[:1])
     whole.update(2 + preds[:1], target[:1])
     metric.update(preds, target)
     whole.update(preds, target)
     assert all(torch.equal(v, states_of(whole)[k]) for k, v in states_of(metric).items())
-    with pytest.raises(cal.InputError, match="entries broke this"):
+    with refused("preds", option="ignore_index"):
         metric.compute()
 
 
@@ -213,7 +215,7 @@ def test_a_refusal_in_compute_leaves_the_states_of_this_process():
     )
     metric.update(torch.tensor([0.5, 2.0]), torch.tensor([1, 1]))
     for _ in range(2):
-        with pytest.raises(cal.InputError, match="2 entries broke this"):
+        with refused("preds", 2):
             metric.compute()
         assert metric.refused.sum() == metric.counts.sum() == 1
 
@@ -233,32 +235,32 @@ def test_a_class_is_a_whole_number(kind, dtype):
     assert int(metric.counts.sum()) == 2 * each
     expected = [0, 0, each, 5 * each] if dtype != "int64" else [0, 0, 0, 2 * each]
     assert entries == [*expected, 0, 0, each]
-    with pytest.raises(cal.InputError, match="invalid label"):
+    with refused(holds="invalid label"):
         metric.compute()
 
 
 def test_wrong_shapes_and_types_are_refused_at_once():
     metric = metrics.BinarySmoothECE()
-    with pytest.raises(cal.InputError, match="one shape"):
+    with refused("preds", (3,), holds="(4,)"):
         metric.update(torch.rand(3), torch.zeros(4))
-    with pytest.raises(cal.InputError, match="floating-point"):
+    with refused("preds", "torch.int64"):
         metric.update(torch.ones(3, dtype=torch.long), torch.zeros(3))
     for given in (np.array([0.5]), [0.5]):
-        with pytest.raises(cal.InputError, match="`preds` must be a tensor"):
+        with refused("preds"):
             metric.update(given, torch.zeros(1))
-        with pytest.raises(cal.InputError, match="`target` must be a tensor"):
+        with refused("target"):
             metrics.MulticlassSmoothECE(3).update(torch.rand(1, 3), given)
-    with pytest.raises(cal.InputError, match="`from_logits` must be True or False; got 'no'"):
+    with refused("from_logits"):
         metrics.BinarySmoothECE(from_logits="no")
     for ignored in ("a", 1.5, True):
-        with pytest.raises(cal.InputError, match="`ignore_index` must be a whole number"):
+        with refused("ignore_index"):
             metrics.MulticlassSmoothECE(3, ignore_index=ignored)
     for nodes in (1000, 0, 1 << 25, 16.0):
-        with pytest.raises(cal.InputError, match="power of two"):
+        with refused("nodes", nodes):
             metrics.BinarySmoothECE(nodes=nodes)
-        with pytest.raises(cal.InputError, match="power of two"):
+        with refused("nodes", nodes):
             metrics.MulticlassSmoothECE(3, nodes=nodes)
-    with pytest.raises(cal.InputError, match=r"\[n, 3, ...\]"):
+    with refused("preds", (4, 2), holds="3"):
         metrics.MulticlassSmoothECE(3).update(torch.rand(4, 2), torch.zeros(4))
 
 
@@ -347,7 +349,7 @@ def test_a_collection_keeps_kinds_apart():
 def test_metrics_of_other_options_do_not_merge(other):
     left, right = metrics.BinarySmoothECE(), metrics.BinarySmoothECE(**other)
     right.update(torch.tensor([0.5]), torch.tensor([1]))
-    with pytest.raises(cal.InputError, match="the same options"):
+    with refused("incoming_state"):
         left.merge_state(right)
     assert int(left.counts.sum()) == 0
 

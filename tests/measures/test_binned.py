@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 from sklearn.calibration import calibration_curve
+from tests.refusals import refused
 
-from calibrant import InputError, Sketch
+from calibrant import Sketch
 from calibrant.data.atoms import as_atoms
 from calibrant.measures.binned import (
     binned_ece,
@@ -147,14 +148,14 @@ def test_other_choices_of_bins_agree_from_a_sketch(measure):
 
 def test_refuses_other_words_and_weights_where_rows_are_counted():
     for wrong in ({"bins": 0}, {"binning": "log"}, {"norm": "l3"}):
-        with pytest.raises(InputError, match=next(iter(wrong))):
+        with refused(*next(iter(wrong.items()))):
             binned_ece([0, 1], [0.1, 0.9], **wrong)
-    with pytest.raises(InputError, match="sample_weight"):
+    with refused("sample_weight"):
         cross_validated_ece([0, 1], [0.1, 0.9], sample_weight=[1.0, 2.0])
     weighted = Sketch.from_arrays([0, 1], [0.1, 0.9], sample_weight=[1.0, 2.0])
-    for refused in (([0.5, 1], [0.1, 0.9]), (weighted, None)):
-        with pytest.raises(InputError, match="soft labels"):
-            debiased_ece(*refused, **({"labels": "soft"} if refused[1] else {}))
+    for rows in (([0.5, 1], [0.1, 0.9]), (weighted, None)):
+        with refused("y_true", option="y_prob"):
+            debiased_ece(*rows, **({"labels": "soft"} if rows[1] else {}))
 
 
 def test_bins_of_one_row_have_no_noise_to_subtract_and_are_left_out():
@@ -220,11 +221,11 @@ def test_many_rows_give_the_same_without_a_sort(monkeypatch, rows, kind):
 
 def test_many_rows_are_checked_as_few_are(monkeypatch):
     monkeypatch.setattr("calibrant.data.bin.ROWS_WORTH_TWO_PASSES", 0)
-    for y, p, w, word in (
-        ([0, 1, 1], [0.1, 1.5, 0.2], None, "row 1"),
-        ([0, 3, 1], [0.1, 0.5, 0.2], None, "row 1"),
-        ([0, 1, 1], [0.1, 0.5, 0.2], [1, 1, -1], "row 2"),
-        ([0, 1, 1], [0.1, 0.5, 0.2], [0, 0, 0], "zero"),
+    for y, p, w, argument, row in (
+        ([0, 1, 1], [0.1, 1.5, 0.2], None, "y_prob", 1),
+        ([0, 3, 1], [0.1, 0.5, 0.2], None, "y_true", 1),
+        ([0, 1, 1], [0.1, 0.5, 0.2], [1, 1, -1], "sample_weight", 2),
+        ([0, 1, 1], [0.1, 0.5, 0.2], [0, 0, 0], "sample_weight", None),
     ):
-        with pytest.raises(InputError, match=word):
+        with refused(argument, row=row):
             binned_ece(y, p, sample_weight=w)

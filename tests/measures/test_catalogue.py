@@ -5,10 +5,11 @@ import re
 
 import numpy as np
 import pytest
+from tests.refusals import refused
 
 import calibrant as cal
 import calibrant.measures as measures
-from calibrant import InputError, Sketch, measure_all
+from calibrant import Sketch, measure_all
 from calibrant.measures.catalogue import MEASURES, RECOMMENDED
 from calibrant.measures.density import kde_ece
 from calibrant.measures.isotonic import binned_decomposition, corp_decomposition
@@ -27,7 +28,7 @@ def test_six_by_default_all_on_request_or_by_name():
     assert len(RECOMMENDED) == 6
     assert len(measure_all(y, p, which="all")) == len(MEASURES)
     assert measure_all(y, p, which=["mmce"])["mmce"].value > 0
-    with pytest.raises(InputError, match="brier"):
+    with refused("which", "brier"):
         measure_all(y, p, which=["brier"])
     with pytest.raises(KeyError):
         measure_all(y, p)["mmce"]
@@ -77,7 +78,7 @@ def test_a_program_that_is_not_solved_is_a_line_with_the_reason(monkeypatch):
     monkeypatch.setattr("calibrant.measures.distance.ATTEMPTS", (("highs-ipm", 1e-10),))
     table = measure_all([0, 0, 0], [0.0001, 0.0002, 0.5], which="all")
     assert np.isnan(table["distance_to_calibration"].value)
-    assert "was not solved" in table["distance_to_calibration"].misses
+    assert table["distance_to_calibration"].misses != MEASURES["distance_to_calibration"].misses
     assert np.isfinite(table["smooth_ece"].value)
 
 
@@ -179,7 +180,7 @@ def test_class_probabilities_by_every_view():
         np.mean(each), abs=1e-4
     )
     assert multiclass_error(y, sharp, view="classwise_max") == pytest.approx(max(each), abs=1e-4)
-    with pytest.raises(InputError, match="view"):
+    with refused("view"):
         multiclass_error(y, probs, view="joint")
 
 
@@ -196,7 +197,7 @@ def test_class_probabilities_by_every_view():
     ],
 )
 def test_refuses_what_is_of_another_kind(name, call):
-    with pytest.raises(InputError, match=f"`{name}` must be"):
+    with refused(name):
         call()
 
 

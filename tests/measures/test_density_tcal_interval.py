@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from tests.refusals import refused
 
-from calibrant import InputError, Sketch
+from calibrant import Sketch
 from calibrant.data.atoms import as_atoms
 from calibrant.measures.density import kde_ece, kde_ece_of_atoms
 from calibrant.measures.interval import interval_calibration_error, interval_of_atoms
@@ -41,7 +42,7 @@ def test_kde_chooses_the_reference_bandwidth():
     assert kde_ece(y, p) == pytest.approx(kde_ece(y, p, bandwidth=chosen), abs=1e-9)
     assert kde_ece([0, 1], [0.5, 0.5]) == pytest.approx(0.0, abs=1e-4)
     for bandwidth in (0.0, np.inf, 1e6):
-        with pytest.raises(InputError, match="bandwidth"):
+        with refused("bandwidth"):
             kde_ece(y, p, bandwidth=bandwidth)
 
 
@@ -58,7 +59,7 @@ def test_t_cal_equals_its_formula():
 
 @pytest.mark.parametrize("wrong", [{"draws": 0}, {"draws": 9.5}, {"bins": 2.5}, {"bins": 0}])
 def test_t_cal_refuses_numbers_that_are_none(wrong):
-    with pytest.raises(InputError, match=f"`{next(iter(wrong))}` must be a positive whole number"):
+    with refused(*next(iter(wrong.items()))):
         t_cal(*sample(50), **wrong)
 
 
@@ -78,9 +79,9 @@ def test_t_cal_keeps_its_size_and_has_power():
         small += t_cal((rng.random(400) < p).astype(int), p, draws=99, seed=seed).p_value <= 0.05
     assert small <= 16
     assert t_cal(*sample(power=1.6)).p_value < 0.01
-    with pytest.raises(InputError, match="sample_weight"):
+    with refused("sample_weight"):
         t_cal([0, 1], [0.1, 0.9], sample_weight=[1, 2])
-    with pytest.raises(InputError, match="bins"):
+    with refused("bins"):
         t_cal([0, 1], [0.1, 0.9], bins=0)
 
 

@@ -5,8 +5,9 @@ import time
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from tests.refusals import refused
 
-from calibrant import CalibrationError, InputError, Sketch
+from calibrant import CalibrationError, Sketch
 from calibrant.data.atoms import as_atoms
 from calibrant.data.scales import as_scale
 from calibrant.measures.distance import (
@@ -120,19 +121,19 @@ def test_predictions_that_lie_very_close_are_solved():
 
 def test_a_program_over_its_limit_is_an_error():
     y, p = sample()
-    with pytest.raises(CalibrationError, match="time_limit"):
+    with refused("time_limit", 1e-6, option="nodes", kind=CalibrationError):
         distance_to_calibration(y, p, nodes=1000, time_limit=1e-6)
     start = time.perf_counter()
-    with pytest.raises(CalibrationError, match="time_limit"):  # presolving would outlast it
+    with refused("time_limit", 0.02, kind=CalibrationError):  # presolving would outlast it
         distance_to_calibration(y, p, nodes=3000, time_limit=0.02)
     assert time.perf_counter() - start < 3.0
     for wrong in (0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(InputError, match="time_limit"):
+        with refused("time_limit"):
             distance_to_calibration(y, p, time_limit=wrong)
 
 
 def test_refuses_other_words():
-    with pytest.raises(InputError, match="flips"):
+    with refused("flips"):
         distance_to_calibration([0, 1], [0.1, 0.9], flips="maybe")
-    with pytest.raises(InputError, match="nodes"):
+    with refused("nodes"):
         distance_to_calibration([0, 1], [0.1, 0.9], nodes=3)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss, log_loss
+from tests.refusals import refused
 
-from calibrant import InputError, Sketch
+from calibrant import Sketch
 from calibrant.data.atoms import as_atoms
 from calibrant.measures.isotonic import (
     binned_decomposition,
@@ -70,5 +71,5 @@ def test_a_sketch_gives_it_within_its_bound():
 
 
 def test_refuses_other_scores():
-    with pytest.raises(InputError, match="score"):
+    with refused("score"):
         corp_decomposition([0, 1], [0.2, 0.8], score="spherical")

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from scipy.special import expit
+from tests.refusals import refused
 
-from calibrant import InputError, Sketch, smooth_ece, smooth_ece_result
+from calibrant import Sketch, smooth_ece, smooth_ece_result
 from calibrant.data.scales import Scale, as_scale
 
 SCALES = ["logit", "logit/4", "unreflected", "boosting", "relative:0.1"]
@@ -103,11 +104,11 @@ def test_weights_and_a_scale_of_ones_own():
 
 
 def test_too_steep_for_a_sketch_is_said():
-    with pytest.raises(InputError, match="arrays"):
+    with refused("scale", "boosting", option="y_prob"):
         Sketch.from_arrays([0, 1], [0.2, 0.8], scale="boosting")
-    with pytest.raises(InputError, match="base rate"):
+    with refused("scale", "relative"):
         Sketch.empty(scale="relative")
-    with pytest.raises(InputError, match="base_rate"):
+    with refused("base_rate"):
         smooth_ece([1, 1], [0.2, 0.8], scale="relative")
 
 
@@ -141,7 +142,7 @@ def test_rows_close_together_have_a_grid_of_their_own(largest):
 def test_no_certificate_exceeds_one(scale):
     y, p = sample()
     sketch = Sketch.from_arrays(y, p, scale=scale, nodes=16)
-    with pytest.raises(InputError, match="must lie between"):
+    with refused("bandwidth", 9e-6):
         smooth_ece(sketch, bandwidth=9e-6)
     for bandwidth in (None, 0.02, 0.1):
         result = smooth_ece_result(sketch, bandwidth=bandwidth)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import linprog
+from tests.refusals import refused
 
-from calibrant import InputError, Sketch
+from calibrant import Sketch
 from calibrant.data.scales import as_scale
 from calibrant.measures.weak import weak_calibration_error, weak_calibration_result
 
@@ -90,5 +91,5 @@ def test_weights_count_as_duplicates():
 
 
 def test_refuses_what_is_not_a_scale():
-    with pytest.raises(InputError, match="must be a Scale"):
+    with refused("scale", "probit"):
         weak_calibration_error([0, 1], [0.2, 0.8], scale="probit")

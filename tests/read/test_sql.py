@@ -12,6 +12,7 @@ import tempfile
 
 import numpy as np
 import pytest
+from tests.refusals import refused
 
 import calibrant as cal
 from calibrant.read import sql
@@ -220,7 +221,7 @@ def test_every_dialect_parses_and_names_stay_names(dialect, weight):
 
 
 def test_what_cannot_be_a_query_is_refused():
-    with pytest.raises(cal.InputError, match="`dialect` must be one of duckdb"):
+    with refused("dialect"):
         sql.query("t", "p", "y", dialect="oracle")
     with pytest.raises(cal.InputError, match="must not be named 'count'"):
         sql.query("t", "p", "y", by="count")
@@ -234,7 +235,7 @@ def test_what_cannot_be_a_query_is_refused():
         with pytest.raises(cal.InputError, match="`table` must be a table's name"):
             sql.query(table, "p", "y")
     for by in ([1], 1, [None]):
-        with pytest.raises(cal.InputError, match="`by` must be a column's name"):
+        with refused("by"):
             sql.query("t", "p", "y", by=by)
     for table in ([1], "", "shop."):
         with pytest.raises(cal.InputError, match="name of a table or column must be text"):

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from tests.refusals import refused
 
 from calibrant import CalibrationError, InputError
 from calibrant._files import sealed
@@ -69,26 +70,26 @@ def test_fit_transform_is_fit_and_then_transform(recalibrator, weight):
 @pytest.mark.parametrize("given", [0.3, [], None, [[0.1, 0.9]], [1.5], ["a"]])
 def test_predictions_that_cannot_be_mapped_are_blamed_by_their_name(recalibrator, given):
     recalibrator.fit(P, Y)
-    with pytest.raises(InputError, match="`y_prob` must"):
+    with refused("y_prob"):
         recalibrator.transform(given)
     if recalibrator.kind == "offset":
-        with pytest.raises(InputError, match="`y_prob` must"):
+        with refused("y_prob"):
             OffsetRecalibrator(target_mean=0.2).fit(given)
 
 
 @pytest.mark.parametrize("recalibrator", ALL, ids=lambda r: r.kind)
 def test_before_fit_there_is_nothing_to_transform_or_save(recalibrator, tmp_path):
     fresh = type(recalibrator)()
-    with pytest.raises(CalibrationError, match="has not been fitted"):
+    with refused(seen=recalibrator.kind, kind=CalibrationError):
         fresh.transform(P)
-    with pytest.raises(CalibrationError, match="has not been fitted"):
+    with refused(seen=recalibrator.kind, kind=CalibrationError):
         fresh.save(tmp_path / "map.json")
 
 
 def test_refuses_files_of_another_version_kind_or_origin(tmp_path):
     path = tmp_path / "map.json"
     PlattRecalibrator().fit(P, Y).save(path)
-    with pytest.raises(InputError, match="holds a PlattRecalibrator"):
+    with refused(seen="PlattRecalibrator", file="map.json"):
         BetaRecalibrator.load(path)
     document = json.loads(path.read_text())
     for change in [
@@ -102,9 +103,9 @@ def test_refuses_files_of_another_version_kind_or_origin(tmp_path):
     ]:
         for text in (json.dumps({**document, **change}), resealed({**document, **change})):
             path.write_text(text)
-            with pytest.raises(InputError) as refused:
+            with pytest.raises(InputError) as error:
                 load_recalibrator(path)
-            assert refused.value.where.file == str(path)
+            assert error.value.where.file == str(path)
     for text in ("not json", "[" * 100_000, '{"format":' * 1000 + "1" + "}" * 1000):
         path.write_text(text)
         with pytest.raises(InputError):
@@ -134,9 +135,9 @@ def test_a_map_that_cannot_be_meant_is_refused(recalibrator, state, tmp_path):
     recalibrator.fit(P, Y).save(path)
     document = json.loads(path.read_text())
     path.write_text(resealed({**document, "state": {**document["state"], **state}}))
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         load_recalibrator(path)
-    assert refused.value.where.file == str(path)
+    assert error.value.where.file == str(path)
 
 
 def _changed(state, name):
@@ -162,15 +163,15 @@ def test_a_damaged_map_is_refused_with_its_file(recalibrator, tmp_path):
         damaged += [{**state, "p": {"array": state["p"]["array"][1:]}}]
     for wrong in damaged:
         path.write_text(resealed({**document, "state": wrong}))
-        with pytest.raises(InputError) as refused:
+        with pytest.raises(InputError) as error:
             load_recalibrator(path)
-        assert refused.value.where.file == str(path)
-        assert refused.value.values["kind"] == recalibrator.kind
+        assert error.value.where.file == str(path)
+        assert error.value.values["kind"] == recalibrator.kind
 
 
 def test_transform_checks_what_it_is_given():
     platt = PlattRecalibrator().fit(P, Y)
-    with pytest.raises(InputError, match=r"1\.5"):
+    with refused("y_prob", 1.5, row=1):
         platt.transform([0.2, 1.5])
 
 
@@ -187,26 +188,26 @@ def test_what_is_said_of_wrong_rows_can_be_done(learn):
         (8 * P - 4, Y, "y_prob"),
         (np.where(P < 0.5, np.nan, P), Y, "y_prob"),
     ]:
-        with pytest.raises(InputError) as refused:
+        with pytest.raises(InputError) as error:
             learn(given, outcomes)
-        assert refused.value.argument == argument
-        assert refused.value.cures
-        assert _options_in(refused.value) <= set(TO_LEARN)
+        assert error.value.argument == argument
+        assert error.value.cures
+        assert _options_in(error.value) <= set(TO_LEARN)
     for form in ({"from_logits": True}, {"percent": True}):
         for fit in (learn, OffsetRecalibrator(target_mean=0.1).fit):
-            with pytest.raises(InputError) as refused:
+            with pytest.raises(InputError) as error:
                 fit(P, Y, **form)
-            assert refused.value.argument == next(iter(form))
+            assert error.value.argument == next(iter(form))
 
 
 @pytest.mark.parametrize("given", [[0.1, 2.5], [0.1, 1.2], [0.1, np.nan]])
 def test_what_is_said_of_wrong_predictions_can_be_done(given):
     fitted = PlattRecalibrator().fit(P, Y)
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         fitted.transform(given)
-    assert (refused.value.argument, refused.value.where.row) == ("y_prob", 1)
-    assert refused.value.cures
-    assert not _options_in(refused.value)
+    assert (error.value.argument, error.value.where.row) == ("y_prob", 1)
+    assert error.value.cures
+    assert not _options_in(error.value)
 
 
 def _options_in(error):
@@ -219,7 +220,7 @@ def test_a_map_on_a_scale_of_ones_own_is_not_written_over_another(tmp_path):
     PlattRecalibrator().fit(P, Y).save(path)
     before = path.read_bytes()
     own = SmoothRecalibrator(scale=Scale(lambda p: p**3, np.cbrt)).fit(P, Y)
-    for refused in (own, SmoothRecalibrator()):
-        with pytest.raises(CalibrationError, match=r"is your own|has not been fitted"):
-            refused.save(path)
+    for recalibrator in (own, SmoothRecalibrator()):
+        with pytest.raises(CalibrationError):
+            recalibrator.save(path)
     assert path.read_bytes() == before

@@ -22,7 +22,7 @@ from calibrant.datasets.catalogue import CATALOGUE, PUBLIC_ADDRESS, Source
 from calibrant.datasets.convert import CONVERTERS, Columns, fingerprint, row_count
 from calibrant.datasets.fetch import DownloadError, cache_folder, download
 from calibrant.datasets.synthetic import SHAPES, Synthetic, generate
-from calibrant.errors import Function, InputError
+from calibrant.errors import Function, InputError, Message, Where
 
 __all__ = [
     "SHAPES",
@@ -118,8 +118,9 @@ def describe(name: str) -> Source:
     if name not in CATALOGUE:
         near = difflib.get_close_matches(name, CATALOGUE, n=1)
         raise InputError(
-            "there is no data set {name}",
-            name=repr(name),
+            "must be a data set that exists",
+            argument="name",
+            seen=name,
             cure="Did you mean {near}?" if near else "{names} lists all.",
             near=repr(near[0]) if near else "",
             names=Function("datasets.names"),
@@ -194,9 +195,14 @@ def _checked(source: Source, columns: Columns, origin: str) -> Dataset:
     rows = row_count(columns)
     if rows != source.rows or fingerprint(columns) != source.fingerprint:
         raise DownloadError(
-            f"the rows of {source.name} from {origin} are not the ones on record "
-            f"({rows:,} rows, {source.rows:,} expected, or other values); remove that file, or "
-            "report that the original has changed"
+            "the rows of {name} are not the ones on record: {expected} rows, and their values",
+            seen=rows,
+            where=Where(file=str(origin)),
+            saying="{where} has {rows} rows",
+            cure="Remove that file and load again. If it stays so, report that the original has changed.",
+            name=source.name,
+            expected=f"{source.rows:,}",
+            rows=f"{rows:,}",
         )
     for values in columns.values():
         values.flags.writeable = False
@@ -219,7 +225,10 @@ def _fetched(source: Source, mirror: str) -> Dataset:
             columns = CONVERTERS[source.converter](paths)
         except (ValueError, KeyError, IndexError, StopIteration, EOFError) as error:
             raise DownloadError(
-                f"{addresses[0]} does not have the layout of {source.name} ({error!r}); "
-                "nothing was kept"
+                "the file does not have the layout of {name} ({reason}), and nothing was kept",
+                where=Where(file=addresses[0]),
+                cure="Report that the original has changed.",
+                name=source.name,
+                reason=error if isinstance(error, Message) else repr(error),
             ) from error
     return _checked(source, columns, addresses[0])

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._optional import require
-from calibrant.errors import InputError
+from calibrant.errors import InputError, Where
 
 __all__ = ["CONVERTERS", "Columns", "fingerprint", "row_count"]
 
@@ -36,7 +36,12 @@ def row_count(columns: Columns) -> int:
     for name in ("y", "labels", "labels_test"):
         if name in columns:
             return len(columns[name])
-    raise InputError(f"a data set needs y, labels or labels_test; it has {', '.join(columns)}")
+    raise InputError(
+        "a data set needs a column 'y', 'labels' or 'labels_test'",
+        seen=[*columns],
+        saying="it has {}",
+        cure="Name one of its columns so.",
+    )
 
 
 def _nano(values: NDArray[Any]) -> NDArray[np.int64]:
@@ -72,8 +77,11 @@ def _table(path: Path) -> dict[str, list[str]]:
                 continue
             if len(row) != len(header):
                 raise InputError(
-                    f"every row of {path.name} must have {len(header)} values; "
-                    f"line {line} has {len(row)}"
+                    "every row must have {width} values",
+                    seen=len(row),
+                    where=Where(line=line, file=path.name),
+                    cure="The file is damaged: fetch it again.",
+                    width=len(header),
                 )
             for column, value in zip(columns, row, strict=True):
                 column.append(value)
@@ -317,7 +325,12 @@ class _ArraysOnly(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in self._ALLOWED:
-            raise InputError(f"a file of arrays must hold arrays only; it names {module}.{name}")
+            raise InputError(
+                "a file of arrays must hold arrays only",
+                seen=f"{module}.{name}",
+                saying="it names {}",
+                cure="Do not open this file: it may run code.",
+            )
         return super().find_class(module.replace("numpy.core", "numpy._core"), name)
 
 

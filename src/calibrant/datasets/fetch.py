@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from calibrant._files import replaced_when_whole
-from calibrant.errors import CalibrationError
+from calibrant.errors import CalibrationError, Where
 
 __all__ = ["DownloadError", "cache_folder", "download"]
 
@@ -83,17 +83,31 @@ def download(address: str, target: Path, *, stream: TextIO | None = None) -> Non
                 out.write(block)
                 done += len(block)
                 if done > _LARGEST:
-                    raise DownloadError(f"{address} is larger than {_LARGEST:,} bytes; stopped")
+                    raise DownloadError(
+                        "the file is larger than {largest} bytes, so the transfer was stopped",
+                        where=Where(file=address),
+                        cure="Check the address.",
+                        largest=f"{_LARGEST:,}",
+                    )
                 progress.show(done)
             progress.end()
             if size is not None and done != size:
                 raise DownloadError(
-                    f"{address} ended after {done:,} of {size:,} bytes; nothing was kept, try again"
+                    "the transfer ended too early, and nothing was kept",
+                    seen=done,
+                    where=Where(file=address),
+                    saying="{where} gave {done} of {size} bytes",
+                    cure="Try again.",
+                    done=f"{done:,}",
+                    size=f"{size:,}",
                 )
     except DownloadError:
         raise
     except (urllib.error.URLError, HTTPException, OSError) as error:
         raise DownloadError(
-            f"{address} could not be fetched ({error}); nothing was kept. Without a network, put "
-            "the converted file in the folder that CALIBRANT_DATA names"
+            "the file could not be fetched ({reason}), and nothing was kept",
+            where=Where(file=address),
+            cure="Without a network, put the converted file in the folder that {variable} names.",
+            reason=str(error),
+            variable="CALIBRANT_DATA",
         ) from error

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import generator, require_seed
+from calibrant._arguments import generator, require_choice, require_count, require_seed
 from calibrant.errors import InputError
 
 __all__ = ["SHAPES", "Synthetic", "generate"]
@@ -146,10 +146,8 @@ def generate(shape: str, n: int = 1000, *, seed: int = 0) -> Synthetic:
     >>> float(drawn.truth(1.0))
     0.875
     """
-    if shape not in SHAPES:
-        raise InputError(f"`shape` must be one of {', '.join(SHAPES)}; it is {shape!r}")
-    if n < 1:
-        raise InputError(f"`n` must be at least 1; it is {n}")
+    require_choice("shape", shape, tuple(SHAPES))
+    require_count("n", n)
     if shape == "paper_sine":
         return _paper_sine(n, seed)
     if shape == "clustered":
@@ -163,7 +161,13 @@ def generate(shape: str, n: int = 1000, *, seed: int = 0) -> Synthetic:
 def _paper_sine(n: int, seed: int) -> Synthetic:
     # The paper's notebook draws with the legacy generator, prediction and chance by turns.
     if require_seed(seed) >= 1 << 32:
-        raise InputError(f'`seed` must be below 2**32 for "paper_sine"; it is {seed}')
+        raise InputError(
+            "must be below 2**32 for {shape}",
+            argument="seed",
+            seen=seed,
+            cure="Pass a smaller number.",
+            shape="'paper_sine'",
+        )
     drawn = np.random.RandomState(seed).rand(n, 2)
     p = np.ascontiguousarray(drawn[:, 0])
     return _frozen("paper_sine", p, drawn[:, 1] > 1 - _sine(p), _sine, None, seed)

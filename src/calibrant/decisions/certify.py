@@ -9,6 +9,7 @@ from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
+from calibrant._arguments import require_choice
 from calibrant._format import decimals, percent
 from calibrant.data.dropped import Dropped
 from calibrant.data.pairs import InputOptions
@@ -263,8 +264,7 @@ def certify(
     require_risk(risk)
     require_confidence(confidence)
     require_abstained(abstained)
-    if side not in get_args(Asked):
-        raise InputError('must be "above", "below" or "both"', argument="side", seen=side)
+    require_choice("side", side, get_args(Asked))
     level = (1.0 - confidence) / (2.0 if side == "both" else 1.0)
     rankings = _rankings(y_true, y_prob, side, cluster, options)
     tests = [threshold_tests(ranking, risk, level) for ranking in rankings]

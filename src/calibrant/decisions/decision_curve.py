@@ -15,7 +15,7 @@ from calibrant.data.dropped import Dropped
 from calibrant.data.pairs import InputOptions, Pairs
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.decisions.net_benefit import Acting, require_thresholds
-from calibrant.errors import InputError, TooFewRows
+from calibrant.errors import InputError, Option, TooFewRows
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.clusters import random_blocks
 from calibrant.inference.interval import require_confidence
@@ -138,11 +138,21 @@ def net_benefit(
     clusters: int | None = None
     if isinstance(y_true, Sketch):
         if cluster is not None:
-            raise InputError("needs rows; a Sketch alone has none", argument="cluster")
+            raise InputError(
+                "needs rows; a Sketch alone has none",
+                argument="cluster",
+                cure="Pass {y_true} and {y_prob} as arrays, or leave it out.",
+                y_true=Option("y_true"),
+                y_prob=Option("y_prob"),
+            )
         sketch = as_sketch(y_true, y_prob, **options)
         if sketch.weighted:
             raise InputError(
-                "the decision curve of a sketch takes rows without weights; pass the rows."
+                "must not hold weights where a decision curve is made of a sketch",
+                argument="y_true",
+                cure="Pass {y_true} and {y_prob} as arrays.",
+                y_true=Option("y_true"),
+                y_prob=Option("y_prob"),
             )
         parts = _split(sketch, seed)
         entries = _of_sketches(parts)
@@ -155,7 +165,12 @@ def net_benefit(
             Sketch.from_pairs(pairs.select(entries.fold[: pairs.n] == k)) for k in range(FOLDS)
         ]
     if sketch.n < 2:
-        raise TooFewRows("a decision curve needs at least two rows", seen=sketch.n)
+        raise TooFewRows(
+            "a decision curve needs at least two rows",
+            seen=sketch.n,
+            saying="there is {}",
+            cure="Pass more rows.",
+        )
     maps, note = _maps(parts, recalibrator)
     return _curve(acting, entries, maps, note, sketch, clusters, confidence, seed)
 

@@ -28,7 +28,12 @@ def require_thresholds(thresholds: Any, argument: str = "thresholds") -> Floats:
     """
     values = [thresholds] if is_number(thresholds) else thresholds
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InputError("must be numbers between 0 and 1", argument=argument, seen=thresholds)
+        raise InputError(
+            "must be numbers between 0 and 1",
+            argument=argument,
+            seen=thresholds,
+            cure="Pass one number, or a list such as [0.1, 0.2].",
+        )
     listed = list(values)
     for value in listed:
         if not is_number(value) or not 0.0 < value < 1.0:
@@ -37,10 +42,16 @@ def require_thresholds(thresholds: Any, argument: str = "thresholds") -> Floats:
                 "must lie strictly between 0 and 1",
                 argument=argument,
                 seen=value,
-                cure=f"For {value:g} per cent pass {value / 100:g}." if percent else (),
+                cure="For {percent} per cent pass {share}."
+                if percent
+                else "Act where the probability reaches a threshold such as 0.2.",
+                percent=f"{value:g}" if percent else "",
+                share=f"{value / 100:g}" if percent else "",
             )
     if not listed:
-        raise InputError("must not be empty", argument=argument)
+        raise InputError(
+            "must not be empty", argument=argument, cure="Pass one or more, such as [0.1, 0.2]."
+        )
     return np.unique(np.asarray(listed, dtype=np.float64))
 
 

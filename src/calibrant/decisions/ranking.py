@@ -10,7 +10,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import is_number
+from calibrant._arguments import is_number, require_count
 from calibrant.data.atoms import Atoms
 from calibrant.data.pairs import InputOptions, Pairs
 from calibrant.data.sketch import Sketch, as_sketch
@@ -198,11 +198,18 @@ def _of_sketches(sketches: Sketches, cluster: Any, side: Side) -> Ranking:
             "must name the column of the sketches that makes the clusters: one of {columns}",
             argument="cluster",
             seen=cluster,
+            cure="Name one of them.",
             columns=", ".join(sketches.by),
         )
     parts = [part for part in sketches.roll_up(cluster).values() if part.total_weight > 0]
     if len(parts) < 2:
-        raise TooFewRows("must name at least two clusters", argument="cluster", seen=len(parts))
+        raise TooFewRows(
+            "must name at least two clusters",
+            argument="cluster",
+            seen=len(parts),
+            saying="there is {}",
+            cure="Leave it out if rows are independent, or pass more rows.",
+        )
     return rank_cells(as_sketch(sketches.total()), side, parts)
 
 
@@ -246,10 +253,7 @@ def rank_cells(sketch: Sketch, side: Side, parts: Sequence[Sketch] | None) -> Ra
 
 def require_abstained(abstained: int) -> int:
     """The number of cases that were declined, if it is a whole number that is not negative."""
-    whole = isinstance(abstained, int | np.integer) and not isinstance(abstained, bool)
-    if not whole or abstained < 0:
-        raise InputError("must be a whole number, 0 or more", argument="abstained", seen=abstained)
-    return int(abstained)
+    return require_count("abstained", abstained, least=0)
 
 
 def require_risk(risk: float) -> float:

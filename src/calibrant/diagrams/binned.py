@@ -9,19 +9,14 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_choice
 from calibrant._format import decimals
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.dropped import Dropped
 from calibrant.data.pairs import InputOptions, Pairs, as_pairs
 from calibrant.data.sketch import Sketch
 from calibrant.diagrams.bands import Bounds
-from calibrant.diagrams.diagram import (
-    Diagram,
-    laid_out,
-    plain,
-    require_choice,
-    series_of,
-)
+from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of
 from calibrant.diagrams.reference import attributes_of, calibrated_marks, probability_axes
 from calibrant.diagrams.smooth_numbers import rate_interval
 from calibrant.drawing.looks import Color, as_name

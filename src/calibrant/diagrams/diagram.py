@@ -38,8 +38,6 @@ __all__ = [
     "framed",
     "laid_out",
     "plain",
-    "require_choice",
-    "require_count",
     "require_figsize",
     "require_looks",
     "series_of",
@@ -334,18 +332,3 @@ def laid_out(
 def series_of(name: str) -> str:
     """What the marks of a diagram with this name belong to."""
     return name or "model"
-
-
-def require_choice(name: str, value: object, choices: Sequence[object]) -> None:
-    """Refuse a look that is not one of those that exist."""
-    if value not in choices:
-        shown = ", ".join(map(repr, choices))
-        close = get_close_matches(str(value), [str(c) for c in choices], n=1)
-        cure = f"Did you mean {close[0]!r}?" if close else ()
-        raise InputError(f"must be one of {shown}", argument=name, seen=value, cure=cure)
-
-
-def require_count(name: str, value: int, *, least: int = 0) -> None:
-    """Refuse what is not a whole number of at least `least`."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise InputError(f"must be a whole number, {least} or more", argument=name, seen=value)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_count
 from calibrant.data.naming import group_text
-from calibrant.diagrams.diagram import Diagram, plain, require_count
+from calibrant.diagrams.diagram import Diagram, plain
 from calibrant.drawing.looks import as_name, shortened
 from calibrant.drawing.panel import Axis, Mark, Panel, Points, Steps
 from calibrant.errors import Function, InputError, TypeName
@@ -85,7 +86,7 @@ class ForestPlot(Diagram):
         most : int
             Lines that are drawn; the first ones, and the caption of the axis says how many are not.
         """
-        require_count("most", most, least=1)
+        require_count("most", most)
         count = min(len(self.names), int(most))
         names = tuple(shortened(text, 36) for text in self.names[:count])[::-1]
         top = max(float(np.max(self.high[:count])), float(np.max(self.floor[:count])), 1e-6)

@@ -8,18 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._arguments import require_choice, require_count
 from calibrant.data.naming import group_text
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.diagrams.diagram import (
-    CHART_POINTS,
-    SAVED_POINTS,
-    Diagram,
-    Drawn,
-    require_choice,
-    require_count,
-    require_figsize,
-)
+from calibrant.diagrams.diagram import CHART_POINTS, SAVED_POINTS, Diagram, Drawn, require_figsize
 from calibrant.diagrams.panels import (
     comparable,
     overlaid,
@@ -250,7 +243,7 @@ class Diagrams(Mapping[str, Diagram]):
     def _shape(self, columns: int | None) -> tuple[int, int]:
         if columns is None:
             columns = min(4, int(np.ceil(np.sqrt(len(self)))) if len(self) > 3 else len(self))
-        require_count("columns", columns, least=1)
+        require_count("columns", columns)
         across = min(int(columns), len(self))
         return across, -(-len(self) // across)
 

@@ -9,19 +9,14 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_count
 from calibrant._format import decimals
 from calibrant.data.atoms import as_atoms
 from calibrant.data.dropped import Dropped
 from calibrant.data.pairs import InputOptions
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.diagrams.bands import Bounds, ResampledCurves
-from calibrant.diagrams.diagram import (
-    Diagram,
-    laid_out,
-    plain,
-    require_count,
-    series_of,
-)
+from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of
 from calibrant.diagrams.reference import (
     attributes_of,
     calibrated_marks,
@@ -217,7 +212,7 @@ def isotonic_diagram(
     IsotonicDiagram(MCB 0.0721, DSC 0.1667, n=6)
     """
     require_confidence(confidence)
-    require_count("resamples", resamples, least=1)
+    require_count("resamples", resamples)
     sketch = as_sketch(y_true, y_prob, **options)
     atoms = as_atoms(y_true, y_prob, **options)
     weight = atoms.mass.sum(axis=1)

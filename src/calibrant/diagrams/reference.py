@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import is_number
+from calibrant._arguments import is_number, require_choice
 from calibrant._format import decimals
 from calibrant.diagrams.bands import Bounds
-from calibrant.diagrams.diagram import require_choice
 from calibrant.drawing.panel import Axis, Band, Hill, Ink, Line, Mark
 from calibrant.errors import Function, InputError
 from calibrant.inference.profile import Profiled

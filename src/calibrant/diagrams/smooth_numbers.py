@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import generator, require_seed
+from calibrant._arguments import generator, require_count, require_seed
 from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.scales import Scale, as_scale
 from calibrant.data.sketch import Sketch
@@ -33,7 +33,6 @@ from calibrant.diagrams.curve import (
     rows_nearby,
     sampled,
 )
-from calibrant.diagrams.diagram import require_count
 from calibrant.errors import Function, InputError, Option
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.interval import Interval, interval, require_confidence
@@ -242,8 +241,8 @@ def _some_of(shown: NDArray[np.bool_]) -> NDArray[np.int64]:
 def _require_settings(confidence: float, resamples: int, curves: int, seed: int) -> None:
     require_confidence(confidence)
     require_seed(seed)
-    require_count("resamples", resamples)
-    require_count("curves", curves)
+    require_count("resamples", resamples, least=0)
+    require_count("curves", curves, least=0)
     if curves > resamples:
         raise InputError(
             "must not be more than {option}, of which they are kept",

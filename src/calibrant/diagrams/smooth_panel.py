@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_choice
 from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.closer import closer_marks
-from calibrant.diagrams.diagram import laid_out, require_choice, series_of
+from calibrant.diagrams.diagram import laid_out, series_of
 from calibrant.diagrams.reference import (
     attributes_of,
     calibrated_marks,

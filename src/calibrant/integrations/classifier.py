@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._optional import require
-from calibrant.errors import InputError, Option, Where
+from calibrant.errors import Code, InputError, Option, TypeName, Where
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.interface import LearnedMap, Recalibrator
 from calibrant.recalibration.multiclass import OneVsRestRecalibrator
@@ -203,8 +203,13 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         chosen = LogisticRegression() if self.estimator is None else self.estimator
         if not hasattr(chosen, "predict_proba"):
             raise InputError(
-                f"`estimator` must have `predict_proba`; {type(chosen).__name__} has none. A map of "
-                "probabilities needs probabilities."
+                "must have {method}, as a map of probabilities needs probabilities",
+                argument="estimator",
+                seen=TypeName.of(chosen),
+                saying="{} has none",
+                cure="Pass another classifier, such as {example}.",
+                method=Code("predict_proba"),
+                example=Code("LogisticRegression()"),
             )
         return clone(chosen)
 

@@ -9,7 +9,7 @@ import numpy as np
 from calibrant.data.arrays import as_column
 from calibrant.data.multiclass import confidence
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
-from calibrant.errors import Function, InputError, TypeName, show_value
+from calibrant.errors import Code, Function, InputError, TypeName, Where, show_value
 from calibrant.measures.smooth_ece import smooth_ece
 
 __all__ = ["ReliabilityDisplay", "neg_smooth_ece"]
@@ -38,8 +38,13 @@ def neg_smooth_ece(estimator: Any, X: Any, y: Any, sample_weight: Any = None) ->
     """
     if not hasattr(estimator, "predict_proba"):
         raise InputError(
-            f"`neg_smooth_ece` needs an estimator with `predict_proba`; {type(estimator).__name__} "
-            "has none. Wrap it in `sklearn.calibration.CalibratedClassifierCV`."
+            "must have {method} to be scored",
+            argument="estimator",
+            seen=TypeName.of(estimator),
+            saying="{} has none",
+            cure="Wrap it in {wrapper}.",
+            method=Code("predict_proba"),
+            wrapper=Code("sklearn.calibration.CalibratedClassifierCV"),
         )
     classes = np.asarray(estimator.classes_)
     _require_known_classes(y, classes.tolist())
@@ -57,8 +62,12 @@ def _require_known_classes(y: Any, classes: list[Any]) -> None:
     if wrong is not None:
         listed = ", ".join(map(show_value, classes[:5])) + (", ..." if len(classes) > 5 else "")
         raise InputError(
-            f"`y` must hold classes on which the estimator was fitted, {listed}; row {wrong} has "
-            f"{show_value(label[wrong])}."
+            "must hold classes on which the estimator was fitted, {classes}",
+            argument="y",
+            seen=label[wrong],
+            where=Where(row=wrong),
+            cure="Fit the estimator on rows of all classes, or leave such rows out.",
+            classes=listed,
         )
 
 

@@ -9,11 +9,12 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_choice, require_count
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.bin import atoms_around_edges, atoms_around_shares
 from calibrant.data.pairs import InputOptions, as_pairs
 from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError
+from calibrant.errors import Function, InputError, Option
 from calibrant.measures.record import Bounded
 from calibrant.measures.weak import mean_drift
 
@@ -94,10 +95,8 @@ def bins_of(atoms: Atoms, bins: int, binning: Binning) -> Bins:
 
 
 def _require(bins: int, binning: Binning) -> None:
-    if not isinstance(bins, int | np.integer) or isinstance(bins, bool) or bins < 1:
-        raise InputError("must be a positive whole number", argument="bins", seen=bins)
-    if binning not in ("width", "mass"):
-        raise InputError('must be "width" or "mass"', argument="binning", seen=binning)
+    require_count("bins", bins)
+    require_choice("binning", binning, ("width", "mass"))
 
 
 def _edges(bins: int) -> Floats:
@@ -193,11 +192,10 @@ def binned_ece_of_atoms(
     if norm == "l2":
         value = float(np.sqrt(table.weight @ table.gap**2))
         return Bounded(value, _root_error(value, 6.0 * float(m.sum())) + drift)
-    if norm == "max":
-        with np.errstate(divide="ignore"):
-            error = np.where(m > 0, 2.0 * m / np.maximum(table.weight - m, 0.0), 0.0)
-        return Bounded(float(np.abs(table.gap).max()), float(min(error.max() + drift, 1.0)))
-    raise InputError('must be "l1", "l2" or "max"', argument="norm", seen=norm)
+    require_choice("norm", norm, ("l1", "l2", "max"))
+    with np.errstate(divide="ignore"):
+        error = np.where(m > 0, 2.0 * m / np.maximum(table.weight - m, 0.0), 0.0)
+    return Bounded(float(np.abs(table.gap).max()), float(min(error.max() + drift, 1.0)))
 
 
 def debiased_ece(
@@ -240,8 +238,13 @@ def debiased_ece_of_atoms(
     """Debiased ECE; the correction changes with the bins by as little as they do."""
     if atoms.soft:
         raise InputError(
-            "`debiased_ece` subtracts the noise of outcomes 0 and 1, so it takes no soft labels, and no "
-            "sketch with weights, which may hold some; pass `y_true` and `y_prob` as arrays of rows."
+            "must be 0 or 1, as the debiased ECE subtracts the noise of such outcomes: it takes neither "
+            "soft labels nor a sketch with weights, which may hold some",
+            argument="y_true",
+            cure="Pass {y_true} and {y_prob} as arrays of rows, or use {other}.",
+            y_true=Option("y_true"),
+            y_prob=Option("y_prob"),
+            other=Function("measures.sweep_ece"),
         )
     table = bins_of(atoms, bins, binning)
     rows = table.weight**2 / table.squared
@@ -343,8 +346,11 @@ def cross_validated_ece_of_atoms(
     """Cross-validated ECE; from a sketch without a bound, as ECE-sweep."""
     if atoms.squared is not None:
         raise InputError(
-            "`cross_validated_ece` leaves out rows one by one, so it takes no `sample_weight` or soft "
-            "labels; `binned_ece` and `sweep_ece` do."
+            "cannot be used where rows are left out one by one, and nor can soft labels",
+            argument="sample_weight",
+            cure="Use {binned} or {sweep}, which take both.",
+            binned=Function("measures.binned_ece"),
+            sweep=Function("measures.sweep_ece"),
         )
     allowed = [bins for bins in CROSS_VALIDATED if bins <= max(1, atoms.n // 2)]
     best = min(allowed, key=lambda bins: _left_out_error(bins_of(atoms, bins, binning), atoms.n))

@@ -243,14 +243,21 @@ def _chosen(which: str | Sequence[str]) -> Sequence[str]:
         return tuple(MEASURES)
     if not isinstance(which, Iterable):
         raise InputError(
-            'must be "recommended", "all" or names of measures', argument="which", seen=which
+            'must be "recommended", "all" or names of measures',
+            argument="which",
+            seen=which,
+            cure="The names are {names}.",
+            names=", ".join(MEASURES),
         )
     names = [which] if isinstance(which, str) else list(which)
     unknown = [name for name in names if name not in MEASURES]
     if unknown:
         raise InputError(
-            f'`which` must be "recommended", "all" or names of measures; {unknown[0]!r} is not one '
-            f"of {', '.join(MEASURES)}."
+            'must be "recommended", "all" or names of measures',
+            argument="which",
+            seen=unknown[0],
+            cure="The names are {names}.",
+            names=", ".join(MEASURES),
         )
     return names
 

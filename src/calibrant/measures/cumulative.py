@@ -9,11 +9,11 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_count
 from calibrant._format import SMALLEST_P_VALUE
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.dropped import Dropped
 from calibrant.data.pairs import InputOptions
-from calibrant.errors import InputError
 from calibrant.measures.record import Bounded, Record, rows_text
 
 __all__ = [
@@ -225,9 +225,7 @@ def spline_ks_of_atoms(atoms: Atoms, *, knots: int = 6) -> Bounded:
     Without weights the rows of a sketch lie at the same shares as those of arrays. With weights they
     need not, and there is no bound.
     """
-    whole = isinstance(knots, int | np.integer) and not isinstance(knots, bool)
-    if not whole or knots < 3:
-        raise InputError("must be a whole number of at least 3", argument="knots", seen=knots)
+    require_count("knots", knots, least=3)
     places = np.linspace(0.0, 1.0, int(knots))
     share, at, weight = _spread(atoms)
     curve = _natural_splines(np.linspace(0.0, 1.0, 513), places)

@@ -7,9 +7,9 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_positive
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.pairs import InputOptions
-from calibrant.errors import InputError
 from calibrant.measures.record import Bounded
 
 __all__ = ["kde_ece", "kde_ece_of_atoms"]
@@ -68,13 +68,7 @@ def kde_ece_of_atoms(atoms: Atoms, *, bandwidth: float | None = None) -> Bounded
     if bandwidth is None:
         spread = float(np.sqrt(weight @ (atoms.p - weight @ atoms.p) ** 2))
         bandwidth = 1.06 * spread * atoms.n**-0.2 or 1.0 / CELLS
-    if (
-        not isinstance(bandwidth, float | int | np.number)
-        or not 0.0 < bandwidth <= LARGEST_BANDWIDTH
-    ):
-        raise InputError(
-            f"`bandwidth` must be a positive number, at most {LARGEST_BANDWIDTH:g}; got {bandwidth!r}."
-        )
+    require_positive("bandwidth", bandwidth, LARGEST_BANDWIDTH)
     at = np.arange(CELLS + 1) / CELLS
     density, events = (
         _smoothed(atoms.p, mass, bandwidth) for mass in (weight, atoms.mass[:, 1] / atoms.total)

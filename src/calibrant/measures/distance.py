@@ -10,11 +10,12 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_choice, require_count, require_positive
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.dropped import Dropped
 from calibrant.data.pairs import InputOptions
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
-from calibrant.errors import CalibrationError, InputError
+from calibrant.errors import CalibrationError, Option
 from calibrant.measures.record import Record, rows_text
 from calibrant.measures.weak import cell_reach
 
@@ -148,14 +149,9 @@ def distance_to_calibration_result(
     >>> distance_to_calibration_result([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5], nodes=200)
     Distance(0.250000 in [0.244949, 0.250000], flips forbidden, n=4, probability)
     """
-    if flips not in ("forbidden", "allowed"):
-        raise InputError('must be "forbidden" or "allowed"', argument="flips", seen=flips)
-    if not isinstance(nodes, int | np.integer) or nodes < 10:
-        raise InputError("must be a whole number of at least 10", argument="nodes", seen=nodes)
-    if not isinstance(time_limit, float | int | np.number) or not 0.0 < time_limit < np.inf:
-        raise InputError(
-            "must be a positive number of seconds", argument="time_limit", seen=time_limit
-        )
+    require_choice("flips", flips, ("forbidden", "allowed"))
+    require_count("nodes", nodes, least=10)
+    require_positive("time_limit", time_limit)
     atoms = as_atoms(y_true, y_prob, **options)
     scale = as_scale(scale, base_rate=atoms.base_rate)
     at = _nodes(atoms, scale, int(nodes))
@@ -251,9 +247,15 @@ def _solve(
             break
     if solution.x is None or solution.status != 0:
         raise CalibrationError(
-            f"The linear program of the distance to calibration was not solved ({at.size} nodes, "
-            f"limit {time_limit:g} s): {str(solution.message).strip()} Raise `time_limit`, or ask "
-            "for fewer `nodes`."
+            "the distance to calibration was not found: its linear program was not solved",
+            argument="time_limit",
+            seen=time_limit,
+            saying="with {nodes} nodes in {} seconds the solver said: {reason}",
+            cure="Raise {limit}, or ask for fewer {fewer}.",
+            nodes=at.size,
+            reason=str(solution.message).strip().rstrip("."),
+            limit=Option("time_limit"),
+            fewer=Option("nodes"),
         )
     return max(0.0, float(solution.fun)), np.maximum(solution.x[: at.size], 0.0)
 

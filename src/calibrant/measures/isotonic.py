@@ -9,10 +9,10 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_choice
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.dropped import Dropped
 from calibrant.data.pairs import InputOptions
-from calibrant.errors import InputError
 from calibrant.measures._pooling import pooled
 from calibrant.measures.binned import DEFAULT_BINS, Binning, bins_of
 from calibrant.measures.record import Bounded, Record, rows_text
@@ -207,8 +207,7 @@ def _mean_score(p: Floats, atoms: Atoms, score: Score) -> float:
     negative, positive = atoms.mass.T / atoms.total
     if score == "brier":
         return float(negative @ p**2 + positive @ (1.0 - p) ** 2)
-    if score != "log":
-        raise InputError('must be "brier" or "log"', argument="score", seen=score)
+    require_choice("score", score, ("brier", "log"))
     from scipy.special import xlog1py, xlogy
 
     return -float(np.sum(xlog1py(negative, -p)) + np.sum(xlogy(positive, p)))

@@ -7,10 +7,11 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_choice, require_positive
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.pairs import InputOptions
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
-from calibrant.errors import InputError
+from calibrant.errors import InputError, Option
 from calibrant.measures._laplace import laplace_sum
 from calibrant.measures.record import Bounded
 from calibrant.measures.weak import cell_reach, mean_drift
@@ -112,10 +113,8 @@ def squared_kernel_calibration_error(
     >>> squared_kernel_calibration_error([0, 1], [0.5, 0.5], unbiased=True)
     -0.25
     """
-    if kernel not in ("laplace", "rbf"):
-        raise InputError('must be "laplace" or "rbf"', argument="kernel", seen=kernel)
-    if not isinstance(bandwidth, float | int | np.number) or not 0.0 < bandwidth < np.inf:
-        raise InputError("must be a positive number", argument="bandwidth", seen=bandwidth)
+    require_choice("kernel", kernel, ("laplace", "rbf"))
+    require_positive("bandwidth", bandwidth)
     atoms = as_atoms(y_true, y_prob, **options)
     r = atoms.residuals
     z = as_scale(scale, base_rate=atoms.base_rate).z(atoms.p)
@@ -124,7 +123,13 @@ def squared_kernel_calibration_error(
         return float(total)
     itself, squares = _rows_with_themselves(atoms)
     if not squares < 1.0 - 1e-12:
-        raise InputError("`unbiased=True` needs two or more rows with weight; got one.")
+        raise InputError(
+            "needs two or more rows with weight",
+            argument="unbiased",
+            seen=1,
+            saying="there is {}",
+            cure="Leave it out, or pass more rows.",
+        )
     return float((total - itself) / (1.0 - squares))
 
 
@@ -136,8 +141,12 @@ def _rows_with_themselves(atoms: Atoms) -> tuple[float, float]:
         return squares / atoms.total**2, 1.0 / atoms.total
     if atoms.squared_residuals is None:
         raise InputError(
-            "`unbiased=True` needs the squares of single rows, which a sketch with weights does not "
-            "hold; pass `y_true` and `y_prob` as arrays."
+            "needs the squares of single rows, which a sketch with weights does not hold",
+            argument="unbiased",
+            seen=True,
+            cure="Pass {y_true} and {y_prob} as arrays.",
+            y_true=Option("y_true"),
+            y_prob=Option("y_prob"),
         )
     return (
         float(atoms.squared_residuals.sum()) / atoms.total**2,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
+from calibrant._arguments import require_choice
 from calibrant.data.class_sketches import classwise, top_label
 from calibrant.data.multiclass import confidence
-from calibrant.errors import InputError
+from calibrant.errors import Function, InputError
 from calibrant.measures.smooth_ece import smooth_ece
 
 __all__ = ["multiclass_error"]
@@ -56,7 +57,11 @@ def multiclass_error(
     """
     if not callable(measure):
         raise InputError(
-            f"`measure` must be a function, as `calibrant.smooth_ece` is; got {measure!r}."
+            "must be a function, as {example} is",
+            argument="measure",
+            seen=measure,
+            cure="Leave it out for {example}.",
+            example=Function("smooth_ece"),
         )
     if view == "confidence":
         return measure(confidence(y_true, y_prob, from_logits=from_logits, classes=classes))
@@ -64,11 +69,7 @@ def multiclass_error(
         groups = top_label(y_true, y_prob, from_logits=from_logits, classes=classes)
         rows = np.array([sketch.total_weight for sketch in groups.values()])
         return float(np.average([measure(s) for s in groups.values()], weights=rows))
-    if view not in ("classwise_mean", "classwise_max"):
-        raise InputError(
-            '`view` must be "confidence", "top_label", "classwise_mean" or "classwise_max"; got '
-            f"{view!r}."
-        )
+    require_choice("view", view, get_args(View))
     values = [
         measure(s)
         for s in classwise(y_true, y_prob, from_logits=from_logits, classes=classes).values()

@@ -9,10 +9,11 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_choice
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.dropped import Dropped
 from calibrant.data.pairs import InputOptions
-from calibrant.errors import CalibrationError, InputError
+from calibrant.errors import CalibrationError
 from calibrant.measures._lipschitz import solve_chain
 from calibrant.measures.record import Record, bound_text, rows_text
 
@@ -105,8 +106,7 @@ def loss_gap_result(
     >>> loss_gap_result([1, 1], [0.5, 0.5]).improved.round(3)
     array([1.])
     """
-    if loss not in ("squared", "log"):
-        raise InputError('must be "squared" or "log"', argument="loss", seen=loss)
+    require_choice("loss", loss, ("squared", "log"))
     atoms = as_atoms(y_true, y_prob, **options)
     problem = _Problem(atoms, loss)
     eta, error = problem.solve()
@@ -177,7 +177,13 @@ class _Problem:
             eta, dual = eta + length * move, dual + length * dual_move
             slack = slack + length * slack_move
         raise CalibrationError(
-            f"the loss gap was not found to {DUALITY_GAP:g} in {MOST_STEPS} steps (left: {error:.2g})."
+            "the loss gap was not found to {goal} in {steps} steps",
+            seen=float(error),
+            saying="{left} is left",
+            cure="Pass the rows as a sketch, which has fewer different predictions.",
+            goal=f"{DUALITY_GAP:g}",
+            steps=MOST_STEPS,
+            left=f"{error:.2g}",
         )
 
     def _slacks(self, eta: Floats) -> Floats:

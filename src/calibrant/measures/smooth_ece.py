@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Unpack
 
-from calibrant._arguments import is_number
+from calibrant._arguments import require_positive
 from calibrant.data.dropped import Dropped
 from calibrant.data.pairs import InputOptions, Pairs, as_pairs
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
@@ -187,9 +186,9 @@ def smooth_ece_result(
     >>> smooth_ece_result([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.9])
     SmoothECE(0.09265... ± ..., bandwidth=0.0926501, n=4)
     """
-    _require_positive("tolerance", tolerance)
+    require_positive("tolerance", tolerance)
     if bandwidth is not None:
-        _require_positive("bandwidth", bandwidth)
+        require_positive("bandwidth", bandwidth)
     if scale is not None:
         as_scale(scale, base_rate=0.5)
     if isinstance(y_true, Sketch):
@@ -249,8 +248,3 @@ def _require_bandwidth(bandwidth: float, length: float) -> float:
             largest=f"{LARGEST_BANDWIDTH:g}",
         )
     return float(bandwidth)
-
-
-def _require_positive(name: str, value: float) -> None:
-    if not (is_number(value) and 0 < float(value) < math.inf):
-        raise InputError("must be a positive number", argument=name, seen=value)

@@ -9,11 +9,11 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import generator
+from calibrant._arguments import generator, require_count
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.dropped import Dropped
 from calibrant.data.pairs import InputOptions
-from calibrant.errors import InputError
+from calibrant.errors import Function, InputError
 from calibrant.measures.record import Bounded, Record, rows_text
 
 __all__ = ["TCal", "t_cal", "t_cal_of_atoms"]
@@ -97,8 +97,7 @@ def t_cal(
     atoms = as_atoms(y_true, y_prob, **options)
     _require_rows(atoms)
     for name, number in (("bins", 2 if bins is None else bins), ("draws", draws)):
-        if not isinstance(number, int | np.integer) or isinstance(number, bool) or number < 1:
-            raise InputError(f"`{name}` must be a positive whole number; got {number!r}.")
+        require_count(name, number)
     most = max(2, int(2 * atoms.n**0.4))
     tried = [int(bins)] if bins is not None else [1 << k for k in range(1, most.bit_length())]
     grouped = _grouped(atoms, tried[-1])
@@ -168,6 +167,8 @@ def _upper_rank(values: Floats) -> Floats:
 def _require_rows(atoms: Atoms) -> None:
     if atoms.squared is not None:
         raise InputError(
-            "`t_cal` draws outcomes of whole rows, so it takes no `sample_weight` or soft labels; "
-            "`calibrant.assess` has a test that does."
+            "cannot be used in a test that draws the outcomes of whole rows, and nor can soft labels",
+            argument="sample_weight",
+            cure="Use {assess}, whose test takes both.",
+            assess=Function("assess"),
         )

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import generator
+from calibrant._arguments import generator, require_choice, require_count
 from calibrant.data.arrays import as_column
 from calibrant.errors import InputError, Where
 from calibrant.inference.interval import normal_quantile
@@ -62,10 +62,8 @@ def weather(*, climatology: Any = None, bins: int = BINS, at: Forecast = "mean")
     >>> parts[0] < 0.001 < parts[1]
     True
     """
-    if not isinstance(bins, int | np.integer) or isinstance(bins, bool) or bins < 2:
-        raise InputError("must be a whole number, 2 or more", argument="bins", seen=bins)
-    if at not in get_args(Forecast):
-        raise InputError('must be "mean" or "middle"', argument="at", seen=at)
+    require_count("bins", bins, least=2)
+    require_choice("at", at, get_args(Forecast))
     skill: Measure = scaled_skill
     if climatology is not None:
         skill = partial(skill_over, climatology=as_column(climatology, "climatology"))

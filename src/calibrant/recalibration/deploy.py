@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import is_number
 from calibrant.data.scales import Scale, as_scale
-from calibrant.errors import InputError
+from calibrant.errors import Code, InputError
 from calibrant.read.sql import Expression, piecewise_linear
 from calibrant.recalibration.logistic import NEAREST_TO_THE_ENDS, expit
 from calibrant.recalibration.smooth import SmoothRecalibrator
@@ -144,8 +144,11 @@ def _require_deployable(recalibrator: Recalibrator, tolerance: float) -> None:
         raise InputError("must lie between 0 and 1", argument="tolerance", seen=tolerance)
     if recalibrator.kind == "randomized":
         raise InputError(
-            "a randomised map cannot be written down",
-            cure="Fit an AdaptiveRecalibrator, which can.",
+            "a randomised map cannot be written as an expression",
+            seen=recalibrator.kind,
+            saying="",
+            cure="Fit a map that draws nothing, such as {other}.",
+            other=Code("AdaptiveRecalibrator()"),
         )
 
 

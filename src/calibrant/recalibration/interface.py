@@ -20,7 +20,7 @@ from calibrant.data.atoms import Atoms
 from calibrant.data.pairs import Pairs, as_pairs
 from calibrant.data.scales import Scale, as_scale, name_for_file
 from calibrant.data.sketch import Sketch, as_sketch
-from calibrant.errors import CalibrationError, InputError
+from calibrant.errors import CalibrationError, Code, Function, InputError, Message, TypeName, Where
 from calibrant.recalibration.cures import TO_APPLY, TO_LEARN, only_cures, refuse_forms
 
 if TYPE_CHECKING:
@@ -171,7 +171,12 @@ class LearnedMap(ABC):
         """What was learned; an error before `fit`."""
         if self._state is None:
             raise CalibrationError(
-                f"this {type(self).__name__} has not been fitted; call its `fit` first."
+                "this {kind} has not been fitted",
+                seen=self.kind,
+                saying="",
+                cure="Call {fit} first.",
+                kind=type(self).__name__,
+                fit=Code("fit(y_prob, y_true)"),
             )
         return self._state
 
@@ -190,8 +195,13 @@ class LearnedMap(ABC):
         loaded = load_recalibrator(path)
         if not isinstance(loaded, cls):
             raise InputError(
-                f"{os.fspath(path)} holds a {type(loaded).__name__}, not a {cls.__name__}; use "
-                f"{type(loaded).__name__}.load or load_recalibrator."
+                "the file must hold a {wanted}",
+                seen=TypeName.of(loaded),
+                where=Where(file=os.fspath(path)),
+                cure="Read it with {load}, or with {any}.",
+                wanted=cls.__name__,
+                load=Code(f"{type(loaded).__name__}.load"),
+                any=Function("load_recalibrator"),
             )
         return loaded
 
@@ -207,8 +217,11 @@ class LearnedMap(ABC):
         kind = document.get("kind")
         if not isinstance(kind, str) or kind not in LearnedMap._kinds:
             raise InputError(
-                f"a recalibrator's kind must be one of {', '.join(sorted(LearnedMap._kinds))}; "
-                f"the file has {kind!r}."
+                "the kind of a recalibrator must be one of {kinds}",
+                seen=kind,
+                saying="the file has {}",
+                cure="It was written by another version, or by hand: fit the map again.",
+                kinds=", ".join(sorted(LearnedMap._kinds)),
             )
         try:
             settings = {name: _array(value) for name, value in document["settings"].items()}
@@ -219,8 +232,9 @@ class LearnedMap(ABC):
         except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
             raise InputError(
                 "the {kind} recalibrator in the file is damaged: {reason}",
+                cure="Fit the map again, or use a copy of the file.",
                 kind=kind,
-                reason=str(error),
+                reason=error if isinstance(error, Message) else repr(error),
             ) from error
         return made
 
@@ -310,14 +324,17 @@ class Recalibrator(LearnedMap):
         """The map itself, on checked predictions."""
 
 
-def require_map(value: Any, name: str) -> None:
+def require_map(value: Any, argument: str, name: str | None = None) -> None:
     """Refuse what is no map of two classes, such as its name, its class or a map of logits."""
     if not isinstance(value, Recalibrator):
-        seen = value.__name__ if isinstance(value, type) else repr(value)
         raise InputError(
-            "{name} must be a Recalibrator, such as PlattRecalibrator(); got {seen}",
-            name=name,
-            seen=seen,
+            "must be a Recalibrator" if name is None else "must hold Recalibrators",
+            argument=argument,
+            seen=TypeName(value.__name__) if isinstance(value, type) else value,
+            saying=None if name is None else "{name} is {}",
+            cure="Pass a map such as {example}.",
+            name=repr(name),
+            example=Code("PlattRecalibrator()"),
         )
 
 
@@ -347,22 +364,38 @@ def _require_whole(state: State, parts: Parts | None) -> None:
     if parts is None:
         return
     if set(state) != set(parts):
-        wanted, seen = (", ".join(sorted(names)) or "nothing" for names in (parts, state))
-        raise InputError(f"its state must hold {wanted}, and holds {seen}")
+        wanted, present = (", ".join(sorted(names)) or "nothing" for names in (parts, state))
+        raise InputError(
+            "its state must hold {wanted}",
+            seen=sorted(state),
+            saying="it holds {present}",
+            wanted=wanted,
+            present=present,
+        )
     for name, rule in parts.items():
         value, part = state[name], rule if isinstance(rule, Part) else Part(rule)
         fits = isinstance(value, int | float if part.kind is float else part.kind)
         if not fits or isinstance(value, bool):
-            raise InputError(f"`{name}` of its state is a {type(value).__name__}")
+            raise InputError(
+                "{name} of its state must be a {kind}",
+                seen=TypeName.of(value),
+                name=repr(name),
+                kind=part.kind.__name__,
+            )
         if part.kind in (float, np.ndarray) and not part.holds(value):
-            raise InputError(f"`{name}` of its state must {part}")
+            raise InputError("{name} of its state must {part}", name=repr(name), part=str(part))
         if part.kind is list and not (
             value and all(item is None or isinstance(item, Recalibrator) for item in value)
         ):
-            raise InputError(f"`{name}` of its state must hold recalibrators")
+            raise InputError("{name} of its state must hold recalibrators", name=repr(name))
     sizes = {name: value.shape for name, value in state.items() if isinstance(value, np.ndarray)}
     if len(set(sizes.values())) > 1 or any(len(shape) != 1 for shape in sizes.values()):
-        raise InputError(f"{' and '.join(sizes)} of its state must be rows of one length")
+        raise InputError(
+            "{names} of its state must be rows of one length",
+            seen=[*sizes.values()],
+            saying="their shapes are {}",
+            names=" and ".join(sizes),
+        )
     if "scale" in parts:
         as_scale(state["scale"])
 

@@ -65,7 +65,7 @@ class OneVsRestRecalibrator(LearnedMap):
         classes: Sequence[Any] | None = None,
     ) -> Self:
         """Learn from class probabilities, a row per case and a column per class."""
-        require_map(self.recalibrator, "`recalibrator`")
+        require_map(self.recalibrator, "recalibrator")
         matrix = as_class_probabilities(y_true, y_prob, classes=classes)
         probs = as_distributions(matrix)
         matrix.top()  # refuses the first row that has no known class

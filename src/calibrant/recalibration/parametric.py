@@ -306,8 +306,9 @@ def _fit_logistic(
     )
     if not np.all(np.isfinite(found.x)) or np.abs(found.jac).max() > 1e-4:
         raise CalibrationError(
-            f"the likelihood could not be maximised ({found.message}); use a map with fewer parameters, "
-            "such as a temperature, or more rows."
+            "the likelihood could not be maximised: {reason}",
+            cure="Use a map with fewer parameters, such as a temperature, or more rows.",
+            reason=str(found.message).rstrip("."),
         )
     worst = int(np.argmin(found.x[:nonnegative])) if nonnegative else 0
     if nonnegative and found.x[worst] < 0.0:

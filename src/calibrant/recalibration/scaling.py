@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import is_number
+from calibrant._arguments import require_positive
 from calibrant.data.arrays import as_array
 from calibrant.data.multiclass import as_class_probabilities
 from calibrant.data.pairs import as_pairs
@@ -266,8 +266,7 @@ class StructuredScaling(_LogitScaling):
     }
 
     def _require_enough(self, rows: ClassRows, classes: Sequence[Any]) -> None:
-        if not (is_number(self.strength) and 0.0 < self.strength < np.inf):
-            raise InputError("must be a positive number", argument="strength", seen=self.strength)
+        require_positive("strength", self.strength)
         k = len(classes)
         if self.matrix:
             _require_rows(rows, k * (k + 1), "Leave out {matrix}, or use more rows.")
@@ -348,8 +347,9 @@ def _minimised(loss: Any, start: Floats) -> Floats:
     found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
     if not np.all(np.isfinite(found.x)) or np.abs(found.jac).max() > STEEPEST:
         raise CalibrationError(
-            f"the likelihood could not be maximised ({found.message}); use a map with fewer parameters, "
-            "such as a temperature, or more rows."
+            "the likelihood could not be maximised: {reason}",
+            cure="Use a map with fewer parameters, such as a temperature, or more rows.",
+            reason=str(found.message).rstrip("."),
         )
     return np.asarray(found.x)
 

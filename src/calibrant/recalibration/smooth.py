@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import is_number
+from calibrant._arguments import is_number, require_positive
 from calibrant.data.atoms import Atoms
 from calibrant.data.scales import Scale, as_scale
 from calibrant.data.sketch import Sketch
@@ -91,13 +91,17 @@ class SmoothRecalibrator(Recalibrator):
 
     def _learn(self, training: Training) -> State:
         if not (is_number(self.pseudo_rows) and 0.0 <= self.pseudo_rows < np.inf):
-            raise InputError(f"`pseudo_rows` must not be negative; got {self.pseudo_rows!r}.")
-        if not (self.bandwidth is None or is_number(self.bandwidth)):
-            raise InputError(f"`bandwidth` must be a positive number; got {self.bandwidth!r}.")
+            raise InputError(
+                "must be a number, 0 or more",
+                argument="pseudo_rows",
+                seen=self.pseudo_rows,
+                cure="Leave it out for {default}, or pass 0 to let the data alone decide.",
+                default=PSEUDO_ROWS,
+            )
+        if self.bandwidth is not None:
+            require_positive("bandwidth", self.bandwidth)
         sketch = self._sketch(training)
         sigma = smooth_ece(sketch) if self.bandwidth is None else float(self.bandwidth)
-        if not 0.0 < sigma < np.inf:
-            raise InputError(f"`bandwidth` must be a positive number; got {self.bandwidth!r}.")
         sigma = max(sigma, SMALLEST_BANDWIDTH * sketch.scale.length)
         density, values = regression_on_knots(sketch, sigma)
         if self.pseudo_rows > 0.0:

@@ -9,9 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import generator
+from calibrant._arguments import generator, require_count
 from calibrant.data.atoms import Atoms
-from calibrant.errors import InputError
 from calibrant.recalibration.interface import Part, Parts, Recalibrator, State, Training
 from calibrant.recalibration.logistic import expit, log_odds, posterior, rows_per_weight
 
@@ -71,15 +70,7 @@ class SplineRecalibrator(Recalibrator):
 
     def _learn(self, training: Training) -> State:
         for name, least in (("knots", 3), ("folds", 2)):
-            value = getattr(self, name)
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if not whole or value < least:
-                raise InputError(
-                    "must be a whole number, {least} or more",
-                    argument=name,
-                    seen=value,
-                    least=least,
-                )
+            require_count(name, getattr(self, name), least=least)
         atoms = training.atoms
         x, mass = log_odds(atoms.p), atoms.mass * rows_per_weight(atoms)
         places = _knots(x, mass.sum(axis=1), self.knots)

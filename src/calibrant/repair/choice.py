@@ -10,12 +10,12 @@ from typing import Any, Literal, Unpack, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import generator
+from calibrant._arguments import generator, require_choice, require_count
 from calibrant.data.atoms import Atoms
 from calibrant.data.pairs import Pairs
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError, TooFewRows
+from calibrant.errors import Code, InputError, Option, TooFewRows, TypeName
 from calibrant.inference.assess import read_clustered
 from calibrant.measures.record import Record
 from calibrant.measures.smooth_ece import smooth_ece
@@ -157,22 +157,28 @@ def choose_recalibrator(
     >>> choose_recalibrator(rng.random(2000) < p, p).best
     'none'
     """
-    if loss not in ("log", "brier"):
-        raise InputError('must be "log" or "brier"', argument="loss", seen=loss)
-    if not isinstance(folds, int | np.integer) or isinstance(folds, bool):
-        raise InputError("must be a whole number", argument="folds", seen=folds)
+    require_choice("loss", loss, ("log", "brier"))
+    require_count("folds", folds, least=2)
     refuse_forms(options)
     if np.ndim(y_prob) == 2 and np.shape(y_prob)[1] > 1:
         unknown = [*({"cluster"} if cluster is not None else ()), *({*options} - {"classes"})]
         if unknown:
-            raise InputError("is not known for class probabilities", argument=unknown[0])
+            raise InputError(
+                "is not known for class probabilities",
+                argument=unknown[0],
+                cure="Leave it out.",
+            )
         from calibrant.repair.class_choice import choose_map_of_classes
 
         rows, classes = (y_prob, y_true, sample_weight), options.get("classes")
         return choose_map_of_classes(*rows, candidates, loss, folds, seed, classes=classes)
     maps = {NONE: IdentityRecalibrator(), **_checked(candidates)}
     if "classes" in options:
-        raise InputError("is known for a column per class alone", argument="classes")
+        raise InputError(
+            "is for predictions with a column for each class",
+            argument="classes",
+            cure="Leave it out.",
+        )
     if isinstance(y_true, Sketch):
         y_true, y_prob = _rows_of(y_true, y_prob, sample_weight, cluster)
     with only_cures(TO_LEARN):
@@ -212,12 +218,20 @@ def _rows_of(
         "cluster": cluster,
     }.items():
         if value is not None:
-            raise InputError("must be left out with a Sketch", argument=name)
+            raise InputError(
+                "must be left out with a Sketch",
+                argument=name,
+                cure="Pass {y_true} and {y_prob} as arrays.",
+                y_true=Option("y_true"),
+                y_prob=Option("y_prob"),
+            )
     if sketch.weighted:
         raise InputError(
             "must count rows to be dealt into folds, and this Sketch holds weights",
             argument="y_true",
-            cure="Pass arrays.",
+            cure="Pass {y_true} and {y_prob} as arrays.",
+            y_true=Option("y_true"),
+            y_prob=Option("y_prob"),
         )
     atoms = Atoms.from_sketch(sketch)
     counts = np.rint(atoms.mass).astype(np.int64)
@@ -233,6 +247,7 @@ def _dealt(y: Floats, unit: Integers, called: str, folds: int, seed: int) -> Int
             "must lie between 2 and the {units} {called}",
             argument="folds",
             seen=folds,
+            cure="Pass fewer folds, or more rows.",
             units=units,
             called=called,
         )
@@ -242,8 +257,14 @@ def _dealt(y: Floats, unit: Integers, called: str, folds: int, seed: int) -> Int
     for held, what in ((some, "with the event"), (others, "without it")):
         if np.count_nonzero(held) < 2:
             raise TooFewRows(
-                f"to be judged on {called} that it has not seen, a map needs two or more {what}; there "
-                f"are {np.count_nonzero(held)} of {units}."
+                "to judge a map on {called} that it has not seen takes two or more {what}",
+                argument="y_true",
+                seen=int(np.count_nonzero(held)),
+                saying="there are {} among {units}",
+                cure="Pass more rows.",
+                called=called,
+                what=what,
+                units=units,
             )
     order = generator(seed).permutation(units)
     order = order[np.argsort((some * 1 + ~others)[order], kind="stable")]
@@ -262,13 +283,22 @@ def _checked(candidates: Any) -> Mapping[str, Recalibrator]:
         return _defaults()
     if not isinstance(candidates, Mapping):
         raise InputError(
-            "`candidates` must be a mapping from names to maps, such as "
-            f'{{"platt": PlattRecalibrator()}}; got a {type(candidates).__name__}.'
+            "must be a mapping from names to maps",
+            argument="candidates",
+            seen=TypeName.of(candidates),
+            cure="Pass {example}, or leave it out for all.",
+            example=Code('{"platt": PlattRecalibrator()}'),
         )
     for name, candidate in candidates.items():
-        require_map(candidate, f"the candidate {name!r}")
+        require_map(candidate, "candidates", name)
     if not isinstance(candidates.get(NONE, IdentityRecalibrator()), IdentityRecalibrator):
-        raise InputError(f"{NONE!r} is what others are compared with; give the map another name.")
+        raise InputError(
+            "must not hold another map under the name {none}, with which all others are compared",
+            argument="candidates",
+            seen=TypeName.of(candidates[NONE]),
+            cure="Give the map another name.",
+            none=repr(NONE),
+        )
     return candidates
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator
 from calibrant.data.multiclass import as_class_probabilities, as_weights, confidence
-from calibrant.errors import InputError, TooFewRows, Where
+from calibrant.errors import Code, InputError, TooFewRows, TypeName
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.interface import LearnedMap, Parts, Recalibrator
 from calibrant.recalibration.logistic import NEAREST_TO_THE_ENDS
@@ -67,10 +67,20 @@ def choose_map_of_classes(
     matrix.top()  # refuses the first row that has no known class
     weight = as_weights(sample_weight, matrix.n)
     if not 2 <= folds <= matrix.n:
-        raise InputError("must lie between 2 and the number of rows", argument="folds", seen=folds)
+        raise InputError(
+            "must lie between 2 and the {n} rows",
+            argument="folds",
+            seen=folds,
+            cure="Pass fewer folds, or more rows.",
+            n=matrix.n,
+        )
     if np.unique(labels).size < 2:
         raise TooFewRows(
-            "must hold rows of two classes or more", argument="y_true", seen=matrix.given_labels[0]
+            "must hold rows of two classes or more",
+            argument="y_true",
+            seen=matrix.given_labels[0],
+            saying="all hold {}",
+            cure="Pass rows of other classes too.",
         )
     maps = {NONE: IdentityOfClasses(), **_candidates(candidates, matrix.n, probs.shape[1])}
     fold = _dealt(labels, folds, seed)
@@ -106,15 +116,24 @@ def _candidates(
             maps["structured matrix"] = StructuredScaling(from_logits=False, matrix=True)
         return maps
     if not isinstance(candidates, Mapping):
-        raise InputError("must be a mapping from names to maps", argument="candidates")
+        raise InputError(
+            "must be a mapping from names to maps",
+            argument="candidates",
+            seen=TypeName.of(candidates),
+            cure="Pass {example}, or leave it out for all.",
+            example=Code('{"temperature": TemperatureScaling(from_logits=False)}'),
+        )
     for name, made in candidates.items():
         wrong = isinstance(made, Recalibrator) or not isinstance(made, LearnedMap)
         if wrong or getattr(made, "from_logits", False):
             raise InputError(
-                "must hold maps of class probabilities, such as TemperatureScaling(from_logits=False)",
+                "must hold maps of class probabilities",
                 argument="candidates",
                 seen=made,
-                where=Where(column=str(name)),
+                saying="{name} is {}",
+                cure="Pass a map such as {example}.",
+                name=repr(name),
+                example=Code("TemperatureScaling(from_logits=False)"),
             )
     return dict(candidates)
 

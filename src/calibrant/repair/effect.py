@@ -116,7 +116,7 @@ def effect_of(
     """
     from scipy.special import stdtrit
 
-    require_map(recalibrator, "the map")
+    require_map(recalibrator, "recalibrator")
     if not (is_number(confidence) and 0.0 < confidence < 1.0):
         raise InputError("must lie between 0 and 1", argument="confidence", seen=confidence)
     pairs, codes = read_clustered(y_true, y_prob, cluster, **options)

@@ -12,7 +12,7 @@ from calibrant._arguments import generator, require_seed
 from calibrant.data.atoms import Atoms
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch
-from calibrant.errors import CalibrationError
+from calibrant.errors import CalibrationError, Option
 from calibrant.inference.rejection import calibration_p_value
 from calibrant.measures.smooth_ece import smooth_ece_result
 from calibrant.recalibration.interface import (
@@ -110,10 +110,16 @@ class RandomizedRecalibrator(Recalibrator):
         p_value = calibration_p_value(sketch)
         if self.require_miscalibration and p_value > LEVEL:
             raise CalibrationError(
-                f"these {training.atoms.n} rows show no miscalibration (SmoothECE {found.value:.4f}, "
-                f"p = {p_value:.2g} > {LEVEL}), and the noise of a RandomizedRecalibrator would make "
-                "calibrated predictions worse. Leave them as they are, or pass "
-                "`require_miscalibration=False`."
+                "these {n} rows show no miscalibration, and the noise of a randomised map makes calibrated "
+                "predictions worse",
+                seen=float(p_value),
+                saying="SmoothECE {error}, p = {p} > {level}",
+                cure="Leave the predictions as they are, or pass {anyway}.",
+                n=training.atoms.n,
+                error=f"{found.value:.4f}",
+                p=f"{p_value:.2g}",
+                level=LEVEL,
+                anyway=Option("require_miscalibration", False),
             )
         sigma = max(found.bandwidth, SMALLEST_BANDWIDTH * sketch.scale.length)
         _, values = regression_on_knots(sketch, sigma)

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from calibrant.errors import InputError
+from calibrant.errors import Cure, InputError, Option
 
 __all__ = ["smooth_ece_loss"]
 
@@ -59,19 +59,37 @@ def smooth_ece_loss(
     """
     if preds.shape != target.shape:
         raise InputError(
-            f"`preds` and `target` must have one shape; they have {tuple(preds.shape)} and "
-            f"{tuple(target.shape)}."
+            "must have the shape of {target}",
+            argument="preds",
+            seen=tuple(preds.shape),
+            saying="its shape is {}, that of the targets {shape}",
+            cure="Pass one prediction for each target.",
+            target=Option("target"),
+            shape=repr(tuple(target.shape)),
         )
     if preds.numel() == 0:
-        raise InputError("`preds` must not be empty.")
+        raise InputError(
+            "must not be empty",
+            argument="preds",
+            seen=0,
+            saying="it has {} entries",
+            cure="Leave out empty batches.",
+        )
     if not SMALLEST_BANDWIDTH <= bandwidth < math.inf:
-        raise InputError(f"`bandwidth` must be at least {SMALLEST_BANDWIDTH}; got {bandwidth!r}.")
+        raise InputError(
+            "must be at least {least}",
+            argument="bandwidth",
+            seen=bandwidth,
+            cure="Leave it out for the default.",
+            least=SMALLEST_BANDWIDTH,
+        )
     p = preds.reshape(-1)
     p = p if p.dtype in (torch.float32, torch.float64) else p.float()
     p = p.sigmoid() if from_logits else p
     y = target.reshape(-1).to(p.dtype)
-    _require_probabilities("preds", p, "Pass `from_logits=True` if they are log-odds.")
-    _require_probabilities("target", y, "Leave padding out first.")
+    logits = Cure("If they are log-odds, pass {option}.", {"option": Option("from_logits", True)})
+    _require_probabilities("preds", p, logits)
+    _require_probabilities("target", y, Cure("Leave padding out first."))
     residual = (p - y) / p.numel()
     last = max(1, math.ceil(LAST_DAMPING / bandwidth))
     mesh = max(64, math.ceil(MESH_PER_BANDWIDTH / bandwidth))
@@ -84,10 +102,15 @@ def smooth_ece_loss(
     return smoothed.abs().mean()
 
 
-def _require_probabilities(name: str, values: torch.Tensor, cure: str) -> None:
+def _require_probabilities(name: str, values: torch.Tensor, cure: Cure) -> None:
     low, high = (bound.item() for bound in torch.aminmax(values.detach()))
     if not 0 <= low <= high <= 1:
         raise InputError(
-            f"`{name}` must lie in [0, 1], and not be NaN; its values run from {low:g} to {high:g}. "
-            f"{cure}"
+            "must lie in [0, 1], and not be NaN",
+            argument=name,
+            seen=(low, high),
+            saying="its values run from {low} to {high}",
+            cure=cure,
+            low=f"{low:g}",
+            high=f"{high:g}",
         )

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
+from calibrant._arguments import require_choice, require_count
 from calibrant.data.pairs import REASONS
-from calibrant.errors import InputError
 from calibrant.integrations.torch.reading import binary_rows, class_rows
 from calibrant.integrations.torch.sketch_metric import SketchMetric
 from calibrant.integrations.torch.tables import Rows, class_outcome
@@ -122,14 +122,9 @@ class MulticlassSmoothECE(SketchMetric):
         ignore_index: int | None = None,
         **options: Any,
     ) -> None:
-        if kind not in ("confidence", "top_label", "classwise"):
-            raise InputError(
-                f'`kind` must be "confidence", "top_label" or "classwise"; got {kind!r}.'
-            )
-        if average not in ("mean", "none"):
-            raise InputError(f'`average` must be "mean" or "none"; got {average!r}.')
-        if not isinstance(num_classes, int) or num_classes < 2:
-            raise InputError(f"`num_classes` must be at least 2; got {num_classes!r}.")
+        require_choice("kind", kind, ("confidence", "top_label", "classwise"))
+        require_choice("average", average, ("mean", "none"))
+        require_count("num_classes", num_classes, least=2)
         single = kind == "confidence"
         super().__init__(
             tables=1 if single else num_classes,

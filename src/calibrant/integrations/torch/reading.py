@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from calibrant.errors import InputError
+from calibrant.errors import Code, InputError, Option, TypeName
 from calibrant.integrations.torch.tables import Rows
 
 __all__ = ["binary_rows", "class_rows"]
@@ -19,8 +19,13 @@ def binary_rows(
     _require_tensors(preds, target)
     if preds.shape != target.shape:
         raise InputError(
-            f"`preds` and `target` must have one shape; they have {tuple(preds.shape)} and "
-            f"{tuple(target.shape)}."
+            "must have the shape of {target}",
+            argument="preds",
+            seen=tuple(preds.shape),
+            saying="its shape is {}, that of the targets {shape}",
+            cure="Pass one prediction for each target.",
+            target=Option("target"),
+            shape=repr(tuple(target.shape)),
         )
     preds = _as_floats(preds)
     if from_logits:
@@ -39,8 +44,14 @@ def class_rows(
         or preds.shape[:1] + preds.shape[2:] != target.shape
     ):
         raise InputError(
-            f"`preds` must have the shape [n, {classes}, ...] and `target` [n, ...]; they have "
-            f"{tuple(preds.shape)} and {tuple(target.shape)}."
+            "must have the shape [n, {classes}, ...], and {target} the shape [n, ...]",
+            argument="preds",
+            seen=tuple(preds.shape),
+            saying="they have {} and {shape}",
+            cure="Move the classes to the second place.",
+            classes=classes,
+            target=Option("target"),
+            shape=repr(tuple(target.shape)),
         )
     tolerance = SUM_TOLERANCE.get(preds.dtype, 1e-4)
     probs = _as_floats(preds).movedim(1, -1).reshape(-1, classes)
@@ -60,13 +71,22 @@ def _require_tensors(preds: object, target: object) -> None:
     for name, given in (("preds", preds), ("target", target)):
         if not isinstance(given, torch.Tensor):
             raise InputError(
-                f"`{name}` must be a tensor; got {type(given).__name__}. Turn it into one with "
-                "`torch.as_tensor`."
+                "must be a tensor",
+                argument=name,
+                seen=TypeName.of(given),
+                cure="Turn it into one with {convert}.",
+                convert=Code("torch.as_tensor"),
             )
 
 
 def _as_floats(preds: torch.Tensor) -> torch.Tensor:
     if not preds.is_floating_point():
-        raise InputError(f"`preds` must be floating-point; its type is {preds.dtype}.")
+        raise InputError(
+            "must be floating-point",
+            argument="preds",
+            seen=TypeName(preds.dtype),
+            saying="its type is {}",
+            cure="Pass probabilities or logits, not classes.",
+        )
     preds = preds.detach()
     return preds if preds.dtype in (torch.float32, torch.float64) else preds.float()

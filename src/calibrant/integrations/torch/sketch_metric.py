@@ -8,7 +8,7 @@ import torch
 
 from calibrant._optional import find
 from calibrant.data.pairs import REASONS
-from calibrant.errors import InputError
+from calibrant.errors import Code, InputError, MissingDependency, Option
 from calibrant.integrations.torch.accumulator import Accumulator
 from calibrant.integrations.torch.solve import smooth_ece_of_tables
 from calibrant.integrations.torch.tables import NOT_COUNTED, Rows, add_rows
@@ -52,15 +52,28 @@ class SketchMetric(Metric):  # type: ignore[misc]
         super().__init__(**options)
         if not isinstance(nodes, int) or not 2 <= nodes <= MOST_NODES or nodes & (nodes - 1):
             raise InputError(
-                f"`nodes` must be a power of two between 2 and {MOST_NODES}; got {nodes!r}."
+                "must be a power of two between 2 and {most}",
+                argument="nodes",
+                seen=nodes,
+                cure="Leave it out for the default.",
+                most=MOST_NODES,
             )
         if not isinstance(from_logits, bool):
-            raise InputError(f"`from_logits` must be True or False; got {from_logits!r}.")
+            raise InputError(
+                "must be True or False",
+                argument="from_logits",
+                seen=from_logits,
+                cure="Pass True where {preds} holds logits.",
+                preds=Option("preds"),
+            )
         if ignore_index is not None and (
             not isinstance(ignore_index, int) or isinstance(ignore_index, bool)
         ):
             raise InputError(
-                f"`ignore_index` must be a whole number or None; got {ignore_index!r}."
+                "must be a whole number or None",
+                argument="ignore_index",
+                seen=ignore_index,
+                cure="Pass the target that marks padding, such as -100.",
             )
         self._of_batch = False
         self.nodes = nodes
@@ -137,8 +150,13 @@ class SketchMetric(Metric):  # type: ignore[misc]
             )
             if mine != theirs:
                 raise InputError(
-                    "metrics merge only where they were made with the same options; this one has "
-                    f"{_described(*mine)}, the other {_described(*theirs)}."
+                    "metrics merge only where they were made with the same options",
+                    argument="incoming_state",
+                    seen=theirs,
+                    saying="this one has {own}, the other {other}",
+                    cure="Make both with the same options.",
+                    own=_described(*mine),
+                    other=_described(*theirs),
                 )
         super().merge_state(incoming_state)
 
@@ -166,20 +184,27 @@ class SketchMetric(Metric):  # type: ignore[misc]
         """Raise where rows broke a rule, or where there are none."""
         broken = {reason: n for reason, n in zip(self.reasons, refused, strict=False) if n}
         if broken:
-            listed = ", ".join(f"{reason}: {n}" for reason, n in broken.items())
-            cure = (
-                ""
-                if self.from_logits
-                else " If the predictions are logits, construct the metric with `from_logits=True`."
-            )
+            logits = "If the predictions are logits, construct the metric with {from_logits}."
+            padding = "For padding there is {ignore}."
             raise InputError(
-                "predictions must lie in [0, 1], sum to 1 over classes, and labels be classes; "
-                f"{sum(broken.values())} entries broke this ({listed}).{cure} For padding there is "
-                "`ignore_index`."
+                "predictions must lie in [0, 1], sum to 1 over classes, and labels be classes",
+                argument="preds",
+                seen=sum(broken.values()),
+                saying="{} entries broke this ({reasons})",
+                cure=[padding] if self.from_logits else [logits, padding],
+                reasons=", ".join(f"{reason}: {n}" for reason, n in broken.items()),
+                from_logits=Option("from_logits", True),
+                ignore=Option("ignore_index"),
             )
         if not self._of_batch and not rows:
-            ignored = f" ({refused[NOT_COUNTED]} were ignored)" if refused[NOT_COUNTED] else ""
-            raise InputError(f"`compute` needs rows; `update` was given none{ignored}.")
+            raise InputError(
+                "a metric needs rows to compute",
+                seen=0,
+                saying="it was given {} ({ignored} were ignored)",
+                cure="Call {update} first.",
+                ignored=refused[NOT_COUNTED],
+                update=Code("update(preds, target)"),
+            )
 
     def _states(self) -> dict[str, torch.Tensor]:
         if isinstance(self, Accumulator):
@@ -199,7 +224,11 @@ class SketchMetric(Metric):  # type: ignore[misc]
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Draw the value, or the values of several steps, as torchmetrics does."""
         if _torchmetrics is None:
-            raise InputError("`plot` of a single value is torchmetrics' own; install torchmetrics.")
+            raise MissingDependency(
+                "the plot of a single value needs torchmetrics, which is not installed",
+                cure="Install it with {command}.",
+                command="`pip install torchmetrics`",
+            )
         return self._plot(val, ax)
 
 
