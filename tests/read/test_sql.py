@@ -181,8 +181,9 @@ def test_a_repair_runs_where_the_data_is(warehouse):
 
 def test_rows_that_break_a_rule_can_be_an_error(warehouse):
     dialect, run = warehouse
-    with pytest.raises(cal.InputError, match="missing prediction: "):
+    with pytest.raises(cal.InputError) as error:
         sql.read(run(sql.query("preds", NASTY, "y", dialect=dialect)), on_invalid="raise")
+    assert error.value.counts["missing prediction"]
 
 
 @pytest.mark.heavy
@@ -223,22 +224,22 @@ def test_every_dialect_parses_and_names_stay_names(dialect, weight):
 def test_what_cannot_be_a_query_is_refused():
     with refused("dialect"):
         sql.query("t", "p", "y", dialect="oracle")
-    with pytest.raises(cal.InputError, match="must not be named 'count'"):
+    with refused("by", "count"):
         sql.query("t", "p", "y", by="count")
-    with pytest.raises(cal.InputError, match="NUL"):
+    with refused(seen="p\0"):
         sql.query("t", "p\0", "y")
-    with pytest.raises(cal.InputError, match="increase strictly"):
+    with refused("x", [0, 0]):
         sql.piecewise_linear("p", [0, 0], [0, 1])
-    with pytest.raises(cal.InputError, match="`beyond` must be"):
+    with refused("beyond", "null"):
         sql.piecewise_linear("p", [0, 1], [0, 1], beyond="null")
     for table in (3, (), None):
-        with pytest.raises(cal.InputError, match="`table` must be a table's name"):
+        with refused("table", table):
             sql.query(table, "p", "y")
     for by in ([1], 1, [None]):
         with refused("by"):
             sql.query("t", "p", "y", by=by)
     for table in ([1], "", "shop."):
-        with pytest.raises(cal.InputError, match="name of a table or column must be text"):
+        with refused(seen=1 if table == [1] else ""):
             sql.query(table, "p", "y")
     assert sql.query("t", "p", "y", by=None) == sql.query("t", "p", "y")
 
@@ -252,20 +253,20 @@ def test_sqlite_names_a_column_that_is_not_there(sqlite_run):
 
 
 def test_what_cannot_be_a_result_is_refused():
-    with pytest.raises(cal.InputError, match="must have a column 'offset'"):
+    with refused(holds="offset"):
         sql.read({"cell": [1], "label": [0], "count": [1], "nodes": [16]})
-    with pytest.raises(cal.InputError, match="the query found none"):
+    with refused("result", 0):
         sql.read({"cell": [], "label": [], "count": [], "offset": [], "nodes": []})
-    with pytest.raises(cal.InputError, match=r"one grid.*16, 32"):
+    with refused("result", [16, 32], column="nodes"):
         sql.read(
             {"cell": [1, 1], "label": [0, 0], "count": [1, 1], "offset": [0, 0], "nodes": [16, 32]}
         )
     for missing in ("nodes", "count"):
         columns = {"cell": [1], "label": [0], "count": [1], "offset": [0], "nodes": [16]}
-        with pytest.raises(cal.InputError, match=f"'{missing}' must not have missing values"):
+        with refused("result", 1, column=missing):
             sql.read(columns | {missing: [None]})
     connection = sqlite3.connect(":memory:")
-    with pytest.raises(cal.InputError, match="the result of a query"):
+    with refused("result"):
         sql.read(connection.execute("CREATE TABLE t (p REAL)"))
     connection.close()
 

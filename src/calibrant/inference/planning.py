@@ -122,10 +122,20 @@ def required_n(
     """
     require_confidence(confidence)
     if margin is None:
-        raise InputError("`margin` must lie between 0 and 1; got None.")
+        raise InputError(
+            "must lie between 0 and 1",
+            argument="margin",
+            seen=margin,
+            cure="Pass the largest error that you would accept, such as 0.05.",
+        )
     require_margin(margin)
     if not is_number(power) or not 0.0 < power < 1.0:
-        raise InputError(f"`power` must lie between 0 and 1; got {power!r}.")
+        raise InputError(
+            "must lie between 0 and 1",
+            argument="power",
+            seen=power,
+            cure="Leave it out for the default.",
+        )
     require_seed(seed)
     margin, confidence, power = float(margin), float(confidence), float(power)
     if y_prob is None:
@@ -194,7 +204,11 @@ def _simulated_rows(like: Sketch, margin: float, confidence: float, power: float
         high *= 2
         if high > MOST_ROWS:
             raise InputError(
-                f"a margin of {margin:g} takes more than {MOST_ROWS:,} rows; choose a larger `margin`."
+                "takes more than {most} rows",
+                argument="margin",
+                seen=margin,
+                cure="Choose a larger margin.",
+                most=f"{MOST_ROWS:,}",
             )
     low = max(high // 2, 1)
     while low > 1 and upper_end(low) <= margin:

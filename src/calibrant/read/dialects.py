@@ -28,8 +28,9 @@ class Dialect:
         """The name as an identifier, whatever is in it."""
         if not isinstance(name, str) or not name or "\0" in name:
             raise InputError(
-                "the name of a table or column must be text, neither empty nor with a NUL character; "
-                f"got {name!r}."
+                "the name of a table or column must be text, neither empty nor with a NUL character",
+                seen=name,
+                cure="Pass the name as the database knows it.",
             )
         if self.backslash:
             return "`" + name.replace("\\", "\\\\").replace("`", "\\`").replace("\n", "\\n") + "`"
@@ -41,7 +42,10 @@ class Dialect:
         parts = table.split(".") if isinstance(table, str) else table
         if not isinstance(parts, Sequence) or not parts:
             raise InputError(
-                f"`table` must be a table's name, or its parts in a list; got {table!r}."
+                "must be the name of a table, or its parts in a list",
+                argument="table",
+                seen=table,
+                cure='Pass a name such as "schema.predictions".',
             )
         return ".".join(self.quote(part) for part in parts)
 
@@ -121,5 +125,12 @@ def dialect_named(name: str) -> Dialect:
     key = str(name).lower().replace(" ", "")
     key = aliases.get(key, key)
     if key not in DIALECTS:
-        raise InputError(f"`dialect` must be one of {', '.join(DIALECTS)}; got {name!r}.")
+        raise InputError(
+            "must be one of {dialects}",
+            argument="dialect",
+            seen=name,
+            cure="Pass the nearest: most databases read {standard}.",
+            dialects=", ".join(DIALECTS),
+            standard="postgres",
+        )
     return DIALECTS[key]

@@ -12,13 +12,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from calibrant._arguments import require_choice
 from calibrant.data.arrays import as_array
 from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.long_table import FLOAT_COLUMNS, INTEGER_COLUMNS, from_table
 from calibrant.data.pairs import LARGEST_WEIGHT
 from calibrant.data.sketch import DEFAULT_NODES, Sketch, require_nodes
 from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError
+from calibrant.errors import Code, InputError, Option, TypeName, Where
 from calibrant.read.dialects import Dialect, dialect_named
 from calibrant.read.group_keys import normal_key
 from calibrant.read.request import require_columns
@@ -92,8 +93,10 @@ def query(
     taken = {*INTEGER_COLUMNS, *FLOAT_COLUMNS, "nodes"} & {name.lower() for name in by}
     if taken:
         raise InputError(
-            f"a group column must not be named {taken.pop()!r}, a column of the result; give the "
-            "query a view in which it has another name."
+            "must not name a column as the result names one of its own",
+            argument="by",
+            seen=taken.pop(),
+            cure="Give the query a view in which the column has another name.",
         )
     groups = {f"g{place}": spoken.quote(name) for place, name in enumerate(by)}
     columns = {
@@ -151,8 +154,10 @@ def _group_names(by: Any) -> tuple[str, ...]:
     if isinstance(by, Sequence) and all(isinstance(name, str) for name in by):
         return tuple(by)
     raise InputError(
-        f"`by` must be a column's name or a list of names; got {by!r}. For a computed group, give the "
-        "query a view in which it is a column."
+        "must be the name of a column, or a list of names",
+        argument="by",
+        seen=by,
+        cure="For a computed group, give the query a view in which it is a column.",
     )
 
 
@@ -160,7 +165,12 @@ def _operand(column: str | Expression | None, dialect: Dialect) -> str:
     if isinstance(column, Expression):
         return f"({column.text})"
     if not isinstance(column, str):
-        raise InputError(f"a column must be a name or an Expression; got {column!r}.")
+        raise InputError(
+            "a column must be a name or an Expression",
+            seen=column,
+            cure="For SQL of your own pass {expression}.",
+            expression=Code("Expression(text)"),
+        )
     return dialect.quote(column)
 
 
@@ -188,8 +198,7 @@ def read(result: Any, *, on_invalid: str = "drop") -> Sketch | Sketches:
     on_invalid : {"raise", "drop"}
         Whether rows that broke a rule are an error, or only counted.
     """
-    if on_invalid not in ("raise", "drop"):
-        raise InputError(f'`on_invalid` must be "raise" or "drop"; got {on_invalid!r}.')
+    require_choice("on_invalid", on_invalid, ("raise", "drop"))
     columns = {_folded(name): values for name, values in _columns(result).items()}
     require_columns((*INTEGER_COLUMNS, "nodes"), columns, "the table")
     known = {*INTEGER_COLUMNS, *FLOAT_COLUMNS, "nodes"}
@@ -199,11 +208,20 @@ def read(result: Any, *, on_invalid: str = "drop") -> Sketch | Sketches:
             columns[name] = _numbers(columns[name], name)
     nodes = np.unique(columns.pop("nodes"))
     if nodes.size == 0:
-        raise InputError("there must be rows to read; the query found none.")
+        raise InputError(
+            "there must be rows to read",
+            argument="result",
+            seen=0,
+            saying="the query found {}",
+            cure="Check the table and the condition of the query.",
+        )
     if nodes.size > 1:
         raise InputError(
-            "the table must be the result of one query, on one grid; its column 'nodes' holds "
-            f"{', '.join(map(str, nodes.tolist()))}."
+            "must be the result of one query, on one grid",
+            argument="result",
+            seen=nodes.tolist(),
+            where=Where(column="nodes"),
+            cure="Read each result by itself.",
         )
     found = from_table(_normalized(columns, by), by=by, nodes=int(nodes[0]))
     if isinstance(found, Sketches):  # a database gives its rows in any order
@@ -215,7 +233,7 @@ def read(result: Any, *, on_invalid: str = "drop") -> Sketch | Sketches:
             dropped[reason] = dropped.get(reason, 0) + count
     if dropped and on_invalid == "raise":
         rows = sum(sketch.n for sketch in sketches) + sum(dropped.values())
-        raise (invalid_rows(dropped, rows))
+        raise invalid_rows(dropped, rows)
     return found
 
 
@@ -235,7 +253,13 @@ def _columns(result: Any) -> dict[str, Any]:
         return dict(result)
     if hasattr(result, "description") and hasattr(result, "fetchall"):  # a cursor
         if result.description is None:
-            raise InputError("the cursor must hold the result of a query; it has none.")
+            raise InputError(
+                "must hold the result of a query; this cursor has none",
+                argument="result",
+                seen=TypeName.of(result),
+                saying="",
+                cure="Execute the query first.",
+            )
         names = [field[0] for field in result.description]
         rows = result.fetchall()
         return {name: [row[place] for row in rows] for place, name in enumerate(names)}
@@ -246,7 +270,10 @@ def _columns(result: Any) -> dict[str, Any]:
         frame = frame.collect()
     if not isinstance(frame, nw.DataFrame):
         raise InputError(
-            f"`result` must be a frame, a dict of columns or a cursor; got {type(result).__name__}."
+            "must be a frame, a dict of columns or a cursor",
+            argument="result",
+            seen=TypeName.of(result),
+            cure="Pass what your database driver gives.",
         )
     return {name: frame[name].to_list() for name in frame.columns}
 
@@ -255,11 +282,22 @@ def _numbers(values: Any, name: str) -> np.ndarray[Any, Any]:
     """Numbers as drivers hand them over: integers, floats or decimals."""
     array = as_array(values, name)
     if array.dtype.kind not in "iuf":
-        raise InputError(f"column {name!r} must hold numbers; its type is {array.dtype}.")
+        raise InputError(
+            "must hold numbers",
+            argument="result",
+            seen=TypeName(array.dtype),
+            where=Where(column=name),
+            cure="Pass the result of the query as it is.",
+        )
     if array.dtype.kind == "f" and np.isnan(array).any():
         raise InputError(
-            f"column {name!r} must not have missing values; {np.isnan(array).sum()} of {array.size} are. "
-            "Hand over the result of `query` as it is."
+            "must not hold missing values",
+            argument="result",
+            seen=int(np.isnan(array).sum()),
+            where=Where(column=name),
+            saying="{} of {size} are missing in {where}",
+            cure="Pass the result of the query as it is.",
+            size=array.size,
         )
     return array
 
@@ -289,15 +327,25 @@ def piecewise_linear(
     knots, values = (np.asarray(as_array(a, n), dtype=np.float64) for a, n in ((x, "x"), (y, "y")))
     if knots.ndim != 1 or knots.shape != values.shape or knots.size < 2:
         raise InputError(
-            f"`x` and `y` must be vectors of equal length, 2 or more; their shapes are {knots.shape} "
-            f"and {values.shape}."
+            "must be a vector as long as {y}, of 2 numbers or more",
+            argument="x",
+            seen=knots.shape,
+            saying="their shapes are {} and {shape}",
+            cure="Pass the knots of the map and its values there.",
+            y=Option("y"),
+            shape=repr(values.shape),
         )
     if not (
         np.all(np.isfinite(values)) and np.all(np.diff(knots) > 0) and np.isfinite(knots).all()
     ):
-        raise InputError("`x` must increase strictly, and `x` and `y` must be finite.")
-    if beyond not in ("constant", "unchanged"):
-        raise InputError(f'`beyond` must be "constant" or "unchanged"; got {beyond!r}.')
+        raise InputError(
+            "must increase strictly, and it and {y} must be finite",
+            argument="x",
+            seen=knots.tolist(),
+            cure="Sort the knots, and give each once.",
+            y=Option("y"),
+        )
+    require_choice("beyond", beyond, ("constant", "unchanged"))
     given = _operand(prob, spoken)
     operand = spoken.as_float(given)
     if beyond == "constant":
