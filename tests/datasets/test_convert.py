@@ -8,10 +8,10 @@ import pickle
 
 import numpy as np
 import pytest
+from tests.refusals import refused
 
 from calibrant import datasets
 from calibrant.datasets.convert import CONVERTERS, fingerprint
-from calibrant.errors import InputError
 
 
 def comma_separated(columns):
@@ -186,7 +186,7 @@ def test_niamey_stacks_its_four_forecasts(r_file):
 def test_a_pickle_that_names_anything_but_arrays_is_refused(tmp_path):
     path = tmp_path / "hostile.p"
     path.write_bytes(b"cos\nsystem\n(S'echo hostile'\ntR.")
-    with pytest.raises(InputError, match=r"os\.system"):
+    with refused(seen="os.system"):
         CONVERTERS["pickled_logits"]([path])
 
 

@@ -145,7 +145,7 @@ def test_expressions_of_the_engine(engine, request):
     columns = {"assign": rng.random(300).tolist(), "y": rng.integers(0, 2, 300).tolist()}
     source = engine(columns)  # a column named like a method of the frame
     if request.node.callspec.params["engine"] in WITHOUT_EXPRESSIONS:
-        with pytest.raises(cal.InputError, match="given by name"):
+        with refused():
             cal.scan(source, y_true="y", y_prob=nw.col("assign") / 2)
         return
     found = cal.scan(source, y_true="y", y_prob=half_of(source, "assign"), by={"event": "y"})
@@ -186,7 +186,7 @@ def test_expressions_of_narwhals(engine, scale):
         "scale": scale,
     }
     if not is_frame:
-        with pytest.raises(cal.InputError, match="given by name"):
+        with refused():
             cal.scan(source, **asked)
         return
     found = cal.scan(source, **asked)
@@ -213,7 +213,7 @@ def test_refused_rows_raise_with_the_same_words(engine):
 
 def test_a_missing_column_is_named_with_its_neighbour(engine):
     columns = {"p": [0.5], "outcome": [1.0]}
-    with pytest.raises(cal.InputError, match=r"'outcom'.*Did you mean 'outcome'"):
+    with refused(holds=("'outcom'", "'outcome'")):
         cal.scan(engine(columns), y_true="outcom", y_prob="p")
 
 
@@ -246,7 +246,7 @@ def test_groups_are_the_same_values_everywhere(typed_engine, values):
 @pytest.mark.parametrize("scale", ["probability", "logit"])
 def test_lists_and_structs_are_no_groups(typed_engine, values, scale):
     columns = {"p": [0.5, 0.25], "y": [1, 0], "g": values}
-    with pytest.raises(cal.InputError, match=r"must be a plain value|could not compute"):
+    with refused():
         cal.scan(typed_engine(columns), y_true="y", y_prob="p", by="g", scale=scale)
 
 
@@ -254,7 +254,7 @@ def test_lists_and_structs_are_no_groups(typed_engine, values, scale):
 @pytest.mark.parametrize("scale", ["probability", "logit"])
 def test_an_empty_result_is_an_error(engine, by, scale):
     source = emptied(engine)
-    with pytest.raises(cal.InputError, match=r"the source has none|must not be empty"):
+    with refused():
         cal.scan(source, y_true="y", y_prob="p", by=by, scale=scale)
 
 

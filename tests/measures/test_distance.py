@@ -121,10 +121,12 @@ def test_predictions_that_lie_very_close_are_solved():
 
 def test_a_program_over_its_limit_is_an_error():
     y, p = sample()
-    with refused("time_limit", 1e-6, option="nodes", kind=CalibrationError):
+    with refused(None, 1e-6, option="time_limit", kind=CalibrationError):
         distance_to_calibration(y, p, nodes=1000, time_limit=1e-6)
     start = time.perf_counter()
-    with refused("time_limit", 0.02, kind=CalibrationError):  # presolving would outlast it
+    with refused(
+        None, 0.02, option="time_limit", kind=CalibrationError
+    ):  # presolving would outlast it
         distance_to_calibration(y, p, nodes=3000, time_limit=0.02)
     assert time.perf_counter() - start < 3.0
     for wrong in (0, -1.0, float("nan"), float("inf")):

@@ -104,7 +104,7 @@ def test_fsspec_addresses(tmp_path):
         memory.pipe(f"/lake/model={part}/part.parquet", sink.getvalue())
     assert scan("memory://lake/**/*.parquet").n == 2000
     assert list(scan("memory://lake", by="model")) == ["a", "b"]
-    with pytest.raises(cal.InputError, match="nothing matches"):
+    with refused("data", "memory://lake/none.parquet"):
         scan("memory://lake/none.parquet")
 
 
@@ -150,25 +150,25 @@ def test_batches_of_an_iterator_may_differ_in_kind():
 
 
 def test_a_missing_file_and_an_unknown_ending(tmp_path):
-    with pytest.raises(cal.InputError, match="nothing matches"):
+    with refused("data", str(tmp_path / "none.parquet")):
         scan(tmp_path / "none.parquet")
     (tmp_path / "a.xlsx").write_text("")
-    with pytest.raises(cal.InputError, match=r"must say its format.*a\.xlsx"):
+    with refused(seen=str(tmp_path / "a.xlsx")):
         scan(tmp_path / "a.xlsx")
-    with pytest.raises(cal.InputError, match="must be rows to read"):
+    with refused("data", 0):
         scan([])
 
 
 def test_a_folder_of_mixed_schemas_names_the_file_that_differs(tmp_path):
     pq.write_table(table(), tmp_path / "a.parquet")
     pq.write_table(pa.table({"prob": [0.5], "y": [1]}), tmp_path / "b.parquet")
-    with pytest.raises(cal.InputError, match=r"b\.parquet must have a column 'p'.*'prob'"):
+    with refused(holds=("b.parquet", "'p'", "prob")):
         scan(tmp_path)
     pq.write_table(pa.table({"p": ["0.5"], "y": [1]}), tmp_path / "b.parquet")
     with refused("y_prob", "string", column="p", file="b.parquet"):
         scan(tmp_path)
     (tmp_path / "b.parquet").rename(tmp_path / "b.csv")
-    with pytest.raises(cal.InputError, match=r"one format.*csv, parquet"):
+    with refused(seen=["csv", "parquet"]):
         scan(tmp_path)
 
 
@@ -176,7 +176,7 @@ def test_dates_that_python_does_not_have_are_refused_as_groups(tmp_path):
     rows = table(1, g=pa.array([4_000_000], pa.date32()))
     pq.write_table(rows, tmp_path / "a.parquet")
     for source in (tmp_path, pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches())):
-        with pytest.raises(cal.InputError, match="years 1 to 9999"):
+        with refused():
             scan(source, by="g")
 
 
@@ -184,10 +184,10 @@ def test_a_truncated_parquet_file_is_named(tmp_path):
     pq.write_table(table(10_000), tmp_path / "a.parquet")
     whole = (tmp_path / "a.parquet").read_bytes()
     (tmp_path / "b.parquet").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(cal.InputError, match=r"not a complete parquet file.*b\.parquet"):
+    with refused(file="b.parquet", holds="parquet"):
         scan(tmp_path)
     (tmp_path / "b.parquet").write_bytes(whole[:4] + bytes(100) + whole[104:])
-    with pytest.raises(cal.InputError, match=r"(?s)cannot be read.*b\.parquet"):
+    with refused(file="b.parquet"):
         scan(tmp_path)
 
 
@@ -225,13 +225,13 @@ def test_an_unreadable_line_of_jsonl_is_named_by_file_and_line(tmp_path, small_j
 
 def test_an_empty_result_is_an_error(tmp_path):
     pq.write_table(table(0), tmp_path / "a.parquet")
-    with pytest.raises(cal.InputError, match="must be rows to read; the source has none"):
+    with refused():
         scan(tmp_path / "a.parquet")
     (tmp_path / "a.csv").write_text("p,y\n,1\n,0\n")
-    with pytest.raises(cal.InputError, match="all 2 were dropped"):
+    with refused(holds="2", kind=cal.errors.TooFewRows):
         scan(tmp_path / "a.csv", on_invalid="drop")
     (tmp_path / "b.csv").write_text("")
-    with pytest.raises(cal.InputError, match=r"b\.csv must not be empty"):
+    with refused(file="b.csv"):
         scan(tmp_path / "b.csv")
 
 
@@ -429,21 +429,19 @@ def test_a_disk_that_is_full_from_the_start(tmp_path):
 def test_a_place_where_no_checkpoint_can_be_is_refused_before_anything_is_read(tmp_path):
     (tmp_path / "broken.parquet").write_bytes(b"not Parquet")
     (tmp_path / "file").write_text("")
-    with pytest.raises(cal.InputError, match="must be the path of a file; got 5"):
+    with refused("checkpoint", 5):
         scan(tmp_path / "broken.parquet", checkpoint=5)
     for place in (tmp_path, tmp_path / "none" / "note", tmp_path / "file" / "note"):
-        with pytest.raises(
-            cal.InputError, match="`checkpoint` must name a file that can be written"
-        ):
+        with refused("checkpoint", holds=str(place)):
             scan(tmp_path / "broken.parquet", checkpoint=place)
 
 
 @pytest.mark.parametrize("threads", ["a", 0, 1.5, True])
 def test_threads_are_counted(tmp_path, threads):
     pq.write_table(table(), tmp_path / "a.parquet")
-    with pytest.raises(cal.InputError, match="`threads` must be a whole number, at least 1"):
+    with refused("threads", threads):
         scan(tmp_path, threads=threads)
-    with pytest.raises(cal.InputError, match="`threads` must be a whole number, at least 1"):
+    with refused("threads", threads):
         scan(table(), threads=threads)
 
 
@@ -457,10 +455,10 @@ def test_arrow_files_and_arrow_streams(tmp_path, small_jobs):
     assert both.total().n == 1000
     whole = (tmp_path / "stream.arrow").read_bytes()
     (tmp_path / "stream.arrow").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(cal.InputError, match=r"cannot be read.*stream\.arrow"):
+    with refused(file="stream.arrow"):
         scan(tmp_path / "stream.arrow")
     (tmp_path / "stream.arrow").write_bytes(b"something else")
-    with pytest.raises(cal.InputError, match=r"not a complete arrow file.*stream\.arrow"):
+    with refused(file="stream.arrow", holds="arrow"):
         scan(tmp_path / "stream.arrow")
 
 
@@ -468,14 +466,14 @@ def test_a_checkpoint_of_another_scan_is_refused(tmp_path, small_jobs, monkeypat
     weighted_parts(tmp_path)
     note = tmp_path / "scan.checkpoint"
     note.write_bytes(b"not a checkpoint")
-    with pytest.raises(cal.InputError, match="not a checkpoint"):
+    with refused(file="scan.checkpoint"):
         scan(tmp_path, checkpoint=note)
     note.unlink()
     monkeypatch.setattr(files, "CHECKPOINT_SECONDS", 0.0)
     scan(tmp_path, checkpoint=note)
-    with pytest.raises(cal.InputError, match="of another scan"):
+    with refused(file="scan.checkpoint"):
         scan(tmp_path, checkpoint=note, by="g")
-    with pytest.raises(cal.InputError, match="`checkpoint` is for files"):
+    with refused("checkpoint"):
         scan(table(), checkpoint=note)
     note.unlink()
     steep, flat = (
@@ -484,7 +482,7 @@ def test_a_checkpoint_of_another_scan_is_refused(tmp_path, small_jobs, monkeypat
     assert steep.name == flat.name
     kept = scan(tmp_path, checkpoint=note, scale=steep)
     assert scan(tmp_path, checkpoint=note, scale=steep) == kept
-    with pytest.raises(cal.InputError, match="of another scan"):
+    with refused(file="scan.checkpoint"):
         scan(tmp_path, checkpoint=note, scale=flat)
 
 
@@ -499,7 +497,7 @@ def test_a_checkpoint_notices_that_remote_files_have_changed(tmp_path, small_job
     assert scan(address, checkpoint=note) == whole
     with fsspec.open(address, "w") as sink:
         sink.write("p,y\n" + "0.75,0\n" * 200)
-    with pytest.raises(cal.InputError, match="the files have changed since"):
+    with refused(file=note.name):
         scan(address, checkpoint=note)
 
 

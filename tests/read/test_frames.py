@@ -46,9 +46,7 @@ def test_a_name_that_several_columns_have_is_refused_in_the_same_words(tmp_path)
     (tmp_path / "rows.csv").write_text("p,y,y\n0.5,1,0\n")
     sources = sources_of(rows, tmp_path) | {"csv": tmp_path / "rows.csv"}
     for name, source in sources.items():
-        with pytest.raises(
-            cal.InputError, match=r"must have one column 'y'; it has 2 of that name"
-        ):
+        with refused(seen=2, holds="'y'"):
             print(name, scan(source))
 
 
@@ -122,7 +120,7 @@ def test_what_is_no_frame_is_refused_by_its_own_name():
     pl = pytest.importorskip("polars")
     with refused("data", "Series"):
         scan(pl.Series([1]))
-    with pytest.raises(cal.InputError, match="`p` must hold numbers"):
+    with refused("p"):
         scan(pd.DataFrame({"p": [0.5 + 1j], "y": [1]}))
 
 
@@ -138,7 +136,7 @@ def test_what_an_arrow_table_can_compute():
             assert cal.scan(source, y_true="y", y_prob=half) == expected
             assert cal.scan(source, y_true="y", y_prob=half, by="g").total() == expected
     for wrong in ([0.5], pc.field("q")):
-        with pytest.raises(cal.InputError, match="column is"):
+        with refused():
             cal.scan(rows, y_true="y", y_prob=wrong)
 
 
@@ -149,11 +147,11 @@ def test_names_that_are_no_text_are_columns_of_pandas():
     assert list(cal.scan(frame, y_true=1, y_prob=0, by={"g": 2})) == ["a", "b"]
     layered = frame[[0, 1]].set_axis(pd.MultiIndex.from_product([["a"], ["p", "y"]]), axis=1)
     assert cal.scan(layered, y_true=("a", "y"), y_prob=("a", "p")) == expected
-    with pytest.raises(cal.InputError, match=r"column '0'; it has 0, 1, 2\. Did you mean 0\?"):
+    with refused(holds=("'0'", "0, 1, 2")):
         cal.scan(frame, y_true=1, y_prob="0")
-    with pytest.raises(cal.InputError, match="column 5; it has 0, 1, 2"):
+    with refused(holds=("5", "0, 1, 2")):
         cal.scan(frame, y_true=5, y_prob=0)
-    with pytest.raises(cal.InputError, match="True would be the same for every row"):
+    with refused(seen=True):
         cal.scan(frame, y_true=True, y_prob=0)
 
 
@@ -167,5 +165,5 @@ def test_a_constant_is_no_column(tmp_path, columns):
     pl = pytest.importorskip("polars")
     more = {"polars": pl.from_arrow(rows), "dataset": pa.dataset.dataset(rows)}
     for name, source in (sources_of(rows, tmp_path) | more).items():
-        with pytest.raises(cal.InputError, match=r"by its name|by name|must have a column"):
+        with refused():
             print(name, cal.scan(source, **({"y_true": "y", "y_prob": "p"} | columns)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 import polars as pl
-import pytest
 from tests.refusals import refused
 
 import calibrant as cal
@@ -16,16 +15,15 @@ def scan(source, **options):
 
 def test_what_is_no_source_is_refused(tmp_path):
     frame = pd.DataFrame({"p": [0.5], "y": [1], "g": ["a"]})
-    given = ("an iterator must give", "must be a frame, with columns")
-    for source, said in (
-        ([frame, "a.parquet"], given[0]),
-        (iter([tmp_path / "a.parquet", frame]), given[0]),
-        (pl.DataFrame(frame).group_by("g"), given[0]),
-        (frame.groupby("g"), given[0]),
-        (frame["p"], given[1]),
-        ([None], given[0]),
+    for source in (
+        [frame, "a.parquet"],
+        iter([tmp_path / "a.parquet", frame]),
+        pl.DataFrame(frame).group_by("g"),
+        frame.groupby("g"),
+        frame["p"],
+        [None],
     ):
-        with pytest.raises(cal.InputError, match=said):
+        with refused("data"):
             scan(source)
 
 

@@ -77,14 +77,14 @@ def test_a_quote_that_was_lost_loses_no_rows(tmp_path_factory, data, line_end):
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 @pytest.mark.parametrize(
-    ("broken", "seen"),
-    [('0.5,1,"open', "is never closed"), ('0.5,1,"open"ed', "goes on after its closing quote")],
+    "broken",
+    ['0.5,1,"open', '0.5,1,"open"ed'],
 )
-def test_a_quote_that_would_swallow_rows_is_named(tmp_path, line_end, broken, seen, small_blocks):
+def test_a_quote_that_would_swallow_rows_is_named(tmp_path, line_end, broken, small_blocks):
     good = ["0.5,1,plain", '0.5,0,"two\nlines"', '0.5,0,5" wide'] * 4
     path = tmp_path / "a.csv"
     path.write_text(line_end.join(["p,y,note", *good, broken, *good[:1]]) + line_end, newline="")
-    with pytest.raises(cal.InputError, match=rf"{seen}.*line 18 of .*a\.csv"):
+    with refused(line=18, file="a.csv"):
         scan(path)
 
 
@@ -93,7 +93,7 @@ def test_a_quote_at_the_very_end_and_a_quote_inside_a_field(tmp_path, small_bloc
     path.write_text('\ufeff"p","y",note\n0.5,1,5" wide\n0.5,0,"a""b"\n0.5,1,"last"')
     assert list(scan(path, by="note")) == ['5" wide', 'a"b', "last"]
     path.write_text('p,y,note\n0.5,1,"a"\n0.5,1,"')
-    with pytest.raises(cal.InputError, match=r"never closed.*line 3 of"):
+    with refused(line=3):
         scan(path)
 
 
@@ -101,7 +101,7 @@ def test_an_open_quote_does_not_read_the_whole_file(tmp_path, monkeypatch):
     monkeypatch.setattr(text, "BLOCK_BYTES", 100)
     path = tmp_path / "a.csv"
     path.write_text('p,y,note\n0.5,1,"open\n' + "0.5,1,plain\n" * 200 + "\xff")
-    with pytest.raises(cal.InputError, match=r"never closed.*line 2 of"):
+    with refused(line=2):
         scan(path)
     path.write_text("p,y\r" + "0.5,1\r" * 200)
     with refused(line=1, file="a.csv"):
@@ -174,7 +174,7 @@ def test_a_truncated_compressed_file_is_named(tmp_path, name):
     line = "0.5,1\n" if "csv" in name else '{"p": 0.5, "y": 1}\n'
     whole = gzip.compress(("p,y\n" * ("csv" in name) + line * 5000).encode())
     (tmp_path / name).write_bytes(whole[: len(whole) - 20])
-    with pytest.raises(cal.InputError, match=rf"{name} cannot be read to its end"):
+    with refused(file=name):
         scan(tmp_path / name)
 
 
@@ -190,7 +190,7 @@ def test_a_column_that_begins_late(tmp_path, monkeypatch):
     assert {key: part.n for key, part in found.items()} == {7: 1, None: 1}
     assert found[None].dropped == {"missing label": 250}
     monkeypatch.setattr(text, "BLOCK_BYTES", 400)
-    with pytest.raises(cal.InputError, match="must have a column 'y'"):
+    with refused(holds="'y'"):
         scan(path)  # nowhere in the first block
 
 
@@ -207,19 +207,19 @@ def test_groups_that_are_null_for_a_whole_block(tmp_path, small_blocks, late):
 
 
 @pytest.mark.parametrize(
-    ("nulls", "late", "message"),
+    ("nulls", "late", "holds"),
     [
-        (0, [1, "a"], "of one kind, int64"),
-        (0, [[1]], "plain values"),
-        (30, [[1]], "plain values"),
-        (30, [{"a": 1}], "plain values"),
+        (0, [1, "a"], "int64"),
+        (0, [[1]], "list"),
+        (30, [[1]], "list"),
+        (30, [{"a": 1}], "dict"),
     ],
 )
-def test_groups_of_several_kinds_are_refused(tmp_path, small_blocks, nulls, late, message):
+def test_groups_of_several_kinds_are_refused(tmp_path, small_blocks, nulls, late, holds):
     rows = [{"p": 0.5, "y": 1, "g": value} for value in [None] * nulls + late]
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(cal.InputError, match=rf"'g'.*({message})"):
+    with refused(holds=("'g'", holds)):
         scan(path, by="g")
 
 

@@ -130,7 +130,7 @@ class Pairs:
         """Unpacks into y_true, y_prob."""
         if self.raw_weight is not None:
             raise InputError(
-                "Pairs with weights cannot be unpacked into two arrays: the weights would be lost",
+                "would be lost, as Pairs are unpacked into outcomes and predictions alone",
                 argument="sample_weight",
                 cure="Pass the Pairs on as they are.",
             )

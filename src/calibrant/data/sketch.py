@@ -56,7 +56,7 @@ class Sketch:
         # The compiled loops write at these cells.
         if columns.cells.size and not 0 <= columns.cells[0] <= columns.cells[-1] <= nodes:
             raise InputError(
-                "the cells of a sketch must lie between 0 and {nodes}",
+                "must lie between 0 and {nodes}",
                 argument="cells",
                 seen=(int(columns.cells[0]), int(columns.cells[-1])),
                 saying="these go from {first} to {last}",

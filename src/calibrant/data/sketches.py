@@ -51,7 +51,7 @@ class Sketches(Mapping[Any, Sketch]):
         for key in self._groups:
             if width > 1 and not (isinstance(key, tuple) and len(key) == width):
                 raise InputError(
-                    "groups by {by} must have keys of {width} values",
+                    "must have keys of {width} values, for {by}",
                     argument="groups",
                     seen=key,
                     cure="Give one value for each column, as a tuple.",

@@ -50,12 +50,21 @@ class Diagrams(Mapping[str, Diagram]):
         self, diagrams: Mapping[Any, Diagram], *, whole: ReliabilityDiagram | None = None
     ) -> None:
         if not diagrams:
-            raise InputError("there must be at least one diagram", argument="diagrams", seen={})
+            raise InputError(
+                "must hold at least one diagram",
+                argument="diagrams",
+                seen={},
+                cure="Pass a mapping from names to diagrams.",
+            )
         self._diagrams: dict[str, Diagram] = {}
         for name, diagram in diagrams.items():
             if not isinstance(diagram, Diagram):
                 raise InputError(
-                    "must map names to diagrams", argument="diagrams", seen=TypeName.of(diagram)
+                    "must map names to diagrams",
+                    argument="diagrams",
+                    seen=TypeName.of(diagram),
+                    cure="Make each with {draw}.",
+                    draw=Function("reliability_diagram"),
                 )
             written = ", ".join(map(group_text, name if isinstance(name, tuple) else (name,)))
             if written in self._diagrams:

@@ -146,7 +146,7 @@ def _unpaired(
         sketch = as_sketch(model, scale=scale)
         if sketch.scale != first[1].scale:
             raise InputError(
-                "models are compared on one scale", argument="scale", seen=sketch.scale.name,
+                "must be one and the same for all models", argument="scale", seen=sketch.scale.name,
                 where=Where(group=repr(name)),
                 cure="{first} is on {other}. Build all sketches with the same {option}.",
                 first=repr(first[0]), other=repr(first[1].scale.name), option=Option("scale"),

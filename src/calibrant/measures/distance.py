@@ -248,7 +248,6 @@ def _solve(
     if solution.x is None or solution.status != 0:
         raise CalibrationError(
             "the distance to calibration was not found: its linear program was not solved",
-            argument="time_limit",
             seen=time_limit,
             saying="with {nodes} nodes in {} seconds the solver said: {reason}",
             cure="Raise {limit}, or ask for fewer {fewer}.",

@@ -95,7 +95,12 @@ def find_files(
     """
     given = list(source) if isinstance(source, list | tuple) else [source]
     if not given:
-        raise InputError("must name at least one file", argument="data", seen=[])
+        raise InputError(
+            "must name at least one file",
+            argument="data",
+            seen=[],
+            cure="Pass a path, a glob or a folder.",
+        )
     ours = os.path.abspath(besides) if isinstance(besides, str | os.PathLike) else None
     found: dict[Any, DataFile] = {}
     for item in given:
@@ -115,7 +120,12 @@ def find_files(
             "itself and add up the sketches.",
         )
     if separator is not None and (len(separator) != 1 or separator in '"\n\r'):
-        raise InputError("must be one character", argument="sep", seen=separator)
+        raise InputError(
+            "must be one character",
+            argument="sep",
+            seen=separator,
+            cure="Leave it out to let the first lines decide.",
+        )
     if separator is not None and formats != ["csv"]:
         raise InputError(
             "is what stands between the fields of CSV",
@@ -248,6 +258,7 @@ def _described(info: Any, filesystem: Any) -> DataFile:
         raise InputError(
             "the ending of a file must say its format: {formats}",
             seen=info.path,
+            cure="Rename the file so that it ends in one of them.",
             formats=", ".join(FORMAT_OF),
         )
     return DataFile(

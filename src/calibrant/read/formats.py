@@ -173,6 +173,7 @@ def _opened(file: DataFile, opened: Callable[[], Any]) -> Any:
         raise InputError(
             "this is not a complete {format} file: {error}",
             where=Where(file=file.path),
+            cure="It is damaged, or of another format: write it again, or give it the ending of its format.",
             format=file.format,
             error=str(error),
         ) from error
@@ -188,7 +189,10 @@ def _explained(
             raise
         except Exception as error:  # damaged bytes may raise anything
             raise InputError(
-                "the file cannot be read: {error}", where=Where(file=file.path), error=str(error)
+                "the file cannot be read: {error}",
+                where=Where(file=file.path),
+                cure="It is damaged: copy it again, or leave it out.",
+                error=str(error),
             ) from error
 
     return explained

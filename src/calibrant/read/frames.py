@@ -124,7 +124,7 @@ def sums_of_frame(source: Any, request: Request) -> list[DenseSums | GroupedSums
         ) from error
     if isinstance(frame, nw.DataFrame) and result[COUNT].sum() != len(frame):
         raise InputError(
-            "every row must be in a group",
+            "must put every row in a group",
             argument="by",
             seen=int(result[COUNT].sum()),
             saying="{} of {rows} rows are",

@@ -90,6 +90,11 @@ def _normal_value(value: Any) -> Any:
         return bytes(value)
     if getattr(value, "__hash__", None) is None:
         raise InputError(
-            f"a group must be a plain value; got a {kind}, {value!r}. Group by a part of it."
+            "must name plain values",
+            argument="by",
+            seen=value,
+            saying="got a {kind}, {}",
+            cure="Group by a part of it.",
+            kind=kind,
         )
     return None if value != value else value

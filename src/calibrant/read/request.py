@@ -22,7 +22,17 @@ from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import require_nodes
 from calibrant.errors import InputError, Option, TypeName
 
-__all__ = ["LABEL", "MODEL", "PROB", "WEIGHT", "Classes", "FileOptions", "Request", "make_request"]
+__all__ = [
+    "LABEL",
+    "MODEL",
+    "PROB",
+    "WEIGHT",
+    "Classes",
+    "FileOptions",
+    "Request",
+    "make_request",
+    "no_rows",
+]
 
 PROB, LABEL, WEIGHT = "__calibrant_prob", "__calibrant_label", "__calibrant_weight"
 """What the columns are called once they have been selected, whatever they were called before."""
@@ -371,11 +381,11 @@ def require_short_decimal(alias: str, kind: str) -> None:
     digits = re.search(r"decimal\w*\(\D*\d+\D+(\d+)\)", kind, re.IGNORECASE)
     if digits is not None and int(digits[1]) > MOST_DECIMALS:
         raise InputError(
-            "decimals must have at most {most} digits after the point, to be the same float on every "
-            "engine; the type is {kind}",
+            "must have at most {most} digits after the point, to be the same float on every engine",
             argument={LABEL: "y_true", WEIGHT: "sample_weight"}.get(alias, "y_prob"),
+            seen=TypeName(kind),
+            saying="its type is {}",
             most=MOST_DECIMALS,
-            kind=kind,
             cure="Convert the column to floats first.",
         )
 
@@ -388,4 +398,15 @@ def refuse_nested(name: str, kind: Any) -> NoReturn:
         saying="column {name} holds {}",
         name=repr(name),
         cure="Group by a part of it.",
+    )
+
+
+def no_rows() -> InputError:
+    """The error for a source without rows."""
+    return InputError(
+        "must hold rows",
+        argument="data",
+        seen=0,
+        saying="the source has none",
+        cure="Check the path, and the condition that chose the rows.",
     )

@@ -23,8 +23,16 @@ from calibrant.read.find_files import DataFile, find_files, reader_of
 from calibrant.read.formats import jobs_of
 from calibrant.read.frames import arrow_stream, is_frame, select
 from calibrant.read.json_lines import flat
-from calibrant.read.request import LABEL, PROB, WEIGHT, Request, make_request, require_columns
-from calibrant.read.text import text_blocks
+from calibrant.read.request import (
+    LABEL,
+    PROB,
+    WEIGHT,
+    Request,
+    make_request,
+    no_rows,
+    require_columns,
+)
+from calibrant.read.text import empty_file, text_blocks
 
 __all__ = ["Rows", "columns_of", "read_rows", "read_table"]
 
@@ -117,7 +125,7 @@ def _joined(batches: Iterable[Batch], request: Request) -> dict[str, NDArray[Any
             else:
                 parts.append(column_of(alias, column, request))
     if not next(iter(pieces.values())):
-        raise InputError("there must be rows to read; the source has none")
+        raise no_rows()
     return {alias: _concatenated(parts) for alias, parts in pieces.items()}
 
 
@@ -148,6 +156,7 @@ def _unreadable(file: DataFile, error: Exception) -> InputError:
     return InputError(
         "this is not a {format} file that can be read: {error}",
         where=Where(file=file.path),
+        cure="It is damaged, or of another format: write it again, or give it the ending of its format.",
         format=file.format,
         error=str(error),
     )
@@ -164,13 +173,15 @@ def _names(file: DataFile) -> list[str]:
         start = stream.read(PEEK_BYTES)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise InputError(
-            "{file} must be written in UTF-8; it is in UTF-16",
-            file=file.path,
-            cure="Save it again as UTF-8, or convert it with `iconv -f UTF-16 -t UTF-8`.",
+            "the file must be in UTF-8",
+            seen="UTF-16",
+            where=Where(file=file.path),
+            cure="Save it again as UTF-8, or convert it with {command}.",
+            command="`iconv -f UTF-16 -t UTF-8`",
         )
     head = start.decode("utf-8-sig", errors="replace")
     if not head.strip():
-        raise InputError("{file} must not be empty; it has no lines", file=file.path)
+        raise empty_file(file)
     if file.format == "csv":
         names, _ = next(rows_of(head, file.delimiter))
         return names
@@ -225,7 +236,9 @@ def read_table(files: Sequence[DataFile]) -> Any:
         return pyarrow.concat_tables(tables, promote_options="permissive")
     except ValueError as error:
         raise InputError(
-            "the files must have the same columns: {error}", error=str(error)
+            "the files must have the same columns: {error}",
+            cure="Read files of other columns by themselves.",
+            error=str(error),
         ) from error
 
 

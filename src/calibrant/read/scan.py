@@ -250,7 +250,8 @@ def _parts(
             yield from _parts(batch, request, is_batch=True)
     elif is_batch:
         raise InputError(
-            "an iterator must give frames, record batches or dicts of arrays, or nothing but paths",
+            "must give frames, record batches or dicts of arrays, or nothing but paths",
+            argument="data",
             seen=TypeName.of(source),
             saying="it gave a {kind}",
             kind=type(source).__name__,

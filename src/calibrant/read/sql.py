@@ -209,7 +209,7 @@ def read(result: Any, *, on_invalid: str = "drop") -> Sketch | Sketches:
     nodes = np.unique(columns.pop("nodes"))
     if nodes.size == 0:
         raise InputError(
-            "there must be rows to read",
+            "must hold rows",
             argument="result",
             seen=0,
             saying="the query found {}",

@@ -17,7 +17,7 @@ from calibrant.read.partitions import GroupKinds
 from calibrant.read.quotes import Quotes
 from calibrant.read.request import Request
 
-__all__ = ["text_blocks", "text_jobs"]
+__all__ = ["empty_file", "text_blocks", "text_jobs"]
 
 BLOCK_BYTES = 1 << 24
 MOST_BLOCKS = 4
@@ -44,7 +44,7 @@ def text_jobs(
                 kinds.require(file, held, parser.constants)
             yield _job(parser, block, line), len(block)
         if parser is None:
-            raise InputError("{file} must not be empty; it has no lines", file=file.path)
+            raise empty_file(file)
 
 
 def _job(parser: CsvParser | JsonParser, block: bytes, line: int) -> Callable[[], Batches]:
@@ -63,6 +63,7 @@ def _job(parser: CsvParser | JsonParser, block: bytes, line: int) -> Callable[[]
                     "the lines from here on cannot be read: {error}",
                     error=str(other),
                     where=Where(file=parser.file.path, line=line),
+                    cure="Check the line: it is damaged, or of another format.",
                 ) from other
 
     return read
@@ -97,6 +98,17 @@ def _refuse_nul(file: DataFile, rest: bytes, piece: bytes, line: int) -> None:
         )
 
 
+def empty_file(file: DataFile) -> InputError:
+    """The error for a file of text without a line."""
+    return InputError(
+        "the file must not be empty",
+        seen=0,
+        where=Where(file=file.path),
+        saying="{where} has no lines",
+        cure="Write it again, or leave it out.",
+    )
+
+
 def _pieces(file: DataFile) -> Iterator[bytes]:
     """The file's text, some megabytes at a time, without a byte order mark."""
     try:
@@ -107,7 +119,10 @@ def _pieces(file: DataFile) -> Iterator[bytes]:
                 piece = stream.read(BLOCK_BYTES)
     except (OSError, ValueError) as error:  # Arrow's errors are of these kinds
         raise InputError(
-            "{file} cannot be read to its end: {error}", file=file.path, error=str(error)
+            "the file cannot be read to its end: {error}",
+            where=Where(file=file.path),
+            cure="It is damaged, or not all there: copy it again.",
+            error=str(error),
         ) from error
 
 

@@ -13,10 +13,10 @@ from calibrant.data.pairs import REASONS
 from calibrant.data.refusals import DROP
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError, InvalidRows, TooFewRows
+from calibrant.errors import InputError, InvalidRows, Option, TooFewRows
 from calibrant.read.group_keys import Key, place_of, sort_key
 from calibrant.read.predictions import Outcomes
-from calibrant.read.request import Request
+from calibrant.read.request import Request, no_rows
 from calibrant.read.sums import DenseSums, GroupedSums, Notes
 
 __all__ = ["GroupTotal", "add_part", "as_result", "invalid_rows", "sorted_groups"]
@@ -97,17 +97,21 @@ def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketc
         total = alone
     places, sums = total.merge()
     if not places.size:
-        raise InputError("there must be rows to read; the source has none")
+        raise no_rows()
     _refuse_labels(request, places, sums, total.notes)
     _refuse_invalid(request, places, sums, total.notes)
     sketches = _split(request, list(total.index), places, sums)
     if not any(sketch.n for sketch in sketches.values()):
         refused = refused_rows(request, places, sums[0])
         raise TooFewRows(
-            "no valid rows are left: all {rows} were dropped ({refused})",
+            "no valid rows are left: all {rows} were dropped ({reasons})",
             refused,
+            seen=int(sums[0].sum()),
+            saying="",
+            cure="Leave out {drop} to see what is wrong with the first.",
             rows=int(sums[0].sum()),
-            refused=refused,
+            reasons=refused,
+            drop=Option("on_invalid", "drop"),
         )
     if not request.by:
         return sketches[()]

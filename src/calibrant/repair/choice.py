@@ -257,7 +257,7 @@ def _dealt(y: Floats, unit: Integers, called: str, folds: int, seed: int) -> Int
     for held, what in ((some, "with the event"), (others, "without it")):
         if np.count_nonzero(held) < 2:
             raise TooFewRows(
-                "to judge a map on {called} that it has not seen takes two or more {what}",
+                "must hold two or more {called} {what}, to judge a map on {called} that it has not seen",
                 argument="y_true",
                 seen=int(np.count_nonzero(held)),
                 saying="there are {} among {units}",

@@ -204,7 +204,7 @@ def _require_nothing_else(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             raise InputError(
-                "sketches and assessments already hold predictions, outcomes and weights",
+                "cannot be passed beside sketches or assessments, which hold it already",
                 argument=name,
                 cure="Leave it out.",
             )

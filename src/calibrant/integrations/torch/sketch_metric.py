@@ -150,7 +150,7 @@ class SketchMetric(Metric):  # type: ignore[misc]
             )
             if mine != theirs:
                 raise InputError(
-                    "metrics merge only where they were made with the same options",
+                    "must come from a metric that was made with the same options",
                     argument="incoming_state",
                     seen=theirs,
                     saying="this one has {own}, the other {other}",
@@ -187,7 +187,7 @@ class SketchMetric(Metric):  # type: ignore[misc]
             logits = "If the predictions are logits, construct the metric with {from_logits}."
             padding = "For padding there is {ignore}."
             raise InputError(
-                "predictions must lie in [0, 1], sum to 1 over classes, and labels be classes",
+                "must lie in [0, 1] and sum to 1 over classes, and {target} must hold classes",
                 argument="preds",
                 seen=sum(broken.values()),
                 saying="{} entries broke this ({reasons})",
@@ -195,6 +195,7 @@ class SketchMetric(Metric):  # type: ignore[misc]
                 reasons=", ".join(f"{reason}: {n}" for reason, n in broken.items()),
                 from_logits=Option("from_logits", True),
                 ignore=Option("ignore_index"),
+                target=Option("target"),
             )
         if not self._of_batch and not rows:
             raise InputError(
