@@ -14,9 +14,10 @@ from calibrant._format import decimals, p_text
 from calibrant.cli.assess import result_of
 from calibrant.cli.columns import Chosen, choose, require_column
 from calibrant.cli.errors import read_from
-from calibrant.cli.inputs import kind_of, load_sketches, opened
+from calibrant.cli.inputs import kind_of, load_sketches
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import count, listed, note, printable, quoted, shown
+from calibrant.cli.standard_input import opened
 from calibrant.cli.table import Column, show_table
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option

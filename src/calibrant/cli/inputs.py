@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
-import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-import numpy as np
-
-from calibrant.cli.columns import Chosen, choose, require_column
+from calibrant.cli.columns import Chosen, choose
 from calibrant.cli.errors import read_from
+from calibrant.cli.logs import QUESTION, sketches_of_logs
 from calibrant.cli.options import Grouping, Measuring, Reading
-from calibrant.cli.output import (
-    SPOOL,
-    STANDARD_INPUT,
-    count,
-    note,
-    printable,
-    quoted,
-    short_path,
-    spooled,
-)
+from calibrant.cli.output import count, note, printable, quoted, short_path
+from calibrant.cli.standard_input import SKETCH_MARK, opened
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, MergeError, Option, TooFewRows
 
-if TYPE_CHECKING:
-    from calibrant.read.answers import Answers
-
-__all__ = ["Kind", "Loaded", "abstained_of", "kind_of", "load_sketches", "opened"]
+__all__ = ["Kind", "Loaded", "abstained_of", "kind_of", "load_sketches"]
 
 Kind = Literal["rows", "sketch", "log"]
-SKETCH_MARK = b'"calibrant.sketch"'
 QUERY_COLUMNS = {"cell", "label", "count", "offset", "nodes"}
-QUESTION = "question"
 
 
 @dataclass(frozen=True)
@@ -109,7 +91,8 @@ def load_sketches(
     if kind == "sketch":
         loaded = _from_sketches(paths, reading, grouping, measuring)
     elif kind == "log":
-        loaded = _from_log(paths, reading, grouping, measuring)
+        sketches, about = sketches_of_logs(paths, reading, grouping, measuring)
+        loaded = Loaded(sketches, paths, log=about, cluster=QUESTION)
     else:
         loaded = _from_rows(paths, reading, grouping, measuring, checkpoint)
     return _with_rows(loaded)
@@ -274,110 +257,6 @@ def _different_groups(groupings: Mapping[tuple[str, ...], str]) -> InputError:
     )
 
 
-def _from_log(
-    paths: Sequence[str], reading: Reading, grouping: Grouping, measuring: Measuring
-) -> Loaded:
-    """The answers of such logs; those to one question are a cluster."""
-    from calibrant.read.scan import scan
-
-    logs = _read_logs(paths, reading, measuring)
-    columns: dict[str, Any] = {
-        name: np.concatenate([log.groups[name] for log in logs])
-        for name in logs[0].groups
-        if all(name in log.groups for log in logs)
-    }
-    columns["file"] = np.repeat([short_path(path) for path in paths], [log.n for log in logs])
-    by = (["file"] if grouping.per_file else []) + grouping.columns
-    for name in by:
-        require_column(name, list(columns), paths[0])
-    rows = {f"{QUESTION} ": np.concatenate([log.cluster for log in logs])}
-    rows |= {"y_true": np.concatenate([log.y_true for log in logs])}
-    rows |= {"y_prob": np.concatenate([log.y_prob for log in logs])}
-    options = {name: v for name, v in reading.options.items() if name in ("labels", "on_invalid")}
-    sketches = scan(
-        rows | {f"by {name}": columns[name] for name in by},
-        y_true="y_true",
-        y_prob="y_prob",
-        by={name: f"by {name}" for name in by} or None,
-        cluster={QUESTION: f"{QUESTION} "},
-        scale=measuring.scale,
-        **options,
-    )
-    about = {
-        "probability": [log.probability for log in logs],
-        "abstained": sum(log.abstained for log in logs),
-        "without_confidence": sum(log.without_confidence for log in logs),
-        "unreadable": sum(log.unreadable for log in logs),
-        "questions": sum(log.questions for log in logs),
-    }
-    return Loaded(sketches, list(paths), log=about, cluster=QUESTION)
-
-
-def _read_logs(paths: Sequence[str], reading: Reading, measuring: Measuring) -> list[Answers]:
-    """The logs, and a line on each; refuses options that a log has no use for."""
-    from calibrant.read.answers import read_answers
-
-    if reading.prob is not None and len(reading.prob) > 1:
-        raise InputError("a log has one probability for each answer", cure="Give `--prob` once.")
-    if reading.percent and reading.form is not None:
-        raise InputError("says it already", argument="form", cure="Leave out `--percent`.")
-    for name in ("from_logits", "from_logprobs", "pos_label", "multiclass", "sep"):
-        if getattr(reading, name):
-            raise InputError(
-                "a log says itself how its values are written",
-                cure="Leave out {option}.",
-                option=Option(name),
-            )
-    logs = [
-        read_answers(
-            path,
-            format=reading.log,
-            probability=reading.prob[0] if reading.prob else None,
-            correct=reading.label,
-            question=measuring.cluster,
-            filter=reading.filter,
-            form=reading.form or ("percent" if reading.percent else "probability"),
-            on_invalid=reading.on_invalid,
-        )
-        for path in paths
-    ]
-    for path, log in zip(paths, logs, strict=True):
-        note(
-            f"{printable(path, 200)}: {count(log.n, 'answer')} to {count(log.questions, 'question')}, "
-            f"{count(log.abstained, 'abstention')}. Probability: {log.probability}."
-        )
-        for number, what in (
-            (log.without_confidence, "without a confidence"),
-            (log.unreadable, "with one that cannot be read"),
-            (log.unscored, "that nobody scored"),
-        ):
-            if number:
-                note(f"{printable(path, 200)}: {count(number, 'answer')} {what}.")
-        if log.has_partial_credit and reading.outcomes != "soft":
-            raise InputError(
-                "{file} gives partial credit, and an outcome is 0 or 1",
-                file=printable(path, 200),
-                cure="To read it as a share, pass {soft}.",
-                soft=Option("labels", "soft"),
-            )
-    return logs
-
-
-def opened(names: Sequence[str]) -> list[str]:
-    """The paths, with standard input in a file of its own that is removed at the end."""
-    if list(names).count("-") > 1:
-        raise InputError("standard input can be read once; - stands twice in the command")
-    places: set[str] = set()
-    for name in names:
-        place = name if "://" in name else os.path.normcase(os.path.abspath(name))
-        if place in places:
-            raise InputError(
-                "a file is read once; {file} stands twice in the command", file=quoted(name, 200)
-            )
-        places.add(place)
-    return [_spooled() if name == "-" else name for name in names]
-
-
 def kind_of(path: str, *, log: str | None) -> Kind:
     """Whether a path is a sketch, a log of an evaluation, or anything that holds rows."""
     if log is not None:
@@ -397,39 +276,3 @@ def kind_of(path: str, *, log: str | None) -> Kind:
 
         return "log" if log_format(path) else "rows"
     return "rows"
-
-
-def _spooled() -> str:
-    if sys.stdin.isatty():
-        raise InputError("- stands for standard input, and nothing is piped into it")
-    folder = tempfile.mkdtemp(prefix=SPOOL)
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = os.path.join(folder, STANDARD_INPUT)
-    with open(path, "wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-    named = path + _ending(path)
-    os.rename(path, named)
-    spooled[named] = STANDARD_INPUT
-    return named
-
-
-def _ending(path: str) -> str:
-    """The ending that says what the bytes are."""
-    with open(path, "rb") as file:
-        head = file.read(4096)
-    if not head:
-        raise InputError("standard input must not be empty; nothing came")
-    if head.startswith(b"PAR1"):
-        return ".parquet"
-    if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):  # a file, or a stream
-        return ".arrow"
-    if SKETCH_MARK in head:
-        return ".json"
-    if head.startswith(b"\x1f\x8b"):
-        raise InputError(
-            "standard input is compressed", cure="Unpack it first, as with `gzip -dc`."
-        )
-    if head.lstrip().startswith(b"{"):
-        return ".jsonl"
-    first = head.split(b"\n", 1)[0]
-    return ".tsv" if b"\t" in first and b"," not in first else ".csv"

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from calibrant import profiles
 from calibrant.cli.columns import require_column
-from calibrant.cli.inputs import Loaded, abstained_of, opened
+from calibrant.cli.inputs import Loaded, abstained_of
 from calibrant.cli.options import Grouping, Profiling, Reading
 from calibrant.cli.output import note
+from calibrant.cli.standard_input import opened
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches

@@ -33,7 +33,7 @@ __all__ = [
 
 Halves: TypeAlias = tuple[Sketch, Sketch]
 RESAMPLES = 400
-SCHEMA = 2
+SCHEMA = "calibrant.report/2"
 OTHER_MEASURES = (
     "binned_ece",
     "debiased_ece",
