@@ -35,7 +35,8 @@ def test_a_calibrated_lattice_gains_nothing() -> None:
     p = rng.choice(np.linspace(0, 1, 11), 2000)
     found = _repaired(cal.Sketch.from_arrays(rng.random(2000) < p, p))
     assert found is not None
-    assert found.after.brier > found.before.brier
+    assert found.left_alone
+    assert found.after.brier >= found.before.brier
 
 
 def test_repair_needs_rows_of_both_outcomes() -> None:

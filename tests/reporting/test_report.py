@@ -82,7 +82,9 @@ def test_recalibration_helps_a_miscalibrated_model(overconfident: Report) -> Non
 
 
 def test_recalibration_is_not_sold_to_a_calibrated_model() -> None:
-    assert "Recalibration would not help" in cal.report(*_rows(2000, seed=1)).markdown
+    made = cal.report(*_rows(2000, seed=1))
+    assert json.loads(made.json)["groups"][0]["recalibration"]["left_alone"]
+    assert "recalibrated |" not in made.markdown
 
 
 def test_several_models_are_a_sortable_table(several: Report) -> None:
@@ -284,3 +286,26 @@ def test_nothing_to_report_is_an_error() -> None:
     with pytest.raises(cal.InputError) as error:
         cal.report({"a": sketch, "b": sketch}, limit=0)
     assert error.value.argument == "limit"
+
+
+def test_a_report_says_what_miscalibration_costs_decisions(overconfident: Report) -> None:
+    group = overconfident.summary.groups[0]
+    assert group.decisions is not None
+    benefit = group.decisions.benefit
+    lost = float(benefit.lost[benefit.lost_low > 0].max())
+    assert (
+        json.loads(overconfident.json)["groups"][0]["decisions"]["label"] == group.decisions.label
+    )
+    assert f"{lost:.4f}" in group.decisions.label
+    for form in (overconfident.html, overconfident.markdown):
+        assert "If you act on these predictions" in form
+
+
+@pytest.mark.parametrize("profile", ["clinical", "weather", "llm"])
+def test_the_picture_of_a_profile_has_a_legend(profile: str) -> None:
+    made = cal.report(*_rows(800, seed=2), profile=profile)
+    panel = made.summary.groups[0].profile_panel
+    assert panel is not None
+    assert panel.entries()
+    for entry in panel.entries():
+        assert entry.text[:40] in made.html

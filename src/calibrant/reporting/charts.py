@@ -29,6 +29,7 @@ __all__ = [
     "explored",
     "forest_svg",
     "key_of",
+    "keyed_svg",
     "looks",
     "main_spec",
     "marked_panel",
@@ -46,6 +47,7 @@ FEW_ENOUGH_FOR_BANDS = 3
 CHART_POINTS, ALL_CHART_POINTS = 128, 1600
 STATIC_POINTS, SMALL_POINTS = 80, 40
 WIDTH, HEIGHT = 560, 460
+KEYED_WIDTH = 420  # as wide as a phone shows without making words small
 MOST_IN_FOREST = 40
 POWERS = range(-4, 5)
 EXPLORE_NODES = 1 << 13
@@ -159,12 +161,19 @@ def forest_svg(summary: Summary) -> str:
     plot = forest_plot({group.name: group.assessment for group in summary.groups})
     lines = min(len(summary.groups), MOST_IN_FOREST)
     panel = plot.panel(most=MOST_IN_FOREST)
-    return _themed(panel, panel.finding, width=700, height=120 + 22 * lines, keyed=True)
+    return _themed(panel, panel.finding, width=520, height=max(150 + 22 * lines, 210), keyed=True)
 
 
 def svg(panel: Panel, title: str) -> str:
     """The panel as SVG; the title is for those who hear the page, which has its legend."""
     return _themed(panel.thinned(STATIC_POINTS), title, width=WIDTH, height=HEIGHT, keyed=False)
+
+
+def keyed_svg(panel: Panel, title: str) -> str:
+    """A picture of another kind, under which a legend says what each mark is."""
+    thin = panel.thinned(STATIC_POINTS)
+    height = 320 + 15 * len(panel.entries())
+    return _themed(thin, title, width=KEYED_WIDTH, height=height, keyed=True)
 
 
 def key_of(panel: Panel) -> list[dict[str, str]]:

@@ -11,6 +11,7 @@ import numpy as np
 from calibrant._format import decimals, p_text, percent
 from calibrant.inference.assessment import FINDINGS, Finding
 from calibrant.reporting.charts import FEW_ENOUGH_FOR_BANDS, MOST_EXPLORED, MOST_SHOWN
+from calibrant.reporting.decisions import decisions_view
 from calibrant.reporting.profile import profile_view
 from calibrant.reporting.sentences import (
     HEADLINES,
@@ -237,6 +238,7 @@ def _particulars(group: GroupSummary) -> dict[str, Any]:
         ],
         "notes": list(group.notes),
         "profile": profile_view(one),
+        "decisions": decisions_view(group.decisions),
     }
 
 
@@ -278,10 +280,12 @@ def _repair(group: GroupSummary) -> dict[str, Any]:
     names = ("SmoothECE", "Brier score", "Log loss")
     values = zip(names, vars(before).values(), vars(after).values(), strict=True)
     return {
-        "sentence": gain_text(before, after),
+        "sentence": gain_text(before, after, left_alone=repair.left_alone),
         "caption": f"The {'clusters' if clustered else 'rows'} were dealt into two halves at random; "
-        "each was recalibrated by a map that was fitted on the other.",
-        "rows": [
+        "each was recalibrated by a map learned from the other (the default one).",
+        "rows": []
+        if repair.left_alone
+        else [
             {"name": name, **dict(zip(("before", "after"), told_apart(*pair), strict=True))}
             for name, *pair in values
         ],

@@ -21,6 +21,7 @@ from calibrant.reporting.charts import (
     explored,
     forest_svg,
     key_of,
+    keyed_svg,
     looks,
     main_spec,
     overview,
@@ -91,17 +92,23 @@ def _pictures(group: GroupSummary, several: bool, markup: Any) -> dict[str, Any]
     """Small pictures of one group: with its regions marked, and before and after recalibration."""
     own = markup(small_svg(group.diagram, _title(group.name)))
     after = ""
-    if group.repair is not None:
+    if group.repair is not None and not group.repair.left_alone:
         title = _title(f"{group.name}, recalibrated")
         after = markup(small_svg(group.repair.diagram, title))
     profile = ""
     if group.profile_panel is not None:
-        profile = markup(svg(group.profile_panel, f"Picture of the profile of {group.name}"))
+        title = group.profile_panel.in_words()
+        profile = markup(keyed_svg(group.profile_panel, title))
+    decisions = ""
+    if group.decisions is not None:
+        title = f"Decision curve of {group.name}: {group.decisions.label}"
+        decisions = markup(keyed_svg(group.decisions.panel(), title))
     return {
         "marked": own if several else "",
         "before": "" if several else own,
         "after": after,
         "profile": profile,
+        "decisions": decisions,
     }
 
 
@@ -190,6 +197,10 @@ def _particulars(group: dict[str, Any], level: str) -> list[str]:
         rows = [(row["name"], row["before"], row["after"]) for row in repair["rows"]]
         heads = ("On rows left out of the fit", "as it is", "recalibrated")
         lines += [*_table(heads, rows), ""]
+    if group["decisions"]:
+        acting = group["decisions"]
+        lines += [f"{level} If you act on these predictions", "", escaped(acting["sentence"]), ""]
+        lines += [*_table(acting["columns"], acting["rows"]), ""]
     if group["profile"]:
         lines += [f"{level} {escaped(group['profile']['title'])}", ""]
         for table in group["profile"]["tables"]:

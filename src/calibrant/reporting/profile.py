@@ -7,6 +7,7 @@ from typing import Any
 from calibrant.data.sketch import Sketch
 from calibrant.diagrams.binned import binned_diagram
 from calibrant.diagrams.decision_curve import decision_curve
+from calibrant.diagrams.risk_coverage import risk_coverage_diagram
 from calibrant.drawing.panel import Panel
 from calibrant.inference.assessment import Assessment
 
@@ -16,7 +17,11 @@ ATTRIBUTES_BINS = 10
 
 
 def profile_panel(sketch: Sketch, assessment: Assessment) -> Panel | None:
-    """The decision curve for clinicians, the attributes diagram for forecasters; from the sketch."""
+    """The picture of a field, from the sketch.
+
+    The decision curve for clinicians, the attributes diagram for forecasters, and for the answers of
+    language models the share that is wrong against the share that is given.
+    """
     profile = assessment.profile
     if profile is None or assessment.clusters is not None or sketch.weighted:
         return None
@@ -26,6 +31,8 @@ def profile_panel(sketch: Sketch, assessment: Assessment) -> Panel | None:
     if profile.name == "weather":
         diagram = binned_diagram(sketch, bins=ATTRIBUTES_BINS, **settings)
         return diagram.panel(attributes=profile, axes="probability")
+    if profile.name == "llm":
+        return risk_coverage_diagram(sketch, **settings).panel()
     return None
 
 

@@ -17,7 +17,7 @@ from calibrant.data.sketch import Sketch
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.scores import brier_score, log_loss
-from calibrant.recalibration.smooth import SmoothRecalibrator
+from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 
 __all__ = ["Repair", "Scores", "cluster_halves", "halves", "repair_of"]
 
@@ -40,21 +40,30 @@ class Scores:
 
 @dataclass(frozen=True)
 class Repair:
-    """Scores as the predictions are and recalibrated, and the diagram of the recalibrated ones."""
+    """Scores as the predictions are and recalibrated, and the diagram of the recalibrated ones.
+
+    `left_alone` says that the map changes nothing: the rows give no reason to.
+    """
 
     before: Scores
     after: Scores
     diagram: ReliabilityDiagram
+    left_alone: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
-        return {"method": "smooth", "before": vars(self.before), "after": vars(self.after)}
+        return {
+            "method": AdaptiveRecalibrator.kind,
+            "left_alone": self.left_alone,
+            "before": vars(self.before),
+            "after": vars(self.after),
+        }
 
 
 def repair_of(
     sketch: Sketch, assessment: Assessment, parts: tuple[Sketch, Sketch] | None = None
 ) -> Repair | None:
-    """Fit the smooth recalibrator on either half of the rows and apply it to the other.
+    """Fit the default recalibrator on either half of the rows and apply it to the other.
 
     The halves are `parts`, or made by throwing coins, as if the rows were independent. None where a
     half of the rows holds one outcome only. The scores before are those of the assessment.
@@ -75,10 +84,8 @@ def repair_of(
     parts = first.rebin(min(sketch.nodes, NODES)), second.rebin(min(sketch.nodes, NODES))
     if any(not part.weights.sum(axis=0).all() for part in parts):
         return None
-    repaired = sum(
-        _applied(SmoothRecalibrator(scale=sketch.scale).fit(fitted), held_out)
-        for fitted, held_out in (parts, parts[::-1])
-    )
+    maps = [AdaptiveRecalibrator().fit(part) for part in parts]
+    repaired = sum(_applied(one, other) for one, other in zip(maps, parts[::-1], strict=True))
     assert isinstance(repaired, Sketch)
     diagram = reliability_diagram(
         repaired,
@@ -88,7 +95,8 @@ def repair_of(
     )
     before = Scores(assessment.smooth_ece, assessment.brier.value, assessment.log_loss.value)
     after = (brier_score(repaired).value, log_loss(repaired).value)
-    return Repair(before, Scores(diagram.smooth_ece.value, *after), diagram)
+    left_alone = all(one.left_alone for one in maps)
+    return Repair(before, Scores(diagram.smooth_ece.value, *after), diagram, left_alone)
 
 
 def halves(sketch: Sketch, *, seed: int) -> tuple[Sketch, Sketch]:
@@ -147,7 +155,7 @@ def _share_of_weights(first: Integers, counts: Integers) -> Floats:
     return np.where(counts > 0, first / np.maximum(counts, 1), of_cell[:, None])
 
 
-def _applied(recalibrator: SmoothRecalibrator, held_out: Sketch) -> Sketch:
+def _applied(recalibrator: AdaptiveRecalibrator, held_out: Sketch) -> Sketch:
     """The rows of a sketch where the map puts them."""
     atoms = Atoms.from_sketch(held_out)
     used = held_out.weights.sum(axis=1) > 0

@@ -150,8 +150,13 @@ def told_apart(old: float, new: float) -> tuple[str, str]:
     return f"{old:.4g}", f"{new:.4g}"
 
 
-def gain_text(before: Scores, after: Scores) -> str:
+def gain_text(before: Scores, after: Scores, *, left_alone: bool = False) -> str:
     """What the table of scores says; a fall that it does not show is none."""
+    if left_alone:
+        return (
+            "Recalibration would leave these predictions as they are: the rows give no reason to "
+            "change them."
+        )
 
     def falls(old: float, new: float) -> bool:
         return new < old and len(set(told_apart(old, new))) > 1
@@ -171,15 +176,13 @@ def gain_text(before: Scores, after: Scores) -> str:
             "Recalibration would hardly help: on rows left out of the fit the losses fall, but "
             f"SmoothECE does not ({moved})."
         )
-    return (
-        "Replacing each prediction by the smoothed frequency of the event near it would bring "
-        f"SmoothECE {moved}."
-    )
+    return f"Recalibration would bring SmoothECE {moved}, on rows left out of the fit."
 
 
 def _range(low: float, high: float) -> str:
-    digits = 2 if high - low >= 0.05 else 4
-    return f"{decimals(low, digits)} to {decimals(high, digits)}"
+    if high - low >= 0.05:
+        return f"{low:.2f} to {high:.2f}"
+    return f"{decimals(low, 4)} to {decimals(high, 4)}"
 
 
 def densest_half(diagram: ReliabilityDiagram, region: Region) -> tuple[float, float]:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import calibrant
 from calibrant.data.naming import group_text
 from calibrant.data.sketch import Sketch
+from calibrant.diagrams.decision_curve import DecisionCurve
 from calibrant.diagrams.diagram import plain
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.drawing.panel import Panel
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.groups import GroupAssessments
 from calibrant.measures.catalogue import Measured, measure_all
+from calibrant.read.progress import Progress
+from calibrant.reporting.decisions import decisions_of
 from calibrant.reporting.profile import profile_panel
 from calibrant.reporting.repair import Repair, repair_of
 from calibrant.reporting.sentences import notes_on
@@ -33,6 +36,7 @@ __all__ = [
 
 Halves: TypeAlias = tuple[Sketch, Sketch]
 RESAMPLES = 400
+MOST_WITH_DECISIONS = 3
 SCHEMA = "calibrant.report/2"
 OTHER_MEASURES = (
     "binned_ece",
@@ -68,6 +72,8 @@ class GroupSummary:
         How many groups it is; 1 unless it is the rest of a long list.
     profile_panel : Panel or None
         The picture that belongs to the profile of the assessment, where it has one.
+    decisions : DecisionCurve or None
+        Net benefit of acting on the predictions, where there are few groups.
     """
 
     name: str
@@ -78,6 +84,7 @@ class GroupSummary:
     notes: tuple[str, ...]
     stands_for: int = 1
     profile_panel: Panel | None = None
+    decisions: DecisionCurve | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -87,6 +94,7 @@ class GroupSummary:
             "assessment": self.assessment.to_dict(),
             "regions": [asdict(region) for region in self.diagram.regions],
             "recalibration": None if self.repair is None else self.repair.to_dict(),
+            "decisions": None if self.decisions is None else self.decisions.to_dict(),
             "measures": [
                 {"name": line.name, "value": line.value, "error": line.error, "misses": line.misses}
                 for line in self.measures
@@ -181,12 +189,18 @@ def summarise(
         numbers = {group.key: group.stands_for for group in finding.groups}
         too_few = [(shown_text(group.name), group.n) for group in finding.too_few]
     first = next(iter(assessed.values()))
+    groups = []
+    bar = Progress(len(assessed), show=None)
+    for name, key in zip(shown_names(assessed), assessed, strict=True):
+        one = _summary_of(name, sketches[key], assessed[key], parts.get(key), numbers[key])
+        if len(assessed) <= MOST_WITH_DECISIONS:
+            one = replace(one, decisions=decisions_of(sketches[key], assessed[key]))
+        groups.append(one)
+        bar.advance(1, sketches[key].n)
+    bar.close()
     return Summary(
         title=shown_text(title, longest=200),
-        groups=tuple(
-            _summary_of(name, sketches[key], assessed[key], parts.get(key), numbers[key])
-            for name, key in zip(shown_names(assessed), assessed, strict=True)
-        ),
+        groups=tuple(groups),
         finding=None if isinstance(finding, Assessment) else finding,
         too_few=tuple(too_few),
         by=tuple(shown_text(name) for name in by),

@@ -1,0 +1,55 @@
+"""What a report says about acting on predictions: the decision curve, and what of it miscalibration costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibrant._format import decimals
+from calibrant.data.sketch import Sketch
+from calibrant.diagrams.decision_curve import DecisionCurve, decision_curve
+from calibrant.inference.assessment import Assessment
+
+__all__ = ["decisions_of", "decisions_view"]
+
+FEWEST_OF_EITHER = 20
+USUAL = (0.05, 0.9)
+"""Thresholds that the sentence looks at: beyond them a single row weighs as much as twenty."""
+CAPTION = (
+    "You act when the prediction is above the threshold. Net benefit counts right actions, less wrong ones at"
+    " the rate at which the threshold trades them. A model is worth using where it lies above both “act "
+    "always” and “act never”."
+)
+
+
+def decisions_of(sketch: Sketch, assessment: Assessment) -> DecisionCurve | None:
+    """The decision curve of rows that count alike; None where they do not, or where outcomes are too few."""
+    if assessment.clusters is not None or sketch.weighted:
+        return None
+    if sketch.counts.sum(axis=0).min() < FEWEST_OF_EITHER:
+        return None
+    return decision_curve(sketch, confidence=assessment.confidence, seed=assessment.seed)
+
+
+def decisions_view(curve: DecisionCurve | None) -> dict[str, Any] | None:
+    """A sentence, a caption and a table as text."""
+    if curve is None:
+        return None
+    header, *rows = curve.rows()
+    return {"sentence": _sentence(curve), "caption": CAPTION, "columns": header, "rows": rows}
+
+
+def _sentence(curve: DecisionCurve) -> str:
+    benefit = curve.benefit
+    usual = (benefit.thresholds >= USUAL[0]) & (benefit.thresholds <= USUAL[1])
+    shown = (benefit.lost_low > 0.0) & usual
+    if not shown.any():
+        return "At no threshold do these rows show that miscalibration costs decisions."
+    most = int(np.argmax(np.where(shown, benefit.lost, -np.inf)))
+    lost, at = float(benefit.lost[most]), float(benefit.thresholds[most])
+    events = f"{1000 * lost:.0f}" if lost >= 0.0095 else f"{1000 * lost:.1f}"
+    return (
+        f"Miscalibration costs most if you act above {at:g}: {decimals(lost)} of net benefit, as much as "
+        f"{events} events missed in 1,000 cases."
+    )
