@@ -24,7 +24,9 @@ from calibrant.inference.band import difference_band
 from calibrant.inference.correction import adjusted_p_values
 from calibrant.inference.dependence import DependenceWarning
 from calibrant.inference.groups import TOO_FEW, Others
+from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.planning import detectable_error, required_n
+from calibrant.inference.rejection import Rejection
 
 COLUMNS = {"y_true": "y", "y_prob": "p"}
 
@@ -373,7 +375,8 @@ def test_difference_band_sees_the_difference_and_only_that() -> None:
 def test_detectable_error_is_detected_with_the_power_it_says() -> None:
     rng = np.random.default_rng(0)
     p = rng.random(1000)
-    size = detectable_error(Sketch.from_arrays(np.zeros(1000, int), p))
+    sketch = Sketch.from_arrays(np.zeros(1000, int), p)
+    size = detectable_error(Rejection.of(sketch, noise_floor(sketch).value))
     slope = 1 - 4.1 * size  # SmoothECE of outcomes .5 + slope (p - .5) is about (1 - slope) / 4.1
     found = 0
     for seed in range(30):

@@ -40,7 +40,7 @@ from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.scores import brier_score, log_loss
 from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
 
-__all__ = ["assess", "assessment_of", "read_clustered"]
+__all__ = ["assess", "assessment_and_rejection", "assessment_of", "read_clustered"]
 
 Codes = tuple[NDArray[np.int64], int]
 ClusterSource = Callable[[ResidualGrid], ClusterResiduals]
@@ -165,6 +165,20 @@ def assessment_of(
     seed: int,
 ) -> Assessment:
     """The assessment of a sketch; with clusters, as dependent as they make it."""
+    return assessment_and_rejection(
+        sketch, clusters, margin=margin, confidence=confidence, seed=seed
+    )[0]
+
+
+def assessment_and_rejection(
+    sketch: Sketch,
+    clusters: ClusterSource | None = None,
+    *,
+    margin: float | None = None,
+    confidence: float,
+    seed: int,
+) -> tuple[Assessment, Rejection]:
+    """The assessment, and the test that it rests on."""
     if sketch.n < 2:
         raise TooFewRows(
             "an assessment needs at least two rows", seen=sketch.n, saying="there is {}"
@@ -182,7 +196,8 @@ def assessment_of(
     else:
         fine = grid if floor.value >= value else ResidualGrid.of(sketch, max(floor.value, finest))
         sure = _of_clusters(clusters(fine), spread, value)
-    return _assessment(sketch, found, grid, value, sure, margin, confidence, seed)
+    whole = _assessment(sketch, found, grid, value, sure, margin, confidence, seed)
+    return whole, sure.rejection
 
 
 @dataclass(frozen=True)

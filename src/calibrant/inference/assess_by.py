@@ -16,7 +16,7 @@ from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import Function, InputError, Option, TooFewRows
-from calibrant.inference.assess import assessment_of, require_margin
+from calibrant.inference.assess import assessment_and_rejection, require_margin
 from calibrant.inference.clusters import ClusterResiduals, cluster_codes
 from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
 from calibrant.inference.dependence import warn_of_repeated_ids, warn_of_repeated_rows
@@ -295,10 +295,10 @@ def _assessed(
         if why:
             groups[key] = GroupAssessment(key, sketch.n, None, why=why)
             continue
-        assessment = assessment_of(
+        assessment, rejection = assessment_and_rejection(
             sketch, clusters, margin=margin, confidence=confidence, seed=seed
         )
-        detectable = detectable_error(sketch, clusters, level=1.0 - confidence, seed=seed)
+        detectable = detectable_error(rejection, level=1.0 - confidence)
         groups[key] = GroupAssessment(key, sketch.n, assessment, detectable)
     if not any(group.assessment for group in groups.values()):
         units = "rows" if cluster is None else "clusters"

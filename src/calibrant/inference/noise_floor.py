@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from calibrant.data.sketch import Sketch
 from calibrant.inference.resampling import cell_predictions, effective_rows, outcome_variances
 from calibrant.inference.residuals import ResidualGrid
+from calibrant.smoothing._nodes import add_points
+from calibrant.smoothing._solver import Transform
 from calibrant.smoothing.curves import smoothed_series
-from calibrant.smoothing.spectrum import cosine_coefficients
 
 __all__ = ["NoiseFloor", "noise_floor"]
 
@@ -23,6 +24,7 @@ _EXPECTED_EVENTS = 10.0
 _NO_EVENT = 1e-6
 _DRAWS = 100
 _MOST_STEPS = 50
+_FEWEST_CELLS = 16
 
 
 @dataclass(frozen=True)
@@ -86,13 +88,16 @@ def noise_floor(sketch: Sketch) -> NoiseFloor:
 def _closed_form(sketch: Sketch, variance: Floats) -> tuple[float, float]:
     """b0, and how many distinct predictions lie within one bandwidth of each other."""
     length, total = sketch.scale.length, float(variance.sum())
+    position = sketch.cells / sketch.nodes
     value = (length * total / np.pi**1.5) ** (1 / 3)
-    nodes = np.zeros(sketch.nodes + 1)
-    nodes[sketch.cells] = variance
-    coefficients = cosine_coefficients(nodes)
-    smooth = nodes
+    cells, coefficients, smooth = 0, variance, variance
     for _ in range(_MOST_STEPS):
         mesh = 1 << int(np.ceil(np.log2(max(64.0, 16.0 * length / value))))
+        if cells < min(mesh, sketch.nodes):  # sixteen to a bandwidth: interpolation costs 1e-10
+            cells = max(min(2 * mesh, sketch.nodes), _FEWEST_CELLS)
+            moments = np.zeros((cells, 8))
+            add_points(position, variance, moments)
+            coefficients = Transform(moments, 1.0).coefficients
         smooth = smoothed_series(coefficients, value / length, min(mesh, sketch.nodes))
         integral = float(np.sqrt(np.maximum(smooth, 0.0)).mean())
         before, value = value, (length * integral**2 / np.pi**1.5) ** (1 / 3)

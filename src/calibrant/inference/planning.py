@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from calibrant.data.arrays import as_column
 from calibrant.data.pairs import InputOptions
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError
-from calibrant.inference.assess import ClusterSource, require_margin
+from calibrant.inference.assess import require_margin
 from calibrant.inference.interval import (
     normal_quantile,
     require_confidence,
@@ -21,6 +22,7 @@ from calibrant.inference.interval import (
     upper_end,
 )
 from calibrant.inference.noise_floor import noise_floor
+from calibrant.inference.rejection import Rejection
 from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.measures.smooth_ece import smooth_ece
@@ -30,7 +32,6 @@ __all__ = ["RequiredRows", "detectable_error", "required_n"]
 Floats = NDArray[np.float64]
 
 RUNS, LAST_RUNS = 40, 400
-DRAWS = 400
 NODES = 1 << 12
 MOST_ROWS = 10**9
 PRECISION = 1.2
@@ -160,37 +161,20 @@ def required_n(
     )
 
 
-def detectable_error(
-    sketch: Sketch,
-    clusters: ClusterSource | None = None,
-    *,
-    level: float = 0.05,
-    power: float = 0.8,
-    seed: int = 0,
-) -> float:
+def detectable_error(rejection: Rejection, *, level: float = 0.05, power: float = 0.8) -> float:
     """The smallest SmoothECE that the test at `level` would find with this power, on these rows.
 
     A sample's value is about √(θ² + b0²) with b0 the noise floor. It must lie so far out that all but
     1 - `power` of the values exceed the null's 1 - `level` quantile; they spread as those of the null
     do, or as the mean residual does, whichever is more: an error of one sign is such a mean.
     """
-    floor = noise_floor(sketch).value
-    if floor == 0.0:
+    if rejection.floor == 0.0:
         return 0.0
-    grid = ResidualGrid.of(sketch, 0.5 * floor)
-    f, squared = np.clip(grid.predictions, 0.0, 1.0), grid.sketch.squared_weights.sum(axis=1)
-    error = float(np.sqrt(squared @ (f * (1.0 - f)))) / grid.sketch.total_weight
-    if clusters is None:
-        drawn = np.concatenate(
-            [grid.fixed_points(block, start=floor) for block in grid.consistency(DRAWS, seed=seed)]
-        )
-    else:
-        found = clusters(grid)
-        error *= found.bias_inflation()
-        drawn = found.null_values(floor, DRAWS, seed=seed)
+    drawn, cells = rejection.null_values(), rejection.cells
+    error = math.sqrt(float(cells.null_variance(np.ones((1, cells.null.size)))[0]))
     spread = max(float(drawn.std()), error)
     needed = float(np.quantile(drawn, 1.0 - level)) + normal_quantile(power) * spread
-    return float(np.sqrt(max(needed**2 - float(drawn.mean()) ** 2, 0.0)))
+    return math.sqrt(max(needed**2 - float(drawn.mean()) ** 2, 0.0))
 
 
 def _simulated_rows(like: Sketch, margin: float, confidence: float, power: float, seed: int) -> int:

@@ -27,6 +27,9 @@ Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
 DRAWS = 4000
+FEW_DRAWS = 500
+LARGE = 0.2
+"""A p-value that few draws say is larger than this is left at that: no level is near it."""
 FEW_EVENTS = 100.0
 """With fewer surprises to expect outcomes are drawn; with more, normal numbers do."""
 _FIXED = 20231031
@@ -35,6 +38,7 @@ _TAIL_DRAWS = 40
 _TOO_FEW = 10.0
 _SMALLEST = 1e-300
 _NARROWEST, _NARROW = 1e-4, 0.05
+_WIDER = 0.1
 _STEPS = 24
 _WEIGHTS = {
     "mean": 3.0,
@@ -60,50 +64,71 @@ def _normal_draws(size: int) -> Singles:
 
 @cache
 def _uniform_draws(size: int) -> Singles:
-    return np.random.default_rng(_FIXED).random((DRAWS, size), dtype=np.float32)
+    """Fixed uniform numbers [size, DRAWS]."""
+    return np.random.default_rng(_FIXED).random((DRAWS, size), dtype=np.float32).T.copy()
 
 
-def null_residuals(cells: Cells) -> Singles:
-    """Residuals of the cells [DRAWS, m] if the predictions are calibrated.
+def null_residuals(cells: Cells, draws: int = DRAWS) -> Singles:
+    """Residuals of the cells [draws, m] if the predictions are calibrated.
 
     Where surprises are few, outcomes are drawn: binomial ones for rows, and for weights events and the
     others apart, each as many as its weight is worth. Blocks of dependent rows keep or change their
     sign together; where there are many, their sum is normal.
     """
-    draws = _normal_draws(MOST_CELLS)
+    normal = _normal_draws(MOST_CELLS)[:draws]
     if cells.blocks is not None:
         few = len(cells.blocks) <= MOST_CELLS
         factor = cells.blocks if few else np.asarray(np.linalg.qr(cells.blocks, mode="r"))
-        draws = draws[:, : len(factor)]
-        return np.asarray((np.sign(draws) if few else draws) @ factor.astype(np.float32))
+        normal = normal[:, : len(factor)]
+        return np.asarray((np.sign(normal) if few else normal) @ factor.astype(np.float32))
     if cells.events >= FEW_EVENTS:
-        return np.asarray(draws[:, : cells.null.size] * np.sqrt(cells.null).astype(np.float32))
+        return np.asarray(normal[:, : cells.null.size] * np.sqrt(cells.null).astype(np.float32))
     f = cells.prediction
     if cells.rows is not None:
-        surprises = _binomial(cells.rows, np.minimum(f, 1.0 - f))
-        unit = np.where(f > 0.5, 1.0, -1.0) * cells.shares[:, 1]
-        return np.asarray(surprises * unit, dtype=np.float32)
+        surprises = _binomial(cells.rows, np.minimum(f, 1.0 - f), draws)
+        surprises *= (np.where(f > 0.5, 1.0, -1.0) * cells.shares[:, 1]).astype(np.float32)
+        return surprises
     weight, event, other = cells.shares.T
     rng = np.random.default_rng(_FIXED)
-    events = rng.poisson(weight * f / event, size=(DRAWS, f.size)) * event
-    others = rng.poisson(weight * (1.0 - f) / other, size=(DRAWS, f.size)) * other
+    events = rng.poisson(weight * f / event, size=(draws, f.size)) * event
+    others = rng.poisson(weight * (1.0 - f) / other, size=(draws, f.size)) * other
     return np.asarray(f * others - (1.0 - f) * events, dtype=np.float32)
 
 
-def _binomial(rows: NDArray[np.int64], chance: Floats) -> Singles:
-    """Fixed binomial draws [DRAWS, m], less their means, by inversion of the distribution."""
-    uniform = _uniform_draws(MOST_CELLS)[:, : rows.size]
-    drawn = np.zeros(uniform.shape, dtype=np.float32)
+def _binomial(rows: NDArray[np.int64], chance: Floats, draws: int) -> Singles:
+    """Fixed binomial draws [draws, m], less their means, by inversion of the distribution.
+
+    They lie cell by cell: most cells have one row or two, and are done with after as many comparisons.
+    """
+    uniform = _uniform_draws(MOST_CELLS)[: rows.size, :draws]
     odds = chance / (1.0 - chance)
     share = np.exp(rows * np.log1p(-chance))
     below = share.copy()
-    for k in range(int(rows.max())):
-        if float(below.min()) > 1.0 - 1e-7:
-            break
-        drawn += uniform > below.astype(np.float32)
+    drawn = (uniform > below[:, None].astype(np.float32)).astype(np.float32)
+    for k in range(int(rows.max()) - 1):
         share = share * odds * (np.maximum(rows - k, 0) / (k + 1.0))
         below = below + share
-    return np.asarray(drawn - (rows * chance).astype(np.float32))
+        unfinished = np.flatnonzero(below <= 1.0 - 1e-7)
+        if not unfinished.size:
+            break
+        least = below[unfinished, None].astype(np.float32)
+        drawn[unfinished] += uniform[unfinished] > least
+    drawn -= (rows * chance).astype(np.float32)[:, None]
+    return drawn.T
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """What draws from calibrated predictions show, for each null.
+
+    `wholes` are their Λ, `values` their smECE at the floor's bandwidth, `statistics` what the test makes of
+    them, in falling order; `variance` is that of Λ.
+    """
+
+    wholes: Sequence[Floats]
+    values: Sequence[Floats]
+    statistics: Sequence[Floats]
+    variance: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,14 +162,14 @@ class Rejection:
 
     cells: Cells
     floor: float
-    nulls: Sequence[Singles]
+    nulls: Sequence[Singles] | None = None
     degrees: float = math.inf
 
     @classmethod
     def of(cls, sketch: Sketch, floor: float) -> Rejection:
         """The evidence of independent rows."""
         cells = Cells.of(coarse_sketch(sketch, 0.5 * floor) if floor > 0.0 else sketch)
-        return cls(cells, floor, [null_residuals(cells)])
+        return cls(cells, floor)
 
     @cached_property
     def bandwidth(self) -> float:
@@ -159,25 +184,49 @@ class Rejection:
 
     def p_values(self, residuals: NDArray[np.floating]) -> Floats:
         """P-values of calibration for other residuals of the same predictions, [samples, m]."""
-        values = self._statistics(np.asarray(residuals, dtype=np.float32))
-        return np.array([self._p_value(value, 0.0) for value in values.tolist()])
+        drawn = np.asarray(residuals, dtype=np.float32)
+        look = self._looked(DRAWS)
+        values = self._statistics(drawn, self._wholes(drawn)[0], look.variance)
+        return np.array([self._p_value(value, 0.0, look) for value in values.tolist()])
 
     def p_value_of(self, size: float) -> float:
         """Of "SmoothECE is at most `size`", for a size up to the bandwidth."""
         if not self.cells.null.any() and self.cells.blocks is None:
             return _surprised(self.cells, size)
-        return self._p_value(self._statistic(size), size)
+        return self._p_value(self._statistic(size, self._look), size, self._look)
 
-    def _p_value(self, value: float, size: float) -> float:
+    @cached_property
+    def _look(self) -> _Look:
+        """Few draws where they show that nothing is amiss, else all."""
+        few = self._looked(FEW_DRAWS)
+        clear = self._p_value(self._statistic(0.0, few), 0.0, few) > LARGE
+        return few if clear else self._looked(DRAWS)
+
+    def _p_value(self, value: float, size: float, look: _Look) -> float:
         cells = self.cells
         # Where surprises are few, their tail is that of a count, and longer than the normal's.
         slope = 1.0 if cells.events >= FEW_EVENTS else 0.5
-        tails = [_tail(null, value, slope) for null in self._null]
+        tails = [_tail(null, value, slope) for null in look.statistics]
         if cells.blocks is not None:  # of so many signs, as many sums are different
             tails.append(2.0 ** (1.0 - len(cells.blocks)))
         if size > 0.0 and cells.events < _TOO_FEW:  # draws of next to no events say little of more
             tails.append(math.exp(-value))
         return min(max(*tails, _SMALLEST), 1.0)
+
+    def null_values(self) -> Floats:
+        """SmoothECE of the draws, whose mean is the noise floor b0: one of Newton's steps from there.
+
+        smECE at the bandwidth b0 strays from its mean by v - v̄; where it falls with the bandwidth at the
+        rate D, the bandwidth that equals its own error strays by (v - v̄) / (1 + D).
+        """
+        if not self.cells.null.any() and self.cells.blocks is None:
+            return np.zeros(1)
+        values = self._look.values[-1]
+        wider = self._stretched(self.cells.smoother((1.0 + _WIDER) * self.bandwidth))
+        noise = np.sqrt(self.cells.null_variance(wider.T)).sum() / self._errors.sum()
+        steepness = max(1.0 - float(noise), 0.0) / _WIDER
+        mean = float(values.mean())
+        return np.asarray(self.floor * (1.0 + (values / mean - 1.0) / (1.0 + steepness)))
 
     def lower_end(self, confidence: float) -> float:
         """The smallest SmoothECE that is not rejected; above 0 exactly where p ≤ 1 - confidence."""
@@ -203,10 +252,13 @@ class Rejection:
     @cached_property
     def _mesh(self) -> Floats:
         """What the kernel around each cell gives to each stretch of cells, half a bandwidth long."""
+        return self._stretched(self._smoother)
+
+    def _stretched(self, smoother: Floats) -> Floats:
         first = np.flatnonzero(
             np.diff(np.floor(2.0 * self.cells.position / self.bandwidth), prepend=-np.inf)
         )
-        return np.add.reduceat(self._smoother, first, axis=1)
+        return np.add.reduceat(smoother, first, axis=1)
 
     @cached_property
     def _least(self) -> float:
@@ -260,25 +312,32 @@ class Rejection:
         return np.asarray(np.sqrt(self.cells.null_variance(self._mesh.T)))
 
     @cached_property
-    def _whole(self) -> tuple[float, float, float]:
-        """Λ as it was seen, and its variance if calibrated and as it was seen."""
+    def _whole(self) -> tuple[float, float]:
+        """Λ and its variance as they were seen."""
         value, slopes = _lowered(self.cells.residual @ self._mesh, self._errors)
-        drawn = max(float((draws**2).mean()) for draws in self._whole_draws) + self._least
         seen = float(self.cells.seen_variance((self._mesh @ slopes)[None])[0]) + self._least
-        return value, drawn, max(seen, drawn)
+        return value, seen
 
-    def _wholes(self, residuals: Singles) -> Floats:
-        """Λ of many residuals [samples, m]."""
+    def _wholes(self, residuals: Singles) -> tuple[Floats, Floats]:
+        """Λ of many residuals [samples, m], and their smECE at the floor's bandwidth."""
         errors = self._errors.astype(np.float32)
         x = residuals @ (self._mesh / np.where(errors > 0, errors, 1)).astype(np.float32)
         bump = np.square(x)
         bump *= -0.5 / _ROUND**2
         np.exp(bump, out=bump)
-        return (np.abs(x, out=x) @ errors - _BUMP * (bump @ errors)).astype(np.float64)
+        values = (np.abs(x, out=x) @ errors).astype(np.float64)
+        return values - _BUMP * (bump @ errors), values
 
-    @cached_property
-    def _whole_draws(self) -> list[Floats]:
-        return [self._wholes(null) for null in self.nulls]
+    def _looked(self, draws: int) -> _Look:
+        nulls = [null_residuals(self.cells, draws)] if self.nulls is None else self.nulls
+        drawn = [null[:draws] for null in nulls]
+        wholes, values = zip(*map(self._wholes, drawn), strict=True)
+        variance = max(float((whole**2).mean()) for whole in wholes) + self._least
+        statistics = [
+            np.sort(self._statistics(null, whole, variance))[::-1]
+            for null, whole in zip(drawn, wholes, strict=True)
+        ]
+        return _Look(wholes, values, statistics, variance)
 
     @cached_property
     def _shares(self) -> Floats:
@@ -291,10 +350,11 @@ class Rejection:
         chain = np.arange(1, len(self._chain[0]) + 1)
         return np.concatenate([np.ones(self._single[1].size, dtype=np.intp), chain, [1]])
 
-    def _statistic(self, size: float) -> float:
+    def _statistic(self, size: float, look: _Look) -> float:
         _, first, _ = self._single
         mean, null = self._means
-        value, calibrated, seen = self._whole
+        (value, seen), calibrated = self._whole, look.variance
+        seen = max(seen, calibrated)
         if size == 0.0:
             single = mean / np.sqrt(null)
             z = self._chain[1] @ self.cells.residual
@@ -310,14 +370,8 @@ class Rejection:
         strayed = np.concatenate([np.maximum.reduceat(single, first), lengths, [whole]])
         return float(_harmonic(log_tail(strayed[:, None], self._degrees), self._shares)[0])
 
-    @cached_property
-    def _null(self) -> list[Floats]:
-        """The statistics of the draws, each null's in falling order."""
-        pairs = zip(self.nulls, self._whole_draws, strict=True)
-        return [np.sort(self._statistics(null, whole))[::-1] for null, whole in pairs]
-
-    def _statistics(self, residuals: Singles, whole: Floats | None = None) -> Floats:
-        """The statistic at size 0 of many residuals [samples, m]."""
+    def _statistics(self, residuals: Singles, whole: Floats, variance: float) -> Floats:
+        """The statistic at size 0 of many residuals [samples, m], their Λ and its variance."""
         single, first, _ = self._single
         single = single / np.sqrt(self._means[1])[:, None]
         functions = np.concatenate([single, self._chain[1]]).astype(np.float32)
@@ -325,8 +379,7 @@ class Rejection:
         np.abs(means, out=means)
         families = np.maximum.reduceat(means[: len(single)], first, axis=0)
         lengths = np.sqrt(np.cumsum(np.square(means[len(single) :]), axis=0))
-        whole = self._wholes(residuals) if whole is None else whole
-        last = np.maximum(whole, 0.0)[None] / math.sqrt(self._whole[1])
+        last = np.maximum(whole, 0.0)[None] / math.sqrt(variance)
         strayed = np.concatenate([families, lengths, last.astype(np.float32)])
         return _harmonic(log_tail(strayed, self._degrees), self._shares)
 
@@ -334,15 +387,27 @@ class Rejection:
 
     def _beyond(self, low: float, level: float) -> float:
         """The largest θ that is rejected at its own bandwidth, from `low` on."""
-        high = self._proved(low, level)
-        if high <= low:
+        above = self._proved(low, level) - low
+        if above <= 0.0:
             return low
+        high = low + above
+        below = self._proved(high, level) - high
+        if below > 0.0:
+            return high
+        beside = 0.0
         for _ in range(_STEPS):
             if high - low <= 1e-4 * high:
                 break
-            middle = math.sqrt(low * high)
-            found = self._proved(middle, level)
-            low, high = (middle, high) if found > middle else (low, middle)
+            # Where the line between both ends meets 0; a little beyond it, seen from the end that moved
+            # last, so that the other end comes close too.
+            middle = low + above / (above - below) * (high - low) + beside
+            middle = min(max(middle, 0.99 * low + 0.01 * high), 0.01 * low + 0.99 * high)
+            found = self._proved(middle, level) - middle
+            beside = math.copysign(4e-5 * middle, found)
+            if found > 0.0:
+                low, above = middle, found
+            else:
+                high, below = middle, found
         return low
 
     def _proved(self, bandwidth: float, level: float) -> float:
