@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.integrate import trapezoid
 from tests.refusals import refused
 
 import calibrant as cal
@@ -23,9 +24,9 @@ def by_definition(right, order):
     return np.array(
         [
             risk.mean(),
-            np.trapezoid(risk, k / n) / (1 - 1 / n),
-            np.trapezoid(np.append(0, generalised), np.append(0, k / n)),
-            np.trapezoid(generalised, k / n) / (1 - 1 / n),
+            trapezoid(risk, k / n) / (1 - 1 / n),
+            trapezoid(np.append(0, generalised), np.append(0, k / n)),
+            trapezoid(generalised, k / n) / (1 - 1 / n),
         ]
     )
 

@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from scipy.integrate import trapezoid
 from scipy.interpolate import CubicSpline
 from tests.refusals import refused
 
@@ -342,7 +343,7 @@ def test_a_narrow_bandwidth_is_drawn_as_it_is(sigma: float | None) -> None:
     diagram = reliability_diagram(rng.random(p.size) < p, p, bandwidth=sigma, resamples=5)
     assert diagram.bandwidth == diagram.smooth_ece.bandwidth < 1.2e-4
     gap = np.nan_to_num(diagram.regression - diagram.smoothed_predictions) * diagram.density
-    area = np.trapezoid(np.abs(gap), diagram.grid)
+    area = trapezoid(np.abs(gap), diagram.grid)
     assert area == pytest.approx(diagram.smooth_ece.value, rel=0.01)
     parts = sum(region.contribution for region in diagram.regions)
     assert 0.7 * diagram.smooth_ece.value < parts <= diagram.smooth_ece.value

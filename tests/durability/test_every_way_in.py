@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from importlib.util import find_spec
 
 import duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
-from tests.fuzz.differential import WAYS, try_rows
+from tests.fuzz.differential import CLUSTERS, WAYS, try_rows
 
 import calibrant as cal
 
@@ -18,6 +19,16 @@ def test_every_way_in_gives_exact_sums():
     checks = try_rows(25, seed=2)
     assert not checks.failures
     assert set(checks.made) == set(WAYS)
+
+
+@pytest.mark.heavy
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+@pytest.mark.parametrize("engine", CLUSTERS)
+def test_clusters_give_exact_sums(engine):
+    if find_spec(CLUSTERS[engine]) is None:
+        pytest.skip(f"{engine} could not be started: it is not installed")
+    checks = try_rows(10, seed=3, ways=[engine])
+    assert not checks.failures
 
 
 def test_decimals_that_engines_would_round_in_two_ways_are_refused():

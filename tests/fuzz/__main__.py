@@ -8,6 +8,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib.util import find_spec
 
 from tests.fuzz.corruption import Outcomes, try_flips
 from tests.fuzz.file_kinds import KINDS
@@ -20,6 +21,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--flips", type=int, default=10_000, help="damaged files of each kind")
     parser.add_argument("--checks", type=int, default=50_000, help="comparisons with exact sums")
+    parser.add_argument("--clusters", type=int, default=100, help="cases by Dask, Ray and Spark")
+    parser.add_argument("--kinds", nargs="*", default=list(KINDS), help="of damaged files")
     parser.add_argument("--kills", type=int, default=100, help="writers killed with -9")
     parser.add_argument("--forks", type=int, default=200, help="children forked during updates")
     parser.add_argument("--seed", type=int, default=0, help="other files, rows and moments")
@@ -33,14 +36,20 @@ def main() -> int:
         print("".join(f"    {line}\n" for line in wrong[:10]), end="", flush=True)
         failures.extend(wrong)
 
-    for name in KINDS:
+    for name in options.kinds:
         outcomes = flipped(name, options.flips, options.seed, options.workers)
         say(name, outcomes, outcomes.failures)
     if options.checks:
-        from tests.fuzz.differential import WAYS, try_rows  # needs every engine
+        from tests.fuzz.differential import CLUSTERS, WAYS, try_rows  # needs every engine
 
         checks = try_rows(-(-options.checks // len(WAYS)), options.seed)
         say("every way in", checks, checks.failures)
+        for engine, package in CLUSTERS.items():
+            if find_spec(package) is None:
+                say(engine, "not installed", [])
+                continue
+            checks = try_rows(options.clusters, options.seed, [engine])
+            say(engine, checks, checks.failures)
     say("threads", *try_threads())
     say("kills", *try_kills(options.kills, options.seed))
     say("forks", *try_forks(options.forks))

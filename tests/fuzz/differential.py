@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -96,7 +97,9 @@ def drawn(rng: np.random.Generator) -> Rows:
         if groups == "two columns":
             columns["h"] = pa.array(numbers, pa.int64())
     table = pa.table(columns)
-    return Rows(table["y"].to_pylist(), table["p"].to_pylist(), table, kinds)
+    # Half floats of older Arrows come as NumPy's, which are no numbers of Python's.
+    y, p = ([getattr(v, "item", lambda v=v: v)() for v in table[c].to_pylist()] for c in "yp")
+    return Rows(y, p, table, kinds)
 
 
 def _weights(rng: np.random.Generator, n: int, kind: str) -> list[Any]:
@@ -246,12 +249,17 @@ def _stream(table: pa.Table, path: Path) -> None:
 def _dask(rows: Rows, _: Path) -> Any:
     import dask.dataframe
 
-    return dask.dataframe.from_pandas(rows.table.to_pandas(), npartitions=2)
+    # Of what pandas holds as objects, Dask makes text.
+    frame = rows.table.to_pandas(types_mapper=pd.ArrowDtype)
+    return dask.dataframe.from_pandas(frame, npartitions=2)
 
 
 def _ray(rows: Rows, _: Path) -> Any:
     import ray
 
+    if not ray.is_initialized():
+        ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+        ray.data.DataContext.get_current().enable_progress_bars = False
     return ray.data.from_arrow(rows.table)
 
 
@@ -259,6 +267,7 @@ def _spark(rows: Rows, folder: Path) -> Any:
     from pyspark.sql import SparkSession
 
     session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    session = session.config("spark.ui.showConsoleProgress", "false")
     # By way of a file: rows of Python's have no types of their own.
     path = Path(tempfile.mkdtemp(dir=folder)) / "rows.parquet"
     pq.write_table(rows.table, path)
@@ -289,10 +298,16 @@ WAYS: dict[str, Callable[[Rows, Path], Any]] = {
     "csv": _csv,
     "json lines": _json_lines,
 }
-CLUSTERS: dict[str, Callable[[Rows, Path], Any]] = {"dask": _dask, "ray": _ray, "spark": _spark}
+ON_CLUSTERS: dict[str, Callable[[Rows, Path], Any]] = {
+    "dask": _dask,
+    "ray": _ray,
+    "spark": _spark,
+}
 """Ways of which one check takes a second, where the engine is installed."""
+CLUSTERS = {"dask": "dask", "ray": "ray", "spark": "pyspark"}
+"""The package of each."""
 NO_HALF_FLOATS = {"polars", "polars lazy", "duckdb", "sql", "pandas of arrow", "csv", "json lines"}
-NO_HALF_FLOATS |= {"spark"}
+NO_HALF_FLOATS |= {"dask", "spark"}
 
 
 def sums_of(result: cal.Sketch | cal.Sketches) -> Sums:
@@ -348,7 +363,8 @@ def _may_be_refused(found: cal.InputError, rows: Rows, exact: Sums) -> bool:
 def taken(way: str, rows: Rows, nodes: int, folder: Path) -> Sums | Exception:
     """The sums by one way in, or the refusal; anything else that is raised is a failure."""
     try:
-        source = (WAYS | CLUSTERS)[way](rows, folder)
+        with warnings.catch_warnings(action="ignore"):  # of the engine, about the rows
+            source = (WAYS | ON_CLUSTERS)[way](rows, folder)
         result = _by_sql(source, rows, nodes) if way == "sql" else scan(source, rows, nodes)
     except cal.InputError as refusal:
         return refusal

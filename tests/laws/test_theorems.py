@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import trapezoid
 
 from calibrant import Sketch, smooth_ece, smooth_ece_result
 from calibrant.inference.noise_floor import noise_floor
@@ -74,7 +75,7 @@ def against_the_diagonal(y, p, sigma):
     """smECE~: the smoothed regression against t itself instead of the smoothed predictions."""
     curves = smooth_curves(Sketch.from_arrays(y, p), sigma, points=1 << 13)
     gap = np.abs(curves.position * curves.density - curves.events)
-    return np.trapezoid(gap, curves.position), curves
+    return trapezoid(gap, curves.position), curves
 
 
 @LAW

@@ -268,7 +268,7 @@ def _least_squares(x: Floats, y: Floats, weight: Floats, knots: Floats) -> Float
         rows = np.column_stack([_natural_splines(x[part], knots), y[part]])
         rows *= np.sqrt(weight[part])[:, None]
         triangle = np.asarray(np.linalg.qr(np.concatenate([triangle, rows]), mode="r"))
-    return np.asarray(np.linalg.lstsq(triangle[:, :-1], triangle[:, -1])[0])
+    return np.asarray(np.linalg.lstsq(triangle[:, :-1], triangle[:, -1], rcond=None)[0])
 
 
 def _natural_splines(x: Floats, knots: Floats) -> Floats:
