@@ -80,9 +80,10 @@ def require_count(name: str, value: Any, *, least: int = 1) -> int:
 def require_positive(name: str, value: Any, most: float = math.inf) -> float:
     """`value` as a float, if it is a positive number, finite and at most `most`."""
     if not is_number(value) or not 0.0 < value <= most or value == math.inf:
-        rule = "must be a positive number"
         raise InputError(
-            rule if most == math.inf else f"{rule}, at most {{most}}",
+            "must be a positive number"
+            if most == math.inf
+            else "must be a positive number, at most {most}",
             argument=name,
             seen=value,
             cure="Pass a number such as {example}, or leave it out for the default.",

@@ -12,6 +12,7 @@ import calibrant as cal
 from calibrant.decisions.ranking import rank
 from calibrant.decisions.risk_tests import least_rows, threshold_tests
 from calibrant.errors import InputError
+from calibrant.inference.dependence import DependenceWarning
 
 
 def sample(seed=0, n=2000):
@@ -129,7 +130,7 @@ def test_clusters_are_needed_where_rows_repeat():
         y, p, _ = shared_outcomes(rng)
         return y, p, None
 
-    with pytest.warns(UserWarning, match="repeat"):
+    with pytest.warns(DependenceWarning):
         assert false_certificates(as_if_independent, 0.1, lambda t: 0.105, samples=60) > 0.2
 
 

@@ -175,7 +175,7 @@ def test_arrays_give_what_the_frame_gives(cluster: str | None) -> None:
 @pytest.mark.parametrize("by", [None, "sex", {}, [1, 2], 3])
 def test_arrays_need_a_group_for_every_row(by: object) -> None:
     frame = _frame()
-    with pytest.raises(InputError, match=r"by|group"):
+    with refused(holds="by"):
         assess_by(frame["y"], frame["p"], by=by)
 
 
@@ -188,15 +188,17 @@ def test_clusters_by_sketch_equal_clusters_by_row() -> None:
     assert sketched.interval.high == pytest.approx(rows.interval.high, abs=2e-3)
     found = assess_by(data=frame, **COLUMNS, by="sex", cluster="match")
     assert found["m"].clusters is not None
-    with pytest.raises(InputError, match="Pass one of match"):
+    with refused("cluster", holds="match"):
         assess(cal.scan(frame, **COLUMNS, cluster="match"))
 
 
 @pytest.mark.parametrize("name", ["match_id", "matchId", "Match ID", "id"])
 def test_repeated_ids_are_pointed_out(name: str) -> None:
     frame = _frame(400).rename({"match": name})
-    with pytest.warns(DependenceWarning, match=f"'{name}' repeat: 400 rows have 100"):
+    with pytest.warns(DependenceWarning) as warned:
         assess_by(data=frame, **COLUMNS, by="sex")
+    told = warned[0].message
+    assert (told.where.column, told.values["rows"], told.seen) == (name, 400, 100)
     assess_by(data=frame, **COLUMNS, by="sex", cluster=name)
 
 
@@ -211,8 +213,10 @@ def test_units_that_share_their_outcome_are_pointed_out(name: str, library) -> N
         "sex": rng.choice(["f", "m"], 400),
         name: unit,
     }
-    with pytest.warns(DependenceWarning, match=f"'{name}' repeat: 400 rows have 80"):
+    with pytest.warns(DependenceWarning) as warned:
         assess_by(data=library(columns), **COLUMNS, by="sex")
+    told = warned[0].message
+    assert (told.where.column, told.values["rows"], told.seen) == (name, 400, 80)
     columns["y"] = rng.random(400) < columns["p"]
     assess_by(data=library(columns), **COLUMNS, by="sex")
 
@@ -283,8 +287,9 @@ def test_what_sketches_have_settled_is_refused(settled: dict, name: str) -> None
 def test_repeated_rows_of_arrays_are_pointed_out() -> None:
     frame = _frame(200)
     y, p, sex = (np.repeat(frame[name].to_numpy(), 5) for name in ("y", "p", "sex"))
-    with pytest.warns(DependenceWarning, match=r"occurs 5\.0 times"):
+    with pytest.warns(DependenceWarning) as warned:
         assess_by(y, p, by=sex)
+    assert warned[0].message.seen == 5.0
 
 
 def test_tiny_groups_are_skipped_and_named() -> None:

@@ -9,6 +9,7 @@ from scipy.stats import chi, norm
 import calibrant as cal
 from calibrant.data.sketch import Sketch
 from calibrant.inference.assess import assess
+from calibrant.inference.dependence import DependenceWarning
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.quantiles import log_tail
 from calibrant.inference.rejection import _BUMP, _ROUND, Rejection
@@ -99,7 +100,7 @@ def test_frequencies_are_rows() -> None:
     p, times = rng.random(300), rng.integers(0, 4, 300)
     y = (rng.random(300) < 0.2 + 0.6 * p).astype(int)
     counted = assess(y, p, sample_weight=times, weights="frequency")
-    with pytest.warns(UserWarning, match="on average"):
+    with pytest.warns(DependenceWarning):
         repeated = assess(np.repeat(y, times), np.repeat(p, times))
     assert counted == repeated
     assert counted.n == times.sum()

@@ -228,8 +228,12 @@ def _require_several(models: Mapping[str, Sketch], limit: int) -> None:
     if len(models) < 2:
         raise InputError(
             "a comparison needs at least two models; there is one",
-            cure="Name the columns of predictions with `--prob a --prob b`, or tell models apart with "
-            "`--by model` or `--per-file`.",
+            cure="Name the columns of predictions with {first} {second}, or tell models apart with {by} or "
+            "{per_file}.",
+            first=Option("y_prob", "a"),
+            second=Option("y_prob", "b"),
+            by=Option("by", "model"),
+            per_file=Option("per_file"),
         )
 
 

@@ -192,7 +192,7 @@ def _usage(error: Any) -> str:
         is_option = parameter.param_type_name == "option"
         said = f"`{typed if is_option else parameter.metavar or typed}` is missing."
     else:
-        said = error.message if error.message.endswith(".") else f"{error.message}."
+        said = f"{error.message.rstrip('.')}."
     context = error.ctx
     return f"{said} See `{context.command_path} --help`." if context is not None else said
 

@@ -80,13 +80,15 @@ def load_sketches(
         raise InputError(
             "chooses among the answer filters of an lm-eval log, and this is none",
             argument="filter",
-            cure="Leave it out, or say `--log lm-eval`.",
+            cure="Leave it out, or say {log}.",
+            log=Option("format", "lm-eval"),
         )
     if reading.form is not None and kind != "log":
         raise InputError(
             "says how a log writes confidence, and this is none",
             argument="form",
-            cure="Leave it out, or say `--log jsonl`.",
+            cure="Leave it out, or say {log}.",
+            log=Option("format", "jsonl"),
         )
     if kind == "sketch":
         loaded = _from_sketches(paths, reading, grouping, measuring)

@@ -66,9 +66,18 @@ def _read_logs(paths: Sequence[str], reading: Reading, measuring: Measuring) -> 
     from calibrant.read.answers import read_answers
 
     if reading.prob is not None and len(reading.prob) > 1:
-        raise InputError("a log has one probability for each answer", cure="Give `--prob` once.")
+        raise InputError(
+            "a log has one probability for each answer",
+            cure="Give {prob} once.",
+            prob=Option("y_prob"),
+        )
     if reading.percent and reading.form is not None:
-        raise InputError("says it already", argument="form", cure="Leave out `--percent`.")
+        raise InputError(
+            "says it already",
+            argument="form",
+            cure="Leave out {percent}.",
+            percent=Option("percent"),
+        )
     for name in ("from_logits", "from_logprobs", "pos_label", "multiclass", "sep"):
         if getattr(reading, name):
             raise InputError(

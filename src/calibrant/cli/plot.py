@@ -18,7 +18,7 @@ from calibrant.diagrams.forest import forest_plot
 from calibrant.diagrams.group import Diagrams
 from calibrant.diagrams.isotonic import isotonic_diagram
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
-from calibrant.errors import InputError, Option
+from calibrant.errors import Function, InputError, Option
 from calibrant.inference.assess import assess
 from calibrant.inference.assessment import Assessment
 
@@ -61,8 +61,9 @@ def run_plot(
     if measuring.cluster is not None:
         raise InputError(
             "the bands of a diagram take rows to be independent",
-            cure="Leave out {cluster}; `calibrant assess --cluster` says how sure the number is.",
+            cure="Leave out {cluster}; {assess} with it says how sure the number is.",
             cluster=Option("cluster"),
+            assess=Function("assess"),
         )
     loaded = load_sketches(files, reading, grouping, measuring)
     groups: dict[str, Sketch] = {}

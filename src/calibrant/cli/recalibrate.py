@@ -64,7 +64,9 @@ def run_fit(files: Sequence[str], reading: Reading, method: str, output: str) ->
         raise error.instead(CONVERT) from error
     if loaded.by:
         raise InputError(
-            "a map is learned from one column of predictions", cure="Give `--prob` once."
+            "a map is learned from one column of predictions",
+            cure="Give {prob} once.",
+            prob=Option("y_prob"),
         )
     sketch = loaded.groups()[()]
     recalibrator, judged = _learned(sketch, method)
@@ -125,7 +127,9 @@ def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: s
     prob = choose_predictions(present, data[0].path, reading, present)
     if len(prob) != 1:
         raise InputError(
-            "a map is applied to one column of predictions", cure="Give `--prob` once."
+            "a map is applied to one column of predictions",
+            cure="Give {prob} once.",
+            prob=Option("y_prob"),
         )
     if not reading.prob:
         note(f"Reading predictions from column {quoted(prob[0])}.")

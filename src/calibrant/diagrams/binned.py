@@ -230,9 +230,11 @@ def _require_bins(bins: int | str) -> int:
     whole = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
     if not whole or not 1 <= bins <= _MOST_BINS_ASKED:  # type: ignore[operator]
         raise InputError(
-            f'must be "cv" or a whole number from 1 to {_MOST_BINS_ASKED:,}',
+            'must be "cv" or a whole number from 1 to {most}',
             argument="bins",
             seen=bins,
+            cure="Leave it out for the default.",
+            most=f"{_MOST_BINS_ASKED:,}",
         )
     return int(bins)
 

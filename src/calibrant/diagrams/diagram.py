@@ -136,9 +136,11 @@ class Diagram(ABC):
             return nw.from_dict(self.columns(), backend=backend).to_native()
         except (TypeError, ValueError) as error:
             raise InputError(
-                f"must be one of {', '.join(map(repr, _FRAMES))} or another that makes data frames",
+                "must be one of {frames} or another that makes data frames",
                 argument="backend",
                 seen=backend,
+                cure="Leave it out for the one that is installed.",
+                frames=", ".join(map(repr, _FRAMES)),
             ) from error
 
     def plot(
@@ -269,11 +271,22 @@ def _limited(axis: Axis, name: str, limits: Any) -> Axis:
         return axis
     pair = isinstance(limits, Sequence | np.ndarray) and len(limits) == 2
     if not pair or not all(is_number(end) and np.isfinite(end) for end in limits):
-        raise InputError("must be a pair of numbers, such as (0, 0.2)", argument=name, seen=limits)
+        raise InputError(
+            "must be a pair of numbers",
+            argument=name,
+            seen=limits,
+            cure="Pass the ends of the axis, such as (0, 0.2).",
+        )
     low, high = (float(end) for end in limits)
     if low >= high or (axis.scale == "logit" and not 0 < low < high < 1):
-        inside = ", strictly between 0 and 1 on a logit axis" if axis.scale == "logit" else ""
-        raise InputError(f"must increase{inside}", argument=name, seen=(low, high))
+        raise InputError(
+            "must increase, strictly between 0 and 1 on a logit axis"
+            if axis.scale == "logit"
+            else "must increase",
+            argument=name,
+            seen=(low, high),
+            cure="Pass the lower end first.",
+        )
     return replace(axis, low=low, high=high, shown=None)
 
 

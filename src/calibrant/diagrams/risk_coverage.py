@@ -15,7 +15,7 @@ from calibrant.decisions.selective import Selective, selective
 from calibrant.diagrams.diagram import Diagram, laid_out, series_of
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Axis, Band, Line, Mark, Panel
-from calibrant.errors import InputError
+from calibrant.errors import Code, Function, InputError
 from calibrant.measures.record import rows_text
 
 __all__ = ["RiskCoverageDiagram", "risk_coverage_diagram"]
@@ -141,11 +141,18 @@ def risk_coverage_diagram(
     """
     if point is not None and not isinstance(point, OperatingPoint):
         raise InputError(
-            "must be an operating point, such as `certify(...).above`", argument="point", seen=point
+            "must be an operating point",
+            argument="point",
+            seen=point,
+            cure="Take one from {certify}, such as {example}.",
+            certify=Function("certify"),
+            example=Code("certify(...).above"),
         )
     if isinstance(y_true, Selective):
         if y_prob is not None or cluster is not None or abstained or options:
-            raise InputError("must be left out beside a Selective", argument="y_prob")
+            raise InputError(
+                "must be left out beside a Selective", argument="y_prob", cure="Pass it alone."
+            )
         return RiskCoverageDiagram(y_true, point)
     curve = selective(
         y_true, y_prob, cluster=cluster, abstained=abstained, confidence=confidence, **options

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from calibrant._arguments import is_number
+from calibrant._arguments import is_number, require_choice
 from calibrant._optional import find
 from calibrant.drawing.panel import Ink, Mark, Panel
 from calibrant.errors import InputError
@@ -97,7 +97,12 @@ def require_pixels(**sizes: Any) -> None:
     for name, size in sizes.items():
         if not _within(size, _PIXELS):
             raise InputError(
-                f"must be from {_PIXELS[0]} to {_PIXELS[1]:,} pixels", argument=name, seen=size
+                "must be from {least} to {most} pixels",
+                argument=name,
+                seen=size,
+                cure="Leave it out for the default.",
+                least=_PIXELS[0],
+                most=f"{_PIXELS[1]:,}",
             )
 
 
@@ -105,19 +110,26 @@ def require_print_size(width: Any, dpi: Any, *, columns: int = 1) -> None:
     """Refuse sizes of a saved picture that leave no room for its panels, or a file too large."""
     least, most = _INCHES[0] * columns, _INCHES[1]
     if not _within(width, (least, most)):
-        panels = f" for {columns} panels side by side" if columns > 1 else ""
         raise InputError(
-            f"must be from {least:g} to {most:g} inches{panels}",
+            "must be from {least} to {most} inches"
+            if columns == 1
+            else "must be from {least} to {most} inches for {columns} panels side by side",
             argument="width",
             seen=width,
             cure="A column of a paper has 3.3.",
+            least=f"{least:g}",
+            most=f"{most:g}",
+            columns=columns,
         )
     if not _within(dpi, _DPI) or width * dpi > _MOST_PIXELS:
         raise InputError(
-            f"must be from {_DPI[0]} to {_DPI[1]}, and the picture at most {_MOST_PIXELS:,} pixels wide",
+            "must be from {least} to {most}, and the picture at most {pixels} pixels wide",
             argument="dpi",
             seen=dpi,
             cure="For print, 300 is enough.",
+            least=_DPI[0],
+            most=_DPI[1],
+            pixels=f"{_MOST_PIXELS:,}",
         )
 
 
@@ -182,10 +194,7 @@ def as_theme(theme: str | Theme) -> Theme:
     """Return the theme of that name, or the theme itself."""
     if isinstance(theme, Theme):
         return theme
-    if not isinstance(theme, str) or theme not in _THEMES:
-        raise InputError(
-            f"must be one of {', '.join(map(repr, _THEMES))}", argument="theme", seen=theme
-        )
+    require_choice("theme", theme, tuple(_THEMES))
     return _THEMES[theme]
 
 

@@ -314,9 +314,10 @@ def _clusters_of_sketches(sketches: Sketches, cluster: Any) -> tuple[Sketch, lis
             argument="cluster",
             seen=cluster,
             cure=[
-                f"Pass one of {', '.join(sketches.by)}.",
+                "Pass one of {columns}.",
                 "For one assessment a group, use {function}.",
             ],
+            columns=", ".join(sketches.by),
             function=Function("assess_by"),
         )
     parts = [part for part in sketches.roll_up(cluster).values() if part.total_weight > 0]

@@ -226,7 +226,8 @@ def _regrouped(
     for name, value in settled.items():
         if value is not None:
             raise InputError(
-                "sketches already hold predictions, outcomes and weights",
+                "cannot be passed beside sketches, which hold predictions, outcomes and weights",
+                argument=name,
                 cure="Leave out {option}.",
                 option=Option(name),
             )
@@ -302,7 +303,13 @@ def _assessed(
         groups[key] = GroupAssessment(key, sketch.n, assessment, detectable)
     if not any(group.assessment for group in groups.values()):
         units = "rows" if cluster is None else "clusters"
-        raise TooFewRows(f"no group has two {units} or more, which an assessment needs")
+        raise TooFewRows(
+            "an assessment needs two {units} or more in a group, and no group has them",
+            seen=max((group.n for group in groups.values()), default=0),
+            saying="the largest has {} rows",
+            cure="Group by fewer columns, or pass more rows.",
+            units=units,
+        )
     return GroupAssessments(
         by=names,
         groups=worst_first(_corrected(groups.values(), correction)),

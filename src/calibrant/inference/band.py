@@ -102,7 +102,10 @@ def difference_band(first: Sketch, second: Sketch, *, confidence: float = 0.95) 
     difference, error, most, enough = rows.differences(points, bandwidth / length)
     if not enough.any():
         raise TooFewRows(
-            "the two groups have too few rows at equal predictions for their outcomes to be compared"
+            "the two groups have too few rows at equal predictions to compare their outcomes",
+            seen=(first.n, second.n),
+            saying="they have {} rows",
+            cure="Pass more rows, or compare larger groups.",
         )
     difference, error, most = (each[enough] for each in (difference, error, most))
     turn = rows.length_of_path(points[enough], bandwidth / length)

@@ -83,8 +83,9 @@ def cluster_codes(cluster: Any, rows: int, weight: Floats | None = None) -> tupl
             "must name at least two clusters",
             argument="cluster",
             seen=shown,
-            saying=f"{which} are in {{}}",
-            cure="With one cluster nothing can be said of the error.",
+            saying="{which} are in {}",
+            cure="With one cluster the error cannot be known: leave it out if rows are independent.",
+            which=which,
         )
     return codes, clusters
 

@@ -87,7 +87,10 @@ def compare(
     if isinstance(y_true, Mapping):
         if y_probs is not None or cluster is not None or options:
             raise InputError(
-                "sketches hold outcomes and predictions already",
+                "cannot be combined with other rows: a mapping of sketches holds outcomes and predictions",
+                argument="y_true",
+                seen=TypeName.of(y_true),
+                saying="",
                 cure="Pass the mapping of sketches alone.",
             )
         return _unpaired(_named(y_true), scale, confidence, correction, seed)

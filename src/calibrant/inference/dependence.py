@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.pairs import Pairs
+from calibrant.errors import CalibrantWarning, Option, Where
 
 __all__ = ["DependenceWarning", "warn_of_repeated_ids", "warn_of_repeated_rows"]
 
@@ -26,7 +27,7 @@ UNITS = frozenset({"question", "patient", "subject", "match", "game", "date", "d
 CLEAR_AGREEMENT = 4.0
 
 
-class DependenceWarning(UserWarning):
+class DependenceWarning(CalibrantWarning):
     """The rows look dependent, and the interval and the test take them to be independent."""
 
 
@@ -53,10 +54,16 @@ def warn_of_repeated_rows(*models: Pairs, stacklevel: int) -> None:
             repeated &= expected < EXPECTED_TO_DIFFER
         if repeated:
             warnings.warn(
-                f"each prediction occurs {p.size / distinct:.1f} times on average, {how}: rows may "
-                "repeat one event. The interval and the test take rows to be independent; pass "
-                "`cluster=` with what identifies the event (question, patient, match, day).",
-                DependenceWarning,
+                DependenceWarning(
+                    "each prediction occurs {times} times on average, {how}, so rows may repeat one "
+                    "event; the interval and the test take rows to be independent",
+                    seen=round(p.size / distinct, 1),
+                    saying="",
+                    cure="Pass {cluster} with what identifies the event (question, patient, match, day).",
+                    times=f"{p.size / distinct:.1f}",
+                    how=how,
+                    cluster=Option("cluster", ...),
+                ),
                 stacklevel=stacklevel,
             )
             return
@@ -103,10 +110,17 @@ def warn_of_repeated_ids(
             continue
         if last in IDS or _agreement(rows, name, y_true, y_prob) > CLEAR_AGREEMENT:
             warnings.warn(
-                f"the values of column {name!r} repeat: {len(rows)} rows have {distinct} of them. The "
-                f"intervals and tests take rows to be independent; pass `cluster={name!r}` if rows of "
-                "one value share their outcome.",
-                DependenceWarning,
+                DependenceWarning(
+                    "the values of column {column} repeat, and the intervals and tests take rows to be "
+                    "independent",
+                    seen=distinct,
+                    where=Where(column=name),
+                    saying="{rows} rows have {} of them",
+                    cure="If rows of one value share their outcome, pass {cluster}.",
+                    column=repr(name),
+                    rows=len(rows),
+                    cluster=Option("cluster", name),
+                ),
                 stacklevel=stacklevel,
             )
 

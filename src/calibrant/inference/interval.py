@@ -152,12 +152,15 @@ def require_confidence(confidence: float) -> None:
             "must lie between 0 and 1",
             argument="confidence",
             seen=confidence,
-            cure="For 95 per cent pass 0.95." if valid and 1.0 < confidence < 100.0 else (),
+            cure="For 95 per cent pass 0.95."
+            if valid and 1.0 < confidence < 100.0
+            else "Leave it out for 0.95.",
         )
     if confidence > LARGEST_CONFIDENCE:
         raise InputError(
-            f"must be at most {LARGEST_CONFIDENCE}",
+            "must be at most {most}, as nothing is known of the test so far out in the tails",
             argument="confidence",
             seen=confidence,
-            cure="So far out in the tails nothing is known of how the test behaves.",
+            cure="Leave it out for 0.95.",
+            most=LARGEST_CONFIDENCE,
         )

@@ -17,7 +17,7 @@ from calibrant._locks import ForkSafeLock, held
 from calibrant.data.pairs import InputOptions
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch, as_sketch
-from calibrant.errors import Function, InputError, Option
+from calibrant.errors import Function, InputError, Message, Option
 from calibrant.inference.evidence import Evidence
 from calibrant.inference.looks import Look
 
@@ -108,7 +108,9 @@ class Monitor:
     def _look(self, evidence: Evidence) -> Look:
         if evidence.past is None:
             raise InputError(
-                "the monitor has seen no batch yet.",
+                "the monitor has seen no batch yet",
+                seen=0,
+                saying="",
                 cure="Call {update} first.",
                 update=Function("Monitor.update"),
             )
@@ -158,8 +160,9 @@ class Monitor:
         rows = _read(y_true, y_prob, data, options)
         if rows.weighted:
             raise InputError(
-                "a monitor takes unweighted rows with outcomes 0 or 1; this batch has weights or soft "
-                "outcomes.",
+                "a monitor takes rows without weights, with outcomes 0 or 1; this batch has others",
+                seen=rows.n,
+                saying="it has {} rows",
                 cure="Leave out {weight}, or the rows whose outcome is not known yet.",
                 weight=Option("sample_weight"),
             )
@@ -201,8 +204,8 @@ class Monitor:
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(
                 "this state of a monitor is damaged: {reason}",
-                reason=str(error).rstrip("."),
-                cure="Go on from a copy of it, or start a new state.",
+                cure="Use a copy of it, or start a new state.",
+                reason=error if isinstance(error, Message) else repr(error),
             ) from error
         return monitor
 

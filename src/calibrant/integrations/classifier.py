@@ -147,7 +147,13 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         from sklearn.utils.validation import check_is_fitted
 
         if self.estimator is None:
-            raise InputError("must be a fitted classifier with `cv` prefit", argument="estimator")
+            raise InputError(
+                "must be a fitted classifier with {prefit}",
+                argument="estimator",
+                seen=None,
+                cure="Pass the classifier that was fitted.",
+                prefit=Option("cv", PREFIT),
+            )
         self._classifier()  # refuses what gives no probabilities
         check_is_fitted(self.estimator)
         return self.estimator

@@ -123,7 +123,8 @@ class ReliabilityDisplay:
                 "must be a ReliabilityDiagram",
                 argument="diagram",
                 seen=TypeName.of(diagram),
-                cure="Make one with {make}; other diagrams have a `plot` of their own.",
+                cure="Make one with {make}; other diagrams have {plot} of their own.",
+                plot=Code("plot"),
                 make=Function("reliability_diagram"),
             )
         self.diagram = diagram
@@ -197,14 +198,17 @@ class ReliabilityDisplay:
                 "must be a fitted classifier",
                 argument="estimator",
                 seen=TypeName.of(estimator),
-                cure="Call its `fit(X, y)` first.",
+                cure="Call {fit} first.",
+                fit=Code("fit(X, y)"),
             )
         if not hasattr(estimator, "predict_proba"):
             raise InputError(
-                "must have `predict_proba`",
+                "must have {method}",
                 argument="estimator",
                 seen=TypeName.of(estimator),
-                cure="Pass its probabilities to `ReliabilityDisplay.from_predictions`.",
+                cure="Pass its probabilities to {other}.",
+                method=Code("predict_proba"),
+                other=Code("ReliabilityDisplay.from_predictions"),
             )
         classes = np.asarray(estimator.classes_)
         if classes.size != 2:
@@ -220,9 +224,11 @@ class ReliabilityDisplay:
         column = np.flatnonzero(classes == wanted)
         if column.size != 1:
             raise InputError(
-                f"must be one of the estimator's classes, {classes.tolist()}",
+                "must be one of the estimator's classes, {classes}",
                 argument="pos_label",
                 seen=pos_label,
+                cure="Leave it out for the second class.",
+                classes=repr(classes.tolist()),
             )
         y_prob = np.asarray(estimator.predict_proba(X))[:, column[0]]
         return cls.from_predictions(

@@ -155,7 +155,13 @@ def rank_bin_rms(atoms: Atoms, *, rows: int = BIN_ROWS, last_bin: bool = True) -
     """
     bins = int(atoms.total) // rows
     if bins < 1:
-        raise TooFewRows(f"needs at least {rows} rows", seen=atoms.n)
+        raise TooFewRows(
+            "this figure needs at least {rows} rows",
+            seen=atoms.n,
+            saying="there are {}",
+            cure="Pass more rows.",
+            rows=rows,
+        )
     edges = np.append(np.arange(bins) * float(rows), atoms.total)
     weight, events, predictions = (
         np.interp(edges, atoms.cumulative[:, 0], atoms.cumulative[:, column]) for column in range(3)

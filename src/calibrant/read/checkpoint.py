@@ -108,14 +108,13 @@ class Checkpoint:
         try:
             write_whole(self.path, with_digest(FORMAT, VERSION, content.getvalue()))
         except OSError as error:
-            again = "Free some space or name another place, and run the scan again"
-            if self.path.exists():
-                again = (
-                    f"The one before is intact in {self.path}. Free some space and run the scan again: "
-                    "it goes on from there"
-                )
             raise CalibrationError(
-                f"the checkpoint {self.path} could not be written: {error}. {again}."
+                "the checkpoint could not be written: {reason}",
+                where=Where(file=str(self.path)),
+                cure="The one before is intact: free some space, and the same scan goes on from there."
+                if self.path.exists()
+                else "Free some space or name another place, and run the scan again.",
+                reason=error.strerror or str(error),
             ) from error
         self.done = done
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import InputError
+from calibrant.errors import Code, InputError, TypeName
 from calibrant.read.group_keys import refuse_nanoseconds
 from calibrant.read.request import (
     Request,
@@ -118,8 +118,10 @@ def attach(native: Any, expressions: dict[str, Any]) -> Any:
     if engine == "pyarrow":
         return _attach_to_table(native, expressions)
     raise InputError(
-        f"{type(native).__name__} has no expressions that calibrant knows; give columns by name, or "
-        "as narwhals expressions."
+        "must be a frame whose expressions calibrant knows",
+        argument="data",
+        seen=TypeName.of(native),
+        cure="Give columns by name, or as narwhals expressions.",
     )
 
 
@@ -137,9 +139,12 @@ def _attach_to_table(table: Any, expressions: dict[str, Any]) -> Any:
                 table = table.append_column(alias, given)
         except (pyarrow.ArrowException, TypeError, ValueError) as error:
             raise InputError(
-                f"of an Arrow table, a column is a name, an expression such as "
-                f'`pyarrow.compute.field("p") / 100`, one of narwhals, or an array of as many rows; got '
-                f"{type(given).__name__}: {error}"
+                "a column of an Arrow table must be a name, an expression, or an array of as many rows",
+                seen=TypeName.of(given),
+                saying="got {}: {reason}",
+                cure="Write an expression such as {example}, or one of narwhals.",
+                reason=str(error),
+                example=Code('pyarrow.compute.field("p") / 100'),
             ) from error
     return table
 

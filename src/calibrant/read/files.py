@@ -58,7 +58,7 @@ def scan_files(source: Any, request: Request, options: FileOptions) -> Sketch | 
         try:
             note.save(done, total)
         except CalibrationError as error:  # the result is there all the same
-            warnings.warn(CalibrantWarning("{reason}", reason=str(error)), stacklevel=4)
+            warnings.warn(CalibrantWarning("{reason}", reason=error), stacklevel=4)
     if isinstance(total, GroupTotal):
         _read_numbers(total, files[0])
     return as_result(request, total)

@@ -75,10 +75,11 @@ class Report:
         target = Path(path)
         if target.suffix.lower() not in FORMATS:
             raise InputError(
-                f"must end in {', '.join(FORMATS)}",
+                "must end in {formats}",
                 argument="path",
                 seen=target.name,
                 cure="Give the file one of these endings.",
+                formats=", ".join(FORMATS),
             )
         text = {".html": "html", ".md": "markdown", ".json": "json"}[target.suffix.lower()]
         with replaced_when_whole(target) as file:

@@ -176,7 +176,8 @@ def _archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.Zi
             "{file} is not an Inspect log that can be read ({error})",
             file=str(path),
             error=str(error),
-            cure="Convert it with `inspect log convert --to json` and read that.",
+            cure="Convert it with {command} and read that.",
+            command="`inspect log convert --to json`",
         ) from error
 
 
@@ -228,7 +229,8 @@ def _scorer(path: Path, names: list[str], scorer: str | None) -> str:
         raise InputError(
             "{file} must hold scores; its samples have none",
             file=str(path),
-            cure="Run `inspect score` first.",
+            cure="Run {command} first.",
+            command="`inspect score`",
         )
     shown = ", ".join(map(repr, names))
     if scorer is None and len(names) > 1:
