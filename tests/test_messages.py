@@ -21,6 +21,7 @@ MESSAGES = {
     "MergeError",
     "MissingDependency",
     "TooFewRows",
+    "Unavailable",
 }
 
 
