@@ -176,7 +176,7 @@ class Sample:
     def rows(self, what: str) -> Pairs:
         """The rows, or the reason why `what` cannot be had without them."""
         if self.pairs is None:
-            raise Unavailable(f"{what} needs rows; a sketch does not keep them")
+            raise Unavailable("{what} needs rows; a sketch does not keep them", what=what)
         return self.pairs
 
     @cached_property

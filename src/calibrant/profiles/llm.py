@@ -125,7 +125,9 @@ def _smooth_ece(sample: Sample) -> Quantity:
 def _hle(sample: Sample) -> list[Quantity]:
     atoms = sample.atoms
     if atoms.n < BIN_ROWS:
-        raise Unavailable(f"needs at least {BIN_ROWS} answers; there are {atoms.n}")
+        raise Unavailable(
+            "needs at least {least} answers", seen=atoms.n, saying="there are {}", least=BIN_ROWS
+        )
     if atoms.squared is not None:
         raise Unavailable("is not defined for weights or partial credit")
     published, whole = (rank_bin_rms(atoms, last_bin=last) for last in (False, True))

@@ -93,7 +93,9 @@ def scaled_brier(sample: Sample) -> Quantity:
     """1 - Brier score / that of the event rate: the index of prediction accuracy."""
     rate = sample.assessment.event_rate
     if not 0.0 < rate < 1.0:
-        raise Unavailable(f"the scaled Brier score needs both outcomes; all are {rate:g}")
+        raise Unavailable(
+            "the scaled Brier score needs both outcomes", seen=round(rate), saying="all are {}"
+        )
     brier = shared_brier(sample)
     least = rate * (1.0 - rate)
 

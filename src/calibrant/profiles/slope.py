@@ -142,8 +142,8 @@ def _interval(sample: Sample, fits: _Fits, fit: Fit, which: str, quantity: Quant
         bound = errors[0 if which == "slope" else 1]
         if not isfinite(bound):
             raise Unavailable(
-                f"the calibration {which.split()[-1]} needs rows, or a finer sketch: this one bounds it "
-                "by nothing"
+                "the calibration {which} needs rows, or a finer sketch: this one bounds it by nothing",
+                which=which.split()[-1],
             )
     return replace(quantity, low=low - bound, high=high + bound, standard_error=error, bound=bound)
 
@@ -217,7 +217,9 @@ def _without_maximum(sample: Sample, fits: _Fits, quantity: Quantity) -> Quantit
 def _require_slope(sample: Sample, data: LogOdds) -> None:
     rate = sample.assessment.event_rate
     if rate in (0.0, 1.0):
-        raise Unavailable(f"the calibration slope needs both outcomes; all are {rate:g}")
+        raise Unavailable(
+            "the calibration slope needs both outcomes", seen=round(rate), saying="all are {}"
+        )
     if data.z.size == 0 or np.ptp(data.z) == 0.0:
         raise Unavailable(
             "the calibration slope needs two different finite log-odds; all are equal"
