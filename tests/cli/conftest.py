@@ -16,21 +16,30 @@ import pyarrow
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from tests.refusals import data_of
 
-from calibrant.cli import main
+from calibrant.cli import errors, main
+from calibrant.errors import Message
 from calibrant.inference.assessment import FINDINGS
 from calibrant.inference.groups import TOO_FEW
 
+rendered = errors.rendered
 GOLDEN = Path(__file__).parent / "golden"
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What a command printed, and its exit code."""
+    """What a command printed, its exit code, and the fields of the message that it showed last."""
 
     code: int
     out: str
     err: str
+    refusal: Message | None = None
+
+    @property
+    def data(self) -> str:
+        """All that the message carries as data, without its words."""
+        return "" if self.refusal is None else data_of(self.refusal)
 
 
 Command = Callable[..., Finished]
@@ -44,11 +53,14 @@ def calibrant(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
         if stdin is not None:
             monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main([str(word) for word in words])
+        shown: list[Message] = []
+        with pytest.MonkeyPatch.context() as watching:
+            watching.setattr(errors, "rendered", lambda one: (shown.append(one), rendered(one))[1])
+            with pytest.raises(SystemExit) as ended:
+                main([str(word) for word in words])
         printed = capsys.readouterr()
-        code = ended.value.code
-        return Finished(code if isinstance(code, int) else 0, printed.out, printed.err)
+        code = ended.value.code if isinstance(ended.value.code, int) else 0
+        return Finished(code, printed.out, printed.err, shown[-1] if shown else None)
 
     return run
 
