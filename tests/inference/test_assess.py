@@ -94,12 +94,12 @@ def test_direction(truth, words: str) -> None:
 @pytest.mark.parametrize(
     ("low", "high", "rate", "said"),
     [
-        (0.7, 0.7, 0.5, "0.70: over by"),
-        (0.0, 0.05, 0.2, "0.00 to 0.05: under by"),
-        (0.996, 0.999, 0.9, "0.9960 to 0.9990: over by"),
-        (0.0002, 0.0002, 0.01, "0.00020: under by"),
-        (1.0, 1.0, 0.5, "1.00: over by"),
-        (0.0, 0.0, 0.5, "0.00: under by"),
+        (0.7, 0.7, 0.5, "of 0.70 are too high by"),
+        (0.0, 0.05, 0.2, "from 0.00 to 0.05 are too low by"),
+        (0.996, 0.999, 0.9, "from 0.9960 to 0.9990 are too high by"),
+        (0.0002, 0.0002, 0.01, "of 0.00020 are too low by"),
+        (1.0, 1.0, 0.5, "of 1.00 are too high by"),
+        (0.0, 0.0, 0.5, "of 0.00 are too low by"),
     ],
 )
 def test_regions_are_ranges_of_predictions(low: float, high: float, rate: float, said: str) -> None:
@@ -107,7 +107,7 @@ def test_regions_are_ranges_of_predictions(low: float, high: float, rate: float,
     y = np.arange(2000) * 0.618034 % 1 < rate
     (region,) = assess(y, p).direction.regions
     assert p.min() - 1e-9 <= region.low <= region.high <= p.max() + 1e-9
-    assert str(region).startswith(said)
+    assert str(region).startswith(f"predictions {said}")
 
 
 def test_regions_leave_out_what_lies_between_rows() -> None:

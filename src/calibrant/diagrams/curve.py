@@ -15,17 +15,14 @@ from numpy.typing import NDArray
 from calibrant.data.cell_sums import Columns
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
-from calibrant.inference.direction import decimal_places
 from calibrant.smoothing.curves import SmoothCurves, smooth_curves
 
 __all__ = [
     "Mesh",
-    "Region",
     "absolute_integral",
     "fine_curves",
     "mesh_of",
     "part_of",
-    "regions_of",
     "rows_nearby",
     "sampled",
 ]
@@ -144,91 +141,10 @@ def absolute_integral(values: Floats) -> float:
     return float(areas.sum() * step)
 
 
-@dataclass(frozen=True)
-class Region:
-    """A stretch of predictions in which the model errs to one side.
-
-    Attributes
-    ----------
-    low, high : float
-        Predictions between which the smoothed residual keeps its sign.
-    contribution : float
-        Its part of SmoothECE; the parts of all stretches add up to the whole.
-    share : float
-        The same, relative to SmoothECE.
-    gap : float
-        Mean of prediction minus outcome there, as everywhere: positive where predictions are too high.
-    """
-
-    low: float
-    high: float
-    contribution: float
-    share: float
-    gap: float
-
-    def __str__(self) -> str:
-        side = "too high" if self.gap > 0 else "too low"
-        places = decimal_places(min(self.high - self.low, 1.0 - self.low))
-        return (
-            f"predictions from {self.low:.{places}f} to {self.high:.{places}f} are {side} by "
-            f"{abs(self.gap):.{decimal_places(abs(self.gap)) + 1}f} ({self.share:.0%} of the error)"
-        )
-
-
-def regions_of(curves: SmoothCurves, prediction: Floats, value: float) -> tuple[Region, ...]:
-    """The stretches that contribute most to ∫|μ̂ - f̂| δ̂, largest first.
-
-    Parameters
-    ----------
-    curves : SmoothCurves
-        On a fine mesh.
-    prediction : float64[m]
-        The prediction that stands at each position of the mesh.
-    value : float
-        SmoothECE, to which the contributions of all stretches add up.
-    """
-    residual = curves.events - curves.predictions
-    step = curves.position[1]
-    turns = np.flatnonzero(np.diff(np.signbit(residual)))
-    edges = np.concatenate([[0], turns + 1, [residual.size]])
-    parts = np.abs(np.add.reduceat(_trapezoid_weights(residual.size) * residual, edges[:-1])) * step
-    masses = np.add.reduceat(_trapezoid_weights(residual.size) * curves.density, edges[:-1]) * step
-    total = float(parts.sum())
-    if total <= 0.0:
-        return ()
-    found = []
-    for k in np.argsort(-parts, kind="stable")[:_MOST_REGIONS]:
-        share = float(parts[k]) / total
-        if share < _SMALLEST_SHARE or masses[k] <= 0.0:
-            break
-        first, last = int(edges[k]), int(edges[k + 1]) - 1
-        sign = 1.0 if np.signbit(residual[first]) else -1.0
-        low, high = _holding(curves.density[first : last + 1])
-        found.append(
-            Region(
-                low=float(prediction[first + low]),
-                high=float(prediction[first + high]),
-                contribution=share * value,
-                share=share,
-                gap=sign * float(parts[k] / masses[k]),
-            )
-        )
-    return tuple(found)
-
-
 def _trapezoid_weights(size: int) -> Floats:
     weights = np.ones(size)
     weights[[0, -1]] = 0.5
     return weights
-
-
-def _holding(density: Floats, share: float = 0.998) -> tuple[int, int]:
-    """First and last index between which nearly all of the mass lies: not the empty tails."""
-    mass = np.cumsum(np.maximum(density, 0.0))
-    tail = (1 - share) / 2 * mass[-1]
-    low = int(np.searchsorted(mass, tail))
-    high = int(np.searchsorted(mass, mass[-1] - tail))
-    return low, min(high, density.size - 1)
 
 
 def rows_nearby(sketch: Sketch, position: Floats, reach: float) -> NDArray[np.int64]:

@@ -14,7 +14,6 @@ from calibrant.data.pairs import InputOptions
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import DEFAULT_NODES, Sketch, as_sketch
 from calibrant.diagrams.bands import Bounds
-from calibrant.diagrams.curve import Region
 from calibrant.diagrams.diagram import Diagram, plain, series_of
 from calibrant.diagrams.smooth_numbers import (
     DistinctValues,
@@ -29,6 +28,7 @@ from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Panel
 from calibrant.errors import InputError, Option
 from calibrant.inference.assessment import Assessment
+from calibrant.inference.direction import Region
 from calibrant.inference.interval import Interval
 from calibrant.inference.profile import Profiled
 from calibrant.measures.smooth_ece import LARGEST_BANDWIDTH, SmoothECE, smooth_ece_result

@@ -29,14 +29,15 @@ from calibrant.diagrams.curve import (
     fine_curves,
     mesh_of,
     part_of,
-    regions_of,
     rows_nearby,
     sampled,
 )
 from calibrant.errors import Function, InputError, Option
 from calibrant.inference.assessment import Assessment
+from calibrant.inference.direction import regions_of
 from calibrant.inference.interval import Interval, interval, require_confidence
 from calibrant.inference.resampling import cell_predictions
+from calibrant.inference.residuals import ResidualGrid
 from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
 from calibrant.smoothing.curves import SmoothCurves, smooth_curves
 from calibrant.smoothing.fixed_point import SMALLEST_BANDWIDTH
@@ -121,7 +122,9 @@ def computed(
         "ece": absolute_integral(fine.events - prediction * fine.density),
         "ece_guarantee": float(np.sqrt(2 / np.pi) * mesh.bandwidth * sketch.scale.steepness),
         "bandwidth": mesh.bandwidth,
-        "regions": regions_of(fine, prediction, result.value),
+        "regions": regions_of(
+            sketch, ResidualGrid.of(sketch, mesh.bandwidth), result.value, mesh.bandwidth
+        ),
         "raw": raw_sample(sketch, _TICKS, seed=seed),
         "values": distinct_values(sketch, confidence, bandwidth=mesh.bandwidth),
         "confidence": confidence,

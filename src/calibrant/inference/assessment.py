@@ -33,6 +33,8 @@ FINDINGS: Mapping[Finding, str] = {
     "inconclusive": "no more error than chance explains, but too few rows to rule out a large one",
 }
 """What an assessment can find, and what that means: the words of every table and page."""
+MOST_SHOWN = 3
+"""Ranges of predictions that a table names."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,8 @@ class Assessment:
             ("direction", str(self.direction)),
         ]
         if self.miscalibrated:
-            rows += [("  at predictions", str(region)) for region in self.direction.regions]
+            for region in self.direction.regions[:MOST_SHOWN]:
+                rows.append(("  predictions", f"{region.ends}: {region.error}"))
         for name, score in (("Brier score", self.brier), ("log loss", self.log_loss)):
             parts = f"{decimals(score.calibration)} calibration + {decimals(score.refinement)} refinement"
             skill = (

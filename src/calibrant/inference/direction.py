@@ -13,12 +13,12 @@ from calibrant.data.sketch import Sketch
 from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.residuals import ResidualGrid
 
-__all__ = ["Direction", "Region", "decimal_places", "direction_of"]
+__all__ = ["Direction", "Region", "decimal_places", "direction_of", "regions_of"]
 
 Floats = NDArray[np.float64]
 
-SMALLEST_SHARE = 0.1
-MOST_REGIONS = 3
+SMALLEST_SHARE = 0.05
+MOST_REGIONS = 5
 RARE = 0.01
 
 
@@ -31,21 +31,37 @@ class Region:
     low, high : float
         The smallest and largest prediction there, between two zeros of the smoothed residual.
     gap : float
-        Smoothed prediction minus smoothed outcome there, on average: positive is over-forecasting.
+        Smoothed prediction minus smoothed outcome there, on average: positive where predictions are too
+        high.
     share : float
-        Of the SmoothECE that comes from this range.
+        Of the SmoothECE that comes from this range; the shares of all ranges add up to 1.
+    contribution : float
+        The same in units of SmoothECE.
     """
 
     low: float
     high: float
     gap: float
     share: float
+    contribution: float
+
+    @property
+    def ends(self) -> str:
+        """Its predictions, with as many digits as tell them apart."""
+        size = min(self.high - self.low or self.low, 1.0 - self.low) or 1.0
+        texts = (f"{end:.{decimal_places(size)}f}" for end in (self.low, self.high))
+        return " to ".join(dict.fromkeys(texts))
+
+    @property
+    def error(self) -> str:
+        """How far they are off, to which side, and how much of the whole that is."""
+        side = "too high" if self.gap > 0 else "too low"
+        gap = f"{abs(self.gap):.{decimal_places(abs(self.gap)) + 1}f}"
+        return f"{side} by {gap} ({self.share:.0%} of the error)"
 
     def __str__(self) -> str:
-        side = "over" if self.gap > 0 else "under"
-        size = min(self.high - self.low or self.low, 1.0 - self.low) or 1.0
-        ends = [f"{end:.{decimal_places(size)}f}" for end in (self.low, self.high)]
-        return f"{' to '.join(dict.fromkeys(ends))}: {side} by {abs(self.gap):.2g}"
+        where = f"from {self.ends}" if " to " in self.ends else f"of {self.ends}"
+        return f"predictions {where} are {self.error}"
 
 
 def decimal_places(size: float) -> int:
@@ -130,15 +146,26 @@ def direction_of(
         confidence=("over" if gap > 0 else "under") + "-confident" if confident else "",
         bias=bias,
         confidence_gap=gap,
-        regions=_regions(sketch, grid, value),
+        regions=regions_of(sketch, grid, value),
     )
 
 
-def _regions(sketch: Sketch, grid: ResidualGrid, value: float) -> tuple[Region, ...]:
-    """Ranges between the zeros of the smoothed residual that hold rows, by their part of the error."""
-    residual = grid.smoothed(grid.observed, value)
+def regions_of(
+    sketch: Sketch, grid: ResidualGrid, value: float, bandwidth: float | None = None
+) -> tuple[Region, ...]:
+    """Ranges between the zeros of the smoothed residual that hold rows, the largest part of the error first.
+
+    Parameters
+    ----------
+    sketch, grid, value
+        As in `direction_of`.
+    bandwidth : float, optional
+        At which to smooth, where it is not that of SmoothECE, which equals its value.
+    """
+    bandwidth = value if bandwidth is None else bandwidth
+    residual = grid.smoothed(grid.observed, bandwidth)
     mass = grid.smoothed(
-        grid.on_nodes(grid.sketch.weights.sum(axis=1) / grid.sketch.total_weight), value
+        grid.on_nodes(grid.sketch.weights.sum(axis=1) / grid.sketch.total_weight), bandwidth
     )
     edges = np.flatnonzero(np.diff(np.sign(residual))) + 1
     ends = [0, *edges.tolist(), residual.size]
@@ -153,5 +180,6 @@ def _regions(sketch: Sketch, grid: ResidualGrid, value: float) -> tuple[Region, 
         rows, error = float(mass[inside].sum()), float(residual[inside].sum())
         if predictions.size and rows > 0 and abs(error) >= SMALLEST_SHARE * whole > 0:
             held = float(predictions[0]), float(predictions[-1])
-            found.append(Region(*held, error / rows, abs(error) / whole))
+            share = abs(error) / whole
+            found.append(Region(*held, error / rows, share, share * value))
     return tuple(sorted(found, key=lambda region: -region.share)[:MOST_REGIONS])

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from calibrant._format import decimals, percent
 from calibrant.data.atoms import Atoms
 from calibrant.data.sketch import Sketch
-from calibrant.diagrams.curve import Region
 from calibrant.diagrams.smooth import ReliabilityDiagram
 from calibrant.inference.assessment import Finding
+from calibrant.inference.direction import Region
 from calibrant.reporting.repair import Scores
 
 if TYPE_CHECKING:
