@@ -126,6 +126,16 @@ def _solve() -> None:
         smooth_ece(y[part : part + ROWS // 100], p[part : part + ROWS // 100])
 
 
+def _by_group() -> None:
+    import pandas as pd
+
+    from calibrant import scan
+
+    p, y = _rows()
+    group = np.random.default_rng(1).integers(0, 300, ROWS)
+    scan(pd.DataFrame({"p": p, "y": y, "g": group}), y_true="y", y_prob="p", by="g")
+
+
 def _pool() -> None:
     from calibrant.measures._pooling import pooled
 
@@ -156,6 +166,7 @@ LOOPS: dict[str, tuple[str, Callable[[], None]]] = {
     "moments of residuals": ("_fill", _moments),
     "moments of residuals, weighted": ("_fill", _moments_weighted),
     "fill, one class": ("_fill", _fill_classes),
+    "sums by group": ("_fill", _by_group),
     "cells onto nodes": ("_nodes", _lay_cells),
     "moments of cells": ("_nodes", _cell_moments),
     "SmoothECE of a thousand rows, solver": ("_solver", _solve),

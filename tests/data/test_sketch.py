@@ -14,6 +14,7 @@ from tests.refusals import ANYTHING, refused
 
 import calibrant as cal
 from calibrant import InputError, Sketch, Sketches, smooth_ece
+from calibrant.data._fill import sum_words
 from calibrant.data.atoms import as_atoms
 from calibrant.data.long_table import from_table, to_table
 from calibrant.data.scales import as_scale
@@ -430,3 +431,16 @@ def test_what_is_selected_and_the_rest_are_the_whole(rows, keys):
     assert {**chosen, **rest} == dict(sketches)
     parts = [part.total() for part in (chosen, rest) if len(part)]
     assert sum(parts[1:], start=parts[0]) == sketches.total()
+
+
+@pytest.mark.parametrize("low", [0, 20, 36])
+def test_words_are_summed_by_place_in_order(low: int) -> None:
+    rng = np.random.default_rng(low)
+    place = rng.integers(0, 1 << 25, 3000)[rng.integers(0, 3000, 20_000)]
+    offset = rng.integers(0, 1 << low, place.size)
+    words = ((place << low) | offset).astype(np.uint64)
+    sums = np.empty((3, words.size), np.int64)
+    found = sum_words(words, np.empty_like(words), low, low + 25, *sums)
+    places, index = np.unique(place, return_inverse=True)
+    totals = np.bincount(index, weights=offset)  # exact below 2**53
+    assert np.array_equal(sums[:, :found], [places, np.bincount(index), totals.astype(np.int64)])

@@ -66,3 +66,12 @@ def fill_classes(
     counts: Integers,
     offsets: Integers,
 ) -> None: ...
+def sum_words(
+    words: NDArray[np.uint64],
+    spare: NDArray[np.uint64],
+    low: int,
+    high: int,
+    places: Integers,
+    counts: Integers,
+    offsets: Integers,
+) -> int: ...

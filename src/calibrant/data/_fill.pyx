@@ -376,3 +376,56 @@ def fill_classes(const probability[:, ::1] probs, const int64_t[::1] labels, int
                 slot = k * slots + 2 * (fixed >> offset_bits) + (labels[i] == k)
                 count_of[slot] += 1
                 offset_of[slot] += <int64_t>(fixed & offset_mask)
+
+
+cdef enum:
+    DIGIT = 11
+
+
+def sum_words(uint64_t[::1] words, uint64_t[::1] spare, int low, int high, int64_t[::1] places,
+              int64_t[::1] counts, int64_t[::1] offsets):
+    """Words with a place in the bits from `low` to `high` and an offset below: sums by place, in order.
+
+    The words are sorted on the way, digit by digit, in linear time; `spare` is room for as many. Returns how
+    many places there are.
+    """
+    cdef:
+        Py_ssize_t n = words.shape[0], i, found = -1
+        Py_ssize_t start[1 << DIGIT]
+        Py_ssize_t before, here
+        int shift
+        uint64_t mask = (1 << DIGIT) - 1, word
+        uint64_t *source = &words[0]
+        uint64_t *target = &spare[0]
+        uint64_t *swap
+    with nogil:
+        shift = low
+        while shift < high:
+            for i in range(1 << DIGIT):
+                start[i] = 0
+            for i in range(n):
+                start[source[i] >> shift & mask] += 1
+            before = 0
+            for i in range(1 << DIGIT):
+                here = start[i]
+                start[i] = before
+                before += here
+            for i in range(n):
+                word = source[i]
+                target[start[word >> shift & mask]] = word
+                start[word >> shift & mask] += 1
+            swap = source
+            source = target
+            target = swap
+            shift += DIGIT
+        mask = (<uint64_t>1 << low) - 1
+        for i in range(n):
+            word = source[i]
+            if found < 0 or <int64_t>(word >> low) != places[found]:
+                found += 1
+                places[found] = <int64_t>(word >> low)
+                counts[found] = 0
+                offsets[found] = 0
+            counts[found] += 1
+            offsets[found] += <int64_t>(word & mask)
+    return found + 1

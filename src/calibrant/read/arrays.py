@@ -33,9 +33,15 @@ def sums_of_dict(batch: Mapping[str, Any], request: Request) -> list[DenseSums |
 
 
 def sums_of_arrays(
-    arrays: Mapping[str, NDArray[Any]], request: Request, first_row: int = 0
+    arrays: Mapping[str, NDArray[Any]],
+    request: Request,
+    first_row: int = 0,
+    groups: tuple[NDArray[np.int64], list[Key]] | None = None,
 ) -> list[DenseSums | GroupedSums]:
-    """The sums of arrays under the names of the request; missing values are NaN or None."""
+    """The sums of arrays under the names of the request; missing values are NaN or None.
+
+    `groups` are each row's place among distinct groups, and these, where they are known already.
+    """
     for alias in request.columns:
         kind = arrays[alias].dtype
         may_be_other = request.named_labels if alias == LABEL else request.multiclass is not None
@@ -52,7 +58,9 @@ def sums_of_arrays(
         return []
     keys: list[Key] | None = None
     group = None
-    if request.groups:
+    if groups is not None:
+        group, keys = groups
+    elif request.groups:
         columns = [arrays[alias].tolist() for alias in request.group_aliases]
         group, keys = indexed(zip(*columns, strict=True))
     batch = RowBatch(

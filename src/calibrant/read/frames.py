@@ -27,7 +27,7 @@ from calibrant.read.engines import (
     native_kind,
     require_single_names,
 )
-from calibrant.read.group_keys import indexed, refuse_nanoseconds
+from calibrant.read.group_keys import Key, indexed, refuse_nanoseconds
 from calibrant.read.request import (
     LABEL,
     PROB,
@@ -108,9 +108,9 @@ def sums_of_frame(source: Any, request: Request) -> list[DenseSums | GroupedSums
     import narwhals as nw
 
     frame = select(source, request)
-    if isinstance(frame, nw.DataFrame) and not request.groups:
+    if isinstance(frame, nw.DataFrame) and (not request.groups or frame.implementation.is_pandas()):
         arrays = {a: as_array(frame[a], str(name)) for a, name in request.columns.items()}
-        return sums_of_arrays(arrays, request)
+        return sums_of_arrays(arrays, request, groups=_factorized(frame, request))
     names = (COUNT, OFFSET, *FLOATS) if request.weighted else (COUNT, OFFSET)
     try:
         result = _collected(_aggregated(frame, request), (SLOT, *names))
@@ -141,6 +141,31 @@ def sums_of_frame(source: Any, request: Request) -> list[DenseSums | GroupedSums
     if isinstance(frame, nw.DataFrame) and (places % request.slots >= request.cell_slots).any():
         sums.notes.add(_offenders(frame, request))
     return [sums]
+
+
+def _factorized(frame: Any, request: Request) -> tuple[Any, list[Key]] | None:
+    """Each row's place among the groups of a pandas frame, and these: its own hashing is the fastest."""
+    if not request.groups:
+        return None
+    import narwhals as nw
+
+    factorize = frame.implementation.to_native_namespace().factorize
+    codes, columns = [], []
+    for alias in request.group_aliases:
+        column = frame[alias]
+        try:
+            code, _ = factorize(nw.to_native(column), use_na_sentinel=False)
+        except TypeError:  # a list, say, cannot be hashed
+            return indexed(zip(*(_listed(frame[a]) for a in request.group_aliases), strict=True))
+        codes.append(code)
+        columns.append(column)
+    code = codes[0]
+    for more in codes[1:]:
+        code, _ = factorize(code * (int(more.max(initial=0)) + 1) + more)
+    first = np.full(int(code.max(initial=-1)) + 1, -1)
+    first[code[::-1]] = np.arange(code.size)[::-1]
+    places, keys = indexed(zip(*(_listed(column[first]) for column in columns), strict=True))
+    return places[code], keys
 
 
 def _offenders(frame: Any, request: Request) -> Notes:

@@ -35,8 +35,13 @@ def indexed(keys: Iterable[Key]) -> tuple[NDArray[np.int64], list[Key]]:
     (array([0, 1, 0, 1]), [('b',), (None,)])
     """
     index: dict[Key, int] = {}
-    group = np.array([place_of(key, index) for key in keys], dtype=np.int64)
-    return group, list(index)
+    rows = list(keys)
+    try:
+        distinct = {key: place for place, key in enumerate(dict.fromkeys(rows))}
+    except TypeError:  # not hashable as they are
+        return np.array([place_of(key, index) for key in rows], dtype=np.int64), list(index)
+    group = np.fromiter(map(distinct.__getitem__, rows), np.int64, len(rows))
+    return np.array([place_of(key, index) for key in distinct], dtype=np.int64)[group], list(index)
 
 
 def place_of(key: Key, index: dict[Key, int]) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data._fill import fill_counts, fill_weights
+from calibrant.data._fill import fill_counts, fill_weights, sum_words
 from calibrant.data.pairs import REASONS, Pairs
 from calibrant.data.refusals import refusal
 from calibrant.errors import InputError, Where
@@ -261,13 +261,14 @@ def _summed_slots(
         return _soft_sums(request, keys, group, slot, offset, y, w)
     place = group * request.slots + slot
     bits = request.offset_bits
-    if w is None and (len(keys) * request.slots).bit_length() + bits < 64:
-        # One sort of plain integers, which is several times faster than sorting indices.
-        packed = np.sort((place << bits) | offset)
-        place, offset = packed >> bits, packed & ((1 << bits) - 1)
-        first = np.flatnonzero(np.diff(place, prepend=-1))
-        counts = np.diff(first, append=place.size)
-        return GroupedSums(keys, place[first], (counts, np.add.reduceat(offset, first)))
+    high = (len(keys) * request.slots).bit_length() + bits
+    if w is None and high <= 64 and place.size:
+        place <<= bits
+        place |= offset
+        spare, sums = np.empty(place.size, np.uint64), np.empty((3, place.size), np.int64)
+        found = sum_words(place.view(np.uint64), spare, bits, high, *sums)
+        places, counts, offsets = (column[:found].copy() for column in sums)
+        return GroupedSums(keys, places, (counts, offsets))
     places, index = np.unique(place, return_inverse=True)
     counts = np.bincount(index, minlength=places.size)
     columns: list[NDArray[Any]] = [counts, _summed(index, offset, places.size)]

@@ -46,8 +46,11 @@ class GroupTotal:
         if not part.places.size:
             return
         ids = np.array([place_of(key, self.index) for key in part.keys], dtype=np.int64)
-        group, slot = np.divmod(part.places, self.request.slots)
-        self._places.append(ids[group] * self.request.slots + slot)
+        places = part.places
+        if not np.array_equal(ids, np.arange(ids.size)):  # of all parts but the first
+            group, slot = np.divmod(places, self.request.slots)
+            places = ids[group] * self.request.slots + slot
+        self._places.append(places)
         self._sums.append(part.sums)
         waiting = sum(places.size for places in self._places) - self._merged
         if waiting > max(COMPACT_AT, self._merged):
@@ -57,7 +60,8 @@ class GroupTotal:
         """All sums, sorted by group (in order of appearance) and slot."""
         if not self._places:
             return np.empty(0, np.int64), ()
-        if len(self._places) > 1 or not self._merged:
+        in_order = len(self._places) == 1 and bool((np.diff(self._places[0]) > 0).all())
+        if not in_order:
             places, index = np.unique(np.concatenate(self._places), return_inverse=True)
             columns = [np.concatenate(parts) for parts in zip(*self._sums, strict=True)]
             self._places, self._sums = (
@@ -140,20 +144,27 @@ def _split(
     places: NDArray[np.int64],
     sums: tuple[NDArray[Any], ...],
 ) -> dict[Key, Sketch]:
-    group, slot = np.divmod(places, request.slots)
+    bounds = np.searchsorted(places, np.arange(len(keys) + 1) * request.slots)
+    group = np.repeat(np.arange(len(keys)), np.diff(bounds))
+    slot = places - group * request.slots
     is_row = slot < request.cell_slots
-    refused = _refused_by_group(request, group[~is_row], slot[~is_row], sums[0][~is_row])
-    cell_of = places[is_row] - (slot[is_row] & 1)
-    first = np.flatnonzero(np.diff(cell_of, prepend=-1))
-    entry = np.cumsum(np.diff(cell_of, prepend=-1) != 0) - 1
+    refused: dict[int, dict[str, int]] = {}
+    if not is_row.all():
+        refused = _refused_by_group(request, group[~is_row], slot[~is_row], sums[0][~is_row])
+        places, group, slot = places[is_row], group[is_row], slot[is_row]
+        sums = tuple(column[is_row] for column in sums)
+    label = slot & 1
+    is_first = np.diff(places - label, prepend=-1) != 0
+    first = np.flatnonzero(is_first)
+    entry = 2 * np.cumsum(is_first) - 2 + label
     wide = []
     for column in sums:
         table = np.zeros((first.size, 2), dtype=column.dtype)
-        table[entry, slot[is_row] & 1] = column[is_row]
+        table.reshape(-1)[entry] = column
         wide.append(table)
     require_room(int(wide[0].max(initial=0)), request.offset_bits)
-    cells = slot[is_row][first] >> 1
-    bounds = np.searchsorted(group[is_row][first], np.arange(len(keys) + 1))
+    cells = slot[first] >> 1
+    bounds = np.searchsorted(group[first], np.arange(len(keys) + 1))
     sketches = {}
     for place, key in enumerate(keys):
         piece = slice(bounds[place], bounds[place + 1])
@@ -180,8 +191,12 @@ def refused_rows(
 ) -> dict[str, int]:
     """Rows that break a rule, by reason, all groups together."""
     reason = places % request.slots - request.cell_slots
-    totals = ((name, int(counts[reason == code].sum())) for code, name in enumerate(REASONS))
-    return {name: count for name, count in totals if count}
+    refused = reason >= 0
+    if not refused.any():
+        return {}
+    found = np.zeros(len(REASONS), dtype=np.int64)
+    np.add.at(found, reason[refused], counts[refused])
+    return {name: int(n) for name, n in zip(REASONS, found.tolist(), strict=False) if n}
 
 
 def _refuse_labels(
