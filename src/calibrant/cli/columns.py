@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from calibrant._format import common_start
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import note, printable, quoted
 from calibrant.errors import InputError, Option
@@ -193,7 +194,8 @@ def _obvious(
         cure=cures,
         option=Option(argument, "NAME"),
         classes=_listed(classes[:3]),
-        multiclass="`--prob 'PATTERN*' --multiclass confidence`",
+        multiclass=f"`--prob '{classes[0][: common_start(classes)] if classes else ''}*' "
+        "--multiclass confidence`",
     )
 
 
