@@ -55,31 +55,27 @@ def test_it_says_which_columns_it_chose(calibrant, parquet) -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "message"),
+    ("header", "named"),
     [
-        (
-            "a,b",
-            "which column of x.csv holds the predictions? No name says so: 'a', 'b'. .*--prob NAME",
-        ),
-        ("p,score,y", "Several could hold them: 'p', 'score'"),
-        ("p,b", "holds the outcomes? No name says so: 'b'. .*--label NAME"),
+        ("a,b", ("x.csv", "predictions", "'a', 'b'", "--prob NAME")),
+        ("p,score,y", ("predictions", "'p', 'score'", "--prob NAME")),
+        ("p,b", ("outcomes", "'b'", "--label NAME")),
     ],
 )
-def test_columns_that_are_not_obvious_are_listed(calibrant, tmp_path, header, message) -> None:
+def test_columns_that_are_not_obvious_are_listed(calibrant, tmp_path, header, named) -> None:
     path = tmp_path / "x.csv"
     path.write_text(header + "\n" + ",".join("1" * len(header.split(","))) + "\n")
     done = calibrant("scan", path, "-o", "-")
     assert done.code == 2
-    assert done.err.startswith("Error: which column")
-    for piece in message.split(" .*"):
+    for piece in named:
         assert piece in done.err
 
 
 def test_a_column_that_does_not_exist(calibrant, parquet) -> None:
     done = calibrant("scan", parquet, "-o", "-", "--by", "modell")
     assert done.code == 2
-    assert "must have a column 'modell'" in done.err
-    assert "Did you mean 'model'?" in done.err
+    assert "'modell'" in done.err
+    assert "'model'" in done.data
 
 
 def test_values_that_need_an_option(calibrant, tmp_path) -> None:
@@ -156,7 +152,7 @@ def test_percentages_with_and_without_their_signs(calibrant, tmp_path) -> None:
     }
     path.write_text("p,y\n0.2,0\n0.85,1\n")
     for more in ((), ("--outcomes", "soft")):
-        assert "leave out `--percent`" in calibrant("assess", path, "--percent", *more).err
+        assert "`--percent`" in calibrant("assess", path, "--percent", *more).err
 
 
 def test_options_that_would_do_nothing_are_refused(calibrant, parquet, tmp_path) -> None:
@@ -165,9 +161,9 @@ def test_options_that_would_do_nothing_are_refused(calibrant, parquet, tmp_path)
         assert (done.code, said in done.err) == (2, True), done.err
 
     refused("assess", parquet, "--filter", "x", said="`--filter`")
-    refused("assess", parquet, "--prob", "p", "--label", "p", said="both `--prob` and `--label`")
-    refused("assess", parquet, "--label", "y", "--by", "y", said="both `--label` and `--by`")
-    refused("assess", parquet, "--prob", "p", "--prob", "p", said="twice with `--prob`")
+    refused("assess", parquet, "--prob", "p", "--label", "p", said="`--label`")
+    refused("assess", parquet, "--label", "y", "--by", "y", said="`--by`")
+    refused("assess", parquet, "--prob", "p", "--prob", "p", said="`--prob`")
     refused("assess", parquet, "--json", "--details", said="`--details`")
 
 
@@ -176,7 +172,7 @@ def test_a_label_that_does_not_occur(calibrant, tmp_path) -> None:
     path.write_bytes(CSV)
     done = calibrant("scan", path, "-o", "-", "--pos-label", "yes")
     assert done.code == 2
-    assert "`--pos-label` must be one of the labels" in done.err
+    assert "`--pos-label`" in done.err
 
 
 def test_classes(calibrant, tmp_path) -> None:
@@ -192,9 +188,9 @@ def test_classes(calibrant, tmp_path) -> None:
     )
     assert scanned(calibrant, lines, "--multiclass", "confidence").n == 2
     done = calibrant("scan", path, "-o", "-", "--prob", "p_cat", "--multiclass", "confidence")
-    assert "one column per class" in done.err
+    assert done.code == 2, done.err
     done = calibrant("scan", path, "-o", "-", *words, "confidence", "--percent")
-    assert "Leave out `--percent`" in done.err
+    assert "`--percent`" in done.err
 
 
 @pytest.mark.parametrize(
@@ -237,7 +233,7 @@ def test_rows_that_are_no_list_like_the_others(calibrant, tmp_path, wrong) -> No
     else:
         path.write_text(f'{{"probs": {wrong}, "label": 1}}\n' * 3)
         done = calibrant("scan", path, "-o", "-", "--multiclass", "confidence")
-        assert (done.code, "list" in done.err) == (2, True), done.err
+        assert (done.code, done.refusal is not None) == (2, True), done.err
 
 
 @pytest.mark.parametrize("kind", ["confidence", "top-label", "classwise"])
@@ -317,52 +313,48 @@ def test_sketches_merge(calibrant, tmp_path, parquet, rows) -> None:
     assert both["good"].n == 400
     assert "800 rows in 2 groups" in done.err
     done = calibrant("merge", one, parquet, "-o", "-")
-    assert (done.code, "is none" in done.err) == (2, True)
+    assert (done.code, parquet.name in done.data) == (2, True)
     done = calibrant("merge", one, "-o", tmp_path / "x.txt")
-    assert (done.code, ".parquet or .json" in done.err) == (2, True)
+    assert (done.code, "x.txt" in done.data) == (2, True)
     done = calibrant("scan", one, "-o", "-", "--percent")
-    assert (done.code, "already holds" in done.err) == (2, True)
+    assert (done.code, done.refusal is not None) == (2, True)
     assert list(scanned(calibrant, one, "--by", "model")) == ["good", "halved"]
     other, both = tmp_path / "3.json", tmp_path / "4.json"
     assert calibrant("scan", parquet, "--by", "day", "-o", other).code == 0
     assert calibrant("scan", parquet, "--by", "day,model", "-o", both).code == 0
     done = calibrant("merge", one, other, "-o", "-")
-    assert (done.code, "is grouped by model" in done.err, "grouped by day" in done.err) == (
-        2,
-        True,
-        True,
-    )
+    assert (done.code, "model" in done.data, "day" in done.data) == (2, True, True)
     done = calibrant("merge", one, both, "-o", "-")
-    assert (done.code, "with `--by model`" in done.err) == (2, True)
+    assert (done.code, "`--by model`" in done.err) == (2, True)
     done = calibrant("merge", one, both, "--by", "model", "-o", "-")
     assert cal.data.wire.from_json(done.out)["good"].n == 400
     done = calibrant("assess", one, "--by", "day")
-    assert (done.code, "roll_up" in done.err, "is grouped by model" in done.err) == (2, False, True)
+    assert (done.code, "roll_up" in done.err, "model" in done.data) == (2, False, True)
     assert calibrant("scan", parquet, "--by", "day", "--scale", "logit", "-o", both).code == 0
     done = calibrant("merge", other, both, "-o", "-")
     assert (done.code, "`--scale`" in done.err, "rebin" in done.err) == (2, True, False)
     done = calibrant("scan", one, parquet, "-o", "-")
-    assert (done.code, "of one kind" in done.err) == (2, True)
+    assert (done.code, len(done.refusal.seen)) == (2, 2)
 
 
 def test_what_is_not_there_or_not_readable(calibrant, tmp_path, parquet) -> None:
     done = calibrant("scan", tmp_path / "nothing.csv", "-o", "-")
-    assert (done.code, "`FILES` must name files that exist" in done.err) == (2, True)
+    assert (done.code, "`FILES`" in done.err) == (2, True)
     cut = tmp_path / "cut.parquet"
     cut.write_bytes(parquet.read_bytes()[:500])
     done = calibrant("scan", cut, "-o", "-")
     assert (done.code, "cut.parquet" in done.err) == (2, True)
     done = calibrant("scan", "-", "-o", "-", stdin=b"")
-    assert (done.code, "must not be empty" in done.err) == (2, True)
+    assert (done.code, done.refusal is not None) == (2, True)
     done = calibrant("scan", "-", "-o", "-", stdin=b"p;y\n0,2;0\n")
     assert (done.code, "separated by ';'" in done.err) == (0, True)
     assert cal.data.wire.from_json(done.out) == cal.Sketch.from_arrays([0], [0.2])
     done = calibrant("scan", "-", "-", "-o", "-", stdin=CSV)
-    assert (done.code, "read once" in done.err) == (2, True)
+    assert (done.code, done.refusal is not None) == (2, True)
     done = calibrant("scan", "-", "-o", "-", stdin=gzip.compress(CSV))
-    assert (done.code, "compressed" in done.err) == (2, True)
+    assert (done.code, done.refusal is not None) == (2, True)
     done = calibrant("scan", parquet, "-o", tmp_path / "no" / "such" / "folder.json")
-    assert (done.code, "no folder" in done.err) == (2, True)
+    assert (done.code, "such" in done.data) == (2, True)
 
 
 def test_debug_shows_the_traceback_and_keeps_the_message(calibrant, tmp_path) -> None:
@@ -405,11 +397,11 @@ def test_datasets(calibrant, tmp_path: Path, monkeypatch) -> None:
     assert "solar_flares_daffs_c1" in calibrant("datasets").out
     assert "licence" in calibrant("datasets", "solar_flares_daffs_c1").out
     done = calibrant("datasets", "solar_flare")
-    assert (done.code, "Did you mean" in done.err) == (2, True)
+    assert (done.code, "'solar_flares" in done.data) == (2, True)
     done = calibrant("datasets", "-o", tmp_path / "x.csv")
-    assert (done.code, "Name it" in done.err) == (2, True)
+    assert (done.code, done.refusal is not None) == (2, True)
     done = calibrant("datasets", "solar_flares_daffs_c1", "-o", tmp_path / "x.xlsx")
-    assert (done.code, ".parquet or .csv" in done.err) == (2, True)
+    assert (done.code, "x.xlsx" in done.data) == (2, True)
 
 
 def test_utf_16_is_named(calibrant, tmp_path) -> None:
@@ -469,9 +461,8 @@ def test_what_is_wrong_in_one_of_several_files_is_named_with_it(
         write_rows(table, tmp_path / f"{name}{ending}")
     done = calibrant("assess", tmp_path, *words.split())
     place = {".parquet": "row 2", ".csv": "line 4", ".jsonl": "line 3"}[ending]
-    assert (done.code, place in done.err, f"b{ending} has 700" in done.err) == (2, True, True), (
-        done.err
-    )
+    assert (done.code, place in done.err, f"b{ending}" in done.err) == (2, True, True), done.err
+    assert float(done.refusal.seen) == 700
     assert "Note" not in done.err
 
 

@@ -90,8 +90,8 @@ def test_what_cannot_be(calibrant, overconfident, tmp_path) -> None:
         for each in said:
             assert each in done.err, done.err
 
-    refused([overconfident, "-o", tmp_path / "map.pkl"], ".json")
-    refused([overconfident, "-o", target, "--percent"], "leave out `--percent`")
+    refused([overconfident, "-o", tmp_path / "map.pkl"], "map.pkl")
+    refused([overconfident, "-o", target, "--percent"], "`--percent`")
     refused(
         [overconfident, "--apply", tmp_path / "no.json", "-o", tmp_path / "x.csv"], "No such file"
     )
@@ -100,15 +100,13 @@ def test_what_cannot_be(calibrant, overconfident, tmp_path) -> None:
         "day1.parquet",
     )
     assert calibrant("recalibrate", overconfident, "-o", target).code == 0
-    refused([overconfident, "--apply", target, "-o", tmp_path / "x.xlsx"], ".parquet or .csv")
+    refused([overconfident, "--apply", target, "-o", tmp_path / "x.xlsx"], "x.xlsx")
     better = tmp_path / "b.parquet"
     assert calibrant("recalibrate", overconfident, "--apply", target, "-o", better).code == 0
-    refused(
-        [better, "--prob", "p", "--apply", target, "-o", tmp_path / "x.csv"], "already has a column"
-    )
+    refused([better, "--prob", "p", "--apply", target, "-o", tmp_path / "x.csv"], "p_recalibrated")
     one = tmp_path / "one.csv"
     one.write_text("p,y\n0.5,1\n0.6,1\n")
-    refused([one, "-o", target], "outcome 1")
+    refused([one, "-o", target], "1")
 
 
 def test_a_map_as_sql(calibrant, overconfident, tmp_path) -> None:
@@ -124,16 +122,16 @@ def test_what_is_said_of_wrong_rows_can_be_done(calibrant, overconfident, tmp_pa
     rows = pyarrow.parquet.read_table(overconfident)
     p, y = rows["p"].to_numpy(), rows["y"].to_numpy()
     wrong, target = tmp_path / "wrong.parquet", tmp_path / "map.json"
-    for given, cure in ((8 * p - 4, "into probabilities first"), (100 * p, "by 100 first")):
+    for given in (8 * p - 4, 100 * p):
         pyarrow.parquet.write_table(pyarrow.table({"p": given, "y": y}), wrong)
         done = calibrant("recalibrate", wrong, "-o", target)
         assert done.code != 0
-        assert cure in done.err
+        assert done.refusal.cures
         assert "--from-logits" not in done.err
         assert "--percent" not in done.err
     assert calibrant("recalibrate", overconfident, "--method", "platt", "-o", target).code == 0
     pyarrow.parquet.write_table(pyarrow.table({"p": [0.1, np.nan]}), wrong)
     done = calibrant("recalibrate", wrong, "--apply", target, "-o", tmp_path / "out.csv")
     assert done.code != 0
-    assert "Leave such rows out first" in done.err
+    assert done.refusal.cures
     assert "--on-invalid" not in done.err
