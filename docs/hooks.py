@@ -18,6 +18,7 @@ from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from rendering import render
 from runner import run_page
 
 FORMULA = re.compile(
@@ -39,6 +40,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Run the pages that show figures; what they saved as x.svg becomes figures/x.svg of the site."""
+    for notebook in [file for file in files if file.src_uri.endswith(".ipynb")]:
+        _add_notebook(notebook, files, config)
     for page in list(files.documentation_pages()):
         wanted = sorted(set(FIGURE.findall(page.content_string)))
         if not wanted:
@@ -49,6 +52,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             drawn = (folder / Path(path).name).read_bytes()
             files.append(File.generated(config, path, content=drawn))
     return files
+
+
+def _add_notebook(notebook: File, files: Files, config: MkDocsConfig) -> None:
+    """Add the notebook as a page with its output; the notebook itself stays, to be downloaded."""
+    folder = Path(tempfile.mkdtemp(prefix="calibrant-docs-"))
+    rendered = render(Path(str(notebook.abs_src_path)), folder)
+    page = notebook.src_uri.replace(".ipynb", ".md")
+    files.append(File.generated(config, page, content=rendered.markdown))
+    for name, picture in rendered.pictures.items():
+        files.append(File.generated(config, f"notebooks/{name}", content=picture))
 
 
 def on_page_content(content: str, **_: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import importlib.util
+import json
 import pkgutil
 import re
 import subprocess
@@ -12,12 +13,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from rendering import render
 from runner import LENIENT, needs_of, run_page
 
 import calibrant
 
 DOCS = Path(__file__).parent
 PAGES = sorted([DOCS.parent / "README.md", *DOCS.rglob("*.md")])
+NOTEBOOKS = sorted(DOCS.glob("notebooks/*.ipynb"))
 PROGRAMS = sorted(DOCS.glob("examples/*.py"))
 ENGINES = {
     *("dask", "pyspark", "ray", "torch", "torchmetrics", "triton"),
@@ -35,6 +38,13 @@ def test_page(page: Path, tmp_path: Path) -> None:
     if missing:
         pytest.skip(f"{page.name} needs {', '.join(missing)}")
     run_page(page, tmp_path)
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
+def test_notebook(notebook: Path, tmp_path: Path) -> None:
+    cells = json.loads(notebook.read_text("utf-8"))["cells"]
+    assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells)
+    assert render(notebook, tmp_path).pictures
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)

@@ -66,6 +66,7 @@ def render_html(summary: Summary) -> str:
         policy=_policy(scripts),
         style=markup(_text("page.css") + _colors()),
         charts=markup(json_in_html(charts)),
+        notice=_text("notice.txt"),
         scripts=[markup(script) for script in scripts],
     )
     return html
