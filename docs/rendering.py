@@ -1,8 +1,8 @@
 """Run a notebook and write it as Markdown with what its cells showed.
 
-Notebooks are committed without output. Their cells run in this process, as those of one session: text that a cell
-prints and the value of its last line are shown below it, diagrams as pictures. A cell's metadata holds the description
-of its picture under `alt`.
+Notebooks are committed without output. Their cells run in this process, as those of one session. What a
+cell prints and the value of its last line are shown below it, diagrams as pictures. The metadata of a
+cell holds the description of its picture under `alt`.
 """
 
 from __future__ import annotations

@@ -101,14 +101,10 @@ class Diagram(ABC):
 
         Parameters
         ----------
-        title, subtitle : str
-            Above the axes.
-        legend : bool
-            Whether a legend says what each mark is; by default it does.
-        xlim, ylim : pair of numbers
-            Ends of the axes.
         **look
-            As in `panel`. An unknown one is refused, with the name that was probably meant.
+            As in `panel`, and of the frame: `title` and `subtitle` above the axes; `legend=False` for a
+            picture without one; `xlim` and `ylim`, the ends of the axes. An unknown name is refused, with
+            the one that was probably meant.
         """
         require_looks(look, self.looks() | set(FRAME))
         own = {name: value for name, value in look.items() if name not in FRAME}
