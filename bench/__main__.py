@@ -13,11 +13,13 @@ import subprocess
 import sys
 
 WHOLE = (
-    "environments", "data", "paper", "speed", "sizes", "peers", "coverage", "coverage.profiles", "scale",
-    "scans", "multiclass", "diagrams", "report", "command_line", "measures", "repair", "certify", "index",
+    "environments", "data", "paper", "speed", "sizes", "groups", "peers", "coverage", "coverage.profiles",
+    "scale", "scans", "multiclass", "diagrams", "report", "command_line", "measures", "repair",
+    "certify", "index",
 )  # fmt: skip
 REDUCED = (
-    "paper", "speed", "sizes", "peers", "coverage", "scale", "diagrams", "measures", "repair", "certify",
+    "paper", "speed", "sizes", "groups", "peers", "coverage", "scale", "diagrams", "measures", "repair",
+    "certify",
 )  # fmt: skip
 
 

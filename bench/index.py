@@ -12,8 +12,8 @@ from pathlib import Path
 from bench import pages
 
 ORDER = (
-    "paper", "peers", "coverage", "profiles", "speed", "sizes", "scale", "scans", "gpu", "multiclass",
-    "diagrams", "report", "command_line", "measures", "repair", "certify", "data",
+    "paper", "peers", "coverage", "profiles", "speed", "sizes", "groups", "scale", "scans", "gpu",
+    "multiclass", "diagrams", "report", "command_line", "measures", "repair", "certify", "data",
 )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from calibrant.inference.interval import require_confidence
 from calibrant.inference.planning import detectable_error
 from calibrant.inference.profile import Profile, Sample, as_profile
 from calibrant.read.group_keys import indexed
+from calibrant.read.progress import Progress
 from calibrant.read.scan import scan
 
 __all__ = ["assess_by"]
@@ -287,7 +288,9 @@ def _assessed(
     parts = _limited(_parts(sketches, names, cluster), limit, cluster is not None)
     totals = {key: Sketches(own, by="part").total() for key, own in parts.items()}
     groups: dict[Any, GroupAssessment] = {}
+    progress = Progress(len(totals), show=None)
     for key, sketch in totals.items():
+        progress.advance(1, sketch.n)
         why, clusters = "" if sketch.n >= 2 else "fewer than two rows", None
         if cluster is not None:
             own = [part for part in parts[key].values() if part.total_weight > 0]
@@ -301,6 +304,7 @@ def _assessed(
         )
         detectable = detectable_error(rejection, level=1.0 - confidence)
         groups[key] = GroupAssessment(key, sketch.n, assessment, detectable)
+    progress.close()
     if not any(group.assessment for group in groups.values()):
         units = "rows" if cluster is None else "clusters"
         raise TooFewRows(
