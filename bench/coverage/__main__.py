@@ -1,10 +1,11 @@
 """Coverage of intervals, size and power of tests, false alarms of the monitor, by simulation.
 
-python -m bench.coverage              # under an hour on two free cores
+python -m bench.coverage              # some two hours on two free cores
 python -m bench.coverage --reduced    # about two minutes, for CI: fails if coverage or size is off
 
-The cells are run in passes, a part of the runs of every cell at a time. `--minutes` ends the study when
-its time is up, with as many runs as there are by then; `--resume` goes on from there.
+The cells are run in passes, a part of the runs of every cell at a time; those with most rows, and the
+peers, come last. `--minutes` ends the study when its time is up, with as many runs as there are by then;
+`--resume` goes on from there.
 """
 
 from __future__ import annotations
@@ -18,55 +19,59 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
 
 from bench import environments, pages
-from bench.coverage import breaking, contests, monitoring, peers, power, single, tables
+from bench.coverage import breaking, differences, monitoring, peers, power, single, tables
 from bench.coverage.populations import DISTRIBUTIONS, SHAPES, TRUTHS
 from bench.coverage.simulation import CHUNK, Cell, simulate
 
-SIZES = (100, 300, 1_000, 10_000, 100_000)
-RUNS, NULL_RUNS, PEER_RUNS, WATCHES = 400, 2_000, 20, 200
-TRIED, LARGEST_TRIED, SEARCHED = 1_000, 200, 10_000
+SIZES = (300, 1_000, 10_000, 100, 100_000)
+"""The first two are what most users have, and come first."""
+RUNS, PEER_RUNS, WATCHES, LARGEST_RUNS = 1_000, 20, 200, 100
+SEARCHED = 10_000
 
 
 def plan(reduced: bool) -> list[Any]:
-    """All tasks, in passes over the cells; the peers, who take longer than all else, at the end."""
-    share = 4 if reduced else 1
-    sizes, truths = ((100, 1_000), (0.0, 0.05)) if reduced else (SIZES, TRUTHS)
+    """All tasks, in passes over the cells; those with most rows, and the peers, at the end."""
+    share = 10 if reduced else 1
+    sizes, truths = ((1_000,), (0.0, 0.05)) if reduced else (SIZES, TRUTHS)
     order: list[tuple[float, Any]] = []
 
     def add(tasks: list[Any], after: float = 0.0) -> None:
         order.extend((after + place / len(tasks), task) for place, task in enumerate(tasks))
 
+    def parts(runs: int, chunk: int) -> range:
+        return range(max(runs // share // chunk, 1))
+
     first = []
-    for n in sizes:
+    for place, n in enumerate(sizes):
         for distribution in DISTRIBUTIONS:
-            for shape in SHAPES:
-                for truth in truths:
-                    runs = (RUNS if truth else NULL_RUNS // len(SHAPES)) // share
-                    cell = ("interval", distribution, shape, truth, n)
-                    add([Cell(*cell, chunk) for chunk in range(runs // CHUNK)])
-                    if truth or shape == SHAPES[0]:
-                        first.append(Cell(*cell, 0))
+            for shape, truth in ((s, t) for s in SHAPES for t in truths if t or s == SHAPES[0]):
+                cell = ("interval", distribution, shape, truth, n)
+                add([Cell(*cell, chunk) for chunk in parts(RUNS, CHUNK)], max(place, 1))
+                first.append(Cell(*cell, 0))
     dependent = [("clusters", name, truth) for name in DISTRIBUTIONS for truth in truths]
     weighted = [("weights", name, truth) for name in DISTRIBUTIONS for truth in truths]
     some = len(truths) if reduced else None
     for kind, distribution, truth in dependent[:some] + weighted[:some]:
         cell = (kind, distribution, SHAPES[0], truth, 1_000)
-        add([Cell(*cell, chunk) for chunk in range(RUNS // share // CHUNK)])
+        add([Cell(*cell, chunk) for chunk in parts(RUNS, CHUNK)], 2.0)
     for kind, name, n in breaking.cells(reduced):
-        tried = (TRIED if n <= 100_000 else LARGEST_TRIED) // share
-        add([breaking.Trial(kind, name, n, k) for k in range(tried // breaking.CHUNK)])
-    for name, n in () if reduced else power.CELLS:
-        add([power.Search(name, n, k) for k in range(SEARCHED // power.CHUNK)])
-    for contest in contests.REDUCED if reduced else contests.CELLS:
-        chunks = range(RUNS // share // contests.CHUNK)
-        add([contests.Contest(*contest, chunk) for chunk in chunks])
+        runs = RUNS if n <= 100_000 else LARGEST_RUNS
+        tasks = [breaking.Trial(kind, name, n, k) for k in parts(runs, breaking.CHUNK)]
+        add(tasks, 3.0 if n >= 100_000 else 0.0)
+    for name, n in power.REDUCED if reduced else power.CELLS:
+        add([power.Search(name, n, k) for k in parts(SEARCHED, power.CHUNK)])
+    for study, name, n in differences.cells(reduced):
+        chunks = parts(RUNS, differences.CHUNK)
+        late = float(differences.STUDIES[study].late)
+        add([differences.Contrast(study, name, n, chunk) for chunk in chunks], late)
     for truth in monitoring.TRUTHS:
         looks, runs = (200, 20) if reduced else (1_000, WATCHES)
-        add([monitoring.Watch(truth, looks, k) for k in range(runs // monitoring.CHUNK)])
+        watches = range(runs // monitoring.CHUNK)
+        add([monitoring.Watch(truth, looks, k) for k in watches], 2.0)
     for n in () if reduced else (size for size in sizes if size <= peers.LARGEST):
         for peer in peers.ASKED:
             same = tuple(cell for cell in first if cell.n == n)
-            add([peers.Question(peer, same, run) for run in range(PEER_RUNS)], after=1.0)
+            add([peers.Question(peer, same, run) for run in range(PEER_RUNS)], after=4.0)
     return [task for _, task in sorted(order, key=lambda pair: pair[0])]
 
 
@@ -77,8 +82,8 @@ def perform(task: Any) -> Any:
         return breaking.attempt(task)
     if isinstance(task, power.Search):
         return power.search(task)
-    if isinstance(task, contests.Contest):
-        return contests.contend(task)
+    if isinstance(task, differences.Contrast):
+        return differences.contrast(task)
     return peers.answer(task) if isinstance(task, peers.Question) else monitoring.watch(task)
 
 
@@ -120,12 +125,9 @@ def main() -> int:
     given = parser.parse_args()
     tasks = plan(given.reduced)
     done = run(tasks, given.workers, given.minutes, given.resume)
-    found = tables.merged([(task.name, part) for task, part in done if isinstance(task, Cell)])
-    fought = tables.merged(
-        [(task.name, part) for task, part in done if isinstance(task, contests.Contest)]
-    )
-    tried = tables.merged(
-        [(task.name, part) for task, part in done if isinstance(task, breaking.Trial)]
+    found, tried, contrasted = (
+        tables.merged([(task.name, part) for task, part in done if isinstance(task, kind)])
+        for kind in (Cell, breaking.Trial, differences.Contrast)
     )
     searched = [part for task, part in done if isinstance(task, power.Search)]
     asked = [one for task, part in done if isinstance(task, peers.Question) for one in part]
@@ -134,28 +136,29 @@ def main() -> int:
     )
     results = {
         "cells": found,
-        "contests": fought,
         "breaking": tried,
+        "differences": contrasted,
         "power": searched,
         "monitor": watched,
         "peers": tables.by_peer(asked),
     }
     pages.save("coverage", results)
+    failures = tables.failures(found, tried, contrasted, searched, watched)
     page = pages.Page(
         "coverage",
         "How sure: do the intervals cover?",
         "python -m bench.coverage" + (" --reduced" if given.reduced else ""),
-        tables.lead(found, tried, whole=len(done) == len(tasks)),
+        tables.lead(found, tried, contrasted, failures, whole=len(done) == len(tasks)),
         [
-            *(power.tables(searched) if searched else []),
-            *tables.sections(found, tables.by_peer(asked), fought, tried, watched),
+            *power.tables(searched),
+            *tables.sections(found, tables.by_peer(asked), tried, watched),
+            *differences.tables(contrasted),
             single.table(),
         ],
-        {} if given.reduced else environments.pinned(*peers.ASKED),
+        environments.pinned(*peers.ASKED) if asked else {},
         timed=not given.resume,
     )
     print(page.write(pages.place(given.reduced)).read_text(encoding="utf-8"))
-    failures = tables.failures(found, fought, tried, watched)
     for failure in failures:
         print(f"NOT REACHED: {failure}", file=sys.stderr)
     return 1 if failures else 0

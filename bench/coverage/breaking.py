@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import expit, logit, ndtr, softmax
 
 import calibrant as cal
 from bench.coverage.simulation import NODES, TOLERANCE, Runs
+from calibrant.data.pairs import as_pairs
 from calibrant.data.sketch import Sketch
-from calibrant.inference.interval import row_spread, upper_end
+from calibrant.inference.clusters import ClusterResiduals
+from calibrant.inference.interval import Spread, row_spread, upper_end
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.rejection import Rejection
 from calibrant.inference.residuals import ResidualGrid
@@ -78,11 +80,16 @@ ROWS: dict[str, Draw] = {
     "half too rare, Beta(1, 49)": _of(_beta(1, 49), lambda p: 0.5 * p),
     "0 and 1 only": _of(lambda draw, n: (draw.random(n) < 0.5) * 1.0, lambda p: 0.01 + 0.98 * p),
     "one value": _of(lambda draw, n: np.full(n, 0.5), lambda p: p + 0.02),
+    "1 only": _of(lambda draw, n: np.ones(n), lambda p: p - 0.01),
     "upside down": _of(_uniform, lambda p: 1.0 - p),
 }
-SIZES = (100, 1_000, 10_000, 100_000)
-LARGEST = {"40% at 1, wrong there": 1_000_000, "calibrated, Beta(2, 5)": 1_000_000}
+SIZES = (300, 1_000, 5_000, 100_000)
+LARGEST = ("40% at 1, wrong there", "calibrated, Beta(2, 5)", "wrong above 0.85")
 SCALES = {"slope, Beta(2, 5)": "logit", "calibrated, Beta(2, 5)": "logit", "four waves": "logit"}
+COARSE = 1 << 12
+SKETCHED = ("calibrated, Beta(2, 5)", "40% at 1, wrong there", "slope, Beta(2, 5)")
+CLASSES = {"5 classes, calibrated": (5, 1.0), "5 classes, too sure": (5, 0.7)}
+"""Classes, and the factor of the logits that makes the predictions right."""
 SAMPLED = {  # predictions, and the slope of the chance in log-odds
     "1 in 10 without the event, Beta(6, 2)": (6, 2, 1.0),
     "1 in 10 without the event, Beta(1, 19)": (1, 19, 1.0),
@@ -94,6 +101,7 @@ CLUSTERED = {  # rows in each cluster, and the slope of the chance in log-odds
     "one holds half of the rows": ((500, *(10,) * 50), 1.0),
     "one holds half of the rows, slope .6": ((500, *(10,) * 50), 0.6),
     "100 of 10 rows, slope .6": ((10,) * 100, 0.6),
+    "8 of 100 rows, slope .6": ((100,) * 8, 0.6),
 }
 
 
@@ -117,26 +125,40 @@ def cells(reduced: bool) -> list[tuple[str, str, int]]:
     if reduced:
         hard = ("40% at 1, wrong there", "tenths, alternating", "0 and 1 only")
         return [("rows", name, 1_000) for name in hard] + [
+            ("classes", "5 classes, too sure", 1_000),
             ("weights", next(iter(SAMPLED)), 1_000),
             ("clusters", "one holds half of the rows", 1_000),
         ]
-    rows = [("rows", name, n) for n in SIZES for name in ROWS]
-    rows += [("rows", name, n) for name, n in LARGEST.items()]
-    rows += [("scale", name, n) for n in (1_000, 10_000) for name in SCALES]
-    rows += [("weights", name, n) for n in (1_000, 10_000) for name in SAMPLED]
-    return rows + [("clusters", name, 1_000) for name in CLUSTERED]
+    found = [("rows", name, n) for n in SIZES for name in ROWS]
+    found += [("rows", name, 1_000_000) for name in LARGEST]
+    found += [("scale", name, n) for n in (1_000, 5_000) for name in SCALES]
+    found += [("sketch", name, n) for n in (1_000, 5_000) for name in SKETCHED]
+    found += [("classes", name, n) for n in (1_000, 5_000) for name in CLASSES]
+    found += [("weights", name, n) for n in (1_000, 5_000) for name in SAMPLED]
+    return found + [("clusters", name, 1_000) for name in CLUSTERED]
+
+
+def top_label(rng: np.random.Generator, population: str, n: int) -> tuple[Floats, Floats, Floats]:
+    """Predicted probabilities [n, classes], the true ones, and the chance that the top label is right."""
+    classes, factor = CLASSES[population]
+    logits = 1.5 * rng.standard_normal((n, classes))
+    said, true = softmax(logits, axis=1), softmax(factor * logits, axis=1)
+    return said, true, true[np.arange(n), said.argmax(axis=1)]
 
 
 @cache
 def truth_of(kind: str, population: str) -> float:
     """The population's SmoothECE, from a million chances in place of outcomes."""
     rng = np.random.default_rng(1)
-    if kind == "rows" or kind == "scale":
+    if kind == "classes":
+        said, _, chance = top_label(rng, population, LARGE)
+        p = said.max(axis=1)
+    elif kind in ("rows", "scale", "sketch"):
         p, chance = ROWS[population](rng, LARGE)
     else:
         a, b, slope = SAMPLED[population] if kind == "weights" else (2, 2, CLUSTERED[population][1])
         p = rng.beta(a, b, LARGE)
-        chance = expit(slope * logit(p))
+        chance = p if slope == 1.0 else expit(slope * logit(p))
     if np.array_equal(p, chance):
         return 0.0
     scale = SCALES[population] if kind == "scale" else "probability"
@@ -159,52 +181,63 @@ def samples(trial: Trial) -> Iterator[dict[str, Any]]:
             # a cluster shares what its predictions do not know of the outcome
             shift = rng.standard_normal(len(sizes))[cluster]
             p = rng.beta(2, 2, cluster.size)
-            u = _uniform_of(0.5 * shift + np.sqrt(0.75) * rng.standard_normal(cluster.size))
+            u = ndtr(0.5 * shift + np.sqrt(0.75) * rng.standard_normal(cluster.size))
             yield {"y": u < expit(slope * logit(p)), "p": p, "cluster": cluster}
+        elif trial.kind == "classes":
+            said, true, _ = top_label(rng, trial.population, trial.n)
+            below = rng.random((trial.n, 1)) < np.cumsum(true, axis=1)
+            correct, p = cal.confidence(below.argmax(axis=1), said)
+            yield {"y": correct, "p": p}
         else:
             p, chance = ROWS[trial.population](rng, trial.n)
             yield {"y": rng.random(trial.n) < chance, "p": p}
 
 
-def _uniform_of(normal: Floats) -> Floats:
-    from scipy.special import ndtr
-
-    return np.asarray(ndtr(normal))
-
-
 def attempt(trial: Trial) -> dict[str, Any]:
     """How often the intervals hold the truth, and whether they agree with the test."""
     truth = truth_of(trial.kind, trial.population)
-    low, high = np.empty((2, trial.runs, len(CONFIDENCES)))
-    p_values = np.empty(trial.runs)
+    low, high, p_values = np.empty((3, trial.runs))
+    held = np.empty((trial.runs, len(CONFIDENCES)), dtype=bool)
     for run, sample in enumerate(samples(trial)):
-        low[run], high[run], p_values[run] = _bounds(trial, sample)
-    at = CONFIDENCES.index(NOMINAL)
-    rejected = p_values[:, None] <= 1.0 - np.array(CONFIDENCES) + 1e-12
-    held = (low <= truth + 1e-12) & (truth <= high + 1e-12)
+        value, spread, rejection = _uncertainty(trial, sample)
+        high[run] = upper_end(value, spread, NOMINAL)
+        low[run] = min(rejection.lower_end(NOMINAL), high[run])
+        p_values[run] = rejection.p_value
+        held[run] = [
+            truth <= upper_end(value, spread, confidence) + 1e-12
+            and not rejection.excludes(truth, confidence)
+            for confidence in CONFIDENCES
+        ]
+    rejected = p_values <= 1.0 - NOMINAL + 1e-12
+    covered = (low <= truth + 1e-12) & (truth <= high + 1e-12)
     return {
         **asdict(trial),
         "truth": truth,
-        "coverage": float(held[:, at].mean()),
-        "missed_low": float((high[:, at] < truth - 1e-12).mean()),
-        "missed_high": float((low[:, at] > truth + 1e-12).mean()),
-        "width": float((high - low)[:, at].mean()),
-        "rejected": float(rejected[:, at].mean()),
+        "coverage": float(covered.mean()),
+        "missed_low": float((high < truth - 1e-12).mean()),
+        "missed_high": float((low > truth + 1e-12).mean()),
+        "width": float((high - low).mean()),
+        "rejected": float(rejected.mean()),
         "contradictions": int((rejected != (low > 0.0)).sum()),
         "held": held.mean(axis=0).tolist(),
     }
 
 
-def _bounds(trial: Trial, sample: dict[str, Any]) -> tuple[list[float], list[float], float]:
+def _uncertainty(trial: Trial, sample: dict[str, Any]) -> tuple[float, Spread, Rejection]:
+    """What `assess` works out before it knows the confidence."""
     y, p = sample["y"].astype(np.uint8), sample["p"]
-    if trial.kind == "clusters":
-        each = [cal.assess(y, p, cluster=sample["cluster"], confidence=c) for c in CONFIDENCES]
-        ends = [(one.interval.low, one.interval.high) for one in each]
-        return [low for low, _ in ends], [high for _, high in ends], each[0].p_value
     scale = SCALES[trial.population] if trial.kind == "scale" else "probability"
-    sketch = Sketch.from_arrays(y, p, sample_weight=sample.get("w"), nodes=NODES, scale=scale)
+    nodes = COARSE if trial.kind == "sketch" else NODES
+    sketch = Sketch.from_arrays(y, p, sample_weight=sample.get("w"), nodes=nodes, scale=scale)
     value = max(cal.smooth_ece(sketch, tolerance=TOLERANCE), 1e-5)
-    rejection = Rejection.of(sketch, noise_floor(sketch).value)
-    spread = row_spread(ResidualGrid.of(sketch, value), value)
-    high = [upper_end(value, spread, confidence) for confidence in CONFIDENCES]
-    return [rejection.lower_end(c) for c in CONFIDENCES], high, rejection.p_value
+    floor, grid = noise_floor(sketch).value, ResidualGrid.of(sketch, value)
+    spread = row_spread(grid, value)
+    if trial.kind == "clusters":
+        fine = grid if floor >= value else ResidualGrid.of(sketch, floor)
+        number = int(sample["cluster"].max()) + 1
+        clusters = ClusterResiduals.of(fine, as_pairs(y, p), (sample["cluster"], number))
+        spread = clusters.spread(value, spread)
+        rejection = clusters.rejection(clusters.noise_floor(value).value)
+    else:
+        rejection = Rejection.of(sketch, floor)
+    return value, spread, rejection

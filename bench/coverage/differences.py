@@ -1,24 +1,21 @@
-"""Comparisons, groups and bands: size, power and coverage, by simulation.
+"""Comparisons, groups, pooling and bands: size, power and coverage.
 
-python -m bench.coverage.differences                # some minutes on one core
-python -m bench.coverage.differences --runs 40      # a rehearsal
-
-It prints its tables; a rate of r from n runs has a standard error of √(r (1 - r) / n).
+Each study is a function that draws one sample and says, of each column of its table, whether it happened.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from functools import cache
-from zlib import crc32
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import calibrant as cal
 from bench import pages
+from bench.coverage.simulation import LEVEL, Runs
 from calibrant.data.pairs import as_pairs
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
@@ -30,14 +27,8 @@ from calibrant.inference.pooling import pool_groups
 
 Floats = NDArray[np.float64]
 Generator = np.random.Generator
-LEVEL = 0.05
 SUPPORT = 1 << 18
-
-
-def generators(name: str, runs: int) -> Iterator[Generator]:
-    """A source of random numbers for each run, whatever else is run."""
-    for run in range(runs):
-        yield np.random.default_rng([crc32(name.encode()), run])
+CHUNK = 50
 
 
 def overconfident(rng: Generator, n: int) -> tuple[Floats, Floats]:
@@ -81,22 +72,15 @@ def halves(rng: Generator, p: Floats, chance: Floats) -> tuple[Floats, Floats]:
     return np.where(side, p, chance), np.where(side, chance, p)
 
 
-def kernel_tests(runs: int) -> pages.Table:
-    """Size on equals, and power against the chance itself and half of the error."""
-    rows = []
-    for name, draw in POPULATIONS.items():
-        for n in (300, 1_000, 5_000):
-            told = np.zeros(3)
-            for rng in generators(f"kernel {name} {n}", runs):
-                p, chance = draw(rng, n)
-                y = rng.random(n) < chance
-                pairs = (halves(rng, p, chance), (p, chance), (p, 0.5 * (p + chance)))
-                for place, models in enumerate(pairs):
-                    errors = [KernelError.of_rows(as_pairs(y, q), PROBABILITY) for q in models]
-                    told[place] += difference_p_value(*errors, paired=True) <= LEVEL
-            rows.append([name, f"{n:,}", *(f"{share:.3f}" for share in told / runs)])
-    header = ["population", "n", "equals", "against none", "against half"]
-    return pages.Table("Test of equal kernel error at level .05: told apart", header, rows)
+def kernel_tests(rng: Generator, name: str, n: int) -> list[float]:
+    """Are equals told apart, the model and the chance itself, the model and half of its error?"""
+    p, chance = POPULATIONS[name](rng, n)
+    y = rng.random(n) < chance
+    told = []
+    for models in (halves(rng, p, chance), (p, chance), (p, 0.5 * (p + chance))):
+        errors = [KernelError.of_rows(as_pairs(y, q), PROBABILITY) for q in models]
+        told.append(difference_p_value(*errors, paired=True) <= LEVEL)
+    return [float(one) for one in told]
 
 
 @cache
@@ -106,26 +90,19 @@ def truth(name: str) -> float:
     return cal.smooth_ece(chance, p, labels="soft")
 
 
-def intervals(runs: int) -> pages.Table:
-    """Coverage of the interval for the difference of SmoothECE."""
-    rows = []
-    for name, draw in POPULATIONS.items():
-        for n in (1_000, 10_000):
-            equal, against, width = 0, 0, 0.0
-            for rng in generators(f"interval {name} {n}", runs):
-                p, chance = draw(rng, n)
-                y = rng.random(n) < chance
-                (pair,) = cal.compare(y, {"a": p, "b": chance}).differences
-                sign = 1.0 if pair.first == "a" else -1.0
-                against += pair.low <= sign * truth(name) <= pair.high
-                width += pair.high - pair.low
-                one, other = halves(rng, p, chance)
-                (pair,) = cal.compare(y, {"a": one, "b": other}).differences
-                equal += pair.low <= 0.0 <= pair.high
-            shares = (equal / runs, against / runs)
-            rows.append([name, f"{n:,}", *(f"{x:.3f}" for x in shares), f"{width / runs:.4f}"])
-    header = ["population", "n", "equals", "against none", "width"]
-    return pages.Table("95% interval for the difference of SmoothECE: coverage", header, rows)
+def intervals(rng: Generator, name: str, n: int) -> list[float]:
+    """Does the interval for the difference of SmoothECE hold it, of equals and against the chance?"""
+    p, chance = POPULATIONS[name](rng, n)
+    y = rng.random(n) < chance
+    one, other = halves(rng, p, chance)
+    (equal,) = cal.compare(y, {"a": one, "b": other}).differences
+    (pair,) = cal.compare(y, {"a": p, "b": chance}).differences
+    difference = truth(name) if pair.first == "a" else -truth(name)
+    return [
+        float(equal.low <= 0.0 <= equal.high),
+        float(pair.low <= difference <= pair.high),
+        pair.high - pair.low,
+    ]
 
 
 def bent(p: Floats) -> Floats:
@@ -141,99 +118,185 @@ GROUPS: dict[str, Callable[[Generator, int], tuple[tuple[Floats, Floats], ...]]]
         (p, bent(p)) for p in np.round([rng.beta(2, 5, n), rng.beta(5, 2, n)], 1)
     ),
     "rare": lambda rng, n: tuple((p, p) for p in (0.02 * rng.random(n), 0.1 * rng.random(n))),
-    "DIFFERENT: .08 lower": lambda rng, n: (
+    "different: .08 lower in one": lambda rng, n: (
         (p := rng.beta(2, 5, n), p), (q := rng.beta(3, 3, n), np.clip(q - 0.08, 0, 1)),
     ),
 }  # fmt: skip
 
 
-def group_tests(runs: int) -> pages.Table:
-    """Size and power of the test of equal outcomes at equal predictions."""
-    rows = []
-    for name, draw in GROUPS.items():
-        row = [name]
-        for n in (300, 1_000, 5_000):
-            rejected = 0
-            for rng in generators(f"groups {name} {n}", runs):
-                sketches = (Sketch.from_arrays(rng.random(n) < c, p) for p, c in draw(rng, n))
-                rejected += difference_band(*sketches).p_value <= LEVEL
-            row.append(f"{rejected / runs:.3f}")
-        rows.append(row)
-    header = ["two groups", "n = 300", "1,000", "5,000"]
-    return pages.Table("Test of equal outcomes at equal predictions: rejected", header, rows)
+def group_tests(rng: Generator, name: str, n: int) -> list[float]:
+    """Is "as frequent at equal predictions" rejected?"""
+    sketches = (Sketch.from_arrays(rng.random(n) < c, p) for p, c in GROUPS[name](rng, n))
+    return [float(difference_band(*sketches).p_value <= LEVEL)]
 
 
-def pooled(runs: int) -> pages.Table:
-    """Many groups together: size, power, and coverage of each group's own error."""
-    rows = []
-    for number, n, off, spread in (
-        (2, 100, 0.0, 0.0), (20, 50, 0.0, 0.0), (100, 20, 0.0, 0.0),
-        (100, 50, 0.024, 0.0), (20, 200, 0.0, 0.05), (100, 30, 0.0, 0.1),
-    ):  # fmt: skip
-        any_off, differ, held = 0, 0, 0.0
-        for rng in generators(f"pooled {number} {n} {off} {spread}", runs):
-            errors = off + spread * rng.standard_normal(number)
-            groups = {}
-            for key, error in enumerate(errors):
-                p = rng.uniform(0.3, 0.7, n)
-                groups[key] = Sketch.from_arrays(rng.random(n) < p - error, p, nodes=1 << 10)
-            found = pool_groups(groups)
-            assert found is not None
-            any_off += found.p_value <= LEVEL
-            differ += found.differ_p_value <= LEVEL
-            ends_of = zip(found.groups.values(), errors, strict=True)
-            held += np.mean([one.low <= error <= one.high for one, error in ends_of])
-        shares = (any_off / runs, differ / runs, held / runs)
-        cells = [f"{number}", f"{n}", f"{off:g}", f"{spread:g}", *(f"{x:.3f}" for x in shares)]
-        rows.append(cells)
-    header = ["groups", "rows each", "off by", "spread", "any off", "differ", "coverage"]
-    return pages.Table("Partial pooling of groups", header, rows)
+POOLED = {  # groups, what all are off by, and how far they differ
+    "2 groups": (2, 0.0, 0.0),
+    "20 groups": (20, 0.0, 0.0),
+    "100 groups": (100, 0.0, 0.0),
+    "100 groups, all off by .024": (100, 0.024, 0.0),
+    "20 groups, off by .05 or so": (20, 0.0, 0.05),
+    "100 groups, off by .1 or so": (100, 0.0, 0.1),
+}
 
 
-def bands(runs: int) -> pages.Table:
-    """Coverage of the population's smoothed curve at the diagram's own bandwidth."""
-    rows = []
-    for name, draw in POPULATIONS.items():
-        p, chance = draw(np.random.default_rng(0), SUPPORT)
-        population = Sketch.from_arrays(chance, p, labels="soft", nodes=1 << 12)
-        for n in (300, 3_000):
-            held, whole = 0.0, 0
-            for rng in generators(f"bands {name} {n}", runs):
-                p, chance = draw(rng, n)
-                sketch = Sketch.from_arrays(rng.random(n) < chance, p)
-                diagram = cal.reliability_diagram(sketch, resamples=1)
-                shown = diagram.density > 0.05 * diagram.density.max()
-                at = np.asarray(sketch.scale.locate(diagram.grid[shown]))
-                kernel = KernelMatrix(population, at, diagram.bandwidth, labels=2)
-                without, events = kernel(population.weights[None])[0]
-                curve = events / (without + events)
-                found = curve_bands(
-                    sketch, diagram.regression[shown], at, diagram.bandwidth, confidence=0.95
-                )
-                inside = [
-                    (one.low <= curve + 1e-9) & (curve - 1e-9 <= one.high)
-                    for one in (found.pointwise, found.simultaneous)
-                ]
-                held += inside[0].mean()
-                whole += inside[1].all()
-            rows.append([name, f"{n:,}", f"{held / runs:.3f}", f"{whole / runs:.3f}"])
-    header = ["population", "n", "pointwise", "simultaneous"]
-    return pages.Table("95% bands of the smoothed curve: coverage", header, rows)
+def pooled(rng: Generator, name: str, n: int) -> list[float]:
+    """Is any group found to be off, are they found to differ, and what share of intervals hold?"""
+    number, off, spread = POOLED[name]
+    errors = off + spread * rng.standard_normal(number)
+    groups = {}
+    for key, error in enumerate(errors):
+        p = rng.uniform(0.3, 0.7, n)
+        groups[key] = Sketch.from_arrays(rng.random(n) < p - error, p, nodes=1 << 10)
+    found = pool_groups(groups)
+    assert found is not None
+    held = [one.low <= e <= one.high for one, e in zip(found.groups.values(), errors, strict=True)]
+    return [
+        float(found.p_value <= LEVEL), float(found.differ_p_value <= LEVEL), float(np.mean(held)),
+    ]  # fmt: skip
 
 
-STUDIES = {"tests": kernel_tests, "groups": group_tests, "pooled": pooled, "bands": bands}
+@cache
+def _whole(name: str) -> Sketch:
+    p, chance = POPULATIONS[name](np.random.default_rng(0), SUPPORT)
+    return Sketch.from_arrays(chance, p, labels="soft", nodes=1 << 12)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--runs", type=int, default=1_000)
-    parser.add_argument("--only", choices=[*STUDIES, "intervals"], nargs="*")
-    options = parser.parse_args()
-    for name, study in {**STUDIES, "intervals": intervals}.items():
-        if not options.only or name in options.only:
-            print(study(options.runs).markdown(), flush=True)
-    return 0
+def bands(rng: Generator, name: str, n: int) -> list[float]:
+    """On what share of the curve does the band of a point hold the population's, and of all, all of it?"""
+    population = _whole(name)
+    p, chance = POPULATIONS[name](rng, n)
+    sketch = Sketch.from_arrays(rng.random(n) < chance, p)
+    diagram = cal.reliability_diagram(sketch, resamples=1)
+    shown = diagram.density > 0.05 * diagram.density.max()
+    at = np.asarray(sketch.scale.locate(diagram.grid[shown]))
+    kernel = KernelMatrix(population, at, diagram.bandwidth, labels=2)
+    without, events = kernel(population.weights[None])[0]
+    curve = events / (without + events)
+    found = curve_bands(sketch, diagram.regression[shown], at, diagram.bandwidth, confidence=0.95)
+    inside = [
+        (one.low <= curve + 1e-9) & (curve - 1e-9 <= one.high)
+        for one in (found.pointwise, found.simultaneous)
+    ]
+    return [float(inside[0].mean()), float(inside[1].all())]
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+@dataclass(frozen=True)
+class Study:
+    """What is drawn, what is asked of each sample, and what is promised of the answers."""
+
+    title: str
+    ask: Callable[[Generator, str, int], list[float]]
+    cells: tuple[tuple[str, int], ...]
+    columns: tuple[str, ...]
+    covers: tuple[int, ...] = ()
+    sizes: Callable[[str], tuple[int, ...]] = lambda population: ()
+    notes: tuple[str, ...] = ()
+    late: bool = False
+
+
+def _each(populations: Any, *sizes: int) -> tuple[tuple[str, int], ...]:
+    return tuple((name, n) for n in sizes for name in populations)
+
+
+STUDIES = {
+    "tests": Study(
+        "Two models on the same rows: test of equal kernel error at level .05",
+        kernel_tests,
+        _each(POPULATIONS, 300, 1_000, 5_000),
+        ("equals told apart", "from the chance itself", "from half of the error"),
+        sizes=lambda population: (0, 1, 2) if population == "low" else (0,),
+        notes=(
+            "Overconfident: SmoothECE .05, uniform. Local: 40% at 1, wrong in 1 of 40. Ends: 30% at 0 and "
+            "30% at 1, wrong in 1 of 60. Rare: 2% events, predicted a third too often. Low: calibrated, "
+            "below .02. Equals are wrong on opposite halves of the rows; the second model of the other "
+            "columns is right, or half as wrong.",
+        ),
+    ),
+    "intervals": Study(
+        "Two models on the same rows: 95% interval for the difference of SmoothECE",
+        intervals,
+        _each(POPULATIONS, 1_000, 5_000),
+        ("holds, of equals", "holds, against the chance itself", "width"),
+        covers=(0, 1),
+        late=True,
+    ),
+    "groups": Study(
+        "Two groups: test of equal outcomes at equal predictions, level .05",
+        group_tests,
+        _each(GROUPS, 300, 1_000, 5_000),
+        ("rejected",),
+        sizes=lambda population: () if population.startswith("different") else (0,),
+        notes=("n rows in each group.",),
+    ),
+    "pooled": Study(
+        "Many groups together, at level .05 and with 95% intervals",
+        pooled,
+        (
+            ("2 groups", 100), ("20 groups", 50), ("100 groups", 20), ("100 groups, all off by .024", 50),
+            ("20 groups, off by .05 or so", 200), ("100 groups, off by .1 or so", 30),
+        ),
+        ("found off", "found to differ", "groups' intervals hold"),
+        covers=(2,),
+        sizes=lambda population: (0, 1) if population in ("2 groups", "20 groups", "100 groups") else (),
+        notes=("n rows in each group; the last column is the share of groups, on average.",),
+    ),
+    "bands": Study(
+        "95% bands of the smoothed curve",
+        bands,
+        _each(POPULATIONS, 300, 3_000),
+        ("at a point", "whole curve"),
+        covers=(0, 1),
+        late=True,
+        notes=("Of the population's curve at the bandwidth of the sample's.",),
+    ),
+}  # fmt: skip
+REDUCED = (
+    ("tests", "ends", 1_000), ("intervals", "local", 1_000), ("groups", "tenths, same error", 1_000),
+    ("pooled", "20 groups, off by .05 or so", 200), ("bands", "local", 300),
+)  # fmt: skip
+
+
+def cells(reduced: bool) -> list[tuple[str, str, int]]:
+    """What is tried: (study, population, rows)."""
+    every = [(key, *cell) for key, study in STUDIES.items() for cell in study.cells]
+    return list(REDUCED) if reduced else every
+
+
+@dataclass(frozen=True)
+class Contrast(Runs):
+    """Some runs of one cell of a study."""
+
+    study: str
+    population: str
+    n: int
+    chunk: int
+    runs: int = CHUNK
+
+    @property
+    def name(self) -> str:
+        return f"{self.study}, {self.population}, {self.n}"
+
+
+def contrast(task: Contrast) -> dict[str, Any]:
+    """The share of samples in which each thing happened."""
+    rng, ask = task.generator, STUDIES[task.study].ask
+    answers = np.array([ask(rng, task.population, task.n) for _ in range(task.runs)])
+    return {**asdict(task), "shares": answers.mean(axis=0).tolist()}
+
+
+def tables(contrasted: list[dict[str, Any]]) -> list[pages.Table]:
+    """A table for each study of which there are runs."""
+    found = []
+    for key, study in STUDIES.items():
+        rows = [
+            [
+                cell["population"], f"{cell['n']:,}", f"{cell['runs']:,}",
+                *(f"{share:.3f}" for share in cell["shares"]),
+            ]
+            for cell in contrasted
+            if cell["study"] == key
+        ]  # fmt: skip
+        header = ["population", "n", "samples", *study.columns]
+        found += [pages.Table(study.title, header, rows, study.notes)] if rows else []
+    return found

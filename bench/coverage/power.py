@@ -41,6 +41,7 @@ SETS: dict[str, Callable[[np.random.Generator, int], Floats]] = {
 SET_SIZES = (100, 300, 1_000, 10_000)
 CELLS = [(name, n) for n in SIZES for name in PREDICTIONS]
 CELLS += [(name, n) for n in SET_SIZES for name in SETS]
+REDUCED = [(name, 300) for name in PREDICTIONS] + [("uniform", 1_000)]
 
 
 def chance(alternative: str, p: Floats, n: int) -> Floats:
@@ -168,13 +169,25 @@ def search(task: Search) -> dict[str, Any]:
     return {**asdict(task), "found": found}
 
 
-def tables(searched: list[dict[str, Any]]) -> list[pages.Table]:
-    """Power by alternative and n, and the size of the test by prediction and n."""
+def _sums(searched: list[dict[str, Any]]) -> dict[tuple[int, str], list[Any]]:
     sums: dict[tuple[int, str], list[Any]] = {}
     for part in searched:
         one = sums.setdefault((part["n"], part["alternative"]), [0, 0.0])
         one[0] += part["runs"]
         one[1] = one[1] + part["runs"] * np.array(part["found"])
+    return sums
+
+
+def sizes(searched: list[dict[str, Any]]) -> list[tuple[str, int, float, int]]:
+    """Of calibrated predictions: (which, n, share that is rejected, samples)."""
+    sums = _sums(searched)
+    cells = ((name, n) for name in SETS for n in SET_SIZES if (n, name) in sums)
+    return [(a, n, float(sums[n, a][1][0] / sums[n, a][0]), sums[n, a][0]) for a, n in cells]
+
+
+def tables(searched: list[dict[str, Any]]) -> list[pages.Table]:
+    """Power by alternative and n, and the size of the test by prediction and n."""
+    sums = _sums(searched)
     rows = []
     for n in SIZES:
         shares = {a: sums[n, a][1] / sums[n, a][0] for a in PREDICTIONS if (n, a) in sums}
@@ -195,16 +208,13 @@ def tables(searched: list[dict[str, Any]]) -> list[pages.Table]:
             "log-odds; wiggle and bump: uniform; rare tail: Beta(1, 9), too high above 0.3.",
         ],
     )
-    sizes = [
-        [name, f"{n:,}", f"{sums[n, name][0]:,}", f"{sums[n, name][1][0] / sums[n, name][0]:.4f}"]
-        for name in SETS
-        for n in SET_SIZES
-        if (n, name) in sums
+    of_sets = [
+        [name, f"{n:,}", f"{runs:,}", f"{share:.4f}"] for name, n, share, runs in sizes(searched)
     ]
     size = pages.Table(
         "How often calibrated predictions are rejected at level .05",
         ["predictions", "n", "samples", "rejected"],
-        sizes,
+        of_sets,
         ["Where events are few, few p-values are possible, and ties count in full."],
     )
-    return [power, size]
+    return [table for table in (power, size) if table.rows]

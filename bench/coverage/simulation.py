@@ -88,13 +88,13 @@ def _intervals(cell: Cell) -> dict[str, Any]:
         value = cal.smooth_ece(sketch, tolerance=TOLERANCE)
         rejection = Rejection.of(sketch, noise_floor(sketch).value)
         spread = row_spread(ResidualGrid.of(sketch, value), value)
-        low[run], high[run] = rejection.lower_end(CONFIDENCE), upper_end(value, spread, CONFIDENCE)
-        p_value = rejection.p_value
-        rejected[run] = p_value <= LEVEL
+        high[run] = upper_end(value, spread, CONFIDENCE)
+        low[run] = min(rejection.lower_end(CONFIDENCE), high[run])
+        rejected[run] = rejection.p_value <= LEVEL
         ecce[run] = cumulative_differences(sketch).range_p_value <= LEVEL
     return {
         **_covered(low, high, truth),
-        "rejected": float(rejected.mean()),
+        **_rejected(rejected, low),
         "ecce": float(ecce.mean()),
     }
 
@@ -109,7 +109,7 @@ def _weighted(cell: Cell) -> dict[str, Any]:
         found = assess(y[kept], p[kept], sample_weight=1 / (0.1 + 0.3 * p[kept]), seed=seed)
         low[run], high[run] = found.interval.low, found.interval.high
         rejected[run] = found.p_value <= LEVEL
-    return {**_covered(low, high, drawn.truth), "rejected": float(rejected.mean())}
+    return {**_covered(low, high, drawn.truth), **_rejected(rejected, low)}
 
 
 def _clustered(cell: Cell) -> dict[str, Any]:
@@ -131,9 +131,16 @@ def _clustered(cell: Cell) -> dict[str, Any]:
     rows = _covered(*by_row.T, drawn.truth)
     return {
         **_covered(*by_cluster.T, drawn.truth),
-        "rejected": float(rejected.mean()),
+        **_rejected(rejected, by_cluster[:, 0]),
         "coverage_by_row": rows["coverage"],
         "width_by_row": rows["width"],
+    }
+
+
+def _rejected(rejected: Any, low: Any) -> dict[str, float]:
+    return {
+        "rejected": float(rejected.mean()),
+        "contradictions": int((rejected.astype(bool) != (low > 0.0)).sum()),
     }
 
 

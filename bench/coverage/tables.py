@@ -8,7 +8,9 @@ import numpy as np
 from scipy.stats import binom
 
 from bench import pages
+from bench.coverage import power
 from bench.coverage.breaking import CONFIDENCES
+from bench.coverage.differences import STUDIES
 from bench.coverage.populations import DISTRIBUTIONS
 from bench.coverage.simulation import NODES, TOLERANCE
 
@@ -20,8 +22,10 @@ CHANCE = 0.001
 
 MEANS = {
     "coverage", "missed_low", "missed_high", "width", "rejected", "ecce", "coverage_by_row",
-    "width_by_row", "told_apart", "wrongly",
+    "width_by_row",
 }  # fmt: skip
+
+LISTS = {"held", "shares"}
 
 Found = list[dict[str, Any]]
 
@@ -52,29 +56,37 @@ def _add(one: dict[str, Any], part: dict[str, Any]) -> None:
     runs = one["runs"] + part["runs"]
     for name in MEANS & part.keys():
         one[name] = (one[name] * one["runs"] + part[name] * part["runs"]) / runs
-    if "held" in part:
-        both = zip(one["held"], part["held"], strict=True)
-        one["held"] = [(a * one["runs"] + b * part["runs"]) / runs for a, b in both]
+    for name in LISTS & part.keys():
+        both = zip(one[name], part[name], strict=True)
+        one[name] = [(a * one["runs"] + b * part["runs"]) / runs for a, b in both]
+    if "contradictions" in part:
         one["contradictions"] += part["contradictions"]
     one["runs"] = runs
 
 
-def failures(found: Found, fought: Found, tried: Found, watched: dict[str, Any]) -> list[str]:
+def failures(
+    found: Found, tried: Found, contrasted: Found, searched: Found, watched: dict[str, Any]
+) -> list[str]:
     """Cells that fall short of the promise, by a binomial test at the level `CHANCE`."""
     missed = []
-    for cell in found + fought + tried:
+    for cell in found + tried:
         if _is_below(cell["coverage"], COVERAGE, cell["runs"]):
             missed.append(f"{cell['name']}: coverage {cell['coverage']:.3f}")
-    for null in null_cells(found):
-        if _is_above(null["rejected"], SIZE, null["runs"]):
-            missed.append(f"{null['distribution']}, {null['n']}: size {null['rejected']:.3f}")
-    for cell in found + tried:
-        is_null = cell["kind"] != "interval" and cell["truth"] == 0.0
-        if is_null and _is_above(cell["rejected"], SIZE, cell["runs"]):
+        if cell["truth"] == 0.0 and _is_above(cell["rejected"], SIZE, cell["runs"]):
             missed.append(f"{cell['name']}: size {cell['rejected']:.3f}")
-    for cell in tried:
         if cell["contradictions"]:
             missed.append(f"{cell['name']}: {cell['contradictions']} contradictions")
+    for cell in contrasted:
+        study, shares, runs = STUDIES[cell["study"]], cell["shares"], cell["runs"]
+        for k in study.covers:
+            if _is_below(shares[k], COVERAGE, runs):
+                missed.append(f"{cell['name']}: {study.columns[k]} {shares[k]:.3f}")
+        for k in study.sizes(cell["population"]):
+            if _is_above(shares[k], SIZE, runs):
+                missed.append(f"{cell['name']}: {study.columns[k]} {shares[k]:.3f}")
+    for name, n, share, runs in power.sizes(searched):
+        if _is_above(share, SIZE, runs):
+            missed.append(f"{name}, {n}: size {share:.4f}")
     for truth, one in watched.items():
         if truth.startswith("calibrated") and _is_above(one["alarms"], FALSE_ALARMS, one["runs"]):
             missed.append(f"monitor, {truth}: {one['alarms']:.3f} false alarms")
@@ -89,60 +101,43 @@ def _is_above(share: float, promised: float, runs: int) -> bool:
     return bool(binom.sf(round(share * runs) - 1, runs, promised) < CHANCE)
 
 
-def null_cells(found: Found) -> Found:
-    """Calibrated predictions, of which both shapes are the same."""
-    together: dict[tuple[str, int], dict[str, Any]] = {}
-    for cell in found:
-        if cell["kind"] == "interval" and cell["truth"] == 0.0:
-            key = (cell["distribution"], cell["n"])
-            if key in together:
-                _add(together[key], cell)
-            else:
-                together[key] = dict(cell)
-    return list(together.values())
-
-
-def lead(found: Found, tried: Found, *, whole: bool) -> str:
-    intervals = [cell for cell in found if cell["kind"] == "interval"]
-    lowest = min(intervals, key=lambda cell: cell["coverage"])
-    sizes = [cell["rejected"] for cell in null_cells(found)]
-    everything = intervals + tried
-    below = sum(_is_below(cell["coverage"], COVERAGE, cell["runs"]) for cell in everything)
-    lowest_tried = min(tried, key=lambda cell: cell["coverage"])
-    runs = min(cell["runs"] for cell in intervals)
-    return (
-        f"Samples are drawn from populations whose SmoothECE is known, at least {runs} in each of "
-        f"{len(intervals)} cells, and the nominal 95% interval is asked whether it holds the "
-        f"population's value. The mean coverage is "
-        f"{np.mean([cell['coverage'] for cell in intervals]):.3f}; the lowest, "
-        f"{lowest['coverage']:.3f}, is that of {lowest['distribution']}, {lowest['shape']}, truth "
-        f"{lowest['truth']:g}, n = {lowest['n']:,}. Of {len(tried)} cells that were chosen to break "
-        f"the interval ({min(cell['runs'] for cell in tried)} samples or more in each), the lowest is "
-        f"{lowest_tried['coverage']:.3f} ({lowest_tried['kind']}: {lowest_tried['population']}, n = "
-        f"{lowest_tried['n']:,}). Of all {len(everything)} cells, {below} fall short of .95 by a binomial "
-        f"test at {CHANCE:g}. The test of calibration at level .05 rejects calibrated predictions in "
-        f"{min(sizes):.3f} to {max(sizes):.3f} of the samples. Test and interval contradict each other "
-        f"in {sum(cell['contradictions'] for cell in tried)} of "
-        f"{len(CONFIDENCES) * sum(cell['runs'] for cell in tried):,} cases."
-    ) + ("" if whole else _NOT_WHOLE)
+def lead(found: Found, tried: Found, contrasted: Found, failures: list[str], *, whole: bool) -> str:
+    cells = found + tried
+    lowest = min(cells, key=lambda cell: cell["coverage"])
+    nulls = [cell["rejected"] for cell in cells if cell["truth"] == 0.0]
+    cases = sum(cell["runs"] for cell in cells)
+    often = sum(cell["runs"] >= 1_000 for cell in cells)
+    short = "None falls" if not failures else f"{len(failures)} fall"
+    text = (
+        f"Samples are drawn from populations whose SmoothECE is known, and the nominal 95% interval is asked "
+        f"whether it holds the population's value, in {len(cells)} cells of "
+        f"{min(cell['runs'] for cell in cells):,} to {max(cell['runs'] for cell in cells):,} samples "
+        f"({often} of 1,000 or more). Its mean coverage is "
+        f"{np.mean([cell['coverage'] for cell in cells]):.3f}; the lowest is {lowest['coverage']:.3f} "
+        f"({lowest['name']}). The test of calibration at level .05 rejects calibrated predictions in "
+        f"{min(nulls):.3f} to {max(nulls):.3f} of the samples. Test and interval contradict each other in "
+        f"{sum(cell['contradictions'] for cell in cells)} of {cases:,} cases. {short} short of what is "
+        f"promised by a binomial test at {CHANCE:g}, of these cells and {len(contrasted)} of comparisons, "
+        f"groups and bands{': ' + '; '.join(failures) if failures else ''}."
+    )
+    return text if whole else text + _NOT_WHOLE
 
 
 _NOT_WHOLE = " The study was ended early with `--minutes`; `--resume` goes on with it."
 
 
 def sections(
-    found: Found, beside: dict[str, Any], fought: Found, tried: Found, watched: dict[str, Any]
+    found: Found, beside: dict[str, Any], tried: Found, watched: dict[str, Any]
 ) -> list[pages.Table]:
-    return [
+    every = [
         *([_summary(found, beside)] if beside else []),
         _tried(tried),
         *(_intervals(found, beside, name) for name in DISTRIBUTIONS),
-        _sizes(found),
         _clusters(found),
         _weights(found),
-        _contests(fought),
         _monitor(watched),
     ]
+    return [table for table in every if table.rows]
 
 
 def _summary(found: Found, beside: dict[str, Any]) -> pages.Table:
@@ -176,7 +171,7 @@ def _intervals(found: Found, beside: dict[str, Any], distribution: str) -> pages
     header = ["shape", "truth", "n", "samples", "coverage", "misses below", "misses above", "width"]
     for name in beside:
         header += [name, "width"]
-    header += ["power", "ECCE-R"]
+    header += ["rejected", "ECCE-R"]
     rows, asked = [], 0
     for cell in found:
         if cell["kind"] != "interval" or cell["distribution"] != distribution:
@@ -188,12 +183,12 @@ def _intervals(found: Found, beside: dict[str, Any], distribution: str) -> pages
             one = by_cell.get(cell["name"])
             row += ["", ""] if one is None else [f"{one['coverage']:.2f}", f"{one['width']:.4f}"]
             asked = asked if one is None else max(asked, one["runs"])
-        null = cell["truth"] == 0.0
-        row += ["", ""] if null else [f"{cell['rejected']:.2f}", f"{cell['ecce']:.2f}"]
+        row += [f"{cell['rejected']:.3f}", f"{cell['ecce']:.3f}"]
         rows.append(row)
     notes = [
         "Misses below: the interval ends below the truth; above: it begins above it.",
-        "Power: how often the test of calibration, and ECCE-R's, reject at level .05.",
+        "How often the test of calibration, and ECCE-R's, reject at level .05: their size where the truth is "
+        "0, their power elsewhere. Rare events happen in 0.2% of the rows.",
         f"What is `assess` outside the study is here its parts on a grid of {NODES:,} nodes, with "
         f"SmoothECE to {TOLERANCE:g}.",
     ]
@@ -205,25 +200,6 @@ def _intervals(found: Found, beside: dict[str, Any], distribution: str) -> pages
             "without an event, the sample is left out."
         )
     return pages.Table(f"Intervals: {distribution}", header, rows, notes)
-
-
-def _sizes(found: Found) -> pages.Table:
-    rows = [
-        [
-            cell["distribution"],
-            f"{cell['n']:,}",
-            f"{cell['rejected']:.4f}",
-            f"{cell['ecce']:.4f}",
-            f"{cell['runs']:,}",
-        ]
-        for cell in null_cells(found)
-    ]
-    return pages.Table(
-        "Size of the test at level .05, on calibrated predictions",
-        ["predictions", "n", "calibrant", "ECCE-R", "samples"],
-        rows,
-        ["Rare events happen in 0.2% of the rows: of 100 rows, in most samples none is an event."],
-    )
 
 
 def _assessed(cell: dict[str, Any]) -> list[str]:
@@ -280,44 +256,6 @@ def _weights(found: Found) -> pages.Table:
     )
 
 
-def _contests(fought: Found) -> pages.Table:
-    rows = [
-        [
-            one["rival"],
-            f"{one['truth']:g}",
-            f"{one['difference']:.4f}",
-            f"{one['n']:,}",
-            f"{one['runs']:,}",
-            f"{one['coverage']:.3f}",
-            f"{one['width']:.4f}",
-            f"{one['told_apart']:.3f}",
-            f"{one['wrongly']:.3f}",
-        ]
-        for one in fought
-    ]
-    return pages.Table(
-        "Two models on the same rows",
-        [
-            "rival",
-            "truth",
-            "difference",
-            "n",
-            "samples",
-            "coverage",
-            "width",
-            "told apart",
-            "wrongly",
-        ],
-        rows,
-        [
-            "Uniform predictions of an overconfident model whose SmoothECE is the truth in the second "
-            "column, and a rival that sees the same rows and errs in another way, or not at all.",
-            "Told apart: the p-value of the difference is at most .05; wrongly: the model named worse "
-            "is not. The comparison is cautious: near the noise floor it finds a difference late.",
-        ],
-    )
-
-
 def _monitor(watched: dict[str, Any]) -> pages.Table:
     rows = [
         [
@@ -358,8 +296,9 @@ def _tried(tried: Found) -> pages.Table:
         rows,
         [
             "Coverage at five levels of confidence; misses, width and rejections at 95%. A contradiction is "
-            "a p-value of at most 1 - confidence beside an interval that holds 0, or the other way round.",
-            "Scale: on log-odds. Weights: of the rows without the event one in ten was kept, with weight 10. "
-            "Clusters: rows of a cluster share a quarter of the variance of what decides the outcome.",
+            "a p-value of at most .05 beside an interval that holds 0, or the other way round.",
+            "Scale: on log-odds. Sketch: of 4,096 cells. Classes: the top label of five. Weights: of "
+            "the rows without the event one in ten was kept, with weight 10. Clusters: rows of a cluster "
+            "share a quarter of the variance of what decides the outcome.",
         ],
     )  # fmt: skip

@@ -6,29 +6,20 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from bench.coverage import breaking, power, tables
+from bench.coverage import breaking, differences, power, tables
 from bench.coverage.__main__ import plan
-from bench.coverage.contests import RIVALS, difference, predictions
 from bench.coverage.populations import DISTRIBUTIONS, SHAPES, TRUTHS, population, truth_at_support
-from bench.coverage.simulation import Cell, simulate
+from bench.coverage.simulation import Cell, Runs, simulate
 from scipy.optimize import minimize
 
 import calibrant as cal
 from calibrant.inference.rejection import calibration_p_value
 
 
-@pytest.mark.parametrize("rival", RIVALS)
-def test_a_rival_without_error_has_none(rival: str) -> None:
-    p, chance = truth_at_support(population("uniform", "overconfident", 0.05))
-    error = cal.smooth_ece(chance, predictions(rival, p, chance), labels="soft")
-    assert error == pytest.approx(0.05 - difference(rival, 0.05), abs=1e-5)
-    assert (error < 1e-5) == (rival in RIVALS[:2])
-
-
 def test_the_plan_holds_every_cell_often_enough() -> None:
     runs: Counter[str] = Counter()
     for task in plan(False):
-        if isinstance(task, Cell):
+        if isinstance(task, Runs):
             runs[task.name] += task.runs
     cells = [
         Cell("interval", distribution, shape, truth, n, 0).name
@@ -36,12 +27,31 @@ def test_the_plan_holds_every_cell_often_enough() -> None:
         for distribution in DISTRIBUTIONS
         for shape in SHAPES
         for truth in TRUTHS
+        if truth or shape == SHAPES[0]
     ]
-    assert len(set(cells)) == 200
-    assert min(runs[name] for name in cells) >= 400
-    nulls = [name for name in cells if ", 0, " in name]
-    assert len(nulls) == 50
-    assert all(runs[name] == 1_000 for name in nulls)
+    cells += [breaking.Trial(*cell, 0).name for cell in breaking.cells(False) if cell[2] <= 100_000]
+    cells += [differences.Contrast(*cell, 0).name for cell in differences.cells(False)]
+    assert len(set(cells)) == len(cells) > 250
+    assert min(runs[name] for name in cells) >= 1_000
+    few = sum(task.runs for task in plan(True) if isinstance(task, Runs))
+    assert few < 0.05 * sum(runs.values())
+
+
+@pytest.mark.parametrize("study", differences.STUDIES)
+def test_every_study_of_differences_asks_what_its_table_says(study: str) -> None:
+    asked = differences.STUDIES[study]
+    population, n = min(asked.cells, key=lambda cell: cell[1])
+    tasks = [differences.Contrast(study, population, min(n, 300), k, 2) for k in range(2)]
+    parts = [differences.contrast(task) for task in tasks]
+    (cell,) = tables.merged([(task.name, part) for task, part in zip(tasks, parts, strict=True)])
+    assert cell["runs"] == 4
+    assert cell["shares"] == pytest.approx(np.mean([part["shares"] for part in parts], axis=0))
+    (table,) = differences.tables([cell])
+    assert table.rows[0][0] == population
+    promised = [*asked.covers, *asked.sizes(population)]
+    wrong = [1.0 - float(k in asked.covers) for k in range(len(asked.columns))]
+    missed = tables.failures([], [], [{**cell, "shares": wrong, "runs": 100}], [], {})
+    assert len(missed) == len(promised) > 0
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -60,12 +70,11 @@ def test_parts_of_a_cell_add_up() -> None:
     assert cell["runs"] == 8
     assert cell["coverage"] == pytest.approx(np.mean([part["coverage"] for part in parts]))
     assert simulate(Cell("interval", "uniform", SHAPES[0], 0.0, 100, 1, 4)) == parts[1]
-    assert tables.failures([{**cell, "coverage": 0.5, "runs": 400}], [], [], {})[0].endswith(
-        "coverage 0.500"
-    )
+    missed = tables.failures([{**cell, "coverage": 0.5, "runs": 400}], [], [], [], {})
+    assert missed[0].endswith("coverage 0.500")
 
 
-@pytest.mark.parametrize("kind", ["rows", "scale", "weights", "clusters"])
+@pytest.mark.parametrize("kind", ["rows", "scale", "sketch", "classes", "weights", "clusters"])
 def test_populations_that_break_intervals_are_tried_as_they_are_named(kind: str) -> None:
     name, n = next((name, n) for one, name, n in breaking.cells(False) if one == kind)
     trial = breaking.Trial(kind, name, min(n, 1_000), 0, 3)
@@ -73,7 +82,8 @@ def test_populations_that_break_intervals_are_tried_as_they_are_named(kind: str)
     assert found["contradictions"] == 0
     assert len(found["held"]) == len(breaking.CONFIDENCES)
     assert found == breaking.attempt(trial)
-    missed = tables.failures([], [], [{**found, "name": "x", "contradictions": 2}], {})
+    whole = {**found, "name": "x", "coverage": 1.0, "rejected": 0.0, "contradictions": 2}
+    missed = tables.failures([], [whole], [], [], {})
     assert missed == ["x: 2 contradictions"]
 
 

@@ -181,7 +181,8 @@ def test_the_p_value_of_one_prediction_is_that_of_the_binomial(said: float, n: i
         sketch = Sketch.from_counts([said], [n], [events])
         found = calibration_p_value(sketch)
         exact = float(chances[away >= away[events] - 1e-9].sum())
-        assert found >= 0.9 * exact - 0.002
+        # 4,000 draws stray by a few per cent; beyond the last of them p falls more slowly than it could.
+        assert 0.93 * exact - 0.001 <= found <= 1.15 * exact + 0.005
         size += float(chances[events]) * (found <= 0.05)
     assert size <= 0.05
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._locks import cached_property
+from calibrant.data.surprises import coarse_enough
 from calibrant.errors import InputError, MergeError
 
 __all__ = ["FRACTION_BITS", "LARGEST_SUM", "Columns", "as_slice", "bits_of_offsets", "require_room"]
@@ -37,6 +38,9 @@ class Columns:
         Sum of the rows' distances from the left end of their cell, in units of 2**-36.
     weights, squared_weights, weighted_offsets : float64[m, 2] or None
         The same sums with each row's weight; None where every weight is 1.
+    surprises : float64[2] or None
+        Σ w (-log) of the chance given to what came, where that was below 1/256, by label (see
+        `surprises_of`). None where the rows were not seen. No part of what equal columns have in common.
     """
 
     cells: Integers
@@ -45,12 +49,15 @@ class Columns:
     weights: Floats | None = None
     squared_weights: Floats | None = None
     weighted_offsets: Floats | None = None
+    surprises: Floats | None = None
 
     def __post_init__(self) -> None:
         self.cells.flags.writeable = False
         self.counts.flags.writeable = False
         self.offsets.flags.writeable = False
-        for values in (self.weights, self.squared_weights, self.weighted_offsets):
+        for values in (
+            self.weights, self.squared_weights, self.weighted_offsets, self.surprises,
+        ):  # fmt: skip
             if values is not None:
                 values.flags.writeable = False
 
@@ -115,11 +122,17 @@ class Columns:
             np.add.reduceat(np.concatenate([part.column(name) for part in kept])[order], first)
             for name in kept[0].sum_names()
         )
-        return cls(cells[order][first], *summed)
+        noted = [part.surprises for part in kept if part.surprises is not None]
+        surprises = np.sum(noted, axis=0) if len(noted) == len(kept) else None
+        return cls(cells[order][first], *summed).with_surprises(surprises)
+
+    def with_surprises(self, surprises: Floats | None) -> Columns:
+        """The same sums, and these beside."""
+        return self if surprises is self.surprises else replace(self, surprises=surprises)
 
     def sum_names(self) -> list[str]:
         """Names of the columns of sums that this table has."""
-        names = [column.name for column in fields(self) if column.name != "cells"]
+        names = [column.name for column in fields(self)][1:6]
         return names if self.weighted else names[:2]
 
     def column(self, name: str) -> NDArray[Any]:
@@ -148,7 +161,8 @@ class Columns:
                 cure="Use a smaller factor.",
                 most=LARGEST_SUM,
             )
-        return Columns(self.cells, self.counts, self.offsets, *sums)
+        surprises = None if self.surprises is None else self.surprises * by_label
+        return Columns(self.cells, self.counts, self.offsets, *sums, surprises)
 
     def coarsened(self, shift: int, offset_bits: int) -> Columns:
         """The same rows in cells that are 2**shift times wider; exact for integers."""
@@ -166,7 +180,9 @@ class Columns:
             elif name == "weighted_offsets":
                 values = values + self.column("weights") * moved[:, None]
             sums.append(np.add.reduceat(values, first) if first.size else values)
-        return Columns(cells[first], *sums)
+        nodes = 1 << (FRACTION_BITS - offset_bits - shift)
+        surprises = self.surprises if coarse_enough(nodes) else None
+        return Columns(cells[first], *sums).with_surprises(surprises)
 
     def equals(self, other: Columns) -> bool:
         """Whether both hold the same bits."""

@@ -27,6 +27,7 @@ from calibrant.data._fill import (
 from calibrant.data.cell_sums import Columns, bits_of_offsets, require_room
 from calibrant.data.pairs import BLOCK_ROWS, LEAST_TOTAL_WEIGHT, Pairs
 from calibrant.data.scales import PROBABILITY, Scale
+from calibrant.data.surprises import coarse_enough, surprises_of, surprising_cells
 
 __all__ = ["Outline", "fill", "outline_of", "residual_moments", "sums_of_cells", "sums_of_squares"]
 
@@ -54,7 +55,22 @@ def fill(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
     columns = filling(pairs, nodes, scale)
     require_room(int(columns.counts.max(initial=0)), bits_of_offsets(nodes))
     pairs.mark_valid()
-    return columns
+    return columns.with_surprises(_surprises(pairs, columns, nodes, scale))
+
+
+def _surprises(
+    pairs: Pairs, columns: Columns, nodes: int, scale: Scale
+) -> NDArray[np.float64] | None:
+    """Of the rows, which are read again only where the cells show that there are some."""
+    if scale != PROBABILITY or not coarse_enough(nodes):
+        return None
+    weights = columns.counts if columns.weights is None else columns.weights
+    below, above = surprising_cells(columns.cells, nodes)
+    sums = np.zeros(2)
+    if weights[below, 0].any() or weights[above, 1].any():
+        for _, p, y, weight in pairs.blocks():
+            sums += surprises_of(p, y, weight)[0]
+    return sums
 
 
 def _fill_counts(pairs: Pairs, nodes: int, scale: Scale) -> Columns:

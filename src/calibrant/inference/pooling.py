@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.sketch import Sketch
-from calibrant.inference.interval import normal_quantile
 from calibrant.inference.resampling import cell_predictions
 
 __all__ = ["PooledError", "Pooling", "pool_groups"]
 
 Floats = NDArray[np.float64]
+
+_STEPS, _HALVINGS = 64, 40
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,14 @@ class Pooling:
 def pool_groups(sketches: Mapping[Any, Sketch], *, confidence: float = 0.95) -> Pooling | None:
     """Partial pooling of the groups' mean errors; None for fewer than two groups with rows.
 
-    With b the mean of f - y in a group and s² its variance, b ~ N(β, s²) and β ~ N(m, τ²) over the groups
-    (DerSimonian and Laird, 1986; Morris, 1983, for how sure the groups' own are). "No group is off" is
-    tested by Σ (b / s)² and by the mean over all, half of the level for each; "all by the same amount" by
-    Cochran's Σ ((b - m) / s)². There s² and the fourth moment are those of calibrated outcomes: where events
-    are few, squares have heavier tails than those of normal deviations.
+    With b the mean of f - y in a group and s² its variance, b ~ N(β, s²) and β ~ N(m, τ²) over the groups.
+    How far the groups differ, τ², is not known either: every τ² is as likely beforehand, and each group's
+    error is a mixture over what the groups make of it (Stein's prior; Morris and Tang, 2011). An estimate
+    of τ² in its place would be 0 by chance and the intervals too short. "No group is off" is tested by
+    Σ (b / s)² and by the mean over all, half of the level for each; "all by the same amount" by Cochran's
+    Σ ((b - m) / s)². For the tests s² and the fourth moment are those of calibrated outcomes: where events
+    are few, squares have heavier tails than those of normal deviations. For the errors s² is as many times
+    larger as the residuals of all groups are.
 
     Examples
     --------
@@ -93,33 +97,79 @@ def pool_groups(sketches: Mapping[Any, Sketch], *, confidence: float = 0.95) -> 
     k = len(usable)
     if k < 2:
         return None
-    bias, variance, excess = np.array(list(usable.values())).T
+    bias, variance, seen, excess = np.array(list(usable.values())).T
     precision = 1.0 / variance
-    share = precision / precision.sum()
-    common = float(share @ bias)
+    common = float(precision @ bias / precision.sum())
     statistic = float((precision * (bias - common) ** 2).sum())
-    spare = float(precision.sum() - (precision**2).sum() / precision.sum())
-    tau = max(statistic - (k - 1), 0.0) / spare
-    weight = 1.0 / (variance + tau)
-    mean, of_mean = float(weight @ bias / weight.sum()), float(1.0 / weight.sum())
-    own = tau / (tau + variance)
-    drawn = own * bias + (1.0 - own) * mean
-    of_spread = 2.0 / max(k - 3, 1) * ((1.0 - own) * (bias - mean)) ** 2
-    error = np.sqrt(own * variance + (1.0 - own) ** 2 * of_mean + of_spread)
-    z = normal_quantile(0.5 + 0.5 * confidence)
     of_all = 2.0 * NormalDist().cdf(-abs(common) * float(np.sqrt(precision.sum())))
     squares = _tail(float((precision * bias**2).sum()), k, float(excess.sum()))
+    errors = _Mixture.of(bias, variance * max(float(np.mean(seen / variance)), 1.0))
+    ends = np.stack([errors.quantile(0.5 + side * 0.5 * confidence) for side in (-1.0, 1.0)])
+    typical, *own = map(PooledError, errors.centre, *ends.tolist())
     return Pooling(
         min(2.0 * min(squares, of_all), 1.0),
         _tail(statistic, k - 1, float(excess.sum())),
-        _ends(mean, z * float(np.sqrt(of_mean))),
-        float(np.sqrt(tau)),
-        {key: _ends(b, z * e) for key, b, e in zip(usable, drawn, error, strict=True)},
+        typical,
+        float(np.sqrt(errors.share @ errors.spread)),
+        dict(zip(usable, own, strict=True)),
     )
 
 
-def _moments(sketch: Sketch) -> tuple[float, float, float]:
-    """Mean of f - y; its variance, and the excess of its fourth moment, were predictions calibrated.
+@dataclass(frozen=True, eq=False)
+class _Mixture:
+    """The errors of all groups on average, first, and of each group, given what was seen of all.
+
+    Attributes
+    ----------
+    spread, share : float64[steps]
+        Values of τ², and how likely each is.
+    mean, error : float64[steps, 1 + groups]
+        Of the normal deviations whose mixture an error is.
+    """
+
+    spread: Floats
+    share: Floats
+    mean: Floats
+    error: Floats
+
+    @classmethod
+    def of(cls, bias: Floats, variance: Floats) -> _Mixture:
+        # Errors lie within ±1. Small values of τ² matter as long as they are not far below all variances.
+        spread = np.concatenate([[0.0], np.geomspace(1e-3 * variance.min(), 1.0, _STEPS)])
+        precision = 1.0 / (variance + spread[:, None])
+        total = precision.sum(axis=1)
+        mean = precision @ bias / total
+        off = (precision * (bias - mean[:, None]) ** 2).sum(axis=1)
+        logs = 0.5 * (np.log(precision).sum(axis=1) - np.log(total) - off)
+        share = np.exp(logs - logs.max()) * np.gradient(spread)
+        own = spread[:, None] * precision
+        means = np.column_stack([mean, own * bias + (1.0 - own) * mean[:, None]])
+        errors = own * variance + (1.0 - own) ** 2 / total[:, None]
+        return cls(
+            spread, share / share.sum(), means, np.sqrt(np.column_stack([1.0 / total, errors]))
+        )
+
+    @property
+    def centre(self) -> list[float]:
+        return [float(value) for value in self.share @ self.mean]
+
+    def quantile(self, level: float) -> Floats:
+        """Of every error, by bisection."""
+        from scipy.special import ndtr
+
+        reach = 9.0 * self.error.max(axis=0)
+        low, high = self.mean.min(axis=0) - reach, self.mean.max(axis=0) + reach
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            above = self.share @ ndtr((middle - self.mean) / self.error) > level
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        return np.asarray(0.5 * (low + high))
+
+
+def _moments(sketch: Sketch) -> tuple[float, float, float, float]:
+    """Mean of f - y; its variance, were predictions calibrated, and as it was seen; and its excess.
+
+    The excess is that of the fourth moment of calibrated outcomes.
 
     Rows that were sampled by outcome and weighted for it have a variance of w₀ w₁ f (1 - f) each, with w₁
     the weight of an event and w₀ of another.
@@ -133,12 +183,15 @@ def _moments(sketch: Sketch) -> tuple[float, float, float]:
     row = np.divide(squared, sums, out=np.zeros(2), where=sums > 0)
     row = np.where(row > 0, row, row.max())
     variance = float(row.prod() * (rows @ chance))
+    strayed = np.stack([f, f - 1.0], axis=1) - bias
+    number = max(sketch.n - 1.0, 1.0)
+    seen = float((sketch.squared_weights * strayed**2).sum()) * sketch.n / number
     if sketch.weighted:
-        residual = np.stack([f, f - 1.0], axis=1)
-        variance = max(variance, float((sketch.squared_weights * residual**2).sum()))
+        variance = max(variance, float((sketch.squared_weights * (strayed + bias) ** 2).sum()))
     fourth = float(rows @ (chance * (1.0 - 6.0 * chance)))
     spread = float(rows @ chance)
-    return bias, variance / total**2, fourth / spread**2 if spread > 0 else 0.0
+    excess = fourth / spread**2 if spread > 0 else 0.0
+    return bias, variance / total**2, seen / total**2, excess
 
 
 def _tail(statistic: float, degrees: int, excess: float) -> float:
@@ -148,7 +201,3 @@ def _tail(statistic: float, degrees: int, excess: float) -> float:
     variance = max(2.0 * degrees + excess, 1e-3)
     scale = variance / (2.0 * degrees)
     return float(chdtrc(degrees / scale, max(statistic / scale, 0.0)))
-
-
-def _ends(value: float, reach: float) -> PooledError:
-    return PooledError(float(value), float(value - reach), float(value + reach))

@@ -1,20 +1,22 @@
-"""Tails and quantiles of the normal, χ and Student's t."""
+"""Tails and quantiles of the normal, χ and Student's t; p-values together; where a p-value crosses."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["log_tail", "normal_quantile"]
+__all__ = ["crossing", "harmonic_mean", "log_tail", "normal_quantile"]
 
 Floats = NDArray[np.float64]
 
 _PER_UNIT = 64
 _LARGEST = 40.0
+_MOST_STEPS = 60
 
 
 def normal_quantile(level: float, degrees: float = math.inf) -> float:
@@ -64,3 +66,35 @@ def _table(m: int) -> Floats:
     with np.errstate(divide="ignore"):
         term = (0.5 * m - 1.0) * np.log(half) - half - math.lgamma(0.5 * m)
     return np.asarray(np.logaddexp(_table(m - 2), term))
+
+
+def harmonic_mean(logs: NDArray[np.floating], shares: Floats) -> Floats:
+    """Minus the logarithm of the harmonic mean of p-values, whose logarithms are [parts, draws]."""
+    smallest = logs.min(axis=0)
+    mean = smallest - np.log(shares.astype(logs.dtype) @ np.exp(smallest - logs))
+    return np.asarray(-mean, dtype=np.float64)
+
+
+def crossing(
+    rises: Callable[[float], float],
+    start: tuple[float, float],
+    end: tuple[float, float],
+    precision: float,
+) -> float:
+    """Where a rising function, known at start and end, passes 0: at most 0 there, and above soon after.
+
+    The line between both ends, of which one that stays is given half its value (the Illinois method).
+    """
+    low, high = start[0], end[0]
+    below, above = min(start[1], -1e-12), max(end[1], 1e-12)
+    for step in range(_MOST_STEPS):
+        if high - low <= precision:
+            break
+        share = 0.5 if step % 4 == 3 else min(max(below / (below - above), 0.02), 0.98)
+        middle = low + share * (high - low)
+        value = rises(middle)
+        if value <= 0.0:
+            low, below, above = middle, min(value, -1e-12), 0.5 * above
+        else:
+            high, above, below = middle, value, 0.5 * below
+    return low

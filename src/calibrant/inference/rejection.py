@@ -9,41 +9,34 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.sketch import Sketch
 from calibrant.inference.noise_floor import noise_floor
-from calibrant.inference.quantiles import log_tail, normal_quantile
+from calibrant.inference.null_draws import DRAWS, FEW_DRAWS, FEW_EVENTS, null_residuals, tail_of
+from calibrant.inference.quantiles import crossing, harmonic_mean, log_tail, normal_quantile
 from calibrant.inference.resampling import coarse_sketch
 from calibrant.inference.wilson import wilson_error
-from calibrant.inference.witnesses import MOST_CELLS, Cells, chain_of, witnesses_of
+from calibrant.inference.witnesses import Cells, chain_of, witnesses_of
 
-__all__ = ["Rejection", "calibration_p_value", "null_residuals"]
+__all__ = ["Rejection", "calibration_p_value"]
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
-DRAWS = 4000
-FEW_DRAWS = 500
 LARGE = 0.2
 """A p-value that few draws say is larger than this is left at that: no level is near it."""
-FEW_EVENTS = 100.0
-"""With fewer surprises to expect outcomes are drawn; with more, normal numbers do."""
-_FIXED = 20231031
-"""Of 150, the seed whose draws give the sizes of the test, for ten sets of predictions, most closely."""
-_TAIL_DRAWS = 40
 _TOO_FEW = 10.0
 _SMALLEST = 1e-300
 _NARROWEST, _NARROW = 1e-4, 0.05
 _WIDER = 0.1
-_STEPS = 24
 _WEIGHTS = {
     "mean": 3.0,
     "confidence": 2.0,
-    "log-odds": 1.0,
+    "log-odds": 2.0,
     "boxes": 0.1,
     "ends": 0.1,
     "whole": 3.0,
@@ -54,67 +47,6 @@ _SHARES = {"whole": 0.8, "mean": 0.1, "others": 0.1}
 _ROUND = 0.7
 """Width of the bump by which |x| is lowered near 0."""
 _BUMP = math.sqrt(2.0 / math.pi) * math.sqrt(1.0 + _ROUND**2) / _ROUND
-
-
-@cache
-def _normal_draws(size: int) -> Singles:
-    """Fixed normal numbers [DRAWS, size]: the same data give the same p-value, whatever the seed."""
-    return np.random.default_rng(_FIXED).standard_normal((DRAWS, size)).astype(np.float32)
-
-
-@cache
-def _uniform_draws(size: int) -> Singles:
-    """Fixed uniform numbers [size, DRAWS]."""
-    return np.random.default_rng(_FIXED).random((DRAWS, size), dtype=np.float32).T.copy()
-
-
-def null_residuals(cells: Cells, draws: int = DRAWS) -> Singles:
-    """Residuals of the cells [draws, m] if the predictions are calibrated.
-
-    Where surprises are few, outcomes are drawn: binomial ones for rows, and for weights events and the
-    others apart, each as many as its weight is worth. Blocks of dependent rows keep or change their
-    sign together; where there are many, their sum is normal.
-    """
-    normal = _normal_draws(MOST_CELLS)[:draws]
-    if cells.blocks is not None:
-        few = len(cells.blocks) <= MOST_CELLS
-        factor = cells.blocks if few else np.asarray(np.linalg.qr(cells.blocks, mode="r"))
-        normal = normal[:, : len(factor)]
-        return np.asarray((np.sign(normal) if few else normal) @ factor.astype(np.float32))
-    if cells.events >= FEW_EVENTS:
-        return np.asarray(normal[:, : cells.null.size] * np.sqrt(cells.null).astype(np.float32))
-    f = cells.prediction
-    if cells.rows is not None:
-        surprises = _binomial(cells.rows, np.minimum(f, 1.0 - f), draws)
-        surprises *= (np.where(f > 0.5, 1.0, -1.0) * cells.shares[:, 1]).astype(np.float32)
-        return surprises
-    weight, event, other = cells.shares.T
-    rng = np.random.default_rng(_FIXED)
-    events = rng.poisson(weight * f / event, size=(draws, f.size)) * event
-    others = rng.poisson(weight * (1.0 - f) / other, size=(draws, f.size)) * other
-    return np.asarray(f * others - (1.0 - f) * events, dtype=np.float32)
-
-
-def _binomial(rows: NDArray[np.int64], chance: Floats, draws: int) -> Singles:
-    """Fixed binomial draws [draws, m], less their means, by inversion of the distribution.
-
-    They lie cell by cell: most cells have one row or two, and are done with after as many comparisons.
-    """
-    uniform = _uniform_draws(MOST_CELLS)[: rows.size, :draws]
-    odds = chance / (1.0 - chance)
-    share = np.exp(rows * np.log1p(-chance))
-    below = share.copy()
-    drawn = (uniform > below[:, None].astype(np.float32)).astype(np.float32)
-    for k in range(int(rows.max()) - 1):
-        share = share * odds * (np.maximum(rows - k, 0) / (k + 1.0))
-        below = below + share
-        unfinished = np.flatnonzero(below <= 1.0 - 1e-7)
-        if not unfinished.size:
-            break
-        least = below[unfinished, None].astype(np.float32)
-        drawn[unfinished] += uniform[unfinished] > least
-    drawn -= (rows * chance).astype(np.float32)[:, None]
-    return drawn.T
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,10 +138,12 @@ class Rejection:
         cells = self.cells
         # Where surprises are few, their tail is that of a count, and longer than the normal's.
         slope = 1.0 if cells.events >= FEW_EVENTS else 0.5
-        tails = [_tail(null, value, slope) for null in look.statistics]
+        tails = [tail_of(null, value, slope) for null in look.statistics]
         if cells.blocks is not None:  # of so many signs, as many sums are different
             tails.append(2.0 ** (1.0 - len(cells.blocks)))
-        if size > 0.0 and cells.events < _TOO_FEW:  # draws of next to no events say little of more
+        elif (
+            size > 0.0 and cells.events < _TOO_FEW
+        ):  # draws of next to no events say little of more
             tails.append(math.exp(-value))
         return min(max(*tails, _SMALLEST), 1.0)
 
@@ -233,15 +167,37 @@ class Rejection:
         level = 1.0 - confidence + 1e-12
         if self.p_value > level:
             return 0.0
+        half, wide = 0.5 * level, self.bandwidth
+        level = level if self.floor > 0.0 else half
+
+        def accepted(size: float) -> float:
+            return math.log(self.p_value_of(size) / level + 1e-300)
+
+        def unproved(size: float) -> float:
+            return size - self._proved(size, half)
+
+        if (value := accepted(wide)) > 0.0:
+            start = math.log(self.p_value / level + 1e-300)
+            return max(crossing(accepted, (0.0, start), (wide, value), 1e-3 * wide), 1e-9 * wide)
+        low, value = wide, unproved(wide)
+        if value >= 0.0:
+            return wide
+        high, above = low - value, unproved(low - value)
+        while above < 0.0:  # what is proved may rise with the bandwidth
+            low, value, high = high, above, 1.2 * high
+            above = unproved(high)
+        return crossing(unproved, (low, value), (high, above), 1e-3 * high)
+
+    def excludes(self, size: float, confidence: float) -> bool:
+        """Whether the lower end is above `size`, which is quicker to know than where it is."""
+        level = 1.0 - confidence + 1e-12
+        if self.p_value > level or size == 0.0:
+            return self.p_value <= level
         half = 0.5 * level
         level = level if self.floor > 0.0 else half
-        low, high = 0.0, self.bandwidth
-        if self.p_value_of(high) <= level:
-            return self._beyond(high, half)
-        for _ in range(_STEPS):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if self.p_value_of(middle) <= level else (low, middle)
-        return max(low, 1e-9 * self.bandwidth)
+        if self.p_value_of(min(size, self.bandwidth)) > level:
+            return False
+        return size <= self.bandwidth or self._proved(size, half) > size
 
     # -- at the bandwidth of the noise floor ---------------------------------------------------
 
@@ -365,50 +321,24 @@ class Rejection:
             length, largest, spread = self._directions
             lengths = _strayed(length / largest, size, largest**-2.0, spread * largest**-2.0)
             lengths = lengths.max(axis=0, initial=0.0)
-            ends = np.array([max(value, 0.0)]), np.array([calibrated]), np.array([seen])
-            whole = float(_strayed(ends[0], size, *ends[1:])[0])
+            mean, *both = np.array([[max(value, 0.0)], [calibrated], [seen]])
+            whole = float(_strayed(mean, size, *both)[0])
         strayed = np.concatenate([np.maximum.reduceat(single, first), lengths, [whole]])
-        return float(_harmonic(log_tail(strayed[:, None], self._degrees), self._shares)[0])
+        return float(harmonic_mean(log_tail(strayed[:, None], self._degrees), self._shares)[0])
 
     def _statistics(self, residuals: Singles, whole: Floats, variance: float) -> Floats:
         """The statistic at size 0 of many residuals [samples, m], their Λ and its variance."""
         single, first, _ = self._single
         single = single / np.sqrt(self._means[1])[:, None]
         functions = np.concatenate([single, self._chain[1]]).astype(np.float32)
-        means = functions @ residuals.T
-        np.abs(means, out=means)
+        means = np.abs(functions @ residuals.T)
         families = np.maximum.reduceat(means[: len(single)], first, axis=0)
         lengths = np.sqrt(np.cumsum(np.square(means[len(single) :]), axis=0))
         last = np.maximum(whole, 0.0)[None] / math.sqrt(variance)
         strayed = np.concatenate([families, lengths, last.astype(np.float32)])
-        return _harmonic(log_tail(strayed, self._degrees), self._shares)
+        return harmonic_mean(log_tail(strayed, self._degrees), self._shares)
 
     # -- beyond it -----------------------------------------------------------------------------
-
-    def _beyond(self, low: float, level: float) -> float:
-        """The largest θ that is rejected at its own bandwidth, from `low` on."""
-        above = self._proved(low, level) - low
-        if above <= 0.0:
-            return low
-        high = low + above
-        below = self._proved(high, level) - high
-        if below > 0.0:
-            return high
-        beside = 0.0
-        for _ in range(_STEPS):
-            if high - low <= 1e-4 * high:
-                break
-            # Where the line between both ends meets 0; a little beyond it, seen from the end that moved
-            # last, so that the other end comes close too.
-            middle = low + above / (above - below) * (high - low) + beside
-            middle = min(max(middle, 0.99 * low + 0.01 * high), 0.01 * low + 0.99 * high)
-            found = self._proved(middle, level) - middle
-            beside = math.copysign(4e-5 * middle, found)
-            if found > 0.0:
-                low, above = middle, found
-            else:
-                high, below = middle, found
-        return low
 
     def _proved(self, bandwidth: float, level: float) -> float:
         """What smECE at this bandwidth is at least, with confidence 1 - level."""
@@ -468,25 +398,3 @@ def _lowered(residual: Floats, errors: Floats) -> tuple[float, Floats]:
     bump = _BUMP * np.exp(-0.5 * (x / _ROUND) ** 2)
     value = np.abs(residual) - np.where(known, errors * bump, 0.0)
     return float(value.sum()), np.sign(residual) + x * bump / _ROUND**2
-
-
-def _harmonic(logs: NDArray[np.floating], shares: Floats) -> Floats:
-    """Minus the logarithm of the harmonic mean of p-values, whose logarithms are [parts, draws]."""
-    smallest = logs.min(axis=0)
-    mean = smallest - np.log(shares.astype(logs.dtype) @ np.exp(smallest - logs))
-    return np.asarray(-mean, dtype=np.float64)
-
-
-def _tail(null: Floats, value: float, slope: float) -> float:
-    """P(statistic ≥ value), by the draws, and one standard error more, lest chance make it too small.
-
-    Values that are equal up to rounding count in full. Beyond the last draws, P falls like
-    exp(-slope · value).
-    """
-    beyond = int(np.searchsorted(-null, 1e-4 * (1.0 + abs(value)) - value, side="right"))
-    counted, all_draws = max(beyond, _TAIL_DRAWS), null.size + 1.0
-    share = (counted + math.sqrt(counted) + 1.0) / all_draws
-    if beyond >= _TAIL_DRAWS:
-        return share
-    share *= math.exp(slope * min(float(null[_TAIL_DRAWS - 1]) - value, 0.0))
-    return max(share, (beyond + math.sqrt(beyond)) / all_draws)

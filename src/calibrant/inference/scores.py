@@ -12,12 +12,16 @@ from numpy.typing import NDArray
 from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
+from calibrant.data.surprises import surprising_cells
 from calibrant.measures._pooling import pooled
 
 __all__ = ["Score", "brier_score", "log_loss"]
 
 Floats = NDArray[np.float64]
 Loss = Callable[[Floats, int], Floats]
+
+_EXACT = 1e-4
+"""Bounds that are closer than this, in proportion, are one number in all digits that are shown."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +39,8 @@ class Score:
     skill : float
         1 - value / (loss of always predicting the event rate); NaN where only one outcome occurs.
     at_most : float or None
-        Where the rows themselves are not known, as for the log loss of a sketch, `value` is the least that
-        they can have, and this the most. None where the value is theirs.
+        Where the rows themselves are not known, as for the log loss of a sketch that was read from a file,
+        `value` is the least that they can have, and this the most. None where the value is theirs.
     """
 
     value: float
@@ -62,7 +66,9 @@ def log_loss(sketch: Sketch, pairs: Pairs | None = None) -> Score:
 
     A sketch holds the mean prediction of each cell and outcome. -log is convex, so the mean of -log p is
     least where all rows of a cell sit at their mean, and most where they sit at its two ends: a bound
-    that matters near 0 and 1 only, and is infinite where rows of the first cell may predict 0.
+    that matters only where something came that was called nearly impossible, and is infinite where rows
+    of the first cell may predict 0. A sketch whose rows were seen by calibrant keeps the sums of these
+    (see `Columns.surprises`); its value is then that of the rows to a few millionths.
 
     Examples
     --------
@@ -72,8 +78,9 @@ def log_loss(sketch: Sketch, pairs: Pairs | None = None) -> Score:
     """
     if pairs is not None:
         return _score(sketch, _log, _log_loss_of_rows(pairs))
-    score = _score(sketch, _log)
-    return replace(score, at_most=max(_most_log_loss(sketch), score.value))
+    least, most = _log_loss_of_cells(sketch)
+    score = _score(sketch, _log, least)
+    return score if most <= least * (1.0 + _EXACT) else replace(score, at_most=most)
 
 
 def _log(f: Floats, label: int) -> Floats:
@@ -93,24 +100,31 @@ def _log_loss_of_rows(pairs: Pairs) -> float:
     return fsum(total) / fsum(mass)
 
 
-def _most_log_loss(sketch: Sketch) -> float:
-    """The log loss if the rows of each cell and outcome sat at the ends of the cell."""
+def _log_loss_of_cells(sketch: Sketch) -> tuple[float, float]:
+    """The least and the most that the rows can have: all at the mean of their cell, or at its two ends."""
     ends = [
         np.clip(sketch.scale.prediction((sketch.cells + k) / sketch.nodes), 0, 1) for k in (0, 1)
     ]
     low, high = (np.repeat(np.asarray(end)[:, None], 2, axis=1) for end in ends)
-    f = np.clip(_predictions(sketch), low, high)
+    f = _predictions(sketch)
+    inside = np.clip(f, low, high)
     width = high - low
-    at_high = np.divide(f - low, width, out=np.ones_like(f), where=width > 0)
+    at_high = np.divide(inside - low, width, out=np.ones_like(f), where=width > 0)
     alone = sketch.counts <= 1
-    total = 0.0
+    surprises = sketch.columns.surprises
+    known = surprising_cells(sketch.cells, sketch.nodes) if surprises is not None else None
+    least = most = 0.0 if surprises is None else float(surprises.sum())
     for label in range(2):
         weight, share = sketch.weights[:, label], at_high[:, label]
+        if known is not None:
+            weight = np.where(known[label], 0.0, weight)
+        some = weight > 0.0
+        least += float(weight[some] @ _log(f[some, label], label))
         for end, part in ((low, 1.0 - share), (high, share)):
-            place = np.where(alone[:, label], f[:, label], end[:, label])
+            place = np.where(alone[:, label], inside[:, label], end[:, label])
             some = weight * part > 0.0
-            total += float((weight * part)[some] @ _log(place[some], label))
-    return total / sketch.total_weight
+            most += float((weight * part)[some] @ _log(place[some], label))
+    return least / sketch.total_weight, max(least, most) / sketch.total_weight
 
 
 def _score(sketch: Sketch, loss: Loss, value: float | None = None) -> Score:

@@ -35,7 +35,7 @@ _TAIL = 9.0
 """Where a step is that many bandwidths away the kernel does not see it."""
 _LONGEST_CHAIN = 12
 _DEPENDENT = 1e-3
-_FEWEST_ROWS = 10.0
+_FEWEST_ROWS = 1.0
 _STEPS = 128
 _NORMAL = np.array(
     [0.5 * math.erfc(-x / _STEPS / math.sqrt(2.0)) for x in range(-9 * _STEPS, 9 * _STEPS + 2)]
@@ -234,7 +234,7 @@ def chain_of(cells: Cells, smoother: Floats) -> tuple[Floats, Floats]:
     """Functions, and what they are when smoothed, uncorrelated and of variance 1 if calibrated.
 
     In order: the mean, confidence, log-odds, and cosines of the rank (as in an adaptive Neyman test).
-    Those that the ones before nearly give are left out, and those that too few rows would decide.
+    Those that the ones before nearly give are left out, and those that a single row would decide.
     """
     waves = np.cos(np.pi * np.multiply.outer(np.arange(2, _LONGEST_CHAIN + 1), cells.rank))
     plain = np.concatenate([np.ones((1, cells.rank.size)), _slopes(cells), waves])

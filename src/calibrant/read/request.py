@@ -20,6 +20,7 @@ from calibrant.data.forms import Form, as_probabilities
 from calibrant.data.pairs import REASONS
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import require_nodes
+from calibrant.data.surprises import coarse_enough
 from calibrant.errors import InputError, Option, TypeName
 
 __all__ = [
@@ -144,6 +145,11 @@ class Request:
     def log2_nodes(self) -> int:
         """Bits of a fixed-point position that name its cell."""
         return self.nodes.bit_length() - 1
+
+    @property
+    def notes_surprises(self) -> bool:
+        """Whether rows that were called nearly impossible fill cells of their own."""
+        return self.on_probability_scale and coarse_enough(self.nodes)
 
     @property
     def cell_slots(self) -> int:

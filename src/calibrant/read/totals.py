@@ -39,6 +39,7 @@ class GroupTotal:
         self._places: list[NDArray[np.int64]] = []
         self._sums: list[tuple[NDArray[Any], ...]] = []
         self.notes = Notes()
+        self.surprises: NDArray[np.float64] | None = np.zeros((0, 2))
 
     def add(self, part: GroupedSums) -> None:
         """Add the sums of one batch."""
@@ -52,9 +53,19 @@ class GroupTotal:
             places = ids[group] * self.request.slots + slot
         self._places.append(places)
         self._sums.append(part.sums)
+        self._add_surprises(ids, part.surprises)
         waiting = sum(places.size for places in self._places) - self._merged
         if waiting > max(COMPACT_AT, self._merged):
             self.merge()
+
+    def _add_surprises(self, ids: NDArray[np.int64], surprises: NDArray[np.float64] | None) -> None:
+        if self.surprises is None or surprises is None:
+            self.surprises = None
+            return
+        more = len(self.index) - len(self.surprises)
+        if more:
+            self.surprises = np.concatenate([self.surprises, np.zeros((more, 2))])
+        np.add.at(self.surprises, ids, surprises)
 
     def merge(self) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]:
         """All sums, sorted by group (in order of appearance) and slot."""
@@ -80,6 +91,7 @@ def add_part(total: DenseSums | GroupTotal, part: DenseSums | GroupedSums) -> No
         total += part
     else:
         total.notes.add(part.notes)
+        total.add_surprises(None if part.surprises is None else part.surprises.sum(axis=0)[None])
         for column, values in zip(total.columns, part.sums, strict=bool(part.places.size)):
             np.add.at(column, part.places, values)
 
@@ -104,7 +116,7 @@ def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketc
         raise no_rows()
     _refuse_labels(request, places, sums, total.notes)
     _refuse_invalid(request, places, sums, total.notes)
-    sketches = _split(request, list(total.index), places, sums)
+    sketches = _split(request, list(total.index), places, sums, total.surprises)
     if not any(sketch.n for sketch in sketches.values()):
         refused = refused_rows(request, places, sums[0])
         raise TooFewRows(
@@ -143,6 +155,7 @@ def _split(
     keys: Sequence[Key],
     places: NDArray[np.int64],
     sums: tuple[NDArray[Any], ...],
+    surprises: NDArray[np.float64] | None,
 ) -> dict[Key, Sketch]:
     bounds = np.searchsorted(places, np.arange(len(keys) + 1) * request.slots)
     group = np.repeat(np.arange(len(keys)), np.diff(bounds))
@@ -169,6 +182,8 @@ def _split(
     for place, key in enumerate(keys):
         piece = slice(bounds[place], bounds[place + 1])
         columns = Columns(cells[piece], *(table[piece] for table in wide))
+        if surprises is not None:
+            columns = columns.with_surprises(surprises[place])
         dropped = refused.get(place, {})
         sketches[key] = Sketch(columns, nodes=request.nodes, scale=request.scale, dropped=dropped)
     return sketches

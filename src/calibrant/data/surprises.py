@@ -1,0 +1,63 @@
+"""Sums of -log over rows that were called nearly impossible and came: what cells are too wide for.
+
+The mean of -log p of the rows in a cell is that of their mean prediction, but where p is next to 0. So a
+sketch keeps these sums beside its cells wherever rows are seen. They are floats, and no part of what two
+sketches must have in common to be equal.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["IMPOSSIBLE", "coarse_enough", "surprises_of", "surprising_cells"]
+
+Floats = NDArray[np.float64]
+
+IMPOSSIBLE = 1 / 256
+"""What is given a smaller chance than this, and comes, is a surprise: whole cells of every usual grid."""
+
+
+def coarse_enough(nodes: int) -> bool:
+    """Whether the surprises fill whole cells of the grid."""
+    return nodes * IMPOSSIBLE >= 1.0
+
+
+def surprising_cells(
+    cells: NDArray[np.int64], nodes: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """In which cells rows without the event, and with it, are surprises."""
+    wide = int(nodes * IMPOSSIBLE)
+    return cells >= nodes - wide, cells < wide
+
+
+def surprises_of(
+    p: NDArray[np.floating],
+    y: NDArray[Any],
+    weight: Floats | None = None,
+    group: NDArray[np.int64] | None = None,
+    groups: int = 1,
+) -> Floats:
+    """Σ w (-log) of the chance given to what came, over the surprises among valid rows: [groups, label].
+
+    Examples
+    --------
+    >>> surprises_of(np.array([0.5, np.exp(-8.0), 1.0]), np.array([1, 1, 1])).round(6)
+    array([[0., 8.]])
+    """
+    sums = np.zeros((groups, 2))
+    for label, near in ((0, p >= 1.0 - IMPOSSIBLE), (1, p < IMPOSSIBLE)):
+        rows = np.flatnonzero(near & (y < 1.0 if label == 0 else y > 0.0))
+        if not rows.size:
+            continue
+        chance = p[rows].astype(np.float64)
+        share = y[rows].astype(np.float64) if label else 1.0 - y[rows].astype(np.float64)
+        share = share if weight is None else share * weight[rows]
+        with np.errstate(divide="ignore"):
+            loss = share * -(np.log(chance) if label else np.log1p(-chance))
+        loss[share == 0.0] = 0.0
+        place = np.zeros(rows.size, np.int64) if group is None else group[rows]
+        sums[:, label] = np.bincount(place, weights=loss, minlength=groups)
+    return sums
