@@ -85,11 +85,11 @@ def comparison(python: Path, rounds: int) -> pages.Table:
             lines.append([f"{name}, {kind}", f"{a:.3f} s", f"{b:.3f} s", f"{a / b:.1f}"])
     return pages.Table(
         f"A diagram with its bands, {ROWS:,} rows",
-        ["time", "relplot, 200 + 100 resamples", "calibrant, 1,000 + 1,000", "ratio"],
+        ["time", "relplot, 200 + 100 resamples", "calibrant, 1,000 resamples", "ratio"],
         lines,
         [
             "relplot: `prepare_rel_diagram` at its defaults. calibrant: `reliability_diagram` from arrays, "
-            "with both bands, the simultaneous band, the consistency band, number and interval."
+            "with the band of each point, that of the whole curve, the consistency band, number and interval."
         ],
     )
 

@@ -27,7 +27,7 @@ FORMULA = re.compile(
 SHIM = re.compile(r'<script src="https://unpkg\.com/iframe-worker/shim"></script>')
 FRAME_WORKER = (Path(__file__).parent / "frame-worker.js").read_text(encoding="utf-8")
 TAG = re.compile(r"\\tag\{(?P<name>\w+)\}")
-FIGURE = re.compile(r"!\[[^\]]*\]\((?P<path>figures/[^)]+)\)")
+FIGURE = re.compile(r"!\[[^\]]*\]\((?P<path>figures/[^)#]+)(?:#[^)]*)?\)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:

@@ -49,7 +49,7 @@ def test_slider_moves_through_bandwidths_and_hover_reads_the_curve(page) -> None
     own = page.locator("svg.marks").inner_html()
     assert "bandwidth: σ* = " in own
     described = page.locator("[aria-label]").first.get_attribute("aria-label")
-    assert "observed frequency against predicted probability" in described
+    assert "how often it happened against the predicted probability" in described
     assert diagram.label in described
     slider = page.locator("input[type=range]")
     slider.focus()
@@ -59,7 +59,7 @@ def test_slider_moves_through_bandwidths_and_hover_reads_the_curve(page) -> None
     page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5)
     page.wait_for_selector("#vg-tooltip-element.visible")
     read = page.locator("#vg-tooltip-element").inner_text()
-    for name in ("prediction", "observed", "low", "high", "if calibrated", "rows"):
+    for name in ("prediction", "observed", "low", "high", "rows"):
         assert name in read
     assert not page.errors
 

@@ -230,7 +230,8 @@ def test_every_figure_and_control_has_a_name(browser: Any, pages: Path) -> None:
         "all => all.map(e => e.querySelector(':scope > title')?.textContent ?? '')",
     )
     assert len(titles) >= 8
-    assert all(title.startswith("Reliability diagram of ") for title in titles)
+    kinds = ("Reliability diagram of ", "Forest plot of ", "Decision curve of ")
+    assert all(title.startswith(kinds) for title in titles)
     names = page.eval_on_selector_all("button", "all => all.map(b => b.textContent.trim())")
     assert all(names)
     levels = page.eval_on_selector_all("h1, h2, h3", "all => all.map(h => Number(h.tagName[1]))")

@@ -23,6 +23,7 @@ from matplotlib.text import Text
 from scipy.ndimage import uniform_filter
 
 import calibrant as cal
+import calibrant.drawing.matplotlib
 from calibrant.diagrams.diagram import Diagram
 from calibrant.diagrams.forest import forest_plot
 from calibrant.diagrams.group import Diagrams
@@ -95,6 +96,7 @@ DRAWN: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
     "rare": lambda: (_smooth("rare"), {}),
     "both ends": lambda: (_smooth("both ends"), {}),
     "overlay": lambda: (_two(), {}),
+    "side by side": lambda: (_two(), {"layout": "grid"}),
     "small multiples": lambda: (_several(), {"layout": "grid", "title": "By region"}),
     "forest": lambda: (_forest(), {}),
     "isotonic with attributes": lambda: (
@@ -113,7 +115,7 @@ WRITTEN: dict[str, Callable[[], str]] = {
     "cumulative": lambda: cal.diagrams.cumulative_diagram(*_rows("too high")).to_svg(theme="light"),
     "forest": lambda: _forest().to_svg(theme="light", width=480, height=300),
 }
-assert len(DRAWN) + len(WRITTEN) == 22
+assert len(DRAWN) + len(WRITTEN) == 23
 
 
 def _differs(new: np.ndarray, old: np.ndarray) -> str:
@@ -160,20 +162,32 @@ def test_the_eye_sees_a_broken_picture(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_no_words_overlap(name: str) -> None:
+def test_no_words_overlap(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in a figure that is shown nor in one that is saved."""
     picture, look = DRAWN[name]()
-    look = {key: value for key, value in look.items() if key not in ("theme", "layout")}
-    if name == "small multiples":
-        figure = next(iter(picture.plot_grid(**look).values())).figure
+    saved: list[Any] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            calibrant.drawing.matplotlib, "save", lambda drawn, *_, **__: saved.append(drawn)
+        )
+        picture.save("unused.png", **look)
+    look = {key: value for key, value in look.items() if key != "theme"}
+    if look.pop("layout", "") == "grid":
+        saved.append(next(iter(picture.plot_grid(**look).values())).figure)
     else:
-        figure = picture.plot(**look).figure
+        saved.append(picture.plot(**look).figure)
+    for figure in saved:
+        _require_words_apart(figure)
+        plt.close(figure)
+
+
+def _require_words_apart(figure: Any) -> None:
     figure.draw_without_rendering()
     boxes = {}
     for text in figure.findobj(Text):
         if text.get_visible() and text.get_text().strip() and _shown(text):
             box = text.get_window_extent()
             boxes[f"{text.get_text()!r} at {box.x0:.0f}, {box.y0:.0f}"] = box.padded(-1.0)
-    plt.close(figure)
     assert len(boxes) > 8
     for (one, a), (other, b) in combinations(boxes.items(), 2):
         assert not a.overlaps(b), f"{one} overlaps {other}"

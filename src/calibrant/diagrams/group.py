@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +172,7 @@ class Diagrams(Mapping[str, Diagram]):
             caller="Diagrams.plot_grid",
             theme=chosen,
             figsize=figsize,
-            entries=len(next(iter(panels.values())).entries()) // min(across, 2),
+            entries=_legend_rows(panels.values(), across),
             titles=down + bool(look.get("title")),
         )
         return _draw_grid(axes, chosen, panels, look)
@@ -206,7 +206,7 @@ class Diagrams(Mapping[str, Diagram]):
             theme=colors,
             width=inches,
             caller="Diagrams.save",
-            entries=len(first.entries()) // min(across, 2),
+            entries=_legend_rows(panels.values(), across),
             titles=first.titles() if layout == "overlay" else down + bool(look.get("title")),
         )
         if layout == "grid":
@@ -262,6 +262,13 @@ def _chart_panel(diagrams: Mapping[str, Diagram], look: Mapping[str, Any]) -> Pa
         return overlaid(diagrams, look).thinned(CHART_POINTS)
     ((name, diagram),) = diagrams.items()
     return diagram.picture(**{"name": name, **look}).thinned(CHART_POINTS)
+
+
+def _legend_rows(panels: Iterable[Panel], across: int) -> int:
+    """Lines of the legend below so many panels in a row; one more where these leave none for the axis."""
+    texts = {entry.text for panel in panels for entry in panel.entries()}
+    columns = min(across, 2)
+    return -(-len(texts) // columns) + (columns > 1)
 
 
 def _draw_grid(

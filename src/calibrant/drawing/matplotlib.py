@@ -146,7 +146,7 @@ def new_axes(
     """
     pyplot = require("matplotlib.pyplot", caller=caller)
     size = figsize or (1.0 + 3.4 * columns, 0.9 + 3.4 * rows + 0.17 * entries + 0.25 * titles)
-    figure, axes = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    figure, axes = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="compressed")
     for ax in axes.flat:
         if square:
             ax.set_box_aspect(1)
@@ -177,7 +177,7 @@ def new_figure(
     panel = width / columns
     words = 0.04 * panel * entries + 0.06 * panel * titles
     tall = rows * panel + words if height is None else height + 0.2 * titles
-    figure = figures.Figure(figsize=(width, tall), layout="constrained", facecolor=theme.paper)
+    figure = figures.Figure(figsize=(width, tall), layout="compressed", facecolor=theme.paper)
     axes = figure.subplots(rows, columns, squeeze=False)
     size = float(np.clip(2.55 * panel, 6.0, 26.0 if height is None else 11.0))
     for ax in axes.flat:
