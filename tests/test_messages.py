@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -143,3 +144,16 @@ def test_no_code_reads_the_words_of_an_error():
                 f"{path.relative_to(SOURCE)}:{node.lineno}" for one in read if is_words(one)
             ]
     assert not readers
+
+
+def test_what_a_cure_names_exists():
+    named = {
+        call.args[0].value
+        for tree in MODULES.values()
+        for name, call in _calls(tree)
+        if name == "Function" and isinstance(call.args[0], ast.Constant)
+    }
+    for path in sorted(named):
+        *parents, name = path.split(".")
+        held = pkgutil.resolve_name(".".join(["calibrant", *parents]))
+        assert callable(getattr(held, name, None)), path

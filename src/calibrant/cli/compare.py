@@ -157,7 +157,12 @@ def _by_group(rows: Rows, chosen: Chosen, reading: Reading, on: str) -> Paired:
     common = set.intersection(*(set(of_group) for of_group in places.values()))
     most = max(map(len, places.values()))
     if not common:
-        raise InputError("the groups must share values of {on}; no value is in all", on=quoted(on))
+        raise InputError(
+            "must name a column whose values the groups share; no value is in all",
+            argument="on",
+            seen=on,
+            cure="Name the column that identifies a case.",
+        )
     if len(common) < most:
         note(f"Comparing on the {count(len(common), 'case')} that all have, of {most:,}.")
     shared = [case for case in next(iter(places.values())) if case in common]
