@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow
 import pytest
+from tests.refusals import data_of
 
 import calibrant as cal
 from calibrant.errors import InputError, Option
@@ -399,7 +400,7 @@ def test_wrong_inspect_logs(tmp_path: Path) -> None:
     damaged = tmp_path / "log.eval"
     with zipfile.ZipFile(damaged, "w") as archive:
         archive.writestr("samples/a.json", "{")
-    assert "inspect log convert" in refusal(damaged).cures[0].text
+    assert "inspect log convert" in data_of(refusal(damaged))
 
 
 @pytest.mark.parametrize("missing", [None, math.nan, "", ...], ids=str)
