@@ -63,8 +63,8 @@ def _sparse() -> None:
 
 
 def _squares() -> None:
+    from calibrant.data.as_pairs import as_pairs
     from calibrant.data.fill import sums_of_squares
-    from calibrant.data.pairs import as_pairs
 
     p, y = _rows()
     sums_of_squares(as_pairs(y, p), 15)

@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 from bench import pages
 from bench.peers import agreement
 from calibrant.data.atoms import as_atoms
-from calibrant.data.scales import as_scale
+from calibrant.data.named_scales import as_scale
 from calibrant.measures import distance
 from calibrant.measures.catalogue import measure_all
 from calibrant.measures.distance import distance_to_calibration

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import Sketch, assess, confidence, datasets
-from calibrant.data.pairs import Pairs, as_pairs
+from calibrant.data.as_pairs import as_pairs
+from calibrant.data.pairs import Pairs
 from calibrant.inference.rejection import calibration_p_value
 
 Floats = NDArray[np.float64]

@@ -13,7 +13,7 @@ from scipy.special import expit, logit, ndtr, softmax
 
 import calibrant as cal
 from bench.coverage.simulation import NODES, TOLERANCE, Runs
-from calibrant.data.pairs import as_pairs
+from calibrant.data.as_pairs import as_pairs
 from calibrant.data.sketch import Sketch
 from calibrant.inference.clusters import ClusterResiduals
 from calibrant.inference.interval import Spread, row_spread, upper_end

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import calibrant as cal
 from bench import pages
 from bench.coverage.simulation import LEVEL, Runs
-from calibrant.data.pairs import as_pairs
+from calibrant.data.as_pairs import as_pairs
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
 from calibrant.diagrams.bands import curve_bands

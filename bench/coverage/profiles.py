@@ -23,7 +23,7 @@ from scipy.special import expit, ndtr
 import calibrant as cal
 from bench import pages
 from bench.coverage.simulation import Runs
-from calibrant.data.pairs import as_pairs
+from calibrant.data.as_pairs import as_pairs
 from calibrant.decisions import decision_curve as curves
 from calibrant.decisions.net_benefit import Acting
 from calibrant.inference.profile import Profile, Sample

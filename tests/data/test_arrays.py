@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from calibrant import Sketch, smooth_ece
-from calibrant.data.pairs import as_pairs
+from calibrant.data.as_pairs import as_pairs
 
 Y = np.array([0, 1, 1, 0, 1, 0])
 P = np.array([0.125, 0.75, 1.0, 0.0, 0.5, 0.625])  # exact in every float type

@@ -15,10 +15,10 @@ from tests.refusals import ANYTHING, refused
 import calibrant as cal
 from calibrant import InputError, Sketch, Sketches, smooth_ece
 from calibrant.data._fill import sum_words
+from calibrant.data.as_sketch import as_sketch
 from calibrant.data.atoms import as_atoms
 from calibrant.data.long_table import from_table, to_table
-from calibrant.data.scales import as_scale
-from calibrant.data.sketch import as_sketch
+from calibrant.data.named_scales import as_scale
 from calibrant.errors import MergeError, TooFewRows
 from calibrant.read.request import Request
 from calibrant.read.sums import DenseSums

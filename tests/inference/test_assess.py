@@ -15,7 +15,7 @@ from scipy.stats import binom
 from tests.refusals import refused
 
 import calibrant as cal
-from calibrant.data.pairs import as_pairs
+from calibrant.data.as_pairs import as_pairs
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import assess

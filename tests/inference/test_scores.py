@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.data.pairs import as_pairs
+from calibrant.data.as_pairs import as_pairs
 from calibrant.data.sketch import Sketch
 from calibrant.inference.scores import log_loss
 

@@ -9,7 +9,7 @@ from tests.refusals import refused
 
 from calibrant import CalibrationError, Sketch
 from calibrant.data.atoms import as_atoms
-from calibrant.data.scales import as_scale
+from calibrant.data.named_scales import as_scale
 from calibrant.measures.distance import (
     _nodes,
     distance_to_calibration,

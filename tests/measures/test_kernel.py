@@ -6,7 +6,7 @@ from tests.refusals import refused
 
 from calibrant import Sketch
 from calibrant.data.atoms import as_atoms
-from calibrant.data.scales import as_scale
+from calibrant.data.named_scales import as_scale
 from calibrant.measures.kernel import (
     kernel_calibration_error,
     kernel_of_atoms,

@@ -10,11 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._locks import cached_property
+from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_sketch import as_sketch, require_alone
 from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.dropped import Dropped
-from calibrant.data.pairs import BLOCK_ROWS, InputOptions, Pairs, as_pairs
+from calibrant.data.forms import InputOptions
+from calibrant.data.pairs import BLOCK_ROWS, Pairs
 from calibrant.data.scales import PROBABILITY, Scale
-from calibrant.data.sketch import Sketch, as_sketch, require_alone
+from calibrant.data.sketch import Sketch
 
 __all__ = ["Atoms", "as_atoms"]
 

@@ -13,11 +13,22 @@ from calibrant._locks import cached_property
 from calibrant.data.surprises import coarse_enough
 from calibrant.errors import InputError, MergeError
 
-__all__ = ["FRACTION_BITS", "LARGEST_SUM", "Columns", "as_slice", "bits_of_offsets", "require_room"]
+__all__ = [
+    "DEFAULT_NODES",
+    "FRACTION_BITS",
+    "LARGEST_SUM",
+    "Columns",
+    "as_slice",
+    "bits_of_offsets",
+    "require_nodes",
+    "require_room",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+DEFAULT_NODES, MOST_NODES = 1 << 16, 1 << 24
+"""Cells of a grid."""
 LARGEST_SUM = 1e250
 """Far above any sum of weights or of their squares, far below what sums of floats can hold."""
 FRACTION_BITS = 36
@@ -215,3 +226,18 @@ def require_room(rows_in_a_cell: int, offset_bits: int) -> None:
             cure="Keep the sketches apart, or use more nodes.",
             most=most,
         )
+
+
+def require_nodes(nodes: int) -> int:
+    """`nodes`, if it is a power of two that a sketch can have."""
+    valid = isinstance(nodes, int | np.integer) and not isinstance(nodes, bool)
+    if not valid or not 2 <= nodes <= MOST_NODES or nodes & (nodes - 1):
+        raise InputError(
+            "must be a power of two between 2 and {most}",
+            argument="nodes",
+            seen=nodes,
+            cure="Leave it out for {default}.",
+            most=MOST_NODES,
+            default=DEFAULT_NODES,
+        )
+    return int(nodes)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data._fill import fill_classes, fill_weights
-from calibrant.data.cell_sums import Columns
+from calibrant.data.cell_sums import DEFAULT_NODES, Columns, require_nodes
 from calibrant.data.dropped import Dropped
 from calibrant.data.multiclass import (
     ENTRIES_PER_LARGE_BLOCK,
@@ -19,7 +19,7 @@ from calibrant.data.multiclass import (
     as_weights,
 )
 from calibrant.data.pairs import Pairs
-from calibrant.data.sketch import DEFAULT_NODES, Sketch, require_nodes
+from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 
 __all__ = ["classwise", "top_label"]

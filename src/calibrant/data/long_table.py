@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from calibrant.data.arrays import as_array
 from calibrant.data.cell_checks import checked_long_table, wrong_type
-from calibrant.data.cell_sums import Columns, bits_of_offsets
+from calibrant.data.cell_sums import Columns, bits_of_offsets, require_nodes
+from calibrant.data.named_scales import as_scale
 from calibrant.data.pairs import REASONS
-from calibrant.data.scales import Scale, as_scale
-from calibrant.data.sketch import Sketch, require_nodes
+from calibrant.data.scales import Scale
+from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, Option, Where
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
 from calibrant.data.arrays import as_array, as_column, is_missing
+from calibrant.data.as_pairs import refuse_text
 from calibrant.data.dropped import Dropped
-from calibrant.data.pairs import Pairs, refuse_text
+from calibrant.data.pairs import Pairs
 from calibrant.data.refusals import DROP, LOGITS, missing_value
 from calibrant.errors import Code, Cure, Function, InputError, Option, TooFewRows, TypeName, Where
 

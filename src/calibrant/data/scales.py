@@ -9,24 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_positive
 from calibrant._locks import cached_property
-from calibrant.errors import InputError, Option, TypeName
+from calibrant.errors import InputError, Option
 
-__all__ = [
-    "PROBABILITY",
-    "Scale",
-    "as_scale",
-    "loss_scale",
-    "name_for_file",
-    "relative_scale",
-]
+__all__ = ["MAPS", "PROBABILITY", "Logistic", "Logit", "Scale"]
 
 Floats = NDArray[np.float64]
 Map = Callable[[Floats], Floats]
@@ -54,7 +45,7 @@ def _identity(p: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class _Logit:
+class Logit:
     """p -> factor · log(p / (1 - p)), infinite at the ends."""
 
     factor: float = 1.0
@@ -66,8 +57,8 @@ class _Logit:
 
 
 @dataclass(frozen=True)
-class _Logistic:
-    """The inverse of `_Logit`, without overflow."""
+class Logistic:
+    """The inverse of `Logit`, without overflow."""
 
     factor: float = 1.0
 
@@ -90,11 +81,11 @@ def _inverse_boosting(z: Floats) -> Floats:
     return np.where(z > 0, 1.0 - small, small)
 
 
-_MAPS: dict[str, tuple[Map, Map]] = {
+MAPS: dict[str, tuple[Map, Map]] = {
     "probability": (_identity, _identity),
     "unreflected": (_identity, _identity),
-    "logit": (_Logit(), _Logistic()),
-    "logit/4": (_Logit(0.25), _Logistic(0.25)),
+    "logit": (Logit(), Logistic()),
+    "logit/4": (Logit(0.25), Logistic(0.25)),
     "boosting": (_boosting, _inverse_boosting),
 }
 
@@ -193,11 +184,11 @@ class Scale:
 
     def _require_own_name(self) -> None:
         """Names stand for scales in files and decide about reflection, so each has one meaning."""
-        if self.name in _MAPS:
-            taken = _MAPS[self.name] != (self.forward, self.inverse)
+        if self.name in MAPS:
+            taken = MAPS[self.name] != (self.forward, self.inverse)
         else:
             taken = self.name.partition(":")[0] == "relative" and not isinstance(
-                self.forward, _Logit
+                self.forward, Logit
             )
         if taken:
             raise InputError(
@@ -218,12 +209,12 @@ class Scale:
     @property
     def logits_per_unit(self) -> float | None:
         """1 / factor where z = factor · logit: logits then need not pass through p."""
-        return 1.0 / self.forward.factor if isinstance(self.forward, _Logit) else None
+        return 1.0 / self.forward.factor if isinstance(self.forward, Logit) else None
 
     @cached_property
     def limits(self) -> tuple[float, float]:
         """Where z is clipped."""
-        if isinstance(self.forward, _Logit):
+        if isinstance(self.forward, Logit):
             return -LOGIT_LIMIT * self.forward.factor, LOGIT_LIMIT * self.forward.factor
         with np.errstate(all="ignore"):
             ends = np.asarray(self.forward(np.array([0.0, 1.0])), dtype=np.float64)
@@ -250,7 +241,7 @@ class Scale:
     def steepness(self) -> float:
         if self.forward is _identity:
             return 1.0
-        if isinstance(self.forward, _Logit):
+        if isinstance(self.forward, Logit):
             return 0.25 / self.forward.factor
         p, step = self._sampled()
         return float(np.max(np.diff(p))) / step
@@ -259,7 +250,7 @@ class Scale:
     def curvature(self) -> float:
         if self.forward is _identity:
             return 0.0
-        if isinstance(self.forward, _Logit):
+        if isinstance(self.forward, Logit):
             return float(np.sqrt(3.0) / 18.0 / self.forward.factor**2)
         p, step = self._sampled()
         return float(np.max(np.abs(np.diff(p, 2)))) / step**2
@@ -268,7 +259,7 @@ class Scale:
     def higher_slopes(self) -> tuple[float, float]:
         if self.forward is _identity:
             return 0.0, 0.0
-        if isinstance(self.forward, _Logit):
+        if isinstance(self.forward, Logit):
             return 0.125 / self.forward.factor**3, 0.12769 / self.forward.factor**4
         p, step = self._sampled(1 << 12)  # finer steps would drown in rounding
         third, fourth = (np.max(np.abs(np.diff(p, order))) for order in (3, 4))
@@ -301,7 +292,7 @@ class Scale:
         z = self.limits[0] - self.margin + position * self.length
         if self.forward is _identity:
             return z
-        if isinstance(self.inverse, _Logistic):
+        if isinstance(self.inverse, Logistic):
             return self.inverse(z)
         # Straight on beyond the limits: mass near one is shared with nodes there, and a kink would
         # break the bound on the curvature.
@@ -333,144 +324,4 @@ class Scale:
         return position
 
 
-PROBABILITY = Scale(*_MAPS["probability"], name="probability")
-
-
-def as_scale(scale: str | Scale, *, base_rate: float | None = None) -> Scale:
-    """The scale of that name, or the scale itself; "relative" is made for this base rate.
-
-    Examples
-    --------
-    >>> as_scale("probability").length
-    1.0
-    >>> as_scale("relative", base_rate=0.002)
-    Scale('relative:0.002')
-    """
-    if isinstance(scale, Scale):
-        return scale
-    if isinstance(scale, str):
-        relative = scale == "relative" and base_rate is not None
-        return relative_scale(base_rate) if relative else _named(scale)  # type: ignore[arg-type]
-    raise InputError("must be a name or a Scale", argument="scale", seen=TypeName.of(scale))
-
-
-@cache
-def _named(name: str) -> Scale:
-    if name == PROBABILITY.name:
-        return PROBABILITY
-    if name in _MAPS:
-        return Scale(*_MAPS[name], name=name)
-    kind, _, rate = name.partition(":")
-    if kind == "relative" and rate:
-        try:
-            return relative_scale(float(rate))
-        except ValueError as error:
-            raise InputError(
-                "needs a base rate between 0 and 1, as in relative:0.002",
-                argument="scale",
-                seen=name,
-            ) from error
-    if kind == "relative":
-        raise InputError(
-            "needs the base rate",
-            argument="scale",
-            seen=name,
-            cure='Give the rate in the name, as in "relative:0.002".',
-        )
-    raise InputError(
-        "must be a Scale, or the name of one: {names}, relative:RATE",
-        argument="scale",
-        seen=name,
-        names=", ".join(_MAPS),
-    )
-
-
-def name_for_file(scale: Scale, what: str, cure: str) -> str:
-    """The name under which a file holds the scale of `what`, refused where it could not be read again.
-
-    Examples
-    --------
-    >>> name_for_file(as_scale("logit"), "a sketch", "")
-    'logit'
-    """
-    try:
-        known = as_scale(scale.name) == scale
-    except InputError:
-        known = False
-    if not known:
-        raise InputError(
-            "must be one that calibrant knows by name, to write {what} to a file",
-            argument="scale",
-            seen=scale.name,
-            saying="{} is your own",
-            cure=cure,
-            what=what,
-        )
-    return scale.name
-
-
-def relative_scale(base_rate: float) -> Scale:
-    """π(1-π) · logit with π the base rate: a scale whose errors read as those of a rare event.
-
-    Near the base rate one unit of it is one unit of probability, so that an error of 0.001 means
-    the same as on the probability scale where events of rate 0.002 live, and far less near ½.
-
-    Examples
-    --------
-    >>> relative_scale(0.002).length < 2
-    True
-    """
-    if not isinstance(base_rate, float | int | np.number) or not 0.0 < base_rate < 1.0:
-        raise InputError(
-            "must lie strictly between 0 and 1",
-            argument="base_rate",
-            seen=base_rate,
-            cure="Pass the share of events, such as 0.002.",
-        )
-    rate = float(base_rate)
-    factor = rate * (1.0 - rate)
-    return Scale(
-        _Logit(factor),
-        _Logistic(factor),
-        name=f"relative:{rate!r}",
-        widest=min(1.0, 40.0 * factor),
-    )
-
-
-def loss_scale(
-    loss: Literal["squared", "log", "exponential"] | Map, inverse: Map | None = None
-) -> Scale:
-    """The scale of a proper loss: h = φ', the slope of its convex potential φ.
-
-    Parameters
-    ----------
-    loss : {"squared", "log", "exponential"} or callable
-        A loss by name, or φ' itself.
-    inverse : callable
-        The inverse of φ', where that was given.
-
-    Examples
-    --------
-    >>> loss_scale("log")
-    Scale('logit')
-    """
-    if callable(loss):
-        if inverse is None:
-            raise InputError(
-                "is missing: a loss given by φ' needs the inverse of φ' too",
-                argument="inverse",
-                cure="Pass the function that undoes {loss}.",
-                loss=Option("loss"),
-            )
-        return Scale(loss, inverse, name="loss")
-    names = {"squared": "unreflected", "log": "logit", "exponential": "boosting"}
-    if loss not in names:
-        raise InputError(
-            "must be {names}, or φ' itself",
-            argument="loss",
-            seen=loss,
-            cure="For φ' itself, pass the function and its {inverse}.",
-            names=", ".join(f'"{name}"' for name in names),
-            inverse=Option("inverse"),
-        )
-    return as_scale(names[loss])
+PROBABILITY = Scale(*MAPS["probability"], name="probability")

@@ -10,19 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._locks import ForkSafeLock
-from calibrant.data.arrays import as_column
-from calibrant.data.cell_sums import FRACTION_BITS, Columns, bits_of_offsets
+from calibrant.data.as_pairs import as_pairs
+from calibrant.data.cell_sums import DEFAULT_NODES, Columns, bits_of_offsets, require_nodes
+from calibrant.data.counts import columns_of_counts
 from calibrant.data.dropped import Dropped
 from calibrant.data.fill import fill
-from calibrant.data.pairs import InputOptions, Pairs, as_pairs
-from calibrant.data.scales import PROBABILITY, Scale, as_scale
-from calibrant.errors import Code, InputError, MergeError, Option, TooFewRows, TypeName, Where
+from calibrant.data.forms import InputOptions
+from calibrant.data.named_scales import as_scale
+from calibrant.data.pairs import Pairs
+from calibrant.data.scales import PROBABILITY, Scale
+from calibrant.errors import Code, InputError, MergeError, Option, TooFewRows, TypeName
 
-__all__ = ["DEFAULT_NODES", "Sketch", "as_sketch", "require_alone"]
-
-DEFAULT_NODES = 1 << 16
-MOST_NODES = 1 << 24
-LARGEST_COUNT = 1 << 53
+__all__ = ["Sketch"]
 
 
 class Sketch:
@@ -139,50 +138,7 @@ class Sketch:
         <Sketch of 120 rows, 21 events, in 2 of 65536 cells, scale probability>
         """
         scale = as_scale(scale)
-        trials, successes = _as_integers(n, "n"), _as_integers(events, "events")
-        predictions = _as_probabilities(p, "p")
-        if not trials.size == successes.size == predictions.size:
-            raise InputError(
-                "must be as long as {n_option} and {events_option}",
-                argument="p",
-                seen=(predictions.size, trials.size, successes.size),
-                saying="they have {p}, {n} and {events} rows",
-                cure="Give one row to each prediction.",
-                p=predictions.size,
-                n=trials.size,
-                events=successes.size,
-                n_option=Option("n"),
-                events_option=Option("events"),
-            )
-        wrong = np.flatnonzero((successes < 0) | (successes > trials))
-        if wrong.size:
-            row = int(wrong[0])
-            raise InputError(
-                "must lie between 0 and {n_option}",
-                argument="events",
-                seen=int(successes[row]),
-                where=Where(row=row),
-                saying="{where} has {} events of {trials}",
-                cure="Count the events among the rows of each prediction.",
-                trials=int(trials[row]),
-                n_option=Option("n"),
-            )
-        bits = bits_of_offsets(require_nodes(nodes))
-        fixed = np.floor(scale.locate(predictions) * 2.0**FRACTION_BITS).astype(np.int64)
-        counts = np.concatenate([trials - successes, successes])
-        offsets = counts * np.tile(fixed & ((1 << bits) - 1), 2)
-        labels = np.repeat(np.array([0, 1]), trials.size)
-        used = counts > 0
-        if not used.any():
-            raise InputError(
-                "must not be zero everywhere",
-                argument="n",
-                seen=0,
-                saying="the table has {} rows",
-                cure="Pass the number of rows behind each prediction.",
-            )
-        long = (np.tile(fixed >> bits, 2), labels, counts, offsets)
-        columns = Columns.from_long(*(values[used] for values in long), offset_bits=bits)
+        columns = columns_of_counts(p, n, events, require_nodes(nodes), scale)
         return cls(columns, nodes=nodes, scale=scale)
 
     @classmethod
@@ -433,119 +389,5 @@ def _rebuild(columns: Columns, nodes: int, scale: Scale, dropped: dict[str, int]
     return Sketch(columns, nodes=nodes, scale=scale, dropped=dropped)
 
 
-def require_nodes(nodes: int) -> int:
-    """`nodes`, if it is a power of two that a sketch can have."""
-    valid = isinstance(nodes, int | np.integer) and not isinstance(nodes, bool)
-    if not valid or not 2 <= nodes <= MOST_NODES or nodes & (nodes - 1):
-        raise InputError(
-            "must be a power of two between 2 and {most}",
-            argument="nodes",
-            seen=nodes,
-            cure="Leave it out for {default}.",
-            most=MOST_NODES,
-            default=DEFAULT_NODES,
-        )
-    return int(nodes)
-
-
-def as_sketch(
-    first: Any,
-    y_prob: Any = None,
-    *,
-    nodes: int = DEFAULT_NODES,
-    scale: str | Scale | None = None,
-    **options: Unpack[InputOptions],
-) -> Sketch:
-    """A Sketch as it is, or the sketch of `(y_true, y_prob)`.
-
-    For functions that take either. With a Sketch, everything that describes rows is refused: it has
-    been settled when the sketch was made.
-    """
-    if not isinstance(first, Sketch):
-        chosen = PROBABILITY if scale is None else scale
-        return Sketch.from_arrays(first, y_prob, nodes=nodes, scale=chosen, **options)
-    require_alone(first, y_prob, options)
-    if scale is not None and as_scale(scale) != first.scale:
-        raise InputError(
-            "must be that of the sketch",
-            argument="scale",
-            seen=as_scale(scale).name,
-            saying="it was made on {own}, and cannot be read on {}",
-            cure="Build it again with {option}.",
-            own=repr(first.scale.name),
-            option=Option("scale", ...),
-        )
-    if first.n == 0 or (first.weighted and not first.total_weight > 0.0):
-        raise InputError(
-            "the sketch must not be empty",
-            seen=first.n,
-            saying="its {} rows have no weight" if first.n else "it has {} rows",
-            cure="Add rows with {update} first.",
-            update=Code("Sketch.update"),
-        )
-    return first
-
-
-def require_alone(first: Any, y_prob: Any, options: InputOptions) -> None:
-    """Refuse what describes rows beside something that holds them already."""
-    rows = {"y_prob": y_prob, **options}
-    beside = [name for name, value in rows.items() if value is not None]
-    if beside:
-        kind = type(first).__name__
-        raise InputError(
-            "cannot be passed beside {article} {kind}, which holds predictions, outcomes and weights "
-            "already",
-            argument=beside[0],
-            cure="Leave out {options}.",
-            article="an" if kind[0] in "AEIOU" else "a",
-            kind=kind,
-            options=tuple(map(Option, beside)),
-        )
-
-
 def _is_empty(values: Any) -> bool:
     return hasattr(values, "__len__") and len(values) == 0
-
-
-def _as_integers(values: Any, name: str) -> NDArray[np.int64]:
-    column = as_column(values, name)
-    if column.dtype.kind in "biuf":
-        whole = (column == np.round(column)) & (column >= 0) & (column <= LARGEST_COUNT)
-        wrong = np.flatnonzero(~whole)
-    else:
-        wrong = np.array([0])
-    if wrong.size:
-        row = int(wrong[0])
-        raise InputError(
-            "must hold whole numbers between 0 and {largest}",
-            argument=name,
-            seen=column[row],
-            where=Where(row=row),
-            cure="Pass counts of rows.",
-            largest=LARGEST_COUNT,
-        )
-    return column.astype(np.int64)
-
-
-def _as_probabilities(values: Any, name: str) -> NDArray[np.float64]:
-    column = as_column(values, name)
-    if column.dtype.kind not in "biuf":
-        raise InputError(
-            "must hold numbers",
-            argument=name,
-            seen=column[0],
-            where=Where(row=0),
-            cure="Convert it first.",
-        )
-    column = column.astype(np.float64)
-    wrong = np.flatnonzero(~((column >= 0) & (column <= 1)))
-    if wrong.size:
-        row = int(wrong[0])
-        raise InputError(
-            "must lie in [0, 1]",
-            argument=name,
-            seen=float(column[row]),
-            where=Where(row=row),
-            cure="Divide percentages by 100, and leave out what is missing.",
-        )
-    return column

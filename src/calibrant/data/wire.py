@@ -30,6 +30,7 @@ from calibrant._files import (
     write_whole,
 )
 from calibrant._optional import require
+from calibrant.data.cell_sums import require_nodes
 from calibrant.data.long_table import (
     FLOAT_COLUMNS,
     INTEGER_COLUMNS,
@@ -38,8 +39,8 @@ from calibrant.data.long_table import (
     plain_values,
     to_table,
 )
-from calibrant.data.scales import as_scale, name_for_file
-from calibrant.data.sketch import Sketch, require_nodes
+from calibrant.data.named_scales import as_scale, name_for_file
+from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import Function, InputError, MergeError, TypeName, Where
 

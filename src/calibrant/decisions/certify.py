@@ -12,7 +12,7 @@ import numpy as np
 from calibrant._arguments import require_choice
 from calibrant._format import decimals, percent
 from calibrant.data.dropped import Dropped
-from calibrant.data.pairs import InputOptions
+from calibrant.data.forms import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.decisions.ranking import (

@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator, require_seed
+from calibrant.data.as_sketch import as_sketch
 from calibrant.data.dropped import Dropped
-from calibrant.data.pairs import InputOptions, Pairs
-from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.forms import InputOptions
+from calibrant.data.pairs import Pairs
+from calibrant.data.sketch import Sketch
 from calibrant.decisions.net_benefit import Acting, require_thresholds
 from calibrant.errors import InputError, Option, TooFewRows
 from calibrant.inference.assess import read_clustered

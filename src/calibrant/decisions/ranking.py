@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import is_number, require_count
+from calibrant.data.as_sketch import as_sketch
 from calibrant.data.atoms import Atoms
-from calibrant.data.pairs import InputOptions, Pairs
-from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.forms import InputOptions
+from calibrant.data.pairs import Pairs
+from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import Function, InputError, Option, TooFewRows
 from calibrant.inference.assess import read_clustered

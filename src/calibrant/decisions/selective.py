@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import is_number
 from calibrant._format import decimals
 from calibrant.data.dropped import Dropped
-from calibrant.data.pairs import InputOptions
+from calibrant.data.forms import InputOptions
 from calibrant.decisions.ranking import Ranking, rank, require_abstained, require_risk
 from calibrant.decisions.risk_areas import (
     area,

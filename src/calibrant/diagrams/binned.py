@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
 from calibrant._format import decimals
+from calibrant.data.as_pairs import as_pairs
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.dropped import Dropped
-from calibrant.data.pairs import InputOptions, Pairs, as_pairs
+from calibrant.data.forms import InputOptions
+from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant._format import decimals
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.dropped import Dropped
-from calibrant.data.pairs import InputOptions
+from calibrant.data.forms import InputOptions
 from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of
 from calibrant.diagrams.reference import in_words

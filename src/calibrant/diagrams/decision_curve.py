@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._format import decimals
-from calibrant.data.pairs import InputOptions
+from calibrant.data.forms import InputOptions
 from calibrant.decisions.decision_curve import NetBenefit, net_benefit
 from calibrant.diagrams.diagram import Diagram, laid_out, series_of
 from calibrant.drawing.looks import Color, as_name

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_count
 from calibrant._format import decimals
+from calibrant.data.as_sketch import as_sketch
 from calibrant.data.atoms import as_atoms
 from calibrant.data.dropped import Dropped
-from calibrant.data.pairs import InputOptions
-from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.forms import InputOptions
+from calibrant.data.sketch import Sketch
 from calibrant.diagrams.bands import Bounds, ResampledCurves
 from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of
 from calibrant.diagrams.reference import (

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._format import decimals
-from calibrant.data.pairs import InputOptions
+from calibrant.data.forms import InputOptions
 from calibrant.decisions.certify import OperatingPoint
 from calibrant.decisions.selective import Selective, selective
 from calibrant.diagrams.diagram import Diagram, laid_out, series_of

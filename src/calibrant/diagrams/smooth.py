@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._format import decimals
-from calibrant.data.pairs import InputOptions
+from calibrant.data.as_sketch import as_sketch
+from calibrant.data.cell_sums import DEFAULT_NODES
+from calibrant.data.forms import InputOptions
 from calibrant.data.scales import Scale
-from calibrant.data.sketch import DEFAULT_NODES, Sketch, as_sketch
+from calibrant.data.sketch import Sketch
 from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.diagram import Diagram, plain, series_of
 from calibrant.diagrams.smooth_numbers import (

@@ -11,10 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import is_number, require_seed
+from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_sketch import as_sketch
 from calibrant.data.cell_sums import Columns
-from calibrant.data.pairs import InputOptions, Pairs, as_pairs
+from calibrant.data.forms import InputOptions
+from calibrant.data.pairs import Pairs
 from calibrant.data.scales import PROBABILITY, Scale
-from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import Function, InputError, Option, TooFewRows, Where
 from calibrant.inference.assessment import Assessment

@@ -11,9 +11,11 @@ import numpy as np
 
 from calibrant._arguments import require_seed
 from calibrant.data.arrays import as_column
-from calibrant.data.pairs import InputOptions, as_pairs
+from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_sketch import as_sketch
+from calibrant.data.forms import InputOptions
 from calibrant.data.scales import PROBABILITY, Scale
-from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import Function, InputError, Option, TooFewRows
 from calibrant.inference.assess import assessment_and_rejection, require_margin

@@ -12,10 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_seed
+from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_sketch import as_sketch
 from calibrant.data.dropped import Dropped
-from calibrant.data.pairs import InputOptions, Pairs, as_pairs
-from calibrant.data.scales import PROBABILITY, Scale, as_scale
-from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.forms import InputOptions
+from calibrant.data.named_scales import as_scale
+from calibrant.data.pairs import Pairs
+from calibrant.data.scales import PROBABILITY, Scale
+from calibrant.data.sketch import Sketch
 from calibrant.errors import Function, InputError, Option, TooFewRows, TypeName, Where
 from calibrant.inference.assess import assessment_of
 from calibrant.inference.assessment import Assessment

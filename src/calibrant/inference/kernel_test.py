@@ -145,7 +145,7 @@ def difference_p_value(one: KernelError, other: KernelError, *, paired: bool) ->
 
     Examples
     --------
-    >>> from calibrant.data.pairs import as_pairs
+    >>> from calibrant.data.as_pairs import as_pairs
     >>> from calibrant.data.scales import PROBABILITY
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)

@@ -14,9 +14,10 @@ from calibrant._arguments import is_number
 from calibrant._files import read_bytes, sealed, unsealed, write_whole
 from calibrant._format import SMALLEST_P_VALUE
 from calibrant._locks import ForkSafeLock, held
-from calibrant.data.pairs import InputOptions
+from calibrant.data.as_sketch import as_sketch
+from calibrant.data.forms import InputOptions
 from calibrant.data.scales import PROBABILITY
-from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.sketch import Sketch
 from calibrant.errors import Function, InputError, Message, Option
 from calibrant.inference.evidence import Evidence
 from calibrant.inference.looks import Look

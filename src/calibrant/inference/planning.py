@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator, is_number, require_seed
 from calibrant.data.arrays import as_column
-from calibrant.data.pairs import InputOptions
-from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.as_sketch import as_sketch
+from calibrant.data.forms import InputOptions
+from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.inference.assess import require_margin
 from calibrant.inference.interval import (

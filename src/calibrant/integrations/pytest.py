@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from calibrant._format import decimals
-from calibrant.data.pairs import InputOptions
+from calibrant.data.forms import InputOptions
 from calibrant.errors import InputError
 from calibrant.inference.assess import assess
 from calibrant.inference.assessment import Assessment

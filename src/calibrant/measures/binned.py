@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice, require_count
+from calibrant.data.as_pairs import as_pairs
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.bin import atoms_around_edges, atoms_around_shares
-from calibrant.data.pairs import InputOptions, as_pairs
+from calibrant.data.forms import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.errors import Function, InputError, Option
 from calibrant.measures.record import Bounded

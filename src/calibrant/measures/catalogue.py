@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal, Unpack
 
+from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_sketch import as_sketch
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.dropped import Dropped
-from calibrant.data.pairs import InputOptions, Pairs, as_pairs
-from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.forms import InputOptions
+from calibrant.data.pairs import Pairs
+from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrationError, InputError
 from calibrant.measures.binned import (
     binned_ece_of_atoms,

@@ -13,7 +13,7 @@ from calibrant._arguments import require_count
 from calibrant._format import SMALLEST_P_VALUE
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.dropped import Dropped
-from calibrant.data.pairs import InputOptions
+from calibrant.data.forms import InputOptions
 from calibrant.measures.record import Bounded, Record, rows_text
 
 __all__ = [

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_positive
 from calibrant.data.atoms import Atoms, as_atoms
-from calibrant.data.pairs import InputOptions
+from calibrant.data.forms import InputOptions
 from calibrant.measures.record import Bounded
 
 __all__ = ["kde_ece", "kde_ece_of_atoms"]

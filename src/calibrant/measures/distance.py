@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_choice, require_count, require_positive
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.dropped import Dropped
-from calibrant.data.pairs import InputOptions
-from calibrant.data.scales import PROBABILITY, Scale, as_scale
+from calibrant.data.forms import InputOptions
+from calibrant.data.named_scales import as_scale
+from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.errors import CalibrationError, Option
 from calibrant.measures.record import Record, rows_text
 from calibrant.measures.weak import cell_reach

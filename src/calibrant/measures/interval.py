@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.atoms import Atoms, as_atoms
-from calibrant.data.pairs import InputOptions
+from calibrant.data.forms import InputOptions
 from calibrant.measures.record import Bounded
 
 __all__ = ["interval_calibration_error", "interval_of_atoms"]

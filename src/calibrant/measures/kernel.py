@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice, require_positive
 from calibrant.data.atoms import Atoms, as_atoms
-from calibrant.data.pairs import InputOptions
-from calibrant.data.scales import PROBABILITY, Scale, as_scale
+from calibrant.data.forms import InputOptions
+from calibrant.data.named_scales import as_scale
+from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.errors import InputError, Option
 from calibrant.measures._laplace import laplace_sum
 from calibrant.measures.record import Bounded

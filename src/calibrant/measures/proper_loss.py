@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_choice
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.dropped import Dropped
-from calibrant.data.pairs import InputOptions
+from calibrant.data.forms import InputOptions
 from calibrant.errors import CalibrationError
 from calibrant.measures._lipschitz import solve_chain
 from calibrant.measures.record import Record, bound_text, rows_text

@@ -7,10 +7,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, Unpack
 
 from calibrant._arguments import require_positive
+from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_sketch import as_sketch
 from calibrant.data.dropped import Dropped
-from calibrant.data.pairs import InputOptions, Pairs, as_pairs
-from calibrant.data.scales import PROBABILITY, Scale, as_scale
-from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.forms import InputOptions
+from calibrant.data.named_scales import as_scale
+from calibrant.data.pairs import Pairs
+from calibrant.data.scales import PROBABILITY, Scale
+from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.measures.record import rows_text
 from calibrant.smoothing.fixed_point import SMALLEST_BANDWIDTH, Residuals, evaluate, solve

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import generator, require_count
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.dropped import Dropped
-from calibrant.data.pairs import InputOptions
+from calibrant.data.forms import InputOptions
 from calibrant.errors import Function, InputError
 from calibrant.measures.record import Bounded, Record, rows_text
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.dropped import Dropped
-from calibrant.data.pairs import InputOptions
-from calibrant.data.scales import PROBABILITY, Scale, as_scale
+from calibrant.data.forms import InputOptions
+from calibrant.data.named_scales import as_scale
+from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.measures._lipschitz import minimise, witness
 from calibrant.measures.record import Record, rows_text
 

@@ -11,10 +11,11 @@ from typing import Any, Unpack
 import numpy as np
 
 from calibrant._arguments import is_integer
+from calibrant.data.cell_sums import DEFAULT_NODES
 from calibrant.data.forms import InputOptions, as_form, warn_of_fractions
 from calibrant.data.refusals import refuse_keyword
 from calibrant.data.scales import PROBABILITY, Scale
-from calibrant.data.sketch import DEFAULT_NODES, Sketch
+from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, Option, TypeName
 from calibrant.read.arrays import sums_of_dict

@@ -14,10 +14,10 @@ import numpy as np
 
 from calibrant._arguments import require_choice
 from calibrant.data.arrays import as_array
-from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.cell_sums import DEFAULT_NODES, FRACTION_BITS, require_nodes
 from calibrant.data.long_table import FLOAT_COLUMNS, INTEGER_COLUMNS, from_table
 from calibrant.data.pairs import LARGEST_WEIGHT
-from calibrant.data.sketch import DEFAULT_NODES, Sketch, require_nodes
+from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import Code, InputError, Option, TypeName, Where
 from calibrant.read.dialects import Dialect, dialect_named

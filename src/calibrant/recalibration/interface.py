@@ -16,10 +16,13 @@ from numpy.typing import NDArray
 from calibrant._files import read_bytes, sealed, unsealed, write_whole
 from calibrant._format import percent
 from calibrant.data.arrays import as_column
+from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_sketch import as_sketch
 from calibrant.data.atoms import Atoms
-from calibrant.data.pairs import Pairs, as_pairs
-from calibrant.data.scales import Scale, as_scale, name_for_file
-from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.named_scales import as_scale, name_for_file
+from calibrant.data.pairs import Pairs
+from calibrant.data.scales import Scale
+from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrationError, Code, Function, InputError, Message, TypeName, Where
 from calibrant.recalibration.cures import TO_APPLY, TO_LEARN, only_cures, refuse_forms
 

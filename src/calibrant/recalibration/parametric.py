@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import is_number
 from calibrant.data.arrays import as_column
+from calibrant.data.as_pairs import as_pairs
 from calibrant.data.atoms import Atoms
-from calibrant.data.pairs import as_pairs
 from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrationError, InputError
 from calibrant.measures._pooling import pooled

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_positive
 from calibrant.data.arrays import as_array
+from calibrant.data.as_pairs import as_pairs
 from calibrant.data.multiclass import as_class_probabilities
-from calibrant.data.pairs import as_pairs
 from calibrant.errors import CalibrationError, InputError, TooFewRows, TypeName, Where
 from calibrant.recalibration.interface import POSITIVE, LearnedMap, Part, Parts, State
 from calibrant.recalibration.multiclass import as_distributions

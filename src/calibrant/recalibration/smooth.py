@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import is_number, require_positive
 from calibrant.data.atoms import Atoms
-from calibrant.data.scales import Scale, as_scale
+from calibrant.data.named_scales import as_scale
+from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.measures._pooling import pooled

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator
 from calibrant.data.arrays import as_column
-from calibrant.data.pairs import as_pairs
+from calibrant.data.as_pairs import as_pairs
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.recalibration.interface import Part, Parts, Recalibrator, State, Training

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from calibrant._arguments import is_number
 from calibrant._format import decimals, percent
 from calibrant.data.atoms import Atoms
-from calibrant.data.pairs import InputOptions, Pairs
+from calibrant.data.forms import InputOptions
+from calibrant.data.pairs import Pairs
 from calibrant.errors import InputError
 from calibrant.inference.assess import read_clustered
 from calibrant.measures.record import Record

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator, require_seed
 from calibrant.data.atoms import Atoms
-from calibrant.data.scales import PROBABILITY, Scale, as_scale
+from calibrant.data.named_scales import as_scale
+from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrationError, Option
 from calibrant.inference.rejection import calibration_p_value

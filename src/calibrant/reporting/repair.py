@@ -135,7 +135,7 @@ def cluster_halves(
 
     Examples
     --------
-    >>> from calibrant.data.pairs import as_pairs
+    >>> from calibrant.data.as_pairs import as_pairs
     >>> from calibrant.data.scales import PROBABILITY
     >>> rows = as_pairs([0, 0, 1, 1], [0.1, 0.2, 0.7, 0.8])
     >>> [part.n for part in cluster_halves(rows, np.array([0, 0, 1, 1]), PROBABILITY, seed=0)]

@@ -14,9 +14,10 @@ from typing import Any, Unpack
 import numpy as np
 
 from calibrant._files import replaced_when_whole
-from calibrant.data.pairs import InputOptions
+from calibrant.data.as_sketch import as_sketch
+from calibrant.data.forms import InputOptions
 from calibrant.data.scales import Scale
-from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, Option, TypeName, Where
 from calibrant.inference.assess import assess, read_clustered
