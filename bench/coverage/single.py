@@ -42,7 +42,7 @@ def table() -> pages.Table:
         ["prediction", "chance of the event", "n", "coverage", "width", "rejected"],
         rows,
         [
-            "Summed over every number of events, each with its chance; `assess` as it comes, seed and all.",
+            "Summed over every number of events, each with its chance; `assess` as it comes.",
             "Outcomes that all agree are the hardest: the sample shows no spread, and few values of the "
             "statistic are possible. Where prediction and chance are equal, `rejected` is the size of the "
             "test at level .05; ties count in full, so that it is below.",

@@ -93,7 +93,7 @@ def interval(sketch: Sketch, value: float, *, confidence: float = 0.95) -> Inter
     >>> y = (np.arange(1000) * 0.618034 % 1 < 0.2 + 0.6 * p).astype(int)
     >>> sketch = Sketch.from_arrays(y, p)
     >>> interval(sketch, 0.0945)
-    Interval(low=0.04..., high=0.12..., confidence=0.95)
+    Interval(low=0.05..., high=0.12..., confidence=0.95)
     """
     require_confidence(confidence)
     if not 0.0 < value <= sketch.scale.length:
