@@ -24,6 +24,7 @@ __all__ = [
     "damaged",
     "decoding",
     "open_envelope",
+    "place_of_file",
     "read_bytes",
     "remove_file",
     "replaced_when_whole",
@@ -96,11 +97,10 @@ def replaced_when_whole(target: Target) -> Iterator[Path]:
     >>> (folder / "note.txt").read_text(), os.listdir(folder)
     ('whole', ['note.txt'])
     """
-    final = _place(target)
+    final = place_of_file(target)
     if final.exists() and not final.is_file():
         yield final
         return
-    _require_folder(final)
     with workplace(final.parent) as folder:
         made = folder / final.name
         yield made
@@ -120,7 +120,11 @@ def _place(target: Target) -> Path:
         raise InputError("must be the path of a file", argument="path", seen=target) from error
 
 
-def _require_folder(final: Path) -> None:
+def place_of_file(target: Target) -> Path:
+    """Where a file is to be written, behind links; refuses folders, and places in folders that are none."""
+    final = _place(target)
+    if final.is_dir():
+        raise InputError("must be the path of a file", argument="path", seen=str(target))
     if not final.parent.is_dir():
         raise InputError(
             "cannot be written, as there is no folder {folder}",
@@ -129,6 +133,7 @@ def _require_folder(final: Path) -> None:
             cure="Make the folder first.",
             folder=repr(str(final.parent)),
         )
+    return final
 
 
 def write_whole(target: Target, content: bytes | str) -> Path:

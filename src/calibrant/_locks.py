@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import shutil
 import sys
@@ -25,6 +26,8 @@ __all__ = ["ForkSafeLock", "cached_property", "collect_litter", "held", "workpla
 
 HIDDEN = ".calibrant-"
 """How the names of what is under way begin, beside the file that it is for."""
+LONGEST_NAME = 255
+"""Bytes of the name of a file."""
 OLD_SECONDS = 86_400.0
 """Where a lock does not tell that its owner is gone, what is older than a day is litter."""
 
@@ -95,6 +98,10 @@ def held(target: str | os.PathLike[str]) -> Iterator[None]:
     """
     final = Path(os.path.realpath(target))
     path = final.with_name(f"{HIDDEN}lock-{final.name}")
+    if len(os.fsencode(path.name)) > LONGEST_NAME:
+        path = final.with_name(
+            f"{HIDDEN}lock-{hashlib.sha256(os.fsencode(final.name)).hexdigest()}"
+        )
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:

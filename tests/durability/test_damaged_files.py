@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.fuzz.corruption import try_flips
 from tests.fuzz.file_kinds import COLUMNS, KINDS, as_table, rows, scanned
+from tests.fuzz.forgery import try_forgeries
 from tests.refusals import refused as refused_with
 
 import calibrant as cal
@@ -30,6 +31,12 @@ def test_damage_is_seen_or_does_no_harm():
     for name, outcomes in try_flips(list(KINDS), FLIPS).items():
         assert not outcomes.failures
         assert outcomes.counts["refused"] > FLIPS // 8, name
+
+
+def test_what_a_state_says_must_be_possible_whatever_its_checksum():
+    """`make fuzz` forges each in every way."""
+    said, failures = try_forgeries(30)
+    assert not failures, said
 
 
 @pytest.mark.parametrize("read", [scanned, as_table])
@@ -226,6 +233,19 @@ def test_groups_that_differ_in_nanoseconds_are_refused():
     assert list(cal.scan(whole, **COLUMNS)) == keys
 
 
+def test_times_of_the_day_that_differ_in_nanoseconds_are_refused(tmp_path):
+    times = pa.array([1, 2], pa.time64("ns"))
+    table = pa.table({"p": [0.5, 0.25], "y": [0, 1], "g": times})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    frame = pl.from_arrow(table)
+    for source in (table, frame, frame.lazy(), table.to_reader(), tmp_path / "rows.parquet"):
+        with pytest.raises(cal.InputError):
+            cal.scan(source, **COLUMNS)
+    whole = table.set_column(2, "g", pa.array([1000, 2000], pa.time64("ns")))
+    for source in (whole, pl.from_arrow(whole)):
+        assert list(cal.scan(source, **COLUMNS)) == [time(0, 0, 0, 1), time(0, 0, 0, 2)]
+
+
 def test_weights_that_grow_beyond_measure_are_refused(tmp_path: Path):
     sketch = cal.Sketch.from_arrays([0, 1], [0.2, 0.7])
     for _ in range(4):
@@ -235,12 +255,25 @@ def test_weights_that_grow_beyond_measure_are_refused(tmp_path: Path):
         sketch.reweight(negative=1e30)
 
 
-def test_names_that_no_file_has_are_refused():
-    for path in ("/tmp/a\0.json", "/tmp/a\ud800.json"):
-        with pytest.raises(cal.InputError):
-            cal.save(cal.Sketch.empty(), path)
-        with pytest.raises(cal.InputError):
-            cal.load(path)
+def test_names_that_no_file_has_are_refused(tmp_path):
+    rows = {"p": [0.5], "y": [1]}
+    uses = [
+        lambda path: cal.save(cal.Sketch.empty(), path),
+        cal.load,
+        cal.load_recalibrator,
+        cal.Monitor.load,
+        lambda path: cal.Monitor.shared(path).__enter__(),
+        lambda path: cal.scan(path, y_true="y", y_prob="p"),
+        lambda path: cal.scan(written, y_true="y", y_prob="p", checkpoint=path),
+    ]
+    written = tmp_path / "rows.parquet"
+    pq.write_table(pa.table(rows), written)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for path in ("/tmp/a\0.json", "/tmp/a\ud800.json", folder, tmp_path / "none" / "a.json"):
+        for use in uses:
+            with pytest.raises(cal.InputError):
+                use(path)
 
 
 def test_junk_in_the_folder_of_data_sets_is_refused(tmp_path, monkeypatch):

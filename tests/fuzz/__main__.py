@@ -12,6 +12,7 @@ from importlib.util import find_spec
 
 from tests.fuzz.corruption import Outcomes, try_flips
 from tests.fuzz.file_kinds import KINDS
+from tests.fuzz.forgery import try_forgeries
 from tests.fuzz.processes import try_forks, try_kills, try_threads
 
 FLIPS_AT_ONCE = 500
@@ -39,6 +40,7 @@ def main() -> int:
     for name in options.kinds:
         outcomes = flipped(name, options.flips, options.seed, options.workers)
         say(name, outcomes, outcomes.failures)
+    say("forged states", *try_forgeries(options.flips))
     if options.checks:
         from tests.fuzz.differential import CLUSTERS, WAYS, try_rows  # needs every engine
 

@@ -81,6 +81,8 @@ def save(
     >>> load(path) == sketch
     True
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InputError("must be the path of a file", argument="path", seen=path)
     target = Path(path)
     if not isinstance(sketch, Sketch | Sketches):
         raise InputError(

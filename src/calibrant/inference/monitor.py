@@ -11,7 +11,7 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from calibrant._arguments import is_number
-from calibrant._files import read_bytes, sealed, unsealed, write_whole
+from calibrant._files import place_of_file, read_bytes, sealed, unsealed, write_whole
 from calibrant._format import SMALLEST_P_VALUE
 from calibrant._locks import ForkSafeLock, held
 from calibrant.data.as_sketch import as_sketch
@@ -27,6 +27,8 @@ __all__ = ["Monitor"]
 FORMAT = "calibrant.monitor"
 VERSION = 2
 WHAT = "the state of a monitor"
+LONGEST_NAME = 200
+"""Characters of the name of a batch: the state must not grow with them."""
 
 
 class Monitor:
@@ -156,8 +158,13 @@ class Monitor:
         Look
             The e-value and the p-value so far, and the alarm, if there has been one.
         """
-        if batch is not None and not (isinstance(batch, str) and batch):
-            raise InputError("must be a name", argument="batch", seen=batch)
+        if batch is not None and not (isinstance(batch, str) and 0 < len(batch) <= LONGEST_NAME):
+            raise InputError(
+                "must be a name of at most {most} characters",
+                argument="batch",
+                seen=batch if not isinstance(batch, str) else batch[:60],
+                most=LONGEST_NAME,
+            )
         rows = _read(y_true, y_prob, data, options)
         if rows.weighted:
             raise InputError(
@@ -248,7 +255,7 @@ class Monitor:
         (1, 2)
         """
         monitor = cls(level=level)
-        with held(path):
+        with held(place_of_file(path)):
             if Path(path).exists():
                 monitor = cls.load(path)
                 if monitor.level != level:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant._files import decoding
 from calibrant._optional import require
 from calibrant.errors import Cure, InputError, Option, TypeName, Where
-from calibrant.read.group_keys import Key, indexed
+from calibrant.read.group_keys import Key, indexed, require_microseconds
 from calibrant.read.predictions import LOOP_LABELS
 from calibrant.read.request import (
     LABEL,
@@ -253,6 +253,8 @@ def _encoded(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
         place, keys = indexed((value,) for value in column.to_pylist())
         return [key[0] for key in keys], place
     encoded = column.dictionary_encode(null_encoding="encode")
+    if str(column.type) == "time64[ns]":  # of which Arrow itself cuts off the nanoseconds
+        require_microseconds(encoded.dictionary, encoded.dictionary.cast("int64").to_pylist())
     try:
         return encoded.dictionary.to_pylist(), as_numpy(encoded.indices)
     except (ValueError, OverflowError) as error:  # Python has no such date

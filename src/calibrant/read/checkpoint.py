@@ -12,7 +12,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -78,11 +78,13 @@ class Checkpoint:
     def _require_place(self) -> None:
         """Refuse a place where nothing can be written, before anything is read."""
         try:
+            with suppress(FileNotFoundError):
+                os.stat(self.path)  # raises where no file can have such a name
             if self.path.is_dir():
                 raise IsADirectoryError("it is a folder")
             with tempfile.TemporaryFile(dir=self.path.parent):
                 pass
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise InputError(
                 "must name a file that can be written; {path} cannot: {reason}.",
                 argument="checkpoint",

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._files import decoding
 from calibrant.data.arrays import as_array
 from calibrant.data.pairs import LARGEST_WEIGHT
 from calibrant.errors import InputError, Where
@@ -27,7 +28,7 @@ from calibrant.read.engines import (
     native_kind,
     require_single_names,
 )
-from calibrant.read.group_keys import Key, indexed, refuse_nanoseconds
+from calibrant.read.group_keys import Key, indexed, refuse_nanoseconds, require_microseconds
 from calibrant.read.request import (
     LABEL,
     PROB,
@@ -65,7 +66,8 @@ def select(source: Any, request: Request) -> Any:
         if not isinstance(column, str | nw.Expr)
     }
     frame: Any = nw.from_native(attach(native, foreign) if foreign else native)
-    schema = frame.collect_schema()
+    with decoding("the schema of the frame"):
+        schema = frame.collect_schema()
     require_columns(request.names(), schema.names(), "the frame")
     chosen = [
         (
@@ -297,6 +299,12 @@ def _listed(column: Any) -> list[Any]:
         count = column.dt.timestamp("ns") if is_date else column.dt.total_nanoseconds()
         if (count % 1000 != 0).any():
             refuse_nanoseconds(column.filter(count % 1000 != 0)[0])
+    if type(column.dtype).__name__ == "Time" and not exact:
+        native = column.to_native()
+        if hasattr(native, "to_physical"):  # of polars
+            require_microseconds(native, native.to_physical().to_list())
+        elif str(native.type) == "time64[ns]":
+            require_microseconds(native, native.cast("int64").to_pylist())
     values: list[Any] = column.to_list()
     return values
 

@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 
-__all__ = ["Key", "indexed", "normal_key", "place_of", "refuse_nanoseconds", "sort_key"]
+__all__ = [
+    "Key",
+    "indexed",
+    "normal_key",
+    "place_of",
+    "refuse_nanoseconds",
+    "require_microseconds",
+    "sort_key",
+]
 
 Key = tuple[Any, ...]
 
@@ -72,6 +80,13 @@ def refuse_nanoseconds(value: Any) -> NoReturn:
         seen=str(value),
         cure="Round the column to microseconds first.",
     )
+
+
+def require_microseconds(times: Iterable[Any], counts: Iterable[int | None]) -> None:
+    """Refuse times of the day, given with their nanoseconds since midnight, that Python does not have."""
+    for time, count in zip(times, counts, strict=True):
+        if count is not None and count % 1000:
+            refuse_nanoseconds(f"{time}, {count} ns after midnight")
 
 
 def _normal_value(value: Any) -> Any:

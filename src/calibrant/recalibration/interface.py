@@ -169,6 +169,10 @@ class LearnedMap(ABC):
     def transform(self, y_prob: Any) -> Floats:
         """Recalibrated predictions, in the order given."""
 
+    def _columns(self, state: State) -> int | None:
+        """Of a map of several classes, how many columns there must be; None for any number."""
+        return None
+
     @property
     def state(self) -> State:
         """What was learned; an error before `fit`."""
@@ -232,7 +236,8 @@ class LearnedMap(ABC):
             if "plan" not in document:
                 made._state = {name: _array(value) for name, value in document["state"].items()}
                 _require_whole(made._state, made.parts)
-        except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+                _try_out(made)
+        except Exception as error:  # a state that was forged may raise anything
             raise InputError(
                 "the {kind} recalibrator in the file is damaged: {reason}",
                 cure="Fit the map again, or use a copy of the file.",
@@ -360,6 +365,17 @@ def load_recalibrator(path: str | os.PathLike[str]) -> LearnedMap:
         return LearnedMap.from_dict(unsealed(content, FORMAT, VERSION, WHAT))
     except InputError as error:
         raise error.at(file=os.fspath(path)) from error.__cause__
+
+
+def _try_out(made: LearnedMap) -> None:
+    """Apply a map that was read, once: what makes no sense shows now, and not when it is in use."""
+    if isinstance(made, Recalibrator):
+        mapped = made._apply(np.linspace(0.0, 1.0, 33), made.state)
+    else:
+        k = made._columns(made.state) or 2
+        mapped = made.transform(np.full((1, k), 1.0 / k))
+    if not np.all((mapped >= 0.0) & (mapped <= 1.0)):
+        raise InputError("it must map predictions to probabilities, and does not")
 
 
 def _require_whole(state: State, parts: Parts | None) -> None:

@@ -18,6 +18,7 @@ from calibrant.recalibration.interface import (
     LearnedMap,
     Parts,
     Recalibrator,
+    State,
     require_map,
 )
 
@@ -80,6 +81,9 @@ class OneVsRestRecalibrator(LearnedMap):
             maps.append(learned)
         self._state = {"maps": maps}
         return self
+
+    def _columns(self, state: State) -> int | None:
+        return len(state["maps"])
 
     def transform(self, y_prob: Any) -> Floats:
         """Class probabilities, each class mapped and each row divided by its sum."""

@@ -108,10 +108,6 @@ class _LogitScaling(LearnedMap):
     def _require_enough(self, rows: ClassRows, classes: Sequence[Any]) -> None:
         """Refuse more parameters than rows, and for free parameters classes that no row has."""
 
-    def _columns(self, state: State) -> int | None:
-        """How many columns there must be; None for any number."""
-        return None
-
     @abstractmethod
     def _learn(self, rows: ClassRows) -> State:
         """The parameters."""
