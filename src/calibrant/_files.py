@@ -117,14 +117,24 @@ def _place(target: Target) -> Path:
         os.fsencode(target)
         return Path(os.path.realpath(target))
     except (ValueError, TypeError) as error:  # a NUL, half a character, no path at all
-        raise InputError("must be the path of a file", argument="path", seen=target) from error
+        raise InputError(
+            "must be the path of a file",
+            argument="path",
+            seen=target,
+            cure="Pass text or a Path, without a NUL character.",
+        ) from error
 
 
 def place_of_file(target: Target) -> Path:
     """Where a file is to be written, behind links; refuses folders, and places in folders that are none."""
     final = _place(target)
     if final.is_dir():
-        raise InputError("must be the path of a file", argument="path", seen=str(target))
+        raise InputError(
+            "must be the path of a file",
+            argument="path",
+            seen=str(target),
+            cure="Pass text or a Path, without a NUL character.",
+        )
     if not final.parent.is_dir():
         raise InputError(
             "cannot be written, as there is no folder {folder}",
@@ -248,7 +258,12 @@ def unsealed(
 def require_version(seen: Any, version: int, what: str, oldest: int | None = None) -> int:
     """The version of a file, if this calibrant reads it: from the oldest to this one."""
     if not isinstance(seen, int) or isinstance(seen, bool) or seen < 1:
-        raise InputError("the version of {what} must be a whole number", seen=seen, what=what)
+        raise InputError(
+            "the version of {what} must be a whole number",
+            seen=seen,
+            what=what,
+            cure="Make the file again.",
+        )
     if seen > version:
         raise InputError(
             "this is {what} in version {seen} of its format; this calibrant reads up to version "

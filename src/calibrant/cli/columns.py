@@ -164,6 +164,7 @@ def _matching(pattern: str, present: Sequence[str], where: str) -> list[str]:
             file=printable(where, 200),
             pattern=quoted(pattern),
             columns=_listed(present),
+            cure="Check the pattern, or name the columns one by one.",
         )
     return names
 

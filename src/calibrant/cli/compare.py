@@ -87,6 +87,7 @@ def _compared_on_rows(
             "models are told apart by column ({prob}) or by group ({by}), not by both",
             prob=Option("y_prob"),
             by=Option("by"),
+            cure="Give one of the two.",
         )
     extra = [name for name in (*chosen.by, chosen.cluster, on) if name is not None]
     rows = read_rows(
@@ -130,6 +131,7 @@ def _options(
                 "must be one of the labels, which are numbers",
                 argument="pos_label",
                 seen=reading.pos_label,
+                cure="Pass one of the numbers in the column.",
             ) from None
     return options
 
@@ -141,6 +143,7 @@ def _by_group(rows: Rows, chosen: Chosen, reading: Reading, on: str) -> Paired:
             "lines up the groups of {by}, one column of predictions in each",
             argument="on",
             by=Option("by"),
+            cure="Leave it out: columns of one file share their rows.",
         )
     cases = rows.groups[on]
     places: dict[str, dict[Any, int]] = {}
@@ -153,6 +156,7 @@ def _by_group(rows: Rows, chosen: Chosen, reading: Reading, on: str) -> Paired:
                 saying="{} are repeated",
                 on=quoted(on),
                 group=name,
+                cure="Name the column that identifies a case, or leave out the repeats.",
             )
     common = set.intersection(*(set(of_group) for of_group in places.values()))
     most = max(map(len, places.values()))

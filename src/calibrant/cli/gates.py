@@ -40,6 +40,7 @@ class Limit:
                 "must be a number between 0 and 1 such as 0.05, or a share of the event rate such as 20%",
                 argument=option.removeprefix("--").replace("-", "_"),
                 seen=text,
+                cure="Pass a number such as 0.05, or 20%.",
             )
         return cls(value / 100, True) if match[2] else cls(value, False)
 

@@ -105,11 +105,20 @@ def _with_rows(loaded: Loaded) -> Loaded:
     sketches = loaded.sketches
     if isinstance(sketches, Sketch):
         if not sketches.n:
-            raise TooFewRows("no valid rows are left: all of them were dropped", sketches.dropped)
+            raise TooFewRows(
+                "no valid rows are left: all of them were dropped",
+                sketches.dropped,
+                cure="Leave out {drop} to see what is wrong with the first.",
+                drop=Option("on_invalid", "drop"),
+            )
         return loaded
     empty = [key for key, sketch in loaded.groups().items() if not sketch.n]
     if len(empty) == len(loaded.groups()):
-        raise TooFewRows("no valid rows are left: all of them were dropped")
+        raise TooFewRows(
+            "no valid rows are left: all of them were dropped",
+            cure="Leave out {drop} to see what is wrong with the first.",
+            drop=Option("on_invalid", "drop"),
+        )
     if empty:
         note(f"Left out {count(len(empty), 'group')} without a valid row.")
     filled = {key: sketch for key, sketch in sketches.items() if sketch.n}

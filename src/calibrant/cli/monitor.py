@@ -109,6 +109,7 @@ def _require_apart(paths: Sequence[str], reading: Reading) -> None:
         raise InputError(
             "a row is evidence once; {file} belongs to two of the files, folders or globs in the command",
             file=quoted(twice, 200),
+            cure="Name it once.",
         )
 
 

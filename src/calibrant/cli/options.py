@@ -174,7 +174,12 @@ class Grouping:
         """The names, one by one."""
         names = [name for given in self.by or [] for name in given.split(",")]
         if "" in names:
-            raise InputError("must name columns", argument="by", seen=",".join(self.by or []))
+            raise InputError(
+                "must name columns",
+                argument="by",
+                seen=",".join(self.by or []),
+                cure="Pass the names of columns, separated by commas.",
+            )
         return names
 
 

@@ -155,6 +155,7 @@ def require_ending(
             seen=printable(output, 200),
             what=what,
             endings=" or ".join(endings),
+            cure="Give the file one of these endings.",
         )
     require_writable(output, inputs)
     return target
@@ -209,5 +210,6 @@ def written(target: Path, write: Callable[[Path], object]) -> int:
             "{target} cannot be written: {why}",
             target=printable(target, 200),
             why=error.strerror or str(error),
+            cure="Write to another file, or to a folder that is yours.",
         ) from error
     return target.stat().st_size

@@ -53,7 +53,10 @@ def as_thresholds(texts: Sequence[str] | None) -> list[float]:
             numbers.append(float(text))
         except ValueError:
             raise InputError(
-                "must be numbers between 0 and 1", argument="thresholds", seen=text
+                "must be numbers between 0 and 1",
+                argument="thresholds",
+                seen=text,
+                cure="Pass numbers separated by commas, such as 0.1,0.2.",
             ) from None
     return numbers
 
@@ -70,7 +73,10 @@ def rows_by_group(
     plain = chosen is not None and len(chosen.prob) == 1 and not reading.multiclass
     if chosen is None or not plain or grouping.per_file or reading.from_logprobs or "-" in files:
         if columns:
-            raise InputError("a column beside predictions and outcomes needs files of rows")
+            raise InputError(
+                "a column beside predictions and outcomes needs files of rows",
+                cure="Pass files of rows.",
+            )
         return {}
     if sum(sketch.n for sketch in loaded.groups().values()) > MOST_ROWS:
         note(f"More than {MOST_ROWS:,} rows: the profile is that of their sketch.")
@@ -125,12 +131,22 @@ def with_profile(
     if profiling.profile is None:
         for name in ("thresholds", "grades", "climatology"):
             if getattr(profiling, name) is not None:
-                raise InputError("needs {profile}", argument=name, profile=Option("profile", ...))
+                raise InputError(
+                    "needs {profile}",
+                    argument=name,
+                    profile=Option("profile", ...),
+                    cure="Add {profile}, or leave it out.",
+                )
         return finding
     for kind, names in OWN_OPTIONS.items():
         for name in names:
             if getattr(profiling, name) is not None and profiling.profile != kind:
-                raise InputError("needs {profile}", argument=name, profile=Option("profile", kind))
+                raise InputError(
+                    "needs {profile}",
+                    argument=name,
+                    profile=Option("profile", kind),
+                    cure="Add {profile}, or leave it out.",
+                )
     extra = [name for name in (profiling.grades, profiling.climatology) if name is not None]
     groups = rows_by_group(files, loaded, reading, grouping, extra)
 

@@ -89,7 +89,12 @@ def _learned(sketch: Sketch, method: str) -> tuple[Recalibrator, str]:
         fitted: Recalibrator = getattr(recalibration, METHODS[method])().fit(sketch)
     if sketch.weighted or method == "randomized":
         if method == CHOOSE:
-            raise InputError("cannot choose from weighted rows", argument="method", seen=method)
+            raise InputError(
+                "cannot choose from weighted rows",
+                argument="method",
+                seen=method,
+                cure="Name a map, such as platt.",
+            )
         return fitted, ""
     candidates = None if method == CHOOSE else {method: type(fitted)()}
     try:
@@ -121,7 +126,10 @@ def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: s
     recalibrator = Recalibrator.load(chosen_map)
     paths = opened(files)
     if any(kind_of(path, log=None) != "rows" for path in paths):
-        raise InputError("a map is applied to rows of predictions, and this file holds none")
+        raise InputError(
+            "a map is applied to rows of predictions, and this file holds none",
+            cure="Pass a file of rows.",
+        )
     data = find_files(paths, separator=reading.sep)
     present = columns_of(data[0])
     prob = choose_predictions(present, data[0].path, reading, present)
@@ -139,6 +147,7 @@ def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: s
             "{file} already has a column {name}",
             file=printable(data[0].path, 200),
             name=quoted(name),
+            cure="Rename or drop that column first.",
         )
     read_from({"y_prob": prob[0]})
     table = read_table(data)

@@ -62,6 +62,7 @@ def _require_target(output: str, files: Sequence[str]) -> None:
         raise InputError(
             "a sketch is written to a file that ends in .parquet or .json, or to -",
             seen=printable(output, 200),
+            cure="Give the file one of these endings.",
         )
     require_writable(output, files)
 

@@ -63,7 +63,12 @@ def run_selective(
         _show(loaded.by, results)
     if target is not None:
         if len(results) > 1:
-            raise InputError("draws one group", argument="output", seen=len(results))
+            raise InputError(
+                "draws one group",
+                argument="output",
+                seen=len(results),
+                cure="Choose one group, or leave it out.",
+            )
         picture = RiskCoverageDiagram(next(iter(results.values())))
         size = written(target, picture.save)
         note(f"Wrote {printable(target, 200)} ({in_bytes(size)}).")

@@ -20,13 +20,17 @@ SKETCH_MARK = b'"calibrant.sketch"'
 def opened(names: Sequence[str]) -> list[str]:
     """The paths, with standard input in a file of its own that is removed at the end."""
     if list(names).count("-") > 1:
-        raise InputError("standard input can be read once; - stands twice in the command")
+        raise InputError(
+            "standard input can be read once; - stands twice in the command", cure="Name it once."
+        )
     places: set[str] = set()
     for name in names:
         place = name if "://" in name else os.path.normcase(os.path.abspath(name))
         if place in places:
             raise InputError(
-                "a file is read once; {file} stands twice in the command", file=quoted(name, 200)
+                "a file is read once; {file} stands twice in the command",
+                file=quoted(name, 200),
+                cure="Name it once.",
             )
         places.add(place)
     return [_spooled() if name == "-" else name for name in names]
@@ -34,7 +38,10 @@ def opened(names: Sequence[str]) -> list[str]:
 
 def _spooled() -> str:
     if sys.stdin.isatty():
-        raise InputError("- stands for standard input, and nothing is piped into it")
+        raise InputError(
+            "- stands for standard input, and nothing is piped into it",
+            cure="Pipe a file into the command, or name a file.",
+        )
     folder = tempfile.mkdtemp(prefix=SPOOL)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = os.path.join(folder, STANDARD_INPUT)
@@ -51,7 +58,10 @@ def _ending(path: str) -> str:
     with open(path, "rb") as file:
         head = file.read(4096)
     if not head:
-        raise InputError("standard input must not be empty; nothing came")
+        raise InputError(
+            "standard input must not be empty; nothing came",
+            cure="Check the command before the pipe.",
+        )
     if head.startswith(b"PAR1"):
         return ".parquet"
     if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):  # a file, or a stream

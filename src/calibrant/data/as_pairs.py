@@ -66,7 +66,12 @@ def as_pairs(
     require_choice("on_invalid", on_invalid, ("raise", "drop"))
     form = as_form(from_logits=from_logits, from_logprobs=from_logprobs, percent=percent)
     if not (pos_label is None or np.ndim(pos_label) == 0):
-        raise InputError("must be one label", argument="pos_label", seen=pos_label)
+        raise InputError(
+            "must be one label",
+            argument="pos_label",
+            seen=pos_label,
+            cure="Pass the label of the event, such as 1.",
+        )
     if labels == "soft" and pos_label is not None:
         raise InputError(
             "names one of two classes, and {soft} says that there are none",
@@ -114,6 +119,7 @@ def _require_same_length(
             saying="they have {entries}",
             entries=f"{label.size} and {prob.size}",
             other=Option("y_prob"),
+            cure="Pass both for the same rows.",
         )
     if weight is not None and weight.size != prob.size:
         raise InputError(
@@ -122,6 +128,7 @@ def _require_same_length(
             seen=weight.size,
             saying="it has {seen} for {rows} rows",
             rows=prob.size,
+            cure="Leave it out to give every row weight 1.",
         )
 
 
@@ -167,4 +174,5 @@ def _require_known_class(pairs: Pairs) -> None:
             seen=pairs.pos_label,
             saying="{} is not among {classes}",
             classes=", ".join(classes[:5]),
+            cure="Pass one of them, in the type that they have.",
         )

@@ -62,7 +62,12 @@ def as_form(*, from_logits: bool, percent: bool, from_logprobs: bool = False) ->
     flags: dict[Form, bool] = {"logit": from_logits, "logprob": from_logprobs, "percent": percent}
     for form, flag in flags.items():
         if not isinstance(flag, bool | np.bool_):
-            raise InputError("must be True or False", argument=_KEYWORD[form], seen=flag)
+            raise InputError(
+                "must be True or False",
+                argument=_KEYWORD[form],
+                seen=flag,
+                cure="Pass True where the predictions are written so.",
+            )
     chosen = [form for form, flag in flags.items() if flag]
     if len(chosen) > 1:
         raise InputError(

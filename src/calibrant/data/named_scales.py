@@ -28,7 +28,12 @@ def as_scale(scale: str | Scale, *, base_rate: float | None = None) -> Scale:
     if isinstance(scale, str):
         relative = scale == "relative" and base_rate is not None
         return relative_scale(base_rate) if relative else _named(scale)  # type: ignore[arg-type]
-    raise InputError("must be a name or a Scale", argument="scale", seen=TypeName.of(scale))
+    raise InputError(
+        "must be a name or a Scale",
+        argument="scale",
+        seen=TypeName.of(scale),
+        cure="Pass a name such as probability or logit.",
+    )
 
 
 @cache
@@ -46,6 +51,7 @@ def _named(name: str) -> Scale:
                 "needs a base rate between 0 and 1, as in relative:0.002",
                 argument="scale",
                 seen=name,
+                cure="Write the rate of events after the colon.",
             ) from error
     if kind == "relative":
         raise InputError(
@@ -59,6 +65,7 @@ def _named(name: str) -> Scale:
         argument="scale",
         seen=name,
         names=", ".join(MAPS),
+        cure="Leave it out for the probability scale.",
     )
 
 

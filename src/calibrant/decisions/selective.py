@@ -130,13 +130,19 @@ class Selective:
         0.3333333333333333
         """
         if not is_number(coverage) or not 0.0 < coverage <= 1.0:
-            raise InputError("must lie between 0 and 1", argument="coverage", seen=coverage)
+            raise InputError(
+                "must lie between 0 and 1",
+                argument="coverage",
+                seen=coverage,
+                cure="Pass a share of the cases, such as 0.8.",
+            )
         if coverage > self.coverage + 1e-12:
             raise InputError(
                 "must be at most the share of the cases that were answered, {share}",
                 argument="coverage",
                 seen=coverage,
                 share=self.coverage,
+                cure="Pass a smaller share.",
             )
         total = float(self._rows[-1])
         wanted = coverage * (total + self.abstained)
@@ -289,7 +295,9 @@ def selective(
 def selective_of(ranking: Ranking, *, abstained: int = 0, confidence: float) -> Selective:
     """The same of rows that are ranked already."""
     if ranking.n < 2:
-        raise TooFewRows("A risk-coverage curve needs at least two rows", seen=ranking.n)
+        raise TooFewRows(
+            "A risk-coverage curve needs at least two rows", seen=ranking.n, cure="Pass more rows."
+        )
     total, wrong = float(ranking.rows[-1]), float(ranking.errors[-1])
     risks, first = sum_of_risks(ranking)
     degrees = np.inf if ranking.clusters is None else ranking.clusters.clusters - 1.0

@@ -257,7 +257,12 @@ def framed(panel: Panel, look: Mapping[str, Any]) -> Panel:
     x, y = (_limited(getattr(panel, side), f"{side}lim", look.get(f"{side}lim")) for side in "xy")
     keyed = look.get("legend", True)
     if not isinstance(keyed, bool):
-        raise InputError("must be True or False", argument="legend", seen=keyed)
+        raise InputError(
+            "must be True or False",
+            argument="legend",
+            seen=keyed,
+            cure="Leave it out to show one where it is needed.",
+        )
     title, subtitle = (as_name(look.get(key)) for key in ("title", "subtitle"))
     return replace(panel, keyed=keyed, title=title, subtitle=subtitle, x=x, y=y)
 
@@ -313,7 +318,12 @@ def require_figsize(figsize: Any, ax: Any) -> None:
         )
     pair = isinstance(figsize, Sequence | np.ndarray) and len(figsize) == 2
     if not pair or not all(is_number(side) and 1.0 <= side <= _LARGEST_FIGURE for side in figsize):
-        raise InputError("must be two numbers of inches", argument="figsize", seen=figsize)
+        raise InputError(
+            "must be two numbers of inches",
+            argument="figsize",
+            seen=figsize,
+            cure="Pass width and height, such as (6, 6).",
+        )
 
 
 def laid_out(

@@ -23,7 +23,7 @@ from calibrant.diagrams.panels import (
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.drawing.looks import Theme, as_theme, require_pixels, require_print_size
 from calibrant.drawing.panel import Panel
-from calibrant.errors import Function, InputError, TypeName
+from calibrant.errors import Code, Function, InputError, TypeName
 
 __all__ = ["Diagrams", "reliability_diagrams"]
 
@@ -310,6 +310,8 @@ def reliability_diagrams(models: Mapping[Any, Any], **options: Any) -> Diagrams:
             "must map names to sketches or (y_true, y_prob)",
             argument="models",
             seen=TypeName.of(models),
+            cure="Pass a mapping such as {example}.",
+            example=Code('{"a": (y_true, y_prob)}'),
         )
     diagrams: dict[Any, Diagram] = {}
     for name, rows in models.items():

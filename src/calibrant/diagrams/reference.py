@@ -134,7 +134,12 @@ def probability_axes(
     """
     require_choice("axes", axes, ("auto", "probability", "fit", "logit"))
     if not is_number(rare) or not 0.0 <= rare <= 1.0:
-        raise InputError("must lie in [0, 1]", argument="rare", seen=rare)
+        raise InputError(
+            "must lie in [0, 1]",
+            argument="rare",
+            seen=rare,
+            cure="Pass the event rate below which to draw log-odds.",
+        )
     known = np.isfinite(x) & np.isfinite(y)
     passed = np.cumsum(np.where(known, weight, 0.0))
     passed /= passed[-1] if passed[-1] > 0 else 1.0

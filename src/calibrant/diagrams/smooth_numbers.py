@@ -253,6 +253,7 @@ def _require_settings(confidence: float, resamples: int, curves: int, seed: int)
             argument="curves",
             seen=curves,
             option=Option("resamples", resamples),
+            cure="Ask for fewer curves, or for more resamples.",
         )
 
 

@@ -311,9 +311,13 @@ def _truth(grid: Floats, truth: Truth) -> Mark:
             "chances",
             argument="truth",
             seen=truth,
+            cure="Leave it out where the truth is not known.",
         ) from error
     if x.ndim != 1 or x.shape != y.shape:
         raise InputError(
-            "must give one value for each prediction", argument="truth", seen=(x.shape, y.shape)
+            "must give one value for each prediction",
+            argument="truth",
+            seen=(x.shape, y.shape),
+            cure="Return an array of the same shape.",
         )
     return Line(key="truth", ink="accent", x=x, y=y, dash="dotted", says="the truth")

@@ -74,7 +74,11 @@ def chart(
     'LayeredChart'
     """
     if not panels or (len(panels) > 1 and slider is None):
-        raise InputError("a chart needs one panel, or several and a slider", seen=len(panels))
+        raise InputError(
+            "a chart needs one panel, or several and a slider",
+            seen=len(panels),
+            cure="Draw the panels one by one.",
+        )
     alt = require("altair", caller="chart")
     # Checking every row against the schema of Vega-Lite takes longer than all else.
     with require("altair.utils.schemapi", caller="chart").debug_mode(False):

@@ -65,6 +65,7 @@ def as_color(color: Any) -> str:
         'must be the name of a colour, "#rrggbb", or three numbers from 0 to 1',
         argument="color",
         seen=color,
+        cure='Pass a colour such as "#1f77b4".',
     )
 
 

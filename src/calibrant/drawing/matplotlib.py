@@ -219,7 +219,12 @@ def _reproducible() -> Iterator[None]:
 def save(figure: Any, path: str | Path, *, dpi: int = 200) -> Path:
     """Write a figure as SVG, PDF or PNG: the same figure gives the same bytes."""
     if not isinstance(path, str | PathLike):
-        raise InputError("must be the name of a file", argument="path", seen=path)
+        raise InputError(
+            "must be the name of a file",
+            argument="path",
+            seen=path,
+            cure="Pass a path that ends in .png, .svg or .pdf.",
+        )
     target = Path(path)
     kind = target.suffix.lstrip(".").lower()
     if kind not in _FORMATS:

@@ -82,15 +82,20 @@ class Axis:
 
     def __post_init__(self) -> None:
         if self.scale not in ("linear", "logit"):
-            raise InputError('an axis must be "linear" or "logit"', seen=self.scale)
+            raise InputError(
+                'an axis must be "linear" or "logit"', seen=self.scale, cure="Pass one of the two."
+            )
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             raise InputError(
-                "axis limits must be finite and increasing", seen=(self.low, self.high)
+                "axis limits must be finite and increasing",
+                seen=(self.low, self.high),
+                cure="Pass the lower end first.",
             )
         if self.scale == "logit" and not 0 < self.low < self.high < 1:
             raise InputError(
                 "limits of a logit axis must lie strictly between 0 and 1",
                 seen=(self.low, self.high),
+                cure="Pass limits such as 0.01 and 0.99.",
             )
 
     def forward(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

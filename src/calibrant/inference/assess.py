@@ -184,7 +184,10 @@ def assessment_and_rejection(
     """The assessment, and the test that it rests on."""
     if sketch.n < 2:
         raise TooFewRows(
-            "an assessment needs at least two rows", seen=sketch.n, saying="there is {}"
+            "an assessment needs at least two rows",
+            seen=sketch.n,
+            saying="there is {}",
+            cure="Pass more rows.",
         )
     require_seed(seed)
     found = smooth_ece_result(sketch)
@@ -277,7 +280,12 @@ def _of_clusters(found: ClusterResiduals, independent: Spread, value: float) -> 
 def _require_meaning(weights: str, y_true: Any) -> None:
     """Refuse a meaning of weights that is none, or that comes too late."""
     if weights not in ("importance", "frequency"):
-        raise InputError('must be "importance" or "frequency"', argument="weights", seen=weights)
+        raise InputError(
+            'must be "importance" or "frequency"',
+            argument="weights",
+            seen=weights,
+            cure="Leave it out for importance weights.",
+        )
     if weights == "frequency" and isinstance(y_true, Sketch | Sketches):
         raise InputError(
             "was settled when the sketch was made: its weights are importance",
@@ -330,6 +338,7 @@ def _clusters_of_sketches(sketches: Sketches, cluster: Any) -> tuple[Sketch, lis
             argument="cluster",
             seen=len(parts),
             saying="there is {}",
+            cure="Leave it out if rows are independent, or pass more rows.",
         )
     return sketches.total(), parts
 

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from calibrant._arguments import require_seed
+from calibrant._arguments import require_count, require_seed
 from calibrant.data.arrays import as_column
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.as_sketch import as_sketch
@@ -157,9 +157,8 @@ def _rows_by_group(
 
 
 def _require_limit(limit: int | None) -> None:
-    whole = isinstance(limit, int) and not isinstance(limit, bool)
-    if limit is not None and (not whole or limit < 1):
-        raise InputError("must be a whole number, 1 or more", argument="limit", seen=limit)
+    if limit is not None:
+        require_count("limit", limit)
 
 
 def _scanned(
@@ -189,7 +188,12 @@ def _scanned(
         cluster = None if cluster is None else "cluster"
     for name, value in (("y_true", y_true), ("y_prob", y_prob)):
         if value is None:
-            raise InputError("must name a column of the data", argument=name, seen=value)
+            raise InputError(
+                "must name a column of the data",
+                argument=name,
+                seen=value,
+                cure="Pass the name of a column that the data have.",
+            )
     sketches = scan(
         data,
         y_true=y_true,

@@ -57,6 +57,7 @@ def cluster_codes(cluster: Any, rows: int, weight: Floats | None = None) -> tupl
             seen=column.size,
             saying="it has {} for {rows} rows",
             rows=rows,
+            cure="Pass the cluster of each row, in their order.",
         )
     missing = np.flatnonzero(is_missing(column))
     if missing.size:
@@ -100,6 +101,7 @@ def _numbered(column: NDArray[Any]) -> Integers:
             "must hold names, numbers or dates",
             argument="cluster",
             saying="it holds lists or other values that change",
+            cure="Convert it to text or numbers first.",
         ) from error
     order = sorted(distinct, key=lambda value: (type(value).__name__, str(value)))
     number = {value: place for place, value in enumerate(order)}

@@ -103,6 +103,7 @@ def compare(
             'must be a mapping of model names to predictions, such as {"a": p1, "b": p2}',
             argument="y_probs",
             seen=TypeName.of(y_probs),
+            cure="Name each model, with its predictions for all rows.",
         )
     models, codes = _read(y_true, _named(y_probs), cluster, options)
     if codes is None:
@@ -207,7 +208,10 @@ def _read(
             valid &= np.bincount(pairs.kept, minlength=n) > 0
     if not valid.any():
         raise TooFewRows(
-            "no valid rows are left", seen=n, saying="all {} were dropped for one model or another"
+            "no valid rows are left",
+            seen=n,
+            saying="all {} were dropped for one model or another",
+            cure="Leave out the model whose rows are all invalid.",
         )
     if not valid.all():
         dropped = Dropped({"invalid for one of the models": int(n - valid.sum())})
@@ -221,7 +225,10 @@ def _read(
     counted = some.n if some.weight is None else int(np.count_nonzero(some.weight))
     if counted < 2:
         raise TooFewRows(
-            "a comparison needs at least two rows with weight", seen=counted, saying="there is {}"
+            "a comparison needs at least two rows with weight",
+            seen=counted,
+            saying="there is {}",
+            cure="Pass more rows.",
         )
     return models, codes
 
@@ -273,7 +280,10 @@ def _named(models: Mapping[Any, Any]) -> dict[str, Any]:
     """The models by the text of their names, which must tell them apart."""
     if len(models) < 2:
         raise InputError(
-            "a comparison needs at least two models", seen=len(models), saying="there is {}"
+            "a comparison needs at least two models",
+            seen=len(models),
+            saying="there is {}",
+            cure="Pass the predictions of another model.",
         )
     named: dict[str, Any] = {}
     for name, model in models.items():

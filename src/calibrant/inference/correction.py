@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from calibrant.errors import InputError
+from calibrant._arguments import require_choice
 
 __all__ = ["Correction", "adjusted_p_values", "require_correction"]
 
@@ -48,7 +48,4 @@ def adjusted_p_values(p_values: Sequence[float], correction: Correction) -> list
 
 def require_correction(correction: Correction) -> None:
     """Refuse a correction that there is not."""
-    if correction not in get_args(Correction):
-        raise InputError(
-            'must be "holm", "bh", "bonferroni" or "none"', argument="correction", seen=correction
-        )
+    require_choice("correction", correction, get_args(Correction))

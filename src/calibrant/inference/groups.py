@@ -11,6 +11,7 @@ from textwrap import fill
 from types import MappingProxyType
 from typing import Any, Literal
 
+from calibrant._arguments import require_choice
 from calibrant._format import decimals, p_text
 from calibrant.data.naming import group_text
 from calibrant.data.sketch import Sketch
@@ -180,8 +181,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
             return self.groups
         if order == "rows":
             return tuple(sorted(self.groups, key=lambda one: (isinstance(one.key, Others), -one.n)))
-        if order != "given":
-            raise InputError('must be "worst", "given" or "rows"', argument="order", seen=order)
+        require_choice("order", order, ("worst", "given", "rows"))
         place = {key: k for k, key in enumerate(self.sketches)}
         return tuple(sorted(self.groups, key=lambda one: place[one.key]))
 

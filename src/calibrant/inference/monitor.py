@@ -87,7 +87,12 @@ class Monitor:
 
     def __init__(self, *, level: float = 0.05) -> None:
         if not is_number(level) or not 0.0 < level < 1.0:
-            raise InputError("must lie between 0 and 1", argument="level", seen=level)
+            raise InputError(
+                "must lie between 0 and 1",
+                argument="level",
+                seen=level,
+                cure="Leave it out for 0.05.",
+            )
         self.level = float(level)
         self._lock = ForkSafeLock()
         self._evidence = Evidence.none()
@@ -164,6 +169,7 @@ class Monitor:
                 argument="batch",
                 seen=batch if not isinstance(batch, str) else batch[:60],
                 most=LONGEST_NAME,
+                cure="Pass text such as a date.",
             )
         rows = _read(y_true, y_prob, data, options)
         if rows.weighted:
@@ -176,7 +182,9 @@ class Monitor:
             )
         if rows.scale != PROBABILITY:
             raise InputError(
-                "a monitor takes sketches on the probability scale", seen=rows.scale.name
+                "a monitor takes sketches on the probability scale",
+                seen=rows.scale.name,
+                cure="Scan the rows again on the probability scale.",
             )
         with self._lock:
             if not self._evidence.knows(rows, batch):

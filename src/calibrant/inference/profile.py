@@ -253,6 +253,7 @@ class Profile:
                     argument="names",
                     seen=name,
                     known=", ".join(self.measures),
+                    cure="Pass one of these names.",
                 )
         return Profile(self.name, {name: self.measures[name] for name in names})
 
@@ -348,6 +349,7 @@ def as_profile(profile: str | Profile) -> Profile:
         argument="profile",
         seen=profile,
         known=", ".join(map(repr, BUILT_IN)),
+        cure="Pass one of these names.",
     )
 
 

@@ -170,6 +170,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 argument="y",
                 seen=y[unknown[0]],
                 where=Where(row=int(unknown[0])),
+                cure="Leave such rows out, or fit the classifier on them.",
             )
         return np.asarray(codes, dtype=np.int64)
 
@@ -183,6 +184,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 argument="y",
                 seen=self.classes_[heavy].tolist(),
                 saying="all the weight is on {}",
+                cure="Give weight to rows of another class.",
             )
 
     def predict_proba(self, X: Any) -> Floats:
@@ -233,6 +235,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                     "must be 2 folds or more, a splitter of scikit-learn, or prefit",
                     argument="cv",
                     seen=cv,
+                    cure="Leave it out for the default.",
                 )
             fewest = int(np.bincount(codes).min())
             cv = max(2, min(cv, fewest))
@@ -243,6 +246,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                     seen=self.classes_[np.argmin(np.bincount(codes))],
                     saying="class {} has {fewest}",
                     fewest=fewest,
+                    cure="Pass more rows of that class, or fewer classes.",
                 )
             if groups is not None:
                 cv = StratifiedGroupKFold(cv)
@@ -300,6 +304,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 argument="recalibrator",
                 seen=self.recalibrator,
                 known=", ".join([*sorted(_MAPS), CHOOSE]),
+                cure="Pass one of these names, or a map.",
             )
         if self.recalibrator == SmoothRecalibrator.kind:
             # A weight counts as so many rows here, as scikit-learn asks; pseudo-rows count otherwise.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
+from calibrant._arguments import require_choice
 from calibrant._format import decimals
 from calibrant.data.forms import InputOptions
-from calibrant.errors import InputError
 from calibrant.inference.assess import assess
 from calibrant.inference.assessment import Assessment
 
@@ -52,8 +52,7 @@ def assert_calibrated(
     ...
     AssertionError: SmoothECE is beyond the margin 0.05: 0.24..., 95% interval 0.23... to 0.26..., ...
     """
-    if inconclusive not in ("fail", "pass"):
-        raise InputError('must be "fail" or "pass"', argument="inconclusive", seen=inconclusive)
+    require_choice("inconclusive", inconclusive, ("fail", "pass"))
     found = assess(y_true, y_prob, cluster=cluster, margin=margin, confidence=confidence, **options)
     if found.decision == "within" or (found.decision != "beyond" and inconclusive == "pass"):
         return found

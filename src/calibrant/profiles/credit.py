@@ -76,10 +76,18 @@ def credit(
     """
     if grades is not None and cuts is not None:
         raise InputError(
-            "must not be passed together with {cuts}", argument="grades", cuts=Option("cuts")
+            "must not be passed together with {cuts}",
+            argument="grades",
+            cuts=Option("cuts"),
+            cure="Leave out one of the two.",
         )
     if order is not None and grades is None:
-        raise InputError("needs {grades}", argument="order", grades=Option("grades", ...))
+        raise InputError(
+            "needs {grades}",
+            argument="order",
+            grades=Option("grades", ...),
+            cure="Pass {grades}, or leave it out.",
+        )
     column = None if grades is None else as_column(grades, "grades", dates=True)
     edges = _require_cuts(DEFAULT_CUTS if cuts is None else cuts)
     table = partial(_grade_table, grades=column, cuts=edges, order=order)
@@ -98,10 +106,17 @@ def _require_cuts(cuts: Iterable[float]) -> Floats:
     listed = list(cuts)
     for value in listed:
         if not is_number(value) or not 0.0 < value < 1.0:
-            raise InputError("must lie strictly between 0 and 1", argument="cuts", seen=value)
+            raise InputError(
+                "must lie strictly between 0 and 1",
+                argument="cuts",
+                seen=value,
+                cure="Pass limits between grades, such as [0.01, 0.05].",
+            )
     edges = np.asarray(listed, dtype=np.float64)
     if edges.size and not np.all(np.diff(edges) > 0.0):
-        raise InputError("must increase", argument="cuts", seen=listed)
+        raise InputError(
+            "must increase", argument="cuts", seen=listed, cure="Sort them, and give each once."
+        )
     return edges
 
 
@@ -244,7 +259,11 @@ def _graded(
     for name in found.tolist():
         if name not in places:
             raise InputError(
-                "must hold every grade", argument="order", seen=name, saying="{} is missing"
+                "must hold every grade",
+                argument="order",
+                seen=name,
+                saying="{} is missing",
+                cure="List all grades, from best to worst.",
             )
     return (
         list(order),
@@ -278,12 +297,19 @@ def _doubtful(sketch: Sketch, cuts: Floats) -> int:
 def _require_grades(grades: NDArray[Any], rows: int) -> NDArray[Any]:
     if grades.size != rows:
         raise InputError(
-            "must have one entry per row", argument="grades", seen=grades.size, saying="it has {}"
+            "must have one entry per row",
+            argument="grades",
+            seen=grades.size,
+            saying="it has {}",
+            cure="Pass the grade of each row.",
         )
     missing = np.flatnonzero(is_missing(grades))
     if missing.size:
         raise InputError(
-            "must not hold missing values", argument="grades", where=Where(row=int(missing[0]))
+            "must not hold missing values",
+            argument="grades",
+            where=Where(row=int(missing[0])),
+            cure="Leave such rows out first.",
         )
     return grades
 

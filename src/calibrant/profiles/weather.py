@@ -98,6 +98,7 @@ def skill_over(sample: Sample, climatology: NDArray[Any]) -> Quantity:
             argument="climatology",
             seen=climatology.size,
             saying="it has {}",
+            cure="Pass the climatology of each row, or one number.",
         )
     column = np.asarray(climatology, dtype=np.float64)
     column = column if pairs.kept is None else column[pairs.kept]
@@ -109,6 +110,7 @@ def skill_over(sample: Sample, climatology: NDArray[Any]) -> Quantity:
             argument="climatology",
             seen=float(column[row]),
             where=Where(row=row),
+            cure="Divide percentages by 100.",
         )
     ours, theirs = (pairs.p - pairs.y) ** 2, (column - pairs.y) ** 2
     score, reference = float(sample.weights @ ours), float(sample.weights @ theirs)

@@ -27,7 +27,10 @@ def sums_of_dict(batch: Mapping[str, Any], request: Request) -> list[DenseSums |
     sizes = {str(request.selection[alias]): array.shape for alias, array in arrays.items()}
     if len(set(sizes.values())) > 1 or next(iter(arrays.values())).ndim != 1:
         raise InputError(
-            "the columns of a batch must be vectors of equal length", seen=sizes, saying="got {}"
+            "the columns of a batch must be vectors of equal length",
+            seen=sizes,
+            saying="got {}",
+            cure="Give every column one entry for each row.",
         )
     return sums_of_arrays(arrays, request)
 
@@ -52,6 +55,7 @@ def sums_of_arrays(
                 seen=str(kind),
                 saying="the type of column {column} is {}",
                 column=repr(str(request.columns[alias])),
+                cure="Convert the column first.",
             )
     label = arrays[LABEL]
     if not label.size:
@@ -93,7 +97,11 @@ def _as_objects(values: Any, name: str) -> NDArray[Any]:
     is_column = isinstance(values, Sized) and isinstance(values, Iterable)
     if isinstance(values, str | bytes) or not is_column:
         raise InputError(
-            "a group must be given for every row", seen=values, saying="got {} as {name}", name=name
+            "a group must be given for every row",
+            seen=values,
+            saying="got {} as {name}",
+            name=name,
+            cure="Pass an array with the group of each row.",
         )
     if array is None or array.dtype.kind in "Mm":
         found = list(values) if array is None else list(array)

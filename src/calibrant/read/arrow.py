@@ -98,6 +98,7 @@ def _reader_of(pyarrow: Any, source: Any) -> Any:
             seen=TypeName.of(source),
             saying="{} is none: {error}",
             error=str(error),
+            cure="Pass a frame, files, or arrays.",
         ) from error
 
 
@@ -110,6 +111,7 @@ def _expressions(request: Request) -> dict[str, Any]:
                 'pyarrow.compute.field("p") / 100',
                 seen=TypeName.of(column),
                 saying="got {}",
+                cure="Name the column.",
             )
     return {
         alias: compute.field(column) if isinstance(column, str) else column

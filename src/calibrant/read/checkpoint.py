@@ -67,7 +67,12 @@ class Checkpoint:
         self, path: str | os.PathLike[str], request: Request, files: Sequence[DataFile]
     ) -> None:
         if not isinstance(path, str | os.PathLike):
-            raise InputError("must be the path of a file", argument="checkpoint", seen=path)
+            raise InputError(
+                "must be the path of a file",
+                argument="checkpoint",
+                seen=path,
+                cure="Pass the path of a file to keep the sums in.",
+            )
         self.path = Path(path)
         self.request = request
         self.fingerprint = _fingerprint(request, files)

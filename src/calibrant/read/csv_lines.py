@@ -126,6 +126,7 @@ class CsvParser:
                 "the file cannot be read: {error}",
                 where=Where(line=line, file=self.file.path),
                 error=str(error),
+                cure="Check the line: the file may be damaged.",
             ) from error
         kinds = {name: "string" if k == "string" else "float64" for name, k in self.kinds.items()}
         try:
@@ -162,6 +163,7 @@ class CsvParser:
                     where=where,
                     saying="one has {}",
                     fields=len(self.header),
+                    cure="Quote a field that holds the separator, or name the separator.",
                 )
             yield row, where
 

@@ -203,6 +203,7 @@ def _remote(pattern: str, ours: str | None) -> tuple[Any, Any, list[str]]:
             seen=pattern,
             saying="got {}: {error}",
             error=str(error),
+            cure="Check the address, and that its package is installed.",
         ) from error
     named = remote.protocol
     place = None if "file" in ((named,) if isinstance(named, str) else named) else remote

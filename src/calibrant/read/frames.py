@@ -123,6 +123,7 @@ def sums_of_frame(source: Any, request: Request) -> list[DenseSums | GroupedSums
             "{engine} could not compute the sums: {error}",
             engine=engine_of(nw.to_native(source, pass_through=True)),
             error=str(error),
+            cure="Convert the columns to plain numbers first.",
         ) from error
     if isinstance(frame, nw.DataFrame) and result[COUNT].sum() != len(frame):
         raise InputError(

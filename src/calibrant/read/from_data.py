@@ -51,7 +51,12 @@ def from_data(
         return data.roll_up(*dict.fromkeys(wanted))
     for name, value in (("y_true", y_true), ("y_prob", y_prob)):
         if value is None:
-            raise InputError("must name a column of the data", argument=name, seen=None)
+            raise InputError(
+                "must name a column of the data",
+                argument=name,
+                seen=None,
+                cure="Pass the name of a column that the data have.",
+            )
     return scan(
         data,
         y_true=y_true,

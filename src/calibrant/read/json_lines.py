@@ -127,6 +127,7 @@ class JsonParser:
                 where=Where(column=name, file=self.file.path),
                 column=repr(name),
                 error=str(error),
+                cure="Write its values in one type.",
             ) from error
 
     def _row(self, text: bytes, where: Where) -> dict[str, Any]:
@@ -134,7 +135,10 @@ class JsonParser:
             row: Any = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise InputError(
-                "each line must hold a JSON object: {error}", where=where, error=str(error)
+                "each line must hold a JSON object: {error}",
+                where=where,
+                error=str(error),
+                cure="Write one object a line, or check the line.",
             ) from error
         if not isinstance(row, dict):
             raise InputError(
@@ -143,6 +147,7 @@ class JsonParser:
                 where=where,
                 saying="one holds a {kind}",
                 kind=type(row).__name__,
+                cure="Write one object a line, or check the line.",
             )
         if self.nested:
             row = flat(row)
@@ -191,6 +196,7 @@ class JsonParser:
             where=where,
             column=repr(name),
             kind=kind,
+            cure="Write its values in one type.",
         )
 
 

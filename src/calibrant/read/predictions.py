@@ -71,6 +71,7 @@ class Outcomes:
                 seen=self.pos_label,
                 saying="{} is not among {classes}",
                 classes=", ".join(map(show_value, others[:5])),
+                cure="Pass one of them, in the type that they have.",
             )
         if len(others) > 1:
             raise InputError(
@@ -106,6 +107,7 @@ def _equal(label: NDArray[Any], event: Any) -> NDArray[np.bool_]:
             seen=event,
             saying="the labels are of type {kind}, and {} is none",
             kind=label.dtype.name,
+            cure="Pass one of them, in the type that they have.",
         ) from None
 
 
@@ -212,6 +214,7 @@ def _matrix(request: Request, probs: Sequence[NDArray[Any]]) -> NDArray[Any]:
             argument="multiclass",
             seen=str(next(iter(request.columns.values()))),
             saying="column {} holds single numbers",
+            cure="Name several columns, or a pattern.",
         )
     rows = [_as_numbers(row) for row in lists]
     sizes = Counter(row.size for row in rows if row is not None)

@@ -244,7 +244,12 @@ def make_request(
     require_choice("on_invalid", on_invalid, ("raise", "drop"))
     for name, column in (("y_true", y_true), ("y_prob", y_prob)):
         if column is None:
-            raise InputError("must name a column", argument=name, seen=None)
+            raise InputError(
+                "must name a column",
+                argument=name,
+                seen=None,
+                cure="Pass the name of a column that the data have.",
+            )
     several = isinstance(y_prob, list)  # a tuple may name one column of pandas
     probs = list(y_prob) if several else [y_prob]
     _require_readable(probs, form, labels, pos_label, multiclass)
@@ -264,6 +269,7 @@ def make_request(
                 seen=name,
                 saying="{by} has {} too",
                 by=Option("by"),
+                cure="Give it another name.",
             )
     return Request(
         columns,
@@ -284,7 +290,12 @@ def _require_readable(
 ) -> None:
     """Refuse readings of predictions and labels that exclude each other."""
     if len({str(prob) for prob in probs}) < len(probs) or not probs:
-        raise InputError("must name each column of predictions once", argument="y_prob", seen=probs)
+        raise InputError(
+            "must name each column of predictions once",
+            argument="y_prob",
+            seen=probs,
+            cure="Name each once.",
+        )
     if labels == "soft" and pos_label is not None:
         raise InputError(
             "names one of two classes, and {soft} says that there are none",
@@ -323,6 +334,7 @@ def _as_groups(by: Any, name: str) -> dict[str, Any]:
         "must be a column's name, a list of names, or a dict from new names to expressions",
         argument=name,
         seen=by,
+        cure="Pass the name of a column.",
     )
 
 
@@ -339,6 +351,7 @@ def refuse_constant(column: Any) -> NoReturn:
         "a column is given by its name, or as an expression of the engine",
         seen=column,
         saying="{} would be the same for every row",
+        cure="Pass the name of a column.",
     )
 
 

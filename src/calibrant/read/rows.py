@@ -216,12 +216,14 @@ def _peeked(file: DataFile, head: str) -> list[dict[str, Any]]:
                 "each line must hold a JSON object: {error}",
                 where=Where(line=number, file=file.path),
                 error=str(error),
+                cure="Write one object a line, or check the line.",
             ) from error
         if not isinstance(row, dict):
             raise InputError(
                 "each line must hold a JSON object",
                 seen=line[:60],
                 where=Where(line=number, file=file.path),
+                cure="Write one object a line, or check the line.",
             )
         rows.append(row)
     return rows

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from calibrant._arguments import is_integer
+from calibrant._arguments import require_count
 from calibrant.data.cell_sums import DEFAULT_NODES
 from calibrant.data.forms import InputOptions, as_form, warn_of_fractions
 from calibrant.data.refusals import refuse_keyword
@@ -160,8 +160,8 @@ def scan(
 
 def _scanned(data: Any, request: Request, options: FileOptions) -> Sketch | Sketches:
     threads = options.threads
-    if threads is not None and not (is_integer(threads) and threads >= 1):
-        raise InputError("must be a whole number, at least 1", argument="threads", seen=threads)
+    if threads is not None:
+        require_count("threads", threads)
     if options.checkpoint is not None and request.named_labels:
         raise InputError(
             "goes with labels 0 and 1, and with one event",

@@ -143,6 +143,7 @@ def _last_line_end(file: DataFile, block: bytes, line: int, *, is_last: bool = F
             "a line must end, with a line feed, within {size} MB",
             where=Where(line=line, file=file.path),
             size=MOST_BLOCKS * BLOCK_BYTES >> 20,
+            cure="Check that the file is text with lines.",
         )
     return end
 

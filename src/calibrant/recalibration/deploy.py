@@ -94,7 +94,12 @@ def to_python(
     True
     """
     if not (isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)):
-        raise InputError("must be a name that Python accepts", argument="name", seen=name)
+        raise InputError(
+            "must be a name that Python accepts",
+            argument="name",
+            seen=name,
+            cure="Pass a name such as recalibrated.",
+        )
     _require_deployable(recalibrator, tolerance)
     head = (
         f'"""A {recalibrator.kind} map of probabilities, made by calibrant; needs Python alone."""'
@@ -142,7 +147,12 @@ def _formula(recalibrator: Recalibrator) -> str | None:
 
 def _require_deployable(recalibrator: Recalibrator, tolerance: float) -> None:
     if not (is_number(tolerance) and 0 < tolerance < 1):
-        raise InputError("must lie between 0 and 1", argument="tolerance", seen=tolerance)
+        raise InputError(
+            "must lie between 0 and 1",
+            argument="tolerance",
+            seen=tolerance,
+            cure="Leave it out for the default.",
+        )
     if recalibrator.kind == "randomized":
         raise InputError(
             "a randomised map cannot be written as an expression",

@@ -114,11 +114,17 @@ class Training:
         if isinstance(y_prob, Sketch):
             if y_true is not None:
                 raise InputError(
-                    "must be left out with a Sketch, which holds outcomes", argument="y_true"
+                    "must be left out with a Sketch, which holds outcomes",
+                    argument="y_true",
+                    cure="Pass the Sketch alone.",
                 )
             return cls(as_sketch(y_prob, sample_weight=sample_weight, **options))
         if y_true is None:
-            raise InputError("must be given, unless a Sketch stands for both", argument="y_true")
+            raise InputError(
+                "must be given, unless a Sketch stands for both",
+                argument="y_true",
+                cure="Pass the outcomes, or a Sketch in place of the predictions.",
+            )
         return cls(as_pairs(y_true, y_prob, sample_weight=sample_weight, **options))
 
     @cached_property
@@ -145,6 +151,7 @@ class Training:
                 saying="all {n} rows have outcome {}",
                 name=name,
                 n=self.atoms.n,
+                cure="Pass rows of both outcomes.",
             )
 
 

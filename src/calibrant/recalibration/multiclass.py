@@ -96,6 +96,7 @@ class OneVsRestRecalibrator(LearnedMap):
                 seen=given.shape,
                 saying="its shape is {}",
                 columns=len(maps),
+                cure="Pass a column for each class that the map was fitted on.",
             )
         probs = as_distributions(as_class_probabilities(np.zeros(len(given)), y_prob))
         columns = [

@@ -212,7 +212,10 @@ class OffsetRecalibrator(Recalibrator):
             return super().fit(y_prob, y_true, sample_weight, **options)
         if not (is_number(self.target_mean) and 0.0 < self.target_mean < 1.0):
             raise InputError(
-                "must lie between 0 and 1", argument="target_mean", seen=self.target_mean
+                "must lie between 0 and 1",
+                argument="target_mean",
+                seen=self.target_mean,
+                cure="Pass the share of events to reach, such as 0.02.",
             )
         if isinstance(y_prob, Sketch):
             self._state = self._learn(Training.of(y_prob, y_true, sample_weight, options))

@@ -53,6 +53,7 @@ class _LogitScaling(LearnedMap):
                 argument="y_true",
                 seen=matrix.given_labels[wrong[0]],
                 where=Where(row=int(wrong[0])),
+                cure="Leave such rows out, or name the classes of the columns.",
             )
         zeros = np.zeros(matrix.n)
         weight = as_pairs(zeros, zeros, sample_weight=sample_weight).weight
@@ -78,6 +79,7 @@ class _LogitScaling(LearnedMap):
                 seen=values.shape,
                 saying="its shape is {}",
                 columns="a column per class" if columns is None else f"{columns} columns",
+                cure="Pass a matrix with the classes in columns.",
             )
         return np.asarray(softmax(self._apply(self._scores(values), state), axis=1), np.float64)
 
@@ -89,6 +91,7 @@ class _LogitScaling(LearnedMap):
                 argument="logits",
                 seen=TypeName(values.dtype),
                 saying="its type is {}",
+                cure="Convert it first.",
             )
         if not self.from_logits:
             probs = as_distributions(as_class_probabilities(np.zeros(len(values)), values))
@@ -102,6 +105,7 @@ class _LogitScaling(LearnedMap):
                 argument="logits",
                 seen=values[row][~finite[row]][0],
                 where=Where(row=row),
+                cure="Leave such rows out first.",
             )
         return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
 

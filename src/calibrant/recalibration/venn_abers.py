@@ -130,6 +130,7 @@ class CrossVennAbersRecalibrator(_Interval):
                 argument="folds",
                 seen=self.folds,
                 n=n,
+                cure="Pass fewer folds, or more rows.",
             )
         if isinstance(training.rows, Sketch):
             raise InputError(

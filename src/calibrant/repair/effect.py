@@ -119,7 +119,12 @@ def effect_of(
 
     require_map(recalibrator, "recalibrator")
     if not (is_number(confidence) and 0.0 < confidence < 1.0):
-        raise InputError("must lie between 0 and 1", argument="confidence", seen=confidence)
+        raise InputError(
+            "must lie between 0 and 1",
+            argument="confidence",
+            seen=confidence,
+            cure="Leave it out for 0.95.",
+        )
     pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
     weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight
     share = weight / weight.sum()

@@ -218,6 +218,7 @@ def collected(answers: Iterable[Answer], *, probability: str, where: str) -> Ans
             file=where,
             seen=abstained,
             saying="all {} are abstentions" if abstained else "it has none",
+            cure="Check that the log is complete.",
         )
     if not stated:
         raise InputError(

@@ -350,6 +350,7 @@ def _checked_words(words: Mapping[str, float] | None) -> dict[str, float]:
                 seen=value,
                 saying="see {word}",
                 word=repr(word),
+                cure="Pass a probability for each word.",
             )
     return {word.strip().lower(): float(value) for word, value in (words or {}).items()}
 
@@ -363,5 +364,6 @@ def _checked_range(ends: tuple[float, float] | None) -> tuple[float, float] | No
             "must be the lowest and the highest score, such as (1, 5)",
             argument="score_range",
             seen=ends,
+            cure="Pass both ends of the scale, the lower first.",
         )
     return float(ends[0]), float(ends[1])

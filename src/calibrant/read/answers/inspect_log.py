@@ -50,6 +50,7 @@ def inspect_answers(
             argument="form",
             seen=values.form,
             known=", ".join(("probability", "percent", *TOKEN_FORMS)),
+            cure="Pass one of these.",
         )
     if probability is None and values.form in TOKEN_FORMS:
         probability = "tokens"
@@ -59,6 +60,7 @@ def inspect_answers(
             argument="probability",
             seen=probability,
             known=", ".join(WORDS),
+            cure="Pass one of these.",
         )
 
     def confidence(sample: Sample, kind: str) -> float | None:
@@ -114,7 +116,11 @@ def _first_look(path: Path, scorer: str | None) -> tuple[str, set[str]]:
         if "tokens" not in kinds and _tokens(sample):
             kinds.add("tokens")
     if not samples:
-        raise InputError("{file} must hold samples; it has none", file=str(path))
+        raise InputError(
+            "{file} must hold samples; it has none",
+            file=str(path),
+            cure="Check that the evaluation has run to its end.",
+        )
     return _scorer(path, sorted(names), scorer), kinds
 
 
@@ -130,11 +136,14 @@ def _document(path: Path) -> Sample:
             "{file} is not an Inspect log: it is not JSON ({error})",
             file=str(path),
             error=str(error),
+            cure="Check the path, or name another format.",
         ) from error
     samples = content.get("samples") if isinstance(content, dict) else None
     if not isinstance(samples, list) or not all(isinstance(sample, dict) for sample in samples):
         raise InputError(
-            "{file} is not an Inspect log: it must hold a list of 'samples'", file=str(path)
+            "{file} is not an Inspect log: it must hold a list of 'samples'",
+            file=str(path),
+            cure="Check the path, or name another format.",
         )
     assert isinstance(content, dict)
     return content
@@ -188,10 +197,15 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Sample:
             limit=LARGEST_MEMBER,
             member=member.filename,
             size=member.file_size,
+            cure="Check the file: it may have been made to fill the memory.",
         )
     content = json.loads(_unpacked(archive, member))
     if not isinstance(content, dict):
-        raise InputError("{member} must be an object", member=member.filename)
+        raise InputError(
+            "{member} must be an object",
+            member=member.filename,
+            cure="The log is damaged: write it again.",
+        )
     return content
 
 
@@ -248,6 +262,7 @@ def _scorer(path: Path, names: list[str], scorer: str | None) -> str:
             argument="correct",
             seen=scorer,
             scorers=shown,
+            cure="Pass one of these.",
         )
     return scorer or names[0]
 

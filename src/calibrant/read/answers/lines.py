@@ -37,12 +37,14 @@ def json_lines(path: str | os.PathLike[str]) -> Lines:
                     where=Where(line=number, file=name),
                     seen=str(error),
                     saying="{}",
+                    cure="Check the line: the log may be damaged or incomplete.",
                 ) from error
             if not isinstance(row, dict):
                 raise InputError(
                     "a line of a log must be an object",
                     where=Where(line=number, file=name),
                     seen=str(row)[:60],
+                    cure="Check the line: the log may be damaged or incomplete.",
                 )
             yield number, row
 

@@ -50,6 +50,7 @@ def lm_eval_answers(
             argument="probability",
             seen=probability,
             known=", ".join(WORDS),
+            cure="Pass one of these.",
         )
     scored = _metric(path, first, probability, correct)
     task, model = _task(path), _model(path)
@@ -95,7 +96,11 @@ def _one_filter(path: Path, filter: str | None) -> tuple[Row, str]:
     for _, row in json_lines(path):
         first.setdefault(str(row.get("filter", "none")), row)
     if not first:
-        raise InputError("{file} must hold samples; it has none", file=str(path))
+        raise InputError(
+            "{file} must hold samples; it has none",
+            file=str(path),
+            cure="Run lm-eval with its samples logged.",
+        )
     shown = ", ".join(map(repr, first))
     if filter is None and len(first) > 1:
         raise InputError(
@@ -112,6 +117,7 @@ def _one_filter(path: Path, filter: str | None) -> tuple[Row, str]:
             argument="filter",
             seen=filter,
             filters=shown,
+            cure="Pass one of these.",
         )
     wanted = filter or next(iter(first))
     return first[wanted], wanted

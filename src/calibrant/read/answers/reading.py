@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, get_args
 
+from calibrant._arguments import require_choice
 from calibrant._files import decoding
 from calibrant.errors import InputError
 from calibrant.read.answers.answers import Answers
@@ -90,14 +91,21 @@ def read_answers(
     chosen = format or log_format(path) or "jsonl"
     if chosen not in FORMATS:
         raise InputError(
-            "must be one of {known}", argument="format", seen=chosen, known=", ".join(FORMATS)
+            "must be one of {known}",
+            argument="format",
+            seen=chosen,
+            known=", ".join(FORMATS),
+            cure="Leave it out to let the file decide.",
         )
     if form not in get_args(Form):
         raise InputError(
-            "must be one of {known}", argument="form", seen=form, known=", ".join(get_args(Form))
+            "must be one of {known}",
+            argument="form",
+            seen=form,
+            known=", ".join(get_args(Form)),
+            cure="Leave it out to let the file decide.",
         )
-    if on_invalid not in ("raise", "drop"):
-        raise InputError('must be "raise" or "drop"', argument="on_invalid", seen=on_invalid)
+    require_choice("on_invalid", on_invalid, ("raise", "drop"))
     values = Values(form, words=words, score_range=score_range, lenient=on_invalid == "drop")
     options = {"probability": probability, "correct": correct}
     for name, value in {"question": question, "filter": filter}.items():
