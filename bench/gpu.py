@@ -157,6 +157,16 @@ def check_values(device: str, n: int) -> None:
         check(away <= 1e-12, f"`compute` on the device, {shape}: {away:.1e} from the processor's")
 
 
+def check_class_values(device: str) -> None:
+    probs = torch.softmax(torch.randn(20_000, 50, device=device) * 2, 1)
+    labels = torch.multinomial(probs, 1).squeeze(1)
+    metric = MulticlassSmoothECE(50, "classwise", average="none").to(device)
+    metric.update(probs, labels)
+    plain = smooth_ece_of_tables(metric.counts.cpu(), metric.offsets.cpu(), metric.nodes)[0]
+    away = (metric.compute().cpu() - plain).abs().max().item()
+    check(away <= 1e-8, f"`compute` on the device, 50 classes: {away:.1e} from the processor's")
+
+
 def milliseconds(work, repeats: int = 15) -> float:
     """Median time by the clock of a call and of all that it asks of the device."""
     for _ in range(3):
@@ -355,6 +365,7 @@ def main() -> int:
     check_refusals(device)
     check_classes(device)
     check_values(device, 100_003)
+    check_class_values(device)
     check(megabytes(BinarySmoothECE()) < 20, f"binary state {megabytes(BinarySmoothECE()):.1f} MB")
     classwise = megabytes(MulticlassSmoothECE(1000, "classwise"))
     check(classwise < 200, f"state of 1,000 classes {classwise:.0f} MB")

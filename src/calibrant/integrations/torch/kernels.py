@@ -134,3 +134,45 @@ def unpack_kernel(
     tl.store(
         offsets_ptr + index, tl.load(offsets_ptr + index, mask=full, other=0) + offset, mask=full
     )
+
+
+@triton.jit
+def integrate_kernel(r_ptr, parts_ptr, mesh, stride, BLOCKS: tl.constexpr, BLOCK: tl.constexpr):
+    """Each block's share of the integral of |r| and of the sum of |r'| over its zeros."""
+    block = tl.program_id(0)
+    table = tl.program_id(1).to(tl.int64)
+    at = block * BLOCK + tl.arange(0, BLOCK)
+    left = tl.load(r_ptr + table * stride + at, mask=at < mesh, other=0.0)
+    right = tl.load(r_ptr + table * stride + at + 1, mask=at < mesh, other=0.0)
+    crossing = (left > 0.0) != (right > 0.0)
+    apart = tl.where(crossing, tl.abs(left - right), 0.0)
+    triangles = tl.where(crossing, left * right / tl.where(crossing, apart, 1.0), 0.0)
+    whole = 0.5 * (tl.abs(left) + tl.abs(right)) + triangles + apart / 6.0
+    parts = parts_ptr + (table * BLOCKS + block) * 2
+    tl.store(parts, tl.sum(whole))
+    tl.store(parts + 1, tl.sum(apart))
+
+
+@triton.jit
+def step_kernel(
+    parts_ptr, state_ptr, mesh, BLOCKS: tl.constexpr, PADDED: tl.constexpr, TINY: tl.constexpr
+):
+    """One of Newton's steps: the state is bandwidth, low and high end, bandwidth before, smECE there."""
+    table = tl.program_id(0).to(tl.int64)
+    block = tl.arange(0, PADDED)
+    parts = parts_ptr + (table * BLOCKS + block) * 2
+    value = tl.sum(tl.load(parts, mask=block < BLOCKS, other=0.0))
+    slopes = tl.sum(tl.load(parts + 1, mask=block < BLOCKS, other=0.0))
+    state = state_ptr + table * 5
+    sigma = tl.load(state)
+    low = tl.maximum(tl.load(state + 1), tl.minimum(value, sigma))
+    high = tl.minimum(tl.load(state + 2), tl.maximum(value, sigma))
+    ratio = tl.maximum(value, TINY) / sigma
+    cells = mesh.to(tl.float64)
+    steepness = ratio + 2.0 * cells * cells * slopes * sigma
+    following = sigma * tl.exp(tl.log(ratio) * ratio / steepness)
+    tl.store(state, tl.minimum(tl.maximum(following, low), high))
+    tl.store(state + 1, low)
+    tl.store(state + 2, high)
+    tl.store(state + 3, sigma)
+    tl.store(state + 4, value)

@@ -15,15 +15,15 @@ from functools import cache
 import torch
 
 from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.integrations.torch.fused import TINY, fused_step, is_available
 
-__all__ = ["STEPS", "smooth_ece_of_tables"]
+__all__ = ["STEPS", "newton_step", "smooth_ece_of_tables"]
 
 STEPS = 6
 FINEST_MESH = 1 << 16
 START = 0.1
 NOISE_PER_ROW = 22.0
 ENTRIES_AT_ONCE = 1 << 23
-TINY = 1e-300
 
 
 @torch.no_grad()  # type: ignore[untyped-decorator]
@@ -61,16 +61,13 @@ def _solve(counts: torch.Tensor, offsets: torch.Tensor, nodes: int, steps: int) 
     low = series[:, :1].abs().clamp(min=floor)
     noise = (NOISE_PER_ROW * rows).clamp(min=START**-3) ** (-1 / 3)
     sigma = torch.maximum(low, noise)
-    high = torch.ones_like(sigma)
+    state = torch.cat([sigma, low, torch.ones_like(sigma), sigma, sigma], dim=1)
     series = series / mesh  # a sum over the mesh is then an integral
+    step = fused_step if counts.is_cuda and is_available() else newton_step
     for _ in range(steps):
-        value, slopes = _evaluated(series, rates, sigma, mesh)
-        low = torch.maximum(low, torch.minimum(value, sigma))
-        high = torch.minimum(high, torch.maximum(value, sigma))
-        before, ratio = sigma, value.clamp(min=TINY) / sigma
-        # The derivative of smECE is -2 σ Σ |r'| over the zeros of r.
-        steepness = torch.addcmul(ratio, slopes, sigma, value=2.0 * mesh**2)
-        sigma = torch.clamp(sigma * ratio ** (ratio / steepness), low, high)
+        damped = series * torch.exp(rates * state[:, :1] ** 2)
+        state = step(torch.fft.irfft(damped, n=2 * mesh, norm="forward"), state, mesh)
+    sigma, _, _, before, value = state.split(1, dim=1)
     below = (before == floor) & (value < floor)
     most = _absolute_sum(residuals).clamp(max=floor)  # no smoothing makes residuals larger
     settled = torch.where(below, 0.5 * (value + most), sigma)
@@ -122,24 +119,30 @@ def _series(on_nodes: torch.Tensor, nodes: int) -> torch.Tensor:
     return once if nodes >= FINEST_MESH else torch.cat([once, once[:, :nodes].flip(1)], dim=1)
 
 
-def _evaluated(
-    series: torch.Tensor, rates: torch.Tensor, sigma: torch.Tensor, mesh: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """smECE at each table's bandwidth, and the sum of |r'| over the zeros of r, over the mesh's square.
+def newton_step(r: torch.Tensor, state: torch.Tensor, mesh: int) -> torch.Tensor:
+    """The next bandwidth of each table: from r over the mesh's cells, on [0, 1] and its mirror image.
 
-    |r| is summed over a mesh on [0, 1] and its mirror image, which is as good as exact where r keeps its
-    sign. Where it goes from a to b and changes sign, that adds h (s/6 + ab/s), s = |a - b|: the first
-    term of Euler and Maclaurin's formula, and two triangles in place of a trapezium.
+    The state [tables, 5] has the bandwidth of r, between what is known to be too low and too high, and, on
+    return, the bandwidth before and smECE there.
+
+    |r| is summed by the trapezoidal rule, which is as good as exact where r keeps its sign. Where it goes
+    from a to b and changes sign, that adds s/6 + ab/s, s = |a - b|: the first term of Euler and Maclaurin's
+    formula, and two triangles in place of a trapezium. The derivative of smECE is -2 σ Σ |r'| over the
+    zeros of r. smECE falls with the bandwidth, so the fixed point lies between the two.
     """
-    r = torch.fft.irfft(series * torch.exp(rates * sigma**2), n=2 * mesh, norm="forward")
     left, right = r[:, :mesh], r[:, 1 : mesh + 1]
     apart, product = (left - right).abs(), left * right
-    positive = r > 0.0  # so that a zero on a node belongs to one of its two cells
-    crossing = positive[:, :mesh] != positive[:, 1 : mesh + 1]
+    crossing = (left > 0.0) != (right > 0.0)  # a zero on a node belongs to one of its two cells
     slopes = _absolute_sum(torch.where(crossing, apart, 0.0))
     triangles = _absolute_sum(torch.where(crossing, product / apart, 0.0))  # none is positive
-    value = torch.add(_absolute_sum(r) * 0.5 - triangles, slopes, alpha=1.0 / 6.0)
-    return value, slopes
+    value = 0.5 * _absolute_sum(r) + slopes / 6.0 - triangles
+    sigma, low, high = state[:, :3].split(1, dim=1)
+    low = torch.maximum(low, torch.minimum(value, sigma))
+    high = torch.minimum(high, torch.maximum(value, sigma))
+    ratio = value.clamp(min=TINY) / sigma
+    steepness = ratio + 2.0 * mesh**2 * slopes * sigma
+    following = torch.clamp(sigma * ratio ** (ratio / steepness), low, high)
+    return torch.cat([following, low, high, sigma, value], dim=1)
 
 
 def _absolute_sum(values: torch.Tensor) -> torch.Tensor:
