@@ -7,10 +7,12 @@ from dataclasses import replace
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from calibrant.diagrams.group import reliability_diagrams
 from calibrant.drawing.looks import DARK, LIGHT, PRINT
 from calibrant.drawing.matplotlib import draw, new_figure, save
 from calibrant.drawing.matplotlib_marks import width_of
@@ -205,3 +207,20 @@ def test_saved_bytes_repeat_and_text_stays_text(panel: Panel, tmp_path, kind: st
     assert written[0] == written[1]
     if kind == "svg":
         assert b">a note</text>" in written[0]
+
+
+@pytest.mark.parametrize("name", ["漢字", "bell \a, null \0", "🙂", "$\\frac{$", "a" * 300])
+def test_names_that_no_font_has_are_drawn_without_a_warning(name: str) -> None:
+    """Warnings are errors here; also where the figure is drawn later, as a notebook does it."""
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    models = {name: (rng.random(200) < p, p), "other": (rng.random(200) < p, p)}
+    several = reliability_diagrams(models, resamples=0)
+    figures = [
+        several[name].plot(name=name, title=name, subtitle=name).figure,
+        several.plot(title=name).figure,
+        next(iter(several.plot_grid(title=name).values())).figure,
+    ]
+    for figure in figures:
+        figure.canvas.draw()
+        plt.close(figure)

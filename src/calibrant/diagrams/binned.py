@@ -18,7 +18,7 @@ from calibrant.data.forms import InputOptions
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.diagrams.bands import Bounds
-from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of
+from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of, who
 from calibrant.diagrams.reference import attributes_of, calibrated_marks, probability_axes
 from calibrant.diagrams.smooth_numbers import rate_interval
 from calibrant.drawing.looks import Color, as_name
@@ -174,7 +174,7 @@ class BinnedDiagram(Diagram):
                     "high": self.band.high[used],
                     "rows": rows,
                 },
-                says=f"{name or 'this model'}, in bins of predictions",
+                says=f"{who(name)}, in bins of predictions",
             ),
         ]
         bins = f"{self.rows.size} bins" + (", cross-validated" if self.losses else "")

@@ -14,7 +14,7 @@ from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.dropped import Dropped
 from calibrant.data.forms import InputOptions
 from calibrant.diagrams.bands import Bounds
-from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of
+from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of, who
 from calibrant.diagrams.reference import in_words
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Axis, Band, Line, Mark, Panel, Trail
@@ -122,7 +122,7 @@ class CumulativeDiagram(Diagram):
             y=y,
             weight=np.full(x.size, 0.2),
             details={"prediction": self.prediction[keep], "share of rows": x, "cumulative": y},
-            says=f"{name or 'this model'}: outcomes minus predictions, summed up",
+            says=f"{who(name)}: outcomes minus predictions, summed up",
         )
         marks: tuple[Mark, ...] = (
             Band(

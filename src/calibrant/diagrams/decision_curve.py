@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant._format import decimals
 from calibrant.data.forms import InputOptions
 from calibrant.decisions.decision_curve import NetBenefit, net_benefit
-from calibrant.diagrams.diagram import Diagram, laid_out, series_of
+from calibrant.diagrams.diagram import Diagram, laid_out, series_of, who
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Axis, Band, Line, Mark, Panel
 from calibrant.measures.record import rows_text
@@ -151,7 +151,7 @@ class DecisionCurve(Diagram):
                 x=x,
                 y=np.where(found.value >= bottom, found.value, np.nan),
                 details={"threshold": x, "net benefit": found.value, "lost": found.lost},
-                says=f"{name or 'this model'}, as it is",
+                says=f"{who(name)}, as it is",
             ),
         ]
         if np.isfinite(found.recalibrated).any():

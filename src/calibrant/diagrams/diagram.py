@@ -41,6 +41,7 @@ __all__ = [
     "require_figsize",
     "require_looks",
     "series_of",
+    "who",
 ]
 
 Floats = NDArray[np.float64]
@@ -54,6 +55,7 @@ CHART_POINTS = 96
 # Finer than a printer, and a file of some tens of kilobytes.
 SAVED_POINTS = 240
 _LARGEST_FIGURE = 100.0
+LONGEST_TITLE = 120
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +167,7 @@ class Diagram(ABC):
         Drawn
             With `ax`, `figure` and `artists`.
         """
+        from calibrant.drawing.glyphs import readable
         from calibrant.drawing.matplotlib import draw, new_axes
 
         picture = self.picture(**look)
@@ -180,7 +183,7 @@ class Diagram(ABC):
                 entries=len(picture.entries()),
                 titles=picture.titles(),
             )[0, 0]
-        artists = draw(picture, ax, theme=theme, legend_outside=made)
+        artists = draw(readable(picture), ax, theme=theme, legend_outside=made)
         return Drawn(ax, ax.figure, artists)
 
     def chart(
@@ -263,7 +266,9 @@ def framed(panel: Panel, look: Mapping[str, Any]) -> Panel:
             seen=keyed,
             cure="Leave it out to show one where it is needed.",
         )
-    title, subtitle = (as_name(look.get(key)) for key in ("title", "subtitle"))
+    title, subtitle = (
+        shortened(as_name(look.get(key)), LONGEST_TITLE) for key in ("title", "subtitle")
+    )
     return replace(panel, keyed=keyed, title=title, subtitle=subtitle, x=x, y=y)
 
 
@@ -346,6 +351,11 @@ def laid_out(
         labels={series_of(name): " · ".join([*named, notes[0]])},
         finding=" · ".join([*named, finding]) if finding else "",
     )
+
+
+def who(name: str) -> str:
+    """What the legend calls a model."""
+    return shortened(name) if name else "this model"
 
 
 def series_of(name: str) -> str:

@@ -120,6 +120,7 @@ class Diagrams(Mapping[str, Diagram]):
         **look: Any,
     ) -> Drawn:
         """Draw all diagrams on one axis with matplotlib; see `panel` for the looks."""
+        from calibrant.drawing.glyphs import readable
         from calibrant.drawing.matplotlib import draw, new_axes
 
         picture, made = self.panel(**look), ax is None
@@ -133,7 +134,7 @@ class Diagrams(Mapping[str, Diagram]):
                 entries=len(picture.entries()),
                 titles=picture.titles(),
             )[0, 0]
-        artists = draw(picture, ax, theme=theme, legend_outside=made)
+        artists = draw(readable(picture), ax, theme=theme, legend_outside=made)
         return Drawn(ax, ax.figure, artists)
 
     def plot_grid(
@@ -160,6 +161,7 @@ class Diagrams(Mapping[str, Diagram]):
         **look
             As in `panel`; one `color` may serve all. The `title` stands above all panels.
         """
+        from calibrant.drawing.glyphs import on_screen, readable
         from calibrant.drawing.matplotlib import new_axes
 
         require_figsize(figsize, None)
@@ -175,7 +177,9 @@ class Diagrams(Mapping[str, Diagram]):
             entries=_legend_rows(panels.values(), across),
             titles=down + bool(look.get("title")),
         )
-        return _draw_grid(axes, chosen, panels, look)
+        shown = {name: readable(panel) for name, panel in panels.items()}
+        title = look.get("title")
+        return _draw_grid(axes, chosen, shown, on_screen(str(title)) if title else None)
 
     def save(
         self,
@@ -210,7 +214,7 @@ class Diagrams(Mapping[str, Diagram]):
             titles=first.titles() if layout == "overlay" else down + bool(look.get("title")),
         )
         if layout == "grid":
-            _draw_grid(axes, colors, panels, look)
+            _draw_grid(axes, colors, panels, look.get("title"))
         else:
             draw(first, axes[0, 0], theme=colors, legend_outside=True)
         return save(figure, path, dpi=dpi)
@@ -272,15 +276,13 @@ def _legend_rows(panels: Iterable[Panel], across: int) -> int:
 
 
 def _draw_grid(
-    axes: Any, theme: Theme | None, panels: Mapping[str, Panel], look: Mapping[str, Any]
+    axes: Any, theme: Theme | None, panels: Mapping[str, Panel], title: str | None
 ) -> dict[str, Drawn]:
     """Draw a panel on each of the axes, with one legend; ticks at every outer panel."""
     from calibrant.drawing.matplotlib import draw_grid
 
     shared = comparable(list(panels.values()))
-    artists = draw_grid(
-        list(panels.values()), axes, theme=theme, shared=shared, title=look.get("title")
-    )
+    artists = draw_grid(list(panels.values()), axes, theme=theme, shared=shared, title=title)
     drawn = zip(axes.flat, artists, strict=False)
     return {
         name: Drawn(ax, ax.figure, artist) for name, (ax, artist) in zip(panels, drawn, strict=True)

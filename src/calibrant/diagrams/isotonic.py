@@ -17,7 +17,7 @@ from calibrant.data.dropped import Dropped
 from calibrant.data.forms import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.diagrams.bands import Bounds, ResampledCurves
-from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of
+from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of, who
 from calibrant.diagrams.reference import (
     attributes_of,
     calibrated_marks,
@@ -161,7 +161,7 @@ class IsotonicDiagram(Diagram):
                 y=y,
                 weight=np.full(x.size, 0.25),
                 details={"prediction": x, "observed": y, "rows at this level": rows},
-                says=f"{name or 'this model'}, best fit that rises",
+                says=f"{who(name)}, best fit that rises",
             )
         )
         notes = (self.label, f"n = {self.n:,}", *said)

@@ -12,7 +12,7 @@ from calibrant._format import decimals
 from calibrant.data.forms import InputOptions
 from calibrant.decisions.certify import OperatingPoint
 from calibrant.decisions.selective import Selective, selective
-from calibrant.diagrams.diagram import Diagram, laid_out, series_of
+from calibrant.diagrams.diagram import Diagram, laid_out, series_of, who
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Axis, Band, Line, Mark, Panel
 from calibrant.errors import Code, Function, InputError
@@ -88,7 +88,7 @@ class RiskCoverageDiagram(Diagram):
                     "share answered": curve.coverage,
                     "share wrong": curve.risk,
                 },
-                says=f"{name or 'this model'}, surest answers first",
+                says=f"{who(name)}, surest answers first",
             ),
         ]
         notes = [self.label, f"n = {self.selective.n:,}"]

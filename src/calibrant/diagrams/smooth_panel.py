@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_choice
 from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.closer import closer_marks
-from calibrant.diagrams.diagram import laid_out, series_of
+from calibrant.diagrams.diagram import laid_out, series_of, who
 from calibrant.diagrams.reference import (
     attributes_of,
     calibrated_marks,
@@ -265,14 +265,14 @@ def _curve(
         "y": trace(diagram.regression),
         "details": details,
     }
-    who = name or "this model"
+    model = who(name)
     if curve == "line":
-        return Line(**common, says=who)
+        return Line(**common, says=model)
     return Trail(
         **common,
         weight=trace(diagram.density) / diagram.density.max(),
         evidence=np.minimum(trace(diagram.effective_rows) / FULL_EVIDENCE, 1.0),
-        says=f"{who} (thick where many predictions are)",
+        says=f"{model} (thick where many predictions are)",
     )
 
 

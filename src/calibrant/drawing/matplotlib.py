@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from calibrant._files import replaced_when_whole
 from calibrant._optional import require
 from calibrant.drawing.layout import fitted
-from calibrant.drawing.looks import DARK, LIGHT, Theme, as_theme
+from calibrant.drawing.looks import DARK, LIGHT, Theme, as_theme, shortened
 from calibrant.drawing.matplotlib_marks import Pen, draw_mark
 from calibrant.drawing.matplotlib_words import (
     earlier_panels,
@@ -26,7 +27,7 @@ from calibrant.drawing.matplotlib_words import (
     write_figure_legend,
     write_words,
 )
-from calibrant.drawing.panel import Panel, Trail
+from calibrant.drawing.panel import TITLE_LINE, Panel, Trail
 from calibrant.errors import InputError, TypeName
 
 __all__ = ["draw", "draw_grid", "new_axes", "new_figure", "save"]
@@ -272,7 +273,8 @@ def draw_grid(
         ax.set_visible(False)
     figure = flat[0].figure
     if title:
-        above = figure.suptitle(str(title), color=flat[0].title.get_color())
+        lines = wrap(shortened(str(title), TITLE_LINE * across), TITLE_LINE * across)
+        above = figure.suptitle("\n".join(lines), color=flat[0].title.get_color())
         above.set_parse_math(False)
     said = {mark.says or id(mark): mark for panel in panels for mark in panel.marks}
     every = replace(panels[0], marks=tuple(said.values()))  # some have marks that others have not

@@ -12,7 +12,7 @@ import numpy as np
 from calibrant._optional import require
 from calibrant.drawing.layout import Corner, empty_corner
 from calibrant.drawing.matplotlib_marks import DASHES, USUAL_SIDE, Pen
-from calibrant.drawing.panel import Band, Entry, Hill, Line, Points, Steps, Ticks, Trail
+from calibrant.drawing.panel import TITLE_LINE, Band, Entry, Hill, Line, Points, Steps, Ticks, Trail
 
 __all__ = ["earlier_panels", "remember", "write_figure_legend", "write_words"]
 
@@ -66,7 +66,8 @@ def write_words(pen: Pen, earlier: Sequence[Earlier], *, outside: bool) -> dict[
 
 def _write_titles(pen: Pen) -> None:
     panel, ax = pen.panel, pen.ax
-    above = "\n".join(text for text in (panel.title, panel.subtitle) if text)
+    lines = [line for text in (panel.title, panel.subtitle) for line in wrap(text, TITLE_LINE)]
+    above = "\n".join(lines)
     if not above:
         return
     style = {"color": ax.title.get_color(), "fontsize": ax.title.get_fontsize()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from textwrap import wrap
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 
 __all__ = [
+    "TITLE_LINE",
     "Axis",
     "AxisScale",
     "Band",
@@ -38,6 +40,7 @@ Ink: TypeAlias = Literal["series", "neutral", "faint", "accent"]
 Side: TypeAlias = Literal["bottom", "top"]
 Dash: TypeAlias = Literal["solid", "dashed", "dotted", "dash-dotted"]
 
+TITLE_LINE = 44  # most characters in a line above the axes
 _MOST_TICKS = 6
 _DECADES = tuple(10.0**-k for k in range(9, 0, -1))
 _LOGIT_TICKS = (*_DECADES, 0.5, *(1 - tick for tick in reversed(_DECADES)))
@@ -335,8 +338,8 @@ class Panel:
         return tuple(dict.fromkeys(mark.series for mark in self.marks if mark.series))
 
     def titles(self) -> int:
-        """Lines above the axes."""
-        return bool(self.title) + bool(self.subtitle)
+        """Lines above the axes, as narrow as a column of a paper."""
+        return sum(len(wrap(text, TITLE_LINE)) for text in (self.title, self.subtitle))
 
     def entries(self) -> list[Entry]:
         """The lines of the legend: each series by its curve, then every other mark that says something."""
