@@ -92,17 +92,21 @@ def take_one_core() -> None:
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 
 
-def run(tasks: list[Any], workers: int, minutes: float, resume: bool) -> list[tuple[Any, Any]]:
-    """(task, result) of all that was done in time; each is noted in bench/results at once."""
+def run(given: argparse.Namespace) -> tuple[list[tuple[Any, Any]], bool]:
+    """(task, result) of all that was done in time, each noted in bench/results at once; if it was all."""
+    tasks, minutes, resume = plan(given.reduced), given.minutes, given.resume
     pages.RESULTS.mkdir(parents=True, exist_ok=True)
-    notes = pages.RESULTS / "coverage.jsonl"
+    notes = pages.RESULTS / f"coverage{'-reduced' * given.reduced}.jsonl"
     if not resume:
         notes.unlink(missing_ok=True)
     lines = notes.read_text().splitlines() if notes.is_file() else []
     done: dict[str, Any] = dict(json.loads(line) for line in lines)
     start = time.monotonic()
     waiting = [task for task in tasks if str(task) not in done]
-    with ProcessPoolExecutor(workers, initializer=take_one_core) as pool, notes.open("a") as file:
+    with (
+        ProcessPoolExecutor(given.workers, initializer=take_one_core) as pool,
+        notes.open("a") as file,
+    ):
         futures = {pool.submit(perform, task): str(task) for task in waiting}
         for future in as_completed(futures):
             done[futures[future]] = future.result()
@@ -113,7 +117,8 @@ def run(tasks: list[Any], workers: int, minutes: float, resume: bool) -> list[tu
             if spent > 60 * minutes:
                 pool.shutdown(wait=False, cancel_futures=True)
                 break
-    return [(task, done[str(task)]) for task in tasks if str(task) in done]
+    ended = [(task, done[str(task)]) for task in tasks if str(task) in done]
+    return ended, len(ended) == len(tasks)
 
 
 def main() -> int:
@@ -123,8 +128,7 @@ def main() -> int:
     parser.add_argument("--resume", action="store_true", help="keep what a run before has noted")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
-    tasks = plan(given.reduced)
-    done = run(tasks, given.workers, given.minutes, given.resume)
+    done, whole = run(given)
     found, tried, contrasted = (
         tables.merged([(task.name, part) for task, part in done if isinstance(task, kind)])
         for kind in (Cell, breaking.Trial, differences.Contrast)
@@ -148,7 +152,7 @@ def main() -> int:
         "coverage",
         "How sure: do the intervals cover?",
         "python -m bench.coverage" + (" --reduced" if given.reduced else ""),
-        tables.lead(found, tried, contrasted, failures, whole=len(done) == len(tasks)),
+        tables.lead(found, tried, contrasted, failures, whole=whole),
         [
             *power.tables(searched),
             *tables.sections(found, tables.by_peer(asked), tried, watched),
