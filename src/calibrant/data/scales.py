@@ -124,6 +124,7 @@ class Scale:
     >>> cube = Scale(lambda p: p**3, lambda z: np.cbrt(z), name="cube")
     >>> cube
     Scale('cube')
+    >>> from calibrant.data.named_scales import as_scale
     >>> as_scale("logit").z(np.array([0.5, 1.0]))
     array([ 0., inf])
     """
