@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.drawing.tick_texts import linear_ticks, odds_text
 from calibrant.errors import InputError
 
 __all__ = [
@@ -124,13 +125,13 @@ class Axis:
         if self.names:
             return tuple((float(k), name) for k, name in enumerate(self.names))
         if self.scale == "linear":
-            return _linear_ticks(self.low, self.high)
+            return linear_ticks(self.low, self.high)
         slack = 1 + 1e-9
         ticks = [t for t in _LOGIT_TICKS if self.low <= t * slack and t <= self.high * slack]
         if len(ticks) < 4:
             ticks = self._filled(ticks)
         every = -(-len(ticks) // _MOST_TICKS)
-        return tuple((t, _odds_text(t)) for t in ticks[(len(ticks) - 1) % every :: every])
+        return tuple((t, odds_text(t)) for t in ticks[(len(ticks) - 1) % every :: every])
 
     def _filled(self, ticks: list[float]) -> list[float]:
         """The ticks, with finer ones wherever there is room."""
@@ -140,28 +141,6 @@ class Axis:
             if np.min(gaps, initial=1.0) >= _ROOM_FOR_A_LABEL:
                 kept.append(tick)
         return sorted(kept)
-
-
-def _linear_ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
-    raw = (high - low) / 5
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = min((m * power for m in (1, 2, 5, 10)), key=lambda s: abs(math.log(s / raw)))
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    values = [k * step for k in range(first, last + 1)]
-    return tuple((round(v, 12), _decimal(round(v, 12))) for v in values)
-
-
-def _odds_text(value: float) -> str:
-    """Decimals as far as they are short, and powers of ten beyond."""
-    for part, before in ((value, ""), (1 - value, "1 − ")):
-        if part < 0.00099:
-            return before + "10⁻" + "⁰¹²³⁴⁵⁶⁷⁸⁹"[round(-math.log10(part))]
-    return _decimal(value)
-
-
-def _decimal(value: float) -> str:
-    text = f"{value:.10f}".rstrip("0").rstrip(".")
-    return "0" if text in ("-0", "") else text
 
 
 @dataclass(frozen=True, kw_only=True)
