@@ -338,6 +338,8 @@ def try_rows(cases: int, seed: int = 0, ways: Iterable[str] = tuple(WAYS)) -> Ch
             for way in ways:
                 if "float16" in rows.kinds and way in NO_HALF_FLOATS:
                     continue
+                if "wide decimal" in rows.kinds and way == "sql":
+                    continue  # the database rounds such decimals itself, DuckDB before version 2 badly
                 checks.made[way] += 1
                 found = taken(way, rows, nodes, Path(folder))
                 if isinstance(found, cal.InputError):
