@@ -55,7 +55,7 @@ def direct_labels(panel: Panel, names: Mapping[str, str]) -> list[Words]:
         others = [path for other, path in curves.items() if other != series and len(path)]
         place = _place(own, others, lines, bands, taken, half)
         if place is None:
-            continue
+            return []  # some names alone would read as if the other curves had none
         taken.append((place - half, place + half))
         x, y = (_value(axis, at) for axis, at in ((panel.x, place[0]), (panel.y, place[1])))
         labels.append(Words(key="label", series=series, x=x, y=y, texts=(name,)))
