@@ -87,7 +87,7 @@ def spline_on_rows(y, p, knots=6):
     share, places = np.arange(1, p.size + 1) / p.size, np.linspace(0, 1, knots)
     at = np.interp(share, ends, cumulative(y, p))
     basis = CubicSpline(places, np.eye(knots), bc_type="natural")
-    heights = np.linalg.lstsq(basis(share), at)[0]
+    heights = np.linalg.lstsq(basis(share), at, rcond=None)[0]
     return np.abs(basis(np.linspace(0, 1, 513)) @ heights).max()
 
 

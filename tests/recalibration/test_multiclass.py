@@ -35,6 +35,7 @@ def test_temperature_undoes_the_sharpening():
 
 
 def test_temperature_equals_scikit_learns():
+    pytest.importorskip("sklearn", minversion="1.8", reason="scikit-learn has it from 1.8 on")
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.frozen import FrozenEstimator
