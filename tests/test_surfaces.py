@@ -177,7 +177,7 @@ def test_all_surfaces_say_the_same(kind, seed, folder, capsys, monkeypatch):
     terminal = read_terminal(printed(capsys, "assess", path, *words), finding)
     compare(terminal, expected, "terminal")
 
-    page = cal.report(data=path, title="A page", command="typed", **case.options)
+    page = cal.report(data=path, title="A page", **case.options).made_by("typed")
     assessed = [value for value in expected.values() if value[0] is not None]
     for group, (one, _, _) in zip(json.loads(page.json)["groups"], assessed, strict=True):
         assert group["assessment"] == json.loads(json.dumps(plain(one.to_dict())))

@@ -34,8 +34,8 @@ def _sketch(seed: int, n: int = 60) -> cal.Sketch:
 @pytest.fixture(scope="module")
 def made():
     groups = {name: _sketch(k) for k, name in enumerate(HOSTILE)}
-    return cal.report(
-        cal.Sketches(groups, by="<b onclick=x>"), title=HOSTILE[0], command=f"x {HOSTILE[1]}"
+    return cal.report(cal.Sketches(groups, by="<b onclick=x>"), title=HOSTILE[0]).made_by(
+        f"x {HOSTILE[1]}"
     )
 
 

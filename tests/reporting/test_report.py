@@ -29,7 +29,7 @@ def _rows(n: int = 3000, slope: float = 1.0, seed: int = 0) -> tuple[np.ndarray,
 
 @pytest.fixture(scope="module")
 def overconfident() -> Report:
-    return cal.report(*_rows(slope=0.6), title="Overconfident", command="calibrant report x.csv")
+    return cal.report(*_rows(slope=0.6), title="Overconfident").made_by("calibrant report x.csv")
 
 
 @pytest.fixture(scope="module")
@@ -237,7 +237,7 @@ def test_pictures_of_clusters_have_no_bounds_of_independent_rows(distinct: int) 
 
 
 def test_the_same_input_gives_the_same_bytes(overconfident: Report) -> None:
-    again = cal.report(*_rows(slope=0.6), title="Overconfident", command="calibrant report x.csv")
+    again = cal.report(*_rows(slope=0.6), title="Overconfident").made_by("calibrant report x.csv")
     assert again.html == overconfident.html
     assert again.markdown == overconfident.markdown
     assert again.json == overconfident.json

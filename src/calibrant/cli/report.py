@@ -42,11 +42,11 @@ def run_report(
         if finding.too_few:
             names = listed([shown(group.name) for group in finding.too_few])
             note(f"Left out, with too few rows or clusters: {names}.")
-        page = report(finding, title=named, command=command)
+        page = report(finding, title=named)
     else:
         sketch = loaded.groups()[()]
-        page = report(sketch, assessment=finding, title=named, command=command)
-    size = written(target, page.save)
+        page = report(sketch, assessment=finding, title=named)
+    size = written(target, page.made_by(command).save if command else page.save)
     hint = " Open it in a browser." if target.suffix.lower() == ".html" and not open_it else ""
     note(f"Wrote {printable(target, 200)} ({in_bytes(size)}).{hint}")
     if open_it:

@@ -14,6 +14,8 @@ from calibrant.measures.smooth_ece import smooth_ece
 
 __all__ = ["ReliabilityDisplay", "neg_smooth_ece"]
 
+DIAGRAM_OPTIONS = ("bandwidth", "confidence", "resamples", "curves", "seed")
+
 
 def neg_smooth_ece(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     """A scorer: minus the SmoothECE of a classifier's predicted probabilities; larger is better.
@@ -167,12 +169,7 @@ class ReliabilityDisplay:
         name: str | None = None,
         ref_line: bool = True,
         ax: Any = None,
-        bandwidth: float | None = None,
-        confidence: float = 0.95,
-        resamples: int = 1000,
-        curves: int = 0,
-        seed: int = 0,
-        **look: Any,
+        **options: Any,
     ) -> ReliabilityDisplay:
         """Draw a fitted binary classifier's predicted probabilities against `y`.
 
@@ -188,10 +185,11 @@ class ReliabilityDisplay:
             The class to look at; by default the second of `estimator.classes_`.
         name : str, optional
             By default the class of the estimator.
-        ref_line, ax, **look
+        ref_line, ax
             As in `plot`.
-        bandwidth, confidence, resamples, curves, seed
-            As in `reliability_diagram`.
+        **options
+            `bandwidth`, `confidence`, `resamples`, `curves` and `seed` as in `reliability_diagram`; all
+            others as in `plot`.
         """
         if getattr(estimator, "classes_", None) is None and hasattr(estimator, "fit"):
             raise InputError(
@@ -239,12 +237,7 @@ class ReliabilityDisplay:
             name=type(estimator).__name__ if name is None else name,
             ref_line=ref_line,
             ax=ax,
-            bandwidth=bandwidth,
-            confidence=confidence,
-            resamples=resamples,
-            curves=curves,
-            seed=seed,
-            **look,
+            **options,
         )
 
     @classmethod
@@ -258,12 +251,7 @@ class ReliabilityDisplay:
         name: str | None = None,
         ref_line: bool = True,
         ax: Any = None,
-        bandwidth: float | None = None,
-        confidence: float = 0.95,
-        resamples: int = 1000,
-        curves: int = 0,
-        seed: int = 0,
-        **look: Any,
+        **options: Any,
     ) -> ReliabilityDisplay:
         """Draw predicted probabilities against true labels.
 
@@ -277,21 +265,15 @@ class ReliabilityDisplay:
             The label of the event, where labels are not 0 and 1.
         name : str, optional
             Written beside the curve.
-        ref_line, ax, **look
+        ref_line, ax
             As in `plot`.
-        bandwidth, confidence, resamples, curves, seed
-            As in `reliability_diagram`.
+        **options
+            `bandwidth`, `confidence`, `resamples`, `curves` and `seed` as in `reliability_diagram`; all
+            others as in `plot`.
         """
+        numbers = {key: options.pop(key) for key in DIAGRAM_OPTIONS if key in options}
         diagram = reliability_diagram(
-            y_true,
-            y_prob,
-            bandwidth=bandwidth,
-            confidence=confidence,
-            resamples=resamples,
-            curves=curves,
-            seed=seed,
-            sample_weight=sample_weight,
-            pos_label=pos_label,
+            y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, **numbers
         )
         display = cls(diagram, estimator_name=name, pos_label=pos_label)
-        return display.plot(ax=ax, ref_line=ref_line, **look)
+        return display.plot(ax=ax, ref_line=ref_line, **options)

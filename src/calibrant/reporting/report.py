@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -26,7 +26,7 @@ from calibrant.inference.assessment import Assessment
 from calibrant.inference.groups import GroupAssessments
 from calibrant.inference.profile import Profile
 from calibrant.reporting.repair import cluster_halves
-from calibrant.reporting.summary import Halves, Summary, summarise
+from calibrant.reporting.summary import Halves, Summary, shown_text, summarise
 
 __all__ = ["Report", "report"]
 
@@ -87,6 +87,10 @@ class Report:
             file.write_text(getattr(self, text), encoding="utf-8")
         return target
 
+    def made_by(self, command: str) -> Report:
+        """The same, with the command that made it shown at the end."""
+        return Report(replace(self.summary, command=shown_text(command, longest=2000)))
+
     def __repr__(self) -> str:
         names = ", ".join(group.name for group in self.summary.groups[:3])
         more = ", ..." if len(self.summary.groups) > 3 else ""
@@ -111,7 +115,6 @@ def report(
     seed: int = 0,
     limit: int = 20,
     assessment: Assessment | None = None,
-    command: str = "",
     profile: str | Profile | None = None,
     **options: Unpack[InputOptions],
 ) -> Report:
@@ -138,8 +141,6 @@ def report(
         Most groups that are shown one by one: the largest. All others are taken together.
     assessment : Assessment, optional
         Of the same rows, where it has been made already.
-    command : str
-        What was typed, to be shown at the end.
     profile : str or Profile, optional
         What a field of use asks for beside (see `calibrant.assess`), as a section of the page.
     **options
@@ -168,7 +169,7 @@ def report(
     """
     if isinstance(y_true, GroupAssessments):
         _require_nothing_else(y_prob=y_prob, cluster=cluster, assessment=assessment, **options)
-        return Report(summarise(y_true, y_true.sketches, title=title, command=command))
+        return Report(summarise(y_true, y_true.sketches, title=title))
     settings: dict[str, Any] = {"confidence": confidence, "seed": seed, "profile": profile}
     finding: GroupAssessments | Assessment
     sketches: Mapping[Any, Sketch]
@@ -199,7 +200,7 @@ def report(
         )
         if cluster is not None:
             parts = {"predictions": _halves(y_true, y_prob, cluster, sketch, seed, options)}
-    return Report(summarise(finding, sketches, title=title, parts=parts, command=command))
+    return Report(summarise(finding, sketches, title=title, parts=parts))
 
 
 def _require_nothing_else(**given: Any) -> None:

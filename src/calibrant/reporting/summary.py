@@ -119,7 +119,7 @@ class Summary:
         Names and rows of groups that are too small to assess.
     by : tuple of str
         Names of the grouping columns.
-    scale, seed, command, version : str, int, str, str
+    scale, seed, version, command : str, int, str, str
         How it was made.
     """
 
@@ -130,8 +130,8 @@ class Summary:
     by: tuple[str, ...]
     scale: str
     seed: int
-    command: str
     version: str
+    command: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; numbers that are not finite are None."""
@@ -163,7 +163,6 @@ def summarise(
     *,
     title: str,
     parts: Mapping[Hashable, Halves] = MappingProxyType({}),
-    command: str = "",
 ) -> Summary:
     """Lay out what was found, with the pictures of the same rows.
 
@@ -173,7 +172,7 @@ def summarise(
         Of all groups, or of the only one.
     sketches : mapping of key to Sketch
         The rows of each group, or of the only one under its name.
-    title, command : str
+    title : str
         As in `report`.
     parts : mapping of key to two Sketches
         The halves of groups whose rows are in clusters, whole clusters in each.
@@ -206,7 +205,6 @@ def summarise(
         by=tuple(shown_text(name) for name in by),
         scale=first.scale,
         seed=first.seed,
-        command=shown_text(command, longest=2000) if command else "",
         version=calibrant.__version__,
     )
 
