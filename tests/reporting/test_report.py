@@ -142,10 +142,10 @@ def test_each_group_is_solved_and_tested_once(monkeypatch) -> None:
     y, p = _rows(900)
     groups = {k: cal.Sketch.from_arrays(y[k::3], p[k::3]) for k in range(3)}
     solved, tested = [], []
-    solve, test = smooth_ece.solve, assess_by.assessment_of
+    solve, test = smooth_ece.solve, assess_by.assessment_and_rejection
     monkeypatch.setattr(smooth_ece, "solve", lambda *a, **k: solved.append(1) or solve(*a, **k))
     monkeypatch.setattr(
-        assess_by, "assessment_of", lambda *a, **k: tested.append(1) or test(*a, **k)
+        assess_by, "assessment_and_rejection", lambda *a, **k: tested.append(1) or test(*a, **k)
     )
     monkeypatch.setattr(
         summary, "repair_of", lambda *a, **k: None
