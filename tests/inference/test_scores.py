@@ -101,6 +101,10 @@ def test_soft_outcomes_and_a_certain_miss() -> None:
     expected = -(soft * np.log(p) + (1 - soft) * np.log(1 - p)).mean()
     pairs = as_pairs(soft, p, labels="soft")
     assert log_loss(Sketch.from_pairs(pairs), pairs).value == pytest.approx(expected)
+    unweighted = Sketch.from_arrays([0, 1, 1], [0.2, 0.0, 0.9], sample_weight=[1.0, 0.0, 2.0])
+    assert log_loss(unweighted).value == pytest.approx(
+        -(np.log(0.8) + 2 * np.log(0.9)) / 3, rel=1e-5
+    )
     missed = [0, 1, 1], [0.2, 0.0, 0.9]
     assert cal.assess(*missed).log_loss.value == np.inf
     assert cal.assess(Sketch.from_arrays(*missed)).log_loss == cal.assess(*missed).log_loss

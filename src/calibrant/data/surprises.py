@@ -49,15 +49,17 @@ def surprises_of(
     """
     sums = np.zeros((groups, 2))
     for label, near in ((0, p >= 1.0 - IMPOSSIBLE), (1, p < IMPOSSIBLE)):
-        rows = np.flatnonzero(near & (y < 1.0 if label == 0 else y > 0.0))
+        rows = np.flatnonzero(near & (y > 0.0 if label else y < 1.0))
+        share = y[rows].astype(np.float64)
+        share = share if label else 1.0 - share
+        if weight is not None:
+            share = share * weight[rows]
+            rows, share = rows[share > 0.0], share[share > 0.0]
         if not rows.size:
             continue
         chance = p[rows].astype(np.float64)
-        share = y[rows].astype(np.float64) if label else 1.0 - y[rows].astype(np.float64)
-        share = share if weight is None else share * weight[rows]
         with np.errstate(divide="ignore"):
             loss = share * -(np.log(chance) if label else np.log1p(-chance))
-        loss[share == 0.0] = 0.0
         place = np.zeros(rows.size, np.int64) if group is None else group[rows]
         sums[:, label] = np.bincount(place, weights=loss, minlength=groups)
     return sums
