@@ -97,7 +97,7 @@ def test_values_that_need_an_option(calibrant, tmp_path) -> None:
     refused("p,y\n,0\n0.7,1\n", "`--on-invalid drop`")
     refused("p,y\n0.5,0\nhigh,1\n", "line 3")
     refused("p,y\n0.5,0\n0.7,1,1\n", "line 3")
-    refused("p,y\n", "the source has none")
+    refused("p,y\n", "`FILES`")
     refused("", "empty")
 
 
