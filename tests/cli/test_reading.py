@@ -98,7 +98,7 @@ def test_values_that_need_an_option(calibrant, tmp_path) -> None:
     refused("p,y\n0.5,0\nhigh,1\n", "line 3")
     refused("p,y\n0.5,0\n0.7,1,1\n", "line 3")
     refused("p,y\n", "`FILES`")
-    refused("", "empty")
+    refused("", "x.csv")
 
 
 def test_options_that_read_values(calibrant, tmp_path) -> None:
