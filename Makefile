@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 # The build looks for meson and ninja on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test test-words test-thorough test-all fuzz fuzz-quick wheel edges lint docs docs-test guard evidence evidence-quick clean
+.PHONY: help demo test test-words test-thorough test-all fuzz fuzz-quick wheel edges lint docs docs-test docs-check guard evidence evidence-quick clean
 
 help:
 	@echo "make demo    measure and draw the calibration of two real classifiers"
@@ -21,6 +21,7 @@ help:
 	@echo "make lint    ruff, mypy --strict, import-linter"
 	@echo "make evidence    measure everything anew and write docs/evidence (under three hours)"
 	@echo "make docs    build the documentation site in site/"
+	@echo "make docs-check   open every page in a browser: links, accessibility, search, requests to other hosts"
 	@echo "make docs-test    run every example of the documentation, the README and the docstrings"
 
 $(STAMP): pyproject.toml meson.build
@@ -78,7 +79,7 @@ edges:
 HEAVY := .venv-heavy
 HEAVY_PACKAGES := torchmetrics pyspark[connect] dask[dataframe,distributed] ray[data] \
 	ibis-framework[duckdb] modin psycopg[binary] playwright jax \
-	inspect-ai lm-eval mlflow-skinny evaluate
+	inspect-ai lm-eval mlflow-skinny evaluate axe-playwright-python
 DEBIAN_PACKAGES := postgresql chromium default-jre-headless r-base-core r-cran-rms r-cran-proc
 
 # On Debian, and where we may.
@@ -122,6 +123,11 @@ $(VENV)/.docs: $(STAMP)
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+# Every page in a browser: requests to other hosts, dead links, accessibility (axe), and what the search finds.
+docs-check: docs $(HEAVY)/.installed
+	@$(call install_debian,chromium)
+	$(HEAVY)/bin/python docs/check_site.py
 
 docs-test: $(STAMP)
 	PYTHONPATH=docs $(BIN)/python -m pytest -q docs
