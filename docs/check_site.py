@@ -81,7 +81,9 @@ def missing_words(page: Page) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pages", nargs="*", type=Path, help="by default every page")
-    pages = parser.parse_args().pages or sorted(SITE.rglob("*.html"))
+    pages = parser.parse_args().pages or [
+        path for path in sorted(SITE.rglob("*.html")) if path.name != "404.html"
+    ]
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
     wrong: Counter[str] = Counter()
     with sync_playwright() as driver:

@@ -1,6 +1,8 @@
 """What the lazy facade offers and what type checkers are told of it are the same."""
 
 import ast
+import importlib
+import inspect
 from pathlib import Path
 
 import pytest
@@ -30,3 +32,11 @@ def test_the_stub_names_what_the_facade_loads_and_where_from():
 def test_every_public_name_loads_and_has_a_docstring(name):
     value = getattr(calibrant, name)
     assert name == "__version__" or value.__doc__
+
+
+@pytest.mark.parametrize("room", ["inference", "decisions", "diagrams"])
+def test_a_verb_stays_a_verb_after_the_module_of_its_name_is_loaded(room):
+    package = importlib.import_module(f"calibrant.{room}")
+    for name, home in package._HOME.items():
+        importlib.import_module(f"calibrant.{home}")
+        assert not inspect.ismodule(getattr(package, name)), f"calibrant.{room}.{name}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
 __all__ = ["lazy_names"]
@@ -16,7 +18,7 @@ def lazy_names(
 
     Examples
     --------
-    >>> load, listed = lazy_names("calibrant", {"Cure": "errors"})
+    >>> load, listed = lazy_names("calibrant.errors", {"Cure": "errors"})
     >>> load("Cure").__name__, listed()
     ('Cure', ['Cure'])
     """
@@ -27,4 +29,13 @@ def lazy_names(
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(importlib.import_module(f"calibrant.{homes[name]}"), name)
 
+    class Room(ModuleType):
+        """Python binds a module to its package when it is loaded; a verb of that name takes its place."""
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name in homes and isinstance(value, ModuleType):
+                value = getattr(value, name, value)
+            super().__setattr__(name, value)
+
+    sys.modules[package].__class__ = Room
     return load, lambda: sorted(homes)

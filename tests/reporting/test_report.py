@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from html import unescape
@@ -12,7 +13,6 @@ import pytest
 import calibrant as cal
 from calibrant._format import p_text
 from calibrant.drawing.panel import Points
-from calibrant.inference import assess_by
 from calibrant.inference.dependence import DependenceWarning
 from calibrant.measures import smooth_ece
 from calibrant.reporting import summary
@@ -142,6 +142,7 @@ def test_each_group_is_solved_and_tested_once(monkeypatch) -> None:
     y, p = _rows(900)
     groups = {k: cal.Sketch.from_arrays(y[k::3], p[k::3]) for k in range(3)}
     solved, tested = [], []
+    assess_by = importlib.import_module("calibrant.inference.assess_by")
     solve, test = smooth_ece.solve, assess_by.assessment_and_rejection
     monkeypatch.setattr(smooth_ece, "solve", lambda *a, **k: solved.append(1) or solve(*a, **k))
     monkeypatch.setattr(
