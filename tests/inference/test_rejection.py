@@ -193,3 +193,20 @@ def test_log_tails_are_those_of_chi() -> None:
     for m in (1, 2, 3, 8, 13):
         found = log_tail(x[None], np.array([m]))[0]
         assert found == pytest.approx(chi.logsf(x, m), rel=2e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize("slope", [0.9, 0.7, 0.3])
+def test_sizes_are_excluded_up_to_the_lower_end(slope: float) -> None:
+    sketch = Sketch.from_arrays(*_rows(2000, slope, 6))
+    rejection = Rejection.of(sketch, noise_floor(sketch).value)
+    for confidence in CONFIDENCES:
+        low = rejection.lower_end(confidence)
+        near = 3e-3 * max(low, rejection.bandwidth)
+        assert rejection.excludes(max(low - near, 0.0), confidence) == (low > 0)
+        assert not rejection.excludes(low + near, confidence)
+
+
+def test_few_large_clusters_that_agree_prove_more_than_nothing() -> None:
+    y, p = _rows(6000, 0.5, 7)
+    found = assess(y, p, cluster=np.arange(6000) // 500)
+    assert found.interval.low > 0.01
