@@ -14,8 +14,7 @@ import matplotlib
 
 from bench import costs, pages
 from bench.scale import growth
-from calibrant.data.cell_sums import DEFAULT_NODES
-from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.cell_sums import DEFAULT_NODES, FRACTION_BITS
 
 matplotlib.use("Agg")
 
