@@ -10,10 +10,11 @@ from typing import Any
 from calibrant._optional import require
 from calibrant.errors import Cure, Function, InputError, TypeName, Where
 from calibrant.read.arrow import Batch
+from calibrant.read.column_checks import LABEL, PROB, WEIGHT
 from calibrant.read.csv_lines import refused_text
 from calibrant.read.find_files import DataFile
 from calibrant.read.partitions import layout, without_sign
-from calibrant.read.request import LABEL, PROB, WEIGHT, Request
+from calibrant.read.request import Request
 
 __all__ = ["JsonParser", "flat"]
 

@@ -14,9 +14,10 @@ from calibrant.data.refusals import DROP
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, InvalidRows, Option, TooFewRows
+from calibrant.read.column_checks import no_rows
 from calibrant.read.group_keys import Key, place_of, sort_key
 from calibrant.read.predictions import Outcomes
-from calibrant.read.request import Request, no_rows
+from calibrant.read.request import Request
 from calibrant.read.sums import DenseSums, GroupedSums, Notes
 
 __all__ = ["GroupTotal", "add_part", "as_result", "invalid_rows", "sorted_groups"]

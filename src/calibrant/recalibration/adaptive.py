@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.measures._pooling import pooled
-from calibrant.recalibration.interface import Part, Parts, Recalibrator, State, Training
+from calibrant.recalibration.interface import Part, Parts, Recalibrator, State
 from calibrant.recalibration.logistic import (
     LIMIT,
     Posterior,
@@ -18,6 +18,7 @@ from calibrant.recalibration.logistic import (
     posterior,
     rows_per_weight,
 )
+from calibrant.recalibration.training import Training
 
 __all__ = ["FAMILIES", "AdaptiveRecalibrator"]
 

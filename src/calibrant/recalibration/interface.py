@@ -7,8 +7,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +16,11 @@ from calibrant._files import read_bytes, sealed, unsealed, write_whole
 from calibrant._format import percent
 from calibrant.data.arrays import as_column
 from calibrant.data.as_pairs import as_pairs
-from calibrant.data.as_sketch import as_sketch
-from calibrant.data.atoms import Atoms
 from calibrant.data.named_scales import as_scale, name_for_file
-from calibrant.data.pairs import Pairs
 from calibrant.data.scales import Scale
-from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrationError, Code, Function, InputError, Message, TypeName, Where
-from calibrant.recalibration.cures import TO_APPLY, TO_LEARN, only_cures, refuse_forms
+from calibrant.recalibration.cures import TO_APPLY, TO_LEARN, only_cures
+from calibrant.recalibration.training import FitOptions, Training
 
 if TYPE_CHECKING:
     from calibrant.read.sql import Expression
@@ -32,12 +28,10 @@ if TYPE_CHECKING:
 __all__ = [
     "POSITIVE",
     "PROBABILITIES",
-    "FitOptions",
     "LearnedMap",
     "Part",
     "Parts",
     "Recalibrator",
-    "Training",
     "load_recalibrator",
     "require_map",
 ]
@@ -91,68 +85,6 @@ SMALLEST = float(np.finfo(np.float64).tiny)
 POSITIVE = Part(least=SMALLEST)
 PROBABILITIES = Part(np.ndarray, 0.0, 1.0)
 Parts = Mapping[str, type | Part]
-
-
-class FitOptions(TypedDict, total=False):
-    """How `fit` reads outcomes and rows that break a rule; see `InputOptions`."""
-
-    pos_label: Any
-    labels: Literal["binary", "soft"]
-    on_invalid: Literal["raise", "drop"]
-
-
-@dataclass(frozen=True, eq=False)
-class Training:
-    """The rows that a recalibrator learns from: arrays, or a sketch of them."""
-
-    rows: Pairs | Sketch
-
-    @classmethod
-    def of(cls, y_prob: Any, y_true: Any, sample_weight: Any, options: FitOptions) -> Training:
-        """Check `(y_prob, y_true)`, or take a Sketch alone."""
-        refuse_forms(options)
-        if isinstance(y_prob, Sketch):
-            if y_true is not None:
-                raise InputError(
-                    "must be left out with a Sketch, which holds outcomes",
-                    argument="y_true",
-                    cure="Pass the Sketch alone.",
-                )
-            return cls(as_sketch(y_prob, sample_weight=sample_weight, **options))
-        if y_true is None:
-            raise InputError(
-                "must be given, unless a Sketch stands for both",
-                argument="y_true",
-                cure="Pass the outcomes, or a Sketch in place of the predictions.",
-            )
-        return cls(as_pairs(y_true, y_prob, sample_weight=sample_weight, **options))
-
-    @cached_property
-    def atoms(self) -> Atoms:
-        """Distinct predictions with the weight of each outcome."""
-        if isinstance(self.rows, Sketch):
-            return Atoms.from_sketch(self.rows)
-        return Atoms.from_pairs(self.rows)
-
-    def sketch(self, scale: str | Scale) -> Sketch:
-        """The rows on the grid of a scale; a sketch must have been made on it."""
-        if isinstance(self.rows, Sketch):
-            return as_sketch(self.rows, scale=as_scale(scale))
-        return Sketch.from_pairs(self.rows, scale=as_scale(scale, base_rate=self.atoms.base_rate))
-
-    def require_both_outcomes(self, name: str) -> None:
-        """Refuse rows with one outcome only: nothing can be learned from them."""
-        seen = self.atoms.mass.sum(axis=0) > 0
-        if not seen.all():
-            raise InputError(
-                "must hold rows with the event and rows without it for a {name}",
-                argument="y_true",
-                seen=int(seen[1]),
-                saying="all {n} rows have outcome {}",
-                name=name,
-                n=self.atoms.n,
-                cure="Pass rows of both outcomes.",
-            )
 
 
 class LearnedMap(ABC):

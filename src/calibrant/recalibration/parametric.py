@@ -19,14 +19,13 @@ from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
 from calibrant.recalibration.interface import (
     POSITIVE,
     PROBABILITIES,
-    FitOptions,
     Part,
     Parts,
     Recalibrator,
     State,
-    Training,
 )
 from calibrant.recalibration.logistic import expit, log_odds, logarithms, rows_per_weight
+from calibrant.recalibration.training import FitOptions, Training
 
 __all__ = [
     "BetaRecalibrator",

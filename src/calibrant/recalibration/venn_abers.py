@@ -14,8 +14,9 @@ from calibrant.data.arrays import as_column
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
-from calibrant.recalibration.interface import Part, Parts, Recalibrator, State, Training
+from calibrant.recalibration.interface import Part, Parts, Recalibrator, State
 from calibrant.recalibration.logistic import rows_per_weight
+from calibrant.recalibration.training import Training
 
 __all__ = ["CrossVennAbersRecalibrator", "VennAbersRecalibrator"]
 

@@ -21,7 +21,7 @@ from calibrant.measures.record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
-from calibrant.recalibration.interface import FitOptions, Recalibrator, require_map
+from calibrant.recalibration.interface import Recalibrator, require_map
 from calibrant.recalibration.parametric import (
     BetaRecalibrator,
     IdentityRecalibrator,
@@ -31,6 +31,7 @@ from calibrant.recalibration.parametric import (
     TemperatureRecalibrator,
 )
 from calibrant.recalibration.smooth import SmoothRecalibrator
+from calibrant.recalibration.training import FitOptions
 from calibrant.recalibration.venn_abers import VennAbersRecalibrator
 from calibrant.repair.effect import log_losses
 

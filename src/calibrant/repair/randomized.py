@@ -23,9 +23,9 @@ from calibrant.recalibration.interface import (
     Parts,
     Recalibrator,
     State,
-    Training,
 )
 from calibrant.recalibration.smooth import SMALLEST_BANDWIDTH, regression_on_knots
+from calibrant.recalibration.training import Training
 
 __all__ = ["RandomizedRecalibrator"]
 
