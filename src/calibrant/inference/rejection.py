@@ -156,7 +156,7 @@ class Rejection:
         if not self.cells.null.any() and self.cells.blocks is None:
             return np.zeros(1)
         values = self._look.values[-1]
-        wider = self._stretched(self.cells.smoother((1.0 + _WIDER) * self.bandwidth))
+        wider = self.cells.smoother((1.0 + _WIDER) * self.bandwidth, self._stretches)
         noise = np.sqrt(self.cells.null_variance(wider.T)).sum() / self._errors.sum()
         steepness = max(1.0 - float(noise), 0.0) / _WIDER
         mean = float(values.mean())
@@ -208,13 +208,12 @@ class Rejection:
     @cached_property
     def _mesh(self) -> Floats:
         """What the kernel around each cell gives to each stretch of cells, half a bandwidth long."""
-        return self._stretched(self._smoother)
+        return np.add.reduceat(self._smoother, self._stretches, axis=1)
 
-    def _stretched(self, smoother: Floats) -> Floats:
-        first = np.flatnonzero(
-            np.diff(np.floor(2.0 * self.cells.position / self.bandwidth), prepend=-np.inf)
-        )
-        return np.add.reduceat(smoother, first, axis=1)
+    @cached_property
+    def _stretches(self) -> NDArray[np.intp]:
+        place = np.floor(2.0 * self.cells.position / self.bandwidth)
+        return np.flatnonzero(np.diff(place, prepend=-np.inf))
 
     @cached_property
     def _least(self) -> float:

@@ -40,14 +40,19 @@ _STEPS = 128
 _NORMAL = np.array(
     [0.5 * math.erfc(-x / _STEPS / math.sqrt(2.0)) for x in range(-9 * _STEPS, 9 * _STEPS + 2)]
 )
+_RISE = np.diff(_NORMAL)
 
 
 def normal_cdf(x: Floats) -> Floats:
     """Φ to 2e-6, by a table: SciPy takes longer to load than an assessment takes to run."""
-    place = (np.clip(x, -9.0, 9.0) + 9.0) * _STEPS
-    at = place.astype(np.int32)
-    left: Floats = _NORMAL[at]
-    return left + (place - at) * (_NORMAL[at + 1] - left)
+    place = x * _STEPS
+    place += 9.0 * _STEPS
+    np.clip(place, 0.0, 18.0 * _STEPS, out=place)
+    at = place.astype(np.intp)
+    place -= at
+    place *= _RISE.take(at)
+    place += _NORMAL.take(at)
+    return place
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,23 +150,27 @@ class Cells:
         """The null variance in units of one row, or cluster: how many surprises there are to be."""
         return float(self.null_variance(np.ones((1, self.null.size)))[0]) * self.units**2
 
-    def smoother(self, bandwidth: float) -> Floats:
-        """What the kernel around each cell gives to each: [from, to], every row adds up to 1."""
+    def smoother(self, bandwidth: float, first: Integers | None = None) -> Floats:
+        """What the kernel around each cell gives to each: [from, to], every row adds up to 1.
+
+        With `first`, to each stretch of cells, of which these are the first.
+        """
         at = self.position[:, None]
-        share = normal_cdf((self.edges - at) / bandwidth)
+        edges = self.edges if first is None else np.append(self.edges[first], self.edges[-1])
+        share = normal_cdf((edges - at) / bandwidth)
         if self.reflected:
-            low, high = self.edges[0], self.edges[-1]
+            low, high = edges[0], edges[-1]
             for image in range(int(_TAIL * bandwidth / (high - low)) + 1):
                 # what passes an end comes back, and may come back again from the other
                 turn = 2.0 * image * (high - low)
                 near = self.position < low + _TAIL * bandwidth
-                folded = 2.0 * low - self.edges - turn
+                folded = 2.0 * low - edges - turn
                 share[near] -= normal_cdf((folded - at[near]) / bandwidth)
                 if image:
-                    share += normal_cdf((self.edges - turn - at) / bandwidth)
-                    share += normal_cdf((self.edges + turn - at) / bandwidth) - 1.0
+                    share += normal_cdf((edges - turn - at) / bandwidth)
+                    share += normal_cdf((edges + turn - at) / bandwidth) - 1.0
                 near = self.position > high - _TAIL * bandwidth
-                folded = 2.0 * high - self.edges + turn
+                folded = 2.0 * high - edges + turn
                 share[near] += 1.0 - normal_cdf((folded - at[near]) / bandwidth)
             share -= share[:, :1]
         share[:, 0], share[:, -1] = 0.0, 1.0
