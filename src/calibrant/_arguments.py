@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 __all__ = [
+    "CONFIDENCE",
     "generator",
     "is_integer",
     "is_number",
@@ -22,6 +23,9 @@ __all__ = [
     "require_positive",
     "require_seed",
 ]
+
+CONFIDENCE = 0.95
+"""Of intervals and bands, unless another is asked for."""
 
 
 def is_number(value: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import typer
 from typer.core import TyperCommand
 
-from calibrant._arguments import require_choice
+from calibrant._arguments import CONFIDENCE, require_choice
 from calibrant.cli.errors import Interrupted, NoReader
 from calibrant.errors import InputError
 
@@ -194,8 +194,9 @@ class Measuring:
     ] = None  # fmt: skip
     scale: Scale = "probability"
     confidence: Annotated[
-        float, option("Confidence of the intervals. [0.95]", section=MEASURE, metavar="SHARE")
-    ] = 0.95
+        float,
+        option(f"Confidence of the intervals. [{CONFIDENCE}]", section=MEASURE, metavar="SHARE"),
+    ] = CONFIDENCE
     seed: Annotated[
         int, option("Seed of random draws, 0 or more. [0]", section=MEASURE, min=0, metavar="N")
     ] = 0

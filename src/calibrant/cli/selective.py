@@ -75,7 +75,7 @@ def run_selective(
 
 
 def _show(by: Sequence[str], results: dict[tuple[object, ...], Selective]) -> None:
-    found = list(results.values())
+    results_shown = list(results.values())
     names = [
         Column(name, [shown(key[place]) for key in results], is_name=True)
         for place, name in enumerate(by)
@@ -83,13 +83,13 @@ def _show(by: Sequence[str], results: dict[tuple[object, ...], Selective]) -> No
     show_table(
         [
             *names,
-            Column("rows", [f"{one.n:,}" for one in found]),
-            Column("risk", [decimals(one.risk, places=3) for one in found]),
-            Column("AURC", [decimals(one.aurc, places=3) for one in found]),
-            Column("excess", [decimals(one.excess_aurc, places=3) for one in found]),
-            Column("AUGRC", [decimals(one.augrc, places=3) for one in found]),
-            Column("at 80%", [_risk_at(one, 0.8) for one in found]),
-            Column("at 50%", [_risk_at(one, 0.5) for one in found]),
+            Column("rows", [f"{one.n:,}" for one in results_shown]),
+            Column("risk", [decimals(one.risk, places=3) for one in results_shown]),
+            Column("AURC", [decimals(one.aurc, places=3) for one in results_shown]),
+            Column("excess", [decimals(one.excess_aurc, places=3) for one in results_shown]),
+            Column("AUGRC", [decimals(one.augrc, places=3) for one in results_shown]),
+            Column("at 80%", [_risk_at(one, 0.8) for one in results_shown]),
+            Column("at 50%", [_risk_at(one, 0.5) for one in results_shown]),
         ],
         caption="risk: share wrong, of all and of the most confident 80% and 50%",
     )

@@ -9,7 +9,7 @@ from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
-from calibrant._arguments import require_choice
+from calibrant._arguments import CONFIDENCE, require_choice
 from calibrant._format import decimals, percent
 from calibrant.data.dropped import Dropped
 from calibrant.data.forms import InputOptions
@@ -197,7 +197,7 @@ def certify(
     y_prob: Any = None,
     *,
     risk: float = 0.1,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     side: Asked = "above",
     cluster: Any = None,
     abstained: int = 0,

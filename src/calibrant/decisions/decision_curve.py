@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import generator, require_seed
+from calibrant._arguments import CONFIDENCE, generator, require_seed
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.dropped import Dropped
 from calibrant.data.forms import InputOptions
@@ -118,7 +118,7 @@ def net_benefit(
     thresholds: Any = None,
     cluster: Any = None,
     recalibrator: Recalibrator | None = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     seed: int = 0,
     **options: Unpack[InputOptions],
 ) -> NetBenefit:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import is_number
+from calibrant._arguments import CONFIDENCE, is_number
 from calibrant._format import decimals
 from calibrant.data.dropped import Dropped
 from calibrant.data.forms import InputOptions
@@ -242,7 +242,7 @@ def selective(
     *,
     cluster: Any = None,
     abstained: int = 0,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     **options: Unpack[InputOptions],
 ) -> Selective:
     """The risk-coverage curve of answers and their confidences, and the areas under it.

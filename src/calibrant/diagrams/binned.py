@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_choice
+from calibrant._arguments import CONFIDENCE, require_choice
 from calibrant._format import decimals
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.atoms import Atoms, as_atoms
@@ -187,7 +187,7 @@ def binned_diagram(
     *,
     bins: int | str = "cv",
     binning: str = "width",
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     **options: Unpack[InputOptions],
 ) -> BinnedDiagram:
     """Binned reliability diagram.

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import CONFIDENCE
 from calibrant._format import decimals
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.dropped import Dropped
@@ -155,7 +156,7 @@ def cumulative_diagram(
     y_true: Any,
     y_prob: Any = None,
     *,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     **options: Unpack[InputOptions],
 ) -> CumulativeDiagram:
     """Cumulative differences between outcome and prediction.

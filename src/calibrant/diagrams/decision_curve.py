@@ -8,6 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import CONFIDENCE
 from calibrant._format import decimals
 from calibrant.data.forms import InputOptions
 from calibrant.decisions.decision_curve import NetBenefit, net_benefit
@@ -80,23 +81,23 @@ class DecisionCurve(Diagram):
 
     def rows(self) -> list[list[str]]:
         """A table of at most ten thresholds, header first."""
-        found = self.benefit
-        chosen = range(found.thresholds.size)
-        if found.thresholds.size > len(TABLE):
-            near = np.searchsorted(found.thresholds, np.array(TABLE) - 1e-9)
-            chosen = np.unique(near[near < found.thresholds.size]).tolist()
-        share = f"{100 * found.confidence:g}% band"
+        benefit = self.benefit
+        chosen = range(benefit.thresholds.size)
+        if benefit.thresholds.size > len(TABLE):
+            near = np.searchsorted(benefit.thresholds, np.array(TABLE) - 1e-9)
+            chosen = np.unique(near[near < benefit.thresholds.size]).tolist()
+        share = f"{100 * benefit.confidence:g}% band"
         header = ["threshold", "net benefit", share, "treat all", "lost", f"{share} of it"]
         rows = [header]
         for k in chosen:
             rows.append(
                 [
-                    f"{found.thresholds[k]:g}",
-                    decimals(float(found.value[k])),
-                    f"{decimals(float(found.low[k]))} to {decimals(float(found.high[k]))}",
-                    decimals(float(found.treat_all[k])),
-                    decimals(float(found.lost[k])),
-                    f"{decimals(float(found.lost_low[k]))} to {decimals(float(found.lost_high[k]))}",
+                    f"{benefit.thresholds[k]:g}",
+                    decimals(float(benefit.value[k])),
+                    f"{decimals(float(benefit.low[k]))} to {decimals(float(benefit.high[k]))}",
+                    decimals(float(benefit.treat_all[k])),
+                    decimals(float(benefit.lost[k])),
+                    f"{decimals(float(benefit.lost_low[k]))} to {decimals(float(benefit.lost_high[k]))}",
                 ]
             )
         return rows
@@ -124,16 +125,16 @@ class DecisionCurve(Diagram):
     def panel(self, *, name: str = "", color: Color | None = None) -> Panel:
         """The marks of the picture: the model's curve and band, recalibrated, treat all and treat none."""
         name = as_name(name)
-        series, found = series_of(name), self.benefit
-        x = found.thresholds
-        bottom = -0.25 * max(found.rate, 0.02)
+        series, benefit = series_of(name), self.benefit
+        x = benefit.thresholds
+        bottom = -0.25 * max(benefit.rate, 0.02)
         marks: list[Mark] = [
             Line(key="treat none", ink="faint", x=x, y=np.zeros_like(x), says="act never"),
             Line(
                 key="treat all",
                 ink="neutral",
                 x=x,
-                y=np.where(found.treat_all >= bottom, found.treat_all, np.nan),
+                y=np.where(benefit.treat_all >= bottom, benefit.treat_all, np.nan),
                 dash="dotted",
                 says="act always",
             ),
@@ -141,36 +142,36 @@ class DecisionCurve(Diagram):
                 key="interval",
                 ink="neutral",
                 x=x,
-                low=np.maximum(found.low, bottom),
-                high=np.clip(found.high, bottom, 1.3 * max(found.rate, 0.02)),
+                low=np.maximum(benefit.low, bottom),
+                high=np.clip(benefit.high, bottom, 1.3 * max(benefit.rate, 0.02)),
                 says="uncertainty of the curve",
             ),
             Line(
                 key="curve",
                 series=series,
                 x=x,
-                y=np.where(found.value >= bottom, found.value, np.nan),
-                details={"threshold": x, "net benefit": found.value, "lost": found.lost},
+                y=np.where(benefit.value >= bottom, benefit.value, np.nan),
+                details={"threshold": x, "net benefit": benefit.value, "lost": benefit.lost},
                 says=f"{who(name)}, as it is",
             ),
         ]
-        if np.isfinite(found.recalibrated).any():
+        if np.isfinite(benefit.recalibrated).any():
             marks.append(
                 Line(
                     key="recalibrated",
                     ink="accent",
                     x=x,
-                    y=np.where(found.recalibrated >= bottom, found.recalibrated, np.nan),
+                    y=np.where(benefit.recalibrated >= bottom, benefit.recalibrated, np.nan),
                     dash="dashed",
                     says="after recalibration",
                 )
             )
-        top = 1.4 * max(found.rate, 0.02)  # no net benefit is above the event rate
+        top = 1.4 * max(benefit.rate, 0.02)  # no net benefit is above the event rate
         axes = (
             Axis("threshold probability", -0.02, 1.02),
             Axis("net benefit", 1.1 * bottom, top),
         )
-        notes = [self.label, f"n = {found.n:,}"]
+        notes = [self.label, f"n = {benefit.n:,}"]
         return laid_out(marks, axes, notes, name=name, color=color)
 
 
@@ -181,7 +182,7 @@ def decision_curve(
     thresholds: Any = None,
     cluster: Any = None,
     recalibrator: Recalibrator | None = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     seed: int = 0,
     **options: Unpack[InputOptions],
 ) -> DecisionCurve:

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_count
+from calibrant._arguments import CONFIDENCE, require_count
 from calibrant._format import decimals
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.atoms import as_atoms
@@ -181,7 +181,7 @@ def isotonic_diagram(
     y_true: Any,
     y_prob: Any = None,
     *,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     resamples: int = 1000,
     seed: int = 0,
     **options: Unpack[InputOptions],

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import CONFIDENCE
 from calibrant._format import decimals
 from calibrant.data.forms import InputOptions
 from calibrant.decisions.certify import OperatingPoint
@@ -113,7 +114,7 @@ def risk_coverage_diagram(
     point: OperatingPoint | None = None,
     cluster: Any = None,
     abstained: int = 0,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     **options: Unpack[InputOptions],
 ) -> RiskCoverageDiagram:
     """The risk-coverage curve as a picture.

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import CONFIDENCE
 from calibrant._format import decimals
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.cell_sums import DEFAULT_NODES
@@ -313,7 +314,7 @@ def reliability_diagram(
     assessment: Assessment | None = None,
     bandwidth: float | None = None,
     scale: str | Scale | None = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     resamples: int = 1000,
     curves: int = 0,
     seed: int = 0,

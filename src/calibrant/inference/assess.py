@@ -10,7 +10,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import is_number, require_seed
+from calibrant._arguments import CONFIDENCE, is_number, require_seed
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.cell_sums import Columns
@@ -57,7 +57,7 @@ def assess(
     *,
     cluster: Any = None,
     margin: float | None = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     seed: int = 0,
     scale: str | Scale | None = None,
     profile: str | Profile | None = None,

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from calibrant._arguments import require_count, require_seed
+from calibrant._arguments import CONFIDENCE, require_count, require_seed
 from calibrant.data.arrays import as_column
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.as_sketch import as_sketch
@@ -41,7 +41,7 @@ def assess_by(
     by: Any = None,
     cluster: Any = None,
     margin: float | None = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     correction: Correction = "holm",
     limit: int | None = None,
     seed: int = 0,

@@ -8,6 +8,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import CONFIDENCE
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option, TooFewRows
 from calibrant.inference.interval import require_confidence
@@ -61,7 +62,9 @@ class DifferenceBand(Record):
         )
 
 
-def difference_band(first: Sketch, second: Sketch, *, confidence: float = 0.95) -> DifferenceBand:
+def difference_band(
+    first: Sketch, second: Sketch, *, confidence: float = CONFIDENCE
+) -> DifferenceBand:
     """Compare the outcomes of two groups at equal predictions, everywhere at once.
 
     With g the group, π(f) its share and μ(f) the rate of events among all rows near f, the difference at t

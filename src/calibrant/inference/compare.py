@@ -11,7 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_seed
+from calibrant._arguments import CONFIDENCE, require_seed
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.dropped import Dropped
@@ -42,7 +42,7 @@ def compare(
     y_probs: Mapping[str, Any] | None = None,
     *,
     cluster: Any = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     correction: Correction = "holm",
     seed: int = 0,
     scale: str | Scale | None = None,

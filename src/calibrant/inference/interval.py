@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import is_number
+from calibrant._arguments import CONFIDENCE, is_number
 from calibrant.data.sketch import Sketch
 from calibrant.errors import Function, InputError
 from calibrant.inference.noise_floor import noise_floor
@@ -71,7 +71,7 @@ class Spread:
     degrees: float = np.inf
 
 
-def interval(sketch: Sketch, value: float, *, confidence: float = 0.95) -> Interval:
+def interval(sketch: Sketch, value: float, *, confidence: float = CONFIDENCE) -> Interval:
     """The interval for independent rows.
 
     Its lower end is the smallest SmoothECE that a test does not reject, which at 0 is the test of

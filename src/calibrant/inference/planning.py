@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import generator, is_number, require_seed
+from calibrant._arguments import CONFIDENCE, generator, is_number, require_seed
 from calibrant.data.arrays import as_column
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.forms import InputOptions
@@ -75,7 +75,7 @@ def required_n(
     margin: float,
     y_prob: Any = None,
     *,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     power: float = 0.8,
     seed: int = 0,
     from_logits: bool = False,

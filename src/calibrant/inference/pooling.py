@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import CONFIDENCE
 from calibrant.data.sketch import Sketch
 from calibrant.inference.resampling import cell_predictions
 
@@ -69,7 +70,9 @@ class Pooling:
         }
 
 
-def pool_groups(sketches: Mapping[Any, Sketch], *, confidence: float = 0.95) -> Pooling | None:
+def pool_groups(
+    sketches: Mapping[Any, Sketch], *, confidence: float = CONFIDENCE
+) -> Pooling | None:
     """Partial pooling of the groups' mean errors; None for fewer than two groups with rows.
 
     With b the mean of f - y in a group and s² its variance, b ~ N(β, s²) and β ~ N(m, τ²) over the groups.

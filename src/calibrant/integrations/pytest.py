@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from calibrant._arguments import require_choice
+from calibrant._arguments import CONFIDENCE, require_choice
 from calibrant._format import decimals
 from calibrant.data.forms import InputOptions
 from calibrant.inference.assess import assess
@@ -19,7 +19,7 @@ def assert_calibrated(
     *,
     margin: float,
     cluster: Any = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     inconclusive: str = "fail",
     **options: Unpack[InputOptions],
 ) -> Assessment:
@@ -53,12 +53,17 @@ def assert_calibrated(
     AssertionError: SmoothECE is beyond the margin 0.05: 0.24..., 95% interval 0.23... to 0.26..., ...
     """
     require_choice("inconclusive", inconclusive, ("fail", "pass"))
-    found = assess(y_true, y_prob, cluster=cluster, margin=margin, confidence=confidence, **options)
-    if found.decision == "within" or (found.decision != "beyond" and inconclusive == "pass"):
-        return found
-    place = "is beyond" if found.decision == "beyond" else "is not shown to be within"
+    assessment = assess(
+        y_true, y_prob, cluster=cluster, margin=margin, confidence=confidence, **options
+    )
+    if assessment.decision == "within" or (
+        assessment.decision != "beyond" and inconclusive == "pass"
+    ):
+        return assessment
+    place = "is beyond" if assessment.decision == "beyond" else "is not shown to be within"
     raise AssertionError(
-        f"SmoothECE {place} the margin {margin:g}: {decimals(found.smooth_ece)}, "
-        f"{100 * confidence:g}% interval {decimals(found.interval.low)} to "
-        f"{decimals(found.interval.high)}, noise floor {decimals(found.noise_floor.value)}, n = {found.n:,}"
+        f"SmoothECE {place} the margin {margin:g}: {decimals(assessment.smooth_ece)}, "
+        f"{100 * confidence:g}% interval {decimals(assessment.interval.low)} to "
+        f"{decimals(assessment.interval.high)}, noise floor "
+        f"{decimals(assessment.noise_floor.value)}, n = {assessment.n:,}"
     )

@@ -23,12 +23,12 @@ def calibration_scores(
     >>> list(scores)
     ['smooth_ece', 'noise_floor', 'interval_low', 'interval_high', 'p_value']
     """
-    found = assess(y_true, y_prob, cluster=cluster, **options)
+    assessment = assess(y_true, y_prob, cluster=cluster, **options)
     values = (
-        found.smooth_ece,
-        found.noise_floor.value,
-        found.interval.low,
-        found.interval.high,
-        found.p_value,
+        assessment.smooth_ece,
+        assessment.noise_floor.value,
+        assessment.interval.low,
+        assessment.interval.high,
+        assessment.p_value,
     )
     return dict(zip(NUMBERS, map(float, values), strict=True))

@@ -140,18 +140,18 @@ class _Entry:
 
 
 def _smooth_ece(rows: Pairs | Sketch) -> Bounded:
-    found = smooth_ece_result(rows)
-    return Bounded(found.value, found.certificate.total)
+    result = smooth_ece_result(rows)
+    return Bounded(result.value, result.certificate.total)
 
 
 def _weak(atoms: Atoms) -> Bounded:
-    found = weak_calibration_result(atoms)
-    return Bounded(found.value, found.error)
+    result = weak_calibration_result(atoms)
+    return Bounded(result.value, result.error)
 
 
 def _distance(atoms: Atoms) -> Bounded:
-    found = distance_to_calibration_result(atoms, nodes=500)
-    return Bounded(found.value, max(found.high - found.value, found.value - found.low))
+    result = distance_to_calibration_result(atoms, nodes=500)
+    return Bounded(result.value, max(result.high - result.value, result.value - result.low))
 
 
 MEASURES: dict[str, _Entry] = {

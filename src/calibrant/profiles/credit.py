@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import is_number
+from calibrant._arguments import CONFIDENCE, is_number
 from calibrant.data.arrays import as_column, is_missing
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option, Where
@@ -153,7 +153,7 @@ def binomial_p_value(n: Any, defaults: Any, pd: Any) -> Floats:
     return np.asarray(np.where(some, tail, 1.0))
 
 
-def pluto_tasche(n: Any, defaults: Any, confidence: float = 0.95) -> Floats:
+def pluto_tasche(n: Any, defaults: Any, confidence: float = CONFIDENCE) -> Floats:
     """Upper bounds of the default rates of grades, which are in order from best to worst.
 
     Each pools its grade with all worse ones, so that the bounds never fall from a grade to the next

@@ -33,26 +33,26 @@ class JsonParser:
     def __init__(self, file: DataFile, block: bytes, request: Request) -> None:
         self.file, self.request = file, request
         self.json = require("pyarrow.json", caller="scan of JSON lines")
-        found = _kinds(islice(_rows(block), PEEK_LINES))
+        kinds = _kinds(islice(_rows(block), PEEK_LINES))
         self.kinds: dict[str, str | None] = {}
-        if not found:
+        if not kinds:
             self.read_slowly(block, 1)  # names the first line that is no object
         wanted = [name for name in request.names() if name not in file.partitions]
-        self.nested = any("." in name and name not in found for name in wanted)
-        if self.nested or not all(found.get(name) for name in wanted):
-            found = _kinds(map(flat, _rows(block)) if self.nested else _rows(block))
-        self.names, self.constants = layout(file, list(found), request)
+        self.nested = any("." in name and name not in kinds for name in wanted)
+        if self.nested or not all(kinds.get(name) for name in wanted):
+            kinds = _kinds(map(flat, _rows(block)) if self.nested else _rows(block))
+        self.names, self.constants = layout(file, list(kinds), request)
         numbers = {self.names[a] for a in self.names if a.startswith(PROB) or a == WEIGHT}
         self.label = self.names[LABEL]
-        self.lists = {name for name in numbers if request.multiclass and list in found[name]}
+        self.lists = {name for name in numbers if request.multiclass and list in kinds[name]}
         self.kinds = {
-            name: "float64" if name in numbers else self._kind(name, found[name])
+            name: "float64" if name in numbers else self._kind(name, kinds[name])
             for name in self.names.values()
             if name != self.label
         }
-        self.kinds[self.label] = "bool" if bool in found[self.label] else "float64"
+        self.kinds[self.label] = "bool" if bool in kinds[self.label] else "float64"
         if request.named_labels:
-            self.kinds[self.label] = self._kind(self.label, found[self.label])
+            self.kinds[self.label] = self._kind(self.label, kinds[self.label])
 
     def _kind(self, name: str, kinds: set[type]) -> str | None:
         if kinds - KIND_OF.keys():
@@ -235,10 +235,10 @@ def flat(row: dict[str, Any]) -> dict[str, Any]:
 
 def _kinds(rows: Iterator[dict[str, Any]]) -> dict[str, set[type]]:
     """The Python types of each column's values; none where all of them are null."""
-    found: dict[str, set[type]] = {}
+    kinds: dict[str, set[type]] = {}
     for row in rows:
         for name, value in row.items():
-            found.setdefault(name, set())
+            kinds.setdefault(name, set())
             if value is not None:
-                found[name].add(type(value))
-    return found
+                kinds[name].add(type(value))
+    return kinds

@@ -223,10 +223,12 @@ def read(result: Any, *, on_invalid: str = "drop") -> Sketch | Sketches:
             where=Where(column="nodes"),
             cure="Read each result by itself.",
         )
-    found = from_table(_normalized(columns, by), by=by, nodes=int(nodes[0]))
-    if isinstance(found, Sketches):  # a database gives its rows in any order
-        found = sorted_groups(found)
-    sketches = list(found.values()) if isinstance(found, Sketches) else [found]
+    sketches_read = from_table(_normalized(columns, by), by=by, nodes=int(nodes[0]))
+    if isinstance(sketches_read, Sketches):  # a database gives its rows in any order
+        sketches_read = sorted_groups(sketches_read)
+    sketches = (
+        list(sketches_read.values()) if isinstance(sketches_read, Sketches) else [sketches_read]
+    )
     dropped: dict[str, int] = {}
     for sketch in sketches:
         for reason, count in sketch.dropped.items():
@@ -234,7 +236,7 @@ def read(result: Any, *, on_invalid: str = "drop") -> Sketch | Sketches:
     if dropped and on_invalid == "raise":
         rows = sum(sketch.n for sketch in sketches) + sum(dropped.values())
         raise invalid_rows(dropped, rows)
-    return found
+    return sketches_read
 
 
 def _normalized(columns: dict[str, Any], by: list[str]) -> dict[str, Any]:

@@ -170,15 +170,15 @@ class _Average:
         straight = _straight(rows.x)
         self.members: list[tuple[tuple[int, ...], tuple[int, float, float] | None, Posterior]] = []
         for columns in STRAIGHT.values():
-            found = posterior(
+            fitted = posterior(
                 straight[:, columns], rows.x, rows.n, rows.share, SPREADS[list(columns)]
             )
-            self.members.append((columns, None, found))
+            self.members.append((columns, None, fitted))
         for wave in WAVES:
             features = np.hstack([straight, self._wave(rows.x, wave)])
             spread = np.concatenate([SPREADS, np.full(wave[0], wave[2])])
-            found = posterior(features, rows.x, rows.n, rows.share, spread)
-            self.members.append(((0, 1, 2), wave, found))
+            fitted = posterior(features, rows.x, rows.n, rows.share, spread)
+            self.members.append(((0, 1, 2), wave, fitted))
         self.evidence = known + np.array([member[2].evidence for member in self.members])
         self.evidence[0] += np.log(ODDS_OF_NONE)
 
@@ -194,11 +194,11 @@ class _Average:
         """Weight, mean and variance of the log-odds of each family at these places."""
         straight = _straight(x)
         states = []
-        for (columns, wave, found), weight in zip(self.members, share, strict=True):
+        for (columns, wave, fitted), weight in zip(self.members, share, strict=True):
             features = straight[:, columns]
             if wave is not None:
                 features = np.hstack([features, self._wave(x, wave)])
-            states.append((float(weight), *found.log_odds(x, features)))
+            states.append((float(weight), *fitted.log_odds(x, features)))
         return states
 
     def _wave(self, x: Floats, wave: tuple[int, float, float]) -> Floats:
@@ -314,8 +314,8 @@ def _weights_of(knots: Floats, rows: _Rows) -> Floats:
 
 def _by_family(shares: list[Floats]) -> dict[str, float]:
     names = [*STRAIGHT, *["smooth"] * len(WAVES)]
-    found = dict.fromkeys(FAMILIES, 0.0)
+    evidence = dict.fromkeys(FAMILIES, 0.0)
     for k, share in enumerate(shares):
         for name, value in zip(names, share, strict=True):
-            found["ends" if k and name == "none" else name] += float(value)
-    return found
+            evidence["ends" if k and name == "none" else name] += float(value)
+    return evidence

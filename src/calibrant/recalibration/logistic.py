@@ -90,20 +90,22 @@ def posterior(
     def curvature(q: Floats) -> Floats:
         return np.asarray((features * (rows * q * (1.0 - q))[:, None]).T @ features + prior)
 
-    found = np.zeros(features.shape[1])
-    loss = value(found)
-    for _ in range(MOST_STEPS if found.size else 0):
-        q = expit(offset + features @ found)
-        slope = features.T @ (rows * q - events) + prior @ found
+    coefficients = np.zeros(features.shape[1])
+    loss = value(coefficients)
+    for _ in range(MOST_STEPS if coefficients.size else 0):
+        q = expit(offset + features @ coefficients)
+        slope = features.T @ (rows * q - events) + prior @ coefficients
         step = -np.linalg.solve(curvature(q), slope)
         size, fall = 1.0, float(slope @ step)
-        while value(found + size * step) > loss + 1e-4 * size * fall and size > SMALLEST_STEP:
+        while (
+            value(coefficients + size * step) > loss + 1e-4 * size * fall and size > SMALLEST_STEP
+        ):
             size /= 2.0
-        found = found + size * step
-        loss, before = value(found), loss
+        coefficients = coefficients + size * step
+        loss, before = value(coefficients), loss
         if before - loss <= CONVERGED * (1.0 + abs(loss)):
             break
-    precision = curvature(expit(offset + features @ found))
-    volume = np.linalg.slogdet(precision)[1] if found.size else 0.0
+    precision = curvature(expit(offset + features @ coefficients))
+    volume = np.linalg.slogdet(precision)[1] if coefficients.size else 0.0
     evidence = -loss - 0.5 * volume - float(np.log(spread).sum())
-    return Posterior(found, precision, evidence)
+    return Posterior(coefficients, precision, evidence)

@@ -303,18 +303,18 @@ def _fit_logistic(
         return np.asarray(features.T @ ((weight * q * (1.0 - q))[:, None] * features))
 
     start = np.zeros(features.shape[1])
-    found = minimize(
+    minimum = minimize(
         loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-9}
     )
-    if not np.all(np.isfinite(found.x)) or np.abs(found.jac).max() > 1e-4:
+    if not np.all(np.isfinite(minimum.x)) or np.abs(minimum.jac).max() > 1e-4:
         raise CalibrationError(
             "the likelihood could not be maximised: {reason}",
             cure="Use a map with fewer parameters, such as a temperature, or more rows.",
-            reason=str(found.message).rstrip("."),
+            reason=str(minimum.message).rstrip("."),
         )
-    worst = int(np.argmin(found.x[:nonnegative])) if nonnegative else 0
-    if nonnegative and found.x[worst] < 0.0:
+    worst = int(np.argmin(minimum.x[:nonnegative])) if nonnegative else 0
+    if nonnegative and minimum.x[worst] < 0.0:
         kept = np.delete(features, worst, axis=1)
         rest = _fit_logistic(kept, atoms, nonnegative - 1, targets=targets) if kept.shape[1] else []
         return [*rest[:worst], 0.0, *rest[worst:]]
-    return [float(value) for value in found.x]
+    return [float(value) for value in minimum.x]

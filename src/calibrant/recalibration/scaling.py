@@ -214,9 +214,9 @@ class VectorScaling(_LogitScaling):
             return value, np.concatenate([(excess * scores).sum(axis=0), excess.sum(axis=0)])
 
         start = np.concatenate([np.ones(classes), np.zeros(classes)])
-        found = _minimised(loss, start)
-        slope = found[:classes] / size
-        return {"slope": slope / unit, "intercept": found[classes:] - slope * center}
+        solution = _minimised(loss, start)
+        slope = solution[:classes] / size
+        return {"slope": slope / unit, "intercept": solution[classes:] - slope * center}
 
     def _columns(self, state: State) -> int | None:
         return int(state["intercept"].size)
@@ -298,9 +298,9 @@ class StructuredScaling(_LogitScaling):
             slopes += 2.0 * penalty * change
             return value + float(np.sum(penalty * change**2)), slopes[free] * unit
 
-        found = _minimised(loss, np.zeros(int(free.sum())))
+        solution = _minimised(loss, np.zeros(int(free.sum())))
         weights = np.eye(k, k + 1)
-        weights[free] += found * unit
+        weights[free] += solution * unit
         return {"slope": slope, "uniform": uniform, "weights": weights.ravel()}
 
     def _columns(self, state: State) -> int | None:
@@ -344,14 +344,14 @@ def _minimised(loss: Any, start: Floats) -> Floats:
     from scipy.optimize import minimize
 
     options = {"maxiter": 5000, "maxfun": 20_000, "ftol": 1e-15, "gtol": 1e-9}
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
-    if not np.all(np.isfinite(found.x)) or np.abs(found.jac).max() > STEEPEST:
+    minimum = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+    if not np.all(np.isfinite(minimum.x)) or np.abs(minimum.jac).max() > STEEPEST:
         raise CalibrationError(
             "the likelihood could not be maximised: {reason}",
             cure="Use a map with fewer parameters, such as a temperature, or more rows.",
-            reason=str(found.message).rstrip("."),
+            reason=str(minimum.message).rstrip("."),
         )
-    return np.asarray(found.x)
+    return np.asarray(minimum.x)
 
 
 def _require_rows(rows: ClassRows, parameters: int, cure: str) -> None:

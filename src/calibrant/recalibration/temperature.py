@@ -46,19 +46,19 @@ def best_slope(rows: ClassRows) -> float:
         return _derivatives(float(np.exp(log_slope)), few, size)[0]
 
     low, high = -FARTHEST, FARTHEST
-    found = brentq(gradient, low, high, xtol=1e-6) if gradient(low) < 0 < gradient(high) else 0.0
+    root = brentq(gradient, low, high, xtol=1e-6) if gradient(low) < 0 < gradient(high) else 0.0
     for _ in range(200):
-        slope = float(np.exp(found))
+        slope = float(np.exp(root))
         steepness, curvature = _derivatives(slope, rows, size)
-        low, high = (found, high) if steepness < 0.0 else (low, found)
+        low, high = (root, high) if steepness < 0.0 else (low, root)
         moved = slope - steepness / curvature if curvature > 0.0 else 0.0
         ahead_of = float(np.log(moved)) if moved > 0.0 else -np.inf
         if not low <= ahead_of <= high:
             ahead_of = 0.5 * (low + high)
-        moved_by, found = abs(ahead_of - found), ahead_of
+        moved_by, root = abs(ahead_of - root), ahead_of
         if moved_by < 1e-7:  # the next step would be the square of this
             break
-    return float(np.exp(found)) / size
+    return float(np.exp(root)) / size
 
 
 def _blocks(rows: ClassRows, unit: float) -> Iterator[tuple[Floats, Floats]]:

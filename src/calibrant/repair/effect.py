@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import is_number
+from calibrant._arguments import CONFIDENCE, is_number
 from calibrant._format import decimals, percent
 from calibrant.data.atoms import Atoms
 from calibrant.data.forms import InputOptions
@@ -84,7 +84,7 @@ def effect_of(
     y_prob: Any,
     *,
     cluster: Any = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     **options: Unpack[InputOptions],
 ) -> Effect:
     """Scores before and after a map, on rows that it was not learned from, with an interval for the gain.

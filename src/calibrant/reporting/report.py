@@ -13,6 +13,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from calibrant._arguments import CONFIDENCE
 from calibrant._files import replaced_when_whole
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.forms import InputOptions
@@ -110,7 +111,7 @@ def report(
     *,
     title: str = "Calibration report",
     cluster: Any = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     scale: str | Scale | None = None,
     seed: int = 0,
     limit: int = 20,

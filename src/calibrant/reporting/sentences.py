@@ -95,20 +95,20 @@ HEADLINES: Mapping[Finding, str] = {
 
 def meaning(group: GroupSummary) -> list[str]:
     """What the numbers say about the model."""
-    found = group.assessment
-    value, floor = found.smooth_ece, found.noise_floor.value
+    assessment = group.assessment
+    value, floor = assessment.smooth_ece, assessment.noise_floor.value
     said = [
         f"The predictions are {points(value)} percentage points from being calibrated "
         f"(SmoothECE {number(value)}); a perfectly calibrated model would show about "
         f"{points(floor)} with this many rows."
     ]
-    direction = str(found.direction)
-    if found.miscalibrated and direction != "no clear direction":
+    direction = str(assessment.direction)
+    if assessment.miscalibrated and direction != "no clear direction":
         said.append(f"They are {direction}.")
-    elif not found.miscalibrated:
+    elif not assessment.miscalibrated:
         said.append(
-            f"The true error lies below {number(found.interval.high)} with "
-            f"{confidence_text(found.interval.confidence)} confidence."
+            f"The true error lies below {number(assessment.interval.high)} with "
+            f"{confidence_text(assessment.interval.confidence)} confidence."
         )
     return said
 
