@@ -81,8 +81,8 @@ def write_groups(path: Path, rows: int, groups: int) -> None:
 
 def decode(path: str) -> None:
     """Read what a scan reads, with the same reader and threads, and drop it."""
+    from calibrant.read.file_jobs import jobs_of
     from calibrant.read.find_files import find_files
-    from calibrant.read.formats import jobs_of
     from calibrant.read.request import make_request
 
     request = make_request(

@@ -23,8 +23,8 @@ _HOME = {
     "scan": "read.scan",
     "Sketch": "data.sketch",
     "Sketches": "data.sketches",
-    "save": "data.wire",
-    "load": "data.wire",
+    "save": "data.sketch_files",
+    "load": "data.sketch_files",
     # many classes
     "confidence": "data.multiclass",
     "top_label": "data.class_sketches",

@@ -6,9 +6,9 @@ from calibrant.data.class_sketches import classwise as classwise
 from calibrant.data.class_sketches import top_label as top_label
 from calibrant.data.multiclass import confidence as confidence
 from calibrant.data.sketch import Sketch as Sketch
+from calibrant.data.sketch_files import load as load
+from calibrant.data.sketch_files import save as save
 from calibrant.data.sketches import Sketches as Sketches
-from calibrant.data.wire import load as load
-from calibrant.data.wire import save as save
 from calibrant.decisions.certify import Certified
 from calibrant.decisions.selective import Selective
 from calibrant.diagrams.decision_curve import DecisionCurve

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import floor, isinf, isnan, log10
 from sys import float_info
 
-__all__ = ["SMALLEST_P_VALUE", "common_start", "decimals", "p_text", "percent"]
+__all__ = ["SMALLEST_P_VALUE", "common_start", "decimals", "p_equation", "p_text", "percent"]
 
 MOST_DECIMALS = 12
 ROUNDING = 1e-12
@@ -33,17 +33,27 @@ def decimals(value: float, places: int = 4) -> str:
     return f"{value:.{places}f}" if shown else f"{value:.2g}"
 
 
-def p_text(p: float) -> str:
-    """A p-value, as papers write it.
+def p_text(p: float, *, short: bool = False) -> str:
+    """A p-value, as papers write it; for narrow tables without blanks and leading zeros.
 
     Examples
     --------
-    >>> p_text(0.0002), p_text(0.034), p_text(0.41)
-    ('< 0.001', '0.034', '0.41')
+    >>> p_text(0.0002), p_text(0.034), p_text(0.41), p_text(0.0002, short=True), p_text(1.0, short=True)
+    ('< 0.001', '0.034', '0.41', '<.001', '1.00')
     """
-    if p < 0.001:
-        return "< 0.001"
-    return f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+    text = "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+    return text.replace(" ", "").replace("0.", ".", 1) if short and p < 1.0 else text
+
+
+def p_equation(p: float) -> str:
+    """The same after its name.
+
+    Examples
+    --------
+    >>> p_equation(0.0002), p_equation(0.034)
+    ('p < 0.001', 'p = 0.034')
+    """
+    return f"p {p_text(p)}" if p < 0.001 else f"p = {p_text(p)}"
 
 
 def percent(share: float) -> str:

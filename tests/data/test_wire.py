@@ -14,7 +14,7 @@ from tests.refusals import refused
 from calibrant import InputError, Sketch, Sketches, smooth_ece
 from calibrant.data import Scale
 from calibrant.data.long_table import from_table, to_table
-from calibrant.data.wire import from_json, load, save, to_json
+from calibrant.data.sketch_files import from_json, load, save, to_json
 from calibrant.errors import MergeError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sketches"

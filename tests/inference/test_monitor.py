@@ -17,8 +17,8 @@ import pytest
 from calibrant._files import sealed
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
-from calibrant.inference.bets import BETS, INSIDE, log_gains
 from calibrant.inference.monitor import Monitor
+from calibrant.inference.monitor_bets import BETS, INSIDE, log_gains
 
 ALARM = {"look": 1, "since": 1, "direction": "over-confident", "mean_error": 0.1}
 

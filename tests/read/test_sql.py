@@ -16,7 +16,7 @@ from tests.refusals import refused
 
 import calibrant as cal
 from calibrant.read import sql
-from calibrant.read.dialects import DIALECTS
+from calibrant.read.sql_dialects import DIALECTS
 
 NASTY = '"; drop table preds; -- `\\'
 EDGES = [0.0, -0.0, 1.0, 1e-300, 0.5, 1 - 2**-53, 2**-36, 2**-37]

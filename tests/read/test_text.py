@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from tests.refusals import refused
 
 import calibrant as cal
-from calibrant.read import json_lines, text
+from calibrant.read import json_reader, text
+from calibrant.read.find_files import find_files
 from calibrant.read.quotes import Quotes
+from calibrant.read.rows import read_table
 
 
 def scan(source, **options):
@@ -182,7 +184,7 @@ def test_a_truncated_compressed_file_is_named(tmp_path, name):
 
 
 def test_a_column_that_begins_late(tmp_path, monkeypatch):
-    rows = [{"p": 0.5, "g": None}] * (json_lines.PEEK_LINES + 50)
+    rows = [{"p": 0.5, "g": None}] * (json_reader.PEEK_LINES + 50)
     rows += [{"p": 0.5, "y": 1, "g": 7}, {"p": 0.25, "y": 0, "g": None}]
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -268,3 +270,18 @@ def test_text_that_is_not_utf8_is_named_by_its_line(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"p,y,g\n50%,1,a\n40,0,\xe9\n")
     with refused(seen="0xe9", line=3, file="a.csv"):
         scan(tmp_path / "a.csv", by="g", percent=True)
+
+
+def test_a_table_with_decimal_commas_is_read_as_scan_reads_it(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("y;p;note\n1;0,75;a,b\n0;0,25;c\n", encoding="utf-8")
+    files = find_files(str(path))
+    assert read_table(files)["p"].to_pylist() == [0.75, 0.25]
+
+
+def test_a_folder_whose_log_says_which_files_count_is_refused(tmp_path):
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "_delta_log" / "0.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "part.csv").write_text("y,p\n1,0.5\n", encoding="utf-8")
+    with refused(seen="_delta_log", holds="Delta Lake"):
+        cal.scan(tmp_path, y_true="y", y_prob="p")

@@ -24,7 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         require("typer", caller="the calibrant command")
         from calibrant.cli import verbs_measure, verbs_prepare  # noqa: F401  # which join the app
-        from calibrant.cli.app import EXAMPLES, app
+        from calibrant.cli.app import app
+        from calibrant.cli.examples import EXAMPLES
 
         _require_verb(words, list(EXAMPLES))
 

@@ -1,4 +1,4 @@
-"""The command itself: its help, its examples, and how a verb joins it."""
+"""The command itself: its help, and how a verb joins it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from calibrant.cli.examples import EXAMPLES
 from calibrant.cli.options import OUTPUT, SectionedCommand, flattened, option
 
-__all__ = ["EXAMPLES", "Open", "app", "verb"]
+__all__ = ["Open", "app", "verb"]
 
 EPILOG = (
     "Exit codes: 0 done; 1 a fault in calibrant; 2 a wrong option or a file that cannot be used; 3 a "
@@ -27,48 +28,6 @@ app = typer.Typer(
 
 
 Open = Annotated[bool, option("Open it when it is written.", "--open", section=OUTPUT)]
-EXAMPLES = {
-    "assess": [
-        "calibrant assess preds.csv",
-        "calibrant assess preds.parquet --prob p --label y --by model --fail-above 0.05",
-        "calibrant assess answers.jsonl --log jsonl --by model",
-        "calibrant assess preds.csv --profile clinical --thresholds 0.1,0.2",
-    ],
-    "plot": [
-        "calibrant plot preds.csv -o diagram.svg",
-        "calibrant plot preds.parquet --by model --layout grid -o models.png",
-    ],
-    "report": [
-        "calibrant report preds.parquet --by model -o report.html --open",
-        "calibrant report preds.csv -o report.md",
-    ],
-    "decide": ["calibrant decide preds.csv --thresholds 0.1,0.2,0.3 -o curve.svg"],
-    "compare": [
-        "calibrant compare preds.csv --prob model_a --prob model_b",
-        "calibrant compare preds.parquet --by model --on question_id",
-    ],
-    "certify": [
-        "calibrant certify answers.jsonl --log jsonl --risk 0.1",
-        "calibrant certify preds.parquet --prob p --label y --side both --risk 0.05",
-    ],
-    "selective": [
-        "calibrant selective answers.jsonl --log jsonl --by model",
-        "calibrant selective preds.parquet -o curve.svg",
-    ],
-    "scan": [
-        "calibrant scan 'logs/*.parquet' --by model -o today.parquet",
-        "calibrant scan big/ -o big.parquet --checkpoint big.progress",
-    ],
-    "merge": ["calibrant merge monday.parquet tuesday.parquet -o week.parquet"],
-    "recalibrate": [
-        "calibrant recalibrate train.csv -o map.json",
-        "calibrant recalibrate new.csv --apply map.json -o better.csv",
-    ],
-    "monitor": ["calibrant monitor today.parquet --state watch.json --fail-on-alarm"],
-    "sql": ["calibrant sql analytics.predictions --by model --dialect bigquery"],
-    "demo": ["calibrant demo"],
-    "datasets": ["calibrant datasets", "calibrant datasets imagenet_resnet34 -o resnet.parquet"],
-}
 
 
 def verb(function: Callable[..., None]) -> Callable[..., None]:

@@ -202,7 +202,7 @@ def _cells(group: GroupAssessment) -> tuple[str, ...]:
         _short(one.smooth_ece),
         f"{_short(low)}–{_short(high)}",
         _short(one.noise_floor.value),
-        p_text(one.judged_p_value).replace(" ", "").replace("0.", ".", 1),
+        p_text(one.judged_p_value, short=True),
         decimals(one.observed_expected.value, places=2),
         one.finding,
     )

@@ -181,7 +181,7 @@ def _from_sketches(
     paths: list[str], reading: Reading, grouping: Grouping, measuring: Measuring
 ) -> Loaded:
     """Sketches that were saved, rolled up to the groups that are wanted, and added up."""
-    from calibrant.data.wire import load
+    from calibrant.data.sketch_files import load
 
     if reading != Reading() or measuring.cluster is not None:
         raise InputError(

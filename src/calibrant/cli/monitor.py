@@ -17,8 +17,8 @@ from calibrant.cli.output import note, printable, quoted, require_ending, shown
 from calibrant.cli.standard_input import opened
 from calibrant.cli.table import Column, show_table
 from calibrant.errors import InputError, Option
-from calibrant.inference.looks import Look
 from calibrant.inference.monitor import Monitor
+from calibrant.inference.monitor_look import Look
 
 __all__ = ["run_monitor"]
 

@@ -11,7 +11,7 @@ from calibrant.cli.inputs import Loaded, kind_of, load_sketches
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import count, note, printable, quoted, require_writable
 from calibrant.data.sketch import Sketch
-from calibrant.data.wire import save, to_json
+from calibrant.data.sketch_files import save, to_json
 from calibrant.errors import InputError
 
 __all__ = ["run_merge", "run_scan"]

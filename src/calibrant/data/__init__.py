@@ -7,11 +7,11 @@ from calibrant._lazy import lazy_names
 _HOME = {
     "classwise": "data.class_sketches",
     "confidence": "data.multiclass",
-    "load": "data.wire",
+    "load": "data.sketch_files",
     "loss_scale": "data.named_scales",
     "Pairs": "data.pairs",
     "relative_scale": "data.named_scales",
-    "save": "data.wire",
+    "save": "data.sketch_files",
     "Scale": "data.scales",
     "Sketch": "data.sketch",
     "Sketches": "data.sketches",

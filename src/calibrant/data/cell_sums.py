@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._locks import cached_property
-from calibrant.data.surprises import coarse_enough
+from calibrant.data.log_loss_sums import coarse_enough
 from calibrant.errors import InputError, MergeError
 
 __all__ = [

@@ -25,9 +25,9 @@ from calibrant.data._fill import (
     unpack,
 )
 from calibrant.data.cell_sums import Columns, bits_of_offsets, require_room
+from calibrant.data.log_loss_sums import coarse_enough, surprises_of, surprising_cells
 from calibrant.data.pairs import BLOCK_ROWS, LEAST_TOTAL_WEIGHT, Pairs
 from calibrant.data.scales import PROBABILITY, Scale
-from calibrant.data.surprises import coarse_enough, surprises_of, surprising_cells
 
 __all__ = ["Outline", "fill", "outline_of", "residual_moments", "sums_of_cells", "sums_of_squares"]
 

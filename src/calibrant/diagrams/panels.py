@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.diagrams.closer import CLOSER
 from calibrant.diagrams.diagram import FRAME, Diagram, framed, require_looks
+from calibrant.diagrams.inset import CLOSER
 from calibrant.diagrams.reference import HAPPENED
 from calibrant.diagrams.smooth import ReliabilityDiagram
 from calibrant.diagrams.smooth_panel import traced

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
 from calibrant.diagrams.bands import Bounds
-from calibrant.diagrams.closer import closer_marks
 from calibrant.diagrams.diagram import laid_out, series_of, who
+from calibrant.diagrams.inset import closer_marks
 from calibrant.diagrams.reference import (
     attributes_of,
     calibrated_marks,

@@ -21,7 +21,7 @@ from calibrant._optional import require
 from calibrant.drawing.layout import fitted
 from calibrant.drawing.looks import DARK, LIGHT, Theme, as_theme, shortened
 from calibrant.drawing.matplotlib_marks import Pen, draw_mark
-from calibrant.drawing.matplotlib_words import (
+from calibrant.drawing.matplotlib_text import (
     earlier_panels,
     remember,
     write_figure_legend,

@@ -9,7 +9,7 @@ from html import escape
 from textwrap import fill
 from typing import Any, Literal
 
-from calibrant._format import decimals
+from calibrant._format import decimals, p_equation
 from calibrant.inference.direction import Direction
 from calibrant.inference.interval import Interval
 from calibrant.inference.noise_floor import NoiseFloor
@@ -19,7 +19,7 @@ from calibrant.inference.scores import Score
 from calibrant.measures.record import plain
 from calibrant.measures.smooth_ece import Certificate
 
-__all__ = ["FINDINGS", "LINE", "Assessment", "Finding", "format_p_value"]
+__all__ = ["FINDINGS", "LINE", "Assessment", "Finding"]
 
 SCHEMA_VERSION = 1
 LINE = 80
@@ -149,7 +149,7 @@ class Assessment:
         found = self.finding.replace("no evidence", "no evidence of miscalibration")
         line = (
             f"{found}: {self.smooth_ece:.3g}, noise floor {self.noise_floor.value:.2g}, "
-            f"{format_p_value(self.judged_p_value)}"
+            f"{p_equation(self.judged_p_value)}"
         )
         if self.corrected_p_value is not None:
             line += " (corrected)"
@@ -170,10 +170,10 @@ class Assessment:
                 f"{decimals(self.interval.low)} to {decimals(self.interval.high)}",
             ),
             ("  noise floor", f"{decimals(self.noise_floor.value)} ({self.noise_floor.method})"),
-            ("  calibrated?", format_p_value(self.p_value)),
+            ("  calibrated?", p_equation(self.p_value)),
         ]
         if self.corrected_p_value is not None:
-            rows.append(("    among all groups", format_p_value(self.corrected_p_value)))
+            rows.append(("    among all groups", p_equation(self.corrected_p_value)))
         rows += [
             (
                 "  over the event rate",
@@ -220,7 +220,7 @@ class Assessment:
         low, high = decimals(self.interval.low), decimals(self.interval.high)
         return (
             f"Assessment({decimals(self.smooth_ece)}, {low} to {high}, noise floor "
-            f"{decimals(self.noise_floor.value)}, {format_p_value(self.p_value)}, n={self.n})"
+            f"{decimals(self.noise_floor.value)}, {p_equation(self.p_value)}, n={self.n})"
         )
 
     def _repr_html_(self) -> str:
@@ -244,8 +244,3 @@ class Assessment:
             "decision": self.decision,
             **values,
         }
-
-
-def format_p_value(p: float) -> str:
-    """As it is printed: "p = 0.032", "p < 0.001"."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}" if p < 0.1 else f"p = {p:.2f}"

@@ -9,8 +9,8 @@ from textwrap import fill
 from types import MappingProxyType
 from typing import Any
 
-from calibrant._format import decimals
-from calibrant.inference.assessment import LARGE, LINE, Assessment, format_p_value
+from calibrant._format import decimals, p_equation
+from calibrant.inference.assessment import LARGE, LINE, Assessment
 from calibrant.inference.correction import Correction
 from calibrant.measures.record import plain
 
@@ -147,7 +147,7 @@ class Comparison:
             span = f"{decimals(one.interval.low)} to {decimals(one.interval.high)}"
             lines.append(
                 f"{name:<{width}}  {decimals(one.smooth_ece):>9}  {span:<18}  {kernel:>12}  "
-                f"{format_p_value(one.p_value)}"
+                f"{p_equation(one.p_value)}"
             )
         corrected = (
             "not corrected" if self.correction == "none" else f"corrected: {self.correction}"
@@ -162,7 +162,7 @@ class Comparison:
         for pair in self.differences:
             line = (
                 f"{pair.first} - {pair.second}: {decimals(pair.value)} ({decimals(pair.low)} to "
-                f"{decimals(pair.high)}), {format_p_value(pair.adjusted_p_value)}"
+                f"{decimals(pair.high)}), {p_equation(pair.adjusted_p_value)}"
             )
             lines.append(fill(line, LINE, initial_indent="  ", subsequent_indent="    "))
         return "\n".join(lines)

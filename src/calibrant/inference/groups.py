@@ -12,11 +12,11 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from calibrant._arguments import require_choice
-from calibrant._format import decimals, p_text
+from calibrant._format import decimals, p_equation, p_text
 from calibrant.data.naming import group_text
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
-from calibrant.inference.assessment import LINE, Assessment, Finding, format_p_value
+from calibrant.inference.assessment import LINE, Assessment, Finding
 from calibrant.inference.band import DifferenceBand, difference_band
 from calibrant.inference.correction import Correction
 from calibrant.inference.pooling import Pooling, pool_groups
@@ -210,7 +210,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
         return tuple(sentences)
 
     def _taken_together(self, pooling: Pooling) -> str:
-        found, typical = format_p_value(pooling.p_value), pooling.typical
+        found, typical = p_equation(pooling.p_value), pooling.typical
         start = f"Taken together the groups are miscalibrated ({found})"
         if typical.low <= 0.0 <= typical.high:
             return f"{start}: their errors differ."

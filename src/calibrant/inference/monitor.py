@@ -19,8 +19,8 @@ from calibrant.data.forms import InputOptions
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
 from calibrant.errors import Function, InputError, Message, Option
-from calibrant.inference.evidence import Evidence
-from calibrant.inference.looks import Look
+from calibrant.inference.monitor_evidence import Evidence
+from calibrant.inference.monitor_look import Look
 
 __all__ = ["Monitor"]
 

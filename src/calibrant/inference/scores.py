@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.log_loss_sums import surprising_cells
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
-from calibrant.data.surprises import surprising_cells
 from calibrant.measures._pooling import pooled
 
 __all__ = ["Score", "brier_score", "log_loss"]

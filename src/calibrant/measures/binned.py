@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_choice, require_count
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.atoms import Atoms, as_atoms
-from calibrant.data.bin import atoms_around_edges, atoms_around_shares
+from calibrant.data.binning import atoms_around_edges, atoms_around_shares
 from calibrant.data.forms import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.errors import Function, InputError, Option

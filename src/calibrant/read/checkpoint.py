@@ -30,7 +30,7 @@ from calibrant._files import (
 from calibrant._locks import collect_litter
 from calibrant._optional import require
 from calibrant.errors import CalibrationError, Cure, InputError, Where
-from calibrant.read import formats, text
+from calibrant.read import file_jobs, text
 from calibrant.read.arrow import as_numpy
 from calibrant.read.find_files import DataFile
 from calibrant.read.request import Request
@@ -189,7 +189,7 @@ def _fingerprint(request: Request, files: Sequence[DataFile]) -> str:
         request.form,
         request.soft,
         [[*file.identity, _version(file)] for file in files],
-        [formats.JOB_ROWS, text.BLOCK_BYTES],  # how the work is cut
+        [file_jobs.JOB_ROWS, text.BLOCK_BYTES],  # how the work is cut
     ]
     return hashlib.sha256(json.dumps(described, default=str).encode()).hexdigest()
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
-__all__ = ["rows_of"]
+__all__ = ["has_decimal_commas", "rows_of"]
 
+WITH_COMMA, WITH_POINT = (
+    re.compile(rf"\s*[-+]?\d*{mark}\d+(e[-+]?\d+)?%?\s*", re.I) for mark in (",", r"\.")
+)
 LINE_END = re.compile(r"\r\n|[\r\n]")
 Rows = Iterator[tuple[list[str], int]]
 
@@ -51,3 +54,18 @@ def _any_length(text: str, delimiter: str) -> Rows:
             whole = text[start:at]
             yield row if whole.strip("\r\n") else [], line
             row, line, start = [], line + len(LINE_END.findall(whole)), at
+
+
+def has_decimal_commas(cells: Sequence[str], delimiter: str) -> bool:
+    """Whether numbers are written as 0,85: only where a comma does not end a field.
+
+    Examples
+    --------
+    >>> has_decimal_commas(["0,85", "a,b"], ";"), has_decimal_commas(["0,85", "0.9"], ";")
+    (True, False)
+    """
+    return (
+        delimiter != ","
+        and any(WITH_COMMA.fullmatch(cell) for cell in cells)
+        and not any(WITH_POINT.fullmatch(cell) for cell in cells)
+    )

@@ -19,8 +19,8 @@ from calibrant.errors import CalibrantWarning, CalibrationError
 from calibrant.read.arrow import named_labels, sums_of_batches
 from calibrant.read.checkpoint import Checkpoint, unchanged
 from calibrant.read.column_checks import LABEL
+from calibrant.read.file_jobs import Job, jobs_of
 from calibrant.read.find_files import DataFile, find_files, reader_of, short_names
-from calibrant.read.formats import Job, jobs_of
 from calibrant.read.predictions import class_names
 from calibrant.read.progress import Progress
 from calibrant.read.request import FILE, FileOptions, Request

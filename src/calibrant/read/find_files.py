@@ -83,6 +83,10 @@ class DataFile:
         return [self.path, self.size, self.modified]
 
 
+LOGS_OF_TABLES = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
+"""Folders in which formats of tables keep what their files alone do not tell."""
+
+
 def find_files(
     source: Any,
     *,
@@ -215,6 +219,17 @@ def _remote(pattern: str, ours: str | None) -> tuple[Any, Any, list[str]]:
 
 def _data_of(folder: str, files: Iterable[str], ours: str | None) -> list[str]:
     """The files of a folder but the hidden ones (such as `_SUCCESS`); refuses other data."""
+    files = list(files)
+    for log, table in LOGS_OF_TABLES.items():
+        if any(f"/{log}/" in f"/{path[len(folder) :]}" for path in files):
+            raise InputError(
+                "{folder} is a {table} table, whose log says which files still count",
+                seen=log,
+                saying="it holds {}",
+                cure="Open it with its own package, and pass what it gives, such as an Arrow dataset.",
+                folder=folder,
+                table=table,
+            )
     shown = (path for path in files if not _is_hidden(path[len(folder) :]))
     seen = sorted(path for path in shown if ours is None or os.path.abspath(path) != ours)
     unknown = [path for path in seen if os.path.splitext(path.lower())[1] in OTHER_DATA]

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_choice
 from calibrant.data.cell_sums import FRACTION_BITS, require_nodes
 from calibrant.data.forms import Form, as_probabilities
+from calibrant.data.log_loss_sums import coarse_enough
 from calibrant.data.named_scales import as_scale
 from calibrant.data.pairs import REASONS
 from calibrant.data.scales import PROBABILITY, Scale
-from calibrant.data.surprises import coarse_enough
 from calibrant.errors import InputError, Option, TypeName
 from calibrant.read.column_checks import LABEL, PROB, WEIGHT, is_constant, refuse_constant
 

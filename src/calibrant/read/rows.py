@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,11 @@ from calibrant.read.arrow import Batch, batches_of, column_of
 from calibrant.read.arrow_contents import ARROW_MAGIC, require_all_messages, require_end
 from calibrant.read.checkpoint import unchanged
 from calibrant.read.column_checks import LABEL, PROB, WEIGHT, no_rows, require_columns
-from calibrant.read.csv_rows import rows_of
+from calibrant.read.csv_rows import has_decimal_commas, rows_of
+from calibrant.read.file_jobs import jobs_of
 from calibrant.read.find_files import DataFile, find_files, reader_of
-from calibrant.read.formats import jobs_of
 from calibrant.read.frames import arrow_stream, is_frame, select
-from calibrant.read.json_lines import flat
+from calibrant.read.json_reader import flat
 from calibrant.read.request import Request, make_request
 from calibrant.read.text import empty_file, text_blocks
 
@@ -268,4 +269,12 @@ def _table(file: DataFile) -> Any:
         return require("pyarrow.json", caller=CALLER).read_json(text)
     reader = require("pyarrow.csv", caller=CALLER)
     options = reader.ParseOptions(delimiter=file.delimiter, newlines_in_values=True)
-    return reader.read_csv(text, parse_options=options)
+    with file.stream() as stream:
+        head = stream.read(PEEK_BYTES).decode("utf-8", errors="replace")
+    cells = [
+        cell for row, _ in islice(rows_of(head, file.delimiter), 1, PEEK_LINES) for cell in row
+    ]
+    point = "," if has_decimal_commas(cells, file.delimiter) else "."
+    return reader.read_csv(
+        text, parse_options=options, convert_options=reader.ConvertOptions(decimal_point=point)
+    )

@@ -232,9 +232,9 @@ def _parts(
     source = source.to_native() if engine_of(source) == "narwhals" else source
     engine = engine_of(source)
     if engine in ("dask", "ray") or (engine == "pyspark" and not request.portable):
-        from calibrant.read import clusters
+        from calibrant.read import distributed
 
-        yield from clusters.sums_of(engine, source, request)
+        yield from distributed.sums_of(engine, source, request)
     elif isinstance(source, Mapping):
         yield from sums_of_dict(source, request)
     elif is_frame(source) and request.portable and engine != "pyarrow":

@@ -21,8 +21,8 @@ from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import Code, InputError, Option, TypeName, Where
 from calibrant.read.column_checks import require_columns
-from calibrant.read.dialects import Dialect, dialect_named
 from calibrant.read.group_keys import normal_key
+from calibrant.read.sql_dialects import Dialect, dialect_named
 from calibrant.read.totals import invalid_rows, sorted_groups
 
 __all__ = ["Expression", "piecewise_linear", "query", "read"]

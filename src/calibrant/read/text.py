@@ -10,10 +10,10 @@ import numpy as np
 
 from calibrant.errors import CalibrationError, InputError, Where
 from calibrant.read.arrow import Batch
-from calibrant.read.csv_lines import CsvParser
+from calibrant.read.csv_reader import CsvParser
+from calibrant.read.file_columns import GroupKinds
 from calibrant.read.find_files import DataFile
-from calibrant.read.json_lines import JsonParser
-from calibrant.read.partitions import GroupKinds
+from calibrant.read.json_reader import JsonParser
 from calibrant.read.quotes import Quotes
 from calibrant.read.request import Request
 

@@ -12,9 +12,9 @@ from calibrant._optional import require
 from calibrant.errors import Cure, InputError, Option, Where
 from calibrant.read.arrow import Batch
 from calibrant.read.column_checks import LABEL, PROB, WEIGHT
-from calibrant.read.csv_rows import rows_of
+from calibrant.read.csv_rows import has_decimal_commas, rows_of
+from calibrant.read.file_columns import PERCENT_CURE, layout, without_sign
 from calibrant.read.find_files import DataFile
-from calibrant.read.partitions import PERCENT_CURE, layout, without_sign
 from calibrant.read.request import Request
 
 __all__ = ["CsvParser", "refused_text", "without_empty"]
@@ -40,7 +40,8 @@ class CsvParser:
         rows = list(islice(first, PEEK_ROWS))
         if not request.named_labels:
             self.kinds[self.names[LABEL]] = self._label_kind(rows)
-        self.decimal = "," if self._has_decimal_commas(rows) else "."
+        cells = [cell for name in self.numbers for cell in self._cells(rows, name)]
+        self.decimal = "," if has_decimal_commas(cells, file.delimiter) else "."
 
     def _cells(self, rows: list[list[str]], name: str) -> Iterator[str]:
         place = self.header.index(name)
@@ -53,13 +54,6 @@ class CsvParser:
         """
         cells = self._cells(rows, self.names[LABEL])
         return "bool" if any(cell.lower() in WORDS for cell in cells) else "float64"
-
-    def _has_decimal_commas(self, rows: list[list[str]]) -> bool:
-        """Whether numbers are written as 0,85: only where a comma does not end a field."""
-        if self.file.delimiter == ",":
-            return False
-        cells = [cell for name in self.numbers for cell in self._cells(rows, name)]
-        return any("," in cell for cell in cells) and not any("." in cell for cell in cells)
 
     def parse(self, block: bytes, line: int) -> Batch:
         """The columns that are read, under the names of the request."""

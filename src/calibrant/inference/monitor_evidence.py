@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from calibrant._arguments import is_number
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
-from calibrant.data.wire import from_json, to_json
+from calibrant.data.sketch_files import from_json, to_json
 from calibrant.errors import InputError
-from calibrant.inference.bets import BETS, log_gains
-from calibrant.inference.looks import DIRECTIONS, Alarm
+from calibrant.inference.monitor_bets import BETS, log_gains
+from calibrant.inference.monitor_look import DIRECTIONS, Alarm
 from calibrant.inference.resampling import cell_predictions
 from calibrant.smoothing.curves import smooth_curves
 

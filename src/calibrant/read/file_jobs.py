@@ -12,8 +12,8 @@ from calibrant._optional import require
 from calibrant.errors import CalibrationError, InputError, Where
 from calibrant.read.arrow import Batch, require_types, validated
 from calibrant.read.arrow_contents import ARROW_MAGIC, require_all_messages, require_end
+from calibrant.read.file_columns import GroupKinds, layout
 from calibrant.read.find_files import DataFile
-from calibrant.read.partitions import GroupKinds, layout
 from calibrant.read.request import Request
 from calibrant.read.text import text_jobs
 
