@@ -94,6 +94,7 @@ SAMPLED = {  # predictions, and the slope of the chance in log-odds
     "1 in 10 without the event, Beta(6, 2)": (6, 2, 1.0),
     "1 in 10 without the event, Beta(1, 19)": (1, 19, 1.0),
     "1 in 10 without the event, Beta(6, 2), slope .8": (6, 2, 0.8),
+    "log-normal, Beta(1, 49)": (1, 49, 1.0),
 }
 CLUSTERED = {  # rows in each cluster, and the slope of the chance in log-odds
     "100 of 10 rows": ((10,) * 100, 1.0),
@@ -173,6 +174,10 @@ def samples(trial: Trial) -> Iterator[dict[str, Any]]:
             a, b, slope = SAMPLED[trial.population]
             p = rng.beta(a, b, 4 * trial.n)
             y = rng.random(p.size) < expit(slope * logit(p))
+            if trial.population.startswith("log-normal"):
+                some = slice(trial.n)
+                yield {"y": y[some], "p": p[some], "w": np.exp(1.5 * rng.standard_normal(trial.n))}
+                continue
             kept = np.flatnonzero(y | (rng.random(p.size) < 0.1))[: trial.n]
             yield {"y": y[kept], "p": p[kept], "w": np.where(y[kept], 1.0, 10.0)}
         elif trial.kind == "clusters":

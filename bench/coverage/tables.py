@@ -298,7 +298,8 @@ def _tried(tried: Found) -> pages.Table:
             "Coverage at five levels of confidence; misses, width and rejections at 95%. A contradiction is "
             "a p-value of at most .05 beside an interval that holds 0, or the other way round.",
             "Scale: on log-odds. Sketch: of 4,096 cells. Classes: the top label of five. Weights: of "
-            "the rows without the event one in ten was kept, with weight 10. Clusters: rows of a cluster "
+            "the rows without the event one in ten was kept, with weight 10; log-normal ones have a standard "
+            "deviation of 1.5 in logarithms. Clusters: rows of a cluster "
             "share a quarter of the variance of what decides the outcome.",
         ],
     )  # fmt: skip

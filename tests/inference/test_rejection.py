@@ -210,3 +210,14 @@ def test_few_large_clusters_that_agree_prove_more_than_nothing() -> None:
     y, p = _rows(6000, 0.5, 7)
     found = assess(y, p, cluster=np.arange(6000) // 500)
     assert found.interval.low > 0.01
+
+
+def test_few_events_of_uneven_weights_keep_the_size() -> None:
+    """Six events in 300 rows: by chance they may all weigh little, which is no reason to be surprised."""
+    rng = np.random.default_rng(8)
+    rejected = 0
+    for _ in range(80):
+        p, weight = rng.beta(1, 49, 300), np.exp(1.5 * rng.standard_normal(300))
+        sketch = Sketch.from_arrays(rng.random(300) < p, p, sample_weight=weight, nodes=1 << 12)
+        rejected += Rejection.of(sketch, noise_floor(sketch).value).p_value <= 0.05
+    assert rejected <= 10  # 18 where only those events say what an event weighs

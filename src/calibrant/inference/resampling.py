@@ -212,7 +212,7 @@ def outcome_variances(sketch: Sketch) -> Floats:
 def worth_of_rows(weights: Floats, squared: Floats, weighted: bool = True) -> Floats:
     """Σw² / Σw of each cell and label [m, 2]: what one of its rows counts for.
 
-    Where a cell holds few rows of a label, those of all cells speak for it; where there are none at all,
+    Where a cell holds few rows of a label, those of all cells speak for it; where there are few in all,
     those of the other label do. So weights may depend on predictions, on outcomes and on both, and yet
     outcomes that did not come are not taken for ones that cannot.
     """
@@ -220,7 +220,10 @@ def worth_of_rows(weights: Floats, squared: Floats, weighted: bool = True) -> Fl
         return np.ones_like(weights)
     totals, squares = weights.sum(axis=0), squared.sum(axis=0)
     overall = np.divide(squares, totals, out=np.zeros(2), where=totals > 0)
-    overall = np.where(totals > 0, overall, overall.max())
+    # A few rows of a label, which may have small weights by chance, do not speak for it alone.
+    rows = np.divide(totals**2, squares, out=np.zeros(2), where=squares > 0)
+    of_all = max(float(squares.sum() / totals.sum()), 1e-300)
+    overall = (rows * overall + _BORROWED * of_all) / (rows + _BORROWED)
     return np.asarray((squared + _BORROWED * overall**2) / (weights + _BORROWED * overall))
 
 
