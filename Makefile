@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 # The build looks for meson and ninja on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test test-words test-thorough test-all fuzz fuzz-quick wheel edges lint docs docs-test docs-check guard evidence evidence-quick clean
+.PHONY: help demo test test-words test-thorough test-all fuzz fuzz-quick wheel wheel-quick edges lint docs docs-test docs-check guard evidence evidence-quick clean
 
 help:
 	@echo "make demo    measure and draw the calibration of two real classifiers"
@@ -64,6 +64,12 @@ wheel:
 	.ci/wheel build
 	.ci/wheel first-verdict $(PYTHON)
 	.ci/wheel test newest $(PYTHON)
+
+# The same with the tests of the compiled parts and of the command line alone.
+wheel-quick:
+	.ci/wheel build
+	.ci/wheel first-verdict $(PYTHON)
+	.ci/wheel test newest $(PYTHON) tests/data tests/smoothing tests/measures tests/cli
 
 # The wheel with the lowest versions that are declared, and with every Python that is at hand.
 PYTHONS := $(foreach v,3.11 3.12 3.13 3.14,$(firstword $(wildcard $(HOME)/.pyenv/versions/$(v).*/bin/python$(v)) \
@@ -125,8 +131,9 @@ docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 # Every page in a browser: requests to other hosts, dead links, accessibility (axe), and what the search finds.
-docs-check: docs $(HEAVY)/.installed
+docs-check: $(HEAVY)/.installed
 	@$(call install_debian,chromium)
+	test -e site/index.html || $(MAKE) docs
 	$(HEAVY)/bin/python docs/check_site.py
 
 docs-test: $(STAMP)

@@ -27,6 +27,7 @@ FORMULA = re.compile(
 SHIM = re.compile(r'<script src="https://unpkg\.com/iframe-worker/shim"></script>')
 FRAME_WORKER = (Path(__file__).parent / "frame-worker.js").read_text(encoding="utf-8")
 TAG = re.compile(r"\\tag\{(?P<name>\w+)\}")
+LONG_TABLE = re.compile(r"\n\n(?:\|[^\n]*\n){19,}")
 FIGURE = re.compile(r"!\[[^\]]*\]\((?P<path>figures/[^)#]+)(?:#[^)]*)?\)")
 
 
@@ -62,6 +63,19 @@ def _add_notebook(notebook: File, files: Files, config: MkDocsConfig) -> None:
     files.append(File.generated(config, page, content=rendered.markdown))
     for name, picture in rendered.pictures.items():
         files.append(File.generated(config, f"notebooks/{name}", content=picture))
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Fold the long tables of the evidence: the summary above them is what most readers want."""
+    if not page.file.src_uri.startswith("evidence/"):
+        return markdown
+    return LONG_TABLE.sub(_folded, markdown)
+
+
+def _folded(found: re.Match[str]) -> str:
+    table = found[0].strip("\n")
+    rows = table.count("\n") - 1
+    return f'\n\n<details markdown="1"><summary>{rows} rows</summary>\n\n{table}\n\n</details>\n'
 
 
 def on_page_content(content: str, **_: Any) -> str:
