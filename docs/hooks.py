@@ -90,7 +90,7 @@ def _as_mathml(found: re.Match[str]) -> str:
     number = TAG.search(tex)
     formula = str(convert(TAG.sub("", tex), display="block"))
     if not number:
-        return formula
+        return f'<div class="equation">{formula}</div>'
     name = number["name"]
     return f'<div class="equation" id="{name}">{formula}<span>({name})</span></div>'
 
