@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -139,7 +139,12 @@ class Columns:
 
     def with_surprises(self, surprises: Floats | None) -> Columns:
         """The same sums, and these beside."""
-        return self if surprises is self.surprises else replace(self, surprises=surprises)
+        if surprises is self.surprises:
+            return self
+        return Columns(
+            self.cells, self.counts, self.offsets, self.weights, self.squared_weights,
+            self.weighted_offsets, surprises,
+        )  # fmt: skip
 
     def sum_names(self) -> list[str]:
         """Names of the columns of sums that this table has."""

@@ -25,7 +25,7 @@ from calibrant.data._fill import (
     unpack,
 )
 from calibrant.data.cell_sums import Columns, bits_of_offsets, require_room
-from calibrant.data.log_loss_sums import coarse_enough, surprises_of, surprising_cells
+from calibrant.data.log_loss_sums import are_surprises, coarse_enough, surprises_of
 from calibrant.data.pairs import BLOCK_ROWS, LEAST_TOTAL_WEIGHT, Pairs
 from calibrant.data.scales import PROBABILITY, Scale
 
@@ -65,9 +65,8 @@ def _surprises(
     if scale != PROBABILITY or not coarse_enough(nodes):
         return None
     weights = columns.counts if columns.weights is None else columns.weights
-    below, above = surprising_cells(columns.cells, nodes)
     sums = np.zeros(2)
-    if weights[below, 0].any() or weights[above, 1].any():
+    if are_surprises(columns.cells, weights, nodes):
         for _, p, y, weight in pairs.blocks():
             sums += surprises_of(p, y, weight)[0]
     return sums

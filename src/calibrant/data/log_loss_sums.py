@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["IMPOSSIBLE", "coarse_enough", "surprises_of", "surprising_cells"]
+__all__ = ["IMPOSSIBLE", "are_surprises", "coarse_enough", "surprises_of", "surprising_cells"]
 
 Floats = NDArray[np.float64]
 
@@ -33,6 +33,13 @@ def surprising_cells(
     return cells >= nodes - wide, cells < wide
 
 
+def are_surprises(cells: NDArray[np.int64], sums: NDArray[Any], nodes: int) -> bool:
+    """Whether there are any among the sums [cell, label] of rows or of their weights."""
+    wide = int(nodes * IMPOSSIBLE)
+    low, high = cells.searchsorted((wide, nodes - wide))
+    return bool(sums[high:, 0].any() or sums[:low, 1].any())
+
+
 def surprises_of(
     p: NDArray[np.floating],
     y: NDArray[Any],
@@ -49,7 +56,8 @@ def surprises_of(
     """
     sums = np.zeros((groups, 2))
     for label, near in ((0, p >= 1.0 - IMPOSSIBLE), (1, p < IMPOSSIBLE)):
-        rows = np.flatnonzero(near & (y > 0.0 if label else y < 1.0))
+        rows = np.flatnonzero(near)  # few: the others' outcomes are not looked at
+        rows = rows[y[rows] > 0.0 if label else y[rows] < 1.0]
         share = y[rows].astype(np.float64)
         share = share if label else 1.0 - share
         if weight is not None:
