@@ -137,7 +137,7 @@ docs-check: $(HEAVY)/.installed
 	$(HEAVY)/bin/python docs/check_site.py
 
 docs-test: $(STAMP)
-	PYTHONPATH=docs $(BIN)/python -m pytest -q docs
+	PYTHONPATH=docs $(BIN)/python -m pytest -q -n auto docs
 
 # Instruction counts of the compiled loops and evaluations of the solver, against bench/guard.json.
 guard: $(STAMP)
