@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant import Sketch, assess, confidence, datasets
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.pairs import Pairs
-from calibrant.inference.rejection import calibration_p_value
+from calibrant.inference.calibration_test import calibration_p_value
 
 Floats = NDArray[np.float64]
 

@@ -15,10 +15,10 @@ import calibrant as cal
 from bench.coverage.simulation import NODES, TOLERANCE, Runs
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.sketch import Sketch
+from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.clusters import ClusterResiduals
 from calibrant.inference.interval import Spread, row_spread, upper_end
 from calibrant.inference.noise_floor import noise_floor
-from calibrant.inference.rejection import Rejection
 from calibrant.inference.residuals import ResidualGrid
 
 Floats = NDArray[np.float64]

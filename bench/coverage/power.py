@@ -17,8 +17,8 @@ from scipy.special import expit, logit
 from bench import pages
 from bench.coverage.simulation import LEVEL, Runs
 from calibrant.data.sketch import Sketch
+from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.noise_floor import noise_floor
-from calibrant.inference.rejection import Rejection
 
 Floats = NDArray[np.float64]
 

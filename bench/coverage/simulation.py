@@ -14,9 +14,9 @@ import calibrant as cal
 from bench.coverage.populations import Population, population
 from calibrant.data.sketch import Sketch
 from calibrant.inference.assess import assess
+from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.interval import row_spread, upper_end
 from calibrant.inference.noise_floor import noise_floor
-from calibrant.inference.rejection import Rejection
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.measures.cumulative import cumulative_differences
 

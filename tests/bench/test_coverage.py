@@ -13,7 +13,7 @@ from bench.coverage.simulation import Cell, Runs, simulate
 from scipy.optimize import minimize
 
 import calibrant as cal
-from calibrant.inference.rejection import calibration_p_value
+from calibrant.inference.calibration_test import calibration_p_value
 
 
 def test_the_plan_holds_every_cell_often_enough() -> None:

@@ -21,12 +21,12 @@ from calibrant.inference import planning
 from calibrant.inference.assess import assess
 from calibrant.inference.assess_by import assess_by
 from calibrant.inference.band import difference_band
+from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.correction import adjusted_p_values
 from calibrant.inference.dependence import DependenceWarning
 from calibrant.inference.groups import TOO_FEW, Others
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.planning import detectable_error, required_n
-from calibrant.inference.rejection import Rejection
 
 COLUMNS = {"y_true": "y", "y_prob": "p"}
 

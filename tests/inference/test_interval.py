@@ -8,10 +8,10 @@ from scipy.stats import binom
 
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
+from calibrant.inference.calibration_test import calibration_p_value
 from calibrant.inference.clusters import rows_on_nodes
 from calibrant.inference.interval import Spread, interval, row_spread, upper_end
 from calibrant.inference.noise_floor import noise_floor
-from calibrant.inference.rejection import calibration_p_value
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.measures.smooth_ece import smooth_ece
 

@@ -9,10 +9,10 @@ from scipy.stats import chi, norm
 import calibrant as cal
 from calibrant.data.sketch import Sketch
 from calibrant.inference.assess import assess
+from calibrant.inference.calibration_test import _BUMP, _ROUND, Rejection
 from calibrant.inference.dependence import DependenceWarning
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.quantiles import log_tail
-from calibrant.inference.rejection import _BUMP, _ROUND, Rejection
 from calibrant.inference.witnesses import Cells, witnesses_of
 
 CONFIDENCES = (0.5, 0.8, 0.95, 0.99, 0.999)

@@ -21,6 +21,7 @@ from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import Function, InputError, Option, TooFewRows, Where
 from calibrant.inference.assessment import Assessment
+from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.clusters import (
     ClusterResiduals,
     cluster_codes,
@@ -38,7 +39,6 @@ from calibrant.inference.noise_floor import NoiseFloor, noise_floor
 from calibrant.inference.observed_expected import observed_expected
 from calibrant.inference.profile import Profile, Sample, as_profile
 from calibrant.inference.quantiles import normal_quantile
-from calibrant.inference.rejection import Rejection
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.scores import brier_score, log_loss
 from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
@@ -104,7 +104,7 @@ def assess(
     The interval is for the population from which the rows were drawn. Rows are taken to be
     independent unless `cluster` says otherwise; where they are not, the interval is too narrow and
     the p-value too small. The interval leaves 0 exactly where the p-value is at most 1 - `confidence`:
-    both come from one construction (see `calibrant.inference.rejection`).
+    both come from one construction (see `calibrant.inference.calibration_test`).
 
     Examples
     --------

@@ -18,11 +18,11 @@ from calibrant.data.arrays import as_column, is_missing
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, TooFewRows, Where, show_value
+from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.interval import Spread
 from calibrant.inference.noise_floor import NoiseFloor
 from calibrant.inference.null_draws import DRAWS, null_residuals
 from calibrant.inference.outcomes import SharedOutcomes
-from calibrant.inference.rejection import Rejection
 from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.witnesses import Cells

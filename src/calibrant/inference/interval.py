@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from calibrant._arguments import CONFIDENCE, is_number
 from calibrant.data.sketch import Sketch
 from calibrant.errors import Function, InputError
+from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.quantiles import normal_quantile
-from calibrant.inference.rejection import Rejection
 from calibrant.inference.resampling import cross_weights
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.wilson import wilson_error

@@ -16,6 +16,7 @@ from calibrant.data.forms import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.inference.assess import require_margin
+from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.interval import (
     normal_quantile,
     require_confidence,
@@ -23,7 +24,6 @@ from calibrant.inference.interval import (
     upper_end,
 )
 from calibrant.inference.noise_floor import noise_floor
-from calibrant.inference.rejection import Rejection
 from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.measures.smooth_ece import smooth_ece

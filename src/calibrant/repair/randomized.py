@@ -14,7 +14,7 @@ from calibrant.data.named_scales import as_scale
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrationError, Option
-from calibrant.inference.rejection import calibration_p_value
+from calibrant.inference.calibration_test import calibration_p_value
 from calibrant.measures.smooth_ece import smooth_ece_result
 from calibrant.recalibration.interface import (
     POSITIVE,

@@ -34,7 +34,7 @@ MANY_ROWS = 12
 """A longer table gets a search and filters."""
 FOREST = (
     "The error of each group (dot) with its interval (line), the worst first. The pale bar is what chance "
-    "alone would show with as many rows: an error inside it is no reason for doubt."
+    "alone would show with as many rows: chance explains an error inside it."
 )
 MEASURE_NAMES = {
     "binned_ece": "Binned ECE, 15 bins of equal width",
@@ -352,7 +352,7 @@ def _terms() -> list[dict[str, str]]:
              "probability: 0.05 means five percentage points. There are no bins and nothing to tune."),
             ("Interval", "Where the error of the whole population lies, with the confidence stated."),
             ("Noise floor", "What a perfectly calibrated model would show with this many rows, by "
-             "chance alone. A value near it is no reason for doubt."),
+             "chance alone. Chance explains a value near it."),
             ("p-value", "How often a calibrated model would show an error this large or larger."),
             ("Observed / expected", "Number of events divided by the sum of the predictions: below "
              "1, more was promised than came."),
