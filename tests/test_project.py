@@ -1,0 +1,44 @@
+"""What a stranger meets first: links that lead somewhere, one version, pinned workflows."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import calibrant
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")), ids=lambda page: page.name)
+def test_links_of_the_project_files_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8"))
+    outside = ("http://", "https://")
+    assert [to for to in links if not to.startswith(outside) and not (ROOT / to).exists()] == []
+
+
+def test_the_readme_fits_in_120_lines():
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) < 120
+
+
+def test_there_is_one_version():
+    said = {
+        "meson.build": r"^  version: '([^']+)'",
+        "CITATION.cff": r"^version: (\S+)",
+        "docs/reporting-in-a-paper.md": r"^  version = \{([^}]+)\}",
+    }
+    for name, pattern in said.items():
+        (version,) = re.findall(pattern, (ROOT / name).read_text("utf-8"), re.MULTILINE)
+        assert version == PROJECT["version"] == calibrant.__version__, name
+
+
+def test_actions_are_pinned_by_hash():
+    used = [
+        line
+        for workflow in (ROOT / ".github" / "workflows").glob("*.yml")
+        for line in re.findall(r"uses: (.+)", workflow.read_text("utf-8"))
+    ]
+    assert used
+    assert [line for line in used if not re.match(r"[\w./-]+@[0-9a-f]{40}  # v[\d.]+$", line)] == []
