@@ -13,9 +13,9 @@ from calibrant.errors import Option
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.cures import TO_LEARN
 from calibrant.recalibration.interface import load_recalibrator
+from calibrant.recalibration.isotonic import IsotonicRecalibrator
 from calibrant.recalibration.parametric import (
     BetaRecalibrator,
-    IsotonicRecalibrator,
     OffsetRecalibrator,
     PlattRecalibrator,
     TemperatureRecalibrator,

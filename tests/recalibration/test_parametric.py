@@ -7,9 +7,9 @@ from scipy.special import expit, logit
 from tests.refusals import refused
 
 from calibrant import Sketch
+from calibrant.recalibration.isotonic import IsotonicRecalibrator
 from calibrant.recalibration.parametric import (
     BetaRecalibrator,
-    IsotonicRecalibrator,
     OffsetRecalibrator,
     PlattRecalibrator,
     TemperatureRecalibrator,

@@ -8,7 +8,8 @@ from tests.refusals import refused
 
 from calibrant import InputError, Sketch
 from calibrant.errors import TooFewRows
-from calibrant.recalibration.parametric import IsotonicRecalibrator, PlattRecalibrator
+from calibrant.recalibration.isotonic import IsotonicRecalibrator
+from calibrant.recalibration.parametric import PlattRecalibrator
 from calibrant.recalibration.scaling import TemperatureScaling
 from calibrant.repair.choice import choose_recalibrator
 from calibrant.repair.effect import log_losses

@@ -22,7 +22,7 @@ from calibrant.errors import InputError, Option
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.groups import GroupAssessment, GroupAssessments
-from calibrant.inference.profile import Profile, Sample
+from calibrant.inference.profile import Profile, Sample, as_profile
 
 __all__ = ["GroupRows", "as_thresholds", "rows_by_group", "with_profile"]
 
@@ -204,4 +204,6 @@ def _profile(profiling: Profiling, rows: GroupRows | None, abstained: int) -> Pr
     if profiling.profile == "weather":
         climate = rows.columns[profiling.climatology] if profiling.climatology and rows else None
         return profiles.weather(climatology=climate)
-    return profiles.llm(abstained=abstained)
+    if profiling.profile == "llm":
+        return profiles.llm(abstained=abstained)
+    return as_profile(profiling.profile)

@@ -11,7 +11,7 @@ from calibrant._arguments import require_choice
 from calibrant.data.arrays import as_column, is_missing
 from calibrant.data.forms import InputOptions, as_form, warn_of_fractions
 from calibrant.data.pairs import Pairs
-from calibrant.data.refusals import refuse_keyword
+from calibrant.data.row_refusals import refuse_keyword
 from calibrant.errors import Cure, InputError, Option, TypeName, Where, show_value
 
 __all__ = ["as_pairs", "refuse_text"]

@@ -14,7 +14,7 @@ from calibrant.data.arrays import as_array, as_column, is_missing
 from calibrant.data.as_pairs import refuse_text
 from calibrant.data.dropped import Dropped
 from calibrant.data.pairs import Pairs
-from calibrant.data.refusals import DROP, LOGITS, missing_value
+from calibrant.data.row_refusals import DROP, LOGITS, missing_value
 from calibrant.errors import Code, Cure, Function, InputError, Option, TooFewRows, TypeName, Where
 
 __all__ = ["ClassProbabilities", "TopClass", "as_class_probabilities", "as_weights", "confidence"]

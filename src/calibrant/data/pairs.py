@@ -21,7 +21,7 @@ from calibrant.data.forms import (
     Form,
     as_probabilities,
 )
-from calibrant.data.refusals import is_swapped, refusal
+from calibrant.data.row_refusals import is_swapped, refusal
 from calibrant.errors import InputError, Option, TooFewRows
 
 __all__ = ["REASONS", "Pairs"]

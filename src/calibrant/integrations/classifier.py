@@ -13,11 +13,11 @@ from calibrant._optional import require
 from calibrant.errors import Code, InputError, Option, TypeName, Where
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.interface import LearnedMap, Recalibrator
+from calibrant.recalibration.isotonic import IsotonicRecalibrator
 from calibrant.recalibration.multiclass import OneVsRestRecalibrator
 from calibrant.recalibration.parametric import (
     BetaRecalibrator,
     IdentityRecalibrator,
-    IsotonicRecalibrator,
     OffsetRecalibrator,
     PlattRecalibrator,
     TemperatureRecalibrator,

@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from calibrant._files import decoding
 from calibrant._optional import require
 from calibrant.errors import Cure, InputError, Option, TypeName, Where
-from calibrant.read.column_checks import (
+from calibrant.read.group_keys import Key, indexed, require_microseconds
+from calibrant.read.predictions import LOOP_LABELS
+from calibrant.read.request import Request
+from calibrant.read.source_columns import (
     LABEL,
     PROB,
     WEIGHT,
@@ -21,9 +24,6 @@ from calibrant.read.column_checks import (
     require_columns,
     require_short_decimal,
 )
-from calibrant.read.group_keys import Key, indexed, require_microseconds
-from calibrant.read.predictions import LOOP_LABELS
-from calibrant.read.request import Request
 from calibrant.read.sums import DenseSums, GroupedSums, RowBatch, sums_of_rows
 
 __all__ = [

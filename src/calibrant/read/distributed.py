@@ -12,11 +12,11 @@ import numpy as np
 
 from calibrant.errors import InputError, TypeName
 from calibrant.read.arrow import as_numpy, batches_of, require_types, sums_of_batches
-from calibrant.read.column_checks import require_columns
 from calibrant.read.engines import attach
 from calibrant.read.frames import arrow_stream, select, sums_of_frame
 from calibrant.read.group_keys import Key, indexed
 from calibrant.read.request import Request
+from calibrant.read.source_columns import require_columns
 from calibrant.read.sums import SUM_NAMES, DenseSums, GroupedSums
 from calibrant.read.totals import GroupTotal
 

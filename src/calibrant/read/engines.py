@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import Code, InputError, TypeName
-from calibrant.read.column_checks import (
+from calibrant.read.group_keys import refuse_nanoseconds
+from calibrant.read.request import Request
+from calibrant.read.source_columns import (
     is_constant,
     refuse_constant,
     refuse_repeated,
     require_columns,
 )
-from calibrant.read.group_keys import refuse_nanoseconds
-from calibrant.read.request import Request
 
 __all__ = [
     "attach",

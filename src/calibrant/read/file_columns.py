@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calibrant.errors import Cure, InputError, Option
-from calibrant.read.column_checks import require_columns
 from calibrant.read.find_files import DataFile
 from calibrant.read.request import Request
+from calibrant.read.source_columns import require_columns
 
 __all__ = ["PERCENT_CURE", "GroupKinds", "layout", "without_sign"]
 

@@ -18,12 +18,12 @@ from calibrant.data.sketches import Sketches
 from calibrant.errors import CalibrantWarning, CalibrationError
 from calibrant.read.arrow import named_labels, sums_of_batches
 from calibrant.read.checkpoint import Checkpoint, unchanged
-from calibrant.read.column_checks import LABEL
 from calibrant.read.file_jobs import Job, jobs_of
 from calibrant.read.find_files import DataFile, find_files, reader_of, short_names
 from calibrant.read.predictions import class_names
 from calibrant.read.progress import Progress
 from calibrant.read.request import FILE, FileOptions, Request
+from calibrant.read.source_columns import LABEL
 from calibrant.read.sums import DenseSums, GroupedSums
 from calibrant.read.totals import GroupTotal, add_part, as_result
 

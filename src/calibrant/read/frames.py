@@ -19,14 +19,6 @@ from calibrant.data.pairs import LARGEST_WEIGHT
 from calibrant.errors import InputError, Where
 from calibrant.read.arrays import sums_of_arrays
 from calibrant.read.arrow import refuse_kind
-from calibrant.read.column_checks import (
-    LABEL,
-    PROB,
-    WEIGHT,
-    refuse_nested,
-    require_columns,
-    require_short_decimal,
-)
 from calibrant.read.engines import (
     attach,
     decoded,
@@ -38,6 +30,14 @@ from calibrant.read.engines import (
 )
 from calibrant.read.group_keys import Key, indexed, refuse_nanoseconds, require_microseconds
 from calibrant.read.request import Request
+from calibrant.read.source_columns import (
+    LABEL,
+    PROB,
+    WEIGHT,
+    refuse_nested,
+    require_columns,
+    require_short_decimal,
+)
 from calibrant.read.sums import DenseSums, GroupedSums, Notes
 
 __all__ = ["arrow_stream", "is_frame", "select", "sums_of_frame", "sums_of_slices"]

@@ -10,11 +10,11 @@ from typing import Any
 from calibrant._optional import require
 from calibrant.errors import Cure, Function, InputError, TypeName, Where
 from calibrant.read.arrow import Batch
-from calibrant.read.column_checks import LABEL, PROB, WEIGHT
 from calibrant.read.csv_reader import refused_text
 from calibrant.read.file_columns import layout, without_sign
 from calibrant.read.find_files import DataFile
 from calibrant.read.request import Request
+from calibrant.read.source_columns import LABEL, PROB, WEIGHT
 
 __all__ = ["JsonParser", "flat"]
 

@@ -18,7 +18,7 @@ from calibrant.data.named_scales import as_scale
 from calibrant.data.pairs import REASONS
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.errors import InputError, Option, TypeName
-from calibrant.read.column_checks import LABEL, PROB, WEIGHT, is_constant, refuse_constant
+from calibrant.read.source_columns import LABEL, PROB, WEIGHT, is_constant, refuse_constant
 
 __all__ = [
     "MODEL",

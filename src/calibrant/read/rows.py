@@ -19,13 +19,13 @@ from calibrant.errors import CalibrationError, InputError, Where
 from calibrant.read.arrow import Batch, batches_of, column_of
 from calibrant.read.arrow_contents import ARROW_MAGIC, require_all_messages, require_end
 from calibrant.read.checkpoint import unchanged
-from calibrant.read.column_checks import LABEL, PROB, WEIGHT, no_rows, require_columns
 from calibrant.read.csv_rows import has_decimal_commas, rows_of
 from calibrant.read.file_jobs import jobs_of
 from calibrant.read.find_files import DataFile, find_files, reader_of
 from calibrant.read.frames import arrow_stream, is_frame, select
 from calibrant.read.json_reader import flat
 from calibrant.read.request import Request, make_request
+from calibrant.read.source_columns import LABEL, PROB, WEIGHT, no_rows, require_columns
 from calibrant.read.text import empty_file, text_blocks
 
 __all__ = ["Rows", "columns_of", "read_rows", "read_table"]

@@ -13,7 +13,7 @@ import numpy as np
 from calibrant._arguments import require_count
 from calibrant.data.cell_sums import DEFAULT_NODES
 from calibrant.data.forms import InputOptions, as_form, warn_of_fractions
-from calibrant.data.refusals import refuse_keyword
+from calibrant.data.row_refusals import refuse_keyword
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches

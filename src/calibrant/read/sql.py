@@ -20,8 +20,8 @@ from calibrant.data.pairs import LARGEST_WEIGHT
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import Code, InputError, Option, TypeName, Where
-from calibrant.read.column_checks import require_columns
 from calibrant.read.group_keys import normal_key
+from calibrant.read.source_columns import require_columns
 from calibrant.read.sql_dialects import Dialect, dialect_named
 from calibrant.read.totals import invalid_rows, sorted_groups
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant.data._fill import fill_counts, fill_weights, sum_words
 from calibrant.data.log_loss_sums import IMPOSSIBLE, surprises_of
 from calibrant.data.pairs import REASONS, Pairs
-from calibrant.data.refusals import refusal
+from calibrant.data.row_refusals import refusal
 from calibrant.errors import InputError, Where
 from calibrant.read.group_keys import Key
 from calibrant.read.predictions import Outcomes, Piece, pieces_of

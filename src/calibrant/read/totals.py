@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from calibrant.data.cell_sums import Columns, require_room
 from calibrant.data.pairs import REASONS
-from calibrant.data.refusals import DROP
+from calibrant.data.row_refusals import DROP
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, InvalidRows, Option, TooFewRows
-from calibrant.read.column_checks import no_rows
 from calibrant.read.group_keys import Key, place_of, sort_key
 from calibrant.read.predictions import Outcomes
 from calibrant.read.request import Request
+from calibrant.read.source_columns import no_rows
 from calibrant.read.sums import DenseSums, GroupedSums, Notes
 
 __all__ = ["GroupTotal", "add_part", "as_result", "invalid_rows", "sorted_groups"]

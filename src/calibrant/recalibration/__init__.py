@@ -10,7 +10,7 @@ _HOME = {
     "choose_recalibrator": "repair.choice",
     "CrossVennAbersRecalibrator": "recalibration.venn_abers",
     "IdentityRecalibrator": "recalibration.parametric",
-    "IsotonicRecalibrator": "recalibration.parametric",
+    "IsotonicRecalibrator": "recalibration.isotonic",
     "load_recalibrator": "recalibration.interface",
     "OffsetRecalibrator": "recalibration.parametric",
     "OneVsRestRecalibrator": "recalibration.multiclass",

@@ -41,6 +41,7 @@ State = dict[str, Any]
 
 MODULES = (
     "recalibration.adaptive",
+    "recalibration.isotonic",
     "recalibration.multiclass",
     "recalibration.parametric",
     "recalibration.scaling",

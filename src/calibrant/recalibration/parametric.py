@@ -1,8 +1,8 @@
-"""Recalibration maps with few parameters, and isotonic regression: SciPy behind one interface."""
+"""Recalibration maps with few parameters."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
@@ -14,11 +14,9 @@ from calibrant.data.as_pairs import as_pairs
 from calibrant.data.atoms import Atoms
 from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrationError, InputError
-from calibrant.measures._pooling import pooled
 from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
 from calibrant.recalibration.interface import (
     POSITIVE,
-    PROBABILITIES,
     Part,
     Parts,
     Recalibrator,
@@ -30,7 +28,6 @@ from calibrant.recalibration.training import FitOptions, Training
 __all__ = [
     "BetaRecalibrator",
     "IdentityRecalibrator",
-    "IsotonicRecalibrator",
     "OffsetRecalibrator",
     "PlattRecalibrator",
     "TemperatureRecalibrator",
@@ -241,37 +238,6 @@ class OffsetRecalibrator(Recalibrator):
 
     def _apply(self, p: Floats, state: State) -> Floats:
         return expit(log_odds(p) + state["offset"])
-
-
-@dataclass
-class IsotonicRecalibrator(Recalibrator):
-    """The increasing map that fits the outcomes best; straight between the steps it finds.
-
-    Notes
-    -----
-    It predicts exactly 0 or 1 where the lowest or highest rows had one outcome: the log loss of a
-    surprise there is infinite.
-
-    Examples
-    --------
-    >>> steps = IsotonicRecalibrator().fit([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])
-    >>> steps.transform([0.1, 0.25, 0.4])
-    array([0. , 0.5, 1. ])
-    """
-
-    kind: ClassVar[str] = "isotonic"
-    parts: ClassVar[Parts] = dict.fromkeys(("p", "values"), replace(PROBABILITIES, rising=True))
-
-    def _learn(self, training: Training) -> State:
-        atoms = training.atoms
-        weight = atoms.mass.sum(axis=1)
-        fitted = pooled(atoms.mass[:, 1] / weight, weight)
-        rises = np.flatnonzero(np.diff(fitted))
-        ends = np.unique([0, *rises, *(rises + 1), fitted.size - 1])
-        return {"p": np.array(atoms.p[ends]), "values": fitted[ends]}
-
-    def _apply(self, p: Floats, state: State) -> Floats:
-        return np.interp(p, state["p"], state["values"])
 
 
 def _fit_logistic(

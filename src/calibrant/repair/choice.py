@@ -22,10 +22,10 @@ from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
 from calibrant.recalibration.interface import Recalibrator, require_map
+from calibrant.recalibration.isotonic import IsotonicRecalibrator
 from calibrant.recalibration.parametric import (
     BetaRecalibrator,
     IdentityRecalibrator,
-    IsotonicRecalibrator,
     OffsetRecalibrator,
     PlattRecalibrator,
     TemperatureRecalibrator,
