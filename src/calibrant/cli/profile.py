@@ -22,7 +22,7 @@ from calibrant.errors import InputError, Option
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.groups import GroupAssessment, GroupAssessments
-from calibrant.inference.profile import Profile, Sample, as_profile
+from calibrant.inference.profile import Profile, Sample
 
 __all__ = ["GroupRows", "as_thresholds", "rows_by_group", "with_profile"]
 
@@ -206,4 +206,4 @@ def _profile(profiling: Profiling, rows: GroupRows | None, abstained: int) -> Pr
         return profiles.weather(climatology=climate)
     if profiling.profile == "llm":
         return profiles.llm(abstained=abstained)
-    return as_profile(profiling.profile)
+    raise AssertionError(profiling.profile)  # every name of the option has a branch above
