@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, logit
+from scipy.stats import beta
 from tests.profiles.cancer import breast_cancer
 
 import calibrant as cal
@@ -294,3 +295,81 @@ def test_thresholds_lie_between_0_and_1(wrong):
     with pytest.raises(InputError) as error:
         clinical(thresholds=wrong)
     assert error.value.argument == "thresholds"
+
+
+# -- few events ------------------------------------------------------------------------------------
+
+
+def test_few_events_widen_the_interval_of_the_auc_and_it_says_so():
+    rng = np.random.default_rng(8)
+    p = rng.random(400)
+    y = np.zeros(400, dtype=int)
+    y[np.argsort(p)[-40::10]] = 1
+    area = cal.assess(y, p, profile="clinical").profile["AUC"]
+    wald = 1.959964 * area.standard_error
+    assert area.low < area.value - wald
+    assert area.value < area.high < 1.0
+    assert area.note
+    # No AUC inside is further than 1.96 standard errors of its own; both ends are exactly that far.
+    for end in (area.low, area.high):
+        events, others = 2 * end**2 / (1 + end) - end**2, end / (2 - end) - end**2
+        spread = end * (1 - end) + 3 * others + 395 * events
+        error = max(np.sqrt(spread / (4 * 396)), area.standard_error)
+        assert abs(end - area.value) == pytest.approx(1.959964 * error, rel=1e-6)
+
+
+@pytest.mark.parametrize("events", [1, 2, 5, 12])
+def test_a_mean_of_few_events_has_nearly_the_exact_interval(events):
+    # Predictions of 0 make the Brier score the event rate, of which Clopper and Pearson's is exact.
+    n = 300
+    y = np.arange(n) < events
+    score = cal.assess(y, np.zeros(n), profile=clinical().only("Brier score")).profile[
+        "Brier score"
+    ]
+    low, high = beta.ppf([0.025, 0.975], [events, events + 1], [n - events + 1, n - events])
+    assert (score.low, score.high) == pytest.approx((low, high), rel=0.05, abs=2e-5)
+
+
+# -- sketches with weights and clusters ------------------------------------------------------------
+
+
+def many(seed=3, n=1500):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(-0.5, 1.5, n)
+    y = (rng.random(n) < expit(0.2 + 0.7 * z)).astype(int)
+    return y, expit(z), rng.integers(1, 5, n) / 2.0, np.arange(n) // 25
+
+
+SKETCHED = (
+    "calibration intercept",
+    "calibration slope",
+    "AUC",
+    "Brier score",
+    "scaled Brier score (IPA)",
+    "log loss",
+    "net benefit at 0.2",
+)
+
+
+@pytest.mark.parametrize("kind", ["weights", "soft", "clusters"])
+def test_a_sketch_with_weights_or_clusters_has_the_intervals_of_the_rows(kind):
+    y, p, weight, group = many()
+    profile = clinical(thresholds=[0.2])
+    if kind == "clusters":
+        exact = cal.assess(y, p, cluster=group, profile=profile).profile
+        columns = {"y": y, "p": p, "g": group}
+        sketch = cal.scan(columns, y_true="y", y_prob="p", by="g", scale="logit")
+        sketched = cal.assess(sketch, cluster="g", profile=profile).profile
+    else:
+        options = {"sample_weight": weight} if kind == "weights" else {"labels": "soft"}
+        y = y if kind == "weights" else 0.1 + 0.8 * y
+        exact = cal.assess(y, p, profile=profile, **options).profile
+        sketch = cal.Sketch.from_arrays(y, p, scale="logit", **options)
+        sketched = cal.assess(sketch, profile=profile).profile
+    for name in SKETCHED:
+        ours, rows = sketched[name], exact[name]
+        assert abs(ours.value - rows.value) <= ours.bound + 1e-12, name
+        assert ours.low - 1e-3 * rows.standard_error <= rows.low, name
+        assert rows.high <= ours.high + 1e-3 * rows.standard_error, name
+        assert ours.standard_error == pytest.approx(rows.standard_error, rel=2e-3), name
+    assert sketched["intercept 0 and slope 1"].note

@@ -105,3 +105,54 @@ def test_mistakes_are_named(options, argument):
     with pytest.raises(InputError) as error:
         cal.assess([0, 1, 0], [0.1, 0.2, 0.4], profile=weather(**options))
     assert error.value.argument == argument
+
+
+@pytest.mark.parametrize("kind", ["rows", "clusters", "sketch", "weights"])
+def test_corp_has_an_interval_below_which_the_sample_does_not_vouch(kind):
+    y, p = rows(seed=4)
+    options = {
+        "clusters": {"cluster": np.arange(y.size) // 4},
+        "weights": {"sample_weight": 0.5 + p},
+    }
+    if kind == "sketch":
+        found = cal.assess(cal.Sketch.from_arrays(y, p), profile="weather").profile
+    else:
+        found = profile_of(y, p, **options.get(kind, {}))
+    event = 0.1 + 0.7 * p  # the chance: increasing, so that CORP's map of the population is this
+    share = (0.5 + p) / (0.5 + p).sum() if kind == "weights" else np.full(p.size, 1 / p.size)
+    truths = share @ (p - event) ** 2, share @ (event - share @ event) ** 2
+    for name, truth in zip(("reliability (CORP)", "resolution (CORP)"), truths, strict=True):
+        part = found[name]
+        assert 0.0 <= part.low < part.value < part.high
+        assert part.low <= truth <= part.high, name
+
+
+def test_corp_does_not_vouch_for_miscalibration_where_there_is_none():
+    rng = np.random.default_rng(5)
+    p = rng.random(500)
+    part = profile_of((rng.random(500) < p).astype(int), p)["reliability (CORP)"]
+    assert part.low == 0.0 < part.value
+
+
+def test_corp_says_why_it_has_no_interval():
+    y, p = rows()
+    weighted = cal.Sketch.from_arrays(y, p, sample_weight=1.0 + p)
+    for found in (
+        cal.assess(weighted, profile="weather").profile,
+        profile_of([0, 1, 0], [0.1, 0.7, 0.4]),
+    ):
+        for name in ("reliability (CORP)", "resolution (CORP)"):
+            assert np.isnan(found[name].low)
+            assert found[name].note
+
+
+def test_binned_parts_of_sketched_clusters_have_the_intervals_of_the_rows():
+    y, p = rows()
+    group = np.arange(y.size) // 20
+    exact = profile_of(y, p, cluster=group)
+    sketch = cal.scan({"y": y, "p": p, "g": group}, y_true="y", y_prob="p", by="g")
+    sketched = cal.assess(sketch, cluster="g", profile="weather").profile
+    for name in ("reliability (10 bins)", "resolution (10 bins)"):
+        width = exact[name].high - exact[name].low
+        ours = sketched[name].high - sketched[name].low
+        assert width - 1e-9 <= ours <= width + 2.0 * sketched[name].bound + 1e-2 * width

@@ -18,7 +18,7 @@ from calibrant.data.atoms import Atoms
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
-from calibrant.inference.interval import normal_quantile
+from calibrant.inference.quantiles import skewed_quantiles, skewness
 from calibrant.measures.record import plain
 
 if TYPE_CHECKING:
@@ -192,23 +192,33 @@ class Sample:
 
         Rows of one cluster go together; weights are importance, not counts.
         """
-        share = self.weights
-        if self.clusters is not None:
-            codes, number = self.clusters
-            influence = np.asarray(np.bincount(codes, influence, number), dtype=np.float64)
-            share = np.asarray(np.bincount(codes, share, number), dtype=np.float64)
+        influence, share = self.together(influence), self.together(self.weights)
         units = float(1.0 / (share @ share))
         many = np.count_nonzero(share)
         factor = many / (many - 1.0) if many > 1 else nan
         return float(np.sqrt(factor * (influence @ influence))), units - 1.0
 
+    def together(self, values: Floats) -> Floats:
+        """One value for each independent unit: a row's own, or the sum over a cluster."""
+        if self.clusters is None:
+            return values
+        codes, number = self.clusters
+        return np.asarray(np.bincount(codes, values, number), dtype=np.float64)
+
     def mean(self, name: str, values: Floats, **known: Any) -> Quantity:
-        """The mean of one value a row as a Quantity, with Student's interval."""
+        """The mean of one value a row as a Quantity.
+
+        Its interval is Student's, corrected for skewness (see `skewed_quantiles`). That matters where few
+        rows make most of the mean, as events do when they are rare.
+        """
         share = self.weights
         value = float(share @ values)
-        error, degrees = self.standard_error(share * (values - value))
-        reach = normal_quantile(0.5 + 0.5 * self.confidence, degrees) * error
-        return Quantity(name, value, value - reach, value + reach, standard_error=error, **known)
+        influence = share * (values - value)
+        error, degrees = self.standard_error(influence)
+        skew = skewness(self.together(influence))
+        below, above = skewed_quantiles(self.confidence, degrees, skew)
+        low, high = value - above * error, value - below * error
+        return Quantity(name, value, low, high, standard_error=error, **known)
 
 
 Measure = Callable[[Sample], Quantity | Table | Sequence[Quantity]]

@@ -136,14 +136,14 @@ class Cells:
         the largest regressor (Bach 2010), so the maximum lies within r of the fit, where
         λ(1 - e^{-Rr})/R = g. With `held`, the slope is held at 1.
         """
-        finite = np.isfinite(self._z_quietly)
+        finite = np.isfinite(self.z)
         total = float(data.weight.sum())
         centre = float(data.weight @ data.z) / total
         scale = sqrt(float(data.weight @ (data.z - centre) ** 2) / total)
         if held:
             return self._held_error(fit, finite)
         slope, curve = (each[finite] / scale for each in self._slopes)
-        u = np.abs(self._z_quietly[finite] - centre) / scale
+        u = np.abs(self.z[finite] - centre) / scale
         far = np.maximum(self.high - self.position, self.position - self.low)[finite] + UNIT
         beta, weight = abs(fit.slope) * scale, self.weight[finite]
         half = 0.5 * self.variance[finite] * weight
@@ -183,7 +183,8 @@ class Cells:
         return 0.0, radius, value + radius * g
 
     @cached_property
-    def _z_quietly(self) -> Floats:
+    def z(self) -> Floats:
+        """Log-odds at the mean position, infinite at 0 and 1."""
         with np.errstate(divide="ignore"):
             return self._z(self.position)
 

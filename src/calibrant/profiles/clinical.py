@@ -13,9 +13,16 @@ from numpy.typing import NDArray
 from calibrant.decisions.net_benefit import Acting, require_thresholds
 from calibrant.inference.interval import normal_quantile
 from calibrant.inference.profile import Measure, Profile, Quantity, Sample, Unavailable
+from calibrant.profiles.cells import UNIT, cells_of
 from calibrant.profiles.discrimination import auc
 from calibrant.profiles.gaps import gap_quantiles, mean_gap
-from calibrant.profiles.scores import log_loss, scaled_brier, shared_brier, spiegelhalter
+from calibrant.profiles.scores import (
+    error_of_cells,
+    log_loss,
+    scaled_brier,
+    shared_brier,
+    spiegelhalter,
+)
 from calibrant.profiles.slope import (
     calibration_intercept,
     calibration_slope,
@@ -108,15 +115,14 @@ def net_benefits(sample: Sample, thresholds: Floats) -> list[Quantity]:
             )
             for name, t, odds in zip(names, thresholds, acting.odds, strict=True)
         ]
-    if sample.dependent or sample.sketch.weighted:
-        raise Unavailable("net benefit with weights or clusters needs rows")
     table, bounds = acting.of_sketch(sample.sketch)
     worth = acting.worth()
     values = np.einsum("cl,clt->t", table, worth)
-    spread = np.einsum("cl,clt->t", table, worth**2) - values**2
-    n = sample.sketch.n
-    error = np.sqrt(np.maximum(spread, 0.0) / (n - 1) + (np.maximum(acting.odds, 1.0) / n) ** 2)
-    reach = normal_quantile(0.5 + 0.5 * sample.confidence, n - 1.0) * error + bounds
+    cells = sample.once(cells_of)
+    gains = worth[acting.reached(cells.p + UNIT), cells.label.astype(np.int64)] - values
+    errors, degrees = zip(*(error_of_cells(sample, gain) for gain in gains.T), strict=True)
+    error = np.hypot(errors, np.maximum(acting.odds, 1.0) / (degrees[0] + 1.0))
+    reach = normal_quantile(0.5 + 0.5 * sample.confidence, degrees[0]) * error + bounds
     columns = zip(names, values, values - reach, values + reach, error, bounds, strict=True)
     return [
         Quantity(

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._format import decimals
 from calibrant.data.atoms import Atoms
-from calibrant.data.sketch import Sketch
 from calibrant.decisions.ranking import Ranking, rank_cells, rank_pairs, require_abstained
 from calibrant.decisions.selective import Selective, selective_of
 from calibrant.errors import TooFewRows
-from calibrant.inference.interval import normal_quantile
 from calibrant.inference.profile import Profile, Quantity, Sample, Unavailable
+from calibrant.profiles.scores import mean_of
 
 __all__ = ["llm", "rank_bin_rms"]
 
@@ -77,36 +75,9 @@ def _over_confidence(sample: Sample) -> Quantity:
 def _row_mean(sample: Sample, name: str, *, slope: float, note: str = "") -> Quantity:
     """The mean of y (slope 0) or of p - y (slope 1), with an interval over rows or clusters."""
     sign = -1.0 if slope else 1.0
-    if sample.pairs is not None:
-        return sample.mean(name, slope * sample.pairs.p + sign * sample.pairs.y, note=note)
-    parts = [sample.sketch] if not sample.parts else list(sample.parts)
-    sums, squares = zip(*(_moments(part, slope) for part in parts), strict=True)
-    weights = np.array([part.total_weight for part in parts])
-    total = float(weights.sum())
-    value = float(sum(sums)) / total
-    if sample.parts:
-        deviations = np.array(sums) - value * weights
-        count = len(parts)
-        error = sqrt(float((deviations**2).sum()) * count / (count - 1)) / total
-        degrees = count - 1.0
-    else:
-        squared = float(sample.sketch.squared_weights.sum()) / total**2
-        error = sqrt(max(float(squares[0]) / total - value**2, 0.0) * squared)
-        degrees = np.inf
-    reach = normal_quantile(0.5 + 0.5 * sample.confidence, degrees) * error
-    return Quantity(name, value, value - reach, value + reach, standard_error=error, note=note)
-
-
-def _moments(sketch: Sketch, slope: float) -> tuple[float, float]:
-    """Sums of the values of a sketch, and of their squares."""
-    atoms = Atoms.from_sketch(sketch)
-    if not slope:
-        right = float(atoms.mass[:, 1].sum())
-        return right, right
-    without, with_event = atoms.p, atoms.p - 1.0
-    first = atoms.mass[:, 0] @ without + atoms.mass[:, 1] @ with_event
-    second = atoms.mass[:, 0] @ without**2 + atoms.mass[:, 1] @ with_event**2
-    return float(first), float(second)
+    return mean_of(
+        sample, name, lambda p, y: slope * p + sign * y, slope=slope, bend=0.0, note=note
+    )
 
 
 def _smooth_ece(sample: Sample) -> Quantity:

@@ -9,11 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.sketch import Sketch
 from calibrant.inference.interval import normal_quantile
 from calibrant.inference.profile import Quantity, Sample, Unavailable
+from calibrant.inference.quantiles import skewed_quantiles, skewness
+from calibrant.inference.resampling import cross_weights
 from calibrant.profiles.cells import UNIT, cells_of
 
-__all__ = ["brier_score", "log_loss", "mean_of", "scaled_brier", "shared_brier", "spiegelhalter"]
+__all__ = [
+    "brier_score",
+    "error_of_cells",
+    "log_loss",
+    "mean_of",
+    "scaled_brier",
+    "shared_brier",
+    "spiegelhalter",
+    "squared_error",
+]
 
 Floats = NDArray[np.float64]
 
@@ -51,10 +63,10 @@ def mean_of_cells(
     share = cells.weight / cells.weight.sum()
     value = float(share @ values)
     error, degrees = error_of_cells(sample, values - value)
-    reach = normal_quantile(0.5 + 0.5 * sample.confidence, degrees) * error + bound
-    return Quantity(
-        name, value, value - reach, value + reach, standard_error=error, bound=bound, **known
-    )
+    skew = _skewness_of_cells(sample, values - value)
+    below, above = skewed_quantiles(sample.confidence, degrees, skew)
+    low, high = value - above * error - bound, value - below * error + bound
+    return Quantity(name, value, low, high, standard_error=error, bound=bound, **known)
 
 
 def error_of_cells(sample: Sample, deviations: Floats) -> tuple[float, float]:
@@ -65,23 +77,55 @@ def error_of_cells(sample: Sample, deviations: Floats) -> tuple[float, float]:
         squared = sketch.squared_weights[sketch.weights > 0.0]
         units = min(total**2 / float(squared.sum()), float(sketch.n))
         variance = float(squared @ deviations**2) / total**2
+        if sketch.weighted:  # a soft row has both outcomes
+            whole = _of_sketch(sketch, deviations)
+            variance += 2.0 * float(cross_weights(sketch) @ whole.prod(axis=1)) / total**2
+            variance = max(variance, 0.0)
         return sqrt(variance * units / max(units - 1.0, 1e-300)), units - 1.0
-    whole = np.zeros(sketch.weights.shape)
-    whole[sketch.weights > 0.0] = deviations
-    sums, sizes = [], []
-    for part in sample.parts:
-        at = np.searchsorted(sketch.cells, part.cells)
-        sums.append(float((part.weights * whole[at]).sum()) / total)
-        sizes.append(part.total_weight / total)
+    sums = _sums_of_parts(sample, deviations)
+    sizes = [part.total_weight / total for part in sample.parts]
     many, units = len(sums), 1.0 / float(np.square(sizes).sum())
     return sqrt(float(np.square(sums).sum()) * many / (many - 1.0)), units - 1.0
 
 
+def _sums_of_parts(sample: Sample, deviations: Floats) -> Floats:
+    """What each cluster adds to the mean of deviations, one for each entry of the cells."""
+    sketch = sample.sketch
+    whole = _of_sketch(sketch, deviations)
+    cells = [np.searchsorted(sketch.cells, part.cells) for part in sample.parts]
+    sums = [
+        float((part.weights * whole[at]).sum())
+        for part, at in zip(sample.parts, cells, strict=True)
+    ]
+    return np.array(sums) / sketch.total_weight
+
+
+def _of_sketch(sketch: Sketch, values: Floats) -> Floats:
+    """[cell, outcome], 0 where a cell has none of an outcome."""
+    whole = np.zeros(sketch.weights.shape)
+    whole[sketch.weights > 0.0] = values
+    return whole
+
+
+def _skewness_of_cells(sample: Sample, deviations: Floats) -> float:
+    """As `skewness`; rows of one cell and outcome are taken to weigh alike."""
+    if sample.parts:
+        return skewness(_sums_of_parts(sample, deviations))
+    used = sample.sketch.weights > 0.0
+    weight, squared = sample.sketch.weights[used], sample.sketch.squared_weights[used]
+    variance = float(squared @ deviations**2)
+    cubes = float((squared**2 / weight) @ deviations**3)
+    return cubes / variance**1.5 if variance > 0.0 else 0.0
+
+
 def brier_score(sample: Sample) -> Quantity:
     """Mean of (p - y)²."""
-    return mean_of(
-        sample, "Brier score", lambda p, y: (p - y) ** 2, slope=2.0, bend=2.0, source=BRIER
-    )
+    return mean_of(sample, "Brier score", squared_error, slope=2.0, bend=2.0, source=BRIER)
+
+
+def squared_error(p: Floats, y: Floats) -> Floats:
+    """(p - y)² of outcomes 0 and 1; a soft outcome is both, in its shares, as a sketch holds it."""
+    return np.asarray(y * (1.0 - p) ** 2 + (1.0 - y) * p**2)
 
 
 def shared_brier(sample: Sample) -> Quantity:
@@ -100,7 +144,7 @@ def scaled_brier(sample: Sample) -> Quantity:
     least = rate * (1.0 - rate)
 
     def influence(p: Floats, y: Floats) -> Floats:
-        up = (p - y) ** 2 - brier.value
+        up = squared_error(p, y) - brier.value
         return np.asarray(brier.value * (1.0 - 2.0 * rate) * (y - rate) / least**2 - up / least)
 
     if sample.pairs is not None:

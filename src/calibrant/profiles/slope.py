@@ -21,6 +21,7 @@ from calibrant.profiles.logistic import (
     recalibration,
     separated_end,
 )
+from calibrant.profiles.scores import error_of_cells
 
 __all__ = [
     "calibration_intercept",
@@ -91,16 +92,20 @@ def _robust(sample: Sample) -> bool:
     return weighted or sample.dependent
 
 
-def _influence(sample: Sample, fit: Fit, free: bool) -> tuple[Floats, Floats]:
-    """What each row adds to the intercept and the slope."""
+def _influence(sample: Sample, fits: _Fits, fit: Fit, free: bool) -> tuple[Floats, Floats]:
+    """What each row, or each entry of the cells, adds to intercept and slope for each unit of weight."""
     from scipy.special import expit
 
-    pairs = sample.rows("an interval with weights or clusters")
-    z = np.asarray(pairs.raw_prob, float) if pairs.form == "logit" else _logit(pairs.p)
-    weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight
+    if sample.pairs is None:
+        assert fits.cells is not None
+        z, y, p = fits.cells.z, fits.cells.label, fits.cells.p
+    else:
+        pairs = sample.pairs
+        z = np.asarray(pairs.raw_prob, float) if pairs.form == "logit" else _logit(pairs.p)
+        y, p = pairs.y, pairs.p
     finite = np.isfinite(z)
     line = np.where(finite, z, 0.0)
-    score = weight * (pairs.y - np.where(finite, expit(fit.intercept + fit.slope * line), pairs.p))
+    score = y - np.where(finite, expit(fit.intercept + fit.slope * line), p)
     aa, ab, bb = fit.likelihood.information
     if not free:
         return score / aa, np.zeros_like(score)
@@ -109,15 +114,22 @@ def _influence(sample: Sample, fit: Fit, free: bool) -> tuple[Floats, Floats]:
     return score * (bb - ab * line) / determinant, score * (aa * line - ab) / determinant
 
 
+def _error(sample: Sample, influence: Floats) -> tuple[float, float]:
+    """The standard error of a sum of weighted influences, and its degrees of freedom."""
+    if sample.pairs is None:
+        return error_of_cells(sample, influence * sample.sketch.total_weight)
+    weight = sample.pairs.weight
+    return sample.standard_error(influence if weight is None else weight * influence)
+
+
 def _interval(sample: Sample, fits: _Fits, fit: Fit, which: str, quantity: Quantity) -> Quantity:
     """The quantity with its standard error and interval."""
     index = 1 if which == "slope" else 0
+    bound = _bound(fits, fit, which)
     if _robust(sample):
-        if sample.pairs is None:
-            return replace(quantity, note="no interval: with weights or clusters it needs rows")
-        influence = _influence(sample, fit, which != "offset intercept")[index]
-        error, degrees = sample.standard_error(influence)
-        reach = normal_quantile(0.5 + 0.5 * sample.confidence, degrees) * error
+        influence = _influence(sample, fits, fit, which != "offset intercept")[index]
+        error, degrees = _error(sample, influence)
+        reach = normal_quantile(0.5 + 0.5 * sample.confidence, degrees) * error + bound
         value = quantity.value
         p = _two_sided((value - index) / error, degrees) if which != "intercept" else nan
         return replace(
@@ -126,6 +138,7 @@ def _interval(sample: Sample, fits: _Fits, fit: Fit, which: str, quantity: Quant
             high=value + reach,
             standard_error=error,
             p_value=p,
+            bound=bound,
             source=ROBUST,
         )
     reach = normal_quantile(0.5 + 0.5 * sample.confidence)
@@ -135,17 +148,22 @@ def _interval(sample: Sample, fits: _Fits, fit: Fit, which: str, quantity: Quant
         if which == "offset intercept"
         else fit.standard_errors[index]
     )
-    bound = 0.0
-    if fits.cells is not None:
-        held = which == "offset intercept"
-        errors = fits.cells.recalibration_error(fits.data, fit, held=True) if held else fits.errors
-        bound = errors[0 if which == "slope" else 1]
-        if not isfinite(bound):
-            raise Unavailable(
-                "the calibration {which} needs rows, or a finer sketch: this one bounds it by nothing",
-                which=which.split()[-1],
-            )
     return replace(quantity, low=low - bound, high=high + bound, standard_error=error, bound=bound)
+
+
+def _bound(fits: _Fits, fit: Fit, which: str) -> float:
+    """How far the value of the rows can be from that of their sketch; refused where nothing is known."""
+    if fits.cells is None:
+        return 0.0
+    held = which == "offset intercept"
+    errors = fits.cells.recalibration_error(fits.data, fit, held=True) if held else fits.errors
+    bound = errors[0 if which == "slope" else 1]
+    if not isfinite(bound):
+        raise Unavailable(
+            "the calibration {which} needs rows, or a finer sketch: this one bounds it by nothing",
+            which=which.split()[-1],
+        )
+    return bound
 
 
 def calibration_intercept(sample: Sample) -> Quantity:
@@ -250,10 +268,14 @@ def joint_test(sample: Sample) -> Quantity:
     if _robust(sample):
         if fit is None:
             raise Unavailable("there is no recalibration line; see the calibration slope")
-        a, b = _influence(sample, fit, True)
-        error_a, degrees = sample.standard_error(a)
-        error_b, _ = sample.standard_error(b)
-        both = (sample.standard_error(a + b)[0] ** 2 - error_a**2 - error_b**2) / 2.0
+        if sample.pairs is None:
+            raise Unavailable(
+                "the joint test with weights or clusters needs rows: of a sketch it has no bound"
+            )
+        a, b = _influence(sample, fits, fit, True)
+        error_a, degrees = _error(sample, a)
+        error_b, _ = _error(sample, b)
+        both = (_error(sample, a + b)[0] ** 2 - error_a**2 - error_b**2) / 2.0
         da, db = fit.intercept, fit.slope - 1.0
         determinant = error_a**2 * error_b**2 - both**2
         statistic = (error_b**2 * da**2 - 2.0 * both * da * db + error_a**2 * db**2) / determinant

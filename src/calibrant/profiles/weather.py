@@ -16,8 +16,9 @@ from calibrant.errors import InputError, Where
 from calibrant.inference.interval import normal_quantile
 from calibrant.inference.profile import Measure, Profile, Quantity, Sample, Unavailable
 from calibrant.measures.binned import Bins, bins_of
-from calibrant.measures.isotonic import binned_decomposition, corp_decomposition
-from calibrant.profiles.scores import mean_of, scaled_brier, shared_brier
+from calibrant.measures.isotonic import binned_decomposition
+from calibrant.profiles.corp import corp_parts
+from calibrant.profiles.scores import mean_of, scaled_brier, shared_brier, squared_error
 
 __all__ = ["weather"]
 
@@ -27,11 +28,6 @@ Forecast = Literal["mean", "middle"]
 BINS = 10
 DRAWS = 4000
 MURPHY = "Murphy 1973"
-CORP = "Dimitriadis, Gneiting and Jordan 2021"
-IN_SAMPLE = (
-    "CORP's parts are those of the sample: its miscalibration is above 0 also for calibrated forecasts, and "
-    "has no interval"
-)
 
 
 def weather(*, climatology: Any = None, bins: int = BINS, at: Forecast = "mean") -> Profile:
@@ -112,7 +108,7 @@ def skill_over(sample: Sample, climatology: NDArray[Any]) -> Quantity:
             where=Where(row=row),
             cure="Divide percentages by 100.",
         )
-    ours, theirs = (pairs.p - pairs.y) ** 2, (column - pairs.y) ** 2
+    ours, theirs = squared_error(pairs.p, pairs.y), squared_error(column, pairs.y)
     score, reference = float(sample.weights @ ours), float(sample.weights @ theirs)
     if reference == 0.0:
         raise Unavailable("the Brier skill score needs a climatology that errs")
@@ -141,21 +137,6 @@ def sharpness(sample: Sample) -> Quantity:
         bend=2.0,
         source="Murphy and Winkler 1992",
     )
-
-
-def corp_parts(sample: Sample) -> list[Quantity]:
-    """Miscalibration and discrimination by isotonic regression: reliability and resolution."""
-    split = corp_decomposition(sample.atoms)
-    return [
-        Quantity(
-            "reliability (CORP)",
-            split.miscalibration,
-            bound=split.error,
-            source=CORP,
-            note=IN_SAMPLE,
-        ),
-        Quantity("resolution (CORP)", split.discrimination, bound=split.error, source=CORP),
-    ]
 
 
 def binned_parts(sample: Sample, bins: int, at: Forecast = "mean") -> list[Quantity]:
@@ -226,13 +207,34 @@ def _error_lengths(sample: Sample, table: Bins, bins: int) -> tuple[float, float
 
 def _clustered(sample: Sample, table: Bins, bins: int) -> Floats:
     """Covariance of the bins' mean residuals over clusters."""
-    pairs = sample.rows("the interval of the binned parts with clusters")
-    assert sample.clusters is not None
-    codes, number = sample.clusters
     edges = np.linspace(0.0, 1.0, bins + 1)[1:-1]
-    _, place = np.unique(np.searchsorted(edges, pairs.p), return_inverse=True)
     count = table.weight.size
-    residual = sample.weights * (pairs.y - pairs.p + table.gap[place.ravel()])
-    sums = np.bincount(codes * count + place.ravel(), residual, number * count)
-    curves = sums.reshape(number, count) / table.weight
+    if sample.pairs is None:
+        curves = _curves_of_parts(sample, table, edges)
+        number = len(sample.parts)
+    else:
+        assert sample.clusters is not None
+        pairs, (codes, number) = sample.pairs, sample.clusters
+        _, place = np.unique(np.searchsorted(edges, pairs.p), return_inverse=True)
+        residual = sample.weights * (pairs.y - pairs.p + table.gap[place.ravel()])
+        sums = np.bincount(codes * count + place.ravel(), residual, number * count)
+        curves = np.asarray(sums.reshape(number, count), dtype=np.float64)
+    curves = curves / table.weight
     return np.asarray(curves.T @ curves * (number / (number - 1.0)))
+
+
+def _curves_of_parts(sample: Sample, table: Bins, edges: Floats) -> Floats:
+    """What each cluster's sketch adds to the residual of each bin."""
+    sketch = sample.sketch
+    used = sketch.weights.sum(axis=1) > 0.0
+    p = np.zeros(used.size)
+    p[used] = sample.atoms.p
+    place = np.zeros(used.size, dtype=np.int64)
+    place[used] = np.unique(np.searchsorted(edges, p[used]), return_inverse=True)[1].ravel()
+    rows = []
+    for part in sample.parts:
+        at = np.searchsorted(sketch.cells, part.cells)
+        short = table.gap[place[at]] - p[at]
+        residual = part.weights.sum(axis=1) * short + part.weights[:, 1]
+        rows.append(np.bincount(place[at], residual / sketch.total_weight, table.weight.size))
+    return np.array(rows)
