@@ -99,6 +99,9 @@ def test_a_sketch_is_within_its_bounds_and_clusters_widen():
         ({"at": "end"}, "at"),
         ({"climatology": [0.1]}, "climatology"),
         ({"climatology": [0.1, 1.2, 0.3]}, "climatology"),
+        ({"climatology": [0.1, np.nan, 0.3]}, "climatology"),
+        ({"climatology": ["0.1", "wet", "0.3"]}, "climatology"),
+        ({"climatology": 30}, "climatology"),
     ],
 )
 def test_mistakes_are_named(options, argument):
@@ -156,3 +159,30 @@ def test_binned_parts_of_sketched_clusters_have_the_intervals_of_the_rows():
         width = exact[name].high - exact[name].low
         ours = sketched[name].high - sketched[name].low
         assert width - 1e-9 <= ours <= width + 2.0 * sketched[name].bound + 1e-2 * width
+
+
+def test_the_row_of_a_wrong_climatology_is_that_of_the_file():
+    with pytest.raises(InputError) as error:
+        cal.assess(
+            [0, 1, 0, 1],
+            [np.nan, 0.2, 0.4, 0.6],
+            profile=weather(climatology=[0.1, 0.2, 1.4, 0.5]),
+            on_invalid="drop",
+        )
+    assert (error.value.where.row, error.value.seen) == (2, 1.4)
+
+
+def test_one_number_is_a_climatology():
+    y, p = rows()
+    one, each = (weather(climatology=value) for value in (0.3, np.full(y.size, 0.3)))
+    assert profile_of(y, p, one) == profile_of(y, p, each)
+
+
+def test_one_outcome_alone_leaves_the_uncertainty_open():
+    y, p = rows()
+    found = profile_of(0 * y, p)
+    assert found["uncertainty"].value == 0.0
+    rate = 1 - 0.025 ** (1 / y.size)
+    assert found["uncertainty"].high == pytest.approx(rate * (1 - rate))
+    assert found["Brier score"].note
+    assert found["resolution (CORP)"].note

@@ -119,25 +119,8 @@ def rows_by_group(
     return found
 
 
-def with_profile(
-    finding: GroupAssessments | Assessment,
-    files: Sequence[str],
-    loaded: Loaded,
-    reading: Reading,
-    grouping: Grouping,
-    profiling: Profiling,
-) -> GroupAssessments | Assessment:
-    """The same assessments, each with what the profile lists."""
-    if profiling.profile is None:
-        for name in ("thresholds", "grades", "climatology"):
-            if getattr(profiling, name) is not None:
-                raise InputError(
-                    "needs {profile}",
-                    argument=name,
-                    profile=Option("profile", ...),
-                    cure="Add {profile}, or leave it out.",
-                )
-        return finding
+def _refuse_foreign(profiling: Profiling) -> None:
+    """Refuse an option of another profile, or of one where none is asked for."""
     for kind, names in OWN_OPTIONS.items():
         for name in names:
             if getattr(profiling, name) is not None and profiling.profile != kind:
@@ -147,6 +130,20 @@ def with_profile(
                     profile=Option("profile", kind),
                     cure="Add {profile}, or leave it out.",
                 )
+
+
+def with_profile(
+    finding: GroupAssessments | Assessment,
+    files: Sequence[str],
+    loaded: Loaded,
+    reading: Reading,
+    grouping: Grouping,
+    profiling: Profiling,
+) -> GroupAssessments | Assessment:
+    """The same assessments, each with what the profile lists."""
+    _refuse_foreign(profiling)
+    if profiling.profile is None:
+        return finding
     extra = [name for name in (profiling.grades, profiling.climatology) if name is not None]
     groups = rows_by_group(files, loaded, reading, grouping, extra)
 

@@ -43,6 +43,10 @@ BUILT_IN = ("clinical", "credit", "weather", "llm")
 """Names that `as_profile` knows; each is a function of `calibrant.profiles` that makes a profile."""
 
 
+UNSEEN = 1e-6
+"""A bound up to this changes no digit that a table shows."""
+
+
 class Unavailable(InputError):
     """A quantity that the sample cannot give; the profile shows the reason in its place."""
 
@@ -82,7 +86,7 @@ class Quantity:
     def cells(self) -> list[str]:
         """Name, value, interval and p-value, as a table shows them."""
         value = decimals(self.value)
-        if self.bound > 0.0 and not isnan(self.value):
+        if self.bound > UNSEEN and not isnan(self.value):
             value += f" ± {self.bound:.1g}"
         unknown = isnan(self.low) and isnan(self.high)
         interval = "" if unknown else f"{decimals(self.low)} to {decimals(self.high)}"

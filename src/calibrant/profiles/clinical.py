@@ -35,6 +35,7 @@ __all__ = ["clinical", "hosmer_lemeshow", "net_benefits", "observed_expected"]
 Floats = NDArray[np.float64]
 
 GROUPS = 10
+RESIDUALS = "interval: score, of the residuals (Wilson 1927)"
 WHY_NOT = (
     "not recommended: it depends on the choice of groups, has little power, and says neither how large "
     "the error is nor in which direction. Look at the slope, the intercept and the curve"
@@ -91,10 +92,14 @@ def clinical(*, thresholds: float | Iterable[float] = (), hosmer_lemeshow: bool 
 
 
 def observed_expected(sample: Sample) -> Quantity:
-    """Events seen over events predicted, with the exact interval of the event rate."""
+    """Events seen over events predicted, with the score interval of the residuals."""
     ratio = sample.assessment.observed_expected
     return Quantity(
-        "observed / expected", ratio.value, ratio.low, ratio.high, source="Clopper and Pearson 1934"
+        "observed / expected",
+        ratio.value,
+        ratio.low,
+        ratio.high,
+        source="interval: score, of the residuals (Wilson 1927)",
     )
 
 

@@ -22,10 +22,11 @@ Integers = NDArray[np.int64]
 FOLDS = 5
 CORP = "Dimitriadis, Gneiting and Jordan 2021"
 IN_SAMPLE = (
-    "CORP's parts are those of the sample, whose recalibration fits its own noise: both are above the "
-    "population's on average. The interval, which is for the population's, is cross-fitted below"
+    "CORP's map fits the noise of the sample, so both parts are too large on average; their intervals are "
+    "for the population's parts, the lower ends cross-fitted"
 )
 NEEDS_ROWS = "no interval: with weights or clusters it needs rows"
+ONE_OUTCOME = "no interval: it needs both outcomes"
 ONE_FOLD = "no interval: too few rows to learn a map and judge it on others"
 
 
@@ -73,6 +74,8 @@ class _Entries:
 
 def _entries(sample: Sample) -> tuple[_Entries | None, str]:
     """The entries, or why there are none."""
+    if not 0.0 < sample.atoms.base_rate < 1.0:
+        return None, ONE_OUTCOME
     rng = generator(sample.assessment.seed, 22)
     if sample.pairs is not None:
         pairs = sample.pairs

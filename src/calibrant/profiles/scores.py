@@ -32,6 +32,7 @@ Floats = NDArray[np.float64]
 BRIER = "Brier 1950"
 GOOD = "Good 1952"
 IPA = "Kattan and Gerds 2018"
+ONE_OUTCOME = "only one outcome was seen: the interval knows nothing of the other's"
 SPIEGELHALTER = "Spiegelhalter 1986"
 
 
@@ -120,7 +121,14 @@ def _skewness_of_cells(sample: Sample, deviations: Floats) -> float:
 
 def brier_score(sample: Sample) -> Quantity:
     """Mean of (p - y)²."""
-    return mean_of(sample, "Brier score", squared_error, slope=2.0, bend=2.0, source=BRIER)
+    note = _one_outcome(sample)
+    return mean_of(
+        sample, "Brier score", squared_error, slope=2.0, bend=2.0, source=BRIER, note=note
+    )
+
+
+def _one_outcome(sample: Sample) -> str:
+    return "" if 0.0 < sample.assessment.event_rate < 1.0 else ONE_OUTCOME
 
 
 def squared_error(p: Floats, y: Floats) -> Floats:
@@ -184,7 +192,9 @@ def log_loss(sample: Sample) -> Quantity:
     if failed.any():
         note = f"infinite: {int(failed.sum())} rows had probability 0 for what happened"
         return Quantity("log loss", inf, source=GOOD, note=note)
-    return sample.mean("log loss", np.where(np.isinf(losses), 0.0, losses), source=GOOD)
+    return sample.mean(
+        "log loss", np.where(np.isinf(losses), 0.0, losses), source=GOOD, note=_one_outcome(sample)
+    )
 
 
 def _log_loss_of_cells(sample: Sample) -> Quantity:
@@ -212,7 +222,14 @@ def _log_loss_of_cells(sample: Sample) -> Quantity:
         raise Unavailable(
             "the log loss needs rows: of this sketch, some lie so near 0 or 1 that theirs has no bound"
         )
-    return mean_of_cells(sample, "log loss", 0.5 * (least + most), bound + UNIT, source=GOOD)
+    return mean_of_cells(
+        sample,
+        "log loss",
+        0.5 * (least + most),
+        bound + UNIT,
+        source=GOOD,
+        note=_one_outcome(sample),
+    )
 
 
 def spiegelhalter(sample: Sample) -> Quantity:

@@ -10,8 +10,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import generator, require_choice, require_count
+from calibrant._arguments import generator, is_number, require_choice, require_count
 from calibrant.data.arrays import as_column
+from calibrant.data.pairs import Pairs
 from calibrant.errors import InputError, Where
 from calibrant.inference.interval import normal_quantile
 from calibrant.inference.profile import Measure, Profile, Quantity, Sample, Unavailable
@@ -35,8 +36,8 @@ def weather(*, climatology: Any = None, bins: int = BINS, at: Forecast = "mean")
 
     Parameters
     ----------
-    climatology : array, optional
-        The forecast to beat, for each row. Without it, the sample's own event rate.
+    climatology : array or float, optional
+        The forecast to beat, for each row or for all. Without it, the sample's own event rate.
     bins : int
         Of equal width, for the binned parts.
     at : {"mean", "middle"}
@@ -62,7 +63,9 @@ def weather(*, climatology: Any = None, bins: int = BINS, at: Forecast = "mean")
     require_choice("at", at, get_args(Forecast))
     skill: Measure = scaled_skill
     if climatology is not None:
-        skill = partial(skill_over, climatology=as_column(climatology, "climatology"))
+        alone = is_number(climatology)
+        column = np.asarray(climatology) if alone else as_column(climatology, "climatology")
+        skill = partial(skill_over, climatology=column)
     return Profile(
         "weather",
         {
@@ -87,27 +90,7 @@ def scaled_skill(sample: Sample) -> Quantity:
 def skill_over(sample: Sample, climatology: NDArray[Any]) -> Quantity:
     """1 - Brier score / that of the climatology given."""
     pairs = sample.rows("the skill over a column")
-    rows = pairs.n + sum(pairs.dropped.values())
-    if climatology.size != rows:
-        raise InputError(
-            "must have one entry per row",
-            argument="climatology",
-            seen=climatology.size,
-            saying="it has {}",
-            cure="Pass the climatology of each row, or one number.",
-        )
-    column = np.asarray(climatology, dtype=np.float64)
-    column = column if pairs.kept is None else column[pairs.kept]
-    wrong = np.flatnonzero(~((column >= 0.0) & (column <= 1.0)))
-    if wrong.size:
-        row = int(wrong[0])
-        raise InputError(
-            "must lie in [0, 1]",
-            argument="climatology",
-            seen=float(column[row]),
-            where=Where(row=row),
-            cure="Divide percentages by 100.",
-        )
+    column = _climate(pairs, climatology)
     ours, theirs = squared_error(pairs.p, pairs.y), squared_error(column, pairs.y)
     score, reference = float(sample.weights @ ours), float(sample.weights @ theirs)
     if reference == 0.0:
@@ -123,6 +106,56 @@ def skill_over(sample: Sample, climatology: NDArray[Any]) -> Quantity:
         min(value + reach, 1.0),
         standard_error=error,
         source="Brier 1950; reference: the climatology given",
+    )
+
+
+def _climate(pairs: Pairs, climatology: NDArray[Any]) -> Floats:
+    """The climatology of each row that was kept, as probabilities."""
+    rows = pairs.n + sum(pairs.dropped.values())
+    if climatology.ndim == 0:
+        climatology = np.full(rows, climatology)
+    if climatology.size != rows:
+        raise InputError(
+            "must have one entry per row",
+            argument="climatology",
+            seen=climatology.size,
+            saying="it has {}",
+            cure="Pass the climatology of each row, or one number.",
+        )
+    at_rows = slice(None) if pairs.kept is None else pairs.kept
+    number, kept = np.arange(rows)[at_rows], climatology[at_rows]
+    try:
+        column = kept.astype(np.float64)
+    except (TypeError, ValueError):
+        at = next(k for k, value in enumerate(kept) if not _reads(value))
+        raise _no_probability(kept[at], int(number[at])) from None
+    wrong = np.flatnonzero(~((column >= 0.0) & (column <= 1.0)))
+    if wrong.size:
+        raise _no_probability(float(column[wrong[0]]), int(number[wrong[0]]))
+    return column
+
+
+def _reads(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _no_probability(seen: Any, row: int) -> InputError:
+    percent = is_number(seen) and 1.0 < seen <= 100.0
+    missing = is_number(seen) and np.isnan(seen)
+    return InputError(
+        "must hold no missing values" if missing else "must hold probabilities, in [0, 1]",
+        argument="climatology",
+        seen=seen,
+        where=Where(row=row),
+        cure="Divide percentages by 100."
+        if percent
+        else "Leave such rows out first."
+        if missing
+        else "Pass the probability that the climatology gives to each row.",
     )
 
 
@@ -175,6 +208,15 @@ def binned_parts(sample: Sample, bins: int, at: Forecast = "mean") -> list[Quant
 def _uncertainty(sample: Sample) -> Quantity:
     rate = mean_of(sample, "event rate", lambda p, y: y + 0.0 * p, slope=0.0, bend=0.0)
     ends = [min(max(end, 0.0), 1.0) for end in (rate.low, rate.high)]
+    if rate.value in (0.0, 1.0):  # of one outcome, the other may be as rare as that no row had it
+        units = (
+            1.0 / float(sample.weights @ sample.weights)
+            if sample.pairs is not None
+            else sample.sketch.n
+        )
+        units = float(sample.clusters[1] if sample.clusters else len(sample.parts) or units)
+        unseen = 1.0 - (0.5 * (1.0 - sample.confidence)) ** (1.0 / units)
+        ends = [0.0, unseen] if rate.value == 0.0 else [1.0 - unseen, 1.0]
     spread = [end * (1.0 - end) for end in ends]
     high = 0.25 if ends[0] < 0.5 < ends[1] else max(spread)
     value = rate.value * (1.0 - rate.value)
