@@ -102,3 +102,23 @@ def test_what_a_log_lacks_is_counted(calibrant, tmp_path) -> None:
     assert done.code == 0, done.err
     assert "1 answer without a confidence" in done.err
     assert "1 answer with one that cannot be read" in done.err
+
+
+def test_abstentions_count_in_the_group_that_has_them(calibrant, log) -> None:
+    with log.open("a") as file:
+        for question, model in enumerate(["a"] * 5 + ["c"]):
+            line = {"question_id": f"x{question}", "model": model, "answer": "I don't know"}
+            file.write(json.dumps(line | {"confidence": None, "correct": None}) + "\n")
+    done = calibrant("selective", log, "--percent", "--by", "model", "--json")
+    results = json.loads(done.out)["results"]
+    assert {one["group"]["model"]: one["abstained"] for one in results} == {"a": 5, "b": 0}
+    assert "c: 1 abstention and no answer" in done.err
+
+
+def test_lines_that_judge_answers_to_questions_are_a_log(calibrant, log, tmp_path) -> None:
+    by_name = calibrant("certify", log, "--log", "jsonl", "--percent", "--risk", "0.2")
+    assert calibrant("certify", log, "--percent", "--risk", "0.2").out == by_name.out
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(f'{{"p": 0.9, "y": {k % 10 > 0:d}}}\n' for k in range(200)))
+    done = calibrant("certify", rows, "--risk", "0.2", "--json")
+    assert json.loads(done.out)["log"] is None

@@ -54,13 +54,44 @@ def test_the_bound_is_clopper_and_pearsons():
     assert found.risk_bound == pytest.approx(beta.ppf(1 - last.level, errors + 1, rows - errors))
 
 
-def test_outcomes_do_not_change_what_is_tested():
+def starts(y, p, risk=0.1, **options):
+    """Where testing starts: a test whose level is not what the one before passed on."""
+    tests = threshold_tests(rank(y, p, **options), risk, 0.05)
+    before = [None, *tests[:-1]]
+    passed_on = [0.0 if one is None or not one.passed else one.level for one in before]
+    return {
+        test.place: test.level - own
+        for test, own in zip(tests, passed_on, strict=True)
+        if test.level != own
+    }
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_no_test_starts_where_an_outcome_that_it_uses_says(clustered):
     y, p = sample()
-    one, other = threshold_tests(rank(y, p), 0.1, 0.05), threshold_tests(rank(1 - y, p), 0.1, 0.05)
-    starts = {test.place for test in other}  # nothing passes: the starts alone
-    assert not any(test.passed for test in other)
-    assert starts <= {test.place for test in one} | {test.place for test in other}
-    assert len(starts) == 3
+    options = {"cluster": np.arange(p.size)} if clustered else {}
+    sure = p > np.quantile(p, 0.1)  # all but the least confident tenth
+    other = np.where(sure, 1 - y, y)
+    assert starts(y, p, **options).keys() >= starts(other, p, **options).keys()
+    assert min(starts(y, p, **options)) == min(starts(other, p, **options))
+    assert sum(starts(other, p, **options).values()) <= 0.05 * (1 + 1e-12)
+
+
+def test_the_least_confident_say_where_to_start():
+    y, p = sample(n=10_000)
+    unsure = p <= np.quantile(p, 0.1)
+    early, late = (min(starts(np.where(unsure, right, y), p)) for right in (0, 1))
+    assert early < late
+
+
+def test_a_threshold_among_those_who_say_where_to_start_has_a_level_of_its_own():
+    rng = np.random.default_rng(0)
+    p, y = rng.random(2000), rng.random(2000) < 0.98
+    passed = threshold_tests(rank(y, p), 0.1, 0.05)
+    assert all(test.passed for test in passed)
+    rows = rank(y, p).rows
+    assert all(test.level == pytest.approx(0.001) for test in passed if rows[test.place] > 1800)
+    assert sum(starts(y, p).values()) <= 0.05
 
 
 @pytest.mark.parametrize(
@@ -131,7 +162,16 @@ def test_clusters_are_needed_where_rows_repeat():
         return y, p, None
 
     with pytest.warns(DependenceWarning):
-        assert false_certificates(as_if_independent, 0.1, lambda t: 0.105, samples=60) > 0.2
+        assert false_certificates(as_if_independent, 0.1, lambda t: 0.105, samples=60) > 0.14
+
+
+def test_clusters_of_one_row_are_independent_rows():
+    y, p = sample()
+    alone, rows = cal.certify(y, p, cluster=np.arange(p.size)), cal.certify(y, p)
+    assert alone.to_dict() == rows.to_dict()
+    parts = {f"{k}": cal.Sketch.from_arrays(y[k : k + 1], p[k : k + 1]) for k in range(300)}
+    sketched = cal.certify(cal.Sketches(parts, by="question"), cluster="question", risk=0.3)
+    assert sketched.rows_needed == least_rows(0.3, 0.05)
 
 
 def test_below_is_above_of_the_other_outcome():

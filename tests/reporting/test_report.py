@@ -310,3 +310,17 @@ def test_the_picture_of_a_profile_has_a_legend(profile: str) -> None:
     assert panel.entries()
     for entry in panel.entries():
         assert entry.text[:40] in made.html
+
+
+def test_the_curve_of_answers_to_the_same_questions_has_no_limits() -> None:
+    # A sketch does not say which answers belong together: limits that take them apart are too narrow.
+    y, p = _rows(800, seed=2)
+    question = np.arange(800) // 2
+    assessment = cal.assess(y, p, cluster=question, profile=cal.profiles.llm(abstained=200))
+    made = cal.report(cal.Sketch.from_arrays(y, p), assessment=assessment)
+    panel = made.summary.groups[0].profile_panel
+    assert panel is not None
+    drawn = {mark.key: mark for mark in panel.marks}
+    assert drawn.keys() >= {"curve"}
+    assert "interval" not in drawn
+    assert drawn["curve"].x[-1] == pytest.approx(0.8)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import typer
 
 from calibrant.cli.errors import LIMIT_NOT_SHOWN
-from calibrant.cli.inputs import Loaded, abstained_of, load_sketches
+from calibrant.cli.inputs import Loaded, load_sketches
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import note, shown, wrapped
 from calibrant.data.sketch import Sketch
@@ -47,7 +47,7 @@ def run_certify(
             side=side,
             confidence=measuring.confidence,
             cluster=loaded.cluster if isinstance(sample, Sketches) else None,
-            abstained=abstained_of(loaded),
+            abstained=loaded.abstained.get(name, 0),
         )
         for name, sample in groups_of(loaded).items()
     }

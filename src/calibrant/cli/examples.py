@@ -8,7 +8,7 @@ EXAMPLES = {
     "assess": [
         "calibrant assess preds.csv",
         "calibrant assess preds.parquet --prob p --label y --by model --fail-above 0.05",
-        "calibrant assess answers.jsonl --log jsonl --by model",
+        "calibrant assess answers.jsonl --by model",
         "calibrant assess preds.csv --profile clinical --thresholds 0.1,0.2",
     ],
     "plot": [
@@ -25,11 +25,11 @@ EXAMPLES = {
         "calibrant compare preds.parquet --by model --on question_id",
     ],
     "certify": [
-        "calibrant certify answers.jsonl --log jsonl --risk 0.1",
+        "calibrant certify answers.jsonl --risk 0.1",
         "calibrant certify preds.parquet --prob p --label y --side both --risk 0.05",
     ],
     "selective": [
-        "calibrant selective answers.jsonl --log jsonl --by model",
+        "calibrant selective answers.jsonl --by model",
         "calibrant selective preds.parquet -o curve.svg",
     ],
     "scan": [

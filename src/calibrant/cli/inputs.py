@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from calibrant.cli.columns import Chosen, choose
 from calibrant.cli.errors import read_from
 from calibrant.cli.logs import QUESTION, sketches_of_logs
 from calibrant.cli.options import Grouping, Measuring, Reading
-from calibrant.cli.output import count, note, printable, quoted, short_path
+from calibrant.cli.output import count, note, printable, quoted, short_path, shown
 from calibrant.cli.standard_input import SKETCH_MARK, opened
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, MergeError, Option, TooFewRows
 
-__all__ = ["Kind", "Loaded", "abstained_of", "kind_of", "load_sketches"]
+__all__ = ["Kind", "Loaded", "kind_of", "load_sketches"]
 
 Kind = Literal["rows", "sketch", "log"]
 QUERY_COLUMNS = {"cell", "label", "count", "offset", "nodes"}
@@ -32,6 +32,7 @@ class Loaded:
     columns: Chosen | None = None
     log: Mapping[str, Any] | None = None
     cluster: str | None = None
+    abstained: Mapping[tuple[Any, ...], int] = field(default_factory=dict)
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -47,13 +48,6 @@ class Loaded:
             return {(): self.sketches.total()}
         rolled = self.sketches.roll_up(*self.by) if self.cluster else self.sketches
         return {key if len(self.by) > 1 else (key,): one for key, one in rolled.items()}
-
-
-def abstained_of(loaded: Loaded) -> int:
-    """Abstentions in a log, where they are not those of several groups."""
-    if loaded.log is None or loaded.by:
-        return 0
-    return int(loaded.log["abstained"])
 
 
 def load_sketches(
@@ -93,8 +87,11 @@ def load_sketches(
     if kind == "sketch":
         loaded = _from_sketches(paths, reading, grouping, measuring)
     elif kind == "log":
-        sketches, about = sketches_of_logs(paths, reading, grouping, measuring)
-        loaded = Loaded(sketches, paths, log=about, cluster=QUESTION)
+        sketches, about, abstained = sketches_of_logs(paths, reading, grouping, measuring)
+        loaded = Loaded(sketches, paths, log=about, cluster=QUESTION, abstained=abstained)
+        for key in abstained.keys() - loaded.groups().keys():
+            name = ", ".join(map(shown, key))
+            note(f"Left out {name}: {count(abstained[key], 'abstention')} and no answer.")
     else:
         loaded = _from_rows(paths, reading, grouping, measuring, checkpoint)
     return _with_rows(loaded)
@@ -122,9 +119,7 @@ def _with_rows(loaded: Loaded) -> Loaded:
     if empty:
         note(f"Left out {count(len(empty), 'group')} without a valid row.")
     filled = {key: sketch for key, sketch in sketches.items() if sketch.n}
-    return Loaded(
-        Sketches(filled, by=sketches.by), loaded.files, loaded.columns, loaded.log, loaded.cluster
-    )
+    return replace(loaded, sketches=Sketches(filled, by=sketches.by))
 
 
 def _from_rows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,10 @@ QUESTION = "question"
 
 def sketches_of_logs(
     paths: Sequence[str], reading: Reading, grouping: Grouping, measuring: Measuring
-) -> tuple[Sketch | Sketches, dict[str, Any]]:
-    """The answers of such logs, where those to one question are a cluster; and what the logs say."""
+) -> tuple[Sketch | Sketches, dict[str, Any], Counter[tuple[str, ...]]]:
+    """The answers of such logs, where those to one question are a cluster; what the logs say; and how
+    many abstentions each group has.
+    """
     from calibrant.read.scan import scan
 
     logs = _read_logs(paths, reading, measuring)
@@ -58,7 +61,21 @@ def sketches_of_logs(
         "unreadable": sum(log.unreadable for log in logs),
         "questions": sum(log.questions for log in logs),
     }
-    return sketches, about
+    return sketches, about, _abstentions(paths, logs, by)
+
+
+def _abstentions(
+    paths: Sequence[str], logs: Sequence[Answers], by: Sequence[str]
+) -> Counter[tuple[str, ...]]:
+    """Abstentions by the values of these groups."""
+    counts: Counter[tuple[str, ...]] = Counter()
+    for path, log in zip(paths, logs, strict=True):
+        if log.abstained:
+            nameless, file = np.full(log.abstained, ""), np.full(log.abstained, short_path(path))
+            columns = {"file": file} | dict(log.abstained_groups)
+            values = [columns.get(name, nameless).tolist() for name in by]
+            counts.update(zip(*values, strict=True) if by else {(): log.abstained})
+    return counts
 
 
 def _read_logs(paths: Sequence[str], reading: Reading, measuring: Measuring) -> list[Answers]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant import profiles
 from calibrant.cli.columns import require_column
-from calibrant.cli.inputs import Loaded, abstained_of
+from calibrant.cli.inputs import Loaded
 from calibrant.cli.options import Grouping, Profiling, Reading
 from calibrant.cli.output import note
 from calibrant.cli.standard_input import opened
@@ -149,7 +149,7 @@ def with_profile(
 
     def measured(key: tuple[Any, ...], assessment: Assessment, sketch: Sketch) -> Assessment:
         rows = groups.get(key)
-        profile = _profile(profiling, rows, abstained_of(loaded))
+        profile = _profile(profiling, rows, loaded.abstained.get(key, 0))
         if rows is None:
             parts = _parts(loaded, key)
             return replace(

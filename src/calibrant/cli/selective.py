@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from calibrant._format import decimals
 from calibrant.cli.certify import groups_of
-from calibrant.cli.inputs import abstained_of, load_sketches
+from calibrant.cli.inputs import load_sketches
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import in_bytes, note, printable, require_ending, shown, written
 from calibrant.cli.table import Column, show_table
@@ -41,7 +41,7 @@ def run_selective(
             sample,
             confidence=measuring.confidence,
             cluster=loaded.cluster if isinstance(sample, Sketches) else None,
-            abstained=abstained_of(loaded),
+            abstained=loaded.abstained.get(name, 0),
         )
         for name, sample in groups_of(loaded).items()
     }

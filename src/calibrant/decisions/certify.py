@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from html import escape
 from typing import Any, Literal, Unpack, get_args
 
@@ -163,8 +163,13 @@ class Certified:
             return f"{start}."
         return (
             f"{start}: the nearest is {decimals(near.threshold)}, where {near.errors:g} of "
-            f"{near.rows:g} are {_WRONG[near.side]} and up to {percent(near.risk_bound)} may be."
+            f"{near.rows:g} are {_WRONG[near.side]} and up to {self._above_risk(near.risk_bound)} may be."
         )
+
+    def _above_risk(self, bound: float) -> str:
+        """The bound with as many decimals as tell it from the risk that was asked for."""
+        text = percent(bound)
+        return f"{100.0 * bound:.2f} %" if text == percent(self.risk) else text
 
     def __str__(self) -> str:
         return self.sentence
@@ -238,12 +243,16 @@ def certify(
 
     Notes
     -----
-    Thresholds are put in order before any outcome is looked at, and tested one after the other: exact
-    binomial tests for independent rows; for clusters (and for partial credit) a bet on their sums,
-    which takes clusters to be no larger than the largest of them here. Testing starts at a twentieth, a
-    fifth and half of the rows, with .6, .3 and .1 of the level, and a test that succeeds passes its
-    level on. The bound of a single threshold that is fixed in advance is tighter; that of the threshold
-    that looks best holds in far fewer samples than it says.
+    Thresholds are tested one after the other, in an order that is fixed before any outcome that their
+    tests use is looked at, and a test that succeeds passes its level on: exact binomial tests for
+    independent rows; for clusters (and for partial credit) a bet on their sums, which takes clusters to
+    be no larger than the largest of them here. With independent rows, the least confident tenth says
+    where to start: the more of it is wrong, the fewer rows. That start has .92 of the level, another at
+    two fifths of the rows .06, and thresholds in the last tenth .02. With clusters, few rows or few
+    distinct predictions, testing starts at a twentieth, a fifth and half of the rows, with .6, .3 and .1
+    of the level. The bound of a single
+    threshold that is fixed in advance is tighter; that of the threshold that looks best holds in far
+    fewer samples than it says.
 
     References
     ----------
@@ -321,7 +330,15 @@ def _rankings(
             else (),
             labels=Option("labels", "soft"),
         )
-    return rankings
+    return [_independent(ranking) for ranking in rankings]
+
+
+def _independent(ranking: Ranking) -> Ranking:
+    """Clusters of one row each are independent rows, for which there are exact tests."""
+    clusters = ranking.clusters
+    if clusters is None or not ranking.whole or clusters.largest > 1.0:
+        return ranking
+    return replace(ranking, clusters=None)
 
 
 def _point(ranking: Ranking, test: ThresholdTest, abstained: int) -> OperatingPoint:

@@ -58,7 +58,7 @@ class RiskCoverageDiagram(Diagram):
         point = None if self.point is None else self.point.to_dict()
         return {"kind": "risk-coverage", **self.selective.to_dict(), "point": point}
 
-    def panel(self, *, name: str = "", color: Color | None = None) -> Panel:
+    def panel(self, *, name: str = "", color: Color | None = None, interval: bool = True) -> Panel:
         """The marks of the picture: the curve, its limits, and the risk of answering everything."""
         name = as_name(name)
         series = series_of(name)
@@ -71,14 +71,7 @@ class RiskCoverageDiagram(Diagram):
                 y=np.array([risk, risk]),
                 says="if every case were answered",
             ),
-            Band(
-                key="interval",
-                ink="neutral",
-                x=curve.coverage,
-                low=curve.low,
-                high=curve.high,
-                says="uncertainty of the curve",
-            ),
+            *self._band(interval),
             Line(
                 key="curve",
                 series=series,
@@ -105,6 +98,21 @@ class RiskCoverageDiagram(Diagram):
             Axis("share of answers wrong", -0.04 * top, min(1.15 * top, 1.04)),
         )
         return laid_out(marks, axes, notes, name=name, color=color)
+
+    def _band(self, interval: bool) -> list[Mark]:
+        curve, says = self.selective.curve, "uncertainty of the curve"
+        if not interval:
+            return []
+        return [
+            Band(
+                key="interval",
+                ink="neutral",
+                x=curve.coverage,
+                low=curve.low,
+                high=curve.high,
+                says=says,
+            )
+        ]
 
 
 def risk_coverage_diagram(

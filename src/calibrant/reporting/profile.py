@@ -23,16 +23,21 @@ def profile_panel(sketch: Sketch, assessment: Assessment) -> Panel | None:
     language models the share that is wrong against the share that is given.
     """
     profile = assessment.profile
-    if profile is None or assessment.clusters is not None or sketch.weighted:
+    if profile is None or sketch.weighted:
         return None
     settings: dict[str, Any] = {"confidence": assessment.confidence}
+    if profile.name == "llm":
+        declined = round(sketch.n / profile["coverage"].value) - sketch.n
+        curve = risk_coverage_diagram(sketch, abstained=declined, **settings)
+        # The sketch does not say which rows are of one cluster, and limits without it are too narrow.
+        return curve.panel(interval=assessment.clusters is None)
+    if assessment.clusters is not None:
+        return None
     if profile.name == "clinical":
         return decision_curve(sketch, seed=assessment.seed, **settings).panel()
     if profile.name == "weather":
         diagram = binned_diagram(sketch, bins=ATTRIBUTES_BINS, **settings)
         return diagram.panel(attributes=profile, axes="probability")
-    if profile.name == "llm":
-        return risk_coverage_diagram(sketch, **settings).panel()
     return None
 
 

@@ -86,6 +86,8 @@ class Answers:
         Which probability this is, in words.
     abstained : int
         Answers that the model declined to give; they are not among the rows.
+    abstained_groups : mapping of str to str[abstained]
+        The groups of these.
 
     Examples
     --------
@@ -100,9 +102,11 @@ class Answers:
     groups: Mapping[str, NDArray[np.str_]]
     probability: str
     abstained: int
+    abstained_groups: Mapping[str, NDArray[np.str_]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for column in (self.y_true, self.y_prob, self.cluster, *self.groups.values()):
+        groups = (*self.groups.values(), *self.abstained_groups.values())
+        for column in (self.y_true, self.y_prob, self.cluster, *groups):
             column.flags.writeable = False
 
     @property
@@ -190,24 +194,40 @@ class _Names:
         return names[np.frombuffer(self._column, dtype=np.int64)]
 
 
+class _Groups:
+    """The groups of answers while they are read, "" where an answer has none of a name."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, _Names] = {}
+        self._rows = 0
+
+    def add(self, groups: Mapping[str, str]) -> None:
+        for name in groups.keys() - self._columns.keys():
+            self._columns[name] = _Names()
+            for _ in range(self._rows):
+                self._columns[name].add("")
+        for name, column in self._columns.items():
+            column.add(groups.get(name, ""))
+        self._rows += 1
+
+    def text(self) -> dict[str, NDArray[np.str_]]:
+        return {name: self._columns[name].text() for name in sorted(self._columns)}
+
+
 def collected(answers: Iterable[Answer], *, probability: str, where: str) -> Answers:
     """The answers as columns; those that the model declined to give are only counted.
 
     They are taken one by one, so that a log of any length needs room for the columns alone.
     """
     right, sure, questions = array("d"), array("d"), _Names()
-    groups: dict[str, _Names] = {}
+    groups, abstained_groups = _Groups(), _Groups()
     abstained = stated = 0
     for answer in answers:
         if answer.abstained:
             abstained += 1
+            abstained_groups.add(answer.groups)
             continue
-        for name in answer.groups.keys() - groups.keys():
-            groups[name] = _Names()
-            for _ in range(len(right)):
-                groups[name].add("")
-        for name, column in groups.items():
-            column.add(answer.groups.get(name, ""))
+        groups.add(answer.groups)
         stated += answer.probability is not None
         right.append(np.nan if answer.correct is None else answer.correct)
         sure.append(np.nan if answer.probability is None else answer.probability)
@@ -232,9 +252,10 @@ def collected(answers: Iterable[Answer], *, probability: str, where: str) -> Ans
         y_true=np.array(right),
         y_prob=np.array(sure),
         cluster=questions.text(),
-        groups={name: groups[name].text() for name in sorted(groups)},
+        groups=groups.text(),
         probability=probability,
         abstained=abstained,
+        abstained_groups=abstained_groups.text(),
     )
 
 

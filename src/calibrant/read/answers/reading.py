@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,6 +23,9 @@ FORMATS = ("lm-eval", "inspect", "jsonl")
 OPTION_OF = {"lm-eval": "filter", "jsonl": "question"}
 """The option that only this format has."""
 PEEK_BYTES = 1 << 20
+ASKED = ("question_id", "qid", "doc_id", "question")
+JUDGED = ("correct", "is_correct", "judge_response")
+"""Fields that tell a log of answers from a table of rows."""
 
 
 def read_answers(
@@ -149,4 +153,20 @@ def log_format(path: str | os.PathLike[str]) -> str | None:
         head = file.read(PEEK_BYTES)
     if stem.endswith(".json"):
         return "inspect" if b'"samples"' in head and b'"eval"' in head else None
-    return "lm-eval" if b'"filtered_resps"' in head.split(b"\n", 1)[0] else None
+    first = head.lstrip().split(b"\n", 1)[0]
+    if b'"filtered_resps"' in first:
+        return "lm-eval"
+    return "jsonl" if _is_answer(first) else None
+
+
+def _is_answer(line: bytes) -> bool:
+    """Whether a line says of a question whether its answer was right: rows of a table name no question."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return (
+        isinstance(row, dict)
+        and not row.keys().isdisjoint(ASKED)
+        and not row.keys().isdisjoint(JUDGED)
+    )
