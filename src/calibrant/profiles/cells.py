@@ -31,8 +31,8 @@ class Cells:
     ----------
     position, low, high : float64[m]
         Mean position of the rows on the grid of the scale, and between what they lie.
-    label, weight, rows : float64[m]
-        Outcome, weight and number of the rows.
+    label, weight, squared, rows : float64[m]
+        Outcome, weight, sum of squared weights and number of the rows.
     """
 
     sketch: Sketch
@@ -41,6 +41,7 @@ class Cells:
     high: Floats
     label: Floats
     weight: Floats
+    squared: Floats
     rows: Floats
 
     @classmethod
@@ -49,13 +50,19 @@ class Cells:
         used = sketch.weights > 0.0
         cell = np.repeat(sketch.cells[:, None], 2, axis=1)[used]
         weight, rows = sketch.weights[used], sketch.counts[used].astype(np.float64)
+        squared = sketch.squared_weights[used] if sketch.weighted else weight
         left = cell / sketch.nodes
         position = left + sketch.weighted_offsets[used] / weight * UNIT
         alone = rows == 1.0
         low = np.where(alone, position, left)
         high = np.minimum(np.where(alone, position + UNIT, left + 1.0 / sketch.nodes), 1.0)
         label = np.repeat(np.array([[0.0, 1.0]]), sketch.cells.size, axis=0)[used]
-        return cls(sketch, position, low, np.maximum(high, position), label, weight, rows)
+        return cls(sketch, position, low, np.maximum(high, position), label, weight, squared, rows)
+
+    @cached_property
+    def total(self) -> float:
+        """Weight of all."""
+        return float(self.weight.sum())
 
     @cached_property
     def p(self) -> Floats:
@@ -75,7 +82,7 @@ class Cells:
         scale = self.sketch.scale
         curved = bend * scale.steepness**2 + slope * scale.curvature
         spread = 0.5 * curved * scale.length**2 * self.variance + slope * scale.steepness * UNIT
-        return float(self.weight @ spread / self.weight.sum())
+        return float(self.weight @ spread) / self.total
 
     # -- log-odds ------------------------------------------------------------------------------
 

@@ -61,7 +61,7 @@ def mean_of_cells(
 ) -> Quantity:
     """The mean of a value for each entry of the cells, its interval wider by the bound."""
     cells = sample.once(cells_of)
-    share = cells.weight / cells.weight.sum()
+    share = cells.weight / cells.total
     value = float(share @ values)
     error, degrees = error_of_cells(sample, values - value)
     skew = _skewness_of_cells(sample, values - value)
@@ -72,12 +72,11 @@ def mean_of_cells(
 
 def error_of_cells(sample: Sample, deviations: Floats) -> tuple[float, float]:
     """The standard error of a mean of deviations, one for each entry of the cells."""
-    sketch = sample.sketch
-    total = sketch.total_weight
+    sketch, cells = sample.sketch, sample.once(cells_of)
+    total = cells.total
     if not sample.parts:
-        squared = sketch.squared_weights[sketch.weights > 0.0]
-        units = min(total**2 / float(squared.sum()), float(sketch.n))
-        variance = float(squared @ deviations**2) / total**2
+        units = min(total**2 / float(cells.squared.sum()), float(sketch.n))
+        variance = float(cells.squared @ deviations**2) / total**2
         if sketch.weighted:  # a soft row has both outcomes
             whole = _of_sketch(sketch, deviations)
             variance += 2.0 * float(cross_weights(sketch) @ whole.prod(axis=1)) / total**2
@@ -112,10 +111,9 @@ def _skewness_of_cells(sample: Sample, deviations: Floats) -> float:
     """As `skewness`; rows of one cell and outcome are taken to weigh alike."""
     if sample.parts:
         return skewness(_sums_of_parts(sample, deviations))
-    used = sample.sketch.weights > 0.0
-    weight, squared = sample.sketch.weights[used], sample.sketch.squared_weights[used]
-    variance = float(squared @ deviations**2)
-    cubes = float((squared**2 / weight) @ deviations**3)
+    cells, squares = sample.once(cells_of), deviations**2
+    variance = float(cells.squared @ squares)
+    cubes = float((cells.squared**2 / cells.weight * deviations) @ squares)
     return cubes / variance**1.5 if variance > 0.0 else 0.0
 
 
@@ -216,7 +214,7 @@ def _log_loss_of_cells(sample: Sample) -> Quantity:
             for part, end in zip((left, 1.0 - left), ends, strict=True)
         )
         least = np.maximum(loss(cells.position), 0.0)
-    share = cells.weight / cells.weight.sum()
+    share = cells.weight / cells.total
     bound = 0.5 * float(share @ (most - least)) if np.isfinite(most - least).all() else nan
     if not isfinite(bound):
         raise Unavailable(
@@ -247,7 +245,7 @@ def spiegelhalter(sample: Sample) -> Quantity:
     bound = 0.0
     if sample.pairs is None:
         cells = sample.once(cells_of)
-        share = cells.weight / cells.weight.sum()
+        share = cells.weight / cells.total
         terms, spread = term(cells.p, cells.label), variance(cells.p, cells.label)
         mean = float(share @ terms)
         if sample.sketch.weighted or sample.parts:
