@@ -120,7 +120,7 @@ class Reading:
                metavar="CHARACTER"),
     ] = None  # fmt: skip
     log: Annotated[
-        Literal["lm-eval", "inspect", "jsonl"] | None,
+        Literal["lm-eval", "inspect", "openai-evals", "jsonl"] | None,
         option("Read a log of a language model evaluation of this kind.", section=VALUES,
                metavar="lm-eval|inspect|jsonl"),
     ] = None  # fmt: skip

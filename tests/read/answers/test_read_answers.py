@@ -438,3 +438,44 @@ def test_a_missing_group_is_named_as_everywhere(tmp_path: Path) -> None:
         write_lines(tmp_path / "x.jsonl", [*rows, {"confidence": 1, "correct": 1}])
     )
     assert found.groups["model"].tolist() == ["a", "", "", "None", ""]
+
+
+def evals_log(path: Path, events: list[tuple[str, str, dict[str, Any]]]) -> Path:
+    """A run of OpenAI's evals as its recorder writes it: the final report may come before the events."""
+    spec = {"completion_fns": ["gpt"], "eval_name": "sums.dev.v0", "run_config": {}, "run_id": "r"}
+    rows = [
+        {"run_id": "r", "event_id": k, "sample_id": sample, "type": kind, "data": data}
+        for k, (sample, kind, data) in enumerate(events)
+    ]
+    return write_lines(path, [{"spec": spec}, {"final_report": {"accuracy": 0.5}}, *rows])
+
+
+def test_a_log_of_openais_evals(tmp_path: Path) -> None:
+    path = evals_log(
+        tmp_path / "run.jsonl",
+        [
+            ("a", "sampling", {"prompt": "2+2?", "sampled": ["4. Confidence: 95%"]}),
+            ("a", "match", {"correct": True, "sampled": "4. Confidence: 95%", "picked": "4"}),
+            ("b", "sampling", {"prompt": "3+3?", "sampled": ["7. Confidence: 60%"]}),
+            ("b", "match", {"correct": False, "expected": "6", "picked": None}),
+            ("c", "match", {"correct": False, "sampled": "I don't know."}),
+            ("d", "match", {"correct": False, "picked": None}),
+            ("a", "metrics", {"f1": 0.3}),
+        ],
+    )
+    answers = read_answers(path)
+    np.testing.assert_array_equal(answers.y_prob, [0.95, 0.6, np.nan])
+    assert answers.y_true.tolist() == [1, 0, 0]
+    assert answers.cluster.tolist() == ["a", "b", "d"]
+    assert (answers.abstained, answers.without_confidence) == (1, 1)
+    assert set(answers.groups["model"]) == {"gpt"}
+    assert answers.abstained_groups["task"].tolist() == ["sums.dev.v0"]
+
+
+def test_what_a_log_of_openais_evals_lacks(tmp_path: Path) -> None:
+    path = evals_log(tmp_path / "run.jsonl", [("a", "match", {"sampled": "Confidence: 95%"})])
+    assert refusal(path).argument == "correct"
+    assert refusal(path, probability="tokens").argument == "probability"
+    assert refusal(path, form="sum").argument == "form"
+    assert refusal(path, question="id").argument == "question"
+    assert refusal(evals_log(path, [("", "match", {"correct": True})])).argument == "question"

@@ -17,8 +17,9 @@ from calibrant.read.answers.lines import opened
 
 __all__ = ["FORMATS", "log_format", "read_answers"]
 
-FORMATS = ("lm-eval", "inspect", "jsonl")
-"""What `read_answers` reads: samples of lm-evaluation-harness, logs of Inspect, plain JSON lines."""
+FORMATS = ("lm-eval", "inspect", "openai-evals", "jsonl")
+"""What `read_answers` reads: samples of lm-evaluation-harness, logs of Inspect and of OpenAI's evals, plain
+JSON lines."""
 
 OPTION_OF = {"lm-eval": "filter", "jsonl": "question"}
 """The option that only this format has."""
@@ -46,15 +47,16 @@ def read_answers(
     Parameters
     ----------
     path : path
-        A `samples_*.jsonl` of lm-evaluation-harness, an Inspect log (`.eval` or `.json`), or JSON lines
-        with a confidence and whether the answer was right; `.gz` as well.
-    format : {"lm-eval", "inspect", "jsonl"}, optional
+        A `samples_*.jsonl` of lm-evaluation-harness, an Inspect log (`.eval` or `.json`), a log of OpenAI's
+        evals, or JSON lines with a confidence and whether the answer was right; `.gz` as well.
+    format : {"lm-eval", "inspect", "openai-evals", "jsonl"}, optional
         Found from the file unless given.
     probability : str, optional
         Which one, where a log has several. lm-eval: ``"choices"`` (the share of the chosen answer in the
         likelihoods of all choices), ``"normalised"`` (the same, likelihoods per character, as
         `acc_norm` has them) or ``"stated"`` (in the text, as in "Confidence: 85%"). Inspect:
-        ``"metadata"``, ``"stated"`` or ``"tokens"`` (the token probabilities, by `form`). JSON lines: the
+        ``"metadata"``, ``"stated"`` or ``"tokens"`` (the token probabilities, by `form`). OpenAI's evals:
+        ``"stated"``. JSON lines: the
         name of the field; ``"judge.confidence"`` is a field inside another.
     correct : str, optional
         The metric of lm-eval, the scorer of Inspect, the field of JSON lines that says who was right.
@@ -136,6 +138,10 @@ def _reader(format: str) -> Callable[..., Answers]:
         from calibrant.read.answers.lm_eval import lm_eval_answers
 
         return lm_eval_answers
+    if format == "openai-evals":
+        from calibrant.read.answers.openai_evals import openai_evals_answers
+
+        return openai_evals_answers
     from calibrant.read.answers.plain import plain_answers
 
     return plain_answers
@@ -156,17 +162,22 @@ def log_format(path: str | os.PathLike[str]) -> str | None:
     first = head.lstrip().split(b"\n", 1)[0]
     if b'"filtered_resps"' in first:
         return "lm-eval"
-    return "jsonl" if _is_answer(first) else None
+    return _format_of(first)
 
 
-def _is_answer(line: bytes) -> bool:
-    """Whether a line says of a question whether its answer was right: rows of a table name no question."""
+def _format_of(line: bytes) -> str | None:
+    """The kind of log by its first line.
+
+    A run of OpenAI's evals starts with its specification; an answer names a question, which rows of a
+    table do not, and says whether it was right.
+    """
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
-        return False
-    return (
-        isinstance(row, dict)
-        and not row.keys().isdisjoint(ASKED)
-        and not row.keys().isdisjoint(JUDGED)
-    )
+        return None
+    if not isinstance(row, dict):
+        return None
+    if isinstance(row.get("spec"), dict) and "completion_fns" in row["spec"]:
+        return "openai-evals"
+    asked = not row.keys().isdisjoint(ASKED) and not row.keys().isdisjoint(JUDGED)
+    return "jsonl" if asked else None
