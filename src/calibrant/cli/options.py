@@ -122,7 +122,7 @@ class Reading:
     log: Annotated[
         Literal["lm-eval", "inspect", "openai-evals", "jsonl"] | None,
         option("Read a log of a language model evaluation of this kind.", section=VALUES,
-               metavar="lm-eval|inspect|jsonl"),
+               metavar="lm-eval|inspect|openai-evals|jsonl"),
     ] = None  # fmt: skip
     filter: Annotated[
         str | None,

@@ -16,7 +16,7 @@ import pytest
 from tests.refusals import data_of
 
 import calibrant as cal
-from calibrant.errors import InputError, Option
+from calibrant.errors import PYTHON, InputError, Option
 from calibrant.read.answers import as_probability, read_answers
 from calibrant.read.answers.answers import Place
 
@@ -479,3 +479,13 @@ def test_what_a_log_of_openais_evals_lacks(tmp_path: Path) -> None:
     assert refusal(path, form="sum").argument == "form"
     assert refusal(path, question="id").argument == "question"
     assert refusal(evals_log(path, [("", "match", {"correct": True})])).argument == "question"
+
+
+@pytest.mark.parametrize(
+    ("field", "form"),
+    [("logprobs", "sum"), ("option_logprobs", "choices")],
+    ids=["tokens", "options"],
+)
+def test_a_log_without_confidences_says_what_it_has(tmp_path: Path, field: str, form: str) -> None:
+    path = write_lines(tmp_path / "x.jsonl", [{"question_id": 1, field: [-0.1], "correct": True}])
+    assert PYTHON.show(Option("form", form)) in data_of(refusal(path))

@@ -29,6 +29,7 @@ CORRECT = ("correct", "is_correct", "y", "label", "score", "judge_response.corre
 QUESTION = ("question_id", "qid", "doc_id", "question", "id")
 ANSWER = ("answer", "response")
 GROUPS = ("model", "task", "subject", "dataset", "llm", "qset")
+_FROM_LOGS = "To make one of the log-probabilities in {logs}, pass {form}."
 Row = dict[str, Any]
 
 
@@ -178,15 +179,21 @@ def _field(
         return given
     names = [name for name in known if _has(present, name)]
     if not names:
+        logs = [name for name in LOGS if name in present and option == "probability"]
+        values: dict[str, Any] = {"option": Option(option, ...)}
+        cure = "Name it with {option}."
+        if logs:
+            form = "choices" if logs[0].startswith(("choice", "option")) else "sum"
+            cure, values = _FROM_LOGS, {"logs": repr(logs[0]), "form": Option("form", form)}
         raise InputError(
             "{file} must have a field with {what}, such as {example}",
             seen=list(present)[:12],
             saying="it has {}",
-            cure="Name it with {option}.",
+            cure=cure,
             file=str(path),
             what=what,
             example=repr(known[0]),
-            option=Option(option, ...),
+            **values,
         )
     return names[0]
 
