@@ -181,6 +181,25 @@ def test_no_words_overlap(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         plt.close(figure)
 
 
+@pytest.mark.parametrize("shape", ["rare", "saturated", "few", "over-confident", "both ends"])
+def test_the_number_covers_neither_curve_nor_band(shape: str) -> None:
+    drawn = _smooth(shape).plot(theme="light")
+    drawn.figure.draw_without_rendering()
+    note = drawn.artists["note"][0].get_window_extent()
+    core = drawn.artists["curve"][0]
+    paths = [(core.get_path(), core.get_transform(), False)]
+    for area in (*drawn.artists["band"], *drawn.artists["consistency"]):
+        paths += [(path, area.get_transform(), True) for path in area.get_paths()]
+    # What lies beyond the axes is not drawn.
+    covered = [
+        path.transformed(transform).intersects_bbox(note, filled=filled)
+        for path, transform, filled in paths
+        if note.overlaps(drawn.ax.bbox)
+    ]
+    assert not any(covered)
+    plt.close(drawn.figure)
+
+
 def _require_words_apart(figure: Any) -> None:
     figure.draw_without_rendering()
     boxes = {}

@@ -162,7 +162,7 @@ def test_axes_fit_rare_events_and_say_so() -> None:
 def test_label_is_written_with_the_name(diagram) -> None:
     drawn = diagram.plot(ax=Figure().subplots(), name="ResNet")
     text = drawn.artists["note"][0].get_text()
-    assert text.startswith("ResNet\nsmECE 0.105")
+    assert text.startswith("ResNet\naverage error 0.105")
 
 
 def test_plot_makes_its_own_figure_or_respects_ax(diagram) -> None:
@@ -206,7 +206,7 @@ def test_same_input_and_seed_give_the_same_bytes(tmp_path) -> None:
         charts.append(again.chart().to_json())
     assert files[0] == files[1]
     assert charts[0] == charts[1]
-    assert b"smECE 0.1" in files[0][0]
+    assert b"average error 0.1" in files[0][0]
 
 
 def test_chart_has_a_slider_with_its_own_bandwidth_marked(diagram) -> None:
@@ -235,7 +235,7 @@ def test_overlay_shows_every_model_with_its_number() -> None:
     drawn = models.plot(ax=Figure().subplots())
     texts = [text.get_text() for text in drawn.artists["legend"][0].get_texts()]
     assert [text.split(" · ")[0] for text in texts[:2]] == ["good", "bad"]
-    assert all("smECE" in text for text in texts[:2])
+    assert all("error 0." in text for text in texts[:2])
     assert len(drawn.artists["curve"]) == 4
     cores = drawn.artists["curve"][::2]
     assert len({core.get_color() for core in cores}) == 2
@@ -462,7 +462,7 @@ def test_the_smallest_and_largest_pictures_are_drawn(diagram, tmp_path) -> None:
 def test_names_are_text_whatever_they_are(diagram) -> None:
     assert diagram.panel(name=5).notes[0] == "5"
     assert list(Diagrams({None: diagram, ("a", 2016.0): diagram})) == ["(missing)", "a, 2016"]
-    assert diagram.panel(name=None).notes[0].startswith("smECE")
+    assert diagram.panel(name=None).notes[0].startswith("average error")
     for drawn in Diagrams({"$x$": diagram, "_y": diagram}).plot_grid().values():
         drawn.figure.draw_without_rendering()
     long = {f"{'long ' * 30}{k}": diagram for k in range(9)}

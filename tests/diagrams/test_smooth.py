@@ -368,7 +368,9 @@ def test_a_bandwidth_too_narrow_to_draw_is_drawn_wider_and_says_so() -> None:
 
 def test_a_perfect_predictor_has_no_digits_that_are_not_known() -> None:
     y = np.arange(5000) % 2
-    assert reliability_diagram(y, y.astype(float), resamples=0).label.startswith("smECE < 0.00002")
+    assert reliability_diagram(y, y.astype(float), resamples=0).label.startswith(
+        "average error < 0.00002"
+    )
 
 
 @pytest.mark.parametrize("scale", ["probability", "unreflected", "logit", "relative"])

@@ -136,7 +136,7 @@ def test_the_legend_covers_no_curve(bend: float, width: float) -> None:
         Trail(key="curve", series=str(k), x=x, y=y, weight=flat) for k, y in enumerate(curves)
     )
     name = "a model with a long name"
-    legend = {mark.series: f"{name} {mark.series} · smECE 0.012 [0.009, 0.015]" for mark in marks}
+    legend = {mark.series: f"{name} {mark.series} · error 0.012 (0.009 to 0.015)" for mark in marks}
     picture = Panel(marks, Axis("x", -0.02, 1.02), Axis("y", -0.08, 1.08), legend=legend)
     figure, axes = new_figure(theme=LIGHT, width=width, caller="test")
     (drawn,) = draw(picture, axes[0, 0], legend_outside=True)["legend"]

@@ -26,7 +26,7 @@ from calibrant.drawing.looks import (
     require_print_size,
     shortened,
 )
-from calibrant.drawing.panel import Axis, Mark, Panel
+from calibrant.drawing.panel import Axis, Mark, Panel, broken
 from calibrant.errors import InputError, Option
 from calibrant.measures.record import plain
 
@@ -56,6 +56,7 @@ CHART_POINTS = 96
 SAVED_POINTS = 240
 _LARGEST_FIGURE = 100.0
 LONGEST_TITLE = 120
+NOTE_LINE = 36  # most characters in a line of a verdict among the notes
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,9 +105,10 @@ class Diagram(ABC):
         Parameters
         ----------
         **look
-            As in `panel`, and of the frame: `title` and `subtitle` above the axes; `legend=False` for a
-            picture without one; `xlim` and `ylim`, the ends of the axes. An unknown name is refused, with
-            the one that was probably meant.
+            As in `panel`, and of the frame: `title` and `subtitle` above the axes (a smooth diagram says
+            there what it shows, unless you pass a text or False); `legend=False` for a picture without
+            one; `xlim` and `ylim`, the ends of the axes. An unknown name is refused, with the one that was
+            probably meant.
         """
         require_looks(look, self.looks() | set(FRAME))
         own = {name: value for name, value in look.items() if name not in FRAME}
@@ -168,7 +170,7 @@ class Diagram(ABC):
             With `ax`, `figure` and `artists`.
         """
         from calibrant.drawing.glyphs import readable
-        from calibrant.drawing.matplotlib import draw, new_axes
+        from calibrant.drawing.matplotlib import draw, lines_below, new_axes
 
         picture = self.picture(**look)
         made = ax is None
@@ -180,7 +182,7 @@ class Diagram(ABC):
                 theme=chosen,
                 figsize=figsize,
                 square=not picture.y.names,
-                entries=len(picture.entries()),
+                entries=lines_below(picture),
                 titles=picture.titles(),
             )[0, 0]
         artists = draw(readable(picture), ax, theme=theme, legend_outside=made)
@@ -220,7 +222,7 @@ class Diagram(ABC):
         **look
             As in `picture`.
         """
-        from calibrant.drawing.matplotlib import draw, new_figure, save
+        from calibrant.drawing.matplotlib import draw, lines_below, new_figure, save
 
         require_print_size(width, dpi)
         colors = as_theme(theme)
@@ -230,7 +232,7 @@ class Diagram(ABC):
             width=width,
             caller=f"{type(self).__name__}.save",
             height=1.5 + 0.26 * len(panel.y.names) if panel.y.names else None,
-            entries=len(panel.entries()),
+            entries=lines_below(panel),
             titles=panel.titles(),
         )
         draw(panel, axes[0, 0], theme=colors, legend_outside=True)
@@ -266,10 +268,14 @@ def framed(panel: Panel, look: Mapping[str, Any]) -> Panel:
             seen=keyed,
             cure="Leave it out to show one where it is needed.",
         )
-    title, subtitle = (
-        shortened(as_name(look.get(key)), LONGEST_TITLE) for key in ("title", "subtitle")
-    )
-    return replace(panel, keyed=keyed, title=title, subtitle=subtitle, x=x, y=y)
+    title = shortened(as_name(look.get("title")), LONGEST_TITLE)
+    panel = replace(panel, keyed=keyed, title=title, x=x, y=y)
+    asked = look.get("subtitle")
+    if asked is None or asked is True:
+        return panel
+    subtitle = "" if asked is False else shortened(as_name(asked), LONGEST_TITLE)
+    said = broken(panel.subtitle, NOTE_LINE) if subtitle and panel.judged else []
+    return replace(panel, subtitle=subtitle, judged=False, notes=(*said, *panel.notes))
 
 
 def _limited(axis: Axis, name: str, limits: Any) -> Axis:

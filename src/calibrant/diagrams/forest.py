@@ -91,7 +91,8 @@ class ForestPlot(Diagram):
         names = tuple(shortened(text, 36) for text in self.names[:count])[::-1]
         top = max(float(np.max(self.high[:count])), float(np.max(self.floor[:count])), 1e-6)
         left_out = len(self.names) - count
-        label = "SmoothECE" + (f" (the first {count} of {len(self.names)})" if left_out else "")
+        which = f", the first {count} of {len(self.names)}" if left_out else ""
+        label = f"average error (SmoothECE{which})"
         return Panel(
             tuple(self._marks(count)),
             Axis(label, -0.02 * top, 1.06 * top),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,10 @@ class Diagrams(Mapping[str, Diagram]):
     def _repr_html_(self) -> str:
         from calibrant.drawing.svg import render
 
-        panels = (diagram.picture(name=name, legend=False) for name, diagram in self.items())
+        panels = (
+            diagram.picture(name=name, legend=False, subtitle=False)
+            for name, diagram in self.items()
+        )
         pictures = (render(panel.thinned(300), width=300, height=300) for panel in panels)
         return f"<div>{''.join(pictures)}</div>"
 
@@ -121,7 +125,7 @@ class Diagrams(Mapping[str, Diagram]):
     ) -> Drawn:
         """Draw all diagrams on one axis with matplotlib; see `panel` for the looks."""
         from calibrant.drawing.glyphs import readable
-        from calibrant.drawing.matplotlib import draw, new_axes
+        from calibrant.drawing.matplotlib import draw, lines_below, new_axes
 
         picture, made = self.panel(**look), ax is None
         require_figsize(figsize, ax)
@@ -131,7 +135,7 @@ class Diagrams(Mapping[str, Diagram]):
                 caller="Diagrams.plot",
                 theme=chosen,
                 figsize=figsize,
-                entries=len(picture.entries()),
+                entries=lines_below(picture),
                 titles=picture.titles(),
             )[0, 0]
         artists = draw(readable(picture), ax, theme=theme, legend_outside=made)
@@ -194,7 +198,7 @@ class Diagrams(Mapping[str, Diagram]):
         **look: Any,
     ) -> Path:
         """Write one picture as SVG, PDF or PNG; `layout` is "overlay" or "grid"."""
-        from calibrant.drawing.matplotlib import draw, new_figure, save
+        from calibrant.drawing.matplotlib import draw, lines_below, new_figure, save
 
         require_choice("layout", layout, ("overlay", "grid"))
         colors = as_theme(theme)
@@ -210,7 +214,9 @@ class Diagrams(Mapping[str, Diagram]):
             theme=colors,
             width=inches,
             caller="Diagrams.save",
-            entries=_legend_rows(panels.values(), across),
+            entries=_legend_rows(panels.values(), across)
+            if layout == "grid"
+            else lines_below(first),
             titles=first.titles() if layout == "overlay" else down + bool(look.get("title")),
         )
         if layout == "grid":
@@ -245,6 +251,8 @@ class Diagrams(Mapping[str, Diagram]):
             for each in sets
         ]
         chosen = Slider("bandwidth, by powers of √2 (0 is the diagram's own)", len(panels) // 2)
+        above = panels[chosen.start].subtitle  # said of the number, so at its own bandwidth
+        panels = [replace(panel, subtitle=above) for panel in panels]
         return chart(panels, slider=chosen, theme=theme, width=width, height=height)
 
     def _panels(self, order: str | None, look: Mapping[str, Any]) -> dict[str, Panel]:
@@ -305,7 +313,7 @@ def reliability_diagrams(models: Mapping[Any, Any], **options: Any) -> Diagrams:
     >>> models = reliability_diagrams({"a": (y, [0.1, 0.3, 0.4, 0.8, 0.6, 0.9]),
     ...                                "b": (y, [0.4, 0.4, 0.5, 0.6, 0.5, 0.6])})
     >>> models["b"].label
-    'smECE 0.140 [0.000, 0.494]'
+    'average error 0.140 (0.000 to 0.494)'
     """
     if not isinstance(models, Mapping):
         raise InputError(

@@ -21,6 +21,8 @@ from calibrant.errors import Function, InputError, Option
 __all__ = ["comparable", "overlaid", "side_by_side", "with_bandwidth", "worst_first"]
 
 LONGEST_LABEL = 20
+ERROR = "error: average error (SmoothECE)"
+"""What the legend of several curves, which has room for one word, means by it."""
 GHOST = 0.3
 """Width of the line of all rows in small multiples, as that of a curve."""
 # From the bottom up.
@@ -69,7 +71,7 @@ def overlaid(diagrams: Mapping[str, Diagram], look: Mapping[str, Any]) -> Panel:
                 above.append(replace(mark, says=""))
     above.sort(key=lambda mark: _ORDER.index(mark.key) if mark.key in _ORDER else len(_ORDER))
     names = {
-        name: " · ".join([shortened(name), *panel.notes[1:2], *panel.notes[3:]])
+        name: " · ".join([shortened(name), *_short(panel.notes[1:2]), *panel.notes[3:]])
         for name, panel in panels.items()
     }
     colors = {k: v for panel in panels.values() for k, v in panel.colors.items()}
@@ -80,6 +82,7 @@ def overlaid(diagrams: Mapping[str, Diagram], look: Mapping[str, Any]) -> Panel:
         legend=names,
         labels=names,
         colors=colors,
+        notes=(ERROR,) if any(isinstance(d, ReliabilityDiagram) for d in diagrams.values()) else (),
         finding=" ".join(panel.finding for panel in panels.values() if panel.finding),
     )
     if first.y.label == HAPPENED and not any(isinstance(mark, Hill) for mark in panel.marks):
@@ -87,6 +90,10 @@ def overlaid(diagrams: Mapping[str, Diagram], look: Mapping[str, Any]) -> Panel:
     panel = framed(panel, look)
     labels = direct_labels(panel, {name: shortened(name, LONGEST_LABEL) for name in panels})
     return replace(panel, marks=(*panel.marks, *labels))
+
+
+def _short(notes: Sequence[str]) -> list[str]:
+    return [note.removeprefix("average ") for note in notes]
 
 
 def _require_one_rate(panels: Iterable[Panel]) -> None:
@@ -116,7 +123,8 @@ def side_by_side(
     panels = []
     for name, diagram in diagrams.items():
         panel = diagram.panel(**_looks_of(diagram, name, look))
-        panel = replace(panel, marks=tuple(m for m in panel.marks if m.key != CLOSER))
+        marks = tuple(mark for mark in panel.marks if mark.key != CLOSER)
+        panel = replace(panel, marks=marks, subtitle="", judged=False)
         if whole is not None:
             panel = _haunted(panel, whole, str(look.get("against", "prediction")))
         panels.append(replace(framed(panel, {**look, "title": None}), title=shortened(name)))

@@ -83,7 +83,7 @@ def attributes_of(attributes: bool | Profiled, rate: float) -> tuple[list[Mark],
         )
     skill = attributes[SKILL]
     value, low, high = (decimals(one, places=3) for one in (skill.value, skill.low, skill.high))
-    return attributes_marks(rate), [f"{SKILL} {value} [{low}, {high}]"]
+    return attributes_marks(rate), [f"{SKILL} {value} ({low} to {high})"]
 
 
 def attributes_marks(rate: float) -> list[Mark]:

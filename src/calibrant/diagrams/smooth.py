@@ -27,6 +27,7 @@ from calibrant.diagrams.smooth_numbers import (
     settled_by,
 )
 from calibrant.diagrams.smooth_panel import Truth, smooth_panel
+from calibrant.diagrams.verdict import verdict_on
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Panel
 from calibrant.errors import InputError, Option
@@ -140,13 +141,17 @@ class ReliabilityDiagram(Diagram):
         """The number as the picture writes it."""
         value = self.smooth_ece.value
         places = 3 if value >= 0.01 else 4 if value >= 0.001 else 5
-        text = f"smECE {value:.{places}f}"
-        if value < _SMALLEST_WRITTEN:  # of the order of its own numerical error
-            text = f"smECE < {_SMALLEST_WRITTEN:.5f}"
+        tiny = value < _SMALLEST_WRITTEN  # of the order of its own numerical error
+        text = f"average error {f'< {_SMALLEST_WRITTEN:.5f}' if tiny else f'{value:.{places}f}'}"
         if self.interval is None:
             return f"{text} at bandwidth {self.smooth_ece.bandwidth:.3g}"
         low, high = (decimals(end, places) for end in (self.interval.low, self.interval.high))
-        return f"{text} [{low}, {high}]"
+        return f"{text} ({low} to {high})"
+
+    @property
+    def verdict(self) -> str:
+        """What the picture shows, in one sentence; empty at a bandwidth that was asked for."""
+        return "" if self.interval is None else verdict_on(self, self.interval)
 
     @property
     def event_rate(self) -> float:
@@ -166,10 +171,9 @@ class ReliabilityDiagram(Diagram):
 
     def __repr__(self) -> str:
         few = "" if self.values is None else f", {self.values.count}"
-        return (
-            f"ReliabilityDiagram(smECE {decimals(self.smooth_ece.value, places=3)}, "
-            f"bandwidth={self.bandwidth:.4g}, n={self.n}{few})"
-        )
+        value = decimals(self.smooth_ece.value, places=3)
+        rows = f"bandwidth={self.bandwidth:.4g}, n={self.n}{few}"
+        return f"ReliabilityDiagram(SmoothECE {value}, {rows})"
 
     def at(self, bandwidth: float, *, resamples: int | None = None) -> ReliabilityDiagram:
         """The diagram of the same rows at another bandwidth."""
@@ -361,7 +365,7 @@ def reliability_diagram(
     --------
     >>> diagram = reliability_diagram([0, 0, 1, 1, 0, 1], [0.1, 0.3, 0.35, 0.8, 0.6, 0.9])
     >>> diagram
-    ReliabilityDiagram(smECE 0.118, bandwidth=0.1178, n=6)
+    ReliabilityDiagram(SmoothECE 0.118, bandwidth=0.1178, n=6)
     >>> list(diagram.plot().artists)
     ['predictions', 'consistency', 'diagonal', 'band', 'curve', 'note', 'legend']
     """

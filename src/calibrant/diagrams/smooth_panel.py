@@ -9,7 +9,7 @@ where the reference f̂ bends at the ends.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -126,26 +126,31 @@ def smooth_panel(
     ]
     if axes == "auto" and against == "prediction" and not attributes and limits[0].shown is None:
         marks += closer_marks(marks, *_rows_at(diagram))
-    few = diagram.values
-    rows = f"n = {diagram.n:,}" + ("" if few is None else f", {few.count}")
+    few, verdict = diagram.values, diagram.verdict
+    rows = f"SmoothECE, n = {diagram.n:,}" + ("" if few is None else f", {few.count}")
     wider = [f"drawn at bandwidth {diagram.bandwidth:.3g}"] if diagram.drawn_wider else []
-    return laid_out(
+    panel = laid_out(
         marks,
         limits,
         (diagram.label, rows, *wider, *said),
         name=name,
         color=color,
-        finding=_finding(diagram),
+        finding=_finding(diagram, verdict),
     )
+    return replace(panel, subtitle=verdict, judged=bool(verdict))
 
 
-def _finding(diagram: ReliabilityDiagram) -> str:
-    """What the picture shows, for those who hear it."""
+def _finding(diagram: ReliabilityDiagram, verdict: str) -> str:
+    """What the picture shows, for those who hear it: where it errs only where that is clear."""
     where = "; ".join(str(region) for region in diagram.regions[:2])
-    found = where[:1].upper() + where[1:] if where else "The curve follows the diagonal"
+    if diagram.interval is not None and diagram.interval.low <= 0.0:
+        where = ""
+    elif not where:
+        where = "the curve follows the diagonal"
+    said = [text[:1].upper() + text[1:] for text in (verdict, where) if text]
     return (
-        "Reliability diagram: how often it happened against the predicted probability. "
-        f"{diagram.label}, {diagram.n:,} rows. {found}."
+        f"Reliability diagram of {diagram.n:,} rows, {diagram.label}: how often it happened against the "
+        f"predicted probability. {'. '.join(said)}."
     )
 
 

@@ -18,10 +18,19 @@ from typing import Any
 import numpy as np
 
 from calibrant._optional import require
-from calibrant.drawing.altair_marks import Kind, Rows, kind_of, layers_of, rounded, rows_of
-from calibrant.drawing.layout import empty_corner, fitted
+from calibrant.drawing.altair_marks import (
+    Kind,
+    Rows,
+    kind_of,
+    layers_of,
+    rounded,
+    rows_of,
+    swatch_of,
+    title_of,
+)
+from calibrant.drawing.layout import Corner, fitted, place_for_notes
 from calibrant.drawing.looks import LIGHT, Theme, as_theme, color_of, series_colors
-from calibrant.drawing.panel import Axis, Band, Entry, Hill, Line, Mark, Panel, Points, Trail
+from calibrant.drawing.panel import Axis, Mark, Panel
 from calibrant.errors import InputError
 
 __all__ = ["Slider", "chart"]
@@ -69,6 +78,7 @@ def chart(
     Examples
     --------
     >>> import numpy as np
+    >>> from calibrant.drawing.panel import Line
     >>> line = Line(key="curve", series="a", x=np.array([0.0, 1.0]), y=np.array([0.0, 1.0]))
     >>> type(chart([Panel((line,), Axis("x", 0, 1), Axis("y", 0, 1))])).__name__
     'LayeredChart'
@@ -105,14 +115,7 @@ def _composed(
     first = panels[0]
     if not first.title and not first.subtitle:
         return drawn
-    title = alt.TitleParams(
-        first.title,
-        subtitle=first.subtitle or alt.Undefined,
-        anchor="start",
-        color=canvas.theme.ink,
-        subtitleColor=canvas.theme.ink,
-    )
-    return drawn.properties(title=title)
+    return drawn.properties(title=title_of(alt, first, canvas.theme, width))
 
 
 @cache
@@ -166,6 +169,10 @@ class _Canvas:
         self.alt, self.panels, self.slider, self.theme = alt, panels, slider, theme
         self.width, self.height = width, height
         self.panel = panels[slider.start if slider else 0]
+        corner, lines = place_for_notes(self.panel, self._box)
+        self.tall, self.pad = len(lines), 0.03 if corner else 0.0
+        self.corner = corner or Corner("bottom", True, 1.0, 0)  # on the top edge
+        self.broken = "\n(" if len(lines) > len(self.panel.notes) else " ("
         self.colors = series_colors(self.panel, theme)
         self.fixed: set[Kind] = set()
         self.rows = {kind: self._rows_of(kind) for kind in self.kinds()}
@@ -189,6 +196,10 @@ class _Canvas:
             fields=["series", "x", "y"],
             empty=False,
         )
+
+    def _box(self, lines: Sequence[str]) -> tuple[float, float]:
+        widest = max(map(len, lines), default=0)
+        return min(widest * 6.2 / self.width + 0.04, 0.9), len(lines) * 15 / self.height
 
     def _binding(self) -> Any:
         if self.slider is None:
@@ -303,31 +314,30 @@ class _Canvas:
         return [parameter for parameter, needed in wanted if needed]
 
     def words(self) -> list[Any]:
-        """The notes of each panel, in the corner that the first one leaves empty."""
-        start = self.slider.start if self.slider else 0
+        """The notes of each panel: in a corner that the first one leaves empty, or above the axes."""
+        start, corner = self.slider.start if self.slider else 0, self.corner
         values = [
-            {"series": "", "frame": k - start, "text": "\n".join(panel.notes)}
+            {"series": "", "frame": k - start, "text": text.replace(" (", self.broken)}
             for k, panel in enumerate(self.panels)
-            if panel.notes
+            if (text := "\n".join(panel.notes))
         ]
         if not values:
             return []
-        lines = self.panel.notes
-        share = min(max(map(len, lines)) * 6.2 / self.width, 0.9)
-        corner = empty_corner(self.panel, share, len(lines) * 15 / self.height)
         top = corner.side == "top"
         text = self.source(values, fixed=self.slider is None).mark_text(
             align="left" if corner.left else "right",
-            baseline="top" if top else "bottom",
+            baseline="top",  # several lines run down from there
+            lineHeight=14,
             lineBreak="\n",
             fontSize=12,
             color=self.theme.ink,
         )
-        x, up = corner.place(0.03)
+        x, up = corner.place(self.pad)
+        y = (1 - up + (0.01 if top else -0.01)) * self.height - (0 if top else 14 * self.tall)
         return [
             text.encode(
                 x=self.alt.value(x * self.width),
-                y=self.alt.value((1 - up + (0.01 if top else -0.01)) * self.height),
+                y=self.alt.value(y),
                 text="text:N",
             )
         ]
@@ -343,29 +353,8 @@ class _Canvas:
                 align="left", baseline="middle", fontSize=11, color=self.theme.ink
             )
             place = {"x": self.alt.value(30), "y": self.alt.value(y)}
-            layers += [self._swatch(entry, y), text.encode(**place, text="text:N")]
+            layers += [swatch_of(entry, self, y), text.encode(**place, text="text:N")]
         return layers
-
-    def _swatch(self, entry: Entry, y: float) -> Any:
-        alt, mark, color = self.alt, entry.mark, color_of(entry.mark, self.colors, self.theme)
-        source = alt.Chart(alt.InlineData(values=[{}]))
-        if isinstance(mark, Points):
-            dot = source.mark_point(filled=True, size=60, color=color, opacity=1)
-            return dot.encode(x=alt.value(11), y=alt.value(y))
-        if isinstance(mark, Band | Hill):
-            own = mark.ink in ("series", "accent")
-            alpha = self.theme.band_opacity if own else self.theme.neutral_opacity
-            box = source.mark_rect(color=color, opacity=0.55 if isinstance(mark, Hill) else alpha)
-            return box.encode(
-                x=alt.value(0), x2=alt.value(22), y=alt.value(y - 5), y2=alt.value(y + 5)
-            )
-        dashed = isinstance(mark, Line) and mark.dash != "solid"
-        rule = source.mark_rule(
-            color=color,
-            strokeWidth=4 if isinstance(mark, Trail) else 1.4,
-            strokeDash=[5, 3] if dashed else [1, 0],
-        )
-        return rule.encode(x=alt.value(0), x2=alt.value(22), y=alt.value(y))
 
     def hover(self) -> list[Any]:
         """Invisible targets along the curves; the nearest one is marked and read out."""

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.drawing.layout import hill_span, runs, tick_span
+from calibrant.drawing.looks import OUTLINE_OPACITY, Theme, color_of
 from calibrant.drawing.panel import (
     Band,
     Bundle,
+    Entry,
     Hill,
     Line,
     Mark,
@@ -22,9 +24,10 @@ from calibrant.drawing.panel import (
     Ticks,
     Trail,
     Words,
+    broken,
 )
 
-__all__ = ["Kind", "Rows", "kind_of", "layers_of", "rounded", "rows_of"]
+__all__ = ["Kind", "Rows", "kind_of", "layers_of", "rounded", "rows_of", "swatch_of", "title_of"]
 
 Rows: TypeAlias = list[dict[str, Any]]
 Kind: TypeAlias = tuple[type, str, str]
@@ -147,6 +150,41 @@ def _(mark: Words, panel: Panel) -> Rows:
     ]
 
 
+def swatch_of(entry: Entry, canvas: Any, y: float) -> Any:
+    """A small example of the mark that a line of the legend stands for."""
+    alt, mark, theme = canvas.alt, entry.mark, canvas.theme
+    color = color_of(mark, canvas.colors, theme)
+    source = alt.Chart(alt.InlineData(values=[{}]))
+    if isinstance(mark, Points):
+        dot = source.mark_point(filled=True, size=60, color=color, opacity=1)
+        return dot.encode(x=alt.value(11), y=alt.value(y))
+    if isinstance(mark, Band | Hill):
+        own = mark.ink in ("series", "accent")
+        alpha = theme.band_opacity if own else theme.neutral_opacity
+        look = {"fillOpacity": 0.55 if isinstance(mark, Hill) else alpha, "opacity": 1}
+        if isinstance(mark, Band) and mark.ink == "neutral":
+            look |= {"stroke": color, "strokeWidth": 0.7, "strokeOpacity": OUTLINE_OPACITY}
+        box = source.mark_rect(color=color, **look)
+        return box.encode(x=alt.value(0), x2=alt.value(22), y=alt.value(y - 5), y2=alt.value(y + 5))
+    dashed = isinstance(mark, Line) and mark.dash != "solid"
+    rule = source.mark_rule(
+        color=color,
+        strokeWidth=4 if isinstance(mark, Trail) else 1.4,
+        strokeDash=[5, 3] if dashed else [1, 0],
+    )
+    return rule.encode(x=alt.value(0), x2=alt.value(22), y=alt.value(y))
+
+
+def title_of(alt: Any, panel: Panel, theme: Theme, width: int) -> Any:
+    """What stands above the axes, and above notes that found no room in them."""
+    lines = broken(panel.subtitle, max(int(width / 5.8), 8))
+    colors = {"color": theme.ink, "subtitleColor": theme.ink}
+    common = {"anchor": "start", **colors}
+    if not panel.title:
+        return alt.TitleParams(lines, fontWeight="normal", fontSize=12, **common)
+    return alt.TitleParams(panel.title, subtitle=lines or alt.Undefined, **common)
+
+
 def kind_of(mark: Mark) -> Kind:
     """Marks of one kind become one layer, whatever their series."""
     return type(mark), mark.key, mark.ink
@@ -184,7 +222,12 @@ def _(mark: Bundle, canvas: Any, source: Any) -> list[Any]:
 def _(mark: Band, canvas: Any, source: Any) -> list[Any]:
     own = mark.ink in ("series", "accent")
     value = canvas.theme.band_opacity if own else canvas.theme.neutral_opacity
-    return [_encode(source.mark_area(clip=True), mark, canvas, value).encode(y2="y2:Q")]
+    area = _encode(source.mark_area(clip=True), mark, canvas, value).encode(y2="y2:Q")
+    if mark.ink != "neutral":
+        return [area]
+    # A reference has an outline, which tells it from other bands without colour.
+    edge = _encode(source.mark_line(clip=True, strokeWidth=0.7), mark, canvas, OUTLINE_OPACITY)
+    return [area, edge, edge.encode(y=canvas.y("y2"))]
 
 
 @layers_of.register

@@ -37,8 +37,8 @@ def on_screen(text: str) -> str:
 
     Examples
     --------
-    >>> on_screen("smECE 0.1 ± 0.02"), on_screen("bell \a")
-    ('smECE 0.1 ± 0.02', 'bell �')
+    >>> on_screen("error 0.1 ± 0.02"), on_screen("bell \a")
+    ('error 0.1 ± 0.02', 'bell �')
     """
     if text.isascii() and text.isprintable():
         return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -10,7 +11,16 @@ from numpy.typing import NDArray
 
 from calibrant.drawing.panel import Band, Hill, Line, Mark, Panel, Points, Side, Steps, Trail, Words
 
-__all__ = ["MARKERS", "Corner", "empty_corner", "fitted", "hill_span", "runs", "tick_span"]
+__all__ = [
+    "MARKERS",
+    "Corner",
+    "empty_corner",
+    "fitted",
+    "hill_span",
+    "place_for_notes",
+    "runs",
+    "tick_span",
+]
 
 # Strokes along an edge take the outer 3%; a density starts beyond them and rises by up to 17%. Bars fill
 # the strip below 0 that axes of frequencies have.
@@ -104,6 +114,21 @@ def empty_corner(
     return min(corners, key=lambda corner: corner.covered)
 
 
+def place_for_notes(
+    panel: Panel, size_of: Callable[[Sequence[str]], tuple[float, float]]
+) -> tuple[Corner | None, tuple[str, ...]]:
+    """A corner where the notes cover neither curve nor band, and their lines, broken where that helps.
+
+    There may be no such corner: then they stand above the axes.
+    """
+    narrow = (part for line in panel.notes for part in line.replace(" (", "\n(").split("\n"))
+    for lines in (panel.notes, tuple(narrow)):
+        corner = empty_corner(panel, *size_of(lines))
+        if not corner.covered:
+            return corner, lines
+    return None, panel.notes
+
+
 def _corner(panel: Panel, side: Side, left: bool, width: float, height: float) -> Corner:
     clear = _clearance(panel, side, left, width)
     covered = 0
@@ -139,7 +164,9 @@ def _outline(mark: Mark) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]
     if isinstance(mark, Line | Trail | Words):
         return [(mark.x, mark.y)]
     if isinstance(mark, Band):
-        return [(mark.x, mark.low), (mark.x, mark.high)]
+        shares = np.linspace(0.0, 1.0, 13)[:, None]
+        inside = mark.low + (mark.high - mark.low) * shares
+        return [(np.tile(mark.x, len(shares)), inside.ravel())]
     if isinstance(mark, Points):
         return [(mark.x, mark.y), (mark.x, mark.low), (mark.x, mark.high)]
     if isinstance(mark, Steps):

@@ -17,6 +17,7 @@ from calibrant.errors import InputError
 __all__ = [
     "DARK",
     "LIGHT",
+    "OUTLINE_OPACITY",
     "PRINT",
     "Color",
     "Theme",
@@ -32,6 +33,8 @@ __all__ = [
 
 Color: TypeAlias = str | Sequence[float]
 
+OUTLINE_OPACITY = 0.75
+"""Of the outline that tells the band of a calibrated model from others, also without colour."""
 _HEX = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6}|[0-9a-f]{8})", re.IGNORECASE)
 _INCHES = (2.5, 60.0)
 _DPI = (20, 2400)

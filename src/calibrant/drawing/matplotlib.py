@@ -23,6 +23,7 @@ from calibrant.drawing.looks import DARK, LIGHT, Theme, as_theme, shortened
 from calibrant.drawing.matplotlib_marks import Pen, draw_mark
 from calibrant.drawing.matplotlib_text import (
     earlier_panels,
+    lines_below,
     remember,
     write_figure_legend,
     write_words,
@@ -30,7 +31,7 @@ from calibrant.drawing.matplotlib_text import (
 from calibrant.drawing.panel import TITLE_LINE, Panel, Trail
 from calibrant.errors import InputError, TypeName
 
-__all__ = ["draw", "draw_grid", "new_axes", "new_figure", "save"]
+__all__ = ["draw", "draw_grid", "lines_below", "new_axes", "new_figure", "save"]
 
 _FORMATS = ("svg", "pdf", "png")
 

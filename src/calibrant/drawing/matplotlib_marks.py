@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant._optional import require
 from calibrant.drawing.layout import MARKERS, hill_span, runs, tick_span
-from calibrant.drawing.looks import Theme, color_of, series_colors
+from calibrant.drawing.looks import OUTLINE_OPACITY, Theme, color_of, series_colors
 from calibrant.drawing.panel import (
     Band,
     Bundle,
@@ -90,6 +90,15 @@ class Pen:
             return {}
         text = self.panel.labels.get(mark.series, "") if mark.ink == "series" else ""
         return {"label": text.replace("$", r"\$")} if text else {}
+
+    def shade(self, mark: Mark) -> dict[str, Any]:
+        """The look of an area; a reference has an outline, which tells it from a band without colour."""
+        own, color = mark.ink in ("series", "accent"), self.color(mark)
+        alpha = self.theme.band_opacity if own else self.theme.neutral_opacity
+        if mark.ink != "neutral":
+            return {"color": color, "linewidth": 0, "alpha": alpha}
+        edge = {"edgecolor": (color, OUTLINE_OPACITY), "linewidth": 0.6 * self.scale}
+        return {"facecolor": (color, alpha), **edge}
 
     def across(self) -> Any:
         """Data along x, fractions of the panel along y."""
@@ -187,16 +196,7 @@ def _(mark: Bundle, pen: Pen) -> list[Any]:
 
 @draw_mark.register
 def _(mark: Band, pen: Pen) -> list[Any]:
-    own = mark.ink in ("series", "accent")
-    band = pen.ax.fill_between(
-        mark.x,
-        mark.low,
-        mark.high,
-        color=pen.color(mark),
-        linewidth=0,
-        alpha=pen.theme.band_opacity if own else pen.theme.neutral_opacity,
-    )
-    return [band]
+    return [pen.ax.fill_between(mark.x, mark.low, mark.high, **pen.shade(mark))]
 
 
 @draw_mark.register

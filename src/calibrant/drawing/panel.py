@@ -33,6 +33,7 @@ __all__ = [
     "Ticks",
     "Trail",
     "Words",
+    "broken",
 ]
 
 Array: TypeAlias = NDArray[np.float64]
@@ -298,6 +299,8 @@ class Panel:
         What the picture shows, for those who hear it.
     keyed : bool
         Whether the legend is drawn.
+    judged : bool
+        Whether the subtitle is the verdict of the diagram itself, which gives way to other words.
     """
 
     marks: tuple[Mark, ...]
@@ -311,6 +314,7 @@ class Panel:
     labels: Mapping[str, str] = field(default_factory=dict)
     finding: str = ""
     keyed: bool = True
+    judged: bool = False
 
     def series(self) -> tuple[str, ...]:
         """Names of the series, in the order in which they first appear."""
@@ -318,7 +322,7 @@ class Panel:
 
     def titles(self) -> int:
         """Lines above the axes, as narrow as a column of a paper."""
-        return sum(len(wrap(text, TITLE_LINE)) for text in (self.title, self.subtitle))
+        return sum(len(broken(text)) for text in (self.title, self.subtitle))
 
     def entries(self) -> list[Entry]:
         """The lines of the legend: each series by its curve, then every other mark that says something."""
@@ -334,7 +338,8 @@ class Panel:
 
     def in_words(self) -> str:
         """The picture for those who hear it: its title and finding, or its axes, legend and notes."""
-        named = [text for text in (self.title, self.subtitle) if text]
+        finding_has_it = self.judged and self.finding
+        named = [text for text in (self.title, "" if finding_has_it else self.subtitle) if text]
         said = [
             *(self.legend.get(name, name) for name in self.series() if self.legend),
             *self.notes,
@@ -346,6 +351,11 @@ class Panel:
     def thinned(self, most: int) -> Panel:
         """The panel with at most about `most` points to a curve."""
         return replace(self, marks=tuple(_thinned(mark, most, self.x) for mark in self.marks))
+
+
+def broken(text: str, most: int = TITLE_LINE) -> list[str]:
+    """The lines of a text, none of which ends within a word such as "over-confident"."""
+    return wrap(text, most, break_on_hyphens=False)
 
 
 def _rank(entry: tuple[str, Mark]) -> int:

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Sequence
 from functools import singledispatch
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.drawing.layout import empty_corner, fitted, hill_span, runs, tick_span
-from calibrant.drawing.looks import LIGHT, Theme, as_theme, color_of, series_colors
+from calibrant.drawing.layout import (
+    empty_corner,
+    fitted,
+    hill_span,
+    place_for_notes,
+    runs,
+    tick_span,
+)
+from calibrant.drawing.looks import (
+    LIGHT,
+    OUTLINE_OPACITY,
+    Theme,
+    as_theme,
+    color_of,
+    series_colors,
+)
 from calibrant.drawing.panel import (
     Band,
     Bundle,
@@ -25,6 +40,7 @@ from calibrant.drawing.panel import (
     Ticks,
     Trail,
     Words,
+    broken,
 )
 
 __all__ = ["render"]
@@ -41,6 +57,7 @@ _DASHES = {
 
 # A line of the legend takes so much room; a picture that has less than this left goes without.
 _LINE, _LETTER, _LEAST = 15.0, 5.6, (200.0, 110.0)
+_TITLE, _TITLE_LETTER = 17.0, 6.1
 
 
 class _Sheet:
@@ -51,13 +68,34 @@ class _Sheet:
         self.colors = series_colors(panel, theme)
         names = max((len(name) for name in panel.y.names), default=0)
         self.left = _LEFT if not names else min(24.0 + _LETTER * names, 0.5 * width)
-        self.top = _TOP + 17.0 * sum(bool(text) for text in (panel.title, panel.subtitle))
         self.width = width - self.left - _RIGHT
+        self.above = self._headings(height)
+        self.top = _TOP + _TITLE * len(self.above)
         self.height = height - self.top - _BOTTOM
         entries = panel.entries()
         room = self.height - _LINE * len(entries)
         self.entries = entries if width >= _LEAST[0] and room >= _LEAST[1] else []
         self.height -= _LINE * len(self.entries)
+        self.corner, self.notes = place_for_notes(panel, self._box) if panel.notes else (None, ())
+        if self.notes and self.corner is None:
+            lifted = _LINE * len(self.notes)
+            if self.height - lifted >= _LEAST[1]:
+                self.top, self.height = self.top + lifted, self.height - lifted
+            else:
+                self.corner = empty_corner(panel, *self._box(self.notes))
+
+    def _headings(self, height: float) -> list[tuple[str, str]]:
+        """Lines above the axes, each with its weight; a verdict only where there is room."""
+        panel, most = self.panel, max(int(self.width / _TITLE_LETTER), 8)
+        lines = [(line, ' font-weight="bold"') for line in broken(panel.title, most)]
+        said = [(line, "") for line in broken(panel.subtitle, most)]
+        room = height - _TOP - _BOTTOM - _TITLE * len(lines + said)
+        return lines if panel.judged and room < _LEAST[1] else lines + said
+
+    def _box(self, lines: Sequence[str]) -> tuple[float, float]:
+        """Width and height of notes, in fractions of the panel."""
+        share = max(map(len, lines)) * 6.0 / self.width
+        return min(share + 0.04, 0.9), len(lines) * _LINE / self.height
 
     def color(self, mark: Mark) -> str:
         return color_of(mark, self.colors, self.theme)
@@ -130,10 +168,8 @@ def _frame(sheet: _Sheet) -> list[str]:
             f'<text transform="translate(12 {sheet.top + sheet.height / 2:g}) rotate(-90)" '
             f'text-anchor="middle">{escape(panel.y.label)}</text>'
         )
-    above = [(text, ' font-weight="bold"') for text in (panel.title,) if text]
-    above += [(text, "") for text in (panel.subtitle,) if text]
-    for k, (text, style) in enumerate(above):
-        at = f'x="{sheet.left:g}" y="{_TOP + 6 + 17 * k:g}"'
+    for k, (text, style) in enumerate(sheet.above):
+        at = f'x="{sheet.left:g}" y="{_TOP + 6 + _TITLE * k:g}"'
         out.append(f'<text {at} font-size="12"{style}>{escape(text)}</text>')
     for value, label in panel.x.ticks():
         at = f'x="{float(sheet.x(np.array(value))):.1f}" y="{floor + 15:g}"'
@@ -145,16 +181,16 @@ def _frame(sheet: _Sheet) -> list[str]:
 
 
 def _notes(sheet: _Sheet) -> list[str]:
-    lines = sheet.panel.notes
-    if not lines:
-        return []
-    shares = (max(map(len, lines)) * 6.0 / sheet.width, len(lines) * _LINE / sheet.height)
-    corner = empty_corner(sheet.panel, min(shares[0], 0.9), shares[1])
-    x = sheet.left + sheet.width * corner.place(0.03)[0]
-    clear, below = corner.offset * sheet.height, _LINE * (len(lines) - 1)
-    top = corner.side == "top"
-    first = sheet.top + clear + 12 if top else sheet.top + sheet.height - clear - below - 3
-    anchor = "start" if corner.left else "end"
+    lines, corner = sheet.notes, sheet.corner
+    below = _LINE * (len(lines) - 1)
+    if corner is None:
+        x, first, anchor = sheet.left, sheet.top - below - 6, "start"
+    else:
+        x = sheet.left + sheet.width * corner.place(0.03)[0]
+        clear = corner.offset * sheet.height
+        top = corner.side == "top"
+        first = sheet.top + clear + 12 if top else sheet.top + sheet.height - clear - below - 3
+        anchor = "start" if corner.left else "end"
     return [
         f'<text x="{x:.1f}" y="{first + _LINE * k:.1f}" text-anchor="{anchor}">{escape(line)}</text>'
         for k, line in enumerate(lines)
@@ -177,13 +213,20 @@ def _swatch(sheet: _Sheet, entry: Entry, y: float) -> str:
     mark, color = entry.mark, sheet.color(entry.mark)
     if isinstance(mark, Band | Hill) or (isinstance(mark, Steps) and mark.thick):
         alpha = 0.55 if isinstance(mark, Hill) else _opacity(mark, sheet.theme)
-        style = f'fill="{color}" fill-opacity="{alpha}"'
+        style = f'fill="{color}" fill-opacity="{alpha}"{_outline(mark, color)}'
         return f'<rect x="8" y="{y - 9:.1f}" width="22" height="10" {style}/>'
     if isinstance(mark, Points):
         return f'<circle cx="19" cy="{y - 4:.1f}" r="3.5" fill="{color}"/>'
     dash = _DASHES[mark.dash] if isinstance(mark, Line) else ""
     style = f'stroke="{color}" stroke-width="{4 if isinstance(mark, Trail) else 1.4}"{dash}'
     return f'<path d="M8 {y - 4:.1f}H30" {style}/>'
+
+
+def _outline(mark: Mark, color: str) -> str:
+    """A reference has an outline, which tells it from other bands without colour."""
+    if not isinstance(mark, Band) or mark.ink != "neutral":
+        return ""
+    return f' stroke="{color}" stroke-width="0.7" stroke-opacity="{OUTLINE_OPACITY}"'
 
 
 def _opacity(mark: Mark, theme: Theme) -> float:
@@ -244,7 +287,8 @@ def _area(x: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.flo
 @_draw.register
 def _(mark: Band, sheet: _Sheet) -> list[str]:
     x, low, high = sheet.x(mark.x), sheet.y(mark.low), sheet.y(mark.high)
-    style = f'fill="{sheet.color(mark)}" fill-opacity="{_opacity(mark, sheet.theme)}"'
+    color = sheet.color(mark)
+    style = f'fill="{color}" fill-opacity="{_opacity(mark, sheet.theme)}"{_outline(mark, color)}'
     return [f'<path d="{_area(x[r], low[r], high[r])}" {style}/>' for r in runs(x, low, high)]
 
 

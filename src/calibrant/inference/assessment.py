@@ -19,7 +19,7 @@ from calibrant.inference.scores import Score
 from calibrant.measures.record import plain
 from calibrant.measures.smooth_ece import Certificate
 
-__all__ = ["FINDINGS", "LINE", "Assessment", "Finding"]
+__all__ = ["FINDINGS", "LINE", "Assessment", "Finding", "finding_of"]
 
 SCHEMA_VERSION = 1
 LINE = 80
@@ -35,6 +35,18 @@ FINDINGS: Mapping[Finding, str] = {
 """What an assessment can find, and what that means: the words of every table and page."""
 MOST_SHOWN = 3
 """Ranges of predictions that a table names."""
+
+
+def finding_of(miscalibrated: bool, high: float, event_rate: float) -> Finding:
+    """What was found, in the words of `FINDINGS`.
+
+    An error is small below 0.01 and a tenth of the rarer outcome's rate, and large above 0.05 or that
+    rate, judged by the upper end of its interval.
+    """
+    rarer = min(event_rate, 1.0 - event_rate)
+    if miscalibrated:
+        return "slightly off" if high < min(SMALL, SMALL_SHARE * rarer) else "miscalibrated"
+    return "no evidence" if high <= min(LARGE, rarer) else "inconclusive"
 
 
 @dataclass(frozen=True)
@@ -124,15 +136,8 @@ class Assessment:
 
     @property
     def finding(self) -> Finding:
-        """What was found, in the words of `FINDINGS`.
-
-        An error is small below 0.01 and a tenth of the rarer outcome's rate, and large above 0.05 or
-        that rate, judged by the upper end of the interval.
-        """
-        rarer, high = min(self.event_rate, 1.0 - self.event_rate), self.interval.high
-        if self.miscalibrated:
-            return "slightly off" if high < min(SMALL, SMALL_SHARE * rarer) else "miscalibrated"
-        return "no evidence" if high <= min(LARGE, rarer) else "inconclusive"
+        """What was found, in the words of `FINDINGS`."""
+        return finding_of(self.miscalibrated, self.interval.high, self.event_rate)
 
     @property
     def decision(self) -> Literal["within", "beyond", "inconclusive"] | None:

@@ -105,7 +105,7 @@ class ReliabilityDisplay:
     >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
     >>> display = ReliabilityDisplay.from_estimator(GaussianNB().fit(X_train, y_train), X_test, y_test)
     >>> display.estimator_name, display.diagram
-    ('GaussianNB', ReliabilityDiagram(smECE 0.064, bandwidth=0.0637, n=143))
+    ('GaussianNB', ReliabilityDiagram(SmoothECE 0.064, bandwidth=0.0637, n=143))
     """
 
     line_: Any

@@ -91,7 +91,9 @@ def marked_panel(diagram: ReliabilityDiagram) -> Panel:
     panel = diagram.panel()
     marks = list(panel.marks if diagram.resamples else _without_bounds(panel.marks))
     at = next((k for k, mark in enumerate(marks) if mark.key in ("band", "curve")), len(marks))
-    return replace(panel, marks=(*marks[:at], *_regions(diagram), *marks[at:]), notes=())
+    return replace(
+        panel, marks=(*marks[:at], *_regions(diagram), *marks[at:]), notes=(), subtitle=""
+    )
 
 
 def _without_bounds(marks: Iterable[Mark]) -> list[Mark]:
@@ -244,7 +246,7 @@ def _plain_panel(diagrams: Named, looks: Mapping[str, Look]) -> Panel:
     else:
         panel = Diagrams(diagrams).panel(band=None)
         marks = tuple(mark for mark in panel.marks if mark.key != "values")
-    bare = replace(panel, marks=tuple(_without_bounds(marks)), notes=(), keyed=False)
+    bare = replace(panel, marks=tuple(_without_bounds(marks)), notes=(), subtitle="", keyed=False)
     return _with_looks(bare, looks).thinned(CHART_POINTS)
 
 
