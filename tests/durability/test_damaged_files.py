@@ -18,7 +18,7 @@ from tests.refusals import refused as refused_with
 
 import calibrant as cal
 from calibrant import datasets
-from calibrant.read import files, formats
+from calibrant.read import file_jobs, files
 from calibrant.read import rows as tables
 from calibrant.read.answers import read_answers
 from calibrant.read.find_files import find_files
@@ -139,7 +139,7 @@ def test_a_nul_byte_in_text_is_refused_with_its_line(ending, tmp_path):
 
 def test_a_file_that_is_replaced_during_a_scan_is_refused(tmp_path, monkeypatch):
     path, other = tmp_path / "rows.parquet", tmp_path / "other"
-    monkeypatch.setattr(formats, "JOB_ROWS", 50)
+    monkeypatch.setattr(file_jobs, "JOB_ROWS", 50)
     pq.write_table(rows(), path, row_group_size=50)
     pq.write_table(rows().slice(0, 300), other, row_group_size=50)
     about = os.stat(path)

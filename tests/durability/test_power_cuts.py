@@ -15,7 +15,7 @@ import pytest
 
 import calibrant as cal
 from calibrant import _files
-from calibrant.read import files, formats
+from calibrant.read import file_jobs, files
 from calibrant.recalibration import PlattRecalibrator, TemperatureRecalibrator
 
 Y, P = [0, 1, 0, 1, 1, 0], [0.2, 0.3, 0.6, 0.8, 0.9, 0.4]
@@ -150,7 +150,7 @@ def test_the_replay_notices_a_file_that_was_not_synced(recorder, tmp_path):
 
 def test_a_cut_at_any_step_of_a_scan_loses_no_finished_work(recorder, tmp_path, monkeypatch):
     """At every moment there is the output, or a checkpoint that leads to it, once there was one."""
-    monkeypatch.setattr(formats, "JOB_ROWS", 50)
+    monkeypatch.setattr(file_jobs, "JOB_ROWS", 50)
     monkeypatch.setattr(files, "CHECKPOINT_SECONDS", 0.0)
     lake = tmp_path / "lake"
     lake.mkdir()

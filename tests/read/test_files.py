@@ -21,7 +21,7 @@ from tests.refusals import refused
 
 import calibrant as cal
 from calibrant.errors import CalibrantWarning, InvalidRows
-from calibrant.read import files, formats, text
+from calibrant.read import file_jobs, files, text
 from calibrant.read.progress import Progress
 
 
@@ -42,7 +42,7 @@ def scan(source, **options):
 @pytest.fixture
 def small_jobs(monkeypatch):
     """Many small jobs, as a large file has many large ones."""
-    monkeypatch.setattr(formats, "JOB_ROWS", 50)
+    monkeypatch.setattr(file_jobs, "JOB_ROWS", 50)
     monkeypatch.setattr(text, "BLOCK_BYTES", 400)
 
 
@@ -285,7 +285,7 @@ def test_a_stopped_scan_goes_on_to_the_same_bits(tmp_path, small_jobs, monkeypat
 @pytest.mark.parametrize("is_added", [False, True])
 def test_an_interrupt_at_any_time_counts_no_row_twice(tmp_path, monkeypatch, options, is_added):
     """Jobs of several parts, interrupted before or after each of these is added."""
-    monkeypatch.setattr(formats, "JOB_ROWS", 700)
+    monkeypatch.setattr(file_jobs, "JOB_ROWS", 700)
     weighted_parts(tmp_path, parts=8)
     whole = scan(tmp_path, threads=1, **options)
     note = tmp_path / "scan.checkpoint"
@@ -332,8 +332,8 @@ KILLED = """
 import sys, time
 import calibrant as cal
 from calibrant.errors import CalibrantWarning
-from calibrant.read import files, formats, text
-formats.JOB_ROWS, text.BLOCK_BYTES = 50, 400
+from calibrant.read import file_jobs, files, text
+file_jobs.JOB_ROWS, text.BLOCK_BYTES = 50, 400
 files.CHECKPOINT_SECONDS = 0.0
 original = files.add_part
 def slow(total, part):
@@ -364,8 +364,8 @@ FILLING_UP = """
 import resource, sys
 import calibrant as cal
 from calibrant.errors import CalibrantWarning
-from calibrant.read import files, formats, text
-formats.JOB_ROWS, text.BLOCK_BYTES, files.CHECKPOINT_SECONDS = 50, 400, 0.0
+from calibrant.read import file_jobs, files, text
+file_jobs.JOB_ROWS, text.BLOCK_BYTES, files.CHECKPOINT_SECONDS = 50, 400, 0.0
 if int(sys.argv[3]):
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
 try:
