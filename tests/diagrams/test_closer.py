@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.diagrams.closer_view import CLOSER
 from calibrant.diagrams.group import Diagrams, reliability_diagrams
-from calibrant.diagrams.inset import CLOSER
 from calibrant.drawing.panel import Line, Panel, Trail, Words
 from calibrant.errors import InputError
 

@@ -17,9 +17,10 @@ from calibrant.data.dropped import Dropped
 from calibrant.data.forms import InputOptions
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
+from calibrant.diagrams.axes import probability_axes
 from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of, who
-from calibrant.diagrams.reference import attributes_of, calibrated_marks, probability_axes
+from calibrant.diagrams.reference import attributes_of, calibrated_marks
 from calibrant.diagrams.smooth_numbers import rate_interval
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Panel, Points, Steps

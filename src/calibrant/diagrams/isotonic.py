@@ -16,14 +16,11 @@ from calibrant.data.atoms import as_atoms
 from calibrant.data.dropped import Dropped
 from calibrant.data.forms import InputOptions
 from calibrant.data.sketch import Sketch
+from calibrant.diagrams.axes import probability_axes
 from calibrant.diagrams.bands import Bounds, ResampledCurves
 from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of, who
-from calibrant.diagrams.reference import (
-    attributes_of,
-    calibrated_marks,
-    histogram,
-    probability_axes,
-)
+from calibrant.diagrams.histogram import histogram
+from calibrant.diagrams.reference import attributes_of, calibrated_marks
 from calibrant.diagrams.smooth_panel import PREDICTIONS
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Panel, Trail

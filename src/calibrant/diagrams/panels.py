@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.diagrams.axes import HAPPENED
+from calibrant.diagrams.closer_view import CLOSER
 from calibrant.diagrams.diagram import FRAME, Diagram, framed, require_looks
-from calibrant.diagrams.inset import CLOSER
-from calibrant.diagrams.reference import HAPPENED
 from calibrant.diagrams.smooth import ReliabilityDiagram
 from calibrant.diagrams.smooth_panel import traced
 from calibrant.drawing.direct_labels import direct_labels

@@ -16,17 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
+from calibrant.diagrams.axes import probability_axes
 from calibrant.diagrams.bands import Bounds
+from calibrant.diagrams.closer_view import closer_marks
 from calibrant.diagrams.diagram import laid_out, series_of, who
-from calibrant.diagrams.inset import closer_marks
-from calibrant.diagrams.reference import (
-    attributes_of,
-    calibrated_marks,
-    diagonal,
-    histogram,
-    in_words,
-    probability_axes,
-)
+from calibrant.diagrams.histogram import histogram
+from calibrant.diagrams.reference import attributes_of, calibrated_marks, diagonal, in_words
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import (
     Axis,
