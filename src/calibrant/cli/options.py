@@ -120,9 +120,9 @@ class Reading:
                metavar="CHARACTER"),
     ] = None  # fmt: skip
     log: Annotated[
-        Literal["lm-eval", "inspect", "openai-evals", "jsonl"] | None,
+        Literal["lm-eval", "inspect", "openai-evals", "helm", "jsonl"] | None,
         option("Read a log of a language model evaluation of this kind.", section=VALUES,
-               metavar="lm-eval|inspect|openai-evals|jsonl"),
+               metavar="lm-eval|inspect|openai-evals|helm|jsonl"),
     ] = None  # fmt: skip
     filter: Annotated[
         str | None,

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError, Where
 
-__all__ = ["Answer", "Answers", "Place", "collected", "is_missing", "question_of"]
+__all__ = [
+    "Answer",
+    "Answers",
+    "Place",
+    "collected",
+    "does_not_apply",
+    "is_missing",
+    "question_of",
+]
 
 LONGEST_NAME = 40
 """Longer names of questions, such as their whole text, are cut and end in a digest."""
@@ -282,6 +290,18 @@ def question_of(value: Any, place: Place, field: str) -> str:
         return name
     digest = hashlib.blake2b(name.encode(), digest_size=10).hexdigest()
     return f"{name[: LONGEST_NAME - len(digest)]}{digest}"
+
+
+def does_not_apply(argument: str, seen: object, tool: str, why: str) -> InputError:
+    """The error for an argument that means nothing for the logs of a tool."""
+    return InputError(
+        "does not apply to logs of {tool}: {why}",
+        argument=argument,
+        seen=seen,
+        tool=tool,
+        why=why,
+        cure="Leave it out.",
+    )
 
 
 def is_missing(value: Any) -> bool:

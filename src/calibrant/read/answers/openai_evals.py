@@ -6,14 +6,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from calibrant.errors import InputError
-from calibrant.read.answers.answers import Answer, Answers, Place, collected, question_of
+from calibrant.read.answers.answers import (
+    Answer,
+    Answers,
+    Place,
+    collected,
+    does_not_apply,
+    question_of,
+)
 from calibrant.read.answers.confidence import Values, is_refusal
 from calibrant.read.answers.lines import json_lines
 
 __all__ = ["openai_evals_answers"]
 
 MATCH = "match"
+TOOL = "OpenAI's evals"
 Row = dict[str, Any]
 
 
@@ -22,9 +29,11 @@ def openai_evals_answers(
 ) -> Answers:
     """The answers of such a log: the confidence that the sampled text states, right by its match."""
     if values.form not in ("probability", "percent"):
-        raise _does_not_apply("form", values.form, "the confidence that the text states is read")
+        raise does_not_apply(
+            "form", values.form, TOOL, "the confidence that the text states is read"
+        )
     if probability not in (None, "stated"):
-        raise _does_not_apply("probability", probability, "it holds stated confidences alone")
+        raise does_not_apply("probability", probability, TOOL, "it holds stated confidences alone")
     return collected(
         _answers(path, values, correct or "correct"),
         probability=f"confidence stated in the text; right by {correct or 'correct'!r}",
@@ -78,13 +87,3 @@ def _groups(spec: Row) -> dict[str, str]:
     models = spec.get("completion_fns")
     names = {"task": spec.get("eval_name"), "model": models[0] if models else None}
     return {name: value for name, value in names.items() if isinstance(value, str)}
-
-
-def _does_not_apply(argument: str, seen: object, why: str) -> InputError:
-    return InputError(
-        "does not apply to logs of OpenAI's evals: {why}",
-        argument=argument,
-        seen=seen,
-        why=why,
-        cure="Leave it out.",
-    )

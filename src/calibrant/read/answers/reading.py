@@ -17,9 +17,9 @@ from calibrant.read.answers.lines import opened
 
 __all__ = ["FORMATS", "log_format", "read_answers"]
 
-FORMATS = ("lm-eval", "inspect", "openai-evals", "jsonl")
-"""What `read_answers` reads: samples of lm-evaluation-harness, logs of Inspect and of OpenAI's evals, plain
-JSON lines."""
+FORMATS = ("lm-eval", "inspect", "openai-evals", "helm", "jsonl")
+"""What `read_answers` reads: samples of lm-evaluation-harness, logs of Inspect and of OpenAI's evals, runs of
+HELM, plain JSON lines."""
 
 OPTION_OF = {"lm-eval": "filter", "jsonl": "question"}
 """The option that only this format has."""
@@ -48,16 +48,17 @@ def read_answers(
     ----------
     path : path
         A `samples_*.jsonl` of lm-evaluation-harness, an Inspect log (`.eval` or `.json`), a log of OpenAI's
-        evals, or JSON lines with a confidence and whether the answer was right; `.gz` as well.
-    format : {"lm-eval", "inspect", "openai-evals", "jsonl"}, optional
+        evals, the `scenario_state.json` of a HELM run, or JSON lines with a confidence and whether the
+        answer was right; `.gz` as well.
+    format : {"lm-eval", "inspect", "openai-evals", "helm", "jsonl"}, optional
         Found from the file unless given.
     probability : str, optional
         Which one, where a log has several. lm-eval: ``"choices"`` (the share of the chosen answer in the
         likelihoods of all choices), ``"normalised"`` (the same, likelihoods per character, as
         `acc_norm` has them) or ``"stated"`` (in the text, as in "Confidence: 85%"). Inspect:
         ``"metadata"``, ``"stated"`` or ``"tokens"`` (the token probabilities, by `form`). OpenAI's evals:
-        ``"stated"``. JSON lines: the
-        name of the field; ``"judge.confidence"`` is a field inside another.
+        ``"stated"``. HELM: ``"tokens"``. JSON lines: the name of the field; ``"judge.confidence"``
+        is a field inside another.
     correct : str, optional
         The metric of lm-eval, the scorer of Inspect, the field of JSON lines that says who was right.
     question : str, optional
@@ -142,6 +143,10 @@ def _reader(format: str) -> Callable[..., Answers]:
         from calibrant.read.answers.openai_evals import openai_evals_answers
 
         return openai_evals_answers
+    if format == "helm":
+        from calibrant.read.answers.helm import helm_answers
+
+        return helm_answers
     from calibrant.read.answers.plain import plain_answers
 
     return plain_answers
@@ -158,6 +163,8 @@ def log_format(path: str | os.PathLike[str]) -> str | None:
     with decoding("a log of answers", path), opened(path) as file:
         head = file.read(PEEK_BYTES)
     if stem.endswith(".json"):
+        if b'"adapter_spec"' in head and b'"request_states"' in head:
+            return "helm"
         return "inspect" if b'"samples"' in head and b'"eval"' in head else None
     first = head.lstrip().split(b"\n", 1)[0]
     if b'"filtered_resps"' in first:
