@@ -93,7 +93,7 @@ def made(kind: str, seed: int) -> Case:
     return Case(rows, options)
 
 
-CASES = [(kind, seed) for kind in KINDS for seed in range(4)]
+CASES = [(kind, seed) for place, kind in enumerate(KINDS) for seed in range(4 if place < 8 else 2)]
 assert len(CASES) >= 40
 
 

@@ -266,7 +266,7 @@ def certify(
     >>> p = rng.random(2000)
     >>> found = certify(rng.random(2000) < p, p, risk=0.1)
     >>> print(found)  # doctest: +ELLIPSIS
-    Answer on your own at 0.8... or above: that is 1... of the cases, and at most 10... are wrong (95...).
+    Answer on your own at 0.8... or above: that is 2... of the cases, and at most 10... are wrong (95...).
     >>> certify([1] * 20, [0.9] * 20).threshold is None
     True
     """
