@@ -375,3 +375,51 @@ def test_a_sketch_with_weights_or_clusters_has_the_intervals_of_the_rows(kind):
         assert rows.high <= ours.high + near * rows.standard_error, name
         assert ours.standard_error == pytest.approx(rows.standard_error, rel=2e-3), name
     assert sketched["intercept 0 and slope 1"].note
+
+
+GAPS = ("mean gap (ICI)", "E50", "E90", "Emax")
+
+
+def test_gaps_are_those_of_the_curve_on_the_probability_scale():
+    rng = np.random.default_rng(3)
+    p = rng.random(400)
+    y = (rng.random(400) < p).astype(int)
+    p[0], y[0] = 0.99962, 0  # alone on the logit scale, where it would be a curve of its own
+    for options in ({}, {"cluster": np.arange(400) // 4}):
+        usual, logit = (
+            cal.assess(y, p, scale=scale, profile=clinical().only(*GAPS), **options).profile
+            for scale in (None, "logit")
+        )
+        assert logit.to_dict() == usual.to_dict()
+    sketch = cal.Sketch.from_arrays(y, p, scale="logit")
+    for quantity in cal.assess(sketch, profile=clinical().only(*GAPS)).profile.quantities:
+        assert np.isnan(quantity.value)
+        assert quantity.note
+
+
+@pytest.mark.filterwarnings("error")
+def test_separable_and_sharp_rows_warn_of_nothing():
+    p = np.linspace(0.01, 0.99, 50)
+    found = cal.assess(p > 0.5, p, profile="clinical").profile["calibration slope"]
+    assert found.value == np.inf
+    assert np.isfinite(found.low)
+    reversed_ = cal.assess([1, 0], [0.3, 0.6], profile="clinical").profile["calibration slope"]
+    assert reversed_.value == -np.inf
+    assert np.isfinite(reversed_.high)
+    sharp = np.array([0.0, 1.0, 0.5, 1e-14] * 20)
+    sketch = cal.Sketch.from_arrays(np.arange(80) % 3 == 0, sharp)
+    assert np.isnan(cal.assess(sketch, profile="clinical").profile["log loss"].value)
+
+
+def test_certain_predictions_that_were_right_tell_nothing_of_the_intercept():
+    found = cal.assess([0, 1, 0, 1], [0.0, 1, 0, 1], profile="clinical").profile
+    intercept = found["calibration intercept"]
+    assert np.isnan([intercept.value, intercept.low, intercept.high]).all()
+    assert intercept.note
+
+
+@pytest.mark.parametrize("value", ["no", 1, None])
+def test_hosmer_lemeshow_is_true_or_false(value):
+    with pytest.raises(InputError) as error:
+        clinical(hosmer_lemeshow=value)
+    assert error.value.argument == "hosmer_lemeshow"

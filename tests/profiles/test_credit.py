@@ -140,3 +140,10 @@ def test_weights_have_no_counts():
     found = cal.assess(y, p, sample_weight=np.full(200, 2.0), profile="credit").profile
     assert isinstance(found["grades"], Quantity)  # the reason, where a table would be
     assert found["grades"].note
+
+
+@pytest.mark.parametrize("cuts", [0.1, "0.1"])
+def test_cuts_are_several(cuts):
+    with pytest.raises(InputError) as error:
+        credit(cuts=cuts)
+    assert error.value.argument == "cuts"

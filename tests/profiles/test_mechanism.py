@@ -8,7 +8,15 @@ import pytest
 
 import calibrant as cal
 from calibrant.errors import InputError
-from calibrant.profiles import Profile, Quantity, Table, Unavailable
+from calibrant.profiles import (
+    Profile,
+    Quantity,
+    Table,
+    Unavailable,
+    clinical,
+    credit,
+    weather,
+)
 
 RNG = np.random.default_rng(0)
 P = RNG.random(200)
@@ -123,3 +131,45 @@ def test_every_group_has_the_profile_of_its_rows():
     sketches = cal.scan({"y": Y, "p": P, "g": group}, y_true="y", y_prob="p", by="g", scale="logit")
     sketched = cal.assess_by(sketches, profile="clinical")["a"].profile["calibration slope"]
     assert abs(sketched.value - alone["calibration slope"].value) <= sketched.bound
+
+
+@pytest.mark.parametrize("result", [0.5, None, [0.5]])
+def test_a_measure_that_gives_no_quantity_is_refused(result):
+    with pytest.raises(InputError) as error:
+        cal.assess(Y, P, profile=Profile("mine", {"half": lambda sample: result}))
+    assert error.value.argument == "profile"
+    assert error.value.values["measure"] == "'half'"
+
+
+def test_only_takes_names_alone():
+    with pytest.raises(InputError) as error:
+        MINE.only(["moon"])
+    assert error.value.argument == "names"
+
+
+def test_every_name_that_a_profile_lists_can_be_asked_for():
+    for name in clinical().measures:
+        assert list(clinical().only(name).measures) == [name]
+    assert list(cal.assess(Y, P, profile=clinical().only("E50")).profile) == ["E50"]
+
+
+def test_columns_of_a_profile_are_split_by_group():
+    group, grades = np.where(np.arange(200) % 3, "a", "b"), np.where(P < 0.4, "A", "B")
+    climate = np.linspace(0.2, 0.6, 200)
+    p = P.copy()
+    p[5] = np.nan  # a row that is dropped must not shift the others
+    own = group == "a"
+    for whole, part in (
+        (credit(grades=grades), credit(grades=grades[own])),
+        (weather(climatology=climate), weather(climatology=climate[own])),
+    ):
+        split = cal.assess_by(Y, p, by=group, profile=whole, on_invalid="drop")["a"]
+        alone = cal.assess(Y[own], p[own], profile=part, on_invalid="drop")
+        assert split.profile.to_dict() == alone.profile.to_dict()
+
+
+def test_a_column_of_the_wrong_length_says_how_long_it_should_be():
+    with pytest.raises(InputError) as error:
+        cal.assess_by(Y, P, by=np.arange(200) % 2, profile=credit(grades=["A"] * 100))
+    assert error.value.argument == "grades"
+    assert (error.value.seen, error.value.values["passed"]) == (100, 200)

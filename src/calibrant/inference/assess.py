@@ -43,7 +43,13 @@ from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.scores import brier_score, log_loss
 from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
 
-__all__ = ["assess", "assessment_and_rejection", "assessment_of", "read_clustered"]
+__all__ = [
+    "assess",
+    "assessment_and_rejection",
+    "assessment_of",
+    "counted",
+    "read_clustered",
+]
 
 Codes = tuple[NDArray[np.int64], int]
 ClusterSource = Callable[[ResidualGrid], ClusterResiduals]
@@ -145,7 +151,7 @@ def assess(
         pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
         sketch = Sketch.from_pairs(pairs, scale=PROBABILITY if scale is None else scale)
         if weights == "frequency":
-            sketch = _counted(pairs, sketch)
+            sketch = counted(pairs, sketch)
         if codes is None:
             warn_of_repeated_rows(pairs, stacklevel=3)
         else:
@@ -295,7 +301,7 @@ def _require_meaning(weights: str, y_true: Any) -> None:
         )
 
 
-def _counted(pairs: Pairs, sketch: Sketch) -> Sketch:
+def counted(pairs: Pairs, sketch: Sketch) -> Sketch:
     """The sketch of as many rows as the weights say."""
     columns, weight = sketch.columns, pairs.weight
     if weight is None or columns.weights is None or columns.weighted_offsets is None:

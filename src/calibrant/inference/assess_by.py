@@ -145,7 +145,9 @@ def _rows_by_group(
         zip(*(as_column(c, "by", dates=True).tolist() for c in columns), strict=True)
     )
     units = None if cluster is None else as_column(cluster, "cluster", dates=True)
+    passed, numbers = place.size, np.arange(place.size)
     if pairs.kept is not None:
+        numbers = numbers[pairs.kept]
         place, units = place[pairs.kept], None if units is None else units[pairs.kept]
     for number, key in enumerate(keys):
         at = np.flatnonzero(place == number)
@@ -153,7 +155,10 @@ def _rows_by_group(
             continue
         own = pairs.select(at)
         codes = None if units is None else cluster_codes(units[at], own.n, own.weight)
-        yield key if len(key) > 1 else key[0], {"pairs": own, "clusters": codes, "parts": ()}
+        yield (
+            key if len(key) > 1 else key[0],
+            {"pairs": own, "clusters": codes, "parts": (), "places": (numbers[at], passed)},
+        )
 
 
 def _require_limit(limit: int | None) -> None:

@@ -7,19 +7,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
-from math import isnan, nan
+from math import nan
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._format import decimals, p_text
 from calibrant.data.atoms import Atoms
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.inference.quantiles import skewed_quantiles, skewness
-from calibrant.measures.record import plain
+from calibrant.inference.quantity import Quantity, Table, Unavailable
 
 if TYPE_CHECKING:
     from calibrant.inference.assessment import Assessment
@@ -43,91 +42,6 @@ BUILT_IN = ("clinical", "credit", "weather", "llm")
 """Names that `as_profile` knows; each is a function of `calibrant.profiles` that makes a profile."""
 
 
-UNSEEN = 1e-6
-"""A bound up to this changes no digit that a table shows."""
-
-
-class Unavailable(InputError):
-    """A quantity that the sample cannot give; the profile shows the reason in its place."""
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A number, how sure it is, and where it comes from.
-
-    Attributes
-    ----------
-    name : str
-        As tables show it.
-    value : float
-        NaN where the sample cannot give it; `note` says why.
-    low, high : float
-        Ends of the interval; NaN where there is none.
-    p_value, standard_error : float
-        NaN where there is none.
-    bound : float
-        How far the value of the rows can lie from this one, which comes from a sketch; 0 from rows.
-    source : str
-        The paper that defines it.
-    note : str
-        What a reader must know beside the number.
-    """
-
-    name: str
-    value: float = nan
-    low: float = nan
-    high: float = nan
-    p_value: float = nan
-    standard_error: float = nan
-    bound: float = 0.0
-    source: str = ""
-    note: str = ""
-
-    def cells(self) -> list[str]:
-        """Name, value, interval and p-value, as a table shows them."""
-        value = decimals(self.value)
-        if self.bound > UNSEEN and not isnan(self.value):
-            value += f" ± {self.bound:.1g}"
-        unknown = isnan(self.low) and isnan(self.high)
-        interval = "" if unknown else f"{decimals(self.low)} to {decimals(self.high)}"
-        return [self.name, value, interval, "" if isnan(self.p_value) else p_text(self.p_value)]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values; infinities as "inf" and "-inf", since they are findings here."""
-        return {name: _number(value) for name, value in vars(self).items()}
-
-
-@dataclass(frozen=True)
-class Table:
-    """Several numbers for each of several rows, such as grades.
-
-    Attributes
-    ----------
-    name : str
-        As a heading.
-    columns : mapping
-        From the name of a column to its values, one for each row; the first column names the rows.
-    source, note : str
-        As for `Quantity`.
-    """
-
-    name: str
-    columns: Mapping[str, Sequence[Any]]
-    source: str = ""
-    note: str = ""
-
-    def cells(self) -> list[list[str]]:
-        """Header and rows, as they are shown."""
-        values = zip(*self.columns.values(), strict=True)
-        return [list(self.columns), *([_shown(value) for value in row] for row in values)]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, the rows as a list of mappings."""
-        values = zip(*self.columns.values(), strict=True)
-        rows = [dict(zip(self.columns, map(_number, row), strict=True)) for row in values]
-        return {"name": self.name, "rows": rows, "source": self.source, "note": self.note}
-
-
 @dataclass(frozen=True, eq=False)
 class Sample:
     """What a quantity is computed from: rows, or the sketch that they left.
@@ -144,6 +58,8 @@ class Sample:
         The cluster of each row as 0, 1, ..., and how many there are.
     parts : sequence of Sketch
         One for each cluster, where there are clusters but no rows.
+    places : (int64[n], int) or None
+        Where each row of a group was among all rows that were passed, and how many these were.
     """
 
     sketch: Sketch
@@ -151,6 +67,7 @@ class Sample:
     pairs: Pairs | None = None
     clusters: tuple[Integers, int] | None = None
     parts: Sequence[Sketch] = ()
+    places: tuple[Integers, int] | None = None
     _memory: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -182,6 +99,25 @@ class Sample:
         if self.pairs is None:
             raise Unavailable("{what} needs rows; a sketch does not keep them", what=what)
         return self.pairs
+
+    def column(self, name: str, values: NDArray[Any], cure: str) -> tuple[NDArray[Any], Integers]:
+        """The rows' own part of an argument with one entry for each row passed, and their row numbers."""
+        pairs = self.rows(f"a column of {name}")
+        if self.places is None:
+            passed = pairs.n + sum(pairs.dropped.values())
+            at = np.arange(passed) if pairs.kept is None else np.arange(passed)[pairs.kept]
+        else:
+            at, passed = self.places
+        if values.size != passed:
+            raise InputError(
+                "must have one entry for each of {passed} rows",
+                argument=name,
+                seen=values.size,
+                saying="it has {}",
+                cure=cure,
+                passed=passed,
+            )
+        return values[at], at
 
     @cached_property
     def weights(self) -> Floats:
@@ -261,13 +197,13 @@ class Profile:
         Profile(mine: b)
         """
         for name in names:
-            if name not in self.measures:
+            if not isinstance(name, str) or name not in self.measures:
                 raise InputError(
                     "must be one of {known}",
                     argument="names",
                     seen=name,
                     known=", ".join(self.measures),
-                    cure="Pass one of these names.",
+                    cure="Pass such names one by one.",
                 )
         return Profile(self.name, {name: self.measures[name] for name in names})
 
@@ -279,7 +215,7 @@ class Profile:
                 result = measure(sample)
             except Unavailable as reason:
                 result = Quantity(name, note=str(reason))
-            entries += [result] if isinstance(result, Quantity | Table) else list(result)
+            entries += _entries(name, result)
         return Profiled(self.name, tuple(entries), sample.confidence)
 
     def __repr__(self) -> str:
@@ -367,16 +303,20 @@ def as_profile(profile: str | Profile) -> Profile:
     )
 
 
-def _number(value: Any) -> Any:
-    if isinstance(value, float | np.floating) and np.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return plain(value)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, float | np.floating):
-        return decimals(float(value))
-    return f"{value:,}" if isinstance(value, int | np.integer) else str(value)
+def _entries(name: str, result: Any) -> list[Quantity | Table]:
+    """What a measure gave, as a list."""
+    listed = list(result) if isinstance(result, list | tuple) else [result]
+    for entry in listed:
+        if not isinstance(entry, Quantity | Table):
+            raise InputError(
+                "must hold measures that return a Quantity, a Table, or a list of these",
+                argument="profile",
+                seen=entry,
+                saying="{measure} gives {}",
+                cure="Return Quantity(name, value).",
+                measure=repr(name),
+            )
+    return listed
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.decisions.net_benefit import Acting, require_thresholds
+from calibrant.errors import InputError
 from calibrant.inference.interval import normal_quantile
 from calibrant.inference.profile import Measure, Profile, Quantity, Sample, Unavailable
 from calibrant.profiles.cells import UNIT, cells_of
 from calibrant.profiles.discrimination import auc
-from calibrant.profiles.gaps import gap_quantiles, mean_gap
+from calibrant.profiles.gaps import gap_quantile, mean_gap
 from calibrant.profiles.scores import (
     error_of_cells,
     log_loss,
@@ -76,7 +77,7 @@ def clinical(*, thresholds: float | Iterable[float] = (), hosmer_lemeshow: bool 
         "intercept given slope": recalibrated_intercept,
         "intercept 0 and slope 1": joint_test,
         "mean gap (ICI)": mean_gap,
-        "E50, E90, Emax": gap_quantiles,
+        **{name: partial(gap_quantile, name=name) for name in ("E50", "E90", "Emax")},
         "AUC": auc,
         "Brier score": shared_brier,
         "scaled Brier score (IPA)": scaled_brier,
@@ -86,6 +87,13 @@ def clinical(*, thresholds: float | Iterable[float] = (), hosmer_lemeshow: bool 
     listed = list(thresholds) if isinstance(thresholds, Iterable) else [thresholds]
     if listed:
         measures["net benefit"] = partial(net_benefits, thresholds=require_thresholds(thresholds))
+    if not isinstance(hosmer_lemeshow, bool | np.bool_):
+        raise InputError(
+            "must be True or False",
+            argument="hosmer_lemeshow",
+            seen=hosmer_lemeshow,
+            cure="Pass True to add the test, or leave it out.",
+        )
     if hosmer_lemeshow:
         measures["Hosmer-Lemeshow"] = _hosmer_lemeshow
     return Profile("clinical", measures)

@@ -103,6 +103,13 @@ def credit(
 
 
 def _require_cuts(cuts: Iterable[float]) -> Floats:
+    if isinstance(cuts, str) or not isinstance(cuts, Iterable):
+        raise InputError(
+            "must be several numbers",
+            argument="cuts",
+            seen=cuts,
+            cure="Pass limits between grades, such as [0.01, 0.05].",
+        )
     listed = list(cuts)
     for value in listed:
         if not is_number(value) or not 0.0 < value < 1.0:
@@ -242,8 +249,8 @@ def _graded(
     if grades is None:
         codes = np.searchsorted(cuts, pairs.p, side="right")
         return _ranges(cuts), codes, pairs.p, pairs.y, ones, cluster
-    column = _require_grades(grades, pairs.n + sum(pairs.dropped.values()))
-    column = column if pairs.kept is None else column[pairs.kept]
+    column, numbers = sample.column("grades", grades, "Pass the grade of each row.")
+    _refuse_missing(column, numbers)
     found, codes = np.unique(
         column.astype(str) if column.dtype.kind == "O" else column, return_inverse=True
     )
@@ -294,24 +301,15 @@ def _doubtful(sketch: Sketch, cuts: Floats) -> int:
     return int(rows[np.isin(sketch.cells, divided) & (rows > 1)].sum())
 
 
-def _require_grades(grades: NDArray[Any], rows: int) -> NDArray[Any]:
-    if grades.size != rows:
-        raise InputError(
-            "must have one entry per row",
-            argument="grades",
-            seen=grades.size,
-            saying="it has {}",
-            cure="Pass the grade of each row.",
-        )
+def _refuse_missing(grades: NDArray[Any], numbers: NDArray[np.int64]) -> None:
     missing = np.flatnonzero(is_missing(grades))
     if missing.size:
         raise InputError(
             "must not hold missing values",
             argument="grades",
-            where=Where(row=int(missing[0])),
+            where=Where(row=int(numbers[missing[0]])),
             cure="Leave such rows out first.",
         )
-    return grades
 
 
 def _ranges(cuts: Floats) -> list[str]:

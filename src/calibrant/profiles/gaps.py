@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator
-from calibrant.inference.clusters import random_blocks
-from calibrant.inference.profile import Quantity, Sample
+from calibrant.data.sketch import Sketch
+from calibrant.inference.assess import assessment_of, counted
+from calibrant.inference.clusters import ClusterResiduals, random_blocks
+from calibrant.inference.profile import Quantity, Sample, Unavailable
 from calibrant.profiles.cells import Cells
 
-__all__ = ["gap_quantiles", "mean_gap"]
+__all__ = ["gap_quantile", "mean_gap"]
 
 Floats = NDArray[np.float64]
 
@@ -38,7 +41,7 @@ class _Gaps:
 
 def mean_gap(sample: Sample) -> Quantity:
     """The integrated calibration index of the smooth curve, which is SmoothECE."""
-    found = sample.assessment
+    found = sample.once(_on_probabilities).assessment
     return Quantity(
         "mean gap (ICI)",
         found.smooth_ece,
@@ -50,28 +53,56 @@ def mean_gap(sample: Sample) -> Quantity:
     )
 
 
-def gap_quantiles(sample: Sample) -> list[Quantity]:
-    """E50, E90 and Emax: median, ninth decile and maximum of the gap, over the rows.
+def _on_probabilities(sample: Sample) -> Sample:
+    """The sample with its curve smoothed on the probability scale, where its gaps are defined.
+
+    On another scale a single row far out has a neighbourhood of its own, and is its own curve.
+    """
+    if sample.sketch.scale.reflected:
+        return sample
+    if sample.pairs is None:
+        raise Unavailable(
+            "the gaps are those of the curve on the probability scale; this sketch is on another, so they "
+            "need rows, or a sketch on the probability scale"
+        )
+    sketch, clusters, found = Sketch.from_pairs(sample.pairs), None, sample.assessment
+    if sketch.weighted and not sample.sketch.weighted:
+        sketch = counted(sample.pairs, sketch)
+    if sample.clusters is not None:
+        clusters = partial(ClusterResiduals.of, pairs=sample.pairs, codes=sample.clusters)
+    assessment = assessment_of(
+        sketch, clusters, margin=found.margin, confidence=found.confidence, seed=found.seed
+    )
+    return replace(sample, sketch=sketch, assessment=assessment, _memory={})
+
+
+def gap_quantile(sample: Sample, name: str) -> Quantity:
+    """E50, E90 or Emax: median, ninth decile or maximum of the gap, over the rows."""
+    return sample.once(_gap_quantiles)[name]
+
+
+def _gap_quantiles(sample: Sample) -> dict[str, Quantity]:
+    """All of them, from one curve.
 
     The intervals follow from one band that holds the whole curve: every gap is at most the one seen and
     the band's reach, and at least the one seen less that, so the same is true of their quantiles.
     """
-    found = _gaps(sample)
+    found = _gaps(sample.once(_on_probabilities))
     names = {"E50": 0.5, "E90": 0.9, "Emax": 1.0}
     low, high = np.maximum(found.gap - found.reach, 0.0), found.gap + found.reach
     wide = {
         name: (_quantile(low, found.share, q), min(_quantile(high, found.share, q), 1.0))
         for name, q in names.items()
     }
-    return [
-        Quantity(
+    return {
+        name: Quantity(
             name,
             _quantile(found.gap, found.share, q),
             *wide[name],
             source=f"{AUSTIN if q < 1.0 else HARRELL}; smooth curve: {SMOOTH}",
         )
         for name, q in names.items()
-    ]
+    }
 
 
 def _quantile(values: Floats, share: Floats, q: float) -> float:

@@ -218,10 +218,13 @@ def offset_intercept(data: LogOdds) -> Fit:
         here = data.at(a, 1.0)
         gradient, information = here.gradient[0] + surplus, here.information[0]
         bracket[0 if gradient > 0.0 else 1] = a
+        if gradient == 0.0:
+            break
         step = gradient / information if information > 0.0 else inf
         following = a + step if abs(step) < 10.0 else a + np.copysign(10.0, gradient)
         if not bracket[0] < following < bracket[1]:
-            following = 0.5 * (bracket[0] + bracket[1])
+            middle = 0.5 * (bracket[0] + bracket[1])
+            following = middle if isfinite(middle) else a  # a step that rounding swallows
         a = following
         if gradient * step < NEARLY_THERE:
             break

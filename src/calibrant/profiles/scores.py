@@ -214,8 +214,9 @@ def _log_loss_of_cells(sample: Sample) -> Quantity:
             for part, end in zip((left, 1.0 - left), ends, strict=True)
         )
         least = np.maximum(loss(cells.position), 0.0)
+        room = most - least
     share = cells.weight / cells.total
-    bound = 0.5 * float(share @ (most - least)) if np.isfinite(most - least).all() else nan
+    bound = 0.5 * float(share @ room) if np.isfinite(room).all() else nan
     if not isfinite(bound):
         raise Unavailable(
             "the log loss needs rows: of this sketch, some lie so near 0 or 1 that theirs has no bound"

@@ -172,6 +172,11 @@ def calibration_intercept(sample: Sample) -> Quantity:
     It is in log-odds: positive where events are more frequent than predicted.
     """
     fits = sample.once(_fits)
+    if fits.data.z.size == 0 and fits.data.wrongly_never == fits.data.wrongly_always:
+        raise Unavailable(
+            "the calibration intercept needs predictions strictly between 0 and 1; all are 0 or 1, and "
+            "every intercept fits them alike"
+        )
     value = fits.offset.intercept
     quantity = Quantity(
         "calibration intercept", value, source=PROFILED, note=_wrong_note(fits.data)
@@ -238,7 +243,11 @@ def _require_slope(sample: Sample, data: LogOdds) -> None:
         raise Unavailable(
             "the calibration slope needs both outcomes", seen=round(rate), saying="all are {}"
         )
-    if data.z.size == 0 or np.ptp(data.z) == 0.0:
+    if data.z.size == 0:
+        raise Unavailable(
+            "the calibration slope needs predictions strictly between 0 and 1; all are 0 or 1"
+        )
+    if np.ptp(data.z) == 0.0:
         raise Unavailable(
             "the calibration slope needs two different finite log-odds; all are equal"
         )

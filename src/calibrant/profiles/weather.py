@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator, is_number, require_choice, require_count
 from calibrant.data.arrays import as_column
-from calibrant.data.pairs import Pairs
 from calibrant.errors import InputError, Where
 from calibrant.inference.interval import normal_quantile
 from calibrant.inference.profile import Measure, Profile, Quantity, Sample, Unavailable
@@ -90,7 +89,7 @@ def scaled_skill(sample: Sample) -> Quantity:
 def skill_over(sample: Sample, climatology: NDArray[Any]) -> Quantity:
     """1 - Brier score / that of the climatology given."""
     pairs = sample.rows("the skill over a column")
-    column = _climate(pairs, climatology)
+    column = _climate(sample, climatology)
     ours, theirs = squared_error(pairs.p, pairs.y), squared_error(column, pairs.y)
     score, reference = float(sample.weights @ ours), float(sample.weights @ theirs)
     if reference == 0.0:
@@ -109,21 +108,14 @@ def skill_over(sample: Sample, climatology: NDArray[Any]) -> Quantity:
     )
 
 
-def _climate(pairs: Pairs, climatology: NDArray[Any]) -> Floats:
+def _climate(sample: Sample, climatology: NDArray[Any]) -> Floats:
     """The climatology of each row that was kept, as probabilities."""
-    rows = pairs.n + sum(pairs.dropped.values())
     if climatology.ndim == 0:
-        climatology = np.full(rows, climatology)
-    if climatology.size != rows:
-        raise InputError(
-            "must have one entry per row",
-            argument="climatology",
-            seen=climatology.size,
-            saying="it has {}",
-            cure="Pass the climatology of each row, or one number.",
-        )
-    at_rows = slice(None) if pairs.kept is None else pairs.kept
-    number, kept = np.arange(rows)[at_rows], climatology[at_rows]
+        rows = sample.rows("the skill over a climatology").n
+        kept, number = np.full(rows, climatology), np.arange(rows)
+    else:
+        cure = "Pass the climatology of each row, or one number."
+        kept, number = sample.column("climatology", climatology, cure)
     try:
         column = kept.astype(np.float64)
     except (TypeError, ValueError):
