@@ -107,3 +107,24 @@ def test_mistakes_name_the_option(calibrant, rows, words, name):
     done = calibrant(*words)
     assert done.code == 2
     assert name in done.err
+
+
+def test_hosmer_lemeshow_and_cuts_are_options(calibrant, rows):
+    clinical_ = calibrant("assess", "rows.csv", "--profile", "clinical", "--hosmer-lemeshow")
+    assert "Hosmer-Lemeshow" in clinical_.out
+    credit = calibrant("assess", "rows.csv", "--profile", "credit", "--cuts", "0.3,0.6", "--json")
+    table = json.loads(credit.out)["results"][0]["profile"]["tables"][0]["rows"]
+    assert [row["grade"] for row in table] == ["0 to 0.3", "0.3 to 0.6", "0.6 to 1"]
+    for wrong in (["credit", "--hosmer-lemeshow"], ["clinical", "--cuts", "0.3"]):
+        refused = calibrant("assess", "rows.csv", "--profile", *wrong)
+        assert refused.code == 2
+        assert wrong[1] in refused.err
+
+
+def test_a_report_of_clusters_says_why_it_has_no_decision_curve(calibrant, rows):
+    for page in ("page.html", "page.md"):
+        done = calibrant("report", "rows.csv", "--cluster", "day", "-o", page)
+        assert done.code == 0
+        assert "No decision curve" in Path(page).read_text()
+        calibrant("report", "rows.csv", "-o", page)
+        assert "No decision curve" not in Path(page).read_text()

@@ -46,6 +46,7 @@ SAME_NAMES = (
         "confidence",
         "correction",
         "coverage",
+        "cuts",
     ),
     *(
         "details",
@@ -54,6 +55,7 @@ SAME_NAMES = (
         "filter",
         "form",
         "grades",
+        "hosmer_lemeshow",
         "json",
         "kind",
         "layout",

@@ -216,6 +216,16 @@ class Profiling:
         option("Probabilities at which you act, for the net benefit of --profile clinical. Repeat it, or "
                "join numbers with commas.", section=MEASURE, metavar="SHARE"),
     ] = None  # fmt: skip
+    hosmer_lemeshow: Annotated[
+        bool | None,
+        option("Add the Hosmer-Lemeshow test to --profile clinical; it is not recommended.",
+               "--hosmer-lemeshow", section=MEASURE),
+    ] = None  # fmt: skip
+    cuts: Annotated[
+        list[str] | None,
+        option("Where the ranges of predictions begin that are grades of --profile credit. Repeat it, or "
+               "join numbers with commas.", section=MEASURE, metavar="SHARE"),
+    ] = None  # fmt: skip
     grades: Annotated[
         str | None,
         option("Column of grades for --profile credit. [ranges of predictions]", section=COLUMNS,

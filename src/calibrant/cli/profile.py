@@ -27,7 +27,11 @@ from calibrant.inference.profile import Profile, Sample
 __all__ = ["GroupRows", "as_thresholds", "rows_by_group", "with_profile"]
 
 MOST_ROWS = 20_000_000
-OWN_OPTIONS = {"clinical": ("thresholds",), "credit": ("grades",), "weather": ("climatology",)}
+OWN_OPTIONS = {
+    "clinical": ("thresholds", "hosmer_lemeshow"),
+    "credit": ("grades", "cuts"),
+    "weather": ("climatology",),
+}
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class GroupRows:
         return read_clustered(self.y_true, self.y_prob, self.cluster, **self.options)
 
 
-def as_thresholds(texts: Sequence[str] | None) -> list[float]:
+def as_thresholds(texts: Sequence[str] | None, name: str = "thresholds") -> list[float]:
     """Numbers that were repeated, or joined with commas."""
     numbers = []
     for text in (part for given in texts or () for part in given.split(",")):
@@ -54,7 +58,7 @@ def as_thresholds(texts: Sequence[str] | None) -> list[float]:
         except ValueError:
             raise InputError(
                 "must be numbers between 0 and 1",
-                argument="thresholds",
+                argument=name,
                 seen=text,
                 cure="Pass numbers separated by commas, such as 0.1,0.2.",
             ) from None
@@ -194,10 +198,14 @@ def _parts(loaded: Loaded, key: tuple[Any, ...]) -> list[Sketch]:
 
 def _profile(profiling: Profiling, rows: GroupRows | None, abstained: int) -> Profile:
     if profiling.profile == "clinical":
-        return profiles.clinical(thresholds=as_thresholds(profiling.thresholds))
+        return profiles.clinical(
+            thresholds=as_thresholds(profiling.thresholds),
+            hosmer_lemeshow=bool(profiling.hosmer_lemeshow),
+        )
     if profiling.profile == "credit":
         grades = rows.columns[profiling.grades] if profiling.grades and rows else None
-        return profiles.credit(grades=grades)
+        cuts = None if profiling.cuts is None else as_thresholds(profiling.cuts, "cuts")
+        return profiles.credit(grades=grades, cuts=cuts)
     if profiling.profile == "weather":
         climate = rows.columns[profiling.climatology] if profiling.climatology and rows else None
         return profiles.weather(climatology=climate)

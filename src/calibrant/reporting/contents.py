@@ -238,7 +238,7 @@ def _particulars(group: GroupSummary) -> dict[str, Any]:
         ],
         "notes": list(group.notes),
         "profile": profile_view(one),
-        "decisions": decisions_view(group.decisions),
+        "decisions": decisions_view(group.decisions or group.no_decisions or None),
     }
 
 

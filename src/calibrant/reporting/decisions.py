@@ -19,23 +19,32 @@ USUAL = (0.05, 0.9)
 CAPTION = (
     "You act when the prediction is above the threshold. Net benefit counts right actions, less wrong ones at"
     " the rate at which the threshold trades them. A model is worth using where it lies above both “act "
-    "always” and “act never”."
+    "always” and “act never”. The curve is that of the sketch: one of the single rows deals them to other"
+    " folds, so what it says is lost to miscalibration can differ within its interval."
+)
+NOT_ALIKE = (
+    "No decision curve: a report draws it from the sketch, for rows that count alike, and these {}. "
+    "The command calibrant decide draws it from the rows."
 )
 
 
-def decisions_of(sketch: Sketch, assessment: Assessment) -> DecisionCurve | None:
-    """The decision curve of rows that count alike; None where they do not, or where outcomes are too few."""
-    if assessment.clusters is not None or sketch.weighted:
-        return None
+def decisions_of(sketch: Sketch, assessment: Assessment) -> DecisionCurve | str:
+    """The decision curve of rows that count alike; or why there is none."""
+    if assessment.clusters is not None:
+        return NOT_ALIKE.format("are in clusters")
+    if sketch.weighted:
+        return NOT_ALIKE.format("have weights or soft outcomes")
     if sketch.counts.sum(axis=0).min() < FEWEST_OF_EITHER:
-        return None
+        return f"No decision curve: it needs at least {FEWEST_OF_EITHER} rows of either outcome."
     return decision_curve(sketch, confidence=assessment.confidence, seed=assessment.seed)
 
 
-def decisions_view(curve: DecisionCurve | None) -> dict[str, Any] | None:
-    """A sentence, a caption and a table as text."""
+def decisions_view(curve: DecisionCurve | str | None) -> dict[str, Any] | None:
+    """A sentence, a caption and a table as text; the sentence alone where it says why there is no curve."""
     if curve is None:
         return None
+    if isinstance(curve, str):
+        return {"sentence": curve, "caption": "", "columns": [], "rows": []}
     header, *rows = curve.rows()
     return {"sentence": _sentence(curve), "caption": CAPTION, "columns": header, "rows": rows}
 

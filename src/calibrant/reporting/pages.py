@@ -201,7 +201,8 @@ def _particulars(group: dict[str, Any], level: str) -> list[str]:
     if group["decisions"]:
         acting = group["decisions"]
         lines += [f"{level} If you act on these predictions", "", escaped(acting["sentence"]), ""]
-        lines += [*_table(acting["columns"], acting["rows"]), ""]
+        if acting["rows"]:
+            lines += [*_table(acting["columns"], acting["rows"]), ""]
     if group["profile"]:
         lines += [f"{level} {escaped(group['profile']['title'])}", ""]
         for table in group["profile"]["tables"]:

@@ -74,6 +74,8 @@ class GroupSummary:
         The picture that belongs to the profile of the assessment, where it has one.
     decisions : DecisionCurve or None
         Net benefit of acting on the predictions, where there are few groups.
+    no_decisions : str
+        Why there is no such curve, where one was looked for.
     """
 
     name: str
@@ -85,6 +87,7 @@ class GroupSummary:
     stands_for: int = 1
     profile_panel: Panel | None = None
     decisions: DecisionCurve | None = None
+    no_decisions: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -193,7 +196,11 @@ def summarise(
     for name, key in zip(shown_names(assessed), assessed, strict=True):
         one = _summary_of(name, sketches[key], assessed[key], parts.get(key), numbers[key])
         if len(assessed) <= MOST_WITH_DECISIONS:
-            one = replace(one, decisions=decisions_of(sketches[key], assessed[key]))
+            acting = decisions_of(sketches[key], assessed[key])
+            if isinstance(acting, str):
+                one = replace(one, no_decisions=acting)
+            else:
+                one = replace(one, decisions=acting)
         groups.append(one)
         bar.advance(1, sketches[key].n)
     bar.close()
