@@ -64,3 +64,19 @@ def test_groups_without_rows_enough_and_dropped_rows_follow_it(calibrant, tmp_pa
     pyarrow.csv.write_csv(pyarrow.table(few), path)
     done = calibrant("assess", path, "--by", "model", "--on-invalid", "drop", "--json")
     jsonschema.validate(json.loads(done.out), SCHEMAS["assess"])
+
+
+@pytest.mark.parametrize("verb", ["assess", "certify", "selective"])
+def test_what_is_said_of_a_log_follows_it(calibrant, tmp_path, verb):
+    path = tmp_path / "log.jsonl"
+    lines = (
+        {"question": k, "confidence": 0.5 + k / 200, "correct": k % 3 > 0, "model": "m"}
+        for k in range(90)
+    )
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    done = calibrant(verb, path, "--log", "jsonl", "--json")
+    assert done.code in (0, 4), done.err
+    document = json.loads(done.out)
+    assert document["log"] is not None
+    jsonschema.validate(document, SCHEMAS[verb])
+    assert calibrant(verb, path, "--log", "jsonl", "--weight", "model").code == 2

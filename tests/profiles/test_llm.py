@@ -104,3 +104,10 @@ def test_what_cannot_be_had_says_why():
     missing = found["HLE calibration error"]
     assert np.isnan(missing.value)
     assert "100" in missing.note
+
+
+def test_accuracy_has_width_where_all_answers_are_right():
+    accuracy = cal.assess([1] * 5, [0.2, 0.4, 0.5, 0.7, 0.9], profile="llm").profile["accuracy"]
+    assert (accuracy.low, accuracy.high) == (pytest.approx(0.025 ** (1 / 5)), 1.0)
+    wrong = cal.assess([0, 1], [0.2, 0.9], profile="llm").profile["accuracy"]
+    assert 0.0 < wrong.low < 0.5 < wrong.high < 1.0

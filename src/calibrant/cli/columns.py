@@ -26,6 +26,8 @@ LABEL_NAMES = frozenset((
     "y", "y_true", "label", "labels", "target", "correct", "is_correct", "outcome", "truth",
     "ground_truth", "actual", "observed",
 ))
+QUESTION_NAMES = frozenset(("question", "question_id", "qid", "doc_id", "sample_id"))
+"""Columns that say which rows answer one question."""
 MODEL_NAMES = frozenset(("model", "llm", "classifier", "forecaster", "system", "method"))
 # fmt: on
 LISTED = 30
@@ -51,6 +53,13 @@ class Chosen:
             note(
                 f"All rows are taken together. Column {quoted(models[0])} may tell models apart: "
                 f"`--by {printable(models[0])}` gives a line for each."
+            )
+
+        questions = [name for name in self.unused if name.strip().lower() in QUESTION_NAMES]
+        if questions and self.cluster is None:
+            note(
+                f"Rows are taken as independent. If several answer one question, say so: `--cluster "
+                f"{printable(questions[0])}`."
             )
 
     @property

@@ -95,12 +95,12 @@ def _read_logs(paths: Sequence[str], reading: Reading, measuring: Measuring) -> 
             cure="Leave out {percent}.",
             percent=Option("percent"),
         )
-    for name in ("from_logits", "from_logprobs", "pos_label", "multiclass", "sep"):
+    for name in ("from_logits", "from_logprobs", "pos_label", "multiclass", "sep", "weight"):
         if getattr(reading, name):
             raise InputError(
                 "a log says itself how its values are written",
                 cure="Leave out {option}.",
-                option=Option(name),
+                option=Option("sample_weight" if name == "weight" else name),
             )
     logs = [
         read_answers(

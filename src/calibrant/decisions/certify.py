@@ -24,7 +24,7 @@ from calibrant.decisions.ranking import (
     require_risk,
 )
 from calibrant.decisions.risk_tests import ThresholdTest, least_units, threshold_tests, upper_bound
-from calibrant.errors import InputError, Option
+from calibrant.errors import InputError, Option, show_value
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.dependence import warn_of_repeated_rows
 from calibrant.inference.interval import require_confidence
@@ -136,7 +136,7 @@ class Certified:
     def sentence(self) -> str:
         """The result for people."""
         said = [
-            f"{_VERBS[point.side]} on your own at {decimals(point.threshold)} or {point.side}: that is "
+            f"{_VERBS[point.side]} on your own at {_threshold(point.threshold)} or {point.side}: that is "
             f"{percent(point.coverage)} of the cases, and at most {percent(self.risk)} of them are "
             f"{_WRONG[point.side]} ({percent(self.confidence)} confidence)."
             for point in self.points
@@ -380,3 +380,9 @@ def _widest(
     # Where both sides could decide everything, meet where both are safest.
     chosen = min((pair for pair in pairs if pair[0] >= NEARLY * most), key=lambda pair: pair[1])
     return [*chosen[2:]]
+
+
+def _threshold(value: float) -> str:
+    """Four decimals, or as many as tell it from 0 and 1."""
+    text = decimals(value)
+    return text if text not in ("0.0000", "1.0000") else show_value(value)

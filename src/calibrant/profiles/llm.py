@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -64,7 +65,21 @@ def llm(*, abstained: int = 0) -> Profile:
 
 
 def _accuracy(sample: Sample) -> Quantity:
-    return _row_mean(sample, "accuracy", slope=0.0)
+    accuracy = _row_mean(sample, "accuracy", slope=0.0)
+    if sample.dependent or sample.atoms.squared is not None:
+        return replace(accuracy, low=max(accuracy.low, 0.0), high=min(accuracy.high, 1.0))
+    low, high = _exact_binomial(sample.atoms.mass[:, 1].sum(), sample.atoms.n, sample.confidence)
+    return replace(accuracy, low=low, high=high)
+
+
+def _exact_binomial(right: float, n: int, confidence: float) -> tuple[float, float]:
+    """Clopper and Pearson's interval: it has width also where all answers are right, or none is."""
+    from scipy.special import betaincinv
+
+    tail = 0.5 * (1.0 - confidence)
+    low = float(betaincinv(right, n - right + 1.0, tail)) if right > 0 else 0.0
+    high = float(betaincinv(right + 1.0, n - right, 1.0 - tail)) if right < n else 1.0
+    return low, high
 
 
 def _over_confidence(sample: Sample) -> Quantity:
