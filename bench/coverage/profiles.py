@@ -30,7 +30,7 @@ from calibrant.decisions.net_benefit import Acting
 from calibrant.inference.profile import Profile, Sample
 from calibrant.profiles import clinical, weather
 from calibrant.profiles.credit import pluto_tasche
-from calibrant.profiles.gaps import gap_quantiles
+from calibrant.profiles.gaps import gap_quantile
 
 Floats = NDArray[np.float64]
 
@@ -122,6 +122,9 @@ def truths(name: str) -> tuple[dict[str, float], Any]:
 LEFT_OUT = ("E50, E90, Emax", "mean gap (ICI)")
 """These have a truth of their own, or the study of assessments covers them."""
 
+GAPS = ("E50", "E90", "Emax")
+"""Compared with the population at the bandwidth of the sample."""
+
 
 def perform(trial: Trial) -> dict[str, list[float]]:
     """For each interval: runs in which it held the truth, runs in which there was one, and its width."""
@@ -143,13 +146,14 @@ def perform(trial: Trial) -> dict[str, list[float]]:
         for profile in (clinical(thresholds=THRESHOLDS), weather()):
             found = cal.assess(y, p, cluster=groups, profile=profile, seed=seed)
             for quantity in found.profile.quantities:
-                if quantity.name in exact:
+                if quantity.name in exact and quantity.name not in GAPS:
                     note(quantity.name, quantity.low, quantity.high, exact[quantity.name])
             if profile.name == "clinical":
                 smoothed = replace(whole, bandwidth=found.bandwidth, noise_floor=found.noise_floor)
-                for truth in gap_quantiles(Sample(sketch, smoothed)):
-                    ours = found.profile[truth.name]
-                    note(truth.name, ours.low, ours.high, truth.value)
+                sample = Sample(sketch, smoothed)
+                for name in GAPS:
+                    ours, truth = found.profile[name], gap_quantile(sample, name)
+                    note(name, ours.low, ours.high, truth.value)
         _decide(y, p, groups, seed, population, note)
     return dict(held)
 
