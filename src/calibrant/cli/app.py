@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from calibrant.cli.examples import EXAMPLES
 from calibrant.cli.options import OUTPUT, SectionedCommand, flattened, option
 
-__all__ = ["Open", "app", "verb"]
+__all__ = ["Open", "Theme", "app", "verb"]
 
 EPILOG = (
     "Exit codes: 0 done; 1 a fault in calibrant; 2 a wrong option or a file that cannot be used; 3 a "
@@ -28,6 +28,10 @@ app = typer.Typer(
 
 
 Open = Annotated[bool, option("Open it when it is written.", "--open", section=OUTPUT)]
+Theme = Annotated[
+    Literal["light", "dark", "print"],
+    option("Colours. [light]", section="Picture", metavar="light|dark|print"),
+]
 
 
 def verb(function: Callable[..., None]) -> Callable[..., None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from calibrant.cli.app import Open, verb
+from calibrant.cli.app import Open, Theme, verb
 from calibrant.cli.options import (
     GATES,
     GROUPS,
@@ -86,10 +86,7 @@ def plot(
         option("Several groups on one axis or side by side. [overlay up to 4]", section="Picture",
                metavar="overlay|grid"),
     ] = None,
-    theme: Annotated[
-        Literal["light", "dark", "print"],
-        option("Colours. [light]", section="Picture", metavar="light|dark|print"),
-    ] = "light",
+    theme: Theme = "light",
     output: Annotated[
         str,
         option(".svg, .pdf, .png, or .html for an interactive one. [diagram.svg]",
@@ -147,10 +144,7 @@ def decide(
         option("Probabilities at which you act. Repeat it, or join numbers with commas. [0.01 to 0.99]",
                section=MEASURE, metavar="SHARE"),
     ] = None,
-    theme: Annotated[
-        Literal["light", "dark", "print"],
-        option("Colours. [light]", section="Picture", metavar="light|dark|print"),
-    ] = "light",
+    theme: Theme = "light",
     output: Annotated[
         str | None,
         option("Draw the curve: .svg, .pdf, .png, or .html for an interactive one.", "--output", "-o",

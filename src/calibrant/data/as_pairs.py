@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
 from calibrant.data.arrays import as_column, is_missing
-from calibrant.data.forms import InputOptions, as_form, warn_of_fractions
+from calibrant.data.forms import InputOptions, as_form, refuse_label_of_soft, warn_of_fractions
 from calibrant.data.pairs import Pairs
 from calibrant.data.row_refusals import refuse_keyword
 from calibrant.errors import Cure, InputError, Option, TypeName, Where, show_value
@@ -72,13 +72,7 @@ def as_pairs(
             seen=pos_label,
             cure="Pass the label of the event, such as 1.",
         )
-    if labels == "soft" and pos_label is not None:
-        raise InputError(
-            "names one of two classes, and {soft} says that there are none",
-            argument="pos_label",
-            soft=Option("labels", "soft"),
-            cure="Pass one or the other.",
-        )
+    refuse_label_of_soft(labels, pos_label)
     label, prob = as_column(y_true, "y_true"), as_column(y_prob, "y_prob")
     weight = None if sample_weight is None else as_column(sample_weight, "sample_weight")
     _require_same_length(label, prob, weight)

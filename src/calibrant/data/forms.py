@@ -16,6 +16,7 @@ __all__ = [
     "InputOptions",
     "as_form",
     "as_probabilities",
+    "refuse_label_of_soft",
     "warn_of_fractions",
 ]
 
@@ -92,6 +93,17 @@ def as_probabilities(values: NDArray[Any], form: Form) -> NDArray[Any]:
 
         return np.asarray(expit(values), dtype=np.float64)
     return values
+
+
+def refuse_label_of_soft(labels: str, pos_label: Any) -> None:
+    """Refuse the label of an event beside soft labels, which are shares and not classes."""
+    if labels == "soft" and pos_label is not None:
+        raise InputError(
+            "names one of two classes, and {soft} says that there are none",
+            argument="pos_label",
+            soft=Option("labels", "soft"),
+            cure="Pass one or the other.",
+        )
 
 
 def warn_of_fractions(*, stacklevel: int) -> None:

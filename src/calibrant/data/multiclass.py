@@ -198,6 +198,18 @@ def as_class_probabilities(
 ) -> ClassProbabilities:
     """A matrix of class probabilities and the true classes, of any array library."""
     require_choice("on_invalid", on_invalid, ("raise", "drop"))
+    matrix = _matrix(y_prob)
+    given = _one_for_each_row(y_true, matrix)
+    known = _known_classes(classes, matrix.shape[1])
+    labels = _class_indices(given, known, by_number=classes is None)
+    # Half precision is widened on the way in, but its rows sum to 1 no better than before.
+    half = str(getattr(y_prob, "dtype", "")).endswith("float16")
+    tolerance = HALF_SUM_TOLERANCE if half else SUM_TOLERANCE
+    return ClassProbabilities(matrix, labels, known, from_logits, given, on_invalid, tolerance)
+
+
+def _matrix(y_prob: Any) -> NDArray[Any]:
+    """A row for each case, and a column for each class."""
     matrix = as_array(y_prob, "y_prob")
     if matrix.ndim != 2 or matrix.shape[1] < 2:
         raise InputError(
@@ -220,6 +232,11 @@ def as_class_probabilities(
             saying="its type is {}",
             cure="Convert it first.",
         )
+    return matrix
+
+
+def _one_for_each_row(y_true: Any, matrix: NDArray[Any]) -> NDArray[Any]:
+    """The class of each row, as it was given."""
     given = as_array(y_true, "y_true")
     if given.shape == matrix.shape:
         raise InputError(
@@ -241,8 +258,13 @@ def as_class_probabilities(
             y_prob=Option("y_prob"),
             rows=matrix.shape[0],
         )
+    return given
+
+
+def _known_classes(classes: Sequence[Any] | None, columns: int) -> list[Any]:
+    """What each column stands for."""
     try:
-        known = list(range(matrix.shape[1]) if classes is None else classes)
+        known = list(range(columns) if classes is None else classes)
         distinct = len(set(known))
     except TypeError as error:
         raise InputError(
@@ -251,21 +273,17 @@ def as_class_probabilities(
             seen=classes,
             cure="Names must be hashable, such as text or numbers.",
         ) from error
-    if not len(known) == distinct == matrix.shape[1]:
+    if not len(known) == distinct == columns:
         raise InputError(
             "must name each column once",
             argument="classes",
             seen=distinct,
             saying="there are {} different names for {columns} columns",
             cure="Give one name for each column of {y_prob}, in their order.",
-            columns=matrix.shape[1],
+            columns=columns,
             y_prob=Option("y_prob"),
         )
-    labels = _class_indices(given, known, by_number=classes is None)
-    # Half precision is widened on the way in, but its rows sum to 1 no better than before.
-    half = str(getattr(y_prob, "dtype", "")).endswith("float16")
-    tolerance = HALF_SUM_TOLERANCE if half else SUM_TOLERANCE
-    return ClassProbabilities(matrix, labels, known, from_logits, given, on_invalid, tolerance)
+    return known
 
 
 def confidence(

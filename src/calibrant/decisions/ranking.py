@@ -17,8 +17,9 @@ from calibrant.data.forms import InputOptions
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import Function, InputError, Option, TooFewRows
+from calibrant.errors import Function, InputError, Option
 from calibrant.inference.assess import read_clustered
+from calibrant.inference.clusters import clusters_of_sketches
 
 __all__ = [
     "ClusterRows",
@@ -203,16 +204,7 @@ def _of_sketches(sketches: Sketches, cluster: Any, side: Side) -> Ranking:
             cure="Name one of them.",
             columns=", ".join(sketches.by),
         )
-    parts = [part for part in sketches.roll_up(cluster).values() if part.total_weight > 0]
-    if len(parts) < 2:
-        raise TooFewRows(
-            "must name at least two clusters",
-            argument="cluster",
-            seen=len(parts),
-            saying="there is {}",
-            cure="Leave it out if rows are independent, or pass more rows.",
-        )
-    return rank_cells(as_sketch(sketches.total()), side, parts)
+    return rank_cells(as_sketch(sketches.total()), side, clusters_of_sketches(sketches, cluster))
 
 
 def rank_cells(sketch: Sketch, side: Side, parts: Sequence[Sketch] | None) -> Ranking:

@@ -24,6 +24,7 @@ from calibrant.decisions.risk_areas import (
 )
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.interval import Interval, normal_quantile, require_confidence
+from calibrant.inference.quantiles import exact_binomial
 from calibrant.measures.record import plain, rows_text
 
 __all__ = ["RiskCurve", "Selective", "selective", "selective_of"]
@@ -337,12 +338,7 @@ def _curve(ranking: Ranking, abstained: int, confidence: float) -> RiskCurve:
     units = rows**2 / ranking.squared[places]
     if ranking.clusters is not None:
         units = _effective_rows(ranking, places, risk, units)
-    from scipy.special import betaincinv
-
-    tail, wrong = 0.5 * (1.0 - confidence), risk * units
-    with np.errstate(all="ignore"):
-        low = np.where(wrong > 0, betaincinv(wrong, units - wrong + 1.0, tail), 0.0)
-        high = np.where(risk < 1, betaincinv(wrong + 1.0, units - wrong, 1.0 - tail), 1.0)
+    low, high = exact_binomial(risk * units, units, confidence)
     coverage = rows / (float(ranking.rows[-1]) + abstained)
     return RiskCurve(ranking.threshold[places], coverage, risk, low, high)
 

@@ -141,12 +141,6 @@ def absolute_integral(values: Floats) -> float:
     return float(areas.sum() * step)
 
 
-def _trapezoid_weights(size: int) -> Floats:
-    weights = np.ones(size)
-    weights[[0, -1]] = 0.5
-    return weights
-
-
 def rows_nearby(sketch: Sketch, position: Floats, reach: float) -> NDArray[np.int64]:
     """Number of rows within `reach` of each position of the grid."""
     at = sketch.cells / sketch.nodes

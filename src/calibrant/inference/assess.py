@@ -25,6 +25,7 @@ from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.clusters import (
     ClusterResiduals,
     cluster_codes,
+    clusters_of_sketches,
 )
 from calibrant.inference.dependence import warn_of_repeated_rows
 from calibrant.inference.direction import direction_of
@@ -337,16 +338,7 @@ def _clusters_of_sketches(sketches: Sketches, cluster: Any) -> tuple[Sketch, lis
             columns=", ".join(sketches.by),
             function=Function("assess_by"),
         )
-    parts = [part for part in sketches.roll_up(cluster).values() if part.total_weight > 0]
-    if len(parts) < 2:
-        raise TooFewRows(
-            "must name at least two clusters",
-            argument="cluster",
-            seen=len(parts),
-            saying="there is {}",
-            cure="Leave it out if rows are independent, or pass more rows.",
-        )
-    return sketches.total(), parts
+    return sketches.total(), clusters_of_sketches(sketches, cluster)
 
 
 def read_clustered(

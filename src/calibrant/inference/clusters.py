@@ -17,6 +17,7 @@ from calibrant._arguments import generator
 from calibrant.data.arrays import as_column, is_missing
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, TooFewRows, Where, show_value
 from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.interval import Spread
@@ -27,11 +28,7 @@ from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.witnesses import Cells
 
-__all__ = [
-    "ClusterResiduals",
-    "cluster_codes",
-    "random_blocks",
-]
+__all__ = ["ClusterResiduals", "cluster_codes", "clusters_of_sketches", "random_blocks"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -305,3 +302,17 @@ def rows_on_nodes(
     sums = np.bincount(at, weights=values * (1.0 - right), minlength=size)
     sums += np.bincount(at + 1, weights=values * right, minlength=size)
     return sums.astype(np.float64, copy=False).reshape(blocks, grid.cells + 1)
+
+
+def clusters_of_sketches(sketches: Sketches, cluster: str) -> list[Sketch]:
+    """The sketches of the clusters that have weight, of which there must be two."""
+    parts = [part for part in sketches.roll_up(cluster).values() if part.total_weight > 0]
+    if len(parts) < 2:
+        raise TooFewRows(
+            "must name at least two clusters",
+            argument="cluster",
+            seen=len(parts),
+            saying="there is {}",
+            cure="Leave it out if rows are independent, or pass more rows.",
+        )
+    return parts

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "crossing",
+    "exact_binomial",
     "harmonic_mean",
     "log_tail",
     "normal_quantile",
@@ -144,3 +145,23 @@ def crossing(
         else:
             high, above, below = middle, value, 0.5 * below
     return low
+
+
+def exact_binomial(
+    successes: float | Floats, trials: float | Floats, confidence: float
+) -> tuple[Floats, Floats]:
+    """Clopper and Pearson's interval: it has width also where all trials succeed, or none does.
+
+    Examples
+    --------
+    >>> low, high = exact_binomial(5.0, 5.0, 0.95)
+    >>> round(float(low), 4), float(high)
+    (0.4782, 1.0)
+    """
+    from scipy.special import betaincinv
+
+    won, tail = np.asarray(successes, dtype=np.float64), 0.5 * (1.0 - confidence)
+    with np.errstate(all="ignore"):
+        low = np.where(won > 0, betaincinv(won, trials - won + 1.0, tail), 0.0)
+        high = np.where(won < trials, betaincinv(won + 1.0, trials - won, 1.0 - tail), 1.0)
+    return low, high

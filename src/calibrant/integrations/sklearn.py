@@ -191,44 +191,8 @@ class ReliabilityDisplay:
             `bandwidth`, `confidence`, `resamples`, `curves` and `seed` as in `reliability_diagram`; all
             others as in `plot`.
         """
-        if getattr(estimator, "classes_", None) is None and hasattr(estimator, "fit"):
-            raise InputError(
-                "must be a fitted classifier",
-                argument="estimator",
-                seen=TypeName.of(estimator),
-                cure="Call {fit} first.",
-                fit=Code("fit(X, y)"),
-            )
-        if not hasattr(estimator, "predict_proba"):
-            raise InputError(
-                "must have {method}",
-                argument="estimator",
-                seen=TypeName.of(estimator),
-                cure="Pass its probabilities to {other}.",
-                method=Code("predict_proba"),
-                other=Code("ReliabilityDisplay.from_predictions"),
-            )
-        classes = np.asarray(estimator.classes_)
-        if classes.size != 2:
-            raise InputError(
-                "must have two classes: a reliability diagram is of one event",
-                argument="estimator",
-                seen=int(classes.size),
-                cure="Take {confidence} to {diagram}.",
-                confidence=Function("confidence"),
-                diagram=Function("reliability_diagram"),
-            )
-        wanted = classes[1] if pos_label is None else pos_label
-        column = np.flatnonzero(classes == wanted)
-        if column.size != 1:
-            raise InputError(
-                "must be one of the estimator's classes, {classes}",
-                argument="pos_label",
-                seen=pos_label,
-                cure="Leave it out for the second class.",
-                classes=repr(classes.tolist()),
-            )
-        y_prob = np.asarray(estimator.predict_proba(X))[:, column[0]]
+        wanted, column = _event_of(estimator, pos_label)
+        y_prob = np.asarray(estimator.predict_proba(X))[:, column]
         return cls.from_predictions(
             y,
             y_prob,
@@ -277,3 +241,45 @@ class ReliabilityDisplay:
         )
         display = cls(diagram, estimator_name=name, pos_label=pos_label)
         return display.plot(ax=ax, ref_line=ref_line, **options)
+
+
+def _event_of(estimator: Any, pos_label: Any) -> tuple[Any, int]:
+    """The class to look at, and its column in what a fitted classifier of two classes predicts."""
+    if getattr(estimator, "classes_", None) is None and hasattr(estimator, "fit"):
+        raise InputError(
+            "must be a fitted classifier",
+            argument="estimator",
+            seen=TypeName.of(estimator),
+            cure="Call {fit} first.",
+            fit=Code("fit(X, y)"),
+        )
+    if not hasattr(estimator, "predict_proba"):
+        raise InputError(
+            "must have {method}",
+            argument="estimator",
+            seen=TypeName.of(estimator),
+            cure="Pass its probabilities to {other}.",
+            method=Code("predict_proba"),
+            other=Code("ReliabilityDisplay.from_predictions"),
+        )
+    classes = np.asarray(estimator.classes_)
+    if classes.size != 2:
+        raise InputError(
+            "must have two classes: a reliability diagram is of one event",
+            argument="estimator",
+            seen=int(classes.size),
+            cure="Take {confidence} to {diagram}.",
+            confidence=Function("confidence"),
+            diagram=Function("reliability_diagram"),
+        )
+    wanted = classes[1] if pos_label is None else pos_label
+    column = np.flatnonzero(classes == wanted)
+    if column.size != 1:
+        raise InputError(
+            "must be one of the estimator's classes, {classes}",
+            argument="pos_label",
+            seen=pos_label,
+            cure="Leave it out for the second class.",
+            classes=repr(classes.tolist()),
+        )
+    return wanted, int(column[0])

@@ -14,6 +14,7 @@ from calibrant.decisions.ranking import Ranking, rank_cells, rank_pairs, require
 from calibrant.decisions.selective import Selective, selective_of
 from calibrant.errors import TooFewRows
 from calibrant.inference.profile import Profile, Quantity, Sample, Unavailable
+from calibrant.inference.quantiles import exact_binomial
 from calibrant.profiles.scores import mean_of
 
 __all__ = ["llm", "rank_bin_rms"]
@@ -68,18 +69,9 @@ def _accuracy(sample: Sample) -> Quantity:
     accuracy = _row_mean(sample, "accuracy", slope=0.0)
     if sample.dependent or sample.atoms.squared is not None:
         return replace(accuracy, low=max(accuracy.low, 0.0), high=min(accuracy.high, 1.0))
-    low, high = _exact_binomial(sample.atoms.mass[:, 1].sum(), sample.atoms.n, sample.confidence)
-    return replace(accuracy, low=low, high=high)
-
-
-def _exact_binomial(right: float, n: int, confidence: float) -> tuple[float, float]:
-    """Clopper and Pearson's interval: it has width also where all answers are right, or none is."""
-    from scipy.special import betaincinv
-
-    tail = 0.5 * (1.0 - confidence)
-    low = float(betaincinv(right, n - right + 1.0, tail)) if right > 0 else 0.0
-    high = float(betaincinv(right + 1.0, n - right, 1.0 - tail)) if right < n else 1.0
-    return low, high
+    right, n = float(sample.atoms.mass[:, 1].sum()), float(sample.atoms.n)
+    low, high = exact_binomial(right, n, sample.confidence)
+    return replace(accuracy, low=float(low), high=float(high))
 
 
 def _over_confidence(sample: Sample) -> Quantity:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
 from calibrant.data.cell_sums import FRACTION_BITS, require_nodes
-from calibrant.data.forms import Form, as_probabilities
+from calibrant.data.forms import Form, as_probabilities, refuse_label_of_soft
 from calibrant.data.log_loss_sums import coarse_enough
 from calibrant.data.named_scales import as_scale
 from calibrant.data.pairs import REASONS
@@ -283,13 +283,7 @@ def _require_readable(
             seen=probs,
             cure="Name each once.",
         )
-    if labels == "soft" and pos_label is not None:
-        raise InputError(
-            "names one of two classes, and {soft} says that there are none",
-            argument="pos_label",
-            soft=Option("labels", "soft"),
-            cure="Pass one or the other.",
-        )
+    refuse_label_of_soft(labels, pos_label)
     if multiclass is None:
         return
     require_choice("multiclass", multiclass, tuple(CLASS_COLUMN))

@@ -264,13 +264,13 @@ def _table(file: DataFile) -> Any:
                 require_end(file, stream)
         return table
     pyarrow = require("pyarrow", caller=CALLER)
-    text = pyarrow.BufferReader(b"".join(block for block, _ in text_blocks(file)))
+    content = b"".join(block for block, _ in text_blocks(file))
+    text = pyarrow.BufferReader(content)
     if file.format == "jsonl":
         return require("pyarrow.json", caller=CALLER).read_json(text)
     reader = require("pyarrow.csv", caller=CALLER)
     options = reader.ParseOptions(delimiter=file.delimiter, newlines_in_values=True)
-    with file.stream() as stream:
-        head = stream.read(PEEK_BYTES).decode("utf-8", errors="replace")
+    head = content[:PEEK_BYTES].decode("utf-8", errors="replace")
     cells = [
         cell for row, _ in islice(rows_of(head, file.delimiter), 1, PEEK_LINES) for cell in row
     ]

@@ -7,6 +7,7 @@ import math
 import torch
 
 from calibrant.errors import Cure, InputError, Option
+from calibrant.integrations.torch.reading import require_same_shape
 
 __all__ = ["smooth_ece_loss"]
 
@@ -57,16 +58,7 @@ def smooth_ece_loss(
     >>> round(loss.item(), 4), logits.grad.sign().tolist()
     (0.25, [-1.0, -1.0, -1.0, -1.0])
     """
-    if preds.shape != target.shape:
-        raise InputError(
-            "must have the shape of {target}",
-            argument="preds",
-            seen=tuple(preds.shape),
-            saying="its shape is {}, that of the targets {shape}",
-            cure="Pass one prediction for each target.",
-            target=Option("target"),
-            shape=repr(tuple(target.shape)),
-        )
+    require_same_shape(preds, target)
     if preds.numel() == 0:
         raise InputError(
             "must not be empty",

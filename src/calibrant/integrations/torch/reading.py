@@ -7,7 +7,7 @@ import torch
 from calibrant.errors import Code, InputError, Option, TypeName
 from calibrant.integrations.torch.tables import Rows
 
-__all__ = ["binary_rows", "class_rows"]
+__all__ = ["binary_rows", "class_rows", "require_same_shape"]
 
 SUM_TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 1e-2}
 
@@ -17,16 +17,7 @@ def binary_rows(
 ) -> Rows:
     """Predictions and targets of one shape as rows."""
     _require_tensors(preds, target)
-    if preds.shape != target.shape:
-        raise InputError(
-            "must have the shape of {target}",
-            argument="preds",
-            seen=tuple(preds.shape),
-            saying="its shape is {}, that of the targets {shape}",
-            cure="Pass one prediction for each target.",
-            target=Option("target"),
-            shape=repr(tuple(target.shape)),
-        )
+    require_same_shape(preds, target)
     preds = _as_floats(preds)
     if from_logits:
         preds = preds.sigmoid()
@@ -65,6 +56,20 @@ def class_rows(
         wrong, 2.0, torch.where(missing.unsqueeze(1), torch.nan, probs.clamp(max=1))
     )
     return probs, target.detach().reshape(-1)
+
+
+def require_same_shape(preds: torch.Tensor, target: torch.Tensor) -> None:
+    """Refuse predictions and targets that are not one for one."""
+    if preds.shape != target.shape:
+        raise InputError(
+            "must have the shape of {target}",
+            argument="preds",
+            seen=tuple(preds.shape),
+            saying="its shape is {}, that of the targets {shape}",
+            cure="Pass one prediction for each target.",
+            target=Option("target"),
+            shape=repr(tuple(target.shape)),
+        )
 
 
 def _require_tensors(preds: object, target: object) -> None:
