@@ -18,7 +18,7 @@ import calibrant as cal
 import calibrant.recalibration as maps
 from calibrant.read.answers import read_answers
 from calibrant.read.find_files import find_files
-from calibrant.read.rows import read_table
+from calibrant.read.tables import read_table
 
 __all__ = ["KINDS", "Kind"]
 

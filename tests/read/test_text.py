@@ -20,7 +20,7 @@ import calibrant as cal
 from calibrant.read import json_reader, text
 from calibrant.read.find_files import find_files
 from calibrant.read.quotes import Quotes
-from calibrant.read.rows import read_table
+from calibrant.read.tables import read_table
 
 
 def scan(source, **options):

@@ -26,7 +26,8 @@ from calibrant.inference.comparison import Comparison
 from calibrant.inference.groups import GroupAssessment
 from calibrant.read.find_files import find_files
 from calibrant.read.group_keys import indexed, sort_key
-from calibrant.read.rows import Rows, columns_of, read_rows
+from calibrant.read.rows import Rows, read_rows
+from calibrant.read.tables import columns_of
 
 __all__ = ["run_compare"]
 

@@ -130,8 +130,8 @@ def _from_rows(
     checkpoint: str | None,
 ) -> Loaded:
     from calibrant.read.find_files import find_files
-    from calibrant.read.rows import columns_of
     from calibrant.read.scan import scan
+    from calibrant.read.tables import columns_of
 
     files = find_files(paths, besides=checkpoint, separator=reading.sep)
     present = columns_of(files[0])
@@ -163,8 +163,8 @@ def _query_result(
 ) -> Sketch | Sketches:
     """What `calibrant sql` asked a warehouse for, saved as a file."""
     from calibrant.read.find_files import find_files
-    from calibrant.read.rows import read_table
     from calibrant.read.sql import read
+    from calibrant.read.tables import read_table
 
     note("Reading the result of a query that `calibrant sql` wrote.")
     table = read_table(find_files(list(paths)))

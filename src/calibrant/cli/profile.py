@@ -87,7 +87,8 @@ def rows_by_group(
         return {}
     from calibrant.read.find_files import find_files
     from calibrant.read.group_keys import indexed
-    from calibrant.read.rows import columns_of, read_rows
+    from calibrant.read.rows import read_rows
+    from calibrant.read.tables import columns_of
 
     paths = opened(files)
     present = columns_of(find_files(paths, separator=reading.sep)[0])

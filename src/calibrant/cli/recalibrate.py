@@ -18,7 +18,7 @@ from calibrant.cli.standard_input import opened
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option, TooFewRows
 from calibrant.read.find_files import find_files
-from calibrant.read.rows import columns_of, read_table
+from calibrant.read.tables import columns_of, read_table
 from calibrant.recalibration.interface import Recalibrator
 
 __all__ = ["METHODS", "run_apply", "run_fit"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant._locks import cached_property
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.as_sketch import as_sketch, require_alone
-from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.dropped import Dropped
 from calibrant.data.forms import InputOptions
 from calibrant.data.pairs import BLOCK_ROWS, Pairs
@@ -160,19 +160,19 @@ class Atoms:
     def from_sketch(cls, sketch: Sketch) -> Atoms:
         """One atom per cell that has weight, at the mean of its rows."""
         mass = sketch.weights
-        per_cell = mass.sum(axis=1)
+        per_cell = over_outcomes(mass)
         used = per_cell > 0
         unit = 2.0**-FRACTION_BITS
         width = unit * 2.0**sketch.offset_bits
-        offset = sketch.weighted_offsets.sum(axis=1)[used] / per_cell[used]
+        offset = over_outcomes(sketch.weighted_offsets)[used] / per_cell[used]
         position = sketch.cells[used] * width + offset * unit
-        error = float(np.minimum(width, 1.0)) if np.any(sketch.counts.sum(axis=1) > 1) else unit
+        error = float(np.minimum(width, 1.0)) if np.any(over_outcomes(sketch.counts) > 1) else unit
         return cls(
             np.array(sketch.scale.prediction(position)),
             mass[used],
             sketch.n,
             error * sketch.scale.length,
-            squared=sketch.squared_weights.sum(axis=1)[used] if sketch.weighted else None,
+            squared=over_outcomes(sketch.squared_weights)[used] if sketch.weighted else None,
             soft=sketch.weighted,
             scale=sketch.scale,
             dropped=sketch.dropped,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,14 @@ __all__ = [
     "Columns",
     "as_slice",
     "bits_of_offsets",
+    "over_outcomes",
     "require_nodes",
     "require_room",
 ]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Number = TypeVar("Number", np.float64, np.int64)
 
 DEFAULT_NODES, MOST_NODES = 1 << 16, 1 << 24
 """Cells of a grid."""
@@ -33,6 +35,14 @@ LARGEST_SUM = 1e250
 """Far above any sum of weights or of their squares, far below what sums of floats can hold."""
 FRACTION_BITS = 36
 """A position in [0, 1] is written in fixed point with this many bits: exact on every engine."""
+
+
+def over_outcomes(sums: NDArray[Number]) -> NDArray[Number]:
+    """What each cell holds of both outcomes together, from sums per (cell, label).
+
+    NumPy's own sum over an axis of two takes some forty times as long.
+    """
+    return np.asarray(sums[:, 0] + sums[:, 1], dtype=sums.dtype)
 
 
 @dataclass(frozen=True, eq=False)

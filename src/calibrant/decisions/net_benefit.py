@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import is_number
-from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 
@@ -90,9 +90,9 @@ class Acting:
         # In fixed point, as the sketch holds predictions: 0.1 reaches 0.1 there, too.
         place = np.floor(np.asarray(sketch.scale.locate(self.thresholds)) * unit)
         weights = sketch.weights
-        mass = weights.sum(axis=1)
+        mass = over_outcomes(weights)
         mean = np.divide(
-            sketch.weighted_offsets.sum(axis=1), mass, out=np.zeros_like(mass), where=mass > 0
+            over_outcomes(sketch.weighted_offsets), mass, out=np.zeros_like(mass), where=mass > 0
         )
         position = sketch.cells * width + mean
         reached = np.searchsorted(place, position + 1e-3, side="right")
@@ -101,6 +101,6 @@ class Acting:
         )
         cell = np.minimum(np.searchsorted(sketch.cells, np.floor(place / width)), mass.size - 1)
         cut = (sketch.cells[cell] == np.floor(place / width)) & (place % width > 0.0)
-        cut &= sketch.counts[cell].sum(axis=1) > 1
+        cut &= over_outcomes(sketch.counts[cell]) > 1
         worth = np.maximum(weights[cell, 1], weights[cell, 0] * self.odds)
         return table / mass.sum(), np.where(cut, worth / mass.sum(), 0.0)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import is_number, require_count
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.atoms import Atoms
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.forms import InputOptions
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
@@ -149,7 +150,7 @@ def rank_pairs(pairs: Pairs, codes: tuple[Integers, int] | None, *, side: Side) 
     atoms = Atoms.from_pairs(pairs)
     ordered = slice(None, None, -1) if side == "above" else slice(None)
     threshold, mass = atoms.p[ordered], atoms.mass[ordered]
-    squared = mass.sum(axis=1) if atoms.squared is None else atoms.squared[ordered]
+    squared = over_outcomes(mass) if atoms.squared is None else atoms.squared[ordered]
     clusters = None if codes is None else _cluster_rows(pairs, codes, atoms.p, side)
     return _ranking(
         threshold,
@@ -168,7 +169,7 @@ def _ranking(
     threshold: Floats, mass: Floats, squared: Floats, side: Side, **fields: Any
 ) -> Ranking:
     wrong = 0 if side == "above" else 1
-    rows = mass.sum(axis=1)
+    rows = over_outcomes(mass)
     return Ranking(
         np.ascontiguousarray(threshold),
         np.cumsum(rows),
@@ -210,7 +211,7 @@ def _of_sketches(sketches: Sketches, cluster: Any, side: Side) -> Ranking:
 def rank_cells(sketch: Sketch, side: Side, parts: Sequence[Sketch] | None) -> Ranking:
     """The ranking of a sketch; `parts` are those of its clusters."""
     mass = sketch.weights
-    used = mass.sum(axis=1) > 0
+    used = over_outcomes(mass) > 0
     cells, mass = sketch.cells[used], mass[used]
     ordered = slice(None, None, -1) if side == "above" else slice(None)
     low = np.asarray(sketch.scale.prediction(cells / sketch.nodes))
@@ -228,18 +229,18 @@ def rank_cells(sketch: Sketch, side: Side, parts: Sequence[Sketch] | None) -> Ra
         clusters = ClusterRows(
             place[order].astype(np.int64),
             code[order],
-            weights[order].sum(axis=1),
+            over_outcomes(weights[order]),
             weights[order, wrong],
             len(parts),
         )
     return _ranking(
         edge[ordered],
         mass[ordered],
-        sketch.squared_weights[used].sum(axis=1)[ordered],
+        over_outcomes(sketch.squared_weights[used])[ordered],
         side,
         n=sketch.n,
         whole=not sketch.weighted,
-        exact=not np.any(mass.sum(axis=1) > 1.0),
+        exact=not np.any(over_outcomes(mass) > 1.0),
         clusters=clusters,
         dropped=sketch.dropped,
     )

@@ -8,6 +8,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.diagrams.kernel import KernelMatrix
 from calibrant.inference.band import reach_of_all
@@ -203,7 +204,7 @@ def resampled_calibrated(
     """Regressions that a calibrated model with these predictions would show, around f̂ = `center`."""
     coarse = _resampled_cells(sketch, bandwidth)
     smooth = KernelMatrix(coarse, points, bandwidth, labels=1)
-    weights = coarse.weights.sum(axis=1)[None, :, None]
+    weights = over_outcomes(coarse.weights)[None, :, None]
     density = smooth(weights)[:, 0]
     own = _ratio(smooth(weights * cell_predictions(coarse)[:, None])[:, 0], density)
     drawn = consistency_events(coarse, resamples, seed=seed)

@@ -13,6 +13,7 @@ from calibrant._arguments import CONFIDENCE, require_choice
 from calibrant._format import decimals
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
 from calibrant.data.forms import InputOptions
 from calibrant.data.pairs import Pairs
@@ -246,7 +247,7 @@ def _edges(atoms: Atoms, bins: int, binning: str) -> Floats:
     """Edges of the bins of `calibrant.measures.binned_ece`, so that both give the same ECE."""
     if binning == "width":
         return np.linspace(0.0, 1.0, bins + 1)
-    mass = atoms.mass.sum(axis=1)
+    mass = over_outcomes(atoms.mass)
     middle = (np.cumsum(mass) - 0.5 * mass) / atoms.total
     last = np.flatnonzero(np.diff(np.minimum(middle * bins, bins - 1).astype(np.int64)))
     return np.concatenate([[0.0], (atoms.p[last] + atoms.p[last + 1]) / 2, [1.0]])
@@ -258,7 +259,7 @@ def _place(atoms: Atoms, edges: Floats) -> NDArray[np.intp]:
 
 def _sums(atoms: Atoms, edges: Floats) -> Floats:
     """Weight, events and predictions per bin."""
-    place, weight = _place(atoms, edges), atoms.mass.sum(axis=1)
+    place, weight = _place(atoms, edges), over_outcomes(atoms.mass)
     layers = (weight, atoms.mass[:, 1], weight * atoms.p)
     return np.stack([np.bincount(place, layer, minlength=edges.size - 1) for layer in layers])
 
@@ -330,7 +331,7 @@ class _LeftOut:
     @classmethod
     def of_atoms(cls, atoms: Atoms) -> _LeftOut:
         """Rows that are told by their prediction and outcome, or by the sums of a sketch."""
-        weight, events = atoms.mass.sum(axis=1), atoms.mass[:, 1]
+        weight, events = over_outcomes(atoms.mass), atoms.mass[:, 1]
         own = np.ones_like(weight) if atoms.squared is None else atoms.squared / weight
         return cls(atoms.p, np.stack([weight, events, events]), own)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import CONFIDENCE
 from calibrant._format import decimals
 from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
 from calibrant.data.forms import InputOptions
 from calibrant.diagrams.bands import Bounds
@@ -187,7 +188,7 @@ def cumulative_diagram(
     require_confidence(confidence)
     atoms = as_atoms(y_true, y_prob, **options)
     found = cumulative_differences(atoms)
-    weight = atoms.mass.sum(axis=1)
+    weight = over_outcomes(atoms.mass)
     reached, difference = _from_zero(weight), _from_zero(-atoms.residuals)
     spread = np.sqrt(_from_zero(_variances(atoms, weight))) / atoms.total
     reach = float(ndtri((1 + confidence) / 2)) * spread

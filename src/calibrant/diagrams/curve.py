@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.cell_sums import Columns
+from calibrant.data.cell_sums import Columns, over_outcomes
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
 from calibrant.smoothing.curves import SmoothCurves, smooth_curves
@@ -144,7 +144,7 @@ def absolute_integral(values: Floats) -> float:
 def rows_nearby(sketch: Sketch, position: Floats, reach: float) -> NDArray[np.int64]:
     """Number of rows within `reach` of each position of the grid."""
     at = sketch.cells / sketch.nodes
-    before = np.concatenate([[0], np.cumsum(sketch.counts.sum(axis=1))])
+    before = np.concatenate([[0], np.cumsum(over_outcomes(sketch.counts))])
     last = np.searchsorted(at, position + reach, side="right")
     first = np.searchsorted(at, position - reach, side="left")
     rows: NDArray[np.int64] = before[last] - before[first]

@@ -13,6 +13,7 @@ from calibrant._arguments import CONFIDENCE, require_count
 from calibrant._format import decimals
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.atoms import as_atoms
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
 from calibrant.data.forms import InputOptions
 from calibrant.data.sketch import Sketch
@@ -213,7 +214,7 @@ def isotonic_diagram(
     require_count("resamples", resamples)
     sketch = as_sketch(y_true, y_prob, **options)
     atoms = as_atoms(y_true, y_prob, **options)
-    weight = atoms.mass.sum(axis=1)
+    weight = over_outcomes(atoms.mass)
     fitted = _isotonic(atoms.mass[:, 1] / weight, weight)
     parts = corp_decomposition(atoms)
     at, band = _consistency(sketch, confidence, resamples, seed)
@@ -253,7 +254,7 @@ def _consistency(
     sketch: Sketch, confidence: float, resamples: int, seed: int
 ) -> tuple[Floats, Bounds]:
     coarse = sketch.rebin(_band_cells(sketch))
-    weight = coarse.weights.sum(axis=1)
+    weight = over_outcomes(coarse.weights)
     used = weight > 0.0
     at, weight = cell_predictions(coarse)[used], weight[used]
     curves = [

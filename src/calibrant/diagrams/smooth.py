@@ -156,7 +156,7 @@ class ReliabilityDiagram(Diagram):
     @property
     def event_rate(self) -> float:
         """Share of the rows (or of their weight) with the event."""
-        without, with_event = self.sketch.weights.sum(axis=0)
+        without, with_event = (column.sum() for column in self.sketch.weights.T)
         return float(with_event / (without + with_event))
 
     @property

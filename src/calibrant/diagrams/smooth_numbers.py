@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator, require_count, require_seed
-from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.named_scales import as_scale
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
@@ -296,10 +296,10 @@ def distinct_values(
     Few values count also where each has few rows, if the bandwidth (in units of the scale) is too narrow
     for the curve to join any two of them.
     """
-    used = sketch.weights.sum(axis=1) > 0.0
+    used = over_outcomes(sketch.weights) > 0.0
     p, weights = cell_predictions(sketch)[used], sketch.weights[used]
     first = np.flatnonzero(np.diff(p, prepend=-1.0) > _SAME)
-    rows = np.add.reduceat(sketch.counts[used].sum(axis=1), first)
+    rows = np.add.reduceat(over_outcomes(sketch.counts[used]), first)
     if first.size > _FEW or not _one_value_a_cell(sketch):
         return None
     apart = np.diff(sketch.cells[used][first]) / sketch.nodes * sketch.scale.length
@@ -307,11 +307,11 @@ def distinct_values(
     if first.size > 1 and joined and np.median(rows) < _ROWS_EACH:
         return None
     events = np.add.reduceat(weights[:, 1], first)
-    squared = np.add.reduceat(sketch.squared_weights[used], first).sum(axis=1)
-    total = np.add.reduceat(weights.sum(axis=1), first)
+    squared = over_outcomes(np.add.reduceat(sketch.squared_weights[used], first))
+    total = np.add.reduceat(over_outcomes(weights), first)
     rate = events / total
     low, high = rate_interval(rate, total**2 / squared, confidence)
-    mean = np.add.reduceat(p * weights.sum(axis=1), first) / total
+    mean = np.add.reduceat(p * over_outcomes(weights), first) / total
     return DistinctValues(mean, rate, low, high, rows)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.diagrams.axes import probability_axes
 from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.closer_view import closer_marks
@@ -156,14 +157,14 @@ def _predictions(
         return []
     if against == "position":
         return _hills(diagram, series, density)
-    used = diagram.sketch.weights.sum(axis=1) > 0.0
+    used = over_outcomes(diagram.sketch.weights) > 0.0
     p, weights = cell_predictions(diagram.sketch)[used], diagram.sketch.weights[used]
-    masses = [weights.sum(axis=1)] if density == "one" else list(weights.T)
+    masses = [over_outcomes(weights)] if density == "one" else list(weights.T)
     return histogram(axis, p, masses, says=PREDICTIONS, series=series)
 
 
 def _rows_at(diagram: ReliabilityDiagram) -> tuple[Floats, Floats]:
-    return cell_predictions(diagram.sketch), diagram.sketch.weights.sum(axis=1)
+    return cell_predictions(diagram.sketch), over_outcomes(diagram.sketch.weights)
 
 
 def _hills(diagram: ReliabilityDiagram, series: str, density: str) -> list[Mark]:

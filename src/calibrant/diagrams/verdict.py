@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.inference.assessment import Finding, finding_of
 from calibrant.inference.direction import Region, decimal_places
 from calibrant.inference.interval import Interval
@@ -85,7 +86,7 @@ def _of_confidence(regions: Sequence[Region], p: Floats, weights: Floats) -> str
     sides = ("low", "high") if too_far else ("high", "low")
     words = f"Low predictions are too {sides[0]}, high ones too {sides[1]}"
     # Confidence is the distance from ½: predictions on both sides of it, and a mean that agrees.
-    residual = p * weights.sum(axis=1) - weights[:, 1]
+    residual = p * over_outcomes(weights) - weights[:, 1]
     gap = float((residual * np.sign(p - 0.5)).sum())
     if below.low < 0.5 < above.high and (gap > 0.0) == too_far:
         words += f" ({'over' if too_far else 'under'}-confident)"
@@ -96,7 +97,7 @@ def _of_one_range(regions: Sequence[Region], p: Floats, weights: Floats) -> str:
     """One region holds most of the error: less than half of the range, and of the rows."""
     if not regions or regions[0].share < _MOST:
         return ""
-    region, rows = regions[0], weights.sum(axis=1)
+    region, rows = regions[0], over_outcomes(weights)
     inside = (p >= region.low) & (p <= region.high)
     if region.high - region.low >= 0.5 * np.ptp(p[rows > 0]):
         return ""
@@ -109,7 +110,7 @@ def _of_one_range(regions: Sequence[Region], p: Floats, weights: Floats) -> str:
 def _of_one_side(regions: Sequence[Region], p: Floats, weights: Floats) -> str:
     """Nearly all of the error is to one side: how far on average, or how often, where events are rare."""
     total = weights.sum()
-    predicted = float((p * weights.sum(axis=1)).sum() / total)
+    predicted = float((p * over_outcomes(weights)).sum() / total)
     happened = float(weights[:, 1].sum() / total)
     bias = predicted - happened
     same = sum(region.share for region in regions if region.gap * bias > 0.0)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option, TooFewRows
 from calibrant.inference.interval import require_confidence
@@ -156,7 +157,7 @@ class _Residuals:
         """Of two groups on one scale; `bandwidth` is a share of the grid."""
         both = first + second
         place = both.cells / both.nodes
-        mass = both.weights.sum(axis=1) / both.total_weight
+        mass = over_outcomes(both.weights) / both.total_weight
         centre = float(mass @ place)
         spread = float(np.sqrt(mass @ (place - centre) ** 2))
         rows = float(both.total_weight**2 / both.squared_weights.sum())

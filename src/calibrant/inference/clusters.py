@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator
 from calibrant.data.arrays import as_column, is_missing
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
@@ -164,8 +165,9 @@ class ClusterResiduals:
             np.concatenate([cell_predictions(part) for part in parts]),
             np.repeat(np.arange(len(parts)), [part.cells.size for part in parts]),
             np.concatenate([part.weights[:, 1] for part in parts]) / grid.sketch.total_weight,
-            np.concatenate([part.weights.sum(axis=1) for part in parts]) / grid.sketch.total_weight,
-            np.concatenate([part.counts.sum(axis=1) for part in parts]),
+            np.concatenate([over_outcomes(part.weights) for part in parts])
+            / grid.sketch.total_weight,
+            np.concatenate([over_outcomes(part.counts) for part in parts]),
         )
         units = float(1.0 / (weight**2).sum())
         return cls(grid, residuals, shares, len(sketches), units, outcomes)

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.residuals import ResidualGrid
@@ -131,7 +132,7 @@ def direction_of(
     gap = float((weights * residual * towards).sum() / total)
 
     chance = np.clip(f, 0.0, 1.0)
-    calibrated = float((squared.sum(axis=1) * chance * (1.0 - chance)).sum())
+    calibrated = float((over_outcomes(squared) * chance * (1.0 - chance)).sum())
 
     def is_clear(values: Floats, mean: float) -> bool:
         """Beyond the error of the rows, and beyond that of calibrated ones: some saw no event."""
@@ -165,7 +166,7 @@ def regions_of(
     bandwidth = value if bandwidth is None else bandwidth
     residual = grid.smoothed(grid.observed, bandwidth)
     mass = grid.smoothed(
-        grid.on_nodes(grid.sketch.weights.sum(axis=1) / grid.sketch.total_weight), bandwidth
+        grid.on_nodes(over_outcomes(grid.sketch.weights) / grid.sketch.total_weight), bandwidth
     )
     edges = np.flatnonzero(np.diff(np.sign(residual))) + 1
     ends = [0, *edges.tolist(), residual.size]

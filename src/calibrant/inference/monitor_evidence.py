@@ -12,6 +12,7 @@ import numpy.fft  # now, not at the first look: a child that is forked during an
 from numpy.typing import NDArray
 
 from calibrant._arguments import is_number
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketch_files import from_json, to_json
@@ -250,7 +251,7 @@ def _learnt_gap(past: Sketch) -> Floats:
 
 def _errors(batch: Sketch) -> Floats:
     """Sum of p - y, number of rows, and the variance of the sum if the forecasts are calibrated."""
-    rows = batch.counts.sum(axis=1)
+    rows = over_outcomes(batch.counts)
     p = cell_predictions(batch)
     error = (rows * p).sum() - batch.counts[:, 1].sum()
     return np.array([error, rows.sum(), (rows * p * (1.0 - p)).sum()], dtype=np.float64)

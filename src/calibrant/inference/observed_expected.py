@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant._format import decimals
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.measures.record import plain
 
@@ -75,7 +76,7 @@ def observed_expected(
     weights, squared, f = grid.sketch.weights, grid.sketch.squared_weights, grid.predictions
     total = float(weights.sum())
     rate = float(weights[:, 1].sum()) / total
-    expected = float(weights.sum(axis=1) @ f) / total
+    expected = float(over_outcomes(weights) @ f) / total
     if expected <= 0.0:
         return Ratio(math.nan if rate == 0.0 else math.inf, 0.0, math.inf, confidence)
     ratio = rate / expected

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import CONFIDENCE, generator, is_number, require_seed
 from calibrant.data.arrays import as_column
 from calibrant.data.as_sketch import as_sketch
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.forms import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
@@ -208,7 +209,7 @@ def _upper_ends(like: Sketch, n: int, runs: int, confidence: float, seed: int) -
     """Where the intervals of calibrated samples of n rows end."""
     rng = generator(seed, 8, n)
     p = np.clip(cell_predictions(like), 0.0, 1.0)
-    share = like.weights.sum(axis=1) / like.total_weight
+    share = over_outcomes(like.weights) / like.total_weight
     ends = np.empty(runs)
     for run in range(runs):
         rows = rng.multinomial(n, share)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.inference.resampling import cell_predictions
 
@@ -179,9 +180,9 @@ def _moments(sketch: Sketch) -> tuple[float, float, float, float]:
     """
     f = np.clip(cell_predictions(sketch), 0.0, 1.0)
     weights, total = sketch.weights, sketch.total_weight
-    bias = float((weights.sum(axis=1) * f - weights[:, 1]).sum()) / total
+    bias = float((over_outcomes(weights) * f - weights[:, 1]).sum()) / total
     chance = f * (1.0 - f)
-    rows = sketch.counts.sum(axis=1)
+    rows = over_outcomes(sketch.counts)
     sums, squared = weights.sum(axis=0), sketch.squared_weights.sum(axis=0)
     row = np.divide(squared, sums, out=np.zeros(2), where=sums > 0)
     row = np.where(row > 0, row, row.max())

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator
-from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.smoothing.curves import smoothed_series
 from calibrant.smoothing.spectrum import cosine_coefficients
@@ -67,7 +67,7 @@ def bootstrap_weights(sketch: Sketch, resamples: int, *, seed: int) -> Iterator[
     rng = generator(seed, 1)
     weights, squared = sketch.weights, sketch.squared_weights
     if cross_weights(sketch).any():
-        rows = weights.sum(axis=1)
+        rows = over_outcomes(weights)
         rate = weights[:, 1] / rows
         spread = np.sqrt(np.maximum(squared[:, 1] - rate * weights[:, 1], 0.0))
         for size in _block_sizes(resamples, weights.size):
@@ -100,7 +100,7 @@ def consistency_events(
     1.0
     """
     rng = generator(seed, 2)
-    weights = sketch.weights.sum(axis=1)
+    weights = over_outcomes(sketch.weights)
     rows = effective_rows(sketch)
     trials = np.maximum(np.rint(rows), 1.0)
     predictions = np.clip(cell_predictions(sketch), 0.0, 1.0)
@@ -171,10 +171,10 @@ def effective_rows(sketch: Sketch) -> Floats:
     A soft outcome is split over both labels, which makes Σw² too small; there are never more than the
     rows themselves.
     """
-    weights = sketch.weights.sum(axis=1)
-    squared = sketch.squared_weights.sum(axis=1)
+    weights = over_outcomes(sketch.weights)
+    squared = over_outcomes(sketch.squared_weights)
     rows = np.divide(weights**2, squared, out=np.zeros_like(weights), where=squared > 0)
-    return np.asarray(np.minimum(rows, sketch.counts.sum(axis=1)))
+    return np.asarray(np.minimum(rows, over_outcomes(sketch.counts)))
 
 
 def cross_weights(sketch: Sketch) -> Floats:
@@ -186,7 +186,7 @@ def cross_weights(sketch: Sketch) -> Floats:
     if not sketch.weighted:
         return np.zeros(sketch.cells.size)
     negative, positive = (sketch.weights - sketch.squared_weights).T
-    counted = np.allclose(sketch.weights.sum(axis=1), sketch.counts.sum(axis=1), rtol=1e-9)
+    counted = np.allclose(over_outcomes(sketch.weights), over_outcomes(sketch.counts), rtol=1e-9)
     both = np.allclose(negative, positive, rtol=1e-6, atol=1e-9)
     return np.maximum(positive, 0.0) if counted and both else np.zeros(sketch.cells.size)
 
@@ -200,7 +200,7 @@ def outcome_variances(sketch: Sketch) -> Floats:
 
         Var Σ w (f - y)  =  Σ w² (f - y)²  ≈  W f (1 - f) ((1 - f) ω₁ + f ω₀).
     """
-    f, weight = np.clip(cell_predictions(sketch), 0.0, 1.0), sketch.weights.sum(axis=1)
+    f, weight = np.clip(cell_predictions(sketch), 0.0, 1.0), over_outcomes(sketch.weights)
     worth = worth_of_rows(sketch.weights, sketch.squared_weights, sketch.weighted)
     chance = weight * f * (1.0 - f) * ((1.0 - f) * worth[:, 1] + f * worth[:, 0])
     if cross_weights(sketch).any():
@@ -229,8 +229,8 @@ def worth_of_rows(weights: Floats, squared: Floats, weighted: bool = True) -> Fl
 
 def cell_predictions(sketch: Sketch) -> Floats:
     """Mean prediction of the rows in each non-empty cell."""
-    mass = sketch.weights.sum(axis=1)
-    moment = sketch.weighted_offsets.sum(axis=1)
+    mass = over_outcomes(sketch.weights)
+    moment = over_outcomes(sketch.weighted_offsets)
     offset = np.divide(moment, mass, out=np.zeros_like(mass), where=mass > 0)
     position = sketch.cells / sketch.nodes + offset * 2.0**-FRACTION_BITS
     return np.asarray(sketch.scale.prediction(position))

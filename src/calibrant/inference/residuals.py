@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.inference.resampling import (
     bootstrap_weights,
@@ -106,7 +107,10 @@ class ResidualGrid:
     @cached_property
     def right_share(self) -> Floats:
         """The share of each non-empty cell's rows that goes to the node on its right."""
-        mass, moment = self.sketch.weights.sum(axis=1), self.sketch.weighted_offsets.sum(axis=1)
+        mass, moment = (
+            over_outcomes(self.sketch.weights),
+            over_outcomes(self.sketch.weighted_offsets),
+        )
         offset = np.divide(moment, mass, out=np.zeros_like(mass), where=mass > 0)
         share: Floats = offset * 2.0**-self.sketch.offset_bits
         return share
@@ -135,7 +139,7 @@ class ResidualGrid:
 
     def residuals(self, events: Floats) -> Floats:
         """Mean of f - y on the nodes, from the weight of events [..., m] in each cell."""
-        mass = self.sketch.weights.sum(axis=1)
+        mass = over_outcomes(self.sketch.weights)
         return self.on_nodes((mass * self.predictions - events) / mass.sum())
 
     @cached_property

@@ -9,7 +9,7 @@ from math import fsum
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.log_loss_sums import surprising_cells
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
@@ -134,7 +134,7 @@ def _score(sketch: Sketch, loss: Loss, value: float | None = None) -> Score:
     proper score.
     """
     weights = sketch.weights / sketch.total_weight
-    per_cell = weights.sum(axis=1)
+    per_cell = over_outcomes(weights)
     used = per_cell > 0
     rate = weights[used, 1] / per_cell[used]
     regression = np.clip(pooled(rate, per_cell[used]), 0.0, 1.0)

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.inference.resampling import cross_weights, outcome_variances, worth_of_rows
 
@@ -98,8 +98,8 @@ class Cells:
     def of(cls, sketch: Sketch) -> Cells:
         """The cells of a sketch, of nearly equal weight and variance; its first and last stay alone."""
         weights, squared = sketch.weights, sketch.squared_weights
-        weight, total = weights.sum(axis=1), sketch.total_weight
-        moment = sketch.weighted_offsets.sum(axis=1)
+        weight, total = over_outcomes(weights), sketch.total_weight
+        moment = over_outcomes(sketch.weighted_offsets)
         place = sketch.cells / sketch.nodes
         place = place + np.divide(moment, weight, out=np.zeros_like(weight), where=weight > 0) * (
             2.0**-FRACTION_BITS
@@ -133,7 +133,7 @@ class Cells:
             added(variance) / total**2,
             np.maximum(seen, 0.0) / total**2,
             min(float(total**2 / squared.sum()), float(sketch.n)),
-            None if sketch.weighted else np.add.reduceat(sketch.counts.sum(axis=1), first),
+            None if sketch.weighted else np.add.reduceat(over_outcomes(sketch.counts), first),
             np.column_stack([mass, worth[:, 1], worth[:, 0]]) / total,
             edges,
             sketch.scale.reflected,

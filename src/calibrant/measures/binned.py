@@ -13,6 +13,7 @@ from calibrant._arguments import require_choice, require_count
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.binning import atoms_around_edges, atoms_around_shares
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.forms import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.errors import Function, InputError, Option
@@ -122,7 +123,7 @@ def _doubtful(atoms: Atoms, bins: int, binning: Binning, cuts: NDArray[Any]) -> 
     """Weight, in each bin, of atoms of a sketch that reach over one of its edges."""
     if atoms.position_error == 0.0:
         return np.zeros(cuts.size - 1)
-    mass = atoms.mass.sum(axis=1)
+    mass = over_outcomes(atoms.mass)
     if binning == "width":
         edges = _edges(bins)
         spread = atoms.position_error * atoms.scale.steepness

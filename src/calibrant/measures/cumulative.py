@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_count
 from calibrant._format import SMALLEST_P_VALUE
 from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
 from calibrant.data.forms import InputOptions
 from calibrant.measures.record import Bounded, Record, rows_text
@@ -108,7 +109,7 @@ def cumulative_differences(
     atoms = as_atoms(y_true, y_prob, **options)
     at = np.cumsum(atoms.residuals)
     top, bottom = max(0.0, float(at.max())), min(0.0, float(at.min()))
-    squared = atoms.mass.sum(axis=1) if atoms.squared is None else atoms.squared
+    squared = over_outcomes(atoms.mass) if atoms.squared is None else atoms.squared
     noise = float(np.sqrt(np.sum(squared * atoms.p * (1.0 - atoms.p)))) / atoms.total
     mad = max(top, -bottom)
     return CumulativeDifferences(
@@ -247,7 +248,7 @@ def _spread(atoms: Atoms) -> tuple[Floats, Floats, Floats]:
     With weights, an atom counts for as many rows as are worth it at the mean weight of a row. Where
     rows lie closer than 1/4096, neighbours are one point at their mean.
     """
-    mass = atoms.mass.sum(axis=1)
+    mass = over_outcomes(atoms.mass)
     row = 1.0 if atoms.squared is None else float(np.mean(atoms.squared / mass))
     rows = np.maximum(mass / row, 1.0)
     weight = mass / atoms.total

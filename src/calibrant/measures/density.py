@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_positive
 from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.forms import InputOptions
 from calibrant.measures.record import Bounded
 
@@ -64,7 +65,7 @@ def kde_ece(
 
 def kde_ece_of_atoms(atoms: Atoms, *, bandwidth: float | None = None) -> Bounded:
     """KDE-ECE on a grid of 16,384 cells, and how much positions can change it."""
-    weight = atoms.mass.sum(axis=1) / atoms.total
+    weight = over_outcomes(atoms.mass) / atoms.total
     if bandwidth is None:
         spread = float(np.sqrt(weight @ (atoms.p - weight @ atoms.p) ** 2))
         bandwidth = 1.06 * spread * atoms.n**-0.2 or 1.0 / CELLS

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice, require_count, require_positive
 from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
 from calibrant.data.forms import InputOptions
 from calibrant.data.named_scales import as_scale
@@ -159,7 +160,7 @@ def distance_to_calibration_result(
     mass, moved = _on_nodes(atoms, scale, at)
     value, calibrated = _solve(at, scale.z(at), mass, flips == "allowed", time_limit)
     if atoms.position_error:
-        moved += float(cell_reach(atoms, scale) @ atoms.mass.sum(axis=1)) / atoms.total
+        moved += float(cell_reach(atoms, scale) @ over_outcomes(atoms.mass)) / atoms.total
     used = calibrated > 0.0
     support, weight = at[used], calibrated[used]
     return Distance(
@@ -189,7 +190,7 @@ def _nodes(atoms: Atoms, scale: Scale, nodes: int) -> Floats:
     if atoms.p.size <= nodes // 2:
         data = atoms.p
     else:
-        share = np.cumsum(atoms.mass.sum(axis=1)) / atoms.total
+        share = np.cumsum(over_outcomes(atoms.mass)) / atoms.total
         data = atoms.p[np.searchsorted(share, (np.arange(nodes // 2) + 0.5) / (nodes // 2))]
     even = np.clip(np.asarray(scale.inverse(steps), dtype=np.float64), 0.0, 1.0)
     return np.unique(np.concatenate([[0.0], even, data, [1.0]]))
@@ -203,7 +204,7 @@ def _on_nodes(atoms: Atoms, scale: Scale, at: Floats) -> tuple[Floats, float]:
     np.add.at(shares, nearest, atoms.mass / atoms.total)
     away = at[nearest] != atoms.p
     step = np.abs(scale.z(at[nearest][away]) - scale.z(atoms.p[away]))
-    moved = np.minimum(step, FARTHEST) @ atoms.mass[away].sum(axis=1) / atoms.total
+    moved = np.minimum(step, FARTHEST) @ over_outcomes(atoms.mass[away]) / atoms.total
     return shares, float(moved)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.forms import InputOptions
 from calibrant.measures.record import Bounded
 
@@ -66,7 +67,7 @@ def interval_of_atoms(atoms: Atoms) -> Bounded:
     first = np.flatnonzero(np.diff(group, prepend=-1))
     low, high = atoms.p[first], atoms.p[np.append(first[1:], atoms.p.size) - 1]
     residual = np.add.reduceat(atoms.residuals, first)
-    weight = np.add.reduceat(atoms.mass.sum(axis=1), first) / atoms.total
+    weight = np.add.reduceat(over_outcomes(atoms.mass), first) / atoms.total
     value = _best_partition(low, high, residual, weight, np.full(first.size, np.inf))
     hidden = _hidden_by_groups(atoms, first)
     if not hidden.any():
@@ -107,6 +108,6 @@ def _hidden_by_groups(atoms: Atoms, first: NDArray[np.int64]) -> Floats:
     if atoms.position_error > 0.0:
         part = np.maximum(atoms.p * atoms.mass[:, 0], (1.0 - atoms.p) * atoms.mass[:, 1])
         if atoms.squared is None:
-            part = np.where(atoms.mass.sum(axis=1) > 1.5, part, 0.0)
+            part = np.where(over_outcomes(atoms.mass) > 1.5, part, 0.0)
         hidden += 2.0 * np.maximum.reduceat(part, first) / atoms.total
     return np.asarray(hidden)

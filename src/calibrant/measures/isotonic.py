@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
 from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
 from calibrant.data.forms import InputOptions
 from calibrant.measures._pooling import pooled
@@ -109,7 +110,7 @@ def corp_decomposition(
     Decomposition(brier 0.185000 = MCB 0.060000 - DSC 0.125000 + UNC 0.250000, n=4)
     """
     atoms = as_atoms(y_true, y_prob, **options)
-    weight = atoms.mass.sum(axis=1)
+    weight = over_outcomes(atoms.mass)
     fitted = pooled(atoms.mass[:, 1] / weight, weight)
     now, best, least = (
         _mean_score(p, atoms, score)
@@ -224,4 +225,4 @@ def _error(atoms: Atoms, score: Score) -> float:
     if score == "log":
         return float("inf")
     moved = atoms.position_error * atoms.scale.steepness
-    return 2.0 * moved + 2.0 * float(atoms.mass.sum(axis=1).max()) / atoms.total
+    return 2.0 * moved + 2.0 * float(over_outcomes(atoms.mass).max()) / atoms.total

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
 from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
 from calibrant.data.forms import InputOptions
 from calibrant.errors import CalibrationError
@@ -122,7 +123,7 @@ class _Problem:
     def __init__(self, atoms: Atoms, loss: Loss) -> None:
         self.squared = loss == "squared"
         self.events = atoms.mass[:, 1] / atoms.total
-        self.weight = atoms.mass.sum(axis=1) / atoms.total
+        self.weight = over_outcomes(atoms.mass) / atoms.total
         if self.squared:
             self.s = atoms.p
             # Cutting κ off at 0 and 1 leaves η Lipschitz, so these bounds lose nothing.

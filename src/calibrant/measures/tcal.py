@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator, require_count
 from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
 from calibrant.data.forms import InputOptions
 from calibrant.errors import Function, InputError
@@ -101,7 +102,7 @@ def t_cal(
     most = max(2, int(2 * atoms.n**0.4))
     tried = [int(bins)] if bins is not None else [1 << k for k in range(1, most.bit_length())]
     grouped = _grouped(atoms, tried[-1])
-    rows = grouped.mass.sum(axis=1).astype(np.int64)
+    rows = over_outcomes(grouped.mass).astype(np.int64)
     drawn = generator(seed).binomial(rows, grouped.p, size=(draws, rows.size))
     values = np.stack(
         [
@@ -139,13 +140,13 @@ def _grouped(atoms: Atoms, bins: int) -> Atoms:
     cell = np.minimum((atoms.p * cells).astype(np.int64), cells - 1)
     first = np.flatnonzero(np.diff(cell, prepend=-1))
     mass = np.add.reduceat(atoms.mass, first, axis=0)
-    mean = np.add.reduceat(atoms.p * atoms.mass.sum(axis=1), first) / mass.sum(axis=1)
+    mean = np.add.reduceat(atoms.p * over_outcomes(atoms.mass), first) / over_outcomes(mass)
     return Atoms(mean, mass, atoms.n)
 
 
 def _statistic(atoms: Atoms, events: NDArray[Any], bins: int) -> Floats:
     """T_m for each row of events."""
-    rows = atoms.mass.sum(axis=1)
+    rows = over_outcomes(atoms.mass)
     index = np.minimum((atoms.p * bins).astype(np.int64), bins - 1)
     first = np.flatnonzero(np.diff(index, prepend=-1))
     sums = np.add.reduceat(events - rows * atoms.p, first, axis=1)

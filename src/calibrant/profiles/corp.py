@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.inference.profile import Quantity, Sample
 from calibrant.inference.quantiles import skewed_quantiles
 from calibrant.measures._pooling import pooled
@@ -125,7 +126,7 @@ def _ends(sample: Sample, entries: _Entries) -> list[tuple[float, float]]:
 
 def _map(p: Floats, mass: Floats) -> Floats:
     """The increasing map of these outcomes at every prediction, also where none of them is."""
-    weight = mass.sum(axis=1)
+    weight = over_outcomes(mass)
     seen = weight > 1e-12 * weight.max()
     if not seen.any():
         return p

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, is_number
 from calibrant.data.arrays import as_column, is_missing
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option, Where
 from calibrant.inference.correction import adjusted_p_values
@@ -297,7 +298,7 @@ def _doubtful(sketch: Sketch, cuts: Floats) -> int:
     """Rows in cells that a cut divides: so many may be in the neighbouring grade."""
     place = np.asarray(sketch.scale.locate(cuts)) * sketch.nodes
     divided = np.floor(place[place % 1.0 > 0.0]).astype(np.int64)
-    rows = sketch.counts.sum(axis=1)
+    rows = over_outcomes(sketch.counts)
     return int(rows[np.isin(sketch.cells, divided) & (rows > 1)].sum())
 
 

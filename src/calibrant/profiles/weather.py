@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator, is_number, require_choice, require_count
 from calibrant.data.arrays import as_column
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.errors import InputError, Where
 from calibrant.inference.interval import normal_quantile
 from calibrant.inference.profile import Measure, Profile, Quantity, Sample, Unavailable
@@ -260,7 +261,7 @@ def _clustered(sample: Sample, table: Bins, bins: int) -> Floats:
 def _curves_of_parts(sample: Sample, table: Bins, edges: Floats) -> Floats:
     """What each cluster's sketch adds to the residual of each bin."""
     sketch = sample.sketch
-    used = sketch.weights.sum(axis=1) > 0.0
+    used = over_outcomes(sketch.weights) > 0.0
     p = np.zeros(used.size)
     p[used] = sample.atoms.p
     place = np.zeros(used.size, dtype=np.int64)
@@ -269,6 +270,6 @@ def _curves_of_parts(sample: Sample, table: Bins, edges: Floats) -> Floats:
     for part in sample.parts:
         at = np.searchsorted(sketch.cells, part.cells)
         short = table.gap[place[at]] - p[at]
-        residual = part.weights.sum(axis=1) * short + part.weights[:, 1]
+        residual = over_outcomes(part.weights) * short + part.weights[:, 1]
         rows.append(np.bincount(place[at], residual / sketch.total_weight, table.weight.size))
     return np.array(rows)

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import codecs
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._optional import require
 from calibrant.data.arrays import as_array
-from calibrant.errors import CalibrationError, InputError, Where
 from calibrant.read.arrow import Batch, batches_of, column_of
-from calibrant.read.arrow_contents import ARROW_MAGIC, require_all_messages, require_end
 from calibrant.read.checkpoint import unchanged
-from calibrant.read.csv_rows import has_decimal_commas, rows_of
 from calibrant.read.file_jobs import jobs_of
-from calibrant.read.find_files import DataFile, find_files, reader_of
+from calibrant.read.find_files import find_files, reader_of
 from calibrant.read.frames import arrow_stream, is_frame, select
-from calibrant.read.json_reader import flat
 from calibrant.read.request import Request, make_request
 from calibrant.read.source_columns import LABEL, PROB, WEIGHT, no_rows, require_columns
-from calibrant.read.text import empty_file, text_blocks
 
-__all__ = ["Rows", "columns_of", "read_rows", "read_table"]
-
-PEEK_BYTES = 1 << 20
-PEEK_LINES = 200
-CALLER = "reading rows"
+__all__ = ["Rows", "read_rows"]
 
 
 @dataclass(frozen=True)
@@ -133,148 +119,3 @@ def _objects(values: list[Any]) -> NDArray[Any]:
     column = np.empty(len(values), dtype=object)
     column[:] = values
     return column
-
-
-def columns_of(file: DataFile) -> list[str]:
-    """Names of the columns of a file, partitions in the path included."""
-    try:
-        names = _names(file)
-    except CalibrationError:
-        raise
-    except Exception as error:  # damaged bytes may raise anything
-        raise _unreadable(file, error) from error
-    return [*names, *(name for name in file.partitions if name not in names)]
-
-
-def _unreadable(file: DataFile, error: Exception) -> InputError:
-    return InputError(
-        "this is not a {format} file that can be read: {error}",
-        where=Where(file=file.path),
-        cure="It is damaged, or of another format: write it again, or give it the ending of its format.",
-        format=file.format,
-        error=str(error),
-    )
-
-
-def _names(file: DataFile) -> list[str]:
-    if file.format == "parquet":
-        parquet = require("pyarrow.parquet", caller=CALLER)
-        return list(parquet.read_schema(file.open()).names)
-    if file.format == "arrow":
-        with _arrow_reader(file) as (reader, _):
-            return list(reader.schema.names)
-    with file.stream() as stream:
-        start = stream.read(PEEK_BYTES)
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise InputError(
-            "the file must be in UTF-8",
-            seen="UTF-16",
-            where=Where(file=file.path),
-            cure="Save it again as UTF-8, or convert it with {command}.",
-            command="`iconv -f UTF-16 -t UTF-8`",
-        )
-    head = start.decode("utf-8-sig", errors="replace")
-    if not head.strip():
-        raise empty_file(file)
-    if file.format == "csv":
-        names, _ = next(rows_of(head, file.delimiter))
-        return names
-    rows = _peeked(file, head)
-    return list(dict.fromkeys(name for row in rows for name in {**row, **flat(row)}))
-
-
-@contextmanager
-def _arrow_reader(file: DataFile) -> Iterator[tuple[Any, Any]]:
-    """Of an Arrow file; or of a stream, which has no table of contents, and the handle behind it."""
-    ipc = require("pyarrow.ipc", caller=CALLER)
-    with file.open() as handle:
-        if handle.read(len(ARROW_MAGIC)) == ARROW_MAGIC:
-            require_all_messages(handle, handle.size())
-            yield ipc.open_file(handle), None
-            return
-    with file.stream() as handle:
-        yield ipc.open_stream(handle), handle
-
-
-def _peeked(file: DataFile, head: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for number, line in enumerate(head.splitlines()[:PEEK_LINES], start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            if rows:
-                break  # the last line of the piece that was read; the rows before it are enough
-            raise InputError(
-                "each line must hold a JSON object: {error}",
-                where=Where(line=number, file=file.path),
-                error=str(error),
-                cure="Write one object a line, or check the line.",
-            ) from error
-        if not isinstance(row, dict):
-            raise InputError(
-                "each line must hold a JSON object",
-                seen=line[:60],
-                where=Where(line=number, file=file.path),
-                cure="Write one object a line, or check the line.",
-            )
-        rows.append(row)
-    return rows
-
-
-def read_table(files: Sequence[DataFile]) -> Any:
-    """All columns of all files, as an Arrow table; every row that they tell of, or an InputError."""
-    pyarrow = require("pyarrow", caller=CALLER)
-    with unchanged(files):
-        tables = [_validated_table(file) for file in files]
-    try:
-        return pyarrow.concat_tables(tables, promote_options="permissive")
-    except ValueError as error:
-        raise InputError(
-            "the files must have the same columns: {error}",
-            cure="Read files of other columns by themselves.",
-            error=str(error),
-        ) from error
-
-
-def _validated_table(file: DataFile) -> Any:
-    try:
-        table = _table(file)
-        table.validate(full=True)
-    except CalibrationError:
-        raise
-    except Exception as error:  # damaged bytes may raise anything
-        raise _unreadable(file, error) from error
-    return table
-
-
-def _table(file: DataFile) -> Any:
-    if file.format == "parquet":
-        parquet = require("pyarrow.parquet", caller=CALLER)
-        table = parquet.read_table(file.open(), page_checksum_verification=True)
-        told = parquet.read_metadata(file.open()).num_rows
-        if table.num_rows != told:
-            raise ValueError(f"it tells of {told} rows and holds {table.num_rows}")
-        return table
-    if file.format == "arrow":
-        with _arrow_reader(file) as (reader, stream):
-            table = reader.read_all()
-            if stream is not None:
-                require_end(file, stream)
-        return table
-    pyarrow = require("pyarrow", caller=CALLER)
-    content = b"".join(block for block, _ in text_blocks(file))
-    text = pyarrow.BufferReader(content)
-    if file.format == "jsonl":
-        return require("pyarrow.json", caller=CALLER).read_json(text)
-    reader = require("pyarrow.csv", caller=CALLER)
-    options = reader.ParseOptions(delimiter=file.delimiter, newlines_in_values=True)
-    head = content[:PEEK_BYTES].decode("utf-8", errors="replace")
-    cells = [
-        cell for row, _ in islice(rows_of(head, file.delimiter), 1, PEEK_LINES) for cell in row
-    ]
-    point = "," if has_decimal_commas(cells, file.delimiter) else "."
-    return reader.read_csv(
-        text, parse_options=options, convert_options=reader.ConvertOptions(decimal_point=point)
-    )

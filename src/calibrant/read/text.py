@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NoReturn
@@ -17,7 +18,7 @@ from calibrant.read.json_reader import JsonParser
 from calibrant.read.quotes import Quotes
 from calibrant.read.request import Request
 
-__all__ = ["empty_file", "text_blocks", "text_jobs"]
+__all__ = ["head_of_text", "text_blocks", "text_jobs"]
 
 BLOCK_BYTES = 1 << 24
 MOST_BLOCKS = 4
@@ -44,7 +45,7 @@ def text_jobs(
                 kinds.require(file, held, parser.constants)
             yield _job(parser, block, line), len(block)
         if parser is None:
-            raise empty_file(file)
+            raise _empty_file(file)
 
 
 def _job(parser: CsvParser | JsonParser, block: bytes, line: int) -> Callable[[], Batches]:
@@ -98,7 +99,25 @@ def _refuse_nul(file: DataFile, rest: bytes, piece: bytes, line: int) -> None:
         )
 
 
-def empty_file(file: DataFile) -> InputError:
+def head_of_text(file: DataFile, size: int) -> str:
+    """The first bytes of a file as text, without a byte-order mark."""
+    with file.stream() as stream:
+        start = stream.read(size)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError(
+            "the file must be in UTF-8",
+            seen="UTF-16",
+            where=Where(file=file.path),
+            cure="Save it again as UTF-8, or convert it with {command}.",
+            command="`iconv -f UTF-16 -t UTF-8`",
+        )
+    head: str = start.decode("utf-8-sig", errors="replace")
+    if not head.strip():
+        raise _empty_file(file)
+    return head
+
+
+def _empty_file(file: DataFile) -> InputError:
     """The error for a file of text without a line."""
     return InputError(
         "the file must not be empty",

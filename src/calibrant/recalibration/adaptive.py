@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.measures._pooling import pooled
 from calibrant.recalibration.interface import Part, Parts, Recalibrator, State
 from calibrant.recalibration.logistic import (
@@ -248,10 +249,10 @@ def _counted(training: Training) -> _Rows:
     if x.size > MOST_PLACES:
         cell = np.rint(x * CELLS_PER_UNIT) + end
         _, first, place = np.unique(cell, return_index=True, return_inverse=True)
-        n = np.bincount(place, mass.sum(axis=1))
-        x, end = np.bincount(place, mass.sum(axis=1) * x) / n, end[first]
+        n = np.bincount(place, over_outcomes(mass))
+        x, end = np.bincount(place, over_outcomes(mass) * x) / n, end[first]
         mass = np.stack([np.bincount(place, column) for column in mass.T], axis=1)
-    n = mass.sum(axis=1)
+    n = over_outcomes(mass)
     return _Rows(x, n, mass[:, 1] / n, end)
 
 

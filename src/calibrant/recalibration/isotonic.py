@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.measures._pooling import pooled
 from calibrant.recalibration.interface import (
     PROBABILITIES,
@@ -41,7 +42,7 @@ class IsotonicRecalibrator(Recalibrator):
 
     def _learn(self, training: Training) -> State:
         atoms = training.atoms
-        weight = atoms.mass.sum(axis=1)
+        weight = over_outcomes(atoms.mass)
         fitted = pooled(atoms.mass[:, 1] / weight, weight)
         rises = np.flatnonzero(np.diff(fitted))
         ends = np.unique([0, *rises, *(rises + 1), fitted.size - 1])

@@ -12,6 +12,7 @@ from calibrant._arguments import is_number
 from calibrant.data.arrays import as_column
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.atoms import Atoms
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrationError, InputError
 from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
@@ -229,7 +230,7 @@ class OffsetRecalibrator(Recalibrator):
 
         atoms = training.atoms
         target = atoms.base_rate if self.target_mean is None else self.target_mean
-        weight, x = atoms.mass.sum(axis=1) / atoms.total, log_odds(atoms.p)
+        weight, x = over_outcomes(atoms.mass) / atoms.total, log_odds(atoms.p)
 
         def excess(offset: float) -> float:
             return float(weight @ expit(x + offset)) - target
@@ -256,7 +257,7 @@ def _fit_logistic(
     low, high = 0.0, 1.0
     if targets:
         low, high = 1.0 / (negative + 2.0), (positive + 1.0) / (positive + 2.0)
-    weight = atoms.mass.sum(axis=1) / atoms.total
+    weight = over_outcomes(atoms.mass) / atoms.total
     events = (atoms.mass @ np.array([low, high])) / atoms.total
 
     def loss(coefficients: Floats) -> tuple[float, Floats]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator, require_count
 from calibrant.data.atoms import Atoms
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.recalibration.interface import Part, Parts, Recalibrator, State
 from calibrant.recalibration.logistic import expit, log_odds, posterior, rows_per_weight
 from calibrant.recalibration.training import Training
@@ -74,7 +75,7 @@ class SplineRecalibrator(Recalibrator):
             require_count(name, getattr(self, name), least=least)
         atoms = training.atoms
         x, mass = log_odds(atoms.p), atoms.mass * rows_per_weight(atoms)
-        places = _knots(x, mass.sum(axis=1), self.knots)
+        places = _knots(x, over_outcomes(mass), self.knots)
         features = _features(places)
         seen = features(x)
         parts = _dealt(atoms, mass, self.folds, self.seed)
@@ -149,7 +150,7 @@ def _features(places: Floats) -> Curve:
 def _fitted(features: Floats, mass: Floats, bend: float) -> Floats:
     """Coefficients by penalised likelihood."""
     used = features if bend > 0.0 else features[:, :2]
-    rows = mass.sum(axis=1)
+    rows = over_outcomes(mass)
     share = np.divide(mass[:, 1], rows, out=np.zeros_like(rows), where=rows > 0.0)
     spread = np.concatenate([[FREE, FREE], np.full(used.shape[1] - 2, bend)])
     found = posterior(used, np.zeros(rows.size), rows, share, spread).coefficients
@@ -159,7 +160,7 @@ def _fitted(features: Floats, mass: Floats, bend: float) -> Floats:
 def _loss(coefficients: Floats, features: Floats, mass: Floats) -> float:
     """Of the rows in these counts."""
     s = features @ coefficients
-    return float(mass.sum(axis=1) @ np.logaddexp(0.0, s) - mass[:, 1] @ s)
+    return float(over_outcomes(mass) @ np.logaddexp(0.0, s) - mass[:, 1] @ s)
 
 
 def _dealt(atoms: Atoms, mass: Floats, folds: int, seed: int) -> list[Floats]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import generator
 from calibrant.data.arrays import as_column
 from calibrant.data.as_pairs import as_pairs
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.recalibration.interface import Part, Parts, Recalibrator, State
@@ -78,7 +79,7 @@ class VennAbersRecalibrator(_Interval):
         """Predictions where either probability changes, and both from there on."""
         atoms = training.atoms
         mass = atoms.mass * rows_per_weight(atoms)
-        rows = np.concatenate([[0.0], np.cumsum(mass.sum(axis=1))])
+        rows = np.concatenate([[0.0], np.cumsum(over_outcomes(mass))])
         events = np.concatenate([[0.0], np.cumsum(mass[:, 1])])
         high = _with_an_event(rows, events)
         others = rows - events

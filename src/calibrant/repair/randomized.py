@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator, require_seed
 from calibrant.data.atoms import Atoms
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.named_scales import as_scale
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
@@ -184,7 +185,7 @@ def _mean_displacement(sketch: Sketch, bandwidth: float, values: Floats) -> floa
     while cells < sketch.nodes and cells * bandwidth < 32 * scale.length:
         cells *= 2
     atoms = Atoms.from_sketch(sketch.rebin(min(cells, sketch.nodes)))
-    place, weight = scale.locate(atoms.p), atoms.mass.sum(axis=1) / atoms.total
+    place, weight = scale.locate(atoms.p), over_outcomes(atoms.mass) / atoms.total
     z = np.linspace(-6.0, 6.0, 193)
     chance = np.exp(-0.5 * z * z)
     chance /= chance.sum()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator
 from calibrant.data.atoms import Atoms
-from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.pairs import Pairs
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
@@ -151,14 +151,14 @@ def _share_of_weights(first: Integers, counts: Integers) -> Floats:
 
     A soft row is counted under one outcome and weighs under both; the other follows the cell.
     """
-    of_cell = first.sum(axis=1) / np.maximum(counts.sum(axis=1), 1)
+    of_cell = over_outcomes(first) / np.maximum(over_outcomes(counts), 1)
     return np.where(counts > 0, first / np.maximum(counts, 1), of_cell[:, None])
 
 
 def _applied(recalibrator: AdaptiveRecalibrator, held_out: Sketch) -> Sketch:
     """The rows of a sketch where the map puts them."""
     atoms = Atoms.from_sketch(held_out)
-    used = held_out.weights.sum(axis=1) > 0
+    used = over_outcomes(held_out.weights) > 0
     position = held_out.scale.locate(recalibrator.transform(atoms.p))
     fixed = np.floor(position * 2.0**FRACTION_BITS).astype(np.int64)
     cells, offset = np.divmod(np.repeat(fixed, 2), 1 << held_out.offset_bits)

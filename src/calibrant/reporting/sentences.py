@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant._format import decimals, percent
 from calibrant.data.atoms import Atoms
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.diagrams.smooth import ReliabilityDiagram
 from calibrant.inference.assessment import Finding
@@ -210,7 +211,7 @@ def notes_on(sketch: Sketch, *, clusters: int | None = None) -> tuple[str, ...]:
     60 % of the rows lie at 0 or within 0.00002 of it, 0 % at 1.
     """
     atoms = Atoms.from_sketch(sketch)
-    share = atoms.mass.sum(axis=1) / atoms.total
+    share = over_outcomes(atoms.mass) / atoms.total
     return tuple(
         note
         for note in (
@@ -247,7 +248,7 @@ def _size(sketch: Sketch) -> str:
 
 def _has_weights(sketch: Sketch) -> bool:
     """Whether rows count for more or less than one; a soft outcome only divides the one."""
-    return not np.allclose(sketch.weights.sum(axis=1), sketch.counts.sum(axis=1), rtol=1e-9)
+    return not np.allclose(over_outcomes(sketch.weights), over_outcomes(sketch.counts), rtol=1e-9)
 
 
 def _weights(sketch: Sketch) -> str:
