@@ -299,7 +299,7 @@ def _assessed(
     parts = _limited(_parts(sketches, names, cluster), limit, cluster is not None)
     totals = {key: Sketches(own, by="part").total() for key, own in parts.items()}
     groups: dict[Any, GroupAssessment] = {}
-    progress = Progress(len(totals), show=None)
+    progress = Progress(len(totals), doing="assessing")
     for key, sketch in totals.items():
         progress.advance(1, sketch.n)
         why, clusters = "" if sketch.n >= 2 else "fewer than two rows", None

@@ -1,4 +1,4 @@
-"""A progress bar on a terminal: how far, how many rows, how fast."""
+"""A progress bar on a terminal: what is done, how far, how many rows, how fast."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 __all__ = ["Progress"]
 
 WIDTH = 24
+LONGEST = len("assessing")
 REDRAW_SECONDS = 0.1
 QUIET_SECONDS = 0.5
 
@@ -15,7 +16,8 @@ QUIET_SECONDS = 0.5
 class Progress:
     """A line on standard error that is drawn over itself; silent where that is no terminal."""
 
-    def __init__(self, total: int, *, show: bool | None) -> None:
+    def __init__(self, total: int, *, show: bool | None = None, doing: str = "reading") -> None:
+        self.doing = doing
         self.total = max(total, 1)
         self.shown = sys.stderr.isatty() if show is None else show
         self.rows = 0
@@ -24,8 +26,8 @@ class Progress:
         self._quiet = QUIET_SECONDS if show is None else 0.0  # unasked, nothing flashes by
         self._drawn = self._began + self._quiet - REDRAW_SECONDS
 
-    def advance(self, size: int, rows: int) -> None:
-        """Count a finished piece: its size in the unit of the total, and its rows."""
+    def advance(self, size: int, rows: int = 0) -> None:
+        """Count a finished piece: its size in the unit of the total, and its rows where they count."""
         self.done += size
         self.rows += rows
         now = time.monotonic()
@@ -49,12 +51,13 @@ class Progress:
         >>> bar = Progress(total=200, show=False)
         >>> bar.advance(size=50, rows=1_500_000)
         >>> bar.line(seconds=0.5)
-        '[######..................]  25%  1.5M rows  3.0M rows/s'
+        'reading   [######..................]  25%  1.5M rows  3.0M rows/s'
         """
         share = min(self.done / self.total, 1.0)
         bar = "#" * int(share * WIDTH)
         rate = self.rows / seconds if seconds > 0 else 0.0
-        return f"[{bar:.<{WIDTH}}] {share:4.0%}  {_short(self.rows)} rows  {_short(rate)} rows/s"
+        speed = f"  {_short(self.rows)} rows  {_short(rate)} rows/s" if self.rows else ""
+        return f"{self.doing:<{LONGEST}} [{bar:.<{WIDTH}}] {share:4.0%}{speed}"
 
 
 def _short(number: float) -> str:

@@ -249,8 +249,8 @@ def _counted(training: Training) -> _Rows:
     if x.size > MOST_PLACES:
         cell = np.rint(x * CELLS_PER_UNIT) + end
         _, first, place = np.unique(cell, return_index=True, return_inverse=True)
-        n = np.bincount(place, over_outcomes(mass))
-        x, end = np.bincount(place, over_outcomes(mass) * x) / n, end[first]
+        rows = over_outcomes(mass)
+        x, end = np.bincount(place, rows * x) / np.bincount(place, rows), end[first]
         mass = np.stack([np.bincount(place, column) for column in mass.T], axis=1)
     n = over_outcomes(mass)
     return _Rows(x, n, mass[:, 1] / n, end)

@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from calibrant._optional import require
+from calibrant.read.progress import Progress
 from calibrant.reporting.charts import (
     DARK_OF_LIGHT,
     MOST_EXPLORED,
@@ -44,13 +45,19 @@ def render_html(summary: Summary) -> str:
     worst = [group.name for group in summary.groups]  # the worst first
     told_apart = looks(worst)
     shown = {name: diagrams[name] for name in worst[:MOST_SHOWN]}
+    drawing = Progress(len(worst) + 2, doing="drawing")
     explore, steps = explored({name: diagrams[name] for name in worst[:MOST_EXPLORED]}, told_apart)
     charts = {
         "colors": DARK_OF_LIGHT,
         "steps": steps,
         "charts": {"main": main_spec(diagrams, told_apart), "explore": explore},
     }
+    drawing.advance(1)
     picture = overview(shown, told_apart)
+    pictures = []
+    for group in summary.groups:
+        pictures.append(_pictures(group, len(diagrams) > 1, markup))
+        drawing.advance(1)
     scripts = [_libraries(), _text("page.js")]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -62,13 +69,15 @@ def render_html(summary: Summary) -> str:
         picture=markup(svg(picture, _title(", ".join(shown)))),
         key=key_of(picture),
         forest=markup("" if summary.finding is None else forest_svg(summary)),
-        pictures=[_pictures(group, len(diagrams) > 1, markup) for group in summary.groups],
+        pictures=pictures,
         policy=_policy(scripts),
         style=markup(_text("page.css") + _colors()),
         charts=markup(json_in_html(charts)),
         notice=_text("notice.txt"),
         scripts=[markup(script) for script in scripts],
     )
+    drawing.advance(1)
+    drawing.close()
     return html
 
 

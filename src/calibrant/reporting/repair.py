@@ -164,7 +164,7 @@ def _applied(recalibrator: AdaptiveRecalibrator, held_out: Sketch) -> Sketch:
     cells, offset = np.divmod(np.repeat(fixed, 2), 1 << held_out.offset_bits)
     labels = np.tile(np.array([0, 1]), fixed.size)
     counts = held_out.counts[used].ravel()
-    sums = [counts, counts * offset]
+    sums: list[NDArray[Any]] = [counts, counts * offset]
     if held_out.weighted:
         weights = held_out.weights[used].ravel()
         sums += [weights, held_out.squared_weights[used].ravel(), weights * offset]

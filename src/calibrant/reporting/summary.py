@@ -192,7 +192,7 @@ def summarise(
         too_few = [(shown_text(group.name), group.n) for group in finding.too_few]
     first = next(iter(assessed.values()))
     groups = []
-    bar = Progress(len(assessed), show=None)
+    bar = Progress(len(assessed), doing="repairing")
     for name, key in zip(shown_names(assessed), assessed, strict=True):
         one = _summary_of(name, sketches[key], assessed[key], parts.get(key), numbers[key])
         if len(assessed) <= MOST_WITH_DECISIONS:
