@@ -14,7 +14,8 @@ __all__ = ["Open", "Theme", "app", "verb"]
 
 EPILOG = (
     "Exit codes: 0 done; 1 a fault in calibrant; 2 a wrong option or a file that cannot be used; 3 a "
-    "limit was exceeded; 4 a limit could not be shown to hold; 130 interrupted; 141 nobody reads the output."
+    "limit was exceeded; 4 a limit could not be shown to hold; 130 interrupted; 141 the reader "
+    "of the output went away."
 )
 
 app = typer.Typer(
@@ -27,7 +28,7 @@ app = typer.Typer(
 )
 
 
-Open = Annotated[bool, option("Open it when it is written.", "--open", section=OUTPUT)]
+Open = Annotated[bool, option("Open the file when it is done.", "--open", section=OUTPUT)]
 Theme = Annotated[
     Literal["light", "dark", "print"],
     option("Colours. [light]", section="Picture", metavar="light|dark|print"),

@@ -75,12 +75,12 @@ class Reading:
 
     prob: Annotated[
         list[str] | None,
-        option("Column of predictions. Found by its name (p, prob, score, confidence) if you do not say. "
-               "Repeat it for several models.", section=COLUMNS, metavar="NAME"),
+        option("Column of predictions. Repeat it for several models. [found by its name: p, prob, score, "
+               "confidence]", section=COLUMNS, metavar="NAME"),
     ] = None  # fmt: skip
     label: Annotated[
         str | None,
-        option("Column of outcomes. Found by its name (y, label, target, correct) if you do not say.",
+        option("Column of outcomes. [found by its name: y, label, target, correct]",
                section=COLUMNS, metavar="NAME"),
     ] = None  # fmt: skip
     weight: Annotated[
@@ -116,12 +116,12 @@ class Reading:
     ] = "raise"  # fmt: skip
     sep: Annotated[
         str | None,
-        option("What stands between the fields of CSV. Found out if you do not say.", section=VALUES,
+        option("Separator of the fields of a CSV file. [found in the file]", section=VALUES,
                metavar="CHARACTER"),
     ] = None  # fmt: skip
     log: Annotated[
         Literal["lm-eval", "inspect", "openai-evals", "helm", "jsonl"] | None,
-        option("Read a log of a language model evaluation of this kind.", section=VALUES,
+        option("Kind of a language model's evaluation log. [found in the file]", section=VALUES,
                metavar="lm-eval|inspect|openai-evals|helm|jsonl"),
     ] = None  # fmt: skip
     filter: Annotated[
@@ -154,7 +154,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Grouping:
-    """By what the rows are told apart."""
+    """How the rows are split into groups."""
 
     by: By = None
     per_file: PerFile = False
@@ -165,7 +165,8 @@ class Grouping:
     ] = 50  # fmt: skip
     correction: Annotated[
         Literal["holm", "bh", "bonferroni", "none"],
-        option("Correction for the number of groups: holm lets no false finding in, bh few. [holm]",
+        option("Correction for testing many groups: holm guards against any false finding, bh allows a few. "
+               "[holm]",
                section=GROUPS, metavar="NAME"),
     ] = "holm"  # fmt: skip
 
@@ -189,7 +190,7 @@ class Measuring:
 
     cluster: Annotated[
         str | None,
-        option("Column that says which rows depend on each other (question, patient, match).",
+        option("Column that marks rows which belong together (question, patient, match).",
                section=MEASURE, metavar="NAME"),
     ] = None  # fmt: skip
     scale: Scale = "probability"
@@ -204,7 +205,7 @@ class Measuring:
 
 @dataclass(frozen=True)
 class Profiling:
-    """What a field of use asks for beside."""
+    """The quantities that a field of use asks for."""
 
     profile: Annotated[
         Literal["clinical", "credit", "weather", "llm"] | None,
@@ -223,8 +224,8 @@ class Profiling:
     ] = None  # fmt: skip
     cuts: Annotated[
         list[str] | None,
-        option("Where the ranges of predictions begin that are grades of --profile credit. Repeat it, or "
-               "join numbers with commas.", section=MEASURE, metavar="SHARE"),
+        option("Predictions at which a new grade of --profile credit begins. Repeat it, or join numbers "
+               "with commas.", section=MEASURE, metavar="SHARE"),
     ] = None  # fmt: skip
     grades: Annotated[
         str | None,

@@ -29,13 +29,13 @@ def assess(
     profiling: Profiling,
     fail_above: Annotated[
         str | None,
-        option("Exit with 3 if the error is above this for certain (the interval lies above it). A "
+        option("Exit with 3 if the error is certainly above this (the whole interval is). A "
                "number, or a share of the event rate such as 20%.", section=GATES,
                metavar="LIMIT"),
     ] = None,
     require_below: Annotated[
         str | None,
-        option("Exit with 4 unless the error is below this for certain (the interval lies below it).",
+        option("Exit with 4 unless the error is certainly below this (the whole interval is).",
                section=GATES, metavar="LIMIT"),
     ] = None,
     sort: Annotated[
@@ -170,7 +170,7 @@ def compare(
     measuring: Measuring,
     on: Annotated[
         str | None,
-        option("Column that names the case, to line up the groups of --by.", section=GROUPS,
+        option("Column with the id of the row, to match the rows of the groups of --by.", section=GROUPS,
                metavar="NAME"),
     ] = None,
     json: Json = False,
