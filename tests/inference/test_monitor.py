@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests import refusals
 
 from calibrant._files import sealed
 from calibrant.data.sketch import Sketch
@@ -293,21 +294,21 @@ def test_bad_input() -> None:
     with pytest.raises(InputError) as refused:
         Monitor(level=5)
     assert refused.value.argument == "level"
-    with pytest.raises(InputError):
+    with refusals.refused(seen=0, holds="Monitor.update"):
         _ = Monitor().last
-    with pytest.raises(InputError):
+    with refusals.refused(seen=2, option="sample_weight"):
         Monitor().update([0, 1], [0.2, 0.7], sample_weight=[1.0, 2.0])
-    with pytest.raises(InputError):
+    with refusals.refused(seen="logit"):
         Monitor().update(Sketch.from_arrays([0, 1], [0.2, 0.7], scale="logit"))
-    with pytest.raises(InputError):
+    with refusals.refused(seen="list", holds=("the state of a monitor", "calibrant.monitor")):
         Monitor.from_json("[]")
-    with pytest.raises(InputError):
+    with refusals.refused(holds="the state of a monitor"):
         Monitor.from_json("{")
 
 
 def test_what_is_no_text_is_no_state(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_bytes(bytes(range(256)))
-    with pytest.raises(InputError):
+    with refusals.refused(file="x.json", holds="the state of a monitor"):
         Monitor.load(tmp_path / "x.json")
-    with pytest.raises(InputError):
+    with refusals.refused(holds="the state of a monitor"):
         Monitor.from_json(5)  # type: ignore[arg-type]
