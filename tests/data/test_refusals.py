@@ -134,7 +134,7 @@ def test_refusal_names_rule_row_value_and_a_cure_that_works(
         ([0, 1], [0.2], "y_true", ("2", "1")),
         ([], [], ANYTHING, ()),
         ([[0, 1]], [0.2, 0.3], "y_true", ("(1, 2)", "ravel")),
-        ([0, 1], [[0.2, 0.8], [0.3, 0.7]], "y_prob", ("(2, 2)", "calibrant.confidence")),
+        ([0, 1], [[0.2, 0.8], [0.3, 0.7]], "y_prob", ("(2, 2)", 'multiclass="confidence"')),
         ([[0], [1, 2]], [0.2, 0.3], "y_true", ()),
         ([0.2, 0.7], [0, 1], "y_true", ("`y_prob`", "`y_true`")),
         ([0, 1], ["a", "b"], "y_prob", ("row 0", "'a'")),

@@ -91,6 +91,7 @@ OPTIONS = {
     "percent": "--percent",
     "on_invalid": "--on-invalid",
     "multiclass": "--multiclass",
+    "classes": "--classes",
     "per_file": "--per-file",
     "limit": "--max-groups",
     **{name: f"--{name.replace('_', '-')}" for name in SAME_NAMES},

@@ -109,6 +109,11 @@ class Reading:
                "class numbers, or names as in the columns.", section=VALUES,
                metavar="confidence|top-label|classwise"),
     ] = None  # fmt: skip
+    classes: Annotated[
+        str | None,
+        option("Names of the classes, in the order of their columns or lists, joined with commas.",
+               section=VALUES, metavar="NAMES"),
+    ] = None  # fmt: skip
     on_invalid: Annotated[
         Literal["raise", "drop"],
         option("drop: leave out rows that break a rule, and count them.", section=VALUES,
@@ -146,6 +151,7 @@ class Reading:
             "pos_label": self.pos_label,
             "labels": self.outcomes if self.outcomes != "binary" else None,
             "multiclass": self.multiclass.replace("-", "_") if self.multiclass else None,
+            "classes": self.classes.split(",") if self.classes else None,
             "on_invalid": self.on_invalid if self.on_invalid != "raise" else None,
             "sep": self.sep,
         }

@@ -10,7 +10,9 @@ from calibrant.cli.options import Grouping, Measuring, Profiling, Reading
 from calibrant.cli.output import in_bytes, listed, note, printable, require_ending, shown, written
 from calibrant.cli.plot import open_in_browser
 from calibrant.cli.profile import with_profile
+from calibrant.cli.standard_input import opened
 from calibrant.inference.groups import GroupAssessments
+from calibrant.read.class_arrays import scan_classes
 from calibrant.reporting.report import report
 
 __all__ = ["run_report"]
@@ -46,6 +48,12 @@ def run_report(
     else:
         sketch = loaded.groups()[()]
         page = report(sketch, assessment=finding, title=named)
+    chosen = loaded.columns
+    if reading.multiclass and chosen and not (chosen.by or chosen.cluster or grouping.per_file):
+        classes = scan_classes(
+            opened(files), y_true=chosen.label, y_prob=list(chosen.prob), **reading.options
+        )
+        page = page.with_classes(classes)
     size = written(target, page.made_by(command).save if command else page.save)
     hint = " Open it in a browser." if target.suffix.lower() == ".html" and not open_it else ""
     note(f"Wrote {printable(target, 200)} ({in_bytes(size)}).{hint}")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import Code, Function, InputError, TypeName
+from calibrant.errors import Code, Function, InputError, Option, TypeName
 
 __all__ = ["as_array", "as_column", "is_missing"]
 
@@ -44,9 +44,10 @@ def as_column(values: Any, name: str, *, dates: bool = False) -> NDArray[Any]:
         raise _not_one_dimensional(
             name,
             column,
-            "For two classes pass the probability of the event, {event}, or use {confidence}.",
+            "For two classes pass the probability of the event, {event}; for the confidence in the "
+            "likelier one pass {confidence}.",
             event=Code("y_prob[:, 1]"),
-            confidence=Function("confidence"),
+            confidence=Option("multiclass", "confidence"),
         )
     if column.ndim == 0:
         raise InputError(

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Never, NoReturn
+from collections.abc import Sequence
+from typing import Any, Literal, Never, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
 from calibrant.data.arrays import as_column, is_missing
-from calibrant.data.forms import InputOptions, as_form, refuse_label_of_soft, warn_of_fractions
+from calibrant.data.forms import (
+    Classes,
+    Form,
+    InputOptions,
+    as_form,
+    refuse_label_of_soft,
+    warn_of_fractions,
+)
+from calibrant.data.multiclass import confidence
 from calibrant.data.pairs import Pairs
-from calibrant.data.row_refusals import refuse_keyword
-from calibrant.errors import Cure, InputError, Option, TypeName, Where, show_value
+from calibrant.data.row_refusals import refuse_keyword, refuse_text
+from calibrant.errors import Function, InputError, Option, TypeName, show_value
 
-__all__ = ["as_pairs", "refuse_text"]
+__all__ = ["as_pairs", "has_classes", "require_forms_of_classes", "require_one_sample"]
 
 
 def as_pairs(
@@ -28,6 +37,8 @@ def as_pairs(
     percent: bool = False,
     labels: Literal["binary", "soft"] = "binary",
     on_invalid: Literal["raise", "drop"] = "raise",
+    multiclass: Classes | None = None,
+    classes: Sequence[Any] | None = None,
     **unknown: Never,
 ) -> Pairs:
     """Predictions and outcomes from arrays of any library, in scikit-learn's order.
@@ -52,6 +63,8 @@ def as_pairs(
             "from_logprobs": from_logprobs,
             "percent": percent,
             "labels": labels != "binary",
+            "multiclass": multiclass is not None,
+            "classes": classes is not None,
         }
         return _already_paired(y_true, [name for name in given if given[name]], on_invalid)
     if y_prob is None:
@@ -65,6 +78,17 @@ def as_pairs(
     require_choice("labels", labels, ("binary", "soft"))
     require_choice("on_invalid", on_invalid, ("raise", "drop"))
     form = as_form(from_logits=from_logits, from_logprobs=from_logprobs, percent=percent)
+    if has_classes(y_prob, multiclass, classes):
+        require_forms_of_classes(form, labels, pos_label)
+        require_one_sample(multiclass)
+        return confidence(
+            y_true,
+            y_prob,
+            sample_weight=sample_weight,
+            from_logits=from_logits,
+            classes=classes,
+            on_invalid=on_invalid,
+        )
     if not (pos_label is None or np.ndim(pos_label) == 0):
         raise InputError(
             "must be one label",
@@ -88,6 +112,58 @@ def as_pairs(
     if percent and not np.any(pairs.probabilities(slice(None)) > 0.01):
         warn_of_fractions(stacklevel=3)
     return pairs
+
+
+def has_classes(y_prob: Any, multiclass: Classes | None, classes: Any = None) -> bool:
+    """Whether predictions are class probabilities: three columns or more are, and two that are said to be.
+
+    Examples
+    --------
+    >>> has_classes([[0.2, 0.3, 0.5]], None), has_classes([[0.2, 0.8]], None), has_classes([0.2], None)
+    (True, False, False)
+    """
+    if multiclass is not None:
+        require_choice("multiclass", multiclass, get_args(Classes))
+    if multiclass is not None or classes is not None:
+        return True
+    shape = getattr(y_prob, "shape", None)
+    if not isinstance(shape, tuple):
+        first = y_prob[0] if isinstance(y_prob, list | tuple) and y_prob else None
+        shape = (len(y_prob), len(first)) if isinstance(first, list | tuple) else ()
+    return len(shape) == 2 and shape[1] > 2
+
+
+def require_forms_of_classes(form: Form, labels: str, pos_label: Any) -> None:
+    """Refuse readings of predictions and outcomes that class probabilities do not have."""
+    for name, is_given in (
+        ("percent", form == "percent"),
+        ("from_logprobs", form == "logprob"),
+        ("pos_label", pos_label is not None),
+        ("labels", labels == "soft"),
+    ):
+        if is_given:
+            raise InputError(
+                "reads probabilities or logits of classes",
+                argument="multiclass",
+                cure="Leave out {option}.",
+                option=Option(name),
+            )
+
+
+def require_one_sample(multiclass: Classes | None) -> None:
+    """Refuse the readings of class probabilities that make a group of each class."""
+    if multiclass not in (None, "confidence"):
+        raise InputError(
+            "makes a group of each class, where one sample is asked for",
+            argument="multiclass",
+            seen=multiclass,
+            cure=[
+                "Pass it to {verbs}.",
+                "For one class, take its sketch from {sketches}.",
+            ],
+            verbs=tuple(map(Function, ("assess_by", "report", "reliability_diagrams"))),
+            sketches=Function(multiclass),
+        )
 
 
 def _already_paired(pairs: Pairs, given: list[str], on_invalid: object) -> Pairs:
@@ -124,36 +200,6 @@ def _require_same_length(
             rows=prob.size,
             cure="Leave it out to give every row weight 1.",
         )
-
-
-def refuse_text(name: str, column: NDArray[Any]) -> NoReturn:
-    """Raise the InputError for a column that must hold numbers and does not."""
-    row = 0
-    if column.dtype.kind == "O":
-        row = next((i for i, v in enumerate(column) if not isinstance(v, int | float)), 0)
-    cure = Cure("Convert it to numbers first.")
-    if name == "y_prob" and str(column[row]).rstrip().endswith("%"):
-        cure = Cure(
-            "Take off the per cent signs, and pass {option}.", {"option": Option("percent", True)}
-        )
-    elif name == "y_prob" and not _reads_as_number(column[row]):
-        cure = Cure(
-            "Are {y_true} and {y_prob} exchanged?",
-            {"y_true": Option("y_true"), "y_prob": Option("y_prob")},
-        )
-    raise InputError(
-        "must hold numbers", argument=name, seen=column[row], where=Where(row=row), cure=cure
-    )
-
-
-def _reads_as_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    except OverflowError:
-        pass
-    return True
 
 
 def _require_known_class(pairs: Pairs) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, Literal, TypedDict
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from calibrant.errors import CalibrantWarning, InputError, Option
 
 __all__ = [
+    "Classes",
     "Form",
     "FormWarning",
     "InputOptions",
@@ -21,6 +23,8 @@ __all__ = [
 ]
 
 Form = Literal["probability", "logit", "logprob", "percent"]
+Classes = Literal["confidence", "top_label", "classwise"]
+"""How class probabilities are read."""
 _KEYWORD = {"logit": "from_logits", "logprob": "from_logprobs", "percent": "percent"}
 
 
@@ -47,6 +51,13 @@ class InputOptions(TypedDict, total=False):
         Soft outcomes are probabilities or shares in [0, 1].
     on_invalid : {"raise", "drop"}
         What happens to a row that breaks a rule. Dropped rows are counted by reason in the result.
+    multiclass : {"confidence", "top_label", "classwise"}
+        The predictions are class probabilities (or logits), a column for each class, and outcomes are
+        classes. "confidence", which three columns or more mean without this word, is the largest
+        probability against "was it right?"; the others make a group of each predicted class, or of each
+        class against the rest, for functions that take groups.
+    classes : sequence
+        What the columns of class probabilities stand for; by default 0, 1, 2, ..., or the columns' names.
     """
 
     sample_weight: Any
@@ -56,6 +67,8 @@ class InputOptions(TypedDict, total=False):
     percent: bool
     labels: Literal["binary", "soft"]
     on_invalid: Literal["raise", "drop"]
+    multiclass: Classes | None
+    classes: Sequence[Any] | None
 
 
 def as_form(*, from_logits: bool, percent: bool, from_logprobs: bool = False) -> Form:

@@ -11,13 +11,19 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
 from calibrant.data.arrays import as_array, as_column, is_missing
-from calibrant.data.as_pairs import refuse_text
 from calibrant.data.dropped import Dropped
+from calibrant.data.naming import as_class_names, class_indices, class_names
 from calibrant.data.pairs import Pairs
-from calibrant.data.row_refusals import DROP, LOGITS, missing_value
+from calibrant.data.row_refusals import DROP, LOGITS, missing_value, refuse_text
 from calibrant.errors import Code, Cure, Function, InputError, Option, TooFewRows, TypeName, Where
 
-__all__ = ["ClassProbabilities", "TopClass", "as_class_probabilities", "as_weights", "confidence"]
+__all__ = [
+    "ClassProbabilities",
+    "TopClass",
+    "as_class_probabilities",
+    "as_weights",
+    "confidence",
+]
 
 Floats = NDArray[np.float64]
 
@@ -139,6 +145,16 @@ class ClassProbabilities:
             left &= ~broken
         return Dropped(dropped)
 
+    def _from_one(self) -> list[str]:
+        """The cure for classes that are counted from 1, where they seem to be."""
+        given, many = self.given_labels, len(self.classes)
+        if given.dtype.kind not in "iuf" or self.classes != list(range(many)):
+            return []
+        present = given[~is_missing(given)]
+        return ["If classes count from 1, subtract 1."] if {1, many} == {
+            float(present.min()), float(present.max())
+        } else []  # fmt: skip
+
     def _refusal(self, row: int, probs: NDArray[Any], total: float) -> InputError:
         where = Where(row=row)
         for argument, missing in (
@@ -153,7 +169,7 @@ class ClassProbabilities:
                 argument="y_true",
                 seen=self.given_labels[row],
                 where=where,
-                cure=["Name the classes of the columns with {names}.", DROP],
+                cure=[*self._from_one(), "Name the classes of the columns with {names}.", DROP],
                 n=len(self.classes),
                 first=repr(self.classes[0]),
                 last=repr(self.classes[-1]),
@@ -200,8 +216,10 @@ def as_class_probabilities(
     require_choice("on_invalid", on_invalid, ("raise", "drop"))
     matrix = _matrix(y_prob)
     given = _one_for_each_row(y_true, matrix)
-    known = _known_classes(classes, matrix.shape[1])
-    labels = _class_indices(given, known, by_number=classes is None)
+    if classes is None and hasattr(y_prob, "columns"):
+        classes = class_names(list(map(str, y_prob.columns)), set(given.tolist()))
+    known = as_class_names(range(matrix.shape[1]) if classes is None else classes, matrix.shape[1])
+    labels = class_indices(given, known, by_number=classes is None)
     # Half precision is widened on the way in, but its rows sum to 1 no better than before.
     half = str(getattr(y_prob, "dtype", "")).endswith("float16")
     tolerance = HALF_SUM_TOLERANCE if half else SUM_TOLERANCE
@@ -259,31 +277,6 @@ def _one_for_each_row(y_true: Any, matrix: NDArray[Any]) -> NDArray[Any]:
             rows=matrix.shape[0],
         )
     return given
-
-
-def _known_classes(classes: Sequence[Any] | None, columns: int) -> list[Any]:
-    """What each column stands for."""
-    try:
-        known = list(range(columns) if classes is None else classes)
-        distinct = len(set(known))
-    except TypeError as error:
-        raise InputError(
-            "must be a list of names, one for each column",
-            argument="classes",
-            seen=classes,
-            cure="Names must be hashable, such as text or numbers.",
-        ) from error
-    if not len(known) == distinct == columns:
-        raise InputError(
-            "must name each column once",
-            argument="classes",
-            seen=distinct,
-            saying="there are {} different names for {columns} columns",
-            cure="Give one name for each column of {y_prob}, in their order.",
-            columns=columns,
-            y_prob=Option("y_prob"),
-        )
-    return known
 
 
 def confidence(
@@ -353,20 +346,6 @@ def as_weights(sample_weight: Any, n: int) -> NDArray[Any] | None:
             rows=n,
         )
     return weight
-
-
-def _class_indices(given: NDArray[Any], known: list[Any], *, by_number: bool) -> NDArray[np.int64]:
-    missing = is_missing(given)
-    labels = np.full(given.size, -2, dtype=np.int64)
-    if by_number and given.dtype.kind in "biuf":
-        with np.errstate(invalid="ignore"):
-            valid = (given >= 0) & (given < len(known)) & (given == np.floor(given))
-        labels[valid] = given[valid].astype(np.int64)
-    elif not by_number:
-        place = {value: index for index, value in enumerate(known)}
-        labels[:] = [place.get(value, -2) for value in given.tolist()]
-    labels[missing] = -1
-    return labels
 
 
 def _softmax(logits: NDArray[Any]) -> NDArray[Any]:

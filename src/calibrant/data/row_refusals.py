@@ -16,7 +16,15 @@ from calibrant.errors import Cure, Function, InputError, Option, Where, show_val
 if TYPE_CHECKING:
     from calibrant.data.pairs import Pairs
 
-__all__ = ["DROP", "LOGITS", "is_swapped", "missing_value", "refusal", "refuse_keyword"]
+__all__ = [
+    "DROP",
+    "LOGITS",
+    "is_swapped",
+    "missing_value",
+    "refusal",
+    "refuse_keyword",
+    "refuse_text",
+]
 
 _ARGUMENT = {"prediction": "y_prob", "label": "y_true", "weight": "sample_weight"}
 _DROPPING = {"drop": Option("on_invalid", "drop")}
@@ -187,3 +195,33 @@ def refuse_keyword(name: str, known: Iterable[str]) -> NoReturn:
     cure = f"Did you mean {near[0]!r}?" if near else f"Rows are read by {', '.join(known)}."
     called = called_frame.f_code.co_qualname
     raise TypeError(f"{called}() got an unexpected keyword argument {name!r}. {cure}")
+
+
+def refuse_text(name: str, column: NDArray[Any]) -> NoReturn:
+    """Raise the InputError for a column that must hold numbers and does not."""
+    row = 0
+    if column.dtype.kind == "O":
+        row = next((i for i, v in enumerate(column) if not isinstance(v, int | float)), 0)
+    cure = Cure("Convert it to numbers first.")
+    if name == "y_prob" and str(column[row]).rstrip().endswith("%"):
+        cure = Cure(
+            "Take off the per cent signs, and pass {option}.", {"option": Option("percent", True)}
+        )
+    elif name == "y_prob" and not _reads_as_number(column[row]):
+        cure = Cure(
+            "Are {y_true} and {y_prob} exchanged?",
+            {"y_true": Option("y_true"), "y_prob": Option("y_prob")},
+        )
+    raise InputError(
+        "must hold numbers", argument=name, seen=column[row], where=Where(row=row), cure=cure
+    )
+
+
+def _reads_as_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    except OverflowError:
+        pass
+    return True

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from calibrant._arguments import require_choice, require_count
+from calibrant.data.forms import InputOptions
 from calibrant.data.naming import group_text
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
@@ -25,6 +26,7 @@ from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.drawing.looks import Theme, as_theme, require_pixels, require_print_size
 from calibrant.drawing.panel import Panel
 from calibrant.errors import Code, Function, InputError, TypeName
+from calibrant.read.class_arrays import sketches_of_classes
 
 __all__ = ["Diagrams", "reliability_diagrams"]
 
@@ -297,13 +299,16 @@ def _draw_grid(
     }
 
 
-def reliability_diagrams(models: Mapping[Any, Any], **options: Any) -> Diagrams:
+def reliability_diagrams(models: Any, y_prob: Any = None, **options: Any) -> Diagrams:
     """Smooth reliability diagrams of several models or groups.
 
     Parameters
     ----------
-    models : mapping
-        Name to a Sketch, or to a pair `(y_true, y_prob)`; `Sketches` by group will do.
+    models : mapping, or array
+        Name to a Sketch, or to a pair `(y_true, y_prob)`; `Sketches` by group will do. Or the classes of
+        rows, with `y_prob`.
+    y_prob : array, optional
+        Class probabilities, of which `multiclass` ("classwise" or "top_label") makes the groups.
     **options
         As in `reliability_diagram`.
 
@@ -315,6 +320,8 @@ def reliability_diagrams(models: Mapping[Any, Any], **options: Any) -> Diagrams:
     >>> models["b"].label
     'average error 0.140 (0.000 to 0.494)'
     """
+    if y_prob is not None:
+        models, options = _classes(models, y_prob, options)
     if not isinstance(models, Mapping):
         raise InputError(
             "must map names to sketches or (y_true, y_prob)",
@@ -333,6 +340,23 @@ def reliability_diagrams(models: Mapping[Any, Any], **options: Any) -> Diagrams:
     if isinstance(models, Sketches) and len(diagrams) > 1:
         whole = reliability_diagram(models.total(), resamples=0)
     return Diagrams(diagrams, whole=whole)
+
+
+def _classes(y_true: Any, y_prob: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Sketches of class probabilities, and the options that are left."""
+    reading = {name: options[name] for name in InputOptions.__annotations__ if name in options}
+    if reading.get("multiclass") not in ("top_label", "classwise"):
+        raise InputError(
+            "must say what makes the groups of class probabilities",
+            argument="multiclass",
+            seen=reading.get("multiclass"),
+            cure='Pass "classwise" or "top_label"; for the confidence alone use {one}.',
+            one=Function("reliability_diagram"),
+        )
+    sketches = sketches_of_classes(
+        y_true, y_prob, scale=options.get("scale"), **cast(InputOptions, reading)
+    )
+    return sketches, {name: value for name, value in options.items() if name not in reading}
 
 
 def _rows_of(rows: Any) -> Sequence[Any]:

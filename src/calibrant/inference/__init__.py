@@ -9,6 +9,7 @@ _HOME = {
     "assess_by": "inference.assess_by",
     "Assessment": "inference.assessment",
     "compare": "inference.compare",
+    "compare_by": "inference.compare_by",
     "Comparison": "inference.comparison",
     "GroupAssessments": "inference.groups",
     "Monitor": "inference.monitor",

@@ -11,24 +11,22 @@ import numpy as np
 
 from calibrant._arguments import CONFIDENCE, require_count, require_seed
 from calibrant.data.arrays import as_column
-from calibrant.data.as_pairs import as_pairs
-from calibrant.data.as_sketch import as_sketch
+from calibrant.data.as_pairs import as_pairs, has_classes
 from calibrant.data.forms import InputOptions
-from calibrant.data.scales import PROBABILITY, Scale
+from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import Function, InputError, Option, TooFewRows
+from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import assessment_and_rejection, require_margin
 from calibrant.inference.clusters import ClusterResiduals, cluster_codes
 from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
-from calibrant.inference.dependence import warn_of_repeated_ids, warn_of_repeated_rows
+from calibrant.inference.grouped_rows import regrouped, scanned_groups
 from calibrant.inference.groups import GroupAssessment, GroupAssessments, Others, worst_first
 from calibrant.inference.interval import require_confidence
 from calibrant.inference.planning import detectable_error
 from calibrant.inference.profile import Profile, Sample, as_profile
 from calibrant.read.group_keys import indexed
 from calibrant.read.progress import Progress
-from calibrant.read.scan import scan
 
 __all__ = ["assess_by"]
 
@@ -105,12 +103,13 @@ def assess_by(
     seed = require_seed(seed)
     asked = None if profile is None else as_profile(profile)
     rows = None
-    if data is None and not isinstance(y_true, Sketches):
+    many = data is None and has_classes(y_prob, options.get("multiclass"), options.get("classes"))
+    if data is None and not isinstance(y_true, Sketches) and not many:
         rows = partial(_rows_by_group, y_true, y_prob, by, cluster, options)
     if isinstance(y_true, Sketches) or isinstance(data, Sketches):
-        sketches = _regrouped(y_true, y_prob, data, by, cluster, scale, options)
+        sketches = regrouped(y_true, y_prob, data, by, cluster, scale, options)
     else:
-        sketches, cluster = _scanned(y_true, y_prob, data, by, cluster, scale, options)
+        sketches, cluster = scanned_groups(y_true, y_prob, data, by, cluster, scale, options)
     groups = _assessed(sketches, cluster, margin, float(confidence), correction, limit, seed)
     if asked is None:
         return groups
@@ -164,120 +163,6 @@ def _rows_by_group(
 def _require_limit(limit: int | None) -> None:
     if limit is not None:
         require_count("limit", limit)
-
-
-def _scanned(
-    y_true: Any,
-    y_prob: Any,
-    data: Any,
-    by: Any,
-    cluster: Any,
-    scale: str | Scale | None,
-    options: InputOptions,
-) -> tuple[Sketches, str | None]:
-    """Sketches by group, and by cluster where there is one: its column."""
-    settings: dict[str, Any] = dict(options)
-    if data is None:
-        if y_true is None or y_prob is None:
-            as_sketch(y_true, y_prob)  # says what is missing
-        names = ("from_logits", "percent", "pos_label")
-        forms: dict[str, Any] = {k: settings.pop(k) for k in names if k in settings}
-        if forms:
-            rows = as_pairs(y_true, y_prob, labels=settings.get("labels", "binary"), **forms)
-            y_true, y_prob = rows.y, rows.probabilities(slice(None))
-        weight = settings.pop("sample_weight", None)
-        data, by = _columns(y_true, y_prob, by, weight, cluster)
-        y_true, y_prob = "y_true", "y_prob"
-        if weight is not None:
-            settings["sample_weight"] = "sample_weight"
-        cluster = None if cluster is None else "cluster"
-    for name, value in (("y_true", y_true), ("y_prob", y_prob)):
-        if value is None:
-            raise InputError(
-                "must name a column of the data",
-                argument=name,
-                seen=value,
-                cure="Pass the name of a column that the data have.",
-            )
-    sketches = scan(
-        data,
-        y_true=y_true,
-        y_prob=y_prob,
-        by=by or None,
-        cluster=cluster,
-        scale=PROBABILITY if scale is None else scale,
-        **settings,
-    )
-    if not isinstance(sketches, Sketches) or sketches.by == (cluster,):
-        raise InputError(
-            "must name a column of the data, as nothing else makes groups", argument="by", seen=by,
-            cure="Without groups, use {assess}.", assess=Function("assess"),
-        )  # fmt: skip
-    if cluster is None:
-        used = (*sketches.by, settings.get("sample_weight"))
-        warn_of_repeated_ids(data, y_true, y_prob, used, stacklevel=4)
-        if isinstance(data, Mapping):
-            reading = {k: settings[k] for k in ("labels", "on_invalid") if k in settings}
-            warn_of_repeated_rows(as_pairs(data[y_true], data[y_prob], **reading), stacklevel=4)
-    return sketches, cluster
-
-
-def _regrouped(
-    y_true: Any,
-    y_prob: Any,
-    data: Any,
-    by: Any,
-    cluster: Any,
-    scale: str | Scale | None,
-    options: InputOptions,
-) -> Sketches:
-    """The sketches, grouped by what was asked for; refuses all that was settled with them."""
-    sketches = data if isinstance(data, Sketches) else y_true
-    settled = {"y_true": None if sketches is y_true else y_true, "y_prob": y_prob}
-    settled |= {"data": None if sketches is data else data, **options}
-    for name, value in settled.items():
-        if value is not None:
-            raise InputError(
-                "cannot be passed beside sketches, which hold predictions, outcomes and weights",
-                argument=name,
-                cure="Leave out {option}.",
-                option=Option(name),
-            )
-    if scale is not None:
-        as_sketch(sketches.total(), scale=scale)
-    if by is None:
-        return sketches
-    names = (by,) if isinstance(by, str) else tuple(by)
-    if not names or not all(name in sketches.by for name in names):
-        raise InputError(
-            "must name some of the columns that group the sketches", argument="by", seen=by,
-            cure="These are: {names}.", names=", ".join(sketches.by),
-        )  # fmt: skip
-    names = (*names, cluster) if cluster in sketches.by else names
-    return sketches.roll_up(*dict.fromkeys(names))
-
-
-def _columns(
-    y_true: Any, y_prob: Any, by: Any, sample_weight: Any, cluster: Any
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Arrays as the columns of one batch, and from each grouping's name to its column."""
-    if isinstance(by, str) or not hasattr(by, "__iter__") or (isinstance(by, Mapping) and not by):
-        raise InputError(
-            "must give the group of every row, or several such arrays by name", argument="by", seen=by,
-            cure="Without groups, use {assess}.", assess=Function("assess"),
-        )  # fmt: skip
-    if isinstance(by, Mapping):
-        groups = dict(by)
-    elif hasattr(by, "columns"):
-        groups = {name: by[name] for name in by.columns}
-    else:
-        groups = {"group": by}
-    values = {"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight}
-    columns = {name: column for name, column in values.items() if column is not None}
-    if cluster is not None:
-        columns["cluster"] = cluster
-    names = {str(name): f"by[{name!r}]" for name in groups}
-    return columns | dict(zip(names.values(), groups.values(), strict=True)), names
 
 
 def _assessed(

@@ -132,7 +132,9 @@ def require_types(schema: Any, names: Mapping[str, str], where: str, request: Re
         if types.is_dictionary(kind):
             kind = kind.value_type
         numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
-        may_be_lists = request.multiclass is not None and alias == PROB and types.is_nested(kind)
+        may_be_lists = (
+            request.multiclass is not None and alias.startswith(PROB) and types.is_nested(kind)
+        )
         if not (any(test(kind) for test in numeric) or types.is_null(kind) or may_be_lists):
             refuse_kind(alias, request, str(kind), Where(file=where), nested=types.is_nested(kind))
         if types.is_decimal(kind):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.data.naming import class_names
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import CalibrantWarning, CalibrationError
@@ -20,7 +21,6 @@ from calibrant.read.arrow import named_labels, sums_of_batches
 from calibrant.read.checkpoint import Checkpoint, unchanged
 from calibrant.read.file_jobs import Job, jobs_of
 from calibrant.read.find_files import DataFile, find_files, reader_of, short_names
-from calibrant.read.predictions import class_names
 from calibrant.read.progress import Progress
 from calibrant.read.request import FILE, FileOptions, Request
 from calibrant.read.source_columns import LABEL
@@ -49,7 +49,8 @@ def scan_files(source: Any, request: Request, options: FileOptions) -> Sketch | 
         files = [
             replace(file, partitions={**file.partitions, FILE_ALIAS: name}) for file, name in named
         ]
-    if request.multiclass is not None and len(request.prob_aliases) > 1:
+    settled = request.multiclass is None or request.class_names is not None
+    if not settled and len(request.prob_aliases) > 1:
         request = _with_class_names(files, request)
     total: DenseSums | GroupTotal = GroupTotal(request) if request.by else DenseSums(request)
     note = None if checkpoint is None else Checkpoint(checkpoint, request, files)

@@ -7,7 +7,7 @@ never null. See `calibrant.read.sql` for the same aggregation as text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -40,10 +40,11 @@ from calibrant.read.source_columns import (
 )
 from calibrant.read.sums import DenseSums, GroupedSums, Notes
 
-__all__ = ["arrow_stream", "is_frame", "select", "sums_of_frame", "sums_of_slices"]
+__all__ = ["arrow_stream", "first_values", "is_frame", "select", "sums_of_frame", "sums_of_slices"]
 
 SLOT, OFFSET, COUNT = "__calibrant_slot", "__calibrant_offset", "__calibrant_count"
 SLICE_ROWS = 1 << 20
+FIRST_ROWS = 10_000
 FLOATS = ("__calibrant_w", "__calibrant_ww", "__calibrant_wo")
 
 
@@ -53,6 +54,20 @@ def is_frame(source: Any) -> bool:
 
     require_single_names(source)
     return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame | nw.LazyFrame)
+
+
+def first_values(source: Any, column: str) -> list[Any]:
+    """What a column of a frame, or of a dict of arrays, begins with; nothing where there is none."""
+    if isinstance(source, Mapping):
+        return as_array(source[column], column)[:FIRST_ROWS].tolist() if column in source else []
+    import narwhals as nw
+
+    frame: Any = nw.from_native(source)
+    if column not in frame.collect_schema().names():
+        return []
+    rows = frame.select(column).head(FIRST_ROWS)
+    rows = rows.collect() if isinstance(rows, nw.LazyFrame) else rows
+    return list(rows[column].to_list())
 
 
 def select(source: Any, request: Request) -> Any:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from calibrant.data.as_pairs import require_one_sample
 from calibrant.data.forms import InputOptions
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, Option, TypeName
+from calibrant.read.class_arrays import scan_classes
 from calibrant.read.scan import ReadingOptions, scan
 
 __all__ = ["from_data", "takes_data"]
@@ -80,15 +82,24 @@ def takes_data(verb: Callable[..., Any]) -> Callable[..., Any]:
             return verb(*arguments, **keywords)
         columns = dict(zip(("y_true", "y_prob"), arguments, strict=False)) | keywords
         y_true, y_prob = columns.pop("y_true", None), columns.pop("y_prob", None)
+        y_prob = columns.pop("y_probs", y_prob)
         _require_names(y_true)
         reading = {name: columns.pop(name) for name in READING if name in columns}
-        if not isinstance(data, Sketch | Sketches) and _needs_rows(verb, y_prob, columns):
+        if not isinstance(data, Sketch | Sketches) and _needs_rows(
+            verb, y_prob, columns, reading.get("multiclass")
+        ):
             return _on_rows(verb, data, y_true, y_prob, reading, columns)
+        if verb.__name__ not in BY_GROUP:
+            require_one_sample(reading.get("multiclass"))
         by, scale = columns.pop("by", None), columns.pop("scale", None)
         sketches = from_data(
             y_true, y_prob, data, reading, by=by, cluster=columns.get("cluster"), scale=scale
         )
-        return verb(sketches, **columns)
+        made = verb(sketches, **columns)
+        if verb.__name__ == "report" and _has_class_section(data, reading, by, columns):
+            names = {"y_true": y_true, "y_prob": y_prob}
+            return made.with_classes(scan_classes(data, **names, **reading))
+        return made
 
     parameters = list(inspect.signature(verb).parameters.values())
     place = next(k for k, p in enumerate(parameters) if p.kind is not p.POSITIONAL_OR_KEYWORD)
@@ -99,7 +110,18 @@ def takes_data(verb: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+BY_GROUP = ("report", "reliability_diagrams")
+"""Verbs that take sketches of groups, as classes make them."""
 READING = (*InputOptions.__annotations__, *ReadingOptions.__annotations__)
+
+
+def _has_class_section(
+    data: Any, reading: Mapping[str, Any], by: Any, keywords: Mapping[str, Any]
+) -> bool:
+    """Whether a report has a section on classes: their rows can be read again, and are one sample."""
+    again = not isinstance(data, Sketch | Sketches | Iterator)
+    alone = by is None and keywords.get("cluster") is None and not reading.get("per_file")
+    return again and alone and reading.get("multiclass") is not None
 
 
 def _require_names(y_true: Any) -> None:
@@ -115,10 +137,14 @@ def _require_names(y_true: Any) -> None:
         )
 
 
-def _needs_rows(verb: Callable[..., Any], y_prob: Any, keywords: Mapping[str, Any]) -> bool:
+def _needs_rows(
+    verb: Callable[..., Any], y_prob: Any, keywords: Mapping[str, Any], multiclass: Any
+) -> bool:
     """Whether a sketch is not enough: for a profile, and for models that share their rows."""
     if verb.__name__ == "compare":
         return not isinstance(y_prob, str) and keywords.get("by") is None
+    if verb.__name__ == "choose_recalibrator" and multiclass is not None:
+        return True
     return keywords.get("profile") is not None
 
 
@@ -134,6 +160,8 @@ def _on_rows(
     from calibrant.read.rows import read_rows
 
     cluster = keywords.pop("cluster", None)
+    if reading.get("multiclass") is not None:
+        return _on_classes(verb, data, y_true, y_prob, reading, {**keywords, "cluster": cluster})
     rows = read_rows(
         data,
         y_true=y_true,
@@ -149,3 +177,38 @@ def _on_rows(
         keywords["cluster"] = rows.groups[cluster]
     predictions = rows.y_probs[y_prob] if isinstance(y_prob, str) else dict(rows.y_probs)
     return verb(rows.y_true, predictions, **reading, **keywords)
+
+
+def _on_classes(
+    verb: Callable[..., Any],
+    data: Any,
+    y_true: Any,
+    y_prob: Any,
+    reading: dict[str, Any],
+    keywords: dict[str, Any],
+) -> Any:
+    """The verb on matrices of class probabilities: of each model, where `y_prob` maps names to columns."""
+    from calibrant.read.class_rows import read_classes
+
+    several = isinstance(y_prob, Mapping)
+    cluster = keywords.pop("cluster", None)
+    rows = read_classes(
+        data,
+        y_true=y_true,
+        y_prob=y_prob if several else {"": y_prob},
+        sample_weight=reading.pop("sample_weight", None),
+        columns=[cluster] if cluster else [],
+        classes=reading.pop("classes", None),
+        sep=reading.pop("sep", None),
+    )
+    if rows.sample_weight is not None:
+        reading["sample_weight"] = rows.sample_weight
+    if rows.classes is not None:
+        reading["classes"] = rows.classes
+    if cluster is not None:
+        keywords["cluster"] = rows.groups[cluster]
+    if verb.__name__ == "choose_recalibrator":
+        reading.pop("multiclass")
+    return verb(
+        rows.y_true, dict(rows.y_probs) if several else rows.y_probs[""], **reading, **keywords
+    )

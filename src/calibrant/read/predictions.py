@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._format import common_start
 from calibrant.data.arrays import is_missing
 from calibrant.data.multiclass import ClassProbabilities, as_class_probabilities
 from calibrant.errors import Cure, Function, InputError, Option, Where, show_value
 from calibrant.read.request import Request
 
-__all__ = ["LOOP_LABELS", "Outcomes", "Piece", "class_names", "pieces_of"]
+__all__ = ["LOOP_LABELS", "Outcomes", "Piece", "class_matrix", "pieces_of"]
 
 LOOP_LABELS = ("uint8", "int32", "int64", "float32", "float64")
 
@@ -155,7 +154,8 @@ def _as_outcomes(y: NDArray[Any]) -> NDArray[Any]:
 def _class_pieces(
     request: Request, probs: Sequence[NDArray[Any]], label: NDArray[Any], w: NDArray[Any] | None
 ) -> Iterator[Piece]:
-    matrix = _matrix(request, probs)
+    name = str(next(iter(request.columns.values())))
+    matrix = class_matrix(probs, name, on_invalid=request.on_invalid)
     rows = as_class_probabilities(
         label,
         matrix,
@@ -203,7 +203,9 @@ def _one_against_rest(rows: ClassProbabilities, w: NDArray[Any] | None) -> Itera
             yield Piece(p[valid], y[valid], None if w is None else w[valid], (name,), rows=valid)
 
 
-def _matrix(request: Request, probs: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def class_matrix(
+    probs: Sequence[NDArray[Any]], name: str, *, on_invalid: Literal["raise", "drop"]
+) -> NDArray[Any]:
     """Class probabilities as a matrix: a column per class, or one column of lists."""
     if len(probs) > 1:
         return np.column_stack(probs)
@@ -212,7 +214,7 @@ def _matrix(request: Request, probs: Sequence[NDArray[Any]]) -> NDArray[Any]:
         raise InputError(
             "needs one column per class, or a column of lists",
             argument="multiclass",
-            seen=str(next(iter(request.columns.values()))),
+            seen=name,
             saying="column {} holds single numbers",
             cure="Name several columns, or a pattern.",
         )
@@ -223,7 +225,7 @@ def _matrix(request: Request, probs: Sequence[NDArray[Any]]) -> NDArray[Any]:
     for place, row in enumerate(rows):
         if row is not None and row.size == size:
             matrix[place] = row
-        elif request.on_invalid == "raise":
+        elif on_invalid == "raise":
             raise InputError(
                 "must hold lists of class probabilities, all of one length",
                 argument="y_prob",
@@ -246,23 +248,3 @@ def _as_numbers(row: Any) -> NDArray[np.float64] | None:
     except (TypeError, ValueError):
         return None
     return numbers if numbers.ndim == 1 else None
-
-
-def class_names(columns: Sequence[str], labels: set[Any]) -> tuple[str, ...] | None:
-    """What columns of class probabilities stand for: their names less what all begin with.
-
-    As much is taken off as makes them the labels, or whole words. Labels that are numbers count the columns.
-
-    Examples
-    --------
-    >>> class_names(["p_dog", "p_deer"], {"dog", "deer"}), class_names(["p0", "p1"], {0, 1})
-    (('dog', 'deer'), None)
-    """
-    if all(isinstance(label, int | float | None) for label in labels):
-        return None
-    shared = [k for k in range(min(map(len, columns)) + 1) if len({c[:k] for c in columns}) == 1]
-    for start in (common_start(columns), *reversed(shared)):
-        names = tuple(name[start:] for name in columns)
-        if labels <= {*names, None}:
-            return names
-    return tuple(name[common_start(columns) :] for name in columns)

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
+from calibrant.data.as_pairs import require_forms_of_classes
 from calibrant.data.cell_sums import FRACTION_BITS, require_nodes
-from calibrant.data.forms import Form, as_probabilities, refuse_label_of_soft
+from calibrant.data.forms import Classes, Form, as_probabilities, refuse_label_of_soft
 from calibrant.data.log_loss_sums import coarse_enough
 from calibrant.data.named_scales import as_scale
+from calibrant.data.naming import as_class_names
 from calibrant.data.pairs import REASONS
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.errors import InputError, Option, TypeName
@@ -22,7 +24,6 @@ from calibrant.read.source_columns import LABEL, PROB, WEIGHT, is_constant, refu
 
 __all__ = [
     "MODEL",
-    "Classes",
     "FileOptions",
     "Request",
     "make_request",
@@ -32,7 +33,6 @@ MODEL, FILE = "model", "file"
 """What groups are called that no column of the source tells apart: columns of predictions, files."""
 
 OnInvalid = Literal["raise", "drop"]
-Classes = Literal["confidence", "top_label", "classwise"]
 CLASS_COLUMN: Mapping[str, tuple[str, ...]] = {
     "confidence": (),
     "top_label": ("predicted",),
@@ -94,7 +94,7 @@ class Request:
 
     def unreadable(self, alias: str) -> float:
         """What text in this column is read as, if such rows are to be dropped: out of range."""
-        return np.nan if alias == PROB and self.form == "logit" else np.inf
+        return np.nan if alias.startswith(PROB) and self.form == "logit" else np.inf
 
     @property
     def weighted(self) -> bool:
@@ -225,6 +225,7 @@ def make_request(
     labels: Literal["binary", "soft"] = "binary",
     pos_label: Any = None,
     multiclass: Classes | None = None,
+    classes: Sequence[Any] | None = None,
 ) -> Request:
     """The request for these arguments of `scan`, checked."""
     require_choice("labels", labels, ("binary", "soft"))
@@ -269,7 +270,24 @@ def make_request(
         pos_label,
         tuple(map(str, probs)) if several and multiclass is None else (),
         multiclass,
+        _as_classes(classes, len(probs), multiclass),
     )
+
+
+def _as_classes(
+    classes: Sequence[Any] | None, columns: int, multiclass: Classes | None
+) -> tuple[Any, ...] | None:
+    """What the columns of class probabilities, or the entries of their lists, stand for."""
+    if classes is None:
+        return None
+    if multiclass is None:
+        raise InputError(
+            "names the columns of class probabilities",
+            argument="classes",
+            cure="Pass {option} beside it.",
+            option=Option("multiclass", "confidence"),
+        )
+    return tuple(as_class_names(classes, None if columns == 1 else columns))
 
 
 def _require_readable(
@@ -287,19 +305,7 @@ def _require_readable(
     if multiclass is None:
         return
     require_choice("multiclass", multiclass, tuple(CLASS_COLUMN))
-    for name, is_given in (
-        ("percent", form == "percent"),
-        ("from_logprobs", form == "logprob"),
-        ("pos_label", pos_label is not None),
-        ("labels", labels == "soft"),
-    ):
-        if is_given:
-            raise InputError(
-                "reads probabilities or logits of classes",
-                argument="multiclass",
-                cure="Leave out {option}.",
-                option=Option(name),
-            )
+    require_forms_of_classes(form, labels, pos_label)
 
 
 def _as_groups(by: Any, name: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from calibrant.read.frames import arrow_stream, is_frame, select
 from calibrant.read.request import Request, make_request
 from calibrant.read.source_columns import LABEL, PROB, WEIGHT, no_rows, require_columns
 
-__all__ = ["Rows", "read_rows"]
+__all__ = ["Rows", "read_arrays", "read_rows"]
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,14 @@ def read_rows(
         on_invalid="raise",
         pos_label="" if named_labels else None,  # labels that are text stay text
     )
-    arrays = _arrays(data, request, sep)
+    arrays = read_arrays(data, request, sep)
     groups = dict(zip(columns, (arrays[a] for a in request.group_aliases), strict=True))
     probs = {name: arrays[f"{PROB}_{k}"] for k, name in enumerate(names)}
     return Rows(arrays[LABEL], probs, arrays.get(WEIGHT), groups)
 
 
-def _arrays(data: Any, request: Request, sep: str | None) -> dict[str, NDArray[Any]]:
+def read_arrays(data: Any, request: Request, sep: str | None) -> dict[str, NDArray[Any]]:
+    """All that a request asks for, by its aliases."""
     if isinstance(data, Mapping):
         require_columns(request.names(), data, "the data")
         return {alias: as_array(data[name], name) for alias, name in request.selection.items()}

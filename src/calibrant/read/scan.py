@@ -12,7 +12,8 @@ import numpy as np
 
 from calibrant._arguments import require_count
 from calibrant.data.cell_sums import DEFAULT_NODES
-from calibrant.data.forms import InputOptions, as_form, warn_of_fractions
+from calibrant.data.forms import Classes, InputOptions, as_form, warn_of_fractions
+from calibrant.data.naming import class_names
 from calibrant.data.row_refusals import refuse_keyword
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
@@ -22,12 +23,14 @@ from calibrant.read.arrays import sums_of_dict
 from calibrant.read.engines import engine_of
 from calibrant.read.frames import (
     arrow_stream,
+    first_values,
     is_frame,
     select,
     sums_of_frame,
     sums_of_slices,
 )
-from calibrant.read.request import Classes, FileOptions, Request, make_request
+from calibrant.read.request import FileOptions, Request, make_request
+from calibrant.read.source_columns import LABEL
 from calibrant.read.sums import DenseSums, GroupedSums
 from calibrant.read.totals import GroupTotal, add_part, as_result
 
@@ -41,7 +44,7 @@ class ReadingOptions(InputOptions, total=False):
     ----------
     multiclass : {"confidence", "top_label", "classwise"}
         Predictions are one column per class, or a column of lists; outcomes are class numbers, or names
-        as in the columns.
+        as in the columns, or as in `classes`.
     per_file : bool
         For files: one group per file, by the name "file".
     sep : str
@@ -49,7 +52,7 @@ class ReadingOptions(InputOptions, total=False):
         bars instead.
     """
 
-    multiclass: Classes
+    multiclass: Classes | None
     per_file: bool
     sep: str
 
@@ -103,7 +106,7 @@ def scan(
         For files: draw a bar; on a terminal unless told.
     **reading
         How rows are read: `sample_weight` (a column), `pos_label`, `from_logits`, `from_logprobs`,
-        `percent`, `labels`, `on_invalid`, `multiclass`, `per_file`, `sep` (see `ReadingOptions`).
+        `percent`, `labels`, `on_invalid`, `multiclass`, `classes`, `per_file`, `sep` (see `ReadingOptions`).
 
     Returns
     -------
@@ -148,6 +151,7 @@ def scan(
         labels=reading.get("labels", "binary"),
         pos_label=reading.get("pos_label"),
         multiclass=reading.get("multiclass"),
+        classes=reading.get("classes"),
     )
     options = FileOptions(
         checkpoint, threads, progress, reading.get("per_file", False), reading.get("sep")
@@ -178,7 +182,20 @@ def _scanned(data: Any, request: Request, options: FileOptions) -> Sketch | Sket
             raise InputError("is for files", argument=name, seen=value, cure="Leave it out.")
     if options.per_file:
         raise InputError("is for files", argument="per_file", seen=True, cure="Leave it out.")
+    request = _with_class_names(data, request)
     return as_result(request, _total(data, request))
+
+
+def _with_class_names(data: Any, request: Request) -> Request:
+    """The request with what the columns of classes of a table stand for, by the labels of its first rows."""
+    columns = [request.columns[alias] for alias in request.prob_aliases]
+    label = request.columns[LABEL]
+    if request.multiclass is None or request.class_names is not None or len(columns) < 2:
+        return request
+    if not isinstance(label, str) or not (isinstance(data, Mapping) or is_frame(data)):
+        return request
+    labels = set(first_values(data, label))
+    return replace(request, class_names=class_names(list(map(str, columns)), labels))
 
 
 def _warn_of_fractions(found: Sketch | Sketches) -> None:

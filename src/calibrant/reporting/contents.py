@@ -11,6 +11,7 @@ import numpy as np
 from calibrant._format import decimals, p_text, percent
 from calibrant.inference.assessment import FINDINGS, Finding
 from calibrant.reporting.charts import FEW_ENOUGH_FOR_BANDS, MOST_EXPLORED, MOST_SHOWN
+from calibrant.reporting.classes import classes_view
 from calibrant.reporting.decisions import decisions_view
 from calibrant.reporting.profile import profile_view
 from calibrant.reporting.sentences import (
@@ -23,7 +24,7 @@ from calibrant.reporting.sentences import (
     region_text,
     told_apart,
 )
-from calibrant.reporting.summary import GroupSummary, Summary
+from calibrant.reporting.summary import GroupSummary, Summary, shown_names
 
 __all__ = ["contents_of"]
 
@@ -63,13 +64,14 @@ def contents_of(summary: Summary) -> dict[str, Any]:
         "title": summary.title,
         "version": summary.version,
         **verdict,
-        "sections": _sections(several),
+        "sections": _sections(several, summary.classes is not None),
         "alternative": " ".join(_alternative(group) for group in groups[:MOST_DESCRIBED]),
         "legend": _legend(len(groups)),
         "caption": _caption(groups),
         "forest": FOREST if several else "",
         "explore": _explore(summary),
         "table": _table(summary) if several else None,
+        "classes": classes_view(summary.classes, shown_names),
         "groups": [_particulars(group) for group in groups],
         "terms": _terms(),
         "provenance": _provenance(summary),
@@ -78,11 +80,13 @@ def contents_of(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _sections(several: bool) -> list[tuple[str, str]]:
+def _sections(several: bool, classes: bool) -> list[tuple[str, str]]:
     """Anchor and name of each section, in order: the table of contents."""
     many = [("forest", "Every group at a glance"), ("table", "All groups")] if several else []
     each = [("each", "Each group in turn")] if several else [("where", "Where the error is")]
-    return [*many, ("diagram", "The picture"), *each, ("reading", "How to read this")]
+    picture = ("diagram", "The picture")
+    own = [("classes", "Classes")] if classes else []
+    return [*many, picture, *own, *each, ("reading", "How to read this")]
 
 
 def _verdict_on_one(group: GroupSummary) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from calibrant._optional import require
+from calibrant.diagrams.smooth import ReliabilityDiagram
 from calibrant.read.progress import Progress
 from calibrant.reporting.charts import (
     DARK_OF_LIGHT,
@@ -30,7 +31,7 @@ from calibrant.reporting.charts import (
     svg,
 )
 from calibrant.reporting.contents import contents_of
-from calibrant.reporting.summary import GroupSummary, Summary
+from calibrant.reporting.summary import GroupSummary, Summary, shown_names
 
 __all__ = ["escaped", "json_in_html", "render_html", "render_markdown"]
 
@@ -69,6 +70,10 @@ def render_html(summary: Summary) -> str:
         picture=markup(svg(picture, _title(", ".join(shown)))),
         key=key_of(picture),
         forest=markup("" if summary.finding is None else forest_svg(summary)),
+        multiples=[
+            markup(small_svg(diagram, _title(name)))
+            for name, diagram in _multiples(summary).items()
+        ],
         pictures=pictures,
         policy=_policy(scripts),
         style=markup(_text("page.css") + _colors()),
@@ -79,6 +84,12 @@ def render_html(summary: Summary) -> str:
     drawing.advance(1)
     drawing.close()
     return html
+
+
+def _multiples(summary: Summary) -> dict[str, ReliabilityDiagram]:
+    """The diagrams of the worst classes, by name."""
+    diagrams = {} if summary.classes is None else summary.classes.diagrams
+    return dict(zip(shown_names(diagrams), diagrams.values(), strict=True))
 
 
 def _legend(
@@ -185,6 +196,8 @@ def render_markdown(summary: Summary) -> str:
         rows = [[cell["text"] for cell in row] for row in view["table"]["rows"]]
         lines += [f"## {view['table']['title']}", "", *_table(heads, rows), ""]
         lines += [line for note in view["table"]["notes"] for line in (escaped(note), "")]
+    if view["classes"]:
+        lines += _classes(view["classes"])
     several = len(view["groups"]) > 1
     for group in view["groups"]:
         if several:
@@ -196,6 +209,16 @@ def render_markdown(summary: Summary) -> str:
         lines.append(f"- Command: {escaped(view['command'])}")
     lines += ["", escaped(view["citation"])]
     return "\n".join(lines) + "\n"
+
+
+def _classes(classes: dict[str, Any]) -> list[str]:
+    worst, errors = classes["worst"], classes["errors"]
+    lines = ["## Classes", ""]
+    lines += [line for text in classes["sentences"] for line in (escaped(text), "")]
+    lines += ["### The worst classes, each against the rest", ""]
+    lines += [*_table(worst["columns"], worst["rows"]), ""]
+    lines += ["### Wrong with confidence", "", escaped(errors["sentence"]), ""]
+    return [*lines, *_table(errors["columns"], errors["rows"]), ""] if errors["rows"] else lines
 
 
 def _particulars(group: dict[str, Any], level: str) -> list[str]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from calibrant._arguments import CONFIDENCE
 from calibrant._files import replaced_when_whole
+from calibrant.data.as_pairs import has_classes
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.forms import InputOptions
 from calibrant.data.scales import Scale
@@ -26,6 +27,8 @@ from calibrant.inference.assess_by import assess_by
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.groups import GroupAssessments
 from calibrant.inference.profile import Profile
+from calibrant.read.class_arrays import ClassSketches, class_columns, scan_classes
+from calibrant.reporting.classes import classes_of
 from calibrant.reporting.repair import cluster_halves
 from calibrant.reporting.summary import Halves, Summary, shown_text, summarise
 
@@ -88,6 +91,12 @@ class Report:
             file.write_text(getattr(self, text), encoding="utf-8")
         return target
 
+    def with_classes(self, sketches: ClassSketches) -> Report:
+        """The same with a section on classes: the worst first, and what is mixed up with confidence."""
+        one = self.summary.groups[0].assessment
+        found = classes_of(sketches, confidence=one.confidence, seed=one.seed)
+        return Report(replace(self.summary, classes=found))
+
     def made_by(self, command: str) -> Report:
         """The same, with the command that made it shown at the end."""
         return Report(replace(self.summary, command=shown_text(command, longest=2000)))
@@ -127,7 +136,8 @@ def report(
         Outcomes, 0 or 1; sketches by model or group, as `calibrant.scan` gives them; or what
         `calibrant.assess_by` found, which is then shown and not computed again.
     y_prob : array or mapping of arrays
-        Predicted probabilities of outcome 1; for several models, name to predictions.
+        Predicted probabilities of outcome 1; for several models, name to predictions. With a column for
+        each class, `y_true` holds classes, and the page has a section on them.
     title : str
         Of the page.
     cluster : array, optional
@@ -175,7 +185,16 @@ def report(
     finding: GroupAssessments | Assessment
     sketches: Mapping[Any, Sketch]
     parts: dict[Hashable, Halves] = {}
-    if isinstance(y_true, Sketches) and y_true.by == (cluster,):  # clusters alone are one sample
+    many = not isinstance(y_prob, Mapping) and has_classes(
+        y_prob, options.get("multiclass"), options.get("classes")
+    )
+    if many and options.get("multiclass") in ("top_label", "classwise"):
+        _require_nothing_else(assessment=assessment)
+        finding = assess_by(
+            y_true, y_prob, cluster=cluster, scale=scale, limit=limit, **settings, **options
+        )
+        sketches = finding.sketches
+    elif isinstance(y_true, Sketches) and y_true.by == (cluster,):  # clusters alone are one sample
         _require_nothing_else(y_prob=y_prob, assessment=assessment, **options)
         finding = assess(y_true, cluster=cluster, scale=scale, **settings)
         sketches = {"predictions": y_true.total()}
@@ -201,7 +220,19 @@ def report(
         )
         if cluster is not None:
             parts = {"predictions": _halves(y_true, y_prob, cluster, sketch, seed, options)}
-    return Report(summarise(finding, sketches, title=title, parts=parts))
+    made = Report(summarise(finding, sketches, title=title, parts=parts))
+    return (
+        made.with_classes(_classes(y_true, y_prob, options)) if many and cluster is None else made
+    )
+
+
+def _classes(y_true: Any, y_prob: Any, options: InputOptions) -> ClassSketches:
+    """Every class, and every mix-up of two, of arrays."""
+    columns, names, reading = class_columns(y_true, y_prob, options)
+    if options.get("sample_weight") is not None:
+        columns["sample_weight"] = np.asarray(options["sample_weight"])
+        reading["sample_weight"] = "sample_weight"
+    return scan_classes(columns, y_true="y_true", y_prob=names, **reading)
 
 
 def _require_nothing_else(**given: Any) -> None:

@@ -19,6 +19,7 @@ from calibrant.inference.assessment import Assessment
 from calibrant.inference.groups import GroupAssessments
 from calibrant.measures.catalogue import Measured, measure_all
 from calibrant.read.progress import Progress
+from calibrant.reporting.classes import ClassFindings
 from calibrant.reporting.decisions import decisions_of
 from calibrant.reporting.profile import profile_panel
 from calibrant.reporting.repair import Repair, repair_of
@@ -124,6 +125,8 @@ class Summary:
         Names of the grouping columns.
     scale, seed, version, command : str, int, str, str
         How it was made.
+    classes : ClassFindings or None
+        Of class probabilities, every class and what is mixed up.
     """
 
     title: str
@@ -135,6 +138,7 @@ class Summary:
     seed: int
     version: str
     command: str = ""
+    classes: ClassFindings | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; numbers that are not finite are None."""
@@ -150,6 +154,7 @@ class Summary:
                 "correction": None if finding is None else finding.correction,
                 "by": list(self.by),
                 "groups": [group.to_dict() for group in self.groups],
+                "classes": None if self.classes is None else self.classes.to_dict(),
                 "too_few_rows": [{"name": name, "n": rows} for name, rows in self.too_few],
                 "scale": self.scale,
                 "seed": self.seed,
