@@ -235,7 +235,7 @@ def _top_label(
             option=Option("multiclass", "classwise"),
         )
     names = ("from_logits", "classes", "sample_weight")
-    reading: dict[str, Any] = {k: options[k] for k in names if options.get(k) is not None}
+    reading = {k: v for k, v in dict[str, Any](options).items() if k in names and v is not None}
     models = {str(name): top_label(y_true, prob, **reading) for name, prob in y_probs.items()}
     said = dict.fromkeys(key for sketches in models.values() for key in sketches)
     for called in said:

@@ -1,0 +1,219 @@
+"""Class probabilities go wherever predictions of one event go, in every form, and say the same."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from tests.refusals import refused
+
+import calibrant as cal
+from calibrant.inference import compare_by
+
+NAMES = ["cat", "dog", "owl"]
+RNG = np.random.default_rng(0)
+PROBS = RNG.dirichlet([1.0, 2.0, 0.7], 400)
+LABELS = (PROBS.cumsum(axis=1) > RNG.random((400, 1))).argmax(axis=1)
+OTHER = PROBS**1.7 / (PROBS**1.7).sum(axis=1, keepdims=True)
+NAMED = np.array(NAMES)[LABELS]
+TOP = cal.confidence(LABELS, PROBS)
+COLUMNS = [f"p_{name}" for name in NAMES]
+SINGLE = ["smooth_ece", "smooth_ece_result", "assess", "measure_all", "reliability_diagram",
+          "certify", "selective", "decision_curve"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The same rows with a column for each class, and with one of lists."""
+    folder = tmp_path_factory.mktemp("classes")
+    columns = {"y": NAMED, **{name: PROBS[:, k] for k, name in enumerate(COLUMNS)}}
+    columns |= {f"q_{name}": OTHER[:, k] for k, name in enumerate(NAMES)}
+    lists = {"y": NAMED, "probs": PROBS.tolist(), "logits": np.log(PROBS).tolist()}
+    pyarrow.parquet.write_table(pa.table(columns), folder / "columns.parquet")
+    pyarrow.csv.write_csv(pa.table(columns), folder / "columns.csv")
+    pyarrow.parquet.write_table(pa.table(lists), folder / "lists.parquet")
+    with open(folder / "lists.jsonl", "w") as file:
+        for y, p in zip(NAMED.tolist(), PROBS.tolist(), strict=True):
+            file.write(json.dumps({"y": y, "probs": p}) + "\n")
+    return folder
+
+
+def plainly(result):
+    """A result as text, in which NaN equals NaN."""
+    return repr(result.to_dict() if hasattr(result, "to_dict") else result)
+
+
+@pytest.mark.parametrize("verb", SINGLE)
+def test_a_matrix_is_its_confidence(verb):
+    function = getattr(cal, verb)
+    expected = plainly(function(TOP))
+    assert plainly(function(LABELS, PROBS)) == expected
+    assert plainly(function(NAMED, pd.DataFrame(PROBS, columns=NAMES))) == expected
+    assert plainly(function(NAMED, PROBS, classes=NAMES, multiclass="confidence")) == expected
+    for view in ("top_label", "classwise"):
+        with refused("multiclass", view, option=view):
+            function(LABELS, PROBS, multiclass=view)
+
+
+def test_logits_are_their_softmax():
+    found = cal.assess(LABELS, np.log(PROBS), from_logits=True)
+    assert found.smooth_ece == pytest.approx(cal.assess(TOP).smooth_ece, abs=1e-12)
+
+
+@pytest.mark.parametrize("file", ["columns.parquet", "columns.csv", "lists.parquet", "lists.jsonl"])
+@pytest.mark.parametrize("view", ["top_label", "classwise"])
+def test_files_and_arrays_have_the_same_classes(files, file, view):
+    listed = file.startswith("lists")
+    options = {"classes": NAMES} if listed else {}
+    found = cal.assess_by(
+        data=files / file, y_true="y", y_prob="probs" if listed else COLUMNS, multiclass=view,
+        **options,
+    )  # fmt: skip
+    expected = cal.assess_by(NAMED, PROBS, multiclass=view, classes=NAMES)
+    assert set(found) == set(NAMES)
+    assert list(found) == list(expected)
+    for name in NAMES:
+        assert found[name].smooth_ece == pytest.approx(expected[name].smooth_ece, abs=1e-6)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, dict])
+def test_tables_in_memory_keep_the_names(frame):
+    rows = {"y": NAMED.tolist(), **{name: PROBS[:, k] for k, name in enumerate(COLUMNS)}}
+    found = cal.scan(frame(rows), y_true="y", y_prob=COLUMNS, multiclass="classwise")
+    assert list(found) == NAMES
+
+
+def test_groups_clusters_weights_and_scales_cross_classes():
+    half = np.where(np.arange(400) % 2, "odd", "even")
+    found = cal.assess_by(LABELS, PROBS, by=half, multiclass="classwise")
+    own = cal.assess(LABELS[half == "odd"] == 1, PROBS[half == "odd", 1])
+    assert found[1, "odd"].smooth_ece == pytest.approx(own.smooth_ece, abs=1e-9)
+    assert set(cal.assess_by(LABELS, PROBS, by=half)) == {"odd", "even"}
+    day = np.arange(400) // 4
+    one = cal.assess_by(LABELS, PROBS, cluster=day, multiclass="classwise")[2]
+    assert one.clusters == cal.assess(LABELS == 2, PROBS[:, 2], cluster=day).clusters == 100
+    weight = RNG.uniform(0.5, 2, 400)
+    heavy = cal.assess_by(
+        LABELS, PROBS, multiclass="classwise", sample_weight=weight, scale="logit"
+    )
+    alone = cal.assess(LABELS == 0, PROBS[:, 0], sample_weight=weight, scale="logit")
+    assert heavy[0].smooth_ece == pytest.approx(alone.smooth_ece, abs=1e-4)
+
+
+def test_two_columns_are_not_taken_for_classes_without_a_word():
+    two = PROBS[:, :2] / PROBS[:, :2].sum(axis=1, keepdims=True)
+    with refused("y_prob", (400, 2), option="multiclass"):
+        cal.assess(LABELS == 1, two)
+    assert cal.assess(LABELS == 1, two, multiclass="confidence").n == 400
+
+
+@pytest.mark.parametrize("option", [{"percent": True}, {"pos_label": 1}, {"labels": "soft"}])
+def test_readings_of_one_event_are_refused(option):
+    with refused("multiclass", option=next(iter(option))):
+        cal.assess(LABELS, PROBS, **option)
+
+
+def test_diagrams_of_classes():
+    found = cal.reliability_diagrams(NAMED, PROBS, classes=NAMES, multiclass="classwise")
+    assert list(found) == NAMES
+    alone = cal.reliability_diagram(LABELS == 1, PROBS[:, 1])
+    assert found["dog"].label == alone.label
+    with refused("multiclass", None, option="reliability_diagram"):
+        cal.reliability_diagrams(LABELS, PROBS)
+
+
+def test_models_of_many_classes_are_compared_on_their_confidence(files):
+    found = cal.compare(LABELS, {"a": PROBS, "b": OTHER})
+    pairs = cal.confidence(LABELS, OTHER)
+    assert found.assessments["b"].smooth_ece == cal.assess(pairs).smooth_ece
+    assert found.paired
+    columns = {"a": COLUMNS, "b": [f"q_{name}" for name in NAMES]}
+    read = cal.compare(
+        data=files / "columns.parquet", y_true="y", y_prob=columns, multiclass="confidence"
+    )
+    assert read.to_dict() == found.to_dict()
+    columns["b"] = columns["b"][::-1]
+    with refused("y_prob", ["owl", "dog", "cat"]):
+        cal.compare(
+            data=files / "columns.parquet", y_true="y", y_prob=columns, multiclass="confidence"
+        )
+
+
+def test_models_are_compared_class_by_class():
+    found = compare_by(NAMED, {"a": PROBS, "b": OTHER}, classes=NAMES)
+    assert set(found) == set(NAMES)
+    alone = {
+        name: cal.compare(k == LABELS, {"a": PROBS[:, k], "b": OTHER[:, k]}, correction="none")
+        for k, name in enumerate(NAMES)
+    }
+    p_values = [one.differences[0].p_value for one in alone.values()]
+    for name, one in alone.items():
+        assert found[name].differences[0].p_value == one.differences[0].p_value
+        assert found[name].assessments["b"] == one.assessments["b"]
+    assert min(f.differences[0].adjusted_p_value for f in found.values()) == pytest.approx(
+        min(1.0, 3 * min(p_values))
+    )
+    said = compare_by(LABELS, {"a": PROBS, "b": OTHER}, multiclass="top_label")
+    assert said.by == "predicted"
+    assert not next(iter(said.values())).paired
+    with refused("cluster", option="multiclass"):
+        compare_by(LABELS, {"a": PROBS, "b": OTHER}, multiclass="top_label", cluster=LABELS)
+    with refused("y_probs", 1):
+        compare_by(LABELS, {"a": PROBS})
+
+
+def test_a_report_shows_the_worst_classes_and_confident_errors(files):
+    sure = PROBS**6 / (PROBS**6).sum(axis=1, keepdims=True)
+    made = cal.report(NAMED, sure, classes=NAMES)
+    found = made.to_dict()["classes"]
+    top, said = sure.max(axis=1), np.array(NAMES)[sure.argmax(axis=1)]
+    wrong = (top >= 0.9) & (said != NAMED)
+    errors = found["confident_errors"]
+    assert (errors["rows"], errors["wrong"]) == ((top >= 0.9).sum(), wrong.sum())
+    assert errors["expected"] == pytest.approx((1 - top[top >= 0.9]).sum(), abs=1e-4)
+    for line in errors["most"]:
+        here = wrong & (said == line["said"]) & (line["true"] == NAMED)
+        assert line["rows"] == here.sum() > 0
+        assert line["confidence"] == pytest.approx(top[here].mean(), abs=1e-4)
+    worst = cal.assess_by(NAMED, sure, classes=NAMES, multiclass="classwise")
+    assert [line["name"] for line in found["worst"]] == list(worst)
+    assert made.html.count("<figcaption>cat:") == 1
+    assert "Wrong with confidence" in made.markdown
+    rows = {"y": NAMED, **{name: sure[:, k] for k, name in enumerate(COLUMNS)}}
+    for view in ("confidence", "classwise"):
+        read = cal.report(data=rows, y_true="y", y_prob=COLUMNS, multiclass=view)
+        assert read.to_dict()["classes"] == found
+
+
+def test_many_classes_are_corrected_for_all_of_them():
+    from calibrant.read.class_arrays import scan_classes
+    from calibrant.reporting.classes import MOST_ASSESSED, classes_of
+
+    many = MOST_ASSESSED + 6
+    probs = RNG.dirichlet(np.full(many, 0.3), 500)
+    labels = RNG.integers(0, many, 500)
+    rows = {"y": labels, **{str(k): probs[:, k] for k in range(many)}}
+    sketches = scan_classes(rows, y_true="y", y_prob=[str(k) for k in range(many)])
+    found = classes_of(sketches, confidence=0.95, seed=0)
+    assert (found.number, len(found.finding.groups)) == (many, MOST_ASSESSED)
+    for one in found.finding.values():
+        assert one.corrected_p_value == pytest.approx(min(1.0, many * one.p_value))
+
+
+def test_a_map_is_chosen_from_files(files):
+    by_array = cal.choose_recalibrator(NAMED, PROBS, classes=NAMES)
+    for file, column, more in (
+        ("columns.csv", COLUMNS, {}),
+        ("lists.parquet", "probs", {"classes": NAMES}),
+    ):
+        found = cal.choose_recalibrator(
+            data=files / file, y_true="y", y_prob=column, multiclass="confidence", **more
+        )
+        assert found.best == by_array.best
+        assert found.candidates[0].loss == pytest.approx(by_array.candidates[0].loss, abs=1e-9)
