@@ -17,6 +17,7 @@ from scipy.special import softmax
 
 from bench import pages
 from calibrant import datasets, smooth_ece
+from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.interface import Recalibrator
 from calibrant.recalibration.isotonic import IsotonicRecalibrator
 from calibrant.recalibration.parametric import BetaRecalibrator, PlattRecalibrator
@@ -57,6 +58,7 @@ MAPS: dict[str, Callable[[], Recalibrator]] = {
     "Platt": PlattRecalibrator,
     "beta": BetaRecalibrator,
     "isotonic": IsotonicRecalibrator,
+    "adaptive": AdaptiveRecalibrator,
 }
 
 
@@ -121,8 +123,8 @@ def _measured(p: Floats, y: Floats) -> dict[str, tuple[float, float]]:
     return {name: tuple(np.mean(pairs, axis=0)) for name, pairs in found.items() if pairs}
 
 
-def _table(title: str, sets: Sets) -> pages.Table:
-    with ProcessPoolExecutor() as pool:
+def _table(title: str, sets: Sets, workers: int | None) -> pages.Table:
+    with ProcessPoolExecutor(workers) as pool:
         found = pool.map(_measured, *zip(*sets.values(), strict=True))
     measured = [row for row in found if row]
     rows = []
@@ -144,7 +146,7 @@ def _table(title: str, sets: Sets) -> pages.Table:
     return pages.Table(f"{title}: {len(measured)} sets", header, rows)
 
 
-def study(*, reduced: bool) -> list[pages.Table]:
+def study(*, reduced: bool, workers: int | None) -> list[pages.Table]:
     """The tables of the sets that served to choose, and of those that confirm."""
     chosen, confirmed = halves_of_the_sets()
     if reduced:
@@ -156,5 +158,8 @@ def study(*, reduced: bool) -> list[pages.Table]:
         "for choosing and for confirming: other groups, but not other sources, and their errors are not "
         "independent of each other.",
     )
-    confirming = _table("Confirming it", confirmed)
-    return [_table("Choosing the default", chosen), replace(confirming, notes=notes)]
+    confirming = _table("Confirming it", confirmed, workers)
+    return [
+        _table("Choosing the default of SmoothRecalibrator", chosen, workers),
+        replace(confirming, notes=notes),
+    ]

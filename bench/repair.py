@@ -1,6 +1,7 @@
 """Repair on real predictions: learned from rows of a random half, measured on the other half.
 
-python -m bench.repair              # every data set, 20 halves
+python -m bench.repair              # every data set, 20 halves; about half an hour of one core
+python -m bench.repair --resume     # the same; sets that an interrupted run has finished are not done again
 python -m bench.repair --reduced    # those with fewer than 20,000 rows, 3 halves
 """
 
@@ -8,16 +9,19 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import pickle
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench import choice, pages
-from bench.rows import EVENTS, MOST_ROWS, SAME_ORDER, Rows, sets
+from bench import choice, pages, trained
+from bench.rows import EVENTS, SAME_ORDER, Rows, sets
 from calibrant import smooth_ece
 from calibrant.recalibration import (
     AdaptiveRecalibrator,
@@ -41,6 +45,7 @@ RIVALS = (NONE, "platt", "temperature", "beta", "isotonic", "venn-abers")
 SIZES = (100, 300, 1_000, None)
 LEVEL = 0.05
 CUTS, REDUCED_CUTS = 20, 3
+PARTS: Path = pages.RESULTS / "repair"
 LARGE = 20_000
 MOST_TO_CHOOSE_FROM = 1_000
 """`choose_recalibrator` fits every map to every fold: with more rows it is left out of the table."""
@@ -95,7 +100,8 @@ class Cell:
 class Result:
     """A data set, the p-values of all its rows and of the first half, and every method on every cut."""
 
-    rows: Rows
+    name: str
+    size: int
     p_value: float
     p_value_of_half: float
     found: dict[str, list[Found]]
@@ -160,60 +166,73 @@ METHODS: dict[str, Callable[[Rows], Map]] = {
 }
 
 
-def measured(data: Rows, cuts: int) -> Result:
-    """Every method on the halves that it has not seen, learned from few rows of the others and from all."""
+@dataclass
+class Tried:
+    """Of every method, one number for each half: its mean loss, the standard error of that, and of its
+    distance to the default.
+    """
+
+    means: dict[str, list[float]]
+    errors: dict[str, list[float]]
+    apart: dict[str, list[float]]
+
+    def add(self, second: Rows, losses: dict[str, Floats]) -> None:
+        """What all methods lost on one half."""
+        for name, values in losses.items():
+            self.means.setdefault(name, []).append(float(values.mean()))
+            self.errors.setdefault(name, []).append(second.standard_error(values))
+            apart = second.standard_error(values - losses[DEFAULT])
+            self.apart.setdefault(name, []).append(apart)
+
+    def cell(self, name: str, n: int) -> Cell:
+        """Their means over the halves, and the best of them."""
+        means = {method: float(np.mean(each)) for method, each in self.means.items()}
+        best = min([*RIVALS, DEFAULT], key=lambda method: means[method])
+        error, paired = float(np.mean(self.errors[best])), float(np.mean(self.apart[best]))
+        return Cell(name, n, len(self.means[best]), means, best, error, paired)
+
+
+def measured(data: Rows, cuts: int, names: tuple[str, ...]) -> Result:
+    """Methods on the halves that they have not seen, learned from few rows of the others and from all."""
     found: dict[str, list[Found]] = {}
     half = data.halves(0)[0].p.size
     cells = []
     for n in SIZES:
         if n is not None and n >= half:
             continue
-        losses: dict[str, list[Floats]] = {}
-        seconds = []
+        tried = Tried({}, {}, {})
         for seed in range(cuts):
             first, second = data.halves(seed)
             learned = first if n is None else first.some(n, seed)
             if not 0.0 < learned.y.mean() < 1.0:
                 continue
-            seconds.append(second)
-            before = log_losses(second.y, second.p)
-            for name, p in _predicted(learned, second.p).items():
-                values = log_losses(second.y, p)
-                losses.setdefault(name, []).append(values)
-                if n is None:
-                    rise = values - before
-                    error = smooth_ece(second.y, p)
-                    noise = second.standard_error(rise)
-                    one = Found(error, float(values.mean()), float(rise.mean()), noise)
-                    found.setdefault(name, []).append(one)
-        cells.append(_cell(data.name, n or half, losses, seconds))
-    return Result(data, data.p_value, data.halves(0)[0].p_value, found, cells)
+            predicted = _predicted(learned, second.p, names)
+            losses = {name: log_losses(second.y, p) for name, p in predicted.items()}
+            tried.add(second, losses)
+            if n is not None:
+                continue
+            for name, p in predicted.items():
+                rise = losses[name] - losses[NONE]
+                error, noise = smooth_ece(second.y, p), second.standard_error(rise)
+                one = Found(error, float(losses[name].mean()), float(rise.mean()), noise)
+                found.setdefault(name, []).append(one)
+        cells.append(tried.cell(data.name, n or half))
+    size = data.p.size
+    return Result(data.name, size, data.p_value, data.halves(0)[0].p_value, found, cells)
 
 
-def _predicted(learned: Rows, p: Floats) -> dict[str, Floats]:
+def _predicted(learned: Rows, p: Floats, names: tuple[str, ...]) -> dict[str, Floats]:
     return {
-        name: np.clip(learn(learned)(p), 0.0, 1.0)
-        for name, learn in METHODS.items()
+        name: np.clip(METHODS[name](learned)(p), 0.0, 1.0)
+        for name in names
         if name != CHOSEN or learned.p.size <= MOST_TO_CHOOSE_FROM
     }
-
-
-def _cell(name: str, n: int, losses: dict[str, list[Floats]], halves: list[Rows]) -> Cell:
-    means = {method: float(np.mean([v.mean() for v in each])) for method, each in losses.items()}
-    best = min([*RIVALS, DEFAULT], key=lambda method: means[method])
-    pairs = list(zip(halves, losses[best], losses[DEFAULT], strict=True))
-    error = float(np.mean([half.standard_error(one) for half, one, _ in pairs]))
-    paired = float(np.mean([half.standard_error(ours - one) for half, one, ours in pairs]))
-    return Cell(name, n, len(halves), means, best, error, paired)
 
 
 def tables(results: list[Result]) -> list[pages.Table]:
     """The default beside its rivals; what was promised; and all methods beside each other."""
     shown = [*ranked([cell for r in results for cell in r.cells]), promise(results, DEFAULT)]
-    rows = [
-        [r.rows.name, f"{r.rows.p.size:,}", *(_mean(r, m, "smooth_ece") for m in METHODS)]
-        for r in results
-    ]
+    rows = [[r.name, f"{r.size:,}", *(_mean(r, m, "smooth_ece") for m in METHODS)] for r in results]
     title = "SmoothECE on the unseen half, learned from a whole half"
     return [*shown, pages.Table(title, ["data set", "rows", *METHODS], rows)]
 
@@ -225,11 +244,12 @@ def _mean(result: Result, method: str, what: str) -> str:
 def ranked(cells: list[Cell]) -> list[pages.Table]:
     """Log loss of every method on every set at every size, and how often the default is near the best."""
     rows = []
+    shown = [m for m in METHODS if any(m in cell.losses for cell in cells)]
     for cell in cells:
-        losses = [f"{cell.losses[m]:.4f}" if m in cell.losses else "" for m in METHODS]
+        losses = [f"{cell.losses[m]:.4f}" if m in cell.losses else "" for m in shown]
         errors = [f"{cell.excess:+.4f}", f"{cell.error:.4f}", f"{cell.paired:.4f}"]
         rows.append([cell.name, f"{cell.n:,}", *losses, cell.best, *errors])
-    header = ["data set", "rows learned", *METHODS, "best", "default - best", "SE", "paired SE"]
+    header = ["data set", "rows learned", *shown, "best", "default - best", "SE", "paired SE"]
     ranks = {m: np.array([cell.ranks()[m] for cell in cells]) for m in (*RIVALS, DEFAULT)}
     excess = {m: [c.losses[m] - c.losses[c.best] for c in cells] for m in (*RIVALS, DEFAULT)}
     near = {
@@ -245,7 +265,6 @@ def ranked(cells: list[Cell]) -> list[pages.Table]:
     notes = [
         "Means over random cuts into halves. The map is learned from so many rows of one half, or from all "
         "of them, and judged on all rows of the other.",
-        f"Of sets with more than {MOST_ROWS:,} rows, about so many, drawn at random by events.",
         "Near the best: no further above it than one standard error of the best's mean loss on a half, as in "
         "the one-standard-error rule. Rows of one event err together.",
         "By the standard error of the paired difference, which shrinks with the half that judges, the "
@@ -275,7 +294,7 @@ def promise(results: list[Result], method: str) -> pages.Table:
         seen.append((r.p_value_of_half <= LEVEL, fell[0], kept[0]))
         rows.append(
             [
-                r.rows.name,
+                r.name,
                 f"{r.p_value:.2g}",
                 f"{r.p_value_of_half:.2g}",
                 f"{none[0].smooth_ece:.4f} -> {done[0].smooth_ece:.4f}",
@@ -319,19 +338,40 @@ def _counted(which: str, seen: list[tuple[bool, bool, bool]]) -> str:
     return f"{which}, {len(seen)}, SmoothECE falls on {fell} and log loss is kept on {kept}."
 
 
-def study(*, reduced: bool) -> list[pages.Table]:
-    """The tables of every data set; several data sets at a time."""
+def kept(data: Rows, cuts: int, names: tuple[str, ...], resume: bool) -> Result:
+    """What `measured` finds, which is also left in a file for a run that takes up this one."""
+    path = PARTS / f"{data.name} {cuts}.pickle"
+    if resume and path.is_file():
+        return pickle.loads(path.read_bytes())
+    result = measured(data, cuts, names)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(pickle.dumps(result))
+    return result
+
+
+def study(*, reduced: bool, resume: bool, workers: int | None) -> list[pages.Table]:
+    """The tables of every data set, and of models that played no part in making the default."""
+    cuts = REDUCED_CUTS if reduced else CUTS
     few = [data for data in sets() if not reduced or data.p.size < LARGE]
-    with ProcessPoolExecutor() as pool:
-        results = list(pool.map(measured, few, [REDUCED_CUTS if reduced else CUTS] * len(few)))
-    return tables(results)
+    others = list(trained.sets())[:: 5 if reduced else 1]
+    rivals = (*RIVALS, DEFAULT)
+    with ProcessPoolExecutor(workers) as pool:
+        of_all = partial(kept, cuts=cuts, names=tuple(METHODS), resume=resume)
+        of_rivals = partial(kept, cuts=cuts, names=rivals, resume=resume)
+        results = list(pool.map(of_all, few))
+        confirming = list(pool.map(of_rivals, others))
+    cells = [cell for result in confirming for cell in result.cells]
+    return [*tables(results), *trained.tables(cells, ranked)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reduced", action="store_true")
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--workers", type=int, help="processes; as many as there are cores")
     options = parser.parse_args()
-    shown = [*study(reduced=options.reduced), *choice.study(reduced=options.reduced)]
+    shown = study(reduced=options.reduced, resume=options.resume, workers=options.workers)
+    shown += choice.study(reduced=options.reduced, workers=options.workers)
     pages.save("repair", [asdict(table) for table in shown])
     page = pages.Page(
         "repair",

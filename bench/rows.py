@@ -16,10 +16,10 @@ from calibrant.inference.calibration_test import calibration_p_value
 
 Floats = NDArray[np.float64]
 
-MOST_ROWS = 100_000
 EVENTS = {
     "precip_niamey_2016": ("date",),
     "solar_flares_all_models": ("date",),
+    "solar_flares_all_models_with_nan": ("date",),
     "llm_token_confidence": ("qset", "question_id"),
     "fivethirtyeight_all": ("project", "date"),
 }
@@ -59,18 +59,6 @@ class Rows:
         first = order[event] < order.size // 2
         return self._where(first), self._where(~first)
 
-    def at_most(self, n: int) -> Rows:
-        """No more rows than that, or so: of larger sets, events drawn at random."""
-        if self.p.size <= n:
-            return self
-        event = np.arange(self.p.size) if self.event is None else self.event
-        share = np.random.default_rng(0).random(int(event.max()) + 1) < n / self.p.size
-        chosen = self._where(share[event])
-        if chosen.event is None:
-            return chosen
-        again = np.unique(chosen.event, return_inverse=True)[1].astype(np.int64)
-        return Rows(self.name, chosen.p, chosen.y, again)
-
     def some(self, n: int, seed: int) -> Rows:
         """So many rows, drawn at random."""
         chosen = np.zeros(self.p.size, dtype=np.bool_)
@@ -90,7 +78,7 @@ def sets() -> Iterator[Rows]:
         columns = {key: np.asarray(values) for key, values in data.columns.items()}
         if pairs.kept is not None:
             columns = {key: values[pairs.kept] for key, values in columns.items()}
-        yield Rows(name, pairs.p, pairs.y, _events(name, columns)).at_most(MOST_ROWS)
+        yield Rows(name, pairs.p, pairs.y, _events(name, columns))
     toy = datasets.generate("paper_sine", 1_000)
     yield Rows("the paper's sine", toy.p, toy.y.astype(np.float64))
 
