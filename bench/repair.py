@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench import choice, pages, trained
+from bench import choice, map_bands, pages, trained
 from bench.rows import EVENTS, SAME_ORDER, Rows, sets
 from calibrant import smooth_ece
+from calibrant.errors import TooFewRows
 from calibrant.recalibration import (
     AdaptiveRecalibrator,
     BetaRecalibrator,
@@ -150,6 +151,14 @@ def of_calibrant(made: Callable[[], Recalibrator]) -> Callable[[Rows], Map]:
     return lambda data: made().fit(data.p, data.y).transform
 
 
+def of_choice(data: Rows) -> Map:
+    """The map that held-out rows choose; none where there are too few of one outcome to hold out."""
+    try:
+        return choose_recalibrator(data.y, data.p, cluster=data.event).recalibrator.transform
+    except TooFewRows:
+        return lambda p: p
+
+
 METHODS: dict[str, Callable[[Rows], Map]] = {
     NONE: lambda data: lambda p: p,
     "platt": of_calibrant(PlattRecalibrator),
@@ -159,9 +168,7 @@ METHODS: dict[str, Callable[[Rows], Map]] = {
     "venn-abers": of_calibrant(VennAbersRecalibrator),
     DEFAULT: of_calibrant(AdaptiveRecalibrator),
     "smooth": of_calibrant(SmoothRecalibrator),
-    CHOSEN: lambda data: (
-        choose_recalibrator(data.y, data.p, cluster=data.event).recalibrator.transform
-    ),
+    CHOSEN: of_choice,
     "sklearn sigmoid": of_scikit_learn("sigmoid"),
 }
 
@@ -371,6 +378,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, help="processes; as many as there are cores")
     options = parser.parse_args()
     shown = study(reduced=options.reduced, resume=options.resume, workers=options.workers)
+    shown += map_bands.study(reduced=options.reduced)
     shown += choice.study(reduced=options.reduced, workers=options.workers)
     pages.save("repair", [asdict(table) for table in shown])
     page = pages.Page(

@@ -19,6 +19,7 @@ __all__ = [
     "is_integer",
     "is_number",
     "require_choice",
+    "require_confidence",
     "require_count",
     "require_positive",
     "require_seed",
@@ -26,6 +27,7 @@ __all__ = [
 
 CONFIDENCE = 0.95
 """Of intervals and bands, unless another is asked for."""
+LARGEST_CONFIDENCE = 0.9999
 
 
 def is_number(value: Any) -> bool:
@@ -59,6 +61,28 @@ def require_choice(name: str, value: object, choices: Sequence[str | None]) -> N
         cure="Did you mean {near}?" if near else (),
         near=repr(near[0]) if near else "",
     )
+
+
+def require_confidence(confidence: float) -> None:
+    """Refuse what is not a number between 0 and 1."""
+    valid = is_number(confidence)
+    if not valid or not 0.0 < confidence < 1.0:
+        raise InputError(
+            "must lie between 0 and 1",
+            argument="confidence",
+            seen=confidence,
+            cure="For 95 per cent pass 0.95."
+            if valid and 1.0 < confidence < 100.0
+            else "Leave it out for 0.95.",
+        )
+    if confidence > LARGEST_CONFIDENCE:
+        raise InputError(
+            "must be at most {most}, as nothing is known of the test so far out in the tails",
+            argument="confidence",
+            seen=confidence,
+            cure="Leave it out for 0.95.",
+            most=LARGEST_CONFIDENCE,
+        )
 
 
 def require_count(name: str, value: Any, *, least: int = 1) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, is_number
+from calibrant._arguments import CONFIDENCE, require_confidence
 from calibrant.data.sketch import Sketch
 from calibrant.errors import Function, InputError
 from calibrant.inference.calibration_test import Rejection
@@ -28,8 +28,6 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-
-LARGEST_CONFIDENCE = 0.9999
 
 
 @dataclass(frozen=True)
@@ -142,25 +140,3 @@ def row_spread(grid: ResidualGrid, value: float) -> Spread:
     variance += 2.0 * float(cross_weights(sketch) @ influence.prod(axis=1)) / total**2
     units = min(float(total**2 / squared.sum()), float(sketch.n))
     return Spread(float(np.sqrt(max(variance, 0.0))), grid.steepness(value), units)
-
-
-def require_confidence(confidence: float) -> None:
-    """Refuse what is not a number between 0 and 1."""
-    valid = is_number(confidence)
-    if not valid or not 0.0 < confidence < 1.0:
-        raise InputError(
-            "must lie between 0 and 1",
-            argument="confidence",
-            seen=confidence,
-            cure="For 95 per cent pass 0.95."
-            if valid and 1.0 < confidence < 100.0
-            else "Leave it out for 0.95.",
-        )
-    if confidence > LARGEST_CONFIDENCE:
-        raise InputError(
-            "must be at most {most}, as nothing is known of the test so far out in the tails",
-            argument="confidence",
-            seen=confidence,
-            cure="Leave it out for 0.95.",
-            most=LARGEST_CONFIDENCE,
-        )

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import CONFIDENCE, require_confidence
+from calibrant.data.arrays import as_column
+from calibrant.data.as_pairs import as_pairs
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.measures._pooling import pooled
+from calibrant.recalibration.cures import TO_APPLY, only_cures
 from calibrant.recalibration.interface import Part, Parts, Recalibrator, State
 from calibrant.recalibration.logistic import (
     LIMIT,
@@ -114,6 +118,7 @@ class AdaptiveRecalibrator(Recalibrator):
         "x": Part(np.ndarray, rising=True),
         "values": Part(np.ndarray),
         "spread": Part(np.ndarray, least=0.0),
+        **dict.fromkeys(("low_spread", "high_spread"), Part(least=0.0)),
         **dict.fromkeys(("low", "high", *FAMILIES), Part(float, 0.0, 1.0)),
     }
 
@@ -142,7 +147,7 @@ class AdaptiveRecalibrator(Recalibrator):
             _end_value(averages, shares, end, sign * (LIMIT if end.n else unseen))
             for end, sign in ((low, -1.0), (high, 1.0))
         ]
-        chances = np.array([ends[0], *chance, ends[1]])
+        chances = np.array([ends[0][0], *chance, ends[1][0]])
         if self.monotone:
             chances = pooled(chances, _weights_of(knots, rows))
         return {
@@ -151,16 +156,41 @@ class AdaptiveRecalibrator(Recalibrator):
             "spread": spread,
             "low": float(chances[0]),
             "high": float(chances[-1]),
+            "low_spread": ends[0][1],
+            "high_spread": ends[1][1],
             **_by_family(shares),
         }
 
     def _apply(self, p: Floats, state: State) -> Floats:
         if self.left_alone:
             return np.array(p)
+        return expit(self._mapped(p, state))
+
+    def interval(self, y_prob: Any, *, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
+        """Lower and upper end of what the event's chance may be, given the prediction and the rows.
+
+        From the spread of the log-odds over all families, taken as normal. Also where predictions are left
+        alone, it is around the average of the families.
+        """
+        from scipy.special import ndtri
+
+        require_confidence(confidence)
+        state = self.state
+        column = as_column(y_prob, "y_prob")
+        with only_cures(TO_APPLY):
+            p = as_pairs(np.zeros(column.size), column).p
+        spread = np.interp(log_odds(p), state["x"], state["spread"])
+        spread[p <= AN_END] = state["low_spread"]
+        spread[p >= 1.0 - AN_END] = state["high_spread"]
+        centre, reach = self._mapped(p, state), ndtri(0.5 + 0.5 * confidence) * spread
+        return expit(centre - reach), expit(centre + reach)
+
+    def _mapped(self, p: Floats, state: State) -> Floats:
+        """The log-odds of the average."""
         mapped = np.interp(log_odds(p), state["x"], state["values"])
         ends = log_odds(np.array([state["low"], state["high"]]))
         mapped[p <= AN_END], mapped[p >= 1.0 - AN_END] = ends
-        return expit(mapped)
+        return mapped
 
 
 class _Average:
@@ -233,6 +263,16 @@ class _End:
         return (self._events + events) / (self.n + events + others)
 
     @property
+    def log_odds(self) -> tuple[Floats, Floats]:
+        """Mean and variance of the log-odds of the rate."""
+        from scipy.special import polygamma
+
+        events, others = self._prior
+        beta = np.array([self._events + events, self.n - self._events + others])
+        (mean, less), (variance, more) = polygamma(0, beta), polygamma(1, beta)
+        return np.array([mean - less]), np.array([variance + more])
+
+    @property
     def evidence(self) -> float:
         from scipy.special import betaln
 
@@ -294,15 +334,20 @@ def _mixed(averages: list[list[tuple[float, Floats, Floats]]]) -> tuple[Floats, 
     return chance, np.sqrt(np.sum(squares, axis=0))
 
 
-def _end_value(averages: list[_Average], shares: list[Floats], end: _End, x: float) -> float:
+def _end_value(
+    averages: list[_Average], shares: list[Floats], end: _End, x: float
+) -> tuple[float, float]:
+    """The chance of the event at a prediction of exactly 0 or 1, and the spread of its log-odds."""
     at = np.array([x])
-    chance = 0.0
+    chance, states = 0.0, []
     for k, (average, share) in enumerate(zip(averages, shares, strict=True)):
         if k and end.n:
             chance += float(share.sum()) * end.rate
+            states.append([(float(share.sum()), *end.log_odds)])
         else:
-            chance += float(_mixed([average.at(at, share)])[0][0])
-    return chance
+            states.append(average.at(at, share))
+            chance += float(_mixed(states[-1:])[0][0])
+    return chance, float(_mixed(states)[1][0])
 
 
 def _weights_of(knots: Floats, rows: _Rows) -> Floats:

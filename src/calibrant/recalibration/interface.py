@@ -253,15 +253,16 @@ class Recalibrator(LearnedMap):
         mapped = self._apply(places_of(self), self.state)
         return bool(np.diff(mapped).min() >= -1e-12)
 
-    def explain(self) -> str:
-        """What the map does, in one sentence."""
-        before = np.array([0.1, 0.5, 0.9])
+    def explain(self, y_prob: Any = (0.1, 0.5, 0.9)) -> str:
+        """What the map does to these predictions, in one sentence."""
+        before = as_column(y_prob, "y_prob")
         after = self.transform(before)
         if np.array_equal(before, after) and np.array_equal(self.transform([0.0, 1.0]), [0.0, 1.0]):
             return f"This {self.kind} map leaves predictions as they are."
         moves = [f"{percent(p)} into {percent(q)}" for p, q in zip(before, after, strict=True)]
         order = "keeps their order" if self.keeps_order else "changes the order of some"
-        return f"This {self.kind} map turns {moves[0]}, {moves[1]} and {moves[2]}, and {order}."
+        listed = " and ".join(filter(None, [", ".join(moves[:-1]), moves[-1]]))
+        return f"This {self.kind} map turns {listed}, and {order}."
 
     @abstractmethod
     def _learn(self, training: Training) -> State:

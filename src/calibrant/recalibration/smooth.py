@@ -34,6 +34,7 @@ PEAK = float(np.sqrt(2.0 * np.pi))
 """1 / height of the Gaussian density of unit bandwidth: what a row counts for at its own place is 1."""
 NEGLIGIBLE = 40.0
 """Rows that weigh less than exp(-40) of the nearest row are left out where data is far."""
+AT_ONCE = 1 << 18
 
 
 @dataclass
@@ -152,10 +153,14 @@ def _nearest_regression(sketch: Sketch, bandwidth: float, at: Floats) -> Floats:
     right = np.clip(np.searchsorted(x, at), 1, x.size - 1) if x.size > 1 else np.zeros(at.size, int)
     nearest = np.minimum(np.abs(x[right] - at), np.abs(x[right - 1] - at))
     reach = np.sqrt(nearest**2 + 2.0 * NEGLIGIBLE * s * s)
+    low, high = np.searchsorted(x, at - reach), np.searchsorted(x, at + reach, "right")
     values = np.empty_like(at)
-    ends = zip(np.searchsorted(x, at - reach), np.searchsorted(x, at + reach, "right"), strict=True)
-    for k, (low, high) in enumerate(ends):
-        away = ((x[low:high] - at[k]) ** 2 - nearest[k] ** 2) / (2.0 * s * s)
-        negative, positive = np.exp(-away) @ mass[low:high]
-        values[k] = positive / (negative + positive)
+    for block in np.array_split(np.arange(at.size), 1 + int((high - low).sum()) // AT_ONCE):
+        first = np.cumsum(high[block] - low[block]) - (high[block] - low[block])
+        near = np.repeat(low[block] - first, high[block] - low[block])
+        near += np.arange(near.size)
+        place = np.repeat(block, high[block] - low[block])
+        away = ((x[near] - at[place]) ** 2 - nearest[place] ** 2) / (2.0 * s * s)
+        negative, positive = np.add.reduceat(np.exp(-away) * mass[near].T, first, axis=1)
+        values[block] = positive / (negative + positive)
     return values

@@ -5,8 +5,10 @@ from __future__ import annotations
 from calibrant._lazy import lazy_names
 
 _HOME = {
+    "cross_fitted_effect": "repair.effect",
     "effect_of": "repair.effect",
     "choose_recalibrator": "repair.choice",
+    "map_diagram": "repair.map_diagram",
     "RandomizedRecalibrator": "repair.randomized",
 }
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Literal, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import generator, require_choice, require_count
-from calibrant.data.atoms import Atoms
-from calibrant.data.pairs import Pairs
+from calibrant._arguments import require_choice, require_count
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
-from calibrant.errors import Code, InputError, Option, TooFewRows, TypeName
+from calibrant.errors import Code, InputError, TypeName
 from calibrant.inference.assess import read_clustered
 from calibrant.measures.record import Record
 from calibrant.measures.smooth_ece import smooth_ece
@@ -33,6 +30,7 @@ from calibrant.recalibration.parametric import (
 from calibrant.recalibration.smooth import SmoothRecalibrator
 from calibrant.recalibration.training import FitOptions
 from calibrant.recalibration.venn_abers import VennAbersRecalibrator
+from calibrant.repair.cross_fitting import cross_fitted, dealt, fitted, rows_of
 from calibrant.repair.effect import log_losses
 
 __all__ = ["NONE", "Candidate", "Choice", "choose_recalibrator", "compared"]
@@ -181,102 +179,22 @@ def choose_recalibrator(
             cure="Leave it out.",
         )
     if isinstance(y_true, Sketch):
-        y_true, y_prob = _rows_of(y_true, y_prob, sample_weight, cluster)
+        y_true, y_prob = rows_of(y_true, y_prob, sample_weight, cluster)
     with only_cures(TO_LEARN):
         pairs, codes = read_clustered(
             y_true, y_prob, cluster, sample_weight=sample_weight, **cast(FitOptions, options)
         )
         p, y = pairs.p, pairs.y  # checked here
     unit = np.arange(p.size) if codes is None else codes[0]
-    fold = _dealt(y, unit, "rows" if codes is None else "clusters", folds, seed)
-    predictions = {name: _cross_fitted(map_, pairs, fold) for name, map_ in maps.items()}
+    fold = dealt(y, unit, "rows" if codes is None else "clusters", folds, seed)
+    predictions = {name: cross_fitted(map_, pairs, fold) for name, map_ in maps.items()}
     weight = np.ones(p.size) if pairs.weight is None else pairs.weight
     losses, errors = {}, {}
     for name, q in predictions.items():
         losses[name] = log_losses(y, q) if loss == "log" else (q - y) ** 2
         errors[name] = smooth_ece(y, q, sample_weight=weight, labels="soft")
     lines, best = compared(losses, errors, weight, unit)
-    return Choice(best, lines, loss, _fitted(maps[best], pairs))
-
-
-def _cross_fitted(candidate: Recalibrator, pairs: Pairs, fold: Integers) -> Floats:
-    """Every prediction by the map of the rows outside its fold."""
-    predictions = np.empty_like(pairs.p)
-    for held_out in (fold == k for k in range(int(fold.max()) + 1)):
-        predictions[held_out] = _fitted(candidate, pairs.select(~held_out)).transform(
-            pairs.p[held_out]
-        )
-    return predictions
-
-
-def _rows_of(
-    sketch: Sketch, y_prob: Any, sample_weight: Any, cluster: Any
-) -> tuple[NDArray[np.int64], Floats]:
-    """Outcomes and predictions of a sketch that counts rows: those of a cell are alike."""
-    for name, value in {
-        "y_prob": y_prob,
-        "sample_weight": sample_weight,
-        "cluster": cluster,
-    }.items():
-        if value is not None:
-            raise InputError(
-                "must be left out with a Sketch",
-                argument=name,
-                cure="Pass {y_true} and {y_prob} as arrays.",
-                y_true=Option("y_true"),
-                y_prob=Option("y_prob"),
-            )
-    if sketch.weighted:
-        raise InputError(
-            "must count rows to be dealt into folds, and this Sketch holds weights",
-            argument="y_true",
-            cure="Pass {y_true} and {y_prob} as arrays.",
-            y_true=Option("y_true"),
-            y_prob=Option("y_prob"),
-        )
-    atoms = Atoms.from_sketch(sketch)
-    counts = np.rint(atoms.mass).astype(np.int64)
-    labels = np.repeat(np.tile([0, 1], atoms.p.size), counts.ravel())
-    return labels, np.repeat(np.repeat(atoms.p, 2), counts.ravel())
-
-
-def _dealt(y: Floats, unit: Integers, called: str, folds: int, seed: int) -> Integers:
-    """The fold of each row: units at random, but no fold takes all units with or without the event."""
-    units = int(unit.max()) + 1
-    if not 2 <= folds <= units:
-        raise InputError(
-            "must lie between 2 and the {units} {called}",
-            argument="folds",
-            seen=folds,
-            cure="Pass fewer folds, or more rows.",
-            units=units,
-            called=called,
-        )
-    events = np.bincount(unit, y, minlength=units)
-    some = events > 0.0
-    others = np.bincount(unit, minlength=units) > events
-    for held, what in ((some, "with the event"), (others, "without it")):
-        if np.count_nonzero(held) < 2:
-            raise TooFewRows(
-                "must hold two or more {called} {what}, to judge a map on {called} that it has not seen",
-                argument="y_true",
-                seen=int(np.count_nonzero(held)),
-                saying="there are {} among {units}",
-                cure="Pass more rows.",
-                called=called,
-                what=what,
-                units=units,
-            )
-    order = generator(seed).permutation(units)
-    order = order[np.argsort((some * 1 + ~others)[order], kind="stable")]
-    fold = np.empty(units, dtype=np.int64)
-    fold[order] = np.arange(units) % folds
-    return fold[unit]
-
-
-def _fitted(candidate: Recalibrator, pairs: Pairs) -> Recalibrator:
-    labels: Literal["binary", "soft"] = "soft" if pairs.soft else "binary"
-    return deepcopy(candidate).fit(pairs.p, pairs.y, pairs.weight, labels=labels)
+    return Choice(best, lines, loss, fitted(maps[best], pairs))
 
 
 def _checked(candidates: Any) -> Mapping[str, Recalibrator]:

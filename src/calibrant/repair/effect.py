@@ -8,21 +8,25 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, is_number
+from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import decimals, percent
 from calibrant.data.atoms import Atoms
 from calibrant.data.forms import InputOptions
 from calibrant.data.pairs import Pairs
-from calibrant.errors import InputError
+from calibrant.data.sketch import Sketch
 from calibrant.inference.assess import read_clustered
 from calibrant.measures.record import Record
 from calibrant.measures.smooth_ece import smooth_ece
+from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
 from calibrant.recalibration.interface import Recalibrator, require_map
 from calibrant.recalibration.logistic import logarithms
+from calibrant.recalibration.training import FitOptions
+from calibrant.repair.cross_fitting import cross_fitted, dealt, rows_of
 
-__all__ = ["Effect", "Scores", "effect_of", "log_losses"]
+__all__ = ["Effect", "Scores", "cross_fitted_effect", "effect_of", "log_losses"]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,11 @@ class Effect(Record):
     high: float
     confidence: float
     n: int
+
+    @property
+    def auc_cost(self) -> float:
+        """How much of the area under the ROC curve the map takes away, by ties or a changed order."""
+        return self.before.auc - self.after.auc
 
     @property
     def verdict(self) -> str:
@@ -115,21 +124,91 @@ def effect_of(
     >>> effect_of(platt, y[2000:], p[2000:]).verdict
     'better'
     """
+    require_map(recalibrator, "recalibrator")
+    require_confidence(confidence)
+    pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
+    unit = np.arange(pairs.n) if codes is None else codes[0]
+    return effect_on(pairs, recalibrator.transform(pairs.p), unit, confidence)
+
+
+def cross_fitted_effect(
+    recalibrator: Recalibrator,
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    sample_weight: Any = None,
+    cluster: Any = None,
+    folds: int = 5,
+    confidence: float = CONFIDENCE,
+    seed: int = 0,
+    **options: Unpack[FitOptions],
+) -> Effect:
+    """Scores before and after a map, with every row by a map that was learned from the others.
+
+    For rows that are too few to set some aside: all of them learn, and all of them judge.
+
+    Parameters
+    ----------
+    recalibrator : Recalibrator
+        The kind of map. What it has learned before is not used.
+    y_true : array or Sketch
+        Outcomes, 0 or 1; or a Sketch that counts rows, and no `y_prob`.
+    y_prob, sample_weight, **options
+        As for `Recalibrator.fit`.
+    cluster : array, optional
+        Which rows belong together; they are held out together, and the interval counts clusters.
+    folds : int
+        Every row is judged by the map of the other folds.
+    confidence : float
+        Of the interval of the gain.
+    seed : int
+        Of the folds.
+
+    Notes
+    -----
+    A map of all rows is a little better than those that are judged here, which have seen fewer. The maps
+    of two folds do not rank rows alike: AUC, before and after, is that of rows within a fold.
+
+    Examples
+    --------
+    >>> from calibrant.recalibration import PlattRecalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> cross_fitted_effect(PlattRecalibrator(), rng.random(1000) < p**2, p).verdict
+    'better'
+    """
+    require_map(recalibrator, "recalibrator")
+    require_count("folds", folds, least=2)
+    require_confidence(confidence)
+    refuse_forms(options)
+    if isinstance(y_true, Sketch):
+        y_true, y_prob = rows_of(y_true, y_prob, sample_weight, cluster)
+    with only_cures(TO_LEARN):
+        pairs, codes = read_clustered(
+            y_true, y_prob, cluster, sample_weight=sample_weight, **options
+        )
+    unit = np.arange(pairs.n) if codes is None else codes[0]
+    fold = dealt(pairs.y, unit, "rows" if codes is None else "clusters", folds, seed)
+    mapped = cross_fitted(recalibrator, pairs, fold)
+    return effect_on(pairs, mapped, unit, confidence, fold=fold)
+
+
+def effect_on(
+    pairs: Pairs,
+    mapped: Floats,
+    unit: Integers,
+    confidence: float,
+    *,
+    fold: Integers | None = None,
+) -> Effect:
+    """Scores of the predictions of these rows and of what they became, and the gain over units of rows.
+
+    Rows of a fold were mapped by one map, and only they are ranked among each other.
+    """
     from scipy.special import stdtrit
 
-    require_map(recalibrator, "recalibrator")
-    if not (is_number(confidence) and 0.0 < confidence < 1.0):
-        raise InputError(
-            "must lie between 0 and 1",
-            argument="confidence",
-            seen=confidence,
-            cure="Leave it out for 0.95.",
-        )
-    pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
     weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight
     share = weight / weight.sum()
-    unit = np.arange(pairs.n) if codes is None else codes[0]
-    mapped = recalibrator.transform(pairs.p)
     saved = log_losses(pairs.y, pairs.p) - log_losses(pairs.y, mapped)
     gain = float(share @ saved)
     sums = np.bincount(unit, share * (saved - gain))
@@ -138,8 +217,8 @@ def effect_of(
     error = float(np.linalg.norm(sums)) * np.sqrt(units / max(units - 1.0, 1e-9))
     reach = float(stdtrit(max(units - 1.0, 1e-9), 0.5 + 0.5 * confidence)) * error
     return Effect(
-        _scores(pairs, pairs.p),
-        _scores(pairs, mapped),
+        _scores(pairs, pairs.p, fold),
+        _scores(pairs, mapped, fold),
         gain,
         gain - reach,
         gain + reach,
@@ -154,17 +233,20 @@ def log_losses(y: Floats, p: Floats) -> Floats:
     return np.asarray(-(y * low + (1.0 - y) * high))
 
 
-def _scores(pairs: Pairs, p: Floats) -> Scores:
+def _scores(pairs: Pairs, p: Floats, fold: Integers | None) -> Scores:
     weight = np.ones(p.size) if pairs.weight is None else pairs.weight
     rows = Pairs(p, pairs.y, pairs.weight, soft=True)
     mean = float(np.average(log_losses(pairs.y, p), weights=weight))
     brier = float(np.average((p - pairs.y) ** 2, weights=weight))
-    return Scores(mean, brier, smooth_ece(rows), _auc(Atoms.from_pairs(rows)))
+    folds = [rows] if fold is None else [rows.select(fold == k) for k in range(fold.max() + 1)]
+    return Scores(mean, brier, smooth_ece(rows), _auc([Atoms.from_pairs(one) for one in folds]))
 
 
-def _auc(atoms: Atoms) -> float:
-    """The chance that an event has the higher prediction than another row; a tie counts half."""
-    others, events = atoms.mass.T
-    below = np.cumsum(others) - 0.5 * others
-    total = float(others.sum() * events.sum())
-    return float(events @ below) / total if total else float("nan")
+def _auc(folds: list[Atoms]) -> float:
+    """The chance that an event has the higher prediction than another row of its fold; a tie counts half."""
+    won = total = 0.0
+    for atoms in folds:
+        others, events = atoms.mass.T
+        won += float(events @ (np.cumsum(others) - 0.5 * others))
+        total += float(others.sum() * events.sum())
+    return won / total if total else float("nan")
