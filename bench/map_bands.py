@@ -46,8 +46,8 @@ def study(*, reduced: bool) -> list[pages.Table]:
             share, width = covered(truth, n, trials)
             rows.append([name, f"{n:,}", f"{share:.3f}", f"{width:.3f}"])
     notes = [
-        f"Share of rows whose true chance lies in `AdaptiveRecalibrator.interval` at 95%, over {trials} draws "
-        "of normal log-odds with standard deviation 1.5. The intervals come from a prior that expects "
+        f"Share of rows whose true chance lies in `AdaptiveRecalibrator.interval` at 95%, over {trials} "
+        "draws of normal log-odds with standard deviation 1.5. The intervals come from a prior that expects "
         "smooth maps: a curve with four waves is smoothed, and they do not know it.",
     ]
     title = "The interval of the default map"

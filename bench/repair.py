@@ -1,6 +1,6 @@
 """Repair on real predictions: learned from rows of a random half, measured on the other half.
 
-python -m bench.repair              # every data set, 20 halves; about half an hour of one core
+python -m bench.repair              # every data set, 20 halves; about a quarter of an hour of one core
 python -m bench.repair --resume     # the same; sets that an interrupted run has finished are not done again
 python -m bench.repair --reduced    # those with fewer than 20,000 rows, 3 halves
 """
@@ -48,8 +48,8 @@ LEVEL = 0.05
 CUTS, REDUCED_CUTS = 20, 3
 PARTS: Path = pages.RESULTS / "repair"
 LARGE = 20_000
-MOST_TO_CHOOSE_FROM = 1_000
-"""`choose_recalibrator` fits every map to every fold: with more rows it is left out of the table."""
+TO_CHOOSE_FROM = 300
+"""`choose_recalibrator` fits every map to every fold: it is tried with so many rows alone."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ def _predicted(learned: Rows, p: Floats, names: tuple[str, ...]) -> dict[str, Fl
     return {
         name: np.clip(METHODS[name](learned)(p), 0.0, 1.0)
         for name in names
-        if name != CHOSEN or learned.p.size <= MOST_TO_CHOOSE_FROM
+        if name != CHOSEN or learned.p.size == TO_CHOOSE_FROM
     }
 
 

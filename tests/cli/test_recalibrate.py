@@ -23,7 +23,7 @@ def overconfident(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("method", [*METHODS, "isotonic", "venn-abers", "randomized"])
+@pytest.mark.parametrize("method", [*METHODS, "isotonic", "venn-abers", "spline", "randomized"])
 def test_a_map_is_learned_and_applied(calibrant, overconfident, tmp_path, method) -> None:
     target = tmp_path / "map.json"
     done = calibrant("recalibrate", overconfident, "--method", method, "-o", target)
@@ -57,7 +57,9 @@ def test_a_map_does_not_depend_on_how_labels_are_written(
 
 
 def test_the_best_map_is_chosen_and_judged_on_held_out_rows(calibrant, overconfident, tmp_path):
-    target, said = _learned(calibrant, overconfident, tmp_path, "choose")
+    picture = tmp_path / "map.svg"
+    target, said = _learned(calibrant, overconfident, tmp_path, "choose", "--picture", str(picture))
+    assert "repaired probability" in picture.read_text()
     rows = pyarrow.parquet.read_table(overconfident)
     p, y = rows["p"].to_numpy(), rows["y"].to_numpy()
     chosen = cal.load_recalibrator(target)
@@ -92,6 +94,8 @@ def test_what_cannot_be(calibrant, overconfident, tmp_path) -> None:
 
     refused([overconfident, "-o", tmp_path / "map.pkl"], "map.pkl")
     refused([overconfident, "-o", target, "--percent"], "`--percent`")
+    refused([overconfident, "-o", target, "--picture", tmp_path / "map.txt"], "map.txt")
+    refused([overconfident, "--apply", target, "-o", "x.csv", "--picture", "m.svg"], "--picture")
     refused(
         [overconfident, "--apply", tmp_path / "no.json", "-o", tmp_path / "x.csv"], "No such file"
     )

@@ -113,3 +113,31 @@ def test_the_posterior_mode_has_no_slope():
     found = posterior(features, x, np.ones(400), y.astype(float), spread)
     q = expit(x + features @ found.coefficients)
     assert np.abs(features.T @ (q - y) + found.coefficients / spread**2).max() < 1e-4
+
+
+def test_the_interval_holds_the_map_and_the_truth_and_shrinks_with_rows() -> None:
+    widths = []
+    for n in (200, 2000, 20_000):
+        draw = np.random.default_rng(n)
+        p = draw.random(n)
+        chance = expit(0.5 * log_odds(p))
+        learned = AdaptiveRecalibrator().fit(p, draw.random(n) < chance)
+        low, high = learned.interval(p)
+        mapped = learned.transform(p)
+        assert np.all((low <= mapped) & (mapped <= high))
+        assert np.mean((low <= chance) & (chance <= high)) > 0.8
+        widths.append(np.mean(high - low))
+        narrow = learned.interval(p, confidence=0.5)
+        assert np.all((low < narrow[0]) & (narrow[1] < high))
+    assert widths[0] > 2.0 * widths[1] > 4.0 * widths[2]
+
+
+def test_the_interval_of_exact_ends_is_that_of_their_rate() -> None:
+    """Of 10,000 rows at 1 a tenth is wrong: the rate there is known to about 0.006."""
+    draw = np.random.default_rng(0)
+    inner = draw.uniform(0.2, 0.8, 2000)
+    p = np.concatenate([np.ones(10_000), inner])
+    y = np.concatenate([draw.random(10_000) < 0.9, draw.random(2000) < inner])
+    low, high = AdaptiveRecalibrator().fit(p, y).interval([1.0])
+    assert low[0] < y[:10_000].mean() < high[0]
+    assert 0.009 < high[0] - low[0] < 0.015

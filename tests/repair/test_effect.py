@@ -7,7 +7,8 @@ from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from calibrant import InputError, smooth_ece
 from calibrant.recalibration import IsotonicRecalibrator, PlattRecalibrator, TemperatureScaling
-from calibrant.repair.effect import effect_of
+from calibrant.repair.cross_fitting import dealt
+from calibrant.repair.effect import cross_fitted_effect, effect_of, log_losses
 
 RNG = np.random.default_rng(0)
 P = RNG.random(3000)
@@ -51,3 +52,23 @@ def test_what_is_no_map_or_no_confidence_is_refused():
     with pytest.raises(InputError) as error:
         effect_of(PlattRecalibrator().fit(P, Y), Y, P, confidence=95)
     assert (error.value.argument, error.value.seen) == ("confidence", 95)
+
+
+def test_cross_fitting_judges_every_row_by_a_map_that_has_not_seen_it() -> None:
+    """An oracle: the folds one by one."""
+    draw = np.random.default_rng(3)
+    p = draw.random(600)
+    y = (draw.random(600) < p**2).astype(float)
+    event = np.repeat(np.arange(200), 3)
+    for cluster in (None, event):
+        unit = np.arange(600) if cluster is None else cluster
+        fold = dealt(y, unit, "rows", 5, 0)
+        mapped = np.empty(600)
+        for k in range(5):
+            one = PlattRecalibrator().fit(p[fold != k], y[fold != k])
+            mapped[fold == k] = one.transform(p[fold == k])
+        effect = cross_fitted_effect(PlattRecalibrator(), y, p, cluster=cluster)
+        assert effect.after.log_loss == pytest.approx(log_losses(y, mapped).mean(), rel=1e-12)
+        assert effect.after.brier == pytest.approx(np.mean((mapped - y) ** 2), rel=1e-12)
+        assert effect.auc_cost == pytest.approx(0.0, abs=1e-12)  # a rising map, within each fold
+    assert cross_fitted_effect(IsotonicRecalibrator(), y, p).auc_cost > 0.0  # steps make ties

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from calibrant._format import decimals
+from calibrant._format import decimals, percent
 from calibrant._optional import require
 from calibrant.cli.columns import RECALIBRATED, choose_predictions
 from calibrant.cli.errors import read_from
@@ -39,17 +39,23 @@ METHODS = {
     "temperature": "TemperatureRecalibrator",
     "offset": "OffsetRecalibrator",
     "venn-abers": "VennAbersRecalibrator",
+    "spline": "SplineRecalibrator",
     "randomized": "RandomizedRecalibrator",
 }
+PICTURES = (".svg", ".pdf", ".png")
 ON_LOG_ODDS = ("adaptive", "smooth", CHOOSE)
 """What tells .999 from .99 reads rows on a scale that does so, too."""
 
 
-def run_fit(files: Sequence[str], reading: Reading, method: str, output: str) -> None:
-    """Learn the map and write it."""
+def run_fit(
+    files: Sequence[str], reading: Reading, method: str, output: str, picture: str | None = None
+) -> None:
+    """Learn the map and write it, and its picture."""
     from calibrant.recalibration.smooth import DEFAULT_SCALE
 
     require_ending(output, (".json",), "a map", files)
+    if picture is not None:
+        require_ending(picture, PICTURES, "a picture", [*files, output])
     for name in ("from_logits", "from_logprobs", "percent", "multiclass"):
         if getattr(reading, name):
             raise InputError(
@@ -78,41 +84,47 @@ def run_fit(files: Sequence[str], reading: Reading, method: str, output: str) ->
         f"{recalibrator.explain()} {judged}Apply it to other rows: `calibrant recalibrate NEW.parquet "
         f"--apply {printable(output, 200)} -o BETTER.parquet`."
     )
+    if picture is not None:
+        from calibrant.repair.map_diagram import map_diagram
+
+        diagram = map_diagram(sketch, recalibrator=recalibrator)
+        written(Path(picture), diagram.save)
+        note(f"Wrote {printable(picture, 200)} (the map and its uncertainty).")
 
 
 def _learned(sketch: Sketch, method: str) -> tuple[Recalibrator, str]:
     """The map of all rows, and what cross-fitting says of it: every row by a map that has not seen it."""
     from calibrant import recalibration
-    from calibrant.repair.choice import NONE, choose_recalibrator
+    from calibrant.repair.choice import choose_recalibrator
+    from calibrant.repair.effect import cross_fitted_effect
 
-    if method != CHOOSE:
-        fitted: Recalibrator = getattr(recalibration, METHODS[method])().fit(sketch)
-    if sketch.weighted or method == "randomized":
-        if method == CHOOSE:
+    if method == CHOOSE:
+        if sketch.weighted:
             raise InputError(
                 "cannot choose from weighted rows",
                 argument="method",
                 seen=method,
                 cure="Name a map, such as platt.",
             )
-        return fitted, ""
-    candidates = None if method == CHOOSE else {method: type(fitted)()}
+        choice = choose_recalibrator(sketch)
+        note(f"On held-out rows, best first:\n{choice}")
+        learned: Recalibrator = choice.recalibrator
+    else:
+        learned = getattr(recalibration, METHODS[method])().fit(sketch)
+    if sketch.weighted or method == "randomized":
+        return learned, ""
     try:
-        choice = choose_recalibrator(sketch, candidates=candidates)
+        effect = cross_fitted_effect(learned, sketch)
     except TooFewRows:
-        if method == CHOOSE:
-            raise
-        return fitted, ""
-    if method == CHOOSE:
-        fitted, method = choice.recalibrator, choice.best
-    lines = {line.name: line for line in choice.candidates}
-    before, after = lines[NONE], lines[method]
-    judged = (
-        f"On held-out rows, log loss {decimals(before.loss)} becomes {decimals(after.loss)} (gain "
-        f"{after.gain:+.4f} ± {after.gain_se:.4f}) and SmoothECE {decimals(before.smooth_ece)} becomes "
-        f"{decimals(after.smooth_ece)}. "
+        return learned, ""
+    before, after = effect.before, effect.after
+    told = (
+        f"On held-out rows, log loss {decimals(before.log_loss)} becomes {decimals(after.log_loss)} (gain "
+        f"{effect.gain:+.4f}, {percent(effect.confidence)} interval {effect.low:+.4f} to "
+        f"{effect.high:+.4f}), SmoothECE {decimals(before.smooth_ece)} becomes "
+        f"{decimals(after.smooth_ece)} and AUC {decimals(before.auc)} becomes {decimals(after.auc)}. "
     )
-    return fitted, judged
+    return learned, told
 
 
 def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: str) -> None:

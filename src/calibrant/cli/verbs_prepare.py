@@ -80,8 +80,8 @@ def recalibrate(
                section=OUTPUT, metavar="FILE"),
     ],
     method: Annotated[
-        Literal["adaptive", "smooth", "isotonic", "platt", "beta", "temperature", "venn-abers", "offset",
-                "randomized", "choose"] | None,
+        Literal["adaptive", "smooth", "isotonic", "platt", "beta", "temperature", "venn-abers", "spline",
+                "offset", "randomized", "choose"] | None,
         option("Kind of map, or `choose` to compare them all on held-out rows. [adaptive]",
                section="Repair", metavar="NAME"),
     ] = None,
@@ -90,12 +90,24 @@ def recalibrate(
         option("Apply this map instead of learning one; labels are not needed.", section="Repair",
                metavar="MAP"),
     ] = None,
+    picture: Annotated[
+        str | None,
+        option("Draw the map and its uncertainty, too (.svg, .pdf, .png).", section=OUTPUT,
+               metavar="FILE"),
+    ] = None,
 ) -> None:  # fmt: skip
     """Learn a map that repairs predictions, or apply one."""
     from calibrant.cli.recalibrate import run_apply, run_fit
 
     if apply is None:
-        run_fit(files, reading, method or "adaptive", output)
+        run_fit(files, reading, method or "adaptive", output, picture)
+    elif picture is not None:
+        raise InputError(
+            "is of a map that is learned",
+            argument="picture",
+            cure="Leave out {option}.",
+            option=Option("apply"),
+        )
     elif method is not None:
         raise InputError(
             "takes a map that was learned",

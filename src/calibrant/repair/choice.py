@@ -97,8 +97,9 @@ class Choice(Record):
         return f"Choice({self.best} of {len(self.candidates)} by {self.loss} loss)"
 
     def __str__(self) -> str:
+        width = max(len(c.name) for c in self.candidates)
         rows = [
-            f"{'*' if c.name == self.best else ' '} {c.name:<14} {self.loss} loss {c.loss:.5f}  "
+            f"{'*' if c.name == self.best else ' '} {c.name:<{width}}  {self.loss} loss {c.loss:.5f}  "
             f"gain {c.gain:+.5f} ± {c.gain_se:.5f}  SmoothECE {c.smooth_ece:.4f}"
             for c in self.candidates
         ]
