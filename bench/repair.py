@@ -239,9 +239,10 @@ def _predicted(learned: Rows, p: Floats, names: tuple[str, ...]) -> dict[str, Fl
 def tables(results: list[Result]) -> list[pages.Table]:
     """The default beside its rivals; what was promised; and all methods beside each other."""
     shown = [*ranked([cell for r in results for cell in r.cells]), promise(results, DEFAULT)]
-    rows = [[r.name, f"{r.size:,}", *(_mean(r, m, "smooth_ece") for m in METHODS)] for r in results]
+    methods = [name for name in METHODS if name != CHOSEN]
+    rows = [[r.name, f"{r.size:,}", *(_mean(r, m, "smooth_ece") for m in methods)] for r in results]
     title = "SmoothECE on the unseen half, learned from a whole half"
-    return [*shown, pages.Table(title, ["data set", "rows", *METHODS], rows)]
+    return [*shown, pages.Table(title, ["data set", "rows", *methods], rows)]
 
 
 def _mean(result: Result, method: str, what: str) -> str:

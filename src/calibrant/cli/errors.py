@@ -69,6 +69,7 @@ SAME_NAMES = (
         "nodes",
         "on",
         "output",
+        "picture",
         "profile",
         "require_below",
         "risk",

@@ -30,6 +30,7 @@ CONVERT = {
 }
 """A map is learned from probabilities: other forms are converted before."""
 CHOOSE = "choose"
+FOLDS = 5
 METHODS = {
     "adaptive": "AdaptiveRecalibrator",
     "smooth": "SmoothRecalibrator",
@@ -98,6 +99,7 @@ def _learned(sketch: Sketch, method: str) -> tuple[Recalibrator, str]:
     from calibrant.repair.choice import choose_recalibrator
     from calibrant.repair.effect import cross_fitted_effect
 
+    folds = min(FOLDS, max(2, sketch.n))
     if method == CHOOSE:
         if sketch.weighted:
             raise InputError(
@@ -106,7 +108,7 @@ def _learned(sketch: Sketch, method: str) -> tuple[Recalibrator, str]:
                 seen=method,
                 cure="Name a map, such as platt.",
             )
-        choice = choose_recalibrator(sketch)
+        choice = choose_recalibrator(sketch, folds=folds)
         note(f"On held-out rows, best first:\n{choice}")
         learned: Recalibrator = choice.recalibrator
     else:
@@ -114,7 +116,7 @@ def _learned(sketch: Sketch, method: str) -> tuple[Recalibrator, str]:
     if sketch.weighted or method == "randomized":
         return learned, ""
     try:
-        effect = cross_fitted_effect(learned, sketch)
+        effect = cross_fitted_effect(learned, sketch, folds=folds)
     except TooFewRows:
         return learned, ""
     before, after = effect.before, effect.after

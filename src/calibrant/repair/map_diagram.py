@@ -339,8 +339,9 @@ def _resampled(
 def _effect(
     made: Recalibrator, pairs: Pairs, unit: Integers, rows: bool, confidence: float, seed: int
 ) -> Effect | None:
+    folds = min(FOLDS, int(unit.max()) + 1)
     try:
-        fold = dealt(pairs.y, unit, "rows" if rows else "clusters", FOLDS, seed)
+        fold = dealt(pairs.y, unit, "rows" if rows else "clusters", folds, seed)
         return effect_on(pairs, cross_fitted(made, pairs, fold), unit, confidence, fold=fold)
     except TooFewRows:
         return None
