@@ -13,7 +13,8 @@ import subprocess
 import sys
 
 WHOLE = (
-    "environments", "data", "paper", "speed", "sizes", "groups", "peers", "coverage", "coverage.profiles",
+    "environments", "data", "paper", "speed", "sizes", "groups", "peers", "peers.maps", "coverage",
+    "coverage.profiles",
     "scale", "scans", "multiclass", "diagrams", "report", "command_line", "measures", "repair",
     "certify", "index",
 )  # fmt: skip

@@ -13,7 +13,8 @@ from bench import pages
 
 ORDER = (
     "paper", "peers", "coverage", "profiles", "speed", "sizes", "groups", "scale", "scans", "gpu",
-    "multiclass", "diagrams", "report", "command_line", "measures", "repair", "certify", "data",
+    "multiclass", "diagrams", "report", "command_line", "measures", "repair", "maps", "certify",
+    "data",
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 import warnings
 from typing import Any
@@ -38,6 +39,17 @@ class Finished:
         return found
 
 
+def polished(fun: Any, x0: Any, args: Any = (), bounds: Any = None) -> Any:
+    """SciPy's minimize as netcal calls it, with differences for a gradient, then without one to the end."""
+    found = minimize(fun, x0, args=args, bounds=bounds)
+    options = {"xatol": 1e-11, "fatol": 1e-16, "maxiter": 20_000, "maxfev": 20_000}
+    for _ in range(3):
+        found = minimize(
+            fun, found.x, args=args, bounds=bounds, method="Nelder-Mead", options=options
+        )
+    return found
+
+
 def exact_logits(probs: np.ndarray) -> np.ndarray:
     """probmetrics' logits without their way through single precision."""
     return np.maximum(
@@ -54,23 +66,27 @@ def main() -> None:
     found = {"venn-abers": mapped[:, 1]}
     found["venn-abers, lower"], found["venn-abers, upper"] = both.T
 
-    def beta() -> np.ndarray:
-        return BetaCalibration("abm").fit(p.reshape(-1, 1), y).predict(new.reshape(-1, 1))
+    def beta(at: np.ndarray) -> np.ndarray:
+        return BetaCalibration("abm").fit(p.reshape(-1, 1), y).predict(at.reshape(-1, 1))
+
+    def of_netcal(made: type, at: np.ndarray) -> np.ndarray:
+        fitted = made()
+        fitted.fit(p, y)
+        return np.ravel(fitted.transform(at))
 
     def structured(name: str) -> np.ndarray:
         made = get_calibrator(name)
         made.fit(probs, classes)
         return made.predict_proba(probs)
 
-    found["betacal"] = beta()
-    for name, made in (
-        ("netcal beta", scaling.BetaCalibration),
-        ("netcal logistic", scaling.LogisticCalibration),
-        ("netcal temperature", scaling.TemperatureScaling),
-    ):
-        fitted = made()
-        fitted.fit(p, y)
-        found[name] = np.ravel(fitted.transform(new))
+    of_two = {
+        "betacal": beta,
+        "netcal beta": functools.partial(of_netcal, scaling.BetaCalibration),
+        "netcal logistic": functools.partial(of_netcal, scaling.LogisticCalibration),
+        "netcal temperature": functools.partial(of_netcal, scaling.TemperatureScaling),
+    }
+    for name, fit in of_two.items():
+        found[name], found[f"{name}, learned"] = fit(new), fit(p)
     found["probmetrics temperature"] = structured("temp-scaling")
     names = {"probmetrics SVS": "svs", "probmetrics SMS": "sms"}
     found |= {name: structured(method) for name, method in names.items()}
@@ -78,7 +94,9 @@ def main() -> None:
         LogisticRegression, tol=1e-12, max_iter=100_000
     )
     logistic.torchmin, logistic.multiclass_probs_to_logits = Finished, exact_logits
-    found["betacal, finished"] = beta()
+    # The package has a class of this name, too.
+    importlib.import_module("netcal.scaling.AbstractLogisticRegression").minimize = polished
+    found |= {f"{name}, finished": fit(new) for name, fit in of_two.items()}
     found |= {f"{name}, finished": structured(method) for name, method in names.items()}
     np.savez(sys.argv[2], **found)
 
