@@ -23,6 +23,7 @@ __all__ = [
     "Disk",
     "damaged",
     "decoding",
+    "json_of",
     "open_envelope",
     "place_of_file",
     "read_bytes",
@@ -200,6 +201,29 @@ def decoding(what: str, path: Target | None = None) -> Iterator[None]:
         ) from error
 
 
+def json_of(text: str | bytes) -> Any:
+    """The value of a JSON text; a ValueError where an object names a field twice, as JSON forbids.
+
+    Python's own reader takes the last of the two in silence.
+
+    Examples
+    --------
+    >>> json_of('{"p": 0.2, "p": 0.9}')
+    Traceback (most recent call last):
+    ValueError: an object names the field 'p' twice
+    """
+    return json.loads(text, object_pairs_hook=_object_of)
+
+
+def _object_of(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(fields)
+    if len(row) < len(fields):
+        names = [name for name, _ in fields]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"an object names the field {repeated!r} twice")
+    return row
+
+
 # -- the envelope ------------------------------------------------------------------------------
 
 
@@ -233,7 +257,7 @@ def unsealed(
     may lack the checksum.
     """
     try:
-        document = json.loads(text)
+        document = json_of(text)
     except (ValueError, TypeError, RecursionError) as error:
         raise InputError(
             "this is not {what}: it is no JSON",

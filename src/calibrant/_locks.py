@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibrant.errors import CalibrationError, Where
+from calibrant.errors import CalibrationError, InputError, Where
 
 try:
     import fcntl
@@ -78,11 +78,18 @@ class ForkSafeLock:
 
 
 _FIRST_IN_CHILD = threading.Lock()
+_HELD: dict[Path, tuple[tuple[int, int], int]] = {}
+"""Which process and thread holds a file, and by which handle."""
 
 
 def _renew() -> None:
+    """In a forked child: a lock of its own, and none of its parent's on files."""
     global _FIRST_IN_CHILD
     _FIRST_IN_CHILD = threading.Lock()
+    while _HELD:
+        _, (_, handle) = _HELD.popitem()
+        with suppress(OSError):
+            os.close(handle)
 
 
 if hasattr(os, "register_at_fork"):
@@ -94,9 +101,17 @@ def held(target: str | os.PathLike[str]) -> Iterator[None]:
     """Keep a file to oneself, among all processes and threads that ask for it in this way.
 
     The lock is a hidden file beside it, which goes with it; the system lets go of it when a process
-    ends, however that comes about.
+    ends, however that comes about. A thread that has the file already would wait for itself, so that is
+    refused: what it changed first would be lost to what it reads again.
     """
     final = Path(os.path.realpath(target))
+    owner = os.getpid(), threading.get_ident()
+    if _HELD.get(final, (None,))[0] == owner:
+        raise InputError(
+            "the file is already open in this thread",
+            where=Where(file=str(final)),
+            cure="Use the monitor of the outer block, or leave that block first.",
+        )
     path = final.with_name(f"{HIDDEN}lock-{final.name}")
     if len(os.fsencode(path.name)) > LONGEST_NAME:
         path = final.with_name(
@@ -112,12 +127,17 @@ def held(target: str | os.PathLike[str]) -> Iterator[None]:
             os.close(handle)
             raise
         os.close(handle)  # the one before took it away while we waited
+    _HELD[final] = owner, handle
     try:
         yield
     finally:
-        with suppress(OSError):
-            path.unlink()
-        os.close(handle)
+        if (
+            owner[0] == os.getpid()
+        ):  # a child that was forked in the block leaves the lock to its parent
+            del _HELD[final]
+            with suppress(OSError):
+                path.unlink()
+            os.close(handle)
 
 
 def collect_litter(folder: Path) -> None:

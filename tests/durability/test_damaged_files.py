@@ -220,6 +220,32 @@ def test_json_lines_of_any_depth_are_read_or_refused(tmp_path):
             assert depth > 800
 
 
+@pytest.mark.parametrize("extra", ["", '"w": NaN, '], ids=["by Arrow", "by Python"])
+def test_a_field_that_a_line_names_twice_is_refused_with_its_line(extra, tmp_path):
+    """Which of the two was meant, nobody can say; Python's reader would take the last."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text(f'{{"p": 0.7, "y": 1}}\n{{"p": 0.2, {extra}"y": 0, "p": 0.9}}\n')
+    with pytest.raises(cal.InputError) as refused:
+        cal.scan(path, y_true="y", y_prob="p")
+    assert (refused.value.where.line, refused.value.where.file) == (2, str(path))
+    with pytest.raises(cal.InputError) as refused:
+        as_table(path)
+    assert refused.value.where.file == str(path)
+
+
+def test_a_field_that_a_log_or_a_state_names_twice_is_refused(tmp_path):
+    path = tmp_path / "answers.jsonl"
+    line = '{"id": 1, "confidence": 0.2, "correct": true, "confidence": 0.9}\n'
+    path.write_text('{"id": 0, "confidence": 0.7, "correct": true}\n' + line)
+    with pytest.raises(cal.InputError) as refused:
+        read_answers(path)
+    assert refused.value.where.line == 2
+    state = cal.Monitor().to_json()
+    assert state.startswith("{")
+    with pytest.raises(cal.InputError):
+        cal.Monitor.from_json('{"level": 0.5,' + state[1:])
+
+
 def test_groups_that_differ_in_nanoseconds_are_refused():
     times = np.array([1, 2], "datetime64[ns]")
     frame = pl.DataFrame({"p": [0.5, 0.25], "y": [0, 1], "g": times})

@@ -54,6 +54,37 @@ def test_one_at_a_time_holds_a_file(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_a_file_that_a_thread_holds_is_refused_to_it_again(tmp_path: Path) -> None:
+    """By whichever name; a second block would wait for the first, and its evidence be overwritten."""
+    path, link = tmp_path / "watch.json", tmp_path / "link.json"
+    link.symlink_to(path)
+    with cal.Monitor.shared(path) as outer:
+        outer.update([0, 1], [0.2, 0.7])
+        for name in (path, link):
+            with pytest.raises(cal.InputError) as refused, cal.Monitor.shared(name):
+                pass
+            assert refused.value.where.file == str(path)
+            assert refused.value.cures
+    with cal.Monitor.shared(path) as again:
+        assert again.n == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_that_is_forked_in_a_block_waits_for_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "watch.json"
+    with cal.Monitor.shared(path) as watch:
+        child = os.fork()
+        if child == 0:
+            with cal.Monitor.shared(path) as own:
+                own.update([0, 1], [0.2, 0.7])
+            os._exit(0)
+        time.sleep(0.05)
+        watch.update([0, 1], [0.2, 0.7])
+    assert os.waitpid(child, 0)[1] == 0
+    assert cal.Monitor.load(path).n == 4
+    assert os.listdir(tmp_path) == ["watch.json"]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_that_is_forked_during_an_update_does_not_hang() -> None:
     assert not try_forks(30)[1]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -327,11 +328,13 @@ def _sums_of(sketch: cal.Sketch) -> dict[tuple[int, int], tuple[Fraction, ...]]:
     }
 
 
-def try_rows(cases: int, seed: int = 0, ways: Iterable[str] = tuple(WAYS)) -> Checks:
-    """Draw rows so many times and take each by every way in."""
+def try_rows(least: int, seed: int = 0, ways: Iterable[str] = tuple(WAYS)) -> Checks:
+    """Draw rows and take each by every way in, until so many comparisons are made."""
     checks = Checks()
     with tempfile.TemporaryDirectory() as folder:
-        for case in range(cases):
+        for case in count():
+            if sum(checks.made.values()) >= least:
+                break
             rng = np.random.default_rng([seed, case])
             rows, nodes = drawn(rng), int(rng.choice(NODES))
             exact = exact_sums(rows.y, rows.p, nodes, rows.weights, rows.groups)

@@ -22,6 +22,7 @@ import numpy as np
 from calibrant._files import (
     damaged,
     decoding,
+    json_of,
     read_bytes,
     remove_file,
     require_version,
@@ -203,7 +204,7 @@ def _from_parquet(content: bytes) -> Sketch | Sketches:
         table.validate(full=True)
         columns = _columns_of(table)
         metadata = (table.schema.metadata or {}).get(b"calibrant")
-        header = None if metadata is None else json.loads(metadata)
+        header = None if metadata is None else json_of(metadata)
     if header is None:
         raise InputError(
             'a sketch in Parquet must have a header, "calibrant" in its metadata',

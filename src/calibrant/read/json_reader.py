@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from calibrant._files import json_of
 from calibrant._optional import require
 from calibrant.errors import Cure, Function, InputError, TypeName, Where
 from calibrant.read.arrow import Batch
@@ -133,7 +134,7 @@ class JsonParser:
 
     def _row(self, text: bytes, where: Where) -> dict[str, Any]:
         try:
-            row: Any = json.loads(text)
+            row: Any = json_of(text)
         except (ValueError, RecursionError) as error:
             raise InputError(
                 "each line must hold a JSON object: {error}",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
+from calibrant._files import json_of
 from calibrant._optional import require
 from calibrant.errors import CalibrationError, InputError, Where
 from calibrant.read.arrow_contents import ARROW_MAGIC, require_all_messages, require_end
@@ -79,7 +79,7 @@ def _peeked(file: DataFile, head: str) -> list[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = json_of(line)
         except (ValueError, RecursionError) as error:
             if rows:
                 break  # the last line of the piece that was read; the rows before it are enough

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from calibrant._files import json_of
 from calibrant.errors import InputError
 from calibrant.read.answers.answers import (
     Answer,
@@ -77,7 +77,7 @@ def _answers(path: Path, values: Values) -> Iterator[Answer]:
 def _document(path: Path) -> Object:
     try:
         with opened(path) as file:
-            run = json.loads(file.read())
+            run = json_of(file.read())
     except (ValueError, RecursionError) as error:
         raise InputError(
             "{file} is not a run of HELM: it is not JSON ({error})",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 import zipfile
 import zlib
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from calibrant._files import json_of
 from calibrant._optional import require
 from calibrant.errors import CalibrationError, InputError, Option
 from calibrant.read.answers.answers import Answer, Answers, Place, collected, question_of
@@ -130,7 +130,7 @@ def _score_like(score: Any) -> dict[str, Any]:
 
 def _document(path: Path) -> Sample:
     try:
-        content = json.loads(path.read_bytes())
+        content = json_of(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise InputError(
             "{file} is not an Inspect log: it is not JSON ({error})",
@@ -199,7 +199,7 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Sample:
             size=member.file_size,
             cure="Check the file: it may have been made to fill the memory.",
         )
-    content = json.loads(_unpacked(archive, member))
+    content = json_of(_unpacked(archive, member))
     if not isinstance(content, dict):
         raise InputError(
             "{member} must be an object",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 from collections.abc import Iterator
 from typing import Any
 
+from calibrant._files import json_of
 from calibrant.errors import InputError, Option, Where
 
 __all__ = ["json_lines", "opened"]
@@ -23,7 +23,7 @@ def json_lines(path: str | os.PathLike[str]) -> Lines:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
+                row = json_of(line)
             except UnicodeDecodeError as error:
                 raise InputError(
                     "{file} must be a log in JSON; it is not text",
