@@ -27,7 +27,9 @@ FORMULA = re.compile(
 SHIM = re.compile(r'<script src="https://unpkg\.com/iframe-worker/shim"></script>')
 FRAME_WORKER = (Path(__file__).parent / "frame-worker.js").read_text(encoding="utf-8")
 TAG = re.compile(r"\\tag\{(?P<name>\w+)\}")
-LONG_TABLE = re.compile(r"\n\n(?:\|[^\n]*\n){19,}")
+TABLE = re.compile(r"\n\n(?:\|[^\n]*\n)+")
+LONG, LONG_BELOW_THE_FIRST = 17, 7
+"""Rows from which a table of the evidence is folded."""
 FIGURE = re.compile(r"!\[[^\]]*\]\((?P<path>figures/[^)#]+)(?:#[^)]*)?\)")
 
 
@@ -66,16 +68,19 @@ def _add_notebook(notebook: File, files: Files, config: MkDocsConfig) -> None:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Fold the long tables of the evidence: the summary above them is what most readers want."""
+    """Fold the tables of the evidence, but for the first of a page, which is the one that matters."""
     if not page.file.src_uri.startswith("evidence/"):
         return markdown
-    return LONG_TABLE.sub(_folded, markdown)
+    tables = iter(range(1_000))
+    return TABLE.sub(lambda table: _folded(table[0], is_first=next(tables) == 0), markdown)
 
 
-def _folded(found: re.Match[str]) -> str:
-    table = found[0].strip("\n")
-    rows = table.count("\n") - 1
-    return f'\n\n<details markdown="1"><summary>{rows} rows</summary>\n\n{table}\n\n</details>\n'
+def _folded(table: str, is_first: bool) -> str:
+    rows = table.count("\n|") - 2
+    if rows < (LONG if is_first else LONG_BELOW_THE_FIRST):
+        return table
+    summary = f"<summary>{rows} rows</summary>"
+    return f'\n\n<details markdown="1">{summary}\n\n{table.strip()}\n\n</details>\n'
 
 
 def on_page_content(content: str, **_: Any) -> str:

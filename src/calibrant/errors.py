@@ -296,7 +296,17 @@ class CalibrationError(Message):
 
 
 class InputError(CalibrationError, ValueError):
-    """A value that the caller gave breaks a rule; its fields say which, what was seen, where, the cures."""
+    """A value that the caller gave breaks a rule; its fields say which, what was seen, where, the cures.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> try:
+    ...     cal.smooth_ece([0, 1], [0.2, 1.5])
+    ... except cal.CalibrationError as error:  # an InputError
+    ...     print(error.argument, error.seen, error.where.row)
+    y_prob 1.5 1
+    """
 
 
 class TooFewRows(InputError):

@@ -54,6 +54,13 @@ class Pairs:
     Build one with `as_pairs`. `p`, `y` and `weight` convert and check everything at once; `blocks`
     converts a piece at a time and leaves checking to the loop that reads it. Where rows were dropped,
     `kept` says which of the rows given are left.
+
+    Examples
+    --------
+    >>> from calibrant.data.as_pairs import as_pairs
+    >>> pairs = as_pairs([0, 1], [0.2, 0.7])
+    >>> pairs.p.tolist(), pairs.y.tolist()
+    ([0.2, 0.7], [0.0, 1.0])
     """
 
     raw_prob: NDArray[Any]

@@ -47,6 +47,13 @@ class Dataset:
         Where it comes from: repository, commit, licence, citation.
     columns : mapping of str to ndarray
         `p` and `y` with groups and dates, or the class scores and labels of a multi-class set.
+
+    Examples
+    --------
+    >>> source = describe("fmi_rain_tampere_2003")
+    >>> rows = Dataset(source, {"p": np.array([0.2, 0.7]), "y": np.array([0, 1])})
+    >>> rows["p"].tolist(), rows.source.licence
+    ([0.2, 0.7], ...)
     """
 
     source: Source

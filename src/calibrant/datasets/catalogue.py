@@ -78,6 +78,13 @@ class Source:
 
     `fingerprint` is the SHA-256 of the converted rows, sorted and rounded to nine digits, so a
     changed original, a damaged transfer and a wrong conversion are all caught by one check.
+
+    Examples
+    --------
+    >>> from calibrant import datasets
+    >>> source = datasets.describe(datasets.names()[0])
+    >>> source.rows > 0, len(source.fingerprint)
+    (True, 64)
     """
 
     name: str

@@ -34,6 +34,12 @@ class Synthetic:
         Which rows share one draw of chance (the clustered shape), else None.
     seed : int
         What it was drawn with.
+
+    Examples
+    --------
+    >>> drawn = generate("overconfident", 100, seed=1)
+    >>> drawn.n, float(drawn.truth(np.array([0.5]))[0])
+    (100, 0.5)
     """
 
     shape: str

@@ -62,6 +62,12 @@ class BinnedDiagram(Diagram):
         Cross-validated squared loss for each number of bins that was tried.
     n : int
         Rows; `dropped` counts by reason those that were left out.
+
+    Examples
+    --------
+    >>> diagram = binned_diagram([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9], bins=2)
+    >>> diagram.edges.tolist(), diagram.rate.tolist()
+    ([0.0, 0.5, 1.0], [0.0, 1.0])
     """
 
     edges: Floats

@@ -55,6 +55,12 @@ class CumulativeDiagram(Diagram):
         How often calibrated predictions have an ECCE-R as large.
     n : int
         Rows; `dropped` counts by reason those that were left out.
+
+    Examples
+    --------
+    >>> diagram = cumulative_diagram([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9])
+    >>> [round(step, 3) for step in diagram.difference.tolist()]
+    [0.0, -0.025, -0.125, -0.025, 0.0]
     """
 
     fraction: Floats

@@ -61,6 +61,12 @@ class IsotonicDiagram(Diagram):
         The parts of the Brier score: score = miscalibration - discrimination + uncertainty.
     n : int
         Rows; `dropped` counts by reason those that were left out.
+
+    Examples
+    --------
+    >>> diagram = isotonic_diagram([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9])
+    >>> diagram.regression.tolist()
+    [0.0, 0.5, 0.5, 1.0]
     """
 
     prediction: Floats

@@ -32,6 +32,12 @@ class RiskCoverageDiagram(Diagram):
         The curve and the areas under it.
     point : OperatingPoint or None
         A certified threshold to mark, as `certify(...).above`.
+
+    Examples
+    --------
+    >>> diagram = risk_coverage_diagram([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5])
+    >>> diagram.to_svg().startswith("<svg")
+    True
     """
 
     selective: Selective

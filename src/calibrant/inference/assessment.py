@@ -85,6 +85,15 @@ class Assessment:
         then by this one.
     profile : Profiled or None
         What a field of use asks for beside, where a profile was given.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> found = cal.assess([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9])
+    >>> found.miscalibrated, found.n
+    (False, 4)
+    >>> found.interval.low <= found.smooth_ece <= found.interval.high
+    True
     """
 
     smooth_ece: float

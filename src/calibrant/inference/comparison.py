@@ -65,6 +65,13 @@ class Comparison:
         For the number of pairs: "holm", "bh", "bonferroni" or "none".
     clusters : int or None
         If rows are dependent.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> found = cal.compare([0, 0, 1, 1], {"a": [0.1, 0.4, 0.6, 0.9], "b": [0.9, 0.2, 0.3, 0.1]})
+    >>> sorted(found.assessments), len(found.differences), found.paired
+    (['a', 'b'], 1, True)
     """
 
     assessments: Mapping[str, Assessment]

@@ -121,6 +121,14 @@ class GroupAssessments(Mapping[Any, Assessment]):
         Whether rows were taken to depend on each other.
     confidence, seed : float, int
         As they were asked for.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rows = {"y": [0, 1, 0, 1], "p": [0.1, 0.8, 0.3, 0.6], "site": ["a", "a", "b", "b"]}
+    >>> groups = cal.assess_by(data=rows, y_true="y", y_prob="p", by="site")
+    >>> sorted(groups), groups["a"].n
+    (['a', 'b'], 2)
     """
 
     by: tuple[str, ...]

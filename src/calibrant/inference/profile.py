@@ -224,7 +224,17 @@ class Profile:
 
 @dataclass(frozen=True)
 class Profiled:
-    """What a profile found: quantities and tables by name, in the profile's order."""
+    """What a profile found: quantities and tables by name, in the profile's order.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(200)
+    >>> found = cal.assess(rng.random(200) < p, p, profile="clinical").profile
+    >>> "observed / expected" in list(found)
+    True
+    """
 
     name: str
     entries: tuple[Quantity | Table, ...]

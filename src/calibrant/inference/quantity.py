@@ -20,7 +20,16 @@ UNSEEN = 1e-6
 
 
 class Unavailable(InputError):
-    """A quantity that the sample cannot give; the profile shows the reason in its place."""
+    """A quantity that the sample cannot give; the profile shows the reason in its place.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise Unavailable("there is no event")
+    ... except Unavailable as reason:
+    ...     print(reason)
+    there is no event...
+    """
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,12 @@ class Quantity:
         The paper that defines it.
     note : str
         What a reader must know beside the number.
+
+    Examples
+    --------
+    >>> gap = Quantity("gap", 0.03, low=0.01, high=0.05)
+    >>> gap.value, gap.low, gap.high
+    (0.03, 0.01, 0.05)
     """
 
     name: str
@@ -81,6 +96,12 @@ class Table:
         From the name of a column to its values, one for each row; the first column names the rows.
     source, note : str
         As for `Quantity`.
+
+    Examples
+    --------
+    >>> grades = Table("Grades", {"grade": ["A", "B"], "rows": [120, 80]})
+    >>> list(grades.columns)
+    ['grade', 'rows']
     """
 
     name: str

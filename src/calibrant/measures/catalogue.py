@@ -82,6 +82,12 @@ class Measures(Record):
         One for each measure.
     n : int
         Rows; `dropped` counts by reason those that were left out.
+
+    Examples
+    --------
+    >>> measures = measure_all([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9])
+    >>> round(measures["smooth_ece"].value, 3)
+    0.149
     """
 
     lines: tuple[Measured, ...]

@@ -55,6 +55,12 @@ class Distance(Record):
         Which definition, in which metric.
     n : int
         Rows; `dropped` counts by reason those that were left out.
+
+    Examples
+    --------
+    >>> found = distance_to_calibration_result([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9])
+    >>> found.low <= found.value <= found.high
+    True
     """
 
     value: float

@@ -53,6 +53,13 @@ class Decomposition(Record):
         "brier" or "log".
     n : int
         Rows; `dropped` counts by reason those that were left out.
+
+    Examples
+    --------
+    >>> parts = corp_decomposition([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9])
+    >>> total = parts.miscalibration - parts.discrimination + parts.uncertainty
+    >>> round(parts.mean_score, 3), round(total, 3)
+    (0.085, 0.085)
     """
 
     mean_score: float

@@ -44,6 +44,12 @@ class LossGap(Record):
         "squared" or "log".
     n : int
         Rows; `dropped` counts by reason those that were left out.
+
+    Examples
+    --------
+    >>> found = loss_gap_result([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9])
+    >>> found.value > 0 and found.loss == "squared"
+    True
     """
 
     value: float

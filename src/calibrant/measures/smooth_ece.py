@@ -48,6 +48,11 @@ class Certificate:
     solver : float
         Distance between the bandwidth and the error found there: smECE_σ falls with σ, so the fixed
         point lies between them.
+
+    Examples
+    --------
+    >>> smooth_ece_result([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9]).certificate.total < 1e-6
+    True
     """
 
     total: float
@@ -75,6 +80,12 @@ class SmoothECE:
         Rows; `dropped` counts by reason those that were left out.
     scale : str
         The scale on which the smoothing was done.
+
+    Examples
+    --------
+    >>> result = smooth_ece_result([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9])
+    >>> float(result) == result.value == result.bandwidth
+    True
     """
 
     value: float

@@ -39,6 +39,13 @@ class TCal(Record):
         Number of bins of equal width at which the statistic stands out most.
     n : int
         Rows; `dropped` counts by reason those that were left out.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(500)
+    >>> t_cal(rng.random(500) < p**2, p).p_value < 0.05
+    True
     """
 
     statistic: float

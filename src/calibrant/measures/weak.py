@@ -40,6 +40,12 @@ class WeakCalibration(Record):
         Rows; `dropped` counts by reason those that were left out.
     scale : str
         The scale on which w is Lipschitz.
+
+    Examples
+    --------
+    >>> found = weak_calibration_result([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9])
+    >>> round(found.value, 3), len(found.witness)
+    (0.0..., 4)
     """
 
     value: float

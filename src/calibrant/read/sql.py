@@ -197,6 +197,12 @@ def read(result: Any, *, on_invalid: str = "drop") -> Sketch | Sketches:
         A frame of any library, a dict of columns, or a cursor of a database driver after `execute`.
     on_invalid : {"raise", "drop"}
         Whether rows that broke a rule are an error, or only counted.
+
+    Examples
+    --------
+    >>> table = {"cell": [3, 40], "label": [0, 1], "count": [2, 1], "offset": [0, 0], "nodes": [256, 256]}
+    >>> read(table).n
+    3
     """
     require_choice("on_invalid", on_invalid, ("raise", "drop"))
     columns = {_folded(name): values for name, values in _columns(result).items()}

@@ -188,7 +188,15 @@ class LearnedMap(ABC):
 
 
 class Recalibrator(LearnedMap):
-    """A map from predictions to better calibrated predictions."""
+    """A map from predictions to better calibrated predictions.
+
+    Examples
+    --------
+    >>> from calibrant.recalibration import PlattRecalibrator
+    >>> repair = PlattRecalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    >>> isinstance(repair, Recalibrator), repair.transform([0.2, 0.8]).shape
+    (True, (2,))
+    """
 
     def fit(
         self,
