@@ -18,8 +18,7 @@ from tests.refusals import refused as refused_with
 
 import calibrant as cal
 from calibrant import datasets
-from calibrant.read import file_jobs, files
-from calibrant.read import rows as tables
+from calibrant.read import file_jobs, files, tables
 from calibrant.read.answers import read_answers
 from calibrant.read.find_files import find_files
 
