@@ -24,7 +24,7 @@ OTHER = PROBS**1.7 / (PROBS**1.7).sum(axis=1, keepdims=True)
 NAMED = np.array(NAMES)[LABELS]
 TOP = cal.confidence(LABELS, PROBS)
 COLUMNS = [f"p_{name}" for name in NAMES]
-SINGLE = ["smooth_ece", "smooth_ece_result", "assess", "measure_all", "reliability_diagram",
+SINGLE = ["smooth_ece", "smooth_ece_result", "assess", "reliability_diagram",
           "certify", "selective", "decision_curve"]  # fmt: skip
 
 
@@ -217,3 +217,85 @@ def test_a_map_is_chosen_from_files(files):
         )
         assert found.best == by_array.best
         assert found.candidates[0].loss == pytest.approx(by_array.candidates[0].loss, abs=1e-9)
+
+
+def one_changed(row, column, value):
+    logits = np.log(PROBS)
+    logits[row, column] = value
+    return logits
+
+
+READERS = {
+    "assess": cal.assess,
+    "assess_by": lambda y, p, **o: cal.assess_by(y, p, multiclass="classwise", **o),
+    "compare": lambda y, p, **o: cal.compare(y, {"a": p, "b": p}, **o),
+    "compare_by": lambda y, p, **o: compare_by(y, {"a": p, "b": p}, **o),
+    "reliability_diagrams": lambda y, p, **o: cal.reliability_diagrams(
+        y, p, multiclass="top_label", **o
+    ),
+    "report": cal.report,
+    "certify": cal.certify,
+    "selective": cal.selective,
+    "monitor": lambda y, p, **o: cal.Monitor().update(y, p, **o),
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_bad_rows_of_classes_are_named(read):
+    bad = [
+        ({"from_logits": True}, LABELS, one_changed(7, 1, np.inf), "y_prob", None),
+        ({}, LABELS, np.where(np.arange(400)[:, None] == 7, 0.98 * PROBS, PROBS), "y_prob", 0.98),
+        ({}, np.where(np.arange(400) == 7, 3, LABELS), PROBS, "y_true", 3),
+        ({"classes": NAMES}, np.where(np.arange(400) == 7, "emu", NAMED), PROBS, "y_true", "emu"),
+    ]
+    for options, labels, probs, argument, seen in bad:
+        with pytest.raises(cal.InputError) as error:
+            read(labels, probs, **options)
+        assert (error.value.argument, error.value.where.row) == (argument, 7)
+        assert seen is None or error.value.seen == (pytest.approx(seen) if seen == 0.98 else seen)
+        assert error.value.cures
+
+
+def test_classes_that_count_from_one_are_told():
+    with refused("y_true", 3) as caught:
+        cal.assess(LABELS + 1, PROBS)
+    assert any("subtract" in cure.text for cure in caught.value.cures)
+
+
+def test_labels_in_any_order_of_classes():
+    order = [2, 0, 1]
+    found = cal.assess_by(NAMED, PROBS[:, order], classes=[NAMES[k] for k in order],
+                          multiclass="classwise")  # fmt: skip
+    expected = cal.assess_by(NAMED, PROBS, classes=NAMES, multiclass="classwise")
+    assert {name: one.smooth_ece for name, one in found.items()} == {
+        name: one.smooth_ece for name, one in expected.items()
+    }
+
+
+@pytest.mark.parametrize("rows_of_owl", [0, 1])
+def test_a_class_with_no_row_or_one_is_assessed_and_mapped(rows_of_owl):
+    from calibrant import recalibration as maps
+
+    few = np.where(LABELS == 2, 0, LABELS)
+    few[:rows_of_owl] = 2
+    assert cal.assess_by(few, PROBS, multiclass="classwise")[2].n == 400
+    for made in (
+        maps.TemperatureScaling(from_logits=False),
+        maps.StructuredScaling(from_logits=False),
+        maps.OneVsRestRecalibrator(maps.PlattRecalibrator()),
+    ):
+        mapped = made.fit(PROBS, few).transform(PROBS)
+        assert np.allclose(mapped.sum(axis=1), 1.0)
+        assert np.all((mapped >= 0) & (mapped <= 1))
+    if rows_of_owl == 0:
+        with refused("y_true", 2):
+            maps.VectorScaling(from_logits=False).fit(PROBS, few)
+
+
+def test_more_parameters_than_rows_are_refused_with_a_cure():
+    from calibrant.recalibration import StructuredScaling, VectorScaling
+
+    with refused("y_true", 10, option="matrix"):
+        StructuredScaling(from_logits=False, matrix=True).fit(PROBS[:10], LABELS[:10])
+    with refused("y_true", 5):
+        VectorScaling(from_logits=False).fit(PROBS[:5], LABELS[:5])

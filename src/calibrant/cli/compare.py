@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._format import decimals, p_text
 from calibrant.cli.assess import result_of
+from calibrant.cli.classes import compared_on_classes, document_of_classes, show_classes
 from calibrant.cli.columns import Chosen, choose, require_column
 from calibrant.cli.errors import read_from
 from calibrant.cli.inputs import kind_of, load_sketches
@@ -22,6 +23,7 @@ from calibrant.cli.table import Column, show_table
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option
 from calibrant.inference.compare import compare
+from calibrant.inference.compare_by import GroupComparisons
 from calibrant.inference.comparison import Comparison
 from calibrant.inference.groups import GroupAssessment
 from calibrant.read.find_files import find_files
@@ -53,7 +55,17 @@ def run_compare(
 ) -> None:
     """Compare models by column, or by group."""
     several = len(reading.prob or []) > 1 or any(set(n) & set("*?[") for n in reading.prob or [])
-    if reading.multiclass is None and (on is not None or several):
+    apart = bool(grouping.by) or grouping.per_file
+    if reading.multiclass is not None and several and len(reading.prob or []) > 1 and not apart:
+        found = compared_on_classes(files, reading, measuring, grouping.correction)
+        if isinstance(found, GroupComparisons):
+            if json:
+                print(json_format.dumps(document_of_classes(found, SCHEMA), indent=2))
+            else:
+                show_classes(found, grouping.max_groups)
+            return
+        comparison = found
+    elif reading.multiclass is None and (on is not None or several):
         comparison = _compared_on_rows(files, reading, grouping, measuring, on)
     else:
         comparison = _compared_apart(files, reading, grouping, measuring)

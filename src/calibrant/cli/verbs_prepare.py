@@ -81,8 +81,10 @@ def recalibrate(
     ],
     method: Annotated[
         Literal["adaptive", "smooth", "isotonic", "platt", "beta", "temperature", "venn-abers", "spline",
-                "offset", "randomized", "choose"] | None,
-        option("Kind of map, or `choose` to compare them all on held-out rows. [adaptive]",
+                "offset", "randomized", "structured", "structured-matrix", "vector", "one-vs-rest",
+                "choose"] | None,
+        option("Kind of map, or `choose` to compare them all on held-out rows. With --multiclass: "
+               "temperature, structured, structured-matrix, vector, one-vs-rest. [adaptive; choose]",
                section="Repair", metavar="NAME"),
     ] = None,
     apply: Annotated[
@@ -98,16 +100,25 @@ def recalibrate(
 ) -> None:  # fmt: skip
     """Learn a map that repairs predictions, or apply one."""
     from calibrant.cli.recalibrate import run_apply, run_fit
+    from calibrant.cli.recalibrate_classes import (
+        is_map_of_classes,
+        require_map_of_one_event,
+        run_apply_classes,
+        run_fit_classes,
+    )
 
-    if apply is None:
-        run_fit(files, reading, method or "adaptive", output, picture)
-    elif picture is not None:
+    if picture is not None and (apply is not None or reading.multiclass is not None):
         raise InputError(
-            "is of a map that is learned",
+            "is of a map of one event that is learned",
             argument="picture",
             cure="Leave out {option}.",
-            option=Option("apply"),
+            option=Option("multiclass" if apply is None else "apply"),
         )
+    if apply is None and reading.multiclass is not None:
+        run_fit_classes(files, reading, method, output)
+    elif apply is None:
+        require_map_of_one_event(method)
+        run_fit(files, reading, method or "adaptive", output, picture)
     elif method is not None:
         raise InputError(
             "takes a map that was learned",
@@ -115,6 +126,8 @@ def recalibrate(
             cure="Leave out {option}.",
             option=Option("method"),
         )
+    elif reading.multiclass is not None or is_map_of_classes(apply):
+        run_apply_classes(files, reading, apply, output)
     else:
         run_apply(files, reading, apply, output)
 

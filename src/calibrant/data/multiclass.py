@@ -31,6 +31,7 @@ ENTRIES_PER_BLOCK = 1 << 18
 ENTRIES_PER_LARGE_BLOCK = 1 << 21
 SUM_TOLERANCE = 1e-4
 HALF_SUM_TOLERANCE = 1e-2
+NEARLY_ONE = 0.1
 REFUSED = ("missing prediction", "prediction out of range", "missing label", "invalid label")
 
 
@@ -193,14 +194,16 @@ class ClassProbabilities:
                 where=where,
                 cure=[LOGITS, DROP],
             )
-        scores = Cure("If they are one-vs-rest scores, assess each column on its own.")
+        cures = [Cure("If they are one-vs-rest scores, assess each column on its own.")]
+        rounding = Cure("If this is rounding, divide each row by its sum first.")
+        cures.insert(0, rounding if abs(total - 1.0) < NEARLY_ONE else LOGITS)
         return InputError(
             "must hold probabilities that sum to 1 in each row",
             argument="y_prob",
             seen=total,
             where=where,
             saying="{where} sums to {}",
-            cure=Cure("If these are percentages, divide by 100.") if percent else [LOGITS, scores],
+            cure=Cure("If these are percentages, divide by 100.") if percent else cures,
         )
 
 

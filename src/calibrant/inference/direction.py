@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,12 +174,13 @@ def regions_of(
     first = np.searchsorted(sketch.cells, beyond * (sketch.nodes // grid.sketch.nodes))
     at = cell_predictions(sketch)
     whole = float(np.abs(residual).sum())
+    if not whole > 0:
+        return ()
+    rows, errors = np.add.reduceat(mass, ends[:-1]), np.add.reduceat(residual, ends[:-1])
+    large = (first[1:] > first[:-1]) & (rows > 0) & (np.abs(errors) >= SMALLEST_SHARE * whole)
     found = []
-    for (start, stop), (low, high) in zip(pairwise(ends), pairwise(first), strict=True):
-        inside, predictions = slice(start, stop), at[low:high]
-        rows, error = float(mass[inside].sum()), float(residual[inside].sum())
-        if predictions.size and rows > 0 and abs(error) >= SMALLEST_SHARE * whole > 0:
-            held = float(predictions[0]), float(predictions[-1])
-            share = abs(error) / whole
-            found.append(Region(*held, error / rows, share, share * value))
+    for k in np.flatnonzero(large).tolist():
+        held = float(at[first[k]]), float(at[first[k + 1] - 1])
+        share = abs(float(errors[k])) / whole
+        found.append(Region(*held, float(errors[k] / rows[k]), share, share * value))
     return tuple(sorted(found, key=lambda region: -region.share)[:MOST_REGIONS])

@@ -14,7 +14,7 @@ from calibrant._arguments import require_positive
 from calibrant.data.arrays import as_array
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.multiclass import as_class_probabilities
-from calibrant.errors import CalibrationError, InputError, TooFewRows, TypeName, Where
+from calibrant.errors import CalibrationError, InputError, Option, TooFewRows, TypeName, Where
 from calibrant.recalibration.interface import POSITIVE, LearnedMap, Part, Parts, State
 from calibrant.recalibration.multiclass import as_distributions
 from calibrant.recalibration.temperature import ClassRows, best_slope
@@ -357,12 +357,13 @@ def _minimised(loss: Any, start: Floats) -> Floats:
 def _require_rows(rows: ClassRows, parameters: int, cure: str) -> None:
     if parameters > rows.labels.size:
         raise TooFewRows(
-            "has {n} rows, and the map has {parameters} parameters: they would be learned by heart",
+            "must have more rows than the map has parameters: they would be learned by heart",
             argument="y_true",
+            seen=rows.labels.size,
+            saying="it has {} for {parameters}",
             cure=cure,
-            n=rows.labels.size,
             parameters=parameters,
-            matrix="`matrix`",
+            matrix=Option("matrix", True),
         )
 
 

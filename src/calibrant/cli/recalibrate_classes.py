@@ -1,0 +1,213 @@
+"""`calibrant recalibrate --multiclass`: learn a map of all classes from a file, or apply one to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant._format import decimals
+from calibrant._optional import require
+from calibrant.cli.classes import rows_of_classes
+from calibrant.cli.columns import RECALIBRATED, choose_predictions
+from calibrant.cli.inputs import kind_of
+from calibrant.cli.options import Measuring, Reading
+from calibrant.cli.output import count, note, printable, quoted, require_ending, written
+from calibrant.cli.standard_input import opened
+from calibrant.errors import InputError, Option, TooFewRows
+from calibrant.read.find_files import find_files
+from calibrant.read.predictions import class_matrix
+from calibrant.read.tables import columns_of, read_table
+from calibrant.recalibration.interface import LearnedMap, Recalibrator, load_recalibrator
+
+__all__ = [
+    "MAPS_OF_CLASSES",
+    "is_map_of_classes",
+    "require_map_of_one_event",
+    "run_apply_classes",
+    "run_fit_classes",
+]
+
+CHOOSE = "choose"
+MAPS_OF_CLASSES = ("temperature", "structured", "structured-matrix", "vector", "one-vs-rest")
+"""Methods for many classes; `choose`, the default, compares those that the rows are enough for."""
+
+
+def _map(method: str) -> LearnedMap:
+    from calibrant import recalibration as maps
+
+    made: dict[str, LearnedMap] = {
+        "temperature": maps.TemperatureScaling(from_logits=False),
+        "structured": maps.StructuredScaling(from_logits=False),
+        "structured-matrix": maps.StructuredScaling(from_logits=False, matrix=True),
+        "vector": maps.VectorScaling(from_logits=False),
+        "one-vs-rest": maps.OneVsRestRecalibrator(),
+    }
+    return made[method]
+
+
+def run_fit_classes(
+    files: Sequence[str], reading: Reading, method: str | None, output: str
+) -> None:
+    """Learn the map, judge it on rows that it has not seen, and write it."""
+    from calibrant.repair.choice import NONE, choose_recalibrator
+
+    require_ending(output, (".json",), "a map", files)
+    method = method or CHOOSE
+    if method not in (*MAPS_OF_CLASSES, CHOOSE):
+        raise InputError(
+            "must be a map of many classes",
+            argument="method",
+            seen=method,
+            cure="Pass one of {maps}.",
+            maps=", ".join((*MAPS_OF_CLASSES, CHOOSE)),
+        )
+    rows, _, _ = rows_of_classes(files, reading, Measuring(), several=False)
+    probs = _probabilities(rows.y_probs[""], reading)
+    options: dict[str, Any] = {} if rows.classes is None else {"classes": rows.classes}
+    weight = rows.sample_weight
+    candidates = None if method == CHOOSE else {method: _map(method)}
+    if candidates is not None:
+        learned: Any = candidates[method]
+        learned.fit(probs, rows.y_true, weight, **options)
+    try:
+        choice = choose_recalibrator(
+            rows.y_true, probs, sample_weight=weight, candidates=candidates, **options
+        )
+        judged = _judged(choice, choice.best if method == CHOOSE else method)
+    except TooFewRows:
+        if method == CHOOSE:
+            raise
+        judged = ""
+    if method == CHOOSE:
+        learned = choice.recalibrator
+        compared = ", ".join(line.name for line in choice.candidates if line.name != NONE)
+        judged = f"Chosen on held-out rows among leaving it alone, {compared}. {judged}"
+    written(Path(output), learned.save)
+    note(
+        f"Wrote {printable(output, 200)}: {_called(learned)} for {probs.shape[1]:,} classes, learned "
+        f"from {count(len(probs), 'row')}. {judged}Apply it to other rows: `calibrant recalibrate "
+        f"NEW.parquet --multiclass confidence --prob ... --apply {printable(output, 200)} -o BETTER.parquet`."
+    )
+
+
+def _called(learned: LearnedMap) -> str:
+    kind = learned.kind
+    return f"{'an' if kind[0] in 'aeiu' else 'a'} {kind} map"
+
+
+def _judged(choice: Any, method: str) -> str:
+    """Before and after on rows that the map has not seen, with the interval of the gain."""
+    from calibrant.repair.choice import NONE
+
+    lines = {line.name: line for line in choice.candidates}
+    before, after = lines[NONE], lines[method]
+    low, high = (after.gain + sign * 1.96 * after.gain_se for sign in (-1.0, 1.0))
+    return (
+        f"On held-out rows, log loss {decimals(before.loss)} becomes {decimals(after.loss)} (gain "
+        f"{after.gain:+.4f}, 95% interval {low:+.4f} to {high:+.4f}) and SmoothECE of the confidence "
+        f"{decimals(before.smooth_ece)} becomes {decimals(after.smooth_ece)}. "
+    )
+
+
+def _probabilities(matrix: Any, reading: Reading) -> Any:
+    """Class probabilities; of logits, their softmax."""
+    if not reading.from_logits:
+        return matrix
+    from scipy.special import softmax
+
+    bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+    if bad.size:
+        from calibrant.errors import Where
+
+        raise InputError(
+            "must be finite",
+            argument="y_prob",
+            seen=matrix[bad[0]][~np.isfinite(matrix[bad[0]])][0],
+            where=Where(row=int(bad[0])),
+            cure="Leave such rows out first.",
+        )
+    return softmax(np.asarray(matrix, dtype=np.float64), axis=1)
+
+
+def require_map_of_one_event(method: str | None) -> None:
+    """Refuse methods that only class probabilities have."""
+    if method in MAPS_OF_CLASSES and method != "temperature":
+        raise InputError(
+            "is a map of many classes",
+            argument="method",
+            seen=method,
+            cure="Pass {option} beside it.",
+            option=Option("multiclass", "confidence"),
+        )
+
+
+def is_map_of_classes(path: str) -> bool:
+    """Whether a file holds a map of class probabilities, and not of one event."""
+    return not isinstance(load_recalibrator(path), Recalibrator)
+
+
+def run_apply_classes(files: Sequence[str], reading: Reading, chosen_map: str, output: str) -> None:
+    """Write the file again with recalibrated columns of classes, or a recalibrated column of lists."""
+    target = require_ending(output, (".parquet", ".csv"), "a file of rows", [*files, chosen_map])
+    plain = replace(reading, prob=None, sep=None, multiclass=None, from_logits=False, classes=None)
+    if plain != Reading() or not reading.prob:
+        raise InputError(
+            "a map of classes needs the columns of their probabilities, and nothing else",
+            cure="Name the columns with {prob}, and leave out other options that say how to read rows.",
+            prob=Option("y_prob", "p_*"),
+        )
+    learned = load_recalibrator(chosen_map)
+    paths = opened(files)
+    if any(kind_of(path, log=None) != "rows" for path in paths):
+        raise InputError(
+            "a map is applied to rows of predictions, and this file holds none",
+            cure="Pass a file of rows.",
+        )
+    data = find_files(paths, separator=reading.sep)
+    present = columns_of(data[0])
+    prob = choose_predictions(present, data[0].path, reading, present)
+    names = [f"{name}{RECALIBRATED}" for name in prob]
+    for name in names:
+        if name in present:
+            raise InputError(
+                "{file} already has a column {name}",
+                file=printable(data[0].path, 200),
+                name=quoted(name),
+                cure="Rename or drop that column first.",
+            )
+    table = read_table(data)
+    columns = [_column(table[name]) for name in prob]
+    matrix = class_matrix(columns, prob[0], on_invalid="raise")
+    better = learned.transform(_probabilities(matrix, reading))
+    pyarrow = require("pyarrow", caller="recalibrate")
+    if len(prob) == 1:
+        table = table.append_column(names[0], pyarrow.array(better.tolist()))
+    else:
+        for place, name in enumerate(names):
+            table = table.append_column(name, pyarrow.array(np.ascontiguousarray(better[:, place])))
+    written(target, lambda path: _write(table, path, target.suffix))
+    note(
+        f"Wrote {printable(output, 200)}: {count(len(better), 'row')}, new "
+        f"{'columns' if len(names) > 1 else 'column'} {', '.join(map(quoted, names[:3]))}"
+        f"{', ...' if len(names) > 3 else ''}."
+    )
+
+
+def _column(column: Any) -> Any:
+    """Numbers as they are; lists as objects."""
+    if str(column.type).startswith(("list", "large_list", "fixed_size_list")):
+        values = np.empty(len(column), dtype=object)
+        values[:] = column.to_pylist()
+        return values
+    return column.to_numpy()
+
+
+def _write(table: Any, path: Path, suffix: str) -> None:
+    if suffix == ".csv":
+        require("pyarrow.csv", caller="calibrant recalibrate").write_csv(table, path)
+    else:
+        require("pyarrow.parquet", caller="calibrant recalibrate").write_table(table, path)

@@ -1,0 +1,95 @@
+"""Many classes on the command line: compared, repaired, and the repair applied."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import calibrant as cal
+from calibrant.inference import compare_by
+
+NAMES = ["cat", "dog", "owl"]
+RNG = np.random.default_rng(3)
+PROBS = RNG.dirichlet([1.0, 2.0, 0.7], 500)
+LABELS = (PROBS.cumsum(axis=1) > RNG.random((500, 1))).argmax(axis=1)
+SURE = PROBS**2 / (PROBS**2).sum(axis=1, keepdims=True)
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("classes")
+    columns = {"y": np.array(NAMES)[LABELS], "probs": SURE.tolist()}
+    columns |= {f"p_{name}": PROBS[:, k] for k, name in enumerate(NAMES)}
+    columns |= {f"q_{name}": SURE[:, k] for k, name in enumerate(NAMES)}
+    pyarrow.parquet.write_table(pa.table(columns), folder / "rows.parquet")
+    return folder / "rows.parquet"
+
+
+def test_each_prob_is_a_model(calibrant, rows):
+    words = ("compare", rows, "--prob", "p_*", "--prob", "q_*", "--label", "y", "--json")
+    done = calibrant(*words, "--multiclass", "confidence")
+    found = json.loads(done.out)
+    expected = cal.compare(LABELS, {"p": PROBS, "q": SURE})
+    assert found["models"] == list(expected.assessments)
+    assert found["differences"][0]["p_value"] == expected.differences[0].p_value
+    done = calibrant(*words, "--multiclass", "classwise")
+    found = json.loads(done.out)
+    jsonschema.validate(found, json.loads((SCHEMAS / "compare.json").read_text()))
+    each = compare_by(LABELS, {"p": PROBS, "q": SURE})
+    assert found["verdict"] == each.verdict
+    assert [line["class"] for line in found["differences"]] == [NAMES[k] for k in each]
+    shown = calibrant(*words[:-1], "--multiclass", "classwise")
+    assert each.verdict in shown.out.replace("\n", " ")
+
+
+@pytest.mark.parametrize("method", ["choose", "temperature", "one-vs-rest", "vector"])
+def test_a_map_of_classes_is_learned_judged_and_applied(calibrant, rows, tmp_path, method):
+    words = ("recalibrate", rows, "--prob", "q_*", "--multiclass", "confidence")
+    done = calibrant(*words, "--label", "y", "--method", method, "-o", tmp_path / "map.json")
+    assert done.code == 0, done.err
+    assert "held-out rows" in done.err
+    done = calibrant(*words, "--apply", tmp_path / "map.json", "-o", tmp_path / "better.parquet")
+    assert done.code == 0, done.err
+    better = pyarrow.parquet.read_table(tmp_path / "better.parquet")
+    mapped = np.column_stack([better[f"q_{name}_recalibrated"] for name in NAMES])
+    expected = cal.load_recalibrator(tmp_path / "map.json").transform(SURE)
+    assert np.array_equal(mapped, expected)
+    assert cal.smooth_ece(LABELS, mapped) < cal.smooth_ece(LABELS, SURE)
+
+
+def test_a_column_of_lists_is_repaired_too(calibrant, rows, tmp_path):
+    words = ("recalibrate", rows, "--prob", "probs", "--multiclass", "confidence")
+    done = calibrant(*words, "--label", "y", "--classes", ",".join(NAMES), "--method", "temperature",
+                     "-o", tmp_path / "map.json")  # fmt: skip
+    assert done.code == 0, done.err
+    done = calibrant(*words, "--apply", tmp_path / "map.json", "-o", tmp_path / "better.parquet")
+    assert done.code == 0, done.err
+    better = pyarrow.parquet.read_table(tmp_path / "better.parquet")["probs_recalibrated"]
+    expected = cal.load_recalibrator(tmp_path / "map.json").transform(SURE)
+    assert np.allclose(better.to_pylist(), expected)
+
+
+def test_mistakes_with_maps_of_classes(calibrant, rows, tmp_path):
+    words = ("recalibrate", rows, "--prob", "q_*", "--multiclass", "confidence", "--label", "y")
+    done = calibrant(*words, "--method", "platt", "-o", tmp_path / "map.json")
+    assert done.code == 2
+    assert "temperature" in done.err
+    done = calibrant(*words[:3], "q_cat", *words[4:], "-o", tmp_path / "map.json")
+    assert done.code == 2
+    assert not (tmp_path / "map.json").exists()
+
+
+def test_a_report_on_classes_follows_its_schema(calibrant, rows, tmp_path):
+    done = calibrant("report", rows, "--prob", "q_*", "--label", "y", "--multiclass", "confidence",
+                     "-o", tmp_path / "page.json")  # fmt: skip
+    assert done.code == 0, done.err
+    page = json.loads((tmp_path / "page.json").read_text())
+    jsonschema.validate(page, json.loads((SCHEMAS / "report.json").read_text()))
+    assert page["classes"]["number"] == 3
