@@ -16,7 +16,7 @@ WHOLE = (
     "environments", "data", "paper", "speed", "sizes", "groups", "peers", "peers.maps", "coverage",
     "coverage.profiles",
     "scale", "scans", "multiclass", "diagrams", "report", "command_line", "measures", "repair",
-    "certify", "index",
+    "certify", "logs", "index",
 )  # fmt: skip
 REDUCED = (
     "paper", "speed", "sizes", "groups", "peers", "coverage", "scale", "diagrams", "measures", "repair",

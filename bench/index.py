@@ -14,6 +14,7 @@ from bench import pages
 ORDER = (
     "paper", "peers", "coverage", "profiles", "speed", "sizes", "groups", "scale", "scans", "gpu",
     "multiclass", "diagrams", "report", "command_line", "measures", "repair", "maps", "certify",
+    "logs",
     "data",
 )  # fmt: skip
 

@@ -24,6 +24,7 @@ __all__ = [
     "damaged",
     "decoding",
     "json_of",
+    "object_of",
     "open_envelope",
     "place_of_file",
     "read_bytes",
@@ -212,10 +213,11 @@ def json_of(text: str | bytes) -> Any:
     Traceback (most recent call last):
     ValueError: an object names the field 'p' twice
     """
-    return json.loads(text, object_pairs_hook=_object_of)
+    return json.loads(text, object_pairs_hook=object_of)
 
 
-def _object_of(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+def object_of(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object with these fields; a ValueError where one is named twice."""
     row = dict(fields)
     if len(row) < len(fields):
         names = [name for name, _ in fields]

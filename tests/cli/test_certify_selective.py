@@ -122,3 +122,55 @@ def test_lines_that_judge_answers_to_questions_are_a_log(calibrant, log, tmp_pat
     rows.write_text("".join(f'{{"p": 0.9, "y": {k % 10 > 0:d}}}\n' for k in range(200)))
     done = calibrant("certify", rows, "--risk", "0.2", "--json")
     assert json.loads(done.out)["log"] is None
+
+
+def test_words_and_judges_have_options(calibrant, tmp_path) -> None:
+    path = tmp_path / "x.jsonl"
+    rows = [
+        {"question_id": k, "confidence": ("likely", "unlikely")[k % 2], "correct": 1 + k % 5}
+        for k in range(200)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    judged = ("--score-range", "1,5", "--outcomes", "soft")
+    done = calibrant("assess", path, "--words", "likely=0.7,unlikely=0.2", *judged, "--json")
+    (result,) = json.loads(done.out)["results"]
+    assert result["mean_prediction"] == pytest.approx(0.45)
+    assert result["event_rate"] == pytest.approx(0.5)
+    for wrong in (("--words", "likely"), ("--words", "likely=x"), ("--score-range", "1")):
+        done = calibrant("assess", path, *wrong)
+        assert (done.code, wrong[0] in done.err) == (2, True)
+
+
+def test_standard_input_has_no_other_name(calibrant, log) -> None:
+    done = calibrant("certify", "-", "--percent", "--json", stdin=log.read_bytes())
+    assert "calibrant-" not in done.err + done.out
+    assert json.loads(done.out)["files"] == ["standard input"]
+
+
+def test_what_cannot_be_read_counts_in_the_result(calibrant, log) -> None:
+    with log.open("a") as file:
+        for sure in ("high", None):
+            line = {"question_id": 0, "model": "a", "confidence": sure, "correct": 1}
+            file.write(json.dumps(line) + "\n")
+    words = (log, "--percent", "--on-invalid", "drop", "--json")
+    document = json.loads(calibrant("certify", *words, "--risk", "0.3").out)
+    (result,) = document["results"]
+    assert result["dropped"] == {"missing prediction": 1, "prediction out of range": 1}
+    assert result["coverage"] == result["above"]["rows"] / 1203
+    document = json.loads(calibrant("assess", *words, "--profile", "llm").out)
+    (coverage,) = (
+        one for one in document["results"][0]["profile"]["quantities"] if one["name"] == "coverage"
+    )
+    assert coverage["value"] == 1200 / 1203
+
+
+def test_answers_without_questions_that_repeat_are_noticed(calibrant, tmp_path) -> None:
+    draw = np.random.default_rng(0)
+    path = tmp_path / "x.jsonl"
+    with path.open("w") as file:
+        for sure in draw.random(300):
+            line = {"confidence": sure, "correct": bool(draw.random() < sure)}
+            file.write(3 * (json.dumps(line) + "\n"))
+    done = calibrant("certify", path, "--log", "jsonl", "--risk", "0.3")
+    assert "`--cluster" in done.err
+    assert "occurs 3.0 times" in done.err

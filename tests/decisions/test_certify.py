@@ -6,6 +6,8 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import beta, binom
 
 import calibrant as cal
@@ -298,3 +300,29 @@ def test_weighted_sketches_are_refused():
     with pytest.raises(InputError) as error:
         cal.certify(sketch)
     assert error.value.argument == "sample_weight"
+
+
+@given(st.integers(0, 10_000), st.sampled_from(["above", "below"]))
+@settings(max_examples=30)
+def test_the_printed_threshold_decides_the_same(seed: int, side: str) -> None:
+    rng = np.random.default_rng(seed)
+    p = np.round(rng.random(400) ** rng.integers(1, 9), rng.integers(2, 12))
+    y = rng.random(400) < (p > 0.3)
+    for sample in ((y, p), (cal.Sketch.from_arrays(y, p),)):
+        point = getattr(cal.certify(*sample, risk=0.3, side=side), side)
+        if point is None:
+            continue
+        typed = float(point.text)
+        decided = [p >= t if side == "above" else p <= t for t in (point.threshold, typed)]
+        np.testing.assert_array_equal(*decided)
+        assert decided[0].sum() == point.rows
+
+
+def test_cases_without_a_confidence_lower_the_coverage() -> None:
+    y, p = [1.0] * 60, [0.9] * 60
+    whole = cal.certify(y, p)
+    found = cal.certify([*y, 1.0, 1.0], [*p, np.nan, 7.0], abstained=18, on_invalid="drop")
+    assert (whole.coverage, found.coverage) == (1.0, 60 / 80)
+    assert sum(found.dropped.values()) == 2
+    ranked = cal.selective([*y, 1.0, 0.0], [*p, np.nan, 0.1], abstained=18, on_invalid="drop")
+    assert (ranked.coverage, ranked.curve.coverage[-1]) == (61 / 80, 61 / 80)

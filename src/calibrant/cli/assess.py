@@ -16,7 +16,7 @@ from calibrant.cli.inputs import Loaded, load_sketches
 from calibrant.cli.options import Grouping, Measuring, Profiling, Reading
 from calibrant.cli.output import count, note, shown
 from calibrant.cli.table import LONGEST_NAME, Column, show_table
-from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, Option
 from calibrant.inference.assess import assess
 from calibrant.inference.assess_by import assess_by
@@ -79,17 +79,18 @@ def assessed(loaded: Loaded, grouping: Grouping, measuring: Measuring) -> Assess
     """The assessment of all groups, or of the one sample that there is."""
     settings: dict[str, Any] = {"confidence": measuring.confidence, "seed": measuring.seed}
     sketches = loaded.sketches
-    scale = measuring.scale if measuring.scale != "probability" else None
-    if isinstance(sketches, Sketch):
-        return assess(sketches, scale=scale, **settings)
+    settings["scale"] = measuring.scale if measuring.scale != "probability" else None
+    rows = loaded.answers
+    sample: dict[str, Any] = {"y_true": sketches} if rows is None else rows.arguments
+    if rows is None and isinstance(sketches, Sketches):
+        sample["cluster"] = loaded.cluster
     if not loaded.by:
-        return assess(sketches, cluster=loaded.cluster, scale=scale, **settings)
+        return assess(**sample, **settings)
     finding = assess_by(
-        sketches,
-        cluster=loaded.cluster,
+        **sample,
+        by=None if rows is None else dict(rows.columns),
         correction=grouping.correction,
         limit=grouping.max_groups,
-        scale=scale,
         **settings,
     )
     others = next((group for group in finding.groups if isinstance(group.key, Others)), None)

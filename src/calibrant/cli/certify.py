@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json as json_format
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal, TypeVar
 
 import typer
 
-from calibrant.cli.errors import LIMIT_NOT_SHOWN
+from calibrant.cli.errors import LIMIT_NOT_SHOWN, rendered
 from calibrant.cli.inputs import Loaded, load_sketches
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import note, shown, wrapped
@@ -16,13 +17,14 @@ from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.decisions.certify import certify
 from calibrant.decisions.ranking import require_risk
+from calibrant.errors import TooFewRows
 from calibrant.inference.interval import require_confidence
 from calibrant.measures.record import plain
 
-__all__ = ["Sample", "groups_of", "run_certify"]
+__all__ = ["results_of", "run_certify"]
 
 SCHEMA = "calibrant.certify/1"
-Sample = Sketch | Sketches
+Result = TypeVar("Result")
 
 
 def run_certify(
@@ -40,17 +42,9 @@ def run_certify(
     loaded = load_sketches(files, reading, grouping, measuring)
     if loaded.columns is not None and not grouping.per_file:
         loaded.columns.hint()
-    results = {
-        name: certify(
-            sample,
-            risk=risk,
-            side=side,
-            confidence=measuring.confidence,
-            cluster=loaded.cluster if isinstance(sample, Sketches) else None,
-            abstained=loaded.abstained.get(name, 0),
-        )
-        for name, sample in groups_of(loaded).items()
-    }
+    results = results_of(
+        loaded, partial(certify, risk=risk, side=side, confidence=measuring.confidence)
+    )
     if json:
         document = {
             "schema": SCHEMA,
@@ -66,26 +60,49 @@ def run_certify(
         for name, result in results.items():
             start = f"{', '.join(map(shown, name))}: " if name else ""
             print(wrapped(f"{start}{result.sentence}"))
-    failed = sum(not result.certified for result in results.values())
+    failed = len(loaded.groups()) - sum(result.certified for result in results.values())
     if failed:
-        if len(results) > 1:
-            note(f"{failed} of {len(results)} groups could not be certified.")
+        if len(loaded.groups()) > 1:
+            note(f"{failed} of {len(loaded.groups())} groups could not be certified.")
         raise typer.Exit(LIMIT_NOT_SHOWN)
 
 
-def groups_of(loaded: Loaded) -> dict[tuple[Any, ...], Sample]:
-    """What was read, apart by group: a sketch, or where there are clusters one for each of them."""
-    sketches = loaded.sketches
+def results_of(loaded: Loaded, call: Callable[..., Result]) -> dict[tuple[Any, ...], Result]:
+    """What `call` makes of each group; of several, those with too few rows are left out and named."""
+    samples = _samples(loaded)
+    results = {}
+    for name, sample in samples.items():
+        try:
+            results[name] = call(**sample, abstained=loaded.abstained.get(name, 0))
+        except TooFewRows as error:
+            if len(samples) == 1:
+                raise
+            note(f"Left out {', '.join(map(shown, name))}: {rendered(error)}")
+    if not results:
+        raise TooFewRows("no group has enough rows", cure="Group by fewer columns.")
+    return results
+
+
+def _samples(loaded: Loaded) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """What was read, apart by group: rows, a sketch, or where there are clusters one for each of them."""
+    groups, sketches = loaded.groups(), loaded.sketches
+    if loaded.answers is not None:
+        rows = loaded.answers.by(loaded.by)
+        return {name: rows[name].arguments for name in groups}
     if loaded.cluster is None or not isinstance(sketches, Sketches):
-        return dict(loaded.groups())
-    if not loaded.by:
-        return {(): sketches}
-    at = sketches.by.index(loaded.cluster)
-    parts: dict[tuple[Any, ...], dict[Any, Sketch]] = {}
-    for key, sketch in sketches.items():
-        group = (*key[:at], *key[at + 1 :])
-        parts.setdefault(group, {})[key[at]] = sketch
-    return {group: Sketches(own, by=loaded.cluster) for group, own in parts.items()}
+        return {name: {"y_true": sketch} for name, sketch in groups.items()}
+    parts: dict[tuple[Any, ...], dict[Any, Sketch]] = {(): dict(sketches)}
+    if loaded.by:
+        at = sketches.by.index(loaded.cluster)
+        parts = {}
+        for key, sketch in sketches.items():
+            group = (*key[:at], *key[at + 1 :])
+            parts.setdefault(group, {})[key[at]] = sketch
+    cluster = loaded.cluster
+    return {
+        name: {"y_true": Sketches(own, by=cluster), "cluster": cluster}
+        for name, own in parts.items()
+    }
 
 
 def _group(loaded: Loaded, name: tuple[Any, ...]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ __all__ = [
     "NoReader",
     "presented",
     "read_from",
+    "rendered",
 ]
 
 FAULT = 1
@@ -74,10 +75,24 @@ SAME_NAMES = (
         "require_below",
         "risk",
     ),
-    *("scale", "seed", "sep", "side", "sort", "state", "theme", "threads", "thresholds", "title"),
+    *(
+        "scale",
+        "score_range",
+        "seed",
+        "sep",
+        "side",
+        "sort",
+        "state",
+        "theme",
+        "threads",
+        "thresholds",
+        "title",
+        "words",
+    ),
 )
 OPTIONS = {
     "data": "FILES",
+    "path": "FILES",
     "y_true": "--label",
     "y_prob": "--prob",
     "sample_weight": "--weight",

@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 from calibrant.cli.columns import Chosen, choose
 from calibrant.cli.errors import read_from
-from calibrant.cli.logs import QUESTION, sketches_of_logs
+from calibrant.cli.group_rows import GroupRows
+from calibrant.cli.logs import QUESTION, answers_of_logs, sketches_of_answers
 from calibrant.cli.options import Grouping, Measuring, Reading
-from calibrant.cli.output import count, note, printable, quoted, short_path, shown
+from calibrant.cli.output import count, note, printable, quoted, short_path, shown, without_spool
 from calibrant.cli.standard_input import SKETCH_MARK, opened
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
@@ -20,12 +21,21 @@ from calibrant.errors import InputError, MergeError, Option, TooFewRows
 __all__ = ["Kind", "Loaded", "kind_of", "load_sketches"]
 
 Kind = Literal["rows", "sketch", "log"]
+OF_LOGS = {
+    "filter": ("chooses among the answer filters of an lm-eval log", "lm-eval"),
+    "form": ("says how a log writes confidence", "jsonl"),
+    "words": ("says what the words of a log stand for", "jsonl"),
+    "score_range": ("says how the judge of a log scores", "jsonl"),
+}
 QUERY_COLUMNS = {"cell", "label", "count", "offset", "nodes"}
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """What was read: a sketch, or sketches by group, and by cluster where there is one."""
+    """What was read: a sketch, or sketches by group, and by cluster where there is one.
+
+    Of logs the answers are held themselves: a sketch for each question would be many times their size.
+    """
 
     sketches: Sketch | Sketches
     files: list[str]
@@ -33,6 +43,7 @@ class Loaded:
     log: Mapping[str, Any] | None = None
     cluster: str | None = None
     abstained: Mapping[tuple[Any, ...], int] = field(default_factory=dict)
+    answers: GroupRows | None = None
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -46,7 +57,8 @@ class Loaded:
             return {(): self.sketches}
         if not self.by:
             return {(): self.sketches.total()}
-        rolled = self.sketches.roll_up(*self.by) if self.cluster else self.sketches
+        apart = self.cluster in self.sketches.by
+        rolled = self.sketches.roll_up(*self.by) if apart else self.sketches
         return {key if len(self.by) > 1 else (key,): one for key, one in rolled.items()}
 
 
@@ -70,31 +82,34 @@ def load_sketches(
             cure="Turn rows into sketches first, with `calibrant scan`.",
         )
     kind = kinds.pop()
-    if reading.filter is not None and kind != "log":
-        raise InputError(
-            "chooses among the answer filters of an lm-eval log, and this is none",
-            argument="filter",
-            cure="Leave it out, or say {log}.",
-            log=Option("format", "lm-eval"),
-        )
-    if reading.form is not None and kind != "log":
-        raise InputError(
-            "says how a log writes confidence, and this is none",
-            argument="form",
-            cure="Leave it out, or say {log}.",
-            log=Option("format", "jsonl"),
-        )
+    if kind != "log":
+        _refuse_options_of_logs(reading)
     if kind == "sketch":
         loaded = _from_sketches(paths, reading, grouping, measuring)
     elif kind == "log":
-        sketches, about, abstained = sketches_of_logs(paths, reading, grouping, measuring)
-        loaded = Loaded(sketches, paths, log=about, cluster=QUESTION, abstained=abstained)
+        answers, about, abstained = answers_of_logs(paths, reading, grouping, measuring)
+        sketches = sketches_of_answers(answers, scale=measuring.scale, by_question=False)
+        cluster = None if answers.cluster is None else QUESTION
+        names = [without_spool(path) for path in paths]
+        loaded = Loaded(sketches, names, None, about, cluster, abstained, answers)
         for key in abstained.keys() - loaded.groups().keys():
             name = ", ".join(map(shown, key))
             note(f"Left out {name}: {count(abstained[key], 'abstention')} and no answer.")
     else:
         loaded = _from_rows(paths, reading, grouping, measuring, checkpoint)
     return _with_rows(loaded)
+
+
+def _refuse_options_of_logs(reading: Reading) -> None:
+    for name, (what, log) in OF_LOGS.items():
+        if getattr(reading, name) is not None:
+            raise InputError(
+                "{what}, and this is none",
+                argument=name,
+                what=what,
+                cure="Leave it out, or say {log}.",
+                log=Option("format", log),
+            )
 
 
 def _with_rows(loaded: Loaded) -> Loaded:

@@ -1,4 +1,4 @@
-"""Logs of evaluations: the answers of a language model as sketches, clustered by question."""
+"""Logs of evaluations: the answers of a language model, clustered by question."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.cli.columns import require_column
+from calibrant.cli.group_rows import GroupRows
 from calibrant.cli.options import Grouping, Measuring, Reading
-from calibrant.cli.output import count, note, printable, short_path
+from calibrant.cli.output import count, note, printable, short_path, without_spool
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, Option
@@ -18,50 +20,68 @@ from calibrant.errors import InputError, Option
 if TYPE_CHECKING:
     from calibrant.read.answers import Answers
 
-__all__ = ["QUESTION", "sketches_of_logs"]
+__all__ = ["QUESTION", "answers_of_logs", "sketches_of_answers"]
 
 QUESTION = "question"
 
 
-def sketches_of_logs(
+def answers_of_logs(
     paths: Sequence[str], reading: Reading, grouping: Grouping, measuring: Measuring
-) -> tuple[Sketch | Sketches, dict[str, Any], Counter[tuple[str, ...]]]:
+) -> tuple[GroupRows, dict[str, Any], Counter[tuple[str, ...]]]:
     """The answers of such logs, where those to one question are a cluster; what the logs say; and how
     many abstentions each group has.
     """
-    from calibrant.read.scan import scan
-
     logs = _read_logs(paths, reading, measuring)
-    columns: dict[str, Any] = {
-        name: np.concatenate([log.groups[name] for log in logs])
-        for name in logs[0].groups
-        if all(name in log.groups for log in logs)
-    }
-    columns["file"] = np.repeat([short_path(path) for path in paths], [log.n for log in logs])
     by = (["file"] if grouping.per_file else []) + grouping.columns
+    present = [name for name in logs[0].groups if all(name in log.groups for log in logs)]
     for name in by:
-        require_column(name, list(columns), paths[0])
-    rows = {f"{QUESTION} ": np.concatenate([log.cluster for log in logs])}
-    rows |= {"y_true": np.concatenate([log.y_true for log in logs])}
-    rows |= {"y_prob": np.concatenate([log.y_prob for log in logs])}
-    options = {name: v for name, v in reading.options.items() if name in ("labels", "on_invalid")}
-    sketches = scan(
-        rows | {f"by {name}": columns[name] for name in by},
-        y_true="y_true",
-        y_prob="y_prob",
-        by={name: f"by {name}" for name in by} or None,
-        cluster={QUESTION: f"{QUESTION} "},
-        scale=measuring.scale,
-        **options,
+        require_column(name, [*present, "file"], paths[0])
+    columns = {name: _joined([log.groups[name] for log in logs]) for name in by if name != "file"}
+    if "file" in by:
+        names = np.array([short_path(path) for path in paths], dtype=object)
+        columns["file"] = np.repeat(names, [log.n for log in logs])
+    named = all(log.names_questions for log in logs)
+    rows = GroupRows(
+        _joined([log.y_true for log in logs]),
+        _joined([log.y_prob for log in logs]),
+        _joined([log.cluster for log in logs]) if named else None,
+        {name: v for name, v in reading.options.items() if name in ("labels", "on_invalid")},
+        {name: columns[name] for name in by},
     )
     about = {
         "probability": [log.probability for log in logs],
         "abstained": sum(log.abstained for log in logs),
         "without_confidence": sum(log.without_confidence for log in logs),
         "unreadable": sum(log.unreadable for log in logs),
+        "unscored": sum(log.unscored for log in logs),
         "questions": sum(log.questions for log in logs),
     }
-    return sketches, about, _abstentions(paths, logs, by)
+    return rows, about, _abstentions(paths, logs, by)
+
+
+def sketches_of_answers(rows: GroupRows, *, scale: str, by_question: bool) -> Sketch | Sketches:
+    """The sketch of these answers by group, and by question where that is asked for."""
+    from calibrant.read.scan import scan
+
+    columns = {"y_true": rows.y_true, "y_prob": rows.y_prob}
+    columns |= {f"by {name}": column for name, column in rows.columns.items()}
+    cluster = None
+    if by_question and rows.cluster is not None:
+        columns[f"{QUESTION} "], cluster = rows.cluster, {QUESTION: f"{QUESTION} "}
+    return scan(
+        columns,
+        y_true="y_true",
+        y_prob="y_prob",
+        by={name: f"by {name}" for name in rows.columns} or None,
+        cluster=cluster,
+        scale=scale,
+        **rows.options,
+    )
+
+
+def _joined(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """One column of several; that of a single log is not copied."""
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)
 
 
 def _abstentions(
@@ -76,6 +96,49 @@ def _abstentions(
             values = [columns.get(name, nameless).tolist() for name in by]
             counts.update(zip(*values, strict=True) if by else {(): log.abstained})
     return counts
+
+
+def _as_words(text: str | None) -> dict[str, float] | None:
+    """What words stand for, as it is typed.
+
+    Examples
+    --------
+    >>> _as_words("very likely=0.9, likely=0.7")
+    {'very likely': 0.9, 'likely': 0.7}
+    """
+    if text is None:
+        return None
+    words = {}
+    for part in text.split(","):
+        word, _, number = part.rpartition("=")
+        try:
+            words[word.strip()] = float(number)
+        except ValueError:
+            word = ""
+        if not word.strip():
+            raise InputError(
+                "must give each word a number",
+                argument="words",
+                seen=part.strip(),
+                cure="Write it as 'very likely=0.9,likely=0.7'.",
+            )
+    return words
+
+
+def _as_range(text: str | None) -> tuple[float, float] | None:
+    """The lowest and the highest score, as they are typed."""
+    if text is None:
+        return None
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise InputError(
+            "must be the lowest and the highest score",
+            argument="score_range",
+            seen=text,
+            cure="Write both, separated by a comma, as in 1,5.",
+        ) from None
+    return low, high
 
 
 def _read_logs(paths: Sequence[str], reading: Reading, measuring: Measuring) -> list[Answers]:
@@ -111,13 +174,16 @@ def _read_logs(paths: Sequence[str], reading: Reading, measuring: Measuring) -> 
             question=measuring.cluster,
             filter=reading.filter,
             form=reading.form or ("percent" if reading.percent else "probability"),
+            words=_as_words(reading.words),
+            score_range=_as_range(reading.score_range),
             on_invalid=reading.on_invalid,
         )
         for path in paths
     ]
     for path, log in zip(paths, logs, strict=True):
+        name = printable(without_spool(path), 200)
         note(
-            f"{printable(path, 200)}: {count(log.n, 'answer')} to {count(log.questions, 'question')}, "
+            f"{name}: {count(log.n, 'answer')} to {count(log.questions, 'question')}, "
             f"{count(log.abstained, 'abstention')}. Probability: {log.probability}."
         )
         for number, what in (
@@ -126,11 +192,16 @@ def _read_logs(paths: Sequence[str], reading: Reading, measuring: Measuring) -> 
             (log.unscored, "that nobody scored"),
         ):
             if number:
-                note(f"{printable(path, 200)}: {count(number, 'answer')} {what}.")
+                note(f"{name}: {count(number, 'answer')} {what}.")
+        if not log.names_questions:
+            note(
+                f"{name}: no field names the question, so answers are taken to be "
+                "independent. `--cluster NAME` names one."
+            )
         if log.has_partial_credit and reading.outcomes != "soft":
             raise InputError(
                 "{file} gives partial credit, and an outcome is 0 or 1",
-                file=printable(path, 200),
+                file=name,
                 cure="To read it as a share, pass {soft}.",
                 soft=Option("labels", "soft"),
             )

@@ -139,6 +139,16 @@ class Reading:
                "(sum, mean, token) or of its options (choices); sampled answers (agreement).",
                section=VALUES, metavar="NAME"),
     ] = None  # fmt: skip
+    words: Annotated[
+        str | None,
+        option("What the words stand for in which a log states confidence, such as "
+               "'very likely=0.9,likely=0.7'.", section=VALUES, metavar="WORD=SHARE,..."),
+    ] = None  # fmt: skip
+    score_range: Annotated[
+        str | None,
+        option("The lowest and the highest score of the judge of a log, such as 1,5; with --outcomes soft.",
+               section=VALUES, metavar="LOW,HIGH"),
+    ] = None  # fmt: skip
 
     @property
     def options(self) -> dict[str, Any]:

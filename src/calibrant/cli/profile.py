@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from calibrant import profiles
 from calibrant.cli.columns import require_column
+from calibrant.cli.group_rows import GroupRows
 from calibrant.cli.inputs import Loaded
 from calibrant.cli.options import Grouping, Profiling, Reading
 from calibrant.cli.output import note
 from calibrant.cli.standard_input import opened
-from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, Option
-from calibrant.inference.assess import read_clustered
 from calibrant.inference.assessment import Assessment
-from calibrant.inference.groups import GroupAssessment, GroupAssessments
+from calibrant.inference.groups import GroupAssessment, GroupAssessments, Others
 from calibrant.inference.profile import Profile, Sample
 
-__all__ = ["GroupRows", "as_thresholds", "rows_by_group", "with_profile"]
+__all__ = ["as_thresholds", "rows_by_group", "with_profile"]
 
 MOST_ROWS = 20_000_000
 OWN_OPTIONS = {
@@ -32,21 +28,6 @@ OWN_OPTIONS = {
     "credit": ("grades", "cuts"),
     "weather": ("climatology",),
 }
-
-
-@dataclass(frozen=True)
-class GroupRows:
-    """The rows of one group."""
-
-    y_true: NDArray[Any]
-    y_prob: NDArray[Any]
-    cluster: NDArray[Any] | None
-    options: Mapping[str, Any]
-    columns: Mapping[str, NDArray[Any]]
-
-    def pairs(self) -> tuple[Pairs, tuple[NDArray[np.int64], int] | None]:
-        """Checked, and the cluster of each row."""
-        return read_clustered(self.y_true, self.y_prob, self.cluster, **self.options)
 
 
 def as_thresholds(texts: Sequence[str] | None, name: str = "thresholds") -> list[float]:
@@ -72,7 +53,9 @@ def rows_by_group(
     grouping: Grouping,
     columns: Sequence[str] = (),
 ) -> dict[tuple[Any, ...], GroupRows]:
-    """The rows of each group by its values; none where sketches, logs or classes were read."""
+    """The rows of each group by its values; none where sketches or classes were read."""
+    if loaded.answers is not None and not columns:
+        return loaded.answers.by(loaded.by)
     chosen = loaded.columns
     plain = chosen is not None and len(chosen.prob) == 1 and not reading.multiclass
     if chosen is None or not plain or grouping.per_file or reading.from_logprobs or "-" in files:
@@ -86,7 +69,6 @@ def rows_by_group(
         note(f"More than {MOST_ROWS:,} rows: the profile is that of their sketch.")
         return {}
     from calibrant.read.find_files import find_files
-    from calibrant.read.group_keys import indexed
     from calibrant.read.rows import read_rows
     from calibrant.read.tables import columns_of
 
@@ -107,21 +89,16 @@ def rows_by_group(
     options = {k: v for k, v in reading.options.items() if k not in ("sample_weight", "sep")}
     if reading.pos_label is not None and rows.y_true.dtype.kind in "biuf":
         options["pos_label"] = float(reading.pos_label)
-    place, keys = np.zeros(rows.y_true.size, dtype=np.int64), [()]
-    if chosen.by:
-        place, keys = indexed(zip(*(rows.groups[name].tolist() for name in chosen.by), strict=True))
-    found = {}
-    for number, key in enumerate(keys):
-        at = np.flatnonzero(place == number)
-        weight = {} if rows.sample_weight is None else {"sample_weight": rows.sample_weight[at]}
-        found[key] = GroupRows(
-            rows.y_true[at],
-            rows.y_probs[chosen.prob[0]][at],
-            None if chosen.cluster is None else rows.groups[chosen.cluster][at],
-            options | weight,
-            {name: rows.groups[name][at] for name in columns},
-        )
-    return found
+    if rows.sample_weight is not None:
+        options["sample_weight"] = rows.sample_weight
+    everything = GroupRows(
+        rows.y_true,
+        rows.y_probs[chosen.prob[0]],
+        None if chosen.cluster is None else rows.groups[chosen.cluster],
+        options,
+        {name: rows.groups[name] for name in (*chosen.by, *columns)},
+    )
+    return everything.by(chosen.by)
 
 
 def _refuse_foreign(profiling: Profiling) -> None:
@@ -154,6 +131,8 @@ def with_profile(
 
     def measured(key: tuple[Any, ...], assessment: Assessment, sketch: Sketch) -> Assessment:
         rows = groups.get(key)
+        if isinstance(key[0] if key else None, Others) and loaded.cluster is not None:
+            return assessment  # the clusters of groups that were summed up are not at hand
         profile = _profile(profiling, rows, loaded.abstained.get(key, 0))
         if rows is None:
             parts = _parts(loaded, key)

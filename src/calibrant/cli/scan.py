@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from calibrant._files import remove_file
 from calibrant.cli.inputs import Loaded, kind_of, load_sketches
+from calibrant.cli.logs import sketches_of_answers
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import count, note, printable, quoted, require_writable
 from calibrant.data.sketch import Sketch
@@ -31,6 +33,9 @@ def run_scan(
         require_writable(checkpoint, [*files, output])
     measuring = Measuring(scale=scale)
     loaded = load_sketches(files, reading, grouping, measuring, checkpoint=checkpoint)
+    if loaded.answers is not None:
+        apart = sketches_of_answers(loaded.answers, scale=scale, by_question=True)
+        loaded = replace(loaded, sketches=apart)
     _write(loaded, output, checkpoint)
 
 

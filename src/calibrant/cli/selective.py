@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json as json_format
 from collections.abc import Sequence
+from functools import partial
 
 from calibrant._format import decimals
-from calibrant.cli.certify import groups_of
+from calibrant.cli.certify import results_of
 from calibrant.cli.inputs import load_sketches
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import in_bytes, note, printable, require_ending, shown, written
 from calibrant.cli.table import Column, show_table
-from calibrant.data.sketches import Sketches
 from calibrant.decisions.selective import Selective, selective
 from calibrant.diagrams.risk_coverage import RiskCoverageDiagram
 from calibrant.errors import InputError
@@ -36,15 +36,7 @@ def run_selective(
     loaded = load_sketches(files, reading, grouping, measuring)
     if loaded.columns is not None and not grouping.per_file:
         loaded.columns.hint()
-    results = {
-        name: selective(
-            sample,
-            confidence=measuring.confidence,
-            cluster=loaded.cluster if isinstance(sample, Sketches) else None,
-            abstained=loaded.abstained.get(name, 0),
-        )
-        for name, sample in groups_of(loaded).items()
-    }
+    results = results_of(loaded, partial(selective, confidence=measuring.confidence))
     if json:
         groups = [dict(zip(loaded.by, map(plain, name), strict=False)) for name in results]
         document = {

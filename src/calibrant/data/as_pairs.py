@@ -17,10 +17,11 @@ from calibrant.data.forms import (
     as_form,
     refuse_label_of_soft,
     warn_of_fractions,
+    warn_of_two_scales,
 )
 from calibrant.data.multiclass import confidence
 from calibrant.data.pairs import Pairs
-from calibrant.data.row_refusals import refuse_keyword, refuse_text
+from calibrant.data.row_refusals import refuse_keyword, refuse_text, two_scales
 from calibrant.errors import Function, InputError, Option, TypeName, show_value
 
 __all__ = ["as_pairs", "has_classes", "require_forms_of_classes", "require_one_sample"]
@@ -109,8 +110,8 @@ def as_pairs(
     if pos_label is not None and not np.any(label == pos_label):
         _require_known_class(pairs)
     pairs = pairs.without_invalid() if on_invalid == "drop" else pairs
-    if percent and not np.any(pairs.probabilities(slice(None)) > 0.01):
-        warn_of_fractions(stacklevel=3)
+    if percent:
+        _warn_of_scale(pairs.probabilities(slice(None)))
     return pairs
 
 
@@ -164,6 +165,14 @@ def require_one_sample(multiclass: Classes | None) -> None:
             verbs=tuple(map(Function, ("assess_by", "report", "reliability_diagrams"))),
             sketches=Function(multiclass),
         )
+
+
+def _warn_of_scale(p: NDArray[Any]) -> None:
+    """Warn of percentages that look like probabilities, all of them or some."""
+    if not np.any(p > 0.01):
+        warn_of_fractions(stacklevel=4)
+    elif two_scales(p, one=0.01):
+        warn_of_two_scales(stacklevel=4)
 
 
 def _already_paired(pairs: Pairs, given: list[str], on_invalid: object) -> Pairs:

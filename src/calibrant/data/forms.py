@@ -20,6 +20,7 @@ __all__ = [
     "as_probabilities",
     "refuse_label_of_soft",
     "warn_of_fractions",
+    "warn_of_two_scales",
 ]
 
 Form = Literal["probability", "logit", "logprob", "percent"]
@@ -126,6 +127,18 @@ def warn_of_fractions(*, stacklevel: int) -> None:
             "no prediction is above 1, so as percentages all of them are below 1%",
             cure="If they are probabilities already, leave out {option}.",
             option=Option("percent", True),
+        ),
+        stacklevel=stacklevel + 1,
+    )
+
+
+def warn_of_two_scales(*, stacklevel: int) -> None:
+    """Warn of predictions that are said to be percentages, some of which look like probabilities."""
+    warnings.warn(
+        FormWarning(
+            "some predictions lie between 0 and 1 and the others above 5, as if probabilities stood "
+            "among percentages",
+            cure="If so, bring all of them to one scale first: 0.85 is read as 0.85%.",
         ),
         stacklevel=stacklevel + 1,
     )

@@ -24,6 +24,7 @@ __all__ = [
     "refusal",
     "refuse_keyword",
     "refuse_text",
+    "two_scales",
 ]
 
 _ARGUMENT = {"prediction": "y_prob", "label": "y_true", "weight": "sample_weight"}
@@ -90,6 +91,12 @@ def _cures_for_predictions(pairs: Pairs, row: int) -> list[Cure]:
     outside = values[(values < 0) | (values > 1)]
     if outside.size == 0:
         return [sentinel]
+    if values.min() >= 0 and values.max() <= 100 and two_scales(values):
+        return [
+            Cure(
+                "They look like probabilities among percentages: bring all of them to one scale first."
+            )
+        ]
     if _look_like_percentages(values):
         return [Cure(_PASS, {"what": "percentages", "option": Option("percent", True)})]
     if _look_like_sentinels(outside):
@@ -116,6 +123,27 @@ def _cures_for_predictions(pairs: Pairs, row: int) -> list[Cure]:
 
 def _look_like_percentages(values: NDArray[Any]) -> bool:
     return bool(values.min() >= 0 and 2 < values.max() <= 100 and np.mean(values > 1) > 0.2)
+
+
+def two_scales(values: NDArray[Any], *, one: float = 1.0, rows: NDArray[Any] | None = None) -> bool:
+    """Whether numbers look like probabilities among percentages.
+
+    `one` is what one per cent is written as, and `rows` how often each number occurs. Percentages that go
+    below 1 go there through those from 1 to 5; of two scales, these are missing.
+
+    Examples
+    --------
+    >>> two_scales(np.array([0.9, 85.0, 0.7, 60.0])), two_scales(np.array([0.4, 1.2, 3.0, 60.0]))
+    (True, False)
+    """
+    times = np.ones(values.size) if rows is None else rows
+
+    def share(low: float, high: float) -> float:
+        inside = (values > low * one) & (values < high * one)
+        return float(times[inside].sum() / max(times.sum(), 1.0))
+
+    below, between, above = share(0.05, 1.0), share(1.0, 5.0), share(5.0, np.inf)
+    return below > 0.02 and above > 0.02 and between < 0.1 * below
 
 
 def _look_like_sentinels(outside: NDArray[Any]) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 
 from calibrant._arguments import CONFIDENCE, require_choice
-from calibrant._format import decimals, percent
+from calibrant._format import percent
 from calibrant.data.dropped import Dropped
 from calibrant.data.forms import InputOptions
 from calibrant.data.sketch import Sketch
@@ -22,9 +22,10 @@ from calibrant.decisions.ranking import (
     rank_pairs,
     require_abstained,
     require_risk,
+    shortest,
 )
 from calibrant.decisions.risk_tests import ThresholdTest, least_units, threshold_tests, upper_bound
-from calibrant.errors import InputError, Option, show_value
+from calibrant.errors import InputError, Option
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.dependence import warn_of_repeated_rows
 from calibrant.inference.interval import require_confidence
@@ -55,6 +56,8 @@ class OperatingPoint(Record):
     risk_bound : float
         Upper confidence bound on the share that is wrong, at the level that was spent on this
         threshold: never above the risk that was asked for.
+    next_prediction : float
+        The nearest prediction here that it does not decide; infinite where it decides all.
     """
 
     side: Side
@@ -63,6 +66,12 @@ class OperatingPoint(Record):
     rows: float
     errors: float
     risk_bound: float
+    next_prediction: float
+
+    @property
+    def text(self) -> str:
+        """The threshold in as few decimals, four or more, as decide the same of the rows here."""
+        return shortest(self.threshold, self.next_prediction, self.side)
 
     @property
     def risk(self) -> float:
@@ -83,7 +92,8 @@ class Certified:
     side : {"above", "below", "both"}
         What was asked for.
     n, abstained : int
-        Rows, and cases that were declined: they count as cases that are not decided.
+        Rows, and cases that were declined: these count as cases that are not decided, as do those that
+        were dropped.
     clusters : int or None
         Clusters, if rows depend on each other.
     rows_needed : int
@@ -136,7 +146,7 @@ class Certified:
     def sentence(self) -> str:
         """The result for people."""
         said = [
-            f"{_VERBS[point.side]} on your own at {_threshold(point.threshold)} or {point.side}: that is "
+            f"{_VERBS[point.side]} on your own at {point.text} or {point.side}: that is "
             f"{percent(point.coverage)} of the cases, and at most {percent(self.risk)} of them are "
             f"{_WRONG[point.side]} ({percent(self.confidence)} confidence)."
             for point in self.points
@@ -162,7 +172,7 @@ class Certified:
         if near is None:
             return f"{start}."
         return (
-            f"{start}: the nearest is {decimals(near.threshold)}, where {near.errors:g} of "
+            f"{start}: the nearest is {near.text}, where {near.errors:g} of "
             f"{near.rows:g} are {_WRONG[near.side]} and up to {self._above_risk(near.risk_bound)} may be."
         )
 
@@ -176,8 +186,7 @@ class Certified:
 
     def __repr__(self) -> str:
         ends = ", ".join(
-            f"{point.side} {decimals(point.threshold)}: {percent(point.coverage)}"
-            for point in self.points
+            f"{point.side} {point.text}: {percent(point.coverage)}" for point in self.points
         )
         size = rows_text(self.n, self.dropped)
         return f"Certified({ends or 'nothing'}, risk ≤ {self.risk:g}, {size})"
@@ -346,10 +355,11 @@ def _point(ranking: Ranking, test: ThresholdTest, abstained: int) -> OperatingPo
     return OperatingPoint(
         side=ranking.side,
         threshold=float(ranking.threshold[test.place]),
-        coverage=rows / (float(ranking.rows[-1]) + abstained),
+        coverage=rows / ranking.cases(abstained),
         rows=rows,
         errors=float(ranking.errors[test.place]),
         risk_bound=upper_bound(ranking, test.place, test.level),
+        next_prediction=float(ranking.next_prediction[test.place]),
     )
 
 
@@ -380,9 +390,3 @@ def _widest(
     # Where both sides could decide everything, meet where both are safest.
     chosen = min((pair for pair in pairs if pair[0] >= NEARLY * most), key=lambda pair: pair[1])
     return [*chosen[2:]]
-
-
-def _threshold(value: float) -> str:
-    """Four decimals, or as many as tell it from 0 and 1."""
-    text = decimals(value)
-    return text if text not in ("0.0000", "1.0000") else show_value(value)

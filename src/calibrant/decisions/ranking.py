@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import cached_property
 from typing import Any, Literal, Unpack
 
@@ -31,6 +33,7 @@ __all__ = [
     "rank_pairs",
     "require_abstained",
     "require_risk",
+    "shortest",
 ]
 
 Floats = NDArray[np.float64]
@@ -99,6 +102,9 @@ class Ranking:
         On which side of a threshold one acts.
     dropped : mapping
         Rows that were left out, by reason.
+    next_prediction : float64[m]
+        The nearest prediction that a row which is not beyond the threshold can have; infinite where
+        there is no such row.
     """
 
     threshold: Floats
@@ -111,6 +117,11 @@ class Ranking:
     clusters: ClusterRows | None
     side: Side
     dropped: Mapping[str, int]
+    next_prediction: Floats
+
+    def cases(self, abstained: int) -> float:
+        """All that a coverage is a share of: rows, and cases that were declined or dropped."""
+        return float(self.rows[-1]) + abstained + sum(self.dropped.values())
 
 
 def rank(
@@ -162,6 +173,7 @@ def rank_pairs(pairs: Pairs, codes: tuple[Integers, int] | None, *, side: Side) 
         exact=True,
         clusters=clusters,
         dropped=pairs.dropped,
+        next_prediction=np.append(threshold[1:], -np.inf if side == "above" else np.inf),
     )
 
 
@@ -217,7 +229,8 @@ def rank_cells(sketch: Sketch, side: Side, parts: Sequence[Sketch] | None) -> Ra
     low = np.asarray(sketch.scale.prediction(cells / sketch.nodes))
     high = np.asarray(sketch.scale.prediction(np.minimum((cells + 1) / sketch.nodes, 1.0)))
     # A row on the edge between two cells lies in the upper one.
-    edge = low if side == "above" else np.where(high < 1.0, np.nextafter(high, 0.0), 1.0)
+    last = np.where(high < 1.0, np.nextafter(high, 0.0), 1.0)
+    edge, other = (low, last) if side == "above" else (last, low)
     clusters = None
     if parts is not None:
         wrong = 0 if side == "above" else 1
@@ -243,6 +256,7 @@ def rank_cells(sketch: Sketch, side: Side, parts: Sequence[Sketch] | None) -> Ra
         exact=not np.any(over_outcomes(mass) > 1.0),
         clusters=clusters,
         dropped=sketch.dropped,
+        next_prediction=np.append(other[ordered][1:], -np.inf if side == "above" else np.inf),
     )
 
 
@@ -264,3 +278,24 @@ def require_risk(risk: float) -> float:
             option=Option("risk", risk / 100.0 if percent else risk),
         )
     return float(risk)
+
+
+def shortest(threshold: float, other: float, side: Side) -> str:
+    """The threshold in decimals on its side of the other prediction.
+
+    Examples
+    --------
+    >>> shortest(0.8123456, 0.81, "above"), shortest(0.8123456, 0.81234, "above")
+    ('0.8123', '0.812345')
+    >>> shortest(0.9, 0.8, "above"), shortest(0.05, 0.0501, "below")
+    ('0.9', '0.05')
+    """
+    away = min(threshold, 1.0 - threshold)  # and as many as tell it from 0 and 1
+    fewest = max(4, 3 - math.floor(math.log10(away))) if away > 0.0 else 4
+    exact = Decimal(repr(threshold))
+    rounding = ROUND_FLOOR if side == "above" else ROUND_CEILING
+    for places in range(fewest, 30):
+        short = exact.quantize(Decimal(1).scaleb(-places), rounding)
+        if other < float(short) if side == "above" else float(short) < other:
+            return np.format_float_positional(float(short), trim="-")
+    return repr(threshold)

@@ -116,9 +116,12 @@ class Selective:
 
     @property
     def coverage(self) -> float:
-        """Share of the cases that were answered at all."""
-        total = float(self._rows[-1])
-        return total / (total + self.abstained)
+        """Share of the cases that were answered at all: neither declined nor dropped."""
+        return float(self._rows[-1]) / self._cases
+
+    @property
+    def _cases(self) -> float:
+        return float(self._rows[-1]) + self.abstained + sum(self.dropped.values())
 
     def risk_at(self, coverage: float) -> float:
         """Share of wrong answers among the most confident ones that make up this coverage.
@@ -146,7 +149,7 @@ class Selective:
                 cure="Pass a smaller share.",
             )
         total = float(self._rows[-1])
-        wanted = coverage * (total + self.abstained)
+        wanted = coverage * self._cases
         wanted = float(np.clip(np.ceil(wanted * (1.0 - 1e-12)), min(1.0, total), total))
         rows = np.append(0.0, self._rows)
         return float(np.interp(wanted, rows, np.append(0.0, self._errors)) / wanted)
@@ -164,8 +167,7 @@ class Selective:
         """
         require_risk(risk)
         enough = np.flatnonzero(self._errors <= risk * self._rows * (1.0 + 1e-12))
-        total = float(self._rows[-1]) + self.abstained
-        return float(self._rows[enough[-1]] / total) if enough.size else 0.0
+        return float(self._rows[enough[-1]] / self._cases) if enough.size else 0.0
 
     def rows(self) -> list[tuple[str, str]]:
         """What the text table and the HTML table show, line by line."""
@@ -339,7 +341,7 @@ def _curve(ranking: Ranking, abstained: int, confidence: float) -> RiskCurve:
     if ranking.clusters is not None:
         units = _effective_rows(ranking, places, risk, units)
     low, high = exact_binomial(risk * units, units, confidence)
-    coverage = rows / (float(ranking.rows[-1]) + abstained)
+    coverage = rows / ranking.cases(abstained)
     return RiskCurve(ranking.threshold[places], coverage, risk, low, high)
 
 

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Unpack
 
-import numpy as np
-
 from calibrant._arguments import CONFIDENCE, require_count, require_seed
-from calibrant.data.arrays import as_column
-from calibrant.data.as_pairs import as_pairs, has_classes
+from calibrant.data.as_pairs import has_classes
 from calibrant.data.forms import InputOptions
 from calibrant.data.scales import Scale
-from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError, TooFewRows
+from calibrant.errors import TooFewRows
 from calibrant.inference.assess import assessment_and_rejection, require_margin
-from calibrant.inference.clusters import ClusterResiduals, cluster_codes
 from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
+from calibrant.inference.group_units import (
+    GroupedRows,
+    GroupUnits,
+    largest_of,
+    parts_of,
+    total_of,
+)
 from calibrant.inference.grouped_rows import regrouped, scanned_groups
-from calibrant.inference.groups import GroupAssessment, GroupAssessments, Others, worst_first
+from calibrant.inference.groups import GroupAssessment, GroupAssessments, worst_first
 from calibrant.inference.interval import require_confidence
 from calibrant.inference.planning import detectable_error
 from calibrant.inference.profile import Profile, Sample, as_profile
-from calibrant.read.group_keys import indexed
 from calibrant.read.progress import Progress
 
 __all__ = ["assess_by"]
@@ -102,24 +102,22 @@ def assess_by(
     _require_limit(limit)
     seed = require_seed(seed)
     asked = None if profile is None else as_profile(profile)
-    rows = None
     many = data is None and has_classes(y_prob, options.get("multiclass"), options.get("classes"))
-    if data is None and not isinstance(y_true, Sketches) and not many:
-        rows = partial(_rows_by_group, y_true, y_prob, by, cluster, options)
+    unit = cluster
     if isinstance(y_true, Sketches) or isinstance(data, Sketches):
         sketches = regrouped(y_true, y_prob, data, by, cluster, scale, options)
     else:
-        sketches, cluster = scanned_groups(y_true, y_prob, data, by, cluster, scale, options)
-    groups = _assessed(sketches, cluster, margin, float(confidence), correction, limit, seed)
+        sketches, unit = scanned_groups(y_true, y_prob, data, by, cluster, scale, options)
+    rows = None
+    of_arrays = data is None and not isinstance(y_true, Sketches) and not many
+    if of_arrays and (cluster is not None or asked is not None):
+        rows = GroupedRows.of(y_true, y_prob, by, cluster, options)
+    parts = largest_of(parts_of(sketches, unit), limit, clustered=unit is not None)
+    units = GroupUnits(parts, rows, unit if rows is None else cluster)
+    groups = _assessed(sketches.by, units, margin, float(confidence), correction, seed)
     if asked is None:
         return groups
-    parts = {} if cluster is None else _parts(sketches, groups.by, cluster)
-    samples = {
-        key: Sample(groups.sketches[key], one, parts=list(parts.get(key, {}).values()))
-        for key, one in groups.items()
-    }
-    if rows is not None:
-        samples |= {key: replace(samples[key], **own) for key, own in rows() if key in samples}
+    samples = {key: units.sample(key, one) for key, one in groups.items()}
     return replace(groups, groups=tuple(_profiled(one, samples, asked) for one in groups.groups))
 
 
@@ -132,66 +130,32 @@ def _profiled(
     return replace(group, assessment=replace(group.assessment, profile=found))
 
 
-def _rows_by_group(
-    y_true: Any, y_prob: Any, by: Any, cluster: Any, options: InputOptions
-) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """The rows of each group, and their clusters, as a Sample has them."""
-    pairs = as_pairs(y_true, y_prob, **options)
-    columns = by.values() if isinstance(by, Mapping) else [by]
-    if hasattr(by, "columns"):
-        columns = [by[name] for name in by.columns]
-    place, keys = indexed(
-        zip(*(as_column(c, "by", dates=True).tolist() for c in columns), strict=True)
-    )
-    units = None if cluster is None else as_column(cluster, "cluster", dates=True)
-    passed, numbers = place.size, np.arange(place.size)
-    if pairs.kept is not None:
-        numbers = numbers[pairs.kept]
-        place, units = place[pairs.kept], None if units is None else units[pairs.kept]
-    for number, key in enumerate(keys):
-        at = np.flatnonzero(place == number)
-        if at.size < 2:
-            continue
-        own = pairs.select(at)
-        codes = None if units is None else cluster_codes(units[at], own.n, own.weight)
-        yield (
-            key if len(key) > 1 else key[0],
-            {"pairs": own, "clusters": codes, "parts": (), "places": (numbers[at], passed)},
-        )
-
-
 def _require_limit(limit: int | None) -> None:
     if limit is not None:
         require_count("limit", limit)
 
 
 def _assessed(
-    sketches: Sketches,
-    cluster: str | None,
+    by: Sequence[str],
+    units: GroupUnits,
     margin: float | None,
     confidence: float,
     correction: Correction,
-    limit: int | None,
     seed: int,
 ) -> GroupAssessments:
-    names = tuple(name for name in sketches.by if name != cluster)
-    if not names or (cluster is not None and cluster not in sketches.by):
-        raise InputError(
-            "must be one of the columns that group the sketches, beside another to group by",
-            argument="cluster", seen=cluster,
-            cure="They are grouped by: {names}.", names=", ".join(sketches.by),
-        )  # fmt: skip
-    parts = _limited(_parts(sketches, names, cluster), limit, cluster is not None)
-    totals = {key: Sketches(own, by="part").total() for key, own in parts.items()}
+    cluster = units.cluster
+    names = tuple(name for name in by if not isinstance(cluster, str) or name != cluster)
+    totals = {key: total_of(own) for key, own in units.parts.items()}
     groups: dict[Any, GroupAssessment] = {}
     progress = Progress(len(totals), doing="assessing")
     for key, sketch in totals.items():
         progress.advance(1, sketch.n)
         why, clusters = "" if sketch.n >= 2 else "fewer than two rows", None
-        if cluster is not None:
-            own = [part for part in parts[key].values() if part.total_weight > 0]
-            clusters = partial(ClusterResiduals.of_sketches, sketches=own)
-            why = why or ("" if len(own) >= 2 else "fewer than two clusters")
+        if not why:
+            try:
+                clusters = units.clusters(key)
+            except TooFewRows:
+                why = "fewer than two clusters"
         if why:
             groups[key] = GroupAssessment(key, sketch.n, None, why=why)
             continue
@@ -202,13 +166,13 @@ def _assessed(
         groups[key] = GroupAssessment(key, sketch.n, assessment, detectable)
     progress.close()
     if not any(group.assessment for group in groups.values()):
-        units = "rows" if cluster is None else "clusters"
+        what = "rows" if cluster is None else "clusters"
         raise TooFewRows(
             "an assessment needs two {units} or more in a group, and no group has them",
             seen=max((group.n for group in groups.values()), default=0),
             saying="the largest has {} rows",
             cure="Group by fewer columns, or pass more rows.",
-            units=units,
+            units=what,
         )
     return GroupAssessments(
         by=names,
@@ -235,36 +199,3 @@ def _corrected(groups: Iterable[GroupAssessment], correction: Correction) -> lis
         else replace(group, assessment=group.assessment.corrected(adjusted[id(group)]))
         for group in everything
     ]
-
-
-def _parts(
-    sketches: Sketches, names: Sequence[str], cluster: str | None
-) -> dict[Any, dict[Any, Sketch]]:
-    """The sketches that make up each group, by cluster."""
-    places = [sketches.by.index(name) for name in names]
-    last = None if cluster is None else sketches.by.index(cluster)
-    parts: dict[Any, dict[Any, Sketch]] = {}
-    for key, sketch in sketches.items():
-        values = key if len(sketches.by) > 1 else (key,)
-        group = tuple(values[place] for place in places)
-        own = parts.setdefault(group if len(group) > 1 else group[0], {})
-        unit = len(own) if last is None else values[last]
-        own[unit] = own.get(unit, 0) + sketch
-    return parts
-
-
-def _limited(
-    parts: Mapping[Any, Mapping[Any, Sketch]], limit: int | None, clustered: bool
-) -> Mapping[Any, Mapping[Any, Sketch]]:
-    """The largest groups in their order, and all others as one more, by cluster."""
-    if limit is None or len(parts) <= limit + 1:
-        return parts
-    rows = {key: sum(sketch.n for sketch in own.values()) for key, own in parts.items()}
-    largest = set(sorted(parts, key=lambda key: -rows[key])[:limit])
-    shown = {key: own for key, own in parts.items() if key in largest}
-    others: dict[Any, Sketch] = {}
-    for key in [key for key in parts if key not in largest]:
-        for unit, sketch in parts[key].items():
-            place = unit if clustered else (key, unit)
-            others[place] = others.get(place, 0) + sketch
-    return {**shown, Others(len(parts) - limit): others}

@@ -6,7 +6,7 @@ these are independent, and what resampling or flipping signs does to rows it doe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,12 +24,18 @@ from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.interval import Spread
 from calibrant.inference.noise_floor import NoiseFloor
 from calibrant.inference.null_draws import DRAWS, null_residuals
-from calibrant.inference.outcomes import SharedOutcomes
+from calibrant.inference.outcomes import FEW_EVENTS, SharedOutcomes
 from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.witnesses import Cells
 
-__all__ = ["ClusterResiduals", "cluster_codes", "clusters_of_sketches", "random_blocks"]
+__all__ = [
+    "ClusterResiduals",
+    "cluster_codes",
+    "clusters_of_sketches",
+    "clusters_with_weight",
+    "random_blocks",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -37,6 +43,7 @@ Integers = NDArray[np.int64]
 MOST_BLOCKS = 1024
 FLOOR_DRAWS = 200
 DRAWS_AT_ONCE = 200
+ROWS_AT_ONCE = 1 << 20
 
 
 def cluster_codes(cluster: Any, rows: int, weight: Floats | None = None) -> tuple[Integers, int]:
@@ -137,8 +144,9 @@ class ClusterResiduals:
     @classmethod
     def of(cls, grid: ResidualGrid, pairs: Pairs, codes: tuple[Integers, int]) -> ClusterResiduals:
         """Lay the rows of each cluster, which `cluster_codes` numbers, onto the grid."""
-        weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight
-        weight = weight / weight.sum()
+        weight = np.full(pairs.n, 1.0 / pairs.n)
+        if pairs.weight is not None:
+            weight = pairs.weight / pairs.weight.sum()
         per_cluster = np.bincount(codes[0], weights=weight, minlength=codes[1])
         block, blocks = random_blocks(*codes, seed=0)
         residuals = rows_on_nodes(grid, pairs.p, weight * (pairs.p - pairs.y), block, blocks)
@@ -269,6 +277,10 @@ def _few_outcomes(
     rows: Integers,
 ) -> SharedOutcomes | None:
     """The rows as outcomes to draw, if surprises among them are few."""
+    largest = np.zeros(int(cluster.max()) + 1)
+    np.maximum.at(largest, cluster, np.minimum(p, 1.0 - p))
+    if largest.sum() >= FEW_EVENTS:  # one event at least in each cluster
+        return None
     entry, event = SharedOutcomes.events_of(cluster, events, weight, rows)
     held = np.bincount(entry, minlength=p.size)
     node, right = nodes_of(grid, p[entry])
@@ -298,17 +310,25 @@ def rows_on_nodes(
     grid: ResidualGrid, p: Floats, values: Floats, block: Integers, blocks: int
 ) -> Floats:
     """Sums of the rows' values on the nodes of the grid, apart by block: [blocks, cells + 1]."""
-    node, right = nodes_of(grid, p)
-    at = block * (grid.cells + 1) + node
     size = blocks * (grid.cells + 1)
-    sums = np.bincount(at, weights=values * (1.0 - right), minlength=size)
-    sums += np.bincount(at + 1, weights=values * right, minlength=size)
-    return sums.astype(np.float64, copy=False).reshape(blocks, grid.cells + 1)
+    sums = np.zeros(size)
+    for start in range(0, p.size, ROWS_AT_ONCE):
+        piece = slice(start, start + ROWS_AT_ONCE)
+        node, right = nodes_of(grid, p[piece])
+        at = block[piece] * (grid.cells + 1) + node
+        sums += np.bincount(at, weights=values[piece] * (1.0 - right), minlength=size)
+        sums += np.bincount(at + 1, weights=values[piece] * right, minlength=size)
+    return sums.reshape(blocks, grid.cells + 1)
 
 
 def clusters_of_sketches(sketches: Sketches, cluster: str) -> list[Sketch]:
     """The sketches of the clusters that have weight, of which there must be two."""
-    parts = [part for part in sketches.roll_up(cluster).values() if part.total_weight > 0]
+    return clusters_with_weight(sketches.roll_up(cluster).values())
+
+
+def clusters_with_weight(sketches: Iterable[Sketch]) -> list[Sketch]:
+    """Those that have weight, of which there must be two."""
+    parts = [part for part in sketches if part.total_weight > 0]
     if len(parts) < 2:
         raise TooFewRows(
             "must name at least two clusters",

@@ -27,7 +27,11 @@ def scanned_groups(
     scale: str | Scale | None,
     options: InputOptions,
 ) -> tuple[Sketches, str | None]:
-    """Sketches by group, and by cluster where there is one: its column."""
+    """Sketches by group, and by cluster where a source has one: its column.
+
+    Of arrays the rows say which cluster they are in, so that there need not be a sketch for each.
+    """
+    clustered = cluster is not None
     settings: dict[str, Any] = dict(options)
     if data is None and (y_true is None or y_prob is None):
         as_sketch(y_true, y_prob)  # says what is missing
@@ -40,11 +44,11 @@ def scanned_groups(
             rows = as_pairs(y_true, y_prob, labels=settings.get("labels", "binary"), **forms)
             y_true, y_prob = rows.y, rows.probabilities(slice(None))
         weight = settings.pop("sample_weight", None)
-        data, by = _columns(y_true, y_prob, by, weight, cluster)
+        data, by = _columns(y_true, y_prob, by, weight, None)
         y_true, y_prob = "y_true", "y_prob"
         if weight is not None:
             settings["sample_weight"] = "sample_weight"
-        cluster = None if cluster is None else "cluster"
+        cluster = None
     for name, value in (("y_true", y_true), ("y_prob", y_prob)):
         if value is None:
             raise InputError(
@@ -67,7 +71,7 @@ def scanned_groups(
             "must name a column of the data, as nothing else makes groups", argument="by", seen=by,
             cure="Without groups, use {assess}.", assess=Function("assess"),
         )  # fmt: skip
-    if cluster is None:
+    if not clustered:
         used = (*sketches.by, settings.get("sample_weight"))
         warn_of_repeated_ids(data, y_true, y_prob, used, stacklevel=4)
         if isinstance(data, Mapping) and isinstance(y_prob, str):

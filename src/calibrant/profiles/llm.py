@@ -184,9 +184,16 @@ def _areas(found: Selective) -> list[Quantity]:
 
 
 def _coverage(sample: Sample, *, abstained: int) -> Quantity:
-    answered = sample.assessment.n
+    found = sample.assessment
+    dropped = sum(found.dropped.values())
+    left_out = [
+        f"{number:,} {what}{'' if number == 1 else 's'}"
+        for number, what in ((abstained, "abstention"), (dropped, "dropped answer"))
+        if number
+    ]
+    note = " and ".join(left_out)
     return Quantity(
         "coverage",
-        answered / (answered + abstained),
-        note=f"{abstained:,} abstentions" if abstained else "no abstentions were counted",
+        found.n / (found.n + abstained + dropped),
+        note=note or "no abstentions were counted",
     )

@@ -43,13 +43,17 @@ def indexed(keys: Iterable[Key]) -> tuple[NDArray[np.int64], list[Key]]:
     (array([0, 1, 0, 1]), [('b',), (None,)])
     """
     index: dict[Key, int] = {}
-    rows = list(keys)
-    try:
-        distinct = {key: place for place, key in enumerate(dict.fromkeys(rows))}
-    except TypeError:  # not hashable as they are
-        return np.array([place_of(key, index) for key in rows], dtype=np.int64), list(index)
-    group = np.fromiter(map(distinct.__getitem__, rows), np.int64, len(rows))
-    return np.array([place_of(key, index) for key in distinct], dtype=np.int64)[group], list(index)
+    known: dict[Key, int] = {}
+
+    def place(key: Key) -> int:
+        try:
+            return known[key]
+        except KeyError:
+            return known.setdefault(key, place_of(key, index))
+        except TypeError:  # not hashable as it is
+            return place_of(key, index)
+
+    return np.fromiter(map(place, keys), np.int64), list(index)
 
 
 def place_of(key: Key, index: dict[Key, int]) -> int:

@@ -12,9 +12,15 @@ import numpy as np
 
 from calibrant._arguments import require_count
 from calibrant.data.cell_sums import DEFAULT_NODES
-from calibrant.data.forms import Classes, InputOptions, as_form, warn_of_fractions
+from calibrant.data.forms import (
+    Classes,
+    InputOptions,
+    as_form,
+    warn_of_fractions,
+    warn_of_two_scales,
+)
 from calibrant.data.naming import class_names
-from calibrant.data.row_refusals import refuse_keyword
+from calibrant.data.row_refusals import refuse_keyword, two_scales
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
@@ -158,7 +164,7 @@ def scan(
     )
     result = _scanned(_as_paths(data), request, options)
     if reading.get("percent"):
-        _warn_of_fractions(result)
+        _warn_of_scale(result)
     return result
 
 
@@ -198,12 +204,17 @@ def _with_class_names(data: Any, request: Request) -> Request:
     return replace(request, class_names=class_names(list(map(str, columns)), labels))
 
 
-def _warn_of_fractions(found: Sketch | Sketches) -> None:
-    """Warn where no prediction is above one per cent."""
-    parts = found.values() if isinstance(found, Sketches) else [found]
-    highest = (part.scale.prediction(part.cells[-1:] / part.nodes) for part in parts if part.n)
-    if all(float(p[0]) <= 0.01 for p in highest):
+def _warn_of_scale(found: Sketch | Sketches) -> None:
+    """Warn where no prediction is above one per cent, or where two scales seem to be mixed."""
+    parts = [
+        part for part in (found.values() if isinstance(found, Sketches) else [found]) if part.n
+    ]
+    low = [np.asarray(part.scale.prediction(part.cells / part.nodes)) for part in parts]
+    rows = [part.counts.sum(axis=1) for part in parts]
+    if not any((own > 0.01).any() for own in low):
         warn_of_fractions(stacklevel=4)
+    elif any(two_scales(own, one=0.01, rows=k) for own, k in zip(low, rows, strict=True)):
+        warn_of_two_scales(stacklevel=4)
 
 
 def _is_path(source: Any) -> bool:

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant.errors import InputError
+from calibrant.errors import InputError, Option
 from calibrant.read.answers import read_answers
-from calibrant.read.answers.answers import Place
+from calibrant.read.answers.answers import Place, question_number
 from calibrant.read.answers.confidence import (
     as_probability,
     from_log_probabilities,
@@ -111,7 +111,7 @@ def test_judges_and_nested_fields(tmp_path: Path) -> None:
     assert answers.y_true.tolist() == [1.0, 0.0]
     deep = log(tmp_path, {"out": [{"p": 0.3}], "meta": {"ok": True}, "q": {"id": 4}})
     named = read_answers(deep, probability="out.0.p", correct="meta.ok", question="q.id")
-    assert (named.y_prob.tolist(), named.cluster.tolist()) == ([0.3], ["4"])
+    assert (named.y_prob.tolist(), named.cluster.tolist()) == ([0.3], [question_number("4")])
     assert refusal(deep, probability="out.1.p", correct="meta.ok").seen == "out.1.p"
 
 
@@ -230,3 +230,65 @@ def test_names_of_groups_that_come_late_are_empty_before(tmp_path: Path) -> None
         {"p": 0.5, "correct": 0, "subject": "law"},
     )
     np.testing.assert_array_equal(read_answers(path).groups["subject"], ["", "law"])
+
+
+@pytest.mark.parametrize("said", ["B", "b", "(b)", " B. ", 1])
+def test_a_choice_is_named_in_the_ways_models_do(tmp_path: Path, said: object) -> None:
+    row = {"option_logprobs": {"A": -0.2, "B": -2.0}, "answer": said, "correct": 1}
+    (share,) = read_answers(log(tmp_path, row), form="choices").y_prob
+    assert share == pytest.approx(np.exp(-2.0) / (np.exp(-0.2) + np.exp(-2.0)))
+
+
+def test_a_choice_that_is_no_option_is_refused(tmp_path: Path) -> None:
+    row = {"option_logprobs": {"A": -0.2, "B": -2.0}, "answer": "C", "correct": 1}
+    with pytest.raises(InputError) as error:
+        read_answers(log(tmp_path, row), form="choices")
+    assert (error.value.seen, error.value.where.line) == ("C", 1)
+
+
+def test_an_answer_may_be_the_word_none_and_a_confidence_may_not(tmp_path: Path) -> None:
+    rows = [
+        {"answer": "None", "confidence": 0.4, "correct": 1},
+        {"answer": "3", "confidence": "None", "correct": 0},
+    ]
+    answers = read_answers(log(tmp_path, *rows))
+    assert (answers.y_prob.tolist(), answers.abstained) == ([0.4], 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "argument"),
+    [
+        ({"words": ["likely"]}, "words"),
+        ({"words": {"likely": 7}}, "words"),
+        ({"words": {3: 0.7}}, "words"),
+        ({"score_range": (1, float("inf"))}, "score_range"),
+        ({"score_range": (float("nan"), 5)}, "score_range"),
+        ({"score_range": (False, True)}, "score_range"),
+    ],
+)
+def test_tables_and_ranges_that_mean_nothing(tmp_path: Path, options: Any, argument: str) -> None:
+    path = log(tmp_path, {"confidence": 0.4, "correct": 1})
+    with pytest.raises(InputError) as error:
+        read_answers(path, **options)
+    assert error.value.argument == argument
+    assert "{" not in str(error.value).replace('{"very likely": 0.9}', "")
+
+
+def test_a_path_without_a_file_is_called_that(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.jsonl", tmp_path, 3):
+        with pytest.raises(InputError) as error:
+            read_answers(path)
+        assert error.value.argument == "path"
+
+
+def test_samples_without_a_confidence_suggest_their_agreement(tmp_path: Path) -> None:
+    for row in ({"samples": ["a", "b"], "correct": 1}, {"qid": 1, "answer": "a", "correct": 1}):
+        with pytest.raises(InputError) as error:
+            read_answers(log(tmp_path, row))
+        assert Option("form", "agreement") in error.value.cures[0].values.values()
+
+
+def test_a_log_without_questions_says_so(tmp_path: Path) -> None:
+    rows = [{"confidence": 0.4, "correct": 1}] * 3
+    answers = read_answers(log(tmp_path, *rows))
+    assert (answers.names_questions, answers.questions) == (False, 3)

@@ -13,6 +13,7 @@ import pytest
 
 from calibrant.errors import InputError
 from calibrant.read.answers import read_answers
+from calibrant.read.answers.answers import question_number
 from calibrant.read.answers.reading import log_format
 
 OPTIONS = ("Lyon", "Paris")
@@ -104,7 +105,9 @@ def test_a_run_of_helm(tmp_path: Path) -> None:
         answers.y_prob, [math.exp(-0.1), math.exp(-0.7), np.nan, math.exp(-0.5), 1.0]
     )
     np.testing.assert_array_equal(answers.y_true, [1, 0, np.nan, 1, 1])
-    assert answers.cluster.tolist() == ["id0", "id1", "id3", "id0", "id4"]
+    assert answers.cluster.tolist() == [
+        question_number(name) for name in ["id0", "id1", "id3", "id0", "id4"]
+    ]
     assert (answers.abstained, answers.unscored, answers.without_confidence) == (1, 1, 1)
     assert set(answers.groups) == {"model"}
     assert set(answers.groups["model"]) == {"acme/small"}
@@ -120,8 +123,12 @@ def test_the_folder_of_a_run_names_its_task(tmp_path: Path) -> None:
     first = run(tmp_path / "mmlu:subject=anatomy,model=acme_small,groups=x", state)
     second = run(tmp_path / "boolq:model=acme_small,model_deployment=acme_small", state)
     assert read_answers(first).groups["task"].tolist() == ["mmlu:subject=anatomy,groups=x"]
-    assert read_answers(first).cluster.tolist() == ["mmlu:subject=anatomy,groups=x/id0"]
-    assert read_answers(second).cluster.tolist() == ["boolq/id0"]
+    assert read_answers(first).cluster.tolist() == [
+        question_number(name) for name in ["mmlu:subject=anatomy,groups=x/id0"]
+    ]
+    assert read_answers(second).cluster.tolist() == [
+        question_number(name) for name in ["boolq/id0"]
+    ]
 
 
 def test_the_pattern_of_a_run_finds_the_option_in_the_text(tmp_path: Path) -> None:

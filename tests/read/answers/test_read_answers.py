@@ -17,8 +17,8 @@ from tests.refusals import data_of
 
 import calibrant as cal
 from calibrant.errors import PYTHON, InputError, Option
-from calibrant.read.answers import as_probability, read_answers
-from calibrant.read.answers.answers import Place
+from calibrant.read.answers import as_probability, members, read_answers
+from calibrant.read.answers.answers import Place, question_number
 
 
 def write_lines(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -30,6 +30,10 @@ def refusal(path: Path, **options: Any) -> InputError:
     with pytest.raises(InputError) as error:
         read_answers(path, **options)
     return error.value
+
+
+def numbers(names: list[str]) -> list[int]:
+    return [question_number(name) for name in names]
 
 
 def choice_sample(doc_id: int, scores: list[Any], acc: float, **more: Any) -> dict[str, Any]:
@@ -68,7 +72,7 @@ def test_stated_confidences_in_plain_lines(tmp_path: Path) -> None:
     answers = read_answers(path)
     np.testing.assert_array_equal(answers.y_prob, [0.85, 0.3, 0.5, 0.29])
     np.testing.assert_array_equal(answers.y_true, [1, 0, 0, 1])
-    assert answers.cluster.tolist() == ["7", "7", "8", "9"]
+    assert answers.cluster.tolist() == numbers(["7", "7", "8", "9"])
     assert answers.groups["model"].tolist() == ["a", "b", "a", "b"]
     assert (answers.abstained, answers.questions) == (1, 3)
     assert "'confidence'" in answers.probability
@@ -86,7 +90,7 @@ def test_fields_can_be_named_and_a_refusal_is_an_abstention(tmp_path: Path) -> N
     )
     answers = read_answers(path, probability="sure", correct="ok", question="item")
     assert (answers.n, answers.abstained) == (1, 1)
-    assert answers.cluster.tolist() == ["q1"]
+    assert answers.cluster.tolist() == numbers(["q1"])
 
 
 @pytest.mark.parametrize(
@@ -192,7 +196,7 @@ def test_shares_of_the_choices(tmp_path: Path) -> None:
     expected = [1 / (1 + math.exp(-1) + math.exp(-2)), 1 / (2 + math.exp(-4))]
     np.testing.assert_allclose(answers.y_prob, expected, rtol=1e-15)
     np.testing.assert_array_equal(answers.y_true, [1, 0])
-    assert answers.cluster.tolist() == ["arc_easy/0", "arc_easy/1"]
+    assert answers.cluster.tolist() == numbers(["arc_easy/0", "arc_easy/1"])
     assert answers.groups["task"].tolist() == ["arc_easy"] * 2
     assert "likelihoods of all choices" in answers.probability
     assert "'acc'" in answers.probability
@@ -315,7 +319,7 @@ def test_inspect_json_with_stated_confidence_and_epochs(tmp_path: Path) -> None:
     answers = read_answers(path)
     np.testing.assert_array_equal(answers.y_prob, [0.9, 0.4, 0.7])
     np.testing.assert_array_equal(answers.y_true, [1, 0, 0.5])
-    assert answers.cluster.tolist() == ["t/q1", "t/q1", "t/q2"]
+    assert answers.cluster.tolist() == numbers(["t/q1", "t/q1", "t/q2"])
     assert answers.abstained == 1
     assert answers.has_partial_credit
     assert answers.groups["model"].tolist() == ["m/1"] * 3
@@ -355,7 +359,7 @@ def test_inspect_archive_as_inspect_packs_it(tmp_path: Path) -> None:
             packed.compress_type, packed.file_size, packed.CRC = 93, len(text), zlib.crc32(text)
     answers = read_answers(path)
     np.testing.assert_array_equal(answers.y_prob, [0.9, math.nan])  # an error is no abstention
-    assert (answers.abstained, answers.cluster.tolist()) == (1, ["t/1", "t/3"])
+    assert (answers.abstained, answers.cluster.tolist()) == (1, numbers(["t/1", "t/3"]))
 
 
 def test_inspect_metadata_comes_first_unless_told_otherwise(tmp_path: Path) -> None:
@@ -466,7 +470,7 @@ def test_a_log_of_openais_evals(tmp_path: Path) -> None:
     answers = read_answers(path)
     np.testing.assert_array_equal(answers.y_prob, [0.95, 0.6, np.nan])
     assert answers.y_true.tolist() == [1, 0, 0]
-    assert answers.cluster.tolist() == ["a", "b", "d"]
+    assert answers.cluster.tolist() == numbers(["a", "b", "d"])
     assert (answers.abstained, answers.without_confidence) == (1, 1)
     assert set(answers.groups["model"]) == {"gpt"}
     assert answers.abstained_groups["task"].tolist() == ["sums.dev.v0"]
@@ -489,3 +493,45 @@ def test_what_a_log_of_openais_evals_lacks(tmp_path: Path) -> None:
 def test_a_log_without_confidences_says_what_it_has(tmp_path: Path, field: str, form: str) -> None:
     path = write_lines(tmp_path / "x.jsonl", [{"question_id": 1, field: [-0.1], "correct": True}])
     assert PYTHON.show(Option("form", form)) in data_of(refusal(path))
+
+
+# -- a document that is one object --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
+def test_members_come_one_by_one_as_json_has_them(tmp_path: Path, monkeypatch, chunk: int) -> None:
+    monkeypatch.setattr(members, "CHUNK", chunk)
+    document = {
+        "a": {"b": [1, 2.5e-3, None], "ü": 'x"\\'},
+        "n": -12345,
+        "items": [{"k": i, "t": "]},"} for i in range(5)],
+        "last": [[], {}, True],
+    }
+    path = tmp_path / "x.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(document, indent=1, ensure_ascii=False).encode()))
+    told = list(members.document_members(path, "items", "a log"))
+    assert [value for name, value in told if name == "items"] == document.pop("items")
+    assert {name: value for name, value in told if name != "items"} == document
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"a": 1', '{"a": 1} 2', '{"items": [1, ]}', '{"a" 1}', "{1: 2}", '{"a": }']
+)
+def test_what_is_no_object_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    with pytest.raises(InputError):
+        list(members.document_members(path, "items", "a log"))
+
+
+def test_an_inspect_log_may_be_compressed(tmp_path: Path) -> None:
+    sample = {
+        "id": 1,
+        "scores": {"match": {"value": "C", "metadata": {"confidence": 0.7}}},
+        "output": {"choices": [{"message": {"content": "4"}}]},
+    }
+    path = tmp_path / "log.json.gz"
+    path.write_bytes(
+        gzip.compress(json.dumps({"eval": {"task": "t"}, "samples": [sample]}).encode())
+    )
+    assert read_answers(path).y_prob.tolist() == [0.7]

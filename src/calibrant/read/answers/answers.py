@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._locks import cached_property
 from calibrant.errors import InputError, Where
 
 __all__ = [
@@ -20,11 +21,9 @@ __all__ = [
     "collected",
     "does_not_apply",
     "is_missing",
+    "question_number",
     "question_of",
 ]
-
-LONGEST_NAME = 40
-"""Longer names of questions, such as their whole text, are cut and end in a digest."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +54,8 @@ class Answer:
 
     Attributes
     ----------
-    question : str
-        Answers to one question depend on each other.
+    question : str or None
+        Answers to one question depend on each other; None where the log does not name it.
     probability : float or None
         That the answer is right, by the model's own account; None where the log gives none, infinite
         where it cannot be read.
@@ -68,7 +67,7 @@ class Answer:
         By which answers can be told apart, such as model and task.
     """
 
-    question: str
+    question: str | None
     probability: float | None
     correct: float | None
     abstained: bool = False
@@ -86,16 +85,19 @@ class Answers:
     y_prob : float64[n]
         Probability that the answer is right, NaN where the log gives none, infinite where what it gives
         cannot be read.
-    cluster : str[n]
-        The question: its answers depend on each other.
-    groups : mapping of str to str[n]
+    cluster : int64[n]
+        The question: its answers depend on each other. Equal ids have equal numbers, in every log; see
+        `question_number`. Where the log names no question, every answer is one of its own.
+    groups : mapping of str to array of str
         By which answers can be told apart, such as model and task.
     probability : str
         Which probability this is, in words.
     abstained : int
         Answers that the model declined to give; they are not among the rows.
-    abstained_groups : mapping of str to str[abstained]
+    abstained_groups : mapping of str to array of str
         The groups of these.
+    names_questions : bool
+        Whether the log says which answers belong to one question.
 
     Examples
     --------
@@ -106,11 +108,12 @@ class Answers:
 
     y_true: NDArray[np.float64]
     y_prob: NDArray[np.float64]
-    cluster: NDArray[np.str_]
-    groups: Mapping[str, NDArray[np.str_]]
+    cluster: NDArray[np.int64]
+    groups: Mapping[str, NDArray[np.object_]]
     probability: str
     abstained: int
-    abstained_groups: Mapping[str, NDArray[np.str_]] = field(default_factory=dict)
+    abstained_groups: Mapping[str, NDArray[np.object_]] = field(default_factory=dict)
+    names_questions: bool = True
 
     def __post_init__(self) -> None:
         groups = (*self.groups.values(), *self.abstained_groups.values())
@@ -122,7 +125,7 @@ class Answers:
         """Answers that were given."""
         return int(self.y_true.size)
 
-    @property
+    @cached_property
     def questions(self) -> int:
         """Distinct questions among them."""
         return int(np.unique(self.cluster).size)
@@ -145,8 +148,7 @@ class Answers:
     @property
     def has_partial_credit(self) -> bool:
         """Whether some answers are partly right, so that `labels="soft"` is needed."""
-        scored = self.y_true[~np.isnan(self.y_true)]
-        return bool(np.any((scored > 0) & (scored < 1)))
+        return bool(np.any((self.y_true > 0) & (self.y_true < 1)))
 
     def to_dict(self) -> dict[str, Any]:
         """What was read, without the rows."""
@@ -189,17 +191,15 @@ class _Names:
 
     def __init__(self) -> None:
         self._number: dict[str, int] = {}
-        self._column = array("q")
-
-    def __len__(self) -> int:
-        return len(self._column)
+        self._column = array("i")
 
     def add(self, name: str) -> None:
         self._column.append(self._number.setdefault(name, len(self._number)))
 
-    def text(self) -> NDArray[np.str_]:
-        names = np.array(list(self._number) or [""], dtype=np.str_)
-        return names[np.frombuffer(self._column, dtype=np.int64)]
+    def text(self) -> NDArray[np.object_]:
+        """The names, each of which is held once."""
+        names = np.array([*self._number, ""], dtype=object)
+        return names[np.frombuffer(self._column, dtype=np.int32)]
 
 
 class _Groups:
@@ -218,18 +218,20 @@ class _Groups:
             column.add(groups.get(name, ""))
         self._rows += 1
 
-    def text(self) -> dict[str, NDArray[np.str_]]:
+    def text(self) -> dict[str, NDArray[np.object_]]:
         return {name: self._columns[name].text() for name in sorted(self._columns)}
 
 
 def collected(answers: Iterable[Answer], *, probability: str, where: str) -> Answers:
     """The answers as columns; those that the model declined to give are only counted.
 
-    They are taken one by one, so that a log of any length needs room for the columns alone.
+    They are taken one by one, so that a log of any length needs room for three numbers an answer, and
+    one for each of its groups.
     """
-    right, sure, questions = array("d"), array("d"), _Names()
+    right, sure, questions = array("d"), array("d"), array("q")
     groups, abstained_groups = _Groups(), _Groups()
     abstained = stated = 0
+    named = True
     for answer in answers:
         if answer.abstained:
             abstained += 1
@@ -239,7 +241,10 @@ def collected(answers: Iterable[Answer], *, probability: str, where: str) -> Ans
         stated += answer.probability is not None
         right.append(np.nan if answer.correct is None else answer.correct)
         sure.append(np.nan if answer.probability is None else answer.probability)
-        questions.add(answer.question)
+        named = named and answer.question is not None
+        questions.append(
+            len(right) if answer.question is None else question_number(answer.question)
+        )
     if not right:
         raise InputError(
             "{file} must hold answers",
@@ -257,14 +262,29 @@ def collected(answers: Iterable[Answer], *, probability: str, where: str) -> Ans
             cure='Ask the model to state its confidence ("Confidence: 85%"), or log token probabilities.',
         )
     return Answers(
-        y_true=np.array(right),
-        y_prob=np.array(sure),
-        cluster=questions.text(),
+        y_true=np.frombuffer(right),
+        y_prob=np.frombuffer(sure),
+        cluster=np.frombuffer(questions, dtype=np.int64),
         groups=groups.text(),
         probability=probability,
         abstained=abstained,
         abstained_groups=abstained_groups.text(),
+        names_questions=named,
     )
+
+
+def question_number(name: str) -> int:
+    """The number that stands for a question: the first 64 bits of a digest of its id.
+
+    Two questions of a log of a million share a number with a chance of 3e-8, and are then one cluster.
+
+    Examples
+    --------
+    >>> question_number("q1") == question_number("q1") != question_number("q2")
+    True
+    """
+    digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
 
 
 def question_of(value: Any, place: Place, field: str) -> str:
@@ -274,8 +294,6 @@ def question_of(value: Any, place: Place, field: str) -> str:
     --------
     >>> question_of(7, Place("x.jsonl", 1), "id")
     '7'
-    >>> len(question_of("Which of these is the capital of the country in which " * 9, Place("x"), "id"))
-    40
     """
     if is_missing(value) or value == "":
         raise place.refuse(
@@ -285,11 +303,7 @@ def question_of(value: Any, place: Place, field: str) -> str:
             saying="{field} is missing",
             cure="Give every answer one.",
         )
-    name = str(value)
-    if len(name) <= LONGEST_NAME:
-        return name
-    digest = hashlib.blake2b(name.encode(), digest_size=10).hexdigest()
-    return f"{name[: LONGEST_NAME - len(digest)]}{digest}"
+    return str(value)
 
 
 def does_not_apply(argument: str, seen: object, tool: str, why: str) -> InputError:

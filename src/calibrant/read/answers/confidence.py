@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from calibrant.errors import InputError, Option
+from calibrant._arguments import is_number
+from calibrant.errors import Code, InputError, Option, TypeName
 from calibrant.read.answers.answers import Place
 
 __all__ = [
@@ -18,7 +19,6 @@ __all__ = [
     "as_credit",
     "as_probability",
     "from_log_probabilities",
-    "is_refusal",
     "share_of_choice",
     "stated_confidence",
 ]
@@ -44,11 +44,6 @@ _WRITTEN = re.compile(
 _STATED = re.compile(
     rf"(?:confidence|probability|certainty|confident)[^\d.%\n]{{0,40}}{_NUMBER}\s*{_UNIT}?"
     rf"|{_NUMBER}\s*(%|per\s?cent)\s*(?:confident|confidence|certain|sure|chance|likely)",
-    re.IGNORECASE,
-)
-_REFUSALS = re.compile(
-    r"\W*(?:i (?:do not|don't|don’t) know|(?:(?:i am|i'm|i’m) )?(?:not |un)sure|i (?:cannot|can't) "
-    r"(?:answer|say)|unknown|no answer|refused|n/?a|abstain(?:ed|s)?|idk|none|null)?\W*",
     re.IGNORECASE,
 )
 _CREDIT = {"c": 1.0, "i": 0.0, "p": 0.5, "correct": 1.0, "incorrect": 0.0, "partial": 0.5}
@@ -230,12 +225,14 @@ def from_log_probabilities(value: Any, place: Place, form: str) -> float | None:
 def share_of_choice(value: Any, place: Place, chosen: Any = None) -> float | None:
     """The chosen option's share of the probability of all options, given their log-probabilities.
 
-    Without a choice that is among them, the option of the largest probability is the answer.
+    Without a choice, the option of the largest probability is the answer. A choice is an option's name,
+    without regard to case and to what stands around it, as in "(b)", or its number.
 
     Examples
     --------
-    >>> round(share_of_choice({"A": -0.2, "B": -2.0}, Place("x.jsonl", 1), "B"), 4)
-    0.1419
+    >>> options = {"A": -0.2, "B": -2.0}
+    >>> [round(share_of_choice(options, Place("x.jsonl", 1), said), 4) for said in ("B", "(b)", None)]
+    [0.1419, 0.1419, 0.8581]
     """
     if value is None:
         return None
@@ -251,12 +248,29 @@ def share_of_choice(value: Any, place: Place, chosen: Any = None) -> float | Non
     best = max(logs)
     if best == -math.inf:
         return None
-    at = logs.index(best)
-    if chosen in names:
-        at = names.index(chosen)
-    elif isinstance(chosen, int) and not isinstance(chosen, bool) and 0 <= chosen < len(logs):
-        at = chosen
+    at = logs.index(best) if chosen is None else _option(names, len(logs), chosen)
+    if at is None:
+        raise place.refuse(
+            "the answer must be one of the options, {options}",
+            options=", ".join(map(repr, names)) or f"0 to {len(logs) - 1}",
+            seen=str(chosen)[:80],
+            cure="Give each answer as the name of an option.",
+        )
     return math.exp(logs[at] - best) / math.fsum(math.exp(log - best) for log in logs)
+
+
+def _option(names: list[str], options: int, chosen: Any) -> int | None:
+    """The place of the option that an answer names."""
+    if chosen in names:
+        return names.index(chosen)
+    if isinstance(chosen, int) and not isinstance(chosen, bool):
+        return chosen if 0 <= chosen < options else None
+    said = [_bare(name) for name in names]
+    return said.index(_bare(chosen)) if said.count(_bare(chosen)) == 1 else None
+
+
+def _bare(name: Any) -> str:
+    return str(name).strip(" \t\n.:,;()[]*'\"").lower()
 
 
 def as_credit(
@@ -298,17 +312,6 @@ def as_credit(
     )
 
 
-def is_refusal(text: Any) -> bool:
-    """Whether an answer says nothing: empty, "I don't know", "N/A".
-
-    Examples
-    --------
-    >>> is_refusal("I don't know."), is_refusal(None), is_refusal("42")
-    (True, True, False)
-    """
-    return text is None or (isinstance(text, str) and _REFUSALS.fullmatch(text[:200]) is not None)
-
-
 def _scaled(number: str, unit: str | None) -> float:
     """A written number; per cent are divided in decimal, so that "29%" is the float 0.29."""
     from decimal import Decimal
@@ -341,14 +344,22 @@ def _log_probabilities(value: Any, place: Place) -> list[float]:
 
 
 def _checked_words(words: Mapping[str, float] | None) -> dict[str, float]:
+    if words is not None and not isinstance(words, Mapping):
+        raise InputError(
+            "must say what each word stands for",
+            argument="words",
+            seen=TypeName.of(words),
+            cure="Pass a mapping such as {example}.",
+            example=Code('{"very likely": 0.9}'),
+        )
     for word, value in (words or {}).items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not 0 <= value <= 1:
+        if not number or not isinstance(word, str) or not 0 <= value <= 1:
             raise InputError(
-                "must give each word a number in [0, 1]; {word} has {}",
+                "must give each word a number in [0, 1]",
                 argument="words",
                 seen=value,
-                saying="see {word}",
+                saying="{word} has {}",
                 word=repr(word),
                 cure="Pass a probability for each word.",
             )
@@ -359,7 +370,7 @@ def _checked_range(ends: tuple[float, float] | None) -> tuple[float, float] | No
     if ends is None:
         return None
     valid = isinstance(ends, tuple | list) and len(ends) == 2
-    if not valid or not all(isinstance(end, int | float) for end in ends) or not ends[0] < ends[1]:
+    if not valid or not all(map(is_number, ends)) or not -math.inf < ends[0] < ends[1] < math.inf:
         raise InputError(
             "must be the lowest and the highest score, such as (1, 5)",
             argument="score_range",

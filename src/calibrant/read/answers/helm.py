@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from calibrant._files import json_of
 from calibrant.errors import InputError
 from calibrant.read.answers.answers import (
     Answer,
@@ -18,11 +17,12 @@ from calibrant.read.answers.answers import (
     question_of,
 )
 from calibrant.read.answers.confidence import Values
-from calibrant.read.answers.lines import opened
+from calibrant.read.answers.members import document_members
 
 __all__ = ["helm_answers"]
 
 TOOL = "HELM"
+STATES = "request_states"
 RIGHT = "correct"
 """The tag of a reference that is a right answer."""
 Object = dict[str, Any]
@@ -47,13 +47,10 @@ def helm_answers(
 
 def _answers(path: Path, values: Values) -> Iterator[Answer]:
     """An answer for every request; one that failed has neither a probability nor a score."""
-    run = _document(path)
-    about, states = run["adapter_spec"], run["request_states"]
+    about, has_logs = _first_look(path)
     groups = _groups(path, about)
     pattern = about.get("output_mapping_pattern")
-    # HELM writes 0 where a model gives no log-probabilities.
-    has_logs = any(isinstance(log, int | float) and log < 0 for log in map(_log, states))
-    for number, state in enumerate(states):
+    for number, state in enumerate(_states(path)):
         instance = _object(state, "instance")
         name = question_of(
             instance.get("id"), Place(str(path), sample=f"request {number}"), "instance.id"
@@ -74,28 +71,30 @@ def _answers(path: Path, values: Values) -> Iterator[Answer]:
         )
 
 
-def _document(path: Path) -> Object:
-    try:
-        with opened(path) as file:
-            run = json_of(file.read())
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            "{file} is not a run of HELM: it is not JSON ({error})",
-            file=str(path),
-            error=str(error),
-            cure="Check the path, or name another format.",
-        ) from error
-    run = run if isinstance(run, dict) else {}
-    states = run.get("request_states")
-    whole = isinstance(states, list) and all(isinstance(state, dict) for state in states)
-    if not whole or not isinstance(run.get("adapter_spec"), dict):
+def _first_look(path: Path) -> tuple[Object, bool]:
+    """What the run says of itself, and whether it holds log-probabilities: HELM writes 0 for none."""
+    about, has_logs, whole, states = None, False, True, 0
+    for name, value in document_members(path, STATES, "a run of HELM"):
+        if name == "adapter_spec":
+            about = value
+        elif name == STATES:
+            states += 1
+            whole = whole and isinstance(value, dict)
+            log = _log(value) if whole else None
+            has_logs = has_logs or (isinstance(log, int | float) and log < 0)
+    if not isinstance(about, dict) or not whole or not states:
         raise InputError(
             "{file} is not a run of HELM: it must hold 'adapter_spec' and a list of 'request_states'",
             file=str(path),
             cure="Give the {name} of a run folder.",
             name="`scenario_state.json`",
         )
-    return run
+    return about, has_logs
+
+
+def _states(path: Path) -> Iterator[Object]:
+    members = document_members(path, STATES, "a run of HELM")
+    return (value for name, value in members if name == STATES)
 
 
 def _groups(path: Path, about: Object) -> dict[str, str]:

@@ -18,8 +18,9 @@ from calibrant.read.answers.confidence import (
     FORMS,
     Values,
     from_log_probabilities,
-    is_refusal,
 )
+from calibrant.read.answers.members import document_members
+from calibrant.read.answers.refusals import is_refusal
 
 __all__ = ["inspect_answers"]
 
@@ -31,6 +32,7 @@ WORDS = {
 CONFIDENCE = ("confidence", "probability", "prob", "p")
 HEADERS = ("header.json", "_journal/start.json")
 """What says whose log it is: once it is finished, and before."""
+SAMPLES = "samples"
 TOKEN_FORMS = ("sum", "mean", "token")
 LARGEST_MEMBER = 1 << 30
 LOCAL_HEADER, ZSTANDARD = 30, 93
@@ -128,45 +130,41 @@ def _score_like(score: Any) -> dict[str, Any]:
     return score if isinstance(score, dict) else {}
 
 
-def _document(path: Path) -> Sample:
-    try:
-        content = json_of(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            "{file} is not an Inspect log: it is not JSON ({error})",
-            file=str(path),
-            error=str(error),
-            cure="Check the path, or name another format.",
-        ) from error
-    samples = content.get("samples") if isinstance(content, dict) else None
-    if not isinstance(samples, list) or not all(isinstance(sample, dict) for sample in samples):
-        raise InputError(
-            "{file} is not an Inspect log: it must hold a list of 'samples'",
-            file=str(path),
-            cure="Check the path, or name another format.",
-        )
-    assert isinstance(content, dict)
-    return content
-
-
 def _header(path: Path) -> Sample:
     """What says whose log it is."""
     if not zipfile.is_zipfile(path):
-        return _document(path)
+        content = document_members(path, SAMPLES, "an Inspect log")
+        return {name: value for name, value in content if name != SAMPLES}
     with _archive(path) as (archive, members):
         first = next((members[name] for name in HEADERS if name in members), None)
         return _member(archive, first) if first else {}
 
 
 def _samples(path: Path) -> Iterator[Sample]:
-    """The samples, of an archive one at a time."""
+    """The samples, one at a time."""
     if not zipfile.is_zipfile(path):
-        yield from _document(path)["samples"]
+        listed = False
+        for name, value in document_members(path, SAMPLES, "an Inspect log"):
+            listed = listed or name == SAMPLES
+            if name == SAMPLES and not isinstance(value, dict):
+                raise _not_samples(path)
+            if name == SAMPLES:
+                yield value
+        if not listed:
+            raise _not_samples(path)
         return
     with _archive(path) as (archive, members):
         for name in sorted(members):
             if name.startswith("samples/") and name.endswith(".json"):
                 yield _member(archive, members[name])
+
+
+def _not_samples(path: Path) -> InputError:
+    return InputError(
+        "{file} is not an Inspect log: it must hold a list of 'samples'",
+        file=str(path),
+        cure="Check the path, or name another format.",
+    )
 
 
 @contextmanager

@@ -9,8 +9,9 @@ from typing import Any
 
 from calibrant.errors import InputError, Option
 from calibrant.read.answers.answers import Answer, Answers, Place, collected, question_of
-from calibrant.read.answers.confidence import Values, is_refusal
+from calibrant.read.answers.confidence import Values
 from calibrant.read.answers.lines import json_lines
+from calibrant.read.answers.refusals import is_refusal
 
 __all__ = ["lm_eval_answers"]
 

@@ -14,8 +14,9 @@ from calibrant.read.answers.answers import (
     does_not_apply,
     question_of,
 )
-from calibrant.read.answers.confidence import Values, is_refusal
+from calibrant.read.answers.confidence import Values
 from calibrant.read.answers.lines import json_lines
+from calibrant.read.answers.refusals import is_refusal
 
 __all__ = ["openai_evals_answers"]
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
+from array import array
 from collections import Counter
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from calibrant.errors import InputError, Option
 from calibrant.read.answers.answers import (
@@ -14,10 +17,12 @@ from calibrant.read.answers.answers import (
     Place,
     collected,
     is_missing,
+    question_number,
     question_of,
 )
-from calibrant.read.answers.confidence import FORMS, Values, is_refusal
+from calibrant.read.answers.confidence import FORMS, Values
 from calibrant.read.answers.lines import json_lines
+from calibrant.read.answers.refusals import is_empty, is_refusal
 
 __all__ = ["plain_answers"]
 
@@ -30,6 +35,7 @@ QUESTION = ("question_id", "qid", "doc_id", "question", "id")
 ANSWER = ("answer", "response")
 GROUPS = ("model", "task", "subject", "dataset", "llm", "qset")
 _FROM_LOGS = "To make one of the log-probabilities in {logs}, pass {form}."
+_FROM_SAMPLES = "To take the share of the samples in {samples} that agree, pass {form}."
 Row = dict[str, Any]
 
 
@@ -58,7 +64,7 @@ def plain_answers(
     def answer(number: int, row: Row) -> Answer:
         place = Place(str(path), number)
         value, right = _value(row, prob_field), _value(row, right_field)
-        name = question_of(_value(row, asked), place, asked) if asked else str(number)
+        name = question_of(_value(row, asked), place, asked) if asked else None
         abstained = _abstained(row, None if agreement else value, right)
         chosen = next((row[field] for field in ANSWER if field in row), None)
         sure = None
@@ -87,11 +93,13 @@ def plain_answers(
 
 
 class _Agreement:
-    """How many samples of a question give the same answer: in one list, or in lines of their own."""
+    """How many samples of a question give the same answer: in one list, or in lines of their own.
+
+    Of lines, two numbers each are held, for the question and for what was answered to it.
+    """
 
     def __init__(self, path: Path, field: str, question: str | None) -> None:
-        self._given: Counter[tuple[str, str]] = Counter()
-        self._asked: Counter[str] = Counter()
+        asked, said = array("q"), array("q")
         for number, row in json_lines(path):
             value = _value(row, field)
             if question is None and not isinstance(value, list):
@@ -103,17 +111,33 @@ class _Agreement:
                 )
             if question is not None and not isinstance(value, list) and not is_missing(value):
                 name = question_of(_value(row, question), Place(str(path), number), question)
-                self._given[name, _normal(value)] += 1
-                self._asked[name] += 1
+                asked.append(question_number(name))
+                said.append(_answer_number(name, value))
+        self._asked, self._said = _Tally(asked), _Tally(said)
 
-    def share(self, question: str, value: Any) -> float | None:
+    def share(self, question: str | None, value: Any) -> float | None:
         """The share of the samples that say this, or of those in a list that say the commonest."""
         if isinstance(value, list):
             counts = Counter(map(_normal, value))
             return max(counts.values()) / len(value) if value else None
-        if is_missing(value):
+        if question is None or is_missing(value):
             return None
-        return self._given[question, _normal(value)] / self._asked[question]
+        return self._said[_answer_number(question, value)] / self._asked[question_number(question)]
+
+
+class _Tally:
+    """How often each number occurs."""
+
+    def __init__(self, numbers: array[int]) -> None:
+        column = np.array(numbers, dtype=np.int64)
+        self._values, self._times = np.unique(column, return_counts=True)
+
+    def __getitem__(self, number: int) -> int:
+        return int(self._times[np.searchsorted(self._values, number)])
+
+
+def _answer_number(question: str, answer: Any) -> int:
+    return question_number(f"{question}\0{_normal(answer)}")
 
 
 def _normal(answer: Any) -> str:
@@ -159,7 +183,7 @@ def _abstained(row: Row, prob: Any, right: Any) -> bool:
     if isinstance(row.get("abstained"), bool):
         return bool(row["abstained"])
     for value in (prob, right):
-        if isinstance(value, str) and value.strip() and is_refusal(value):
+        if isinstance(value, str) and value.strip() and is_empty(value):
             return True
     answers = [row[name] for name in ANSWER if name in row]
     return (prob is None and right is None) or (bool(answers) and all(map(is_refusal, answers)))
@@ -185,6 +209,10 @@ def _field(
         if logs:
             form = "choices" if logs[0].startswith(("choice", "option")) else "sum"
             cure, values = _FROM_LOGS, {"logs": repr(logs[0]), "form": Option("form", form)}
+        sampled = _sampled(present) if option == "probability" and not logs else None
+        if sampled is not None:
+            cure = _FROM_SAMPLES
+            values = {"samples": repr(sampled), "form": Option("form", "agreement")}
         raise InputError(
             "{file} must have a field with {what}, such as {example}",
             seen=list(present)[:12],
@@ -196,6 +224,14 @@ def _field(
             **values,
         )
     return names[0]
+
+
+def _sampled(present: dict[str, Row]) -> str | None:
+    """The field of sampled answers: lists of them, or answers to questions that are named."""
+    lists = (name for name in SAMPLES if isinstance(present.get(name, {}).get(name), list))
+    asked = any(name in present for name in QUESTION)
+    answers = (name for name in ANSWER if asked and name in present)
+    return next(lists, next(answers, None))
 
 
 def _missing(path: Path, name: str, present: dict[str, Row], option: str) -> InputError:

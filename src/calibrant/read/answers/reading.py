@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from calibrant._arguments import require_choice
 from calibrant._files import decoding
-from calibrant.errors import InputError
+from calibrant.errors import InputError, TypeName
 from calibrant.read.answers.answers import Answers
 from calibrant.read.answers.confidence import Form, Values
 from calibrant.read.answers.lines import opened
@@ -95,6 +95,7 @@ def read_answers(
     >>> answers.y_prob, answers.probability
     (array([0.85]), "the field 'confidence'")
     """
+    _require_file(path)
     chosen = format or log_format(path) or "jsonl"
     if chosen not in FORMATS:
         raise InputError(
@@ -128,6 +129,26 @@ def read_answers(
             )
     with decoding("a log of answers", path):
         return _reader(chosen)(Path(path), values, **options)
+
+
+def _require_file(path: str | os.PathLike[str]) -> None:
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(
+            "must be the path of a log",
+            argument="path",
+            seen=TypeName.of(path),
+            cure="Pass the name of a file.",
+        )
+    if not os.path.isfile(path):
+        what = "it is a folder" if os.path.isdir(path) else "there is none"
+        raise InputError(
+            "must name a file",
+            argument="path",
+            seen=os.fspath(path),
+            saying="{}: {what}",
+            what=what,
+            cure="Check the path; a log is one file.",
+        )
 
 
 def _reader(format: str) -> Callable[..., Answers]:

@@ -1,0 +1,149 @@
+"""Logs of evaluations of a gigabyte: peak memory and time of the commands that read them.
+
+python -m bench.logs              # some minutes, a gigabyte of disk
+python -m bench.logs --reduced    # 20 MB
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bench import pages
+
+SIZE, REDUCED_SIZE = 1_000_000_000, 20_000_000
+BLOCK = 20_000
+SAMPLES = 5
+COMMANDS = {
+    "assess --profile llm": ("assess", "--profile", "llm"),
+    "certify": ("certify",),
+    "selective": ("selective",),
+}
+
+
+@dataclass(frozen=True)
+class Log:
+    """A log whose lines are about so long, with five answers of two models to each question."""
+
+    line: int
+
+    def write(self, path: Path, size: int) -> int:
+        """Write about `size` bytes; the number of lines."""
+        rng = np.random.default_rng(self.line)
+        lines = written = 0
+        with path.open("w", encoding="ascii") as file:
+            while written < size:
+                sure = np.round(0.5 + 0.5 * rng.random(BLOCK), 4)
+                right = rng.random(BLOCK) < sure**2
+                text = "".join(map(self._line, range(lines, lines + BLOCK), sure, right))
+                written += file.write(text)
+                lines += BLOCK
+        return lines
+
+    def _line(self, number: int, sure: float, right: bool) -> str:
+        question = number // SAMPLES
+        line = (
+            f'{{"question_id": "benchmark-{question:09d}", "model": "acme/model-{"ab"[number % 2]}", '
+            f'"subject": "subject {question % 57}", "confidence": {sure}, "correct": {int(right)}, '
+            '"response": "'
+        )
+        return f'{line}{"x" * (self.line - len(line) - 3)}"}}\n'
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Peak memory in MB and processor time in seconds of a process."""
+
+    memory: float
+    seconds: float
+
+
+def cost(command: list[str]) -> Cost:
+    """What a command takes, by the account of the operating system."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, **quiet)  # type: ignore[call-overload]
+    _, status, usage = os.wait4(process.pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code not in (0, 4):  # 4: nothing can be certified
+        raise RuntimeError(f"{command} ended with {code}")
+    return Cost(usage.ru_maxrss / 1e3, usage.ru_utime + usage.ru_stime)
+
+
+def study(size: int) -> pages.Table:
+    """The table of all commands on logs with short and with long lines."""
+    rows = []
+    start = cost([sys.executable, "-m", "calibrant", "assess", "--help"])
+    for log in (Log(500),):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "answers.jsonl"
+            lines = log.write(path, size)
+            rows.append(
+                _row("json.loads of each line", log, lines, path, cost(_decoding(path)), start)
+            )
+            for name, words in COMMANDS.items():
+                command = [sys.executable, "-m", "calibrant", words[0], str(path), *words[1:]]
+                rows.append(_row(f"calibrant {name}", log, lines, path, cost(command), start))
+                print(*rows[-1], file=sys.stderr, flush=True)
+    header = [
+        "command",
+        "bytes a line",
+        "answers",
+        "MB of log",
+        "peak MB",
+        "bytes an answer",
+        "seconds",
+    ]
+    return pages.Table(
+        "Memory and time",
+        header,
+        rows,
+        [
+            "Peak MB: the largest resident memory of the process. Bytes an answer: what of it is beyond "
+            "`calibrant assess --help`. Seconds: of one processor.",
+            "Each question has five answers, which are a cluster.",
+        ],
+    )
+
+
+def _decoding(path: Path) -> list[str]:
+    code = "import json, sys\nfor line in open(sys.argv[1], 'rb'): json.loads(line)"
+    return [sys.executable, "-c", code, str(path)]
+
+
+def _row(name: str, log: Log, lines: int, path: Path, own: Cost, start: Cost) -> list[str]:
+    size = path.stat().st_size / 1e6
+    beyond = max(own.memory - start.memory, 0.0) * 1e6 / lines
+    return [
+        name,
+        f"{log.line:,}",
+        f"{lines:,}",
+        f"{size:,.0f}",
+        f"{own.memory:,.0f}",
+        f"{beyond:.0f}",
+        f"{own.seconds:.0f}",
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--reduced", action="store_true", help="a small log, for CI")
+    reduced = parser.parse_args().reduced
+    page = pages.Page(
+        "logs",
+        "Logs of evaluations",
+        "python -m bench.logs",
+        "What a log of a gigabyte costs: an answer takes a few numbers, however long its line is.",
+        [study(REDUCED_SIZE if reduced else SIZE)],
+    )
+    print(page.write(pages.place(reduced)).read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()
