@@ -219,6 +219,23 @@ def test_a_map_is_chosen_from_files(files):
         assert found.candidates[0].loss == pytest.approx(by_array.candidates[0].loss, abs=1e-9)
 
 
+def test_a_map_is_chosen_from_logits_and_on_whole_clusters():
+    chosen = cal.choose_recalibrator(LABELS, np.log(PROBS) + 3.0, from_logits=True)
+    plain = cal.choose_recalibrator(LABELS, PROBS)
+    assert chosen.best == plain.best
+    assert chosen.candidates[0].loss == pytest.approx(plain.candidates[0].loss, abs=1e-6)
+    with refused("y_prob", row=7):
+        cal.choose_recalibrator(LABELS, one_changed(7, 1, np.inf), from_logits=True)
+    # Rows that are repeated tell a map nothing that is new of their cluster.
+    day = np.repeat(np.arange(400), 3)
+    rows = cal.choose_recalibrator(LABELS[day], PROBS[day], cluster=day)
+    one = {line.name: line for line in rows.candidates}["temperature"]
+    alone = {line.name: line for line in plain.candidates}["temperature"]
+    assert (one.gain, one.gain_se) == pytest.approx((alone.gain, alone.gain_se), abs=1e-6)
+    with refused("folds", 5):
+        cal.choose_recalibrator(LABELS, PROBS, cluster=np.arange(400) % 3)
+
+
 def one_changed(row, column, value):
     logits = np.log(PROBS)
     logits[row, column] = value

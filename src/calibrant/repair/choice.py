@@ -42,9 +42,10 @@ NONE = "none"
 
 
 class ChoiceOptions(FitOptions, total=False):
-    """`FitOptions`, and what the columns of class probabilities stand for."""
+    """`FitOptions`; what the columns of class probabilities stand for, and whether they hold logits."""
 
     classes: Sequence[Any]
+    from_logits: bool
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,7 +127,7 @@ def choose_recalibrator(
         Outcomes, 0 or 1; or a Sketch that counts rows, and no `y_prob`.
     y_prob : array
         Predicted probabilities. With a column per class, `y_true` holds classes, and `classes` names the
-        columns.
+        columns; of logits, with `from_logits=True`, the softmax is taken, and is what the map takes too.
     sample_weight, **options
         As for `Recalibrator.fit`.
     candidates : mapping of str to Recalibrator, optional
@@ -159,19 +160,12 @@ def choose_recalibrator(
     """
     require_choice("loss", loss, ("log", "brier"))
     require_count("folds", folds, least=2)
-    refuse_forms(options)
     if np.ndim(y_prob) == 2 and np.shape(y_prob)[1] > 1:
-        unknown = [*({"cluster"} if cluster is not None else ()), *({*options} - {"classes"})]
-        if unknown:
-            raise InputError(
-                "is not known for class probabilities",
-                argument=unknown[0],
-                cure="Leave it out.",
-            )
         from calibrant.repair.class_choice import choose_map_of_classes
 
-        rows, classes = (y_prob, y_true, sample_weight), options.get("classes")
-        return choose_map_of_classes(*rows, candidates, loss, folds, seed, classes=classes)
+        settings = {"sample_weight": sample_weight, "cluster": cluster, **options}
+        return choose_map_of_classes(y_prob, y_true, candidates, loss, folds, seed, **settings)
+    refuse_forms(options)
     maps = {NONE: IdentityRecalibrator(), **_checked(candidates)}
     if "classes" in options:
         raise InputError(

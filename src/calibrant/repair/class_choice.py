@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import generator
 from calibrant.data.multiclass import as_class_probabilities, as_weights, confidence
 from calibrant.errors import Code, InputError, TooFewRows, TypeName
+from calibrant.inference.clusters import cluster_codes
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.interface import LearnedMap, Parts, Recalibrator
 from calibrant.recalibration.logistic import NEAREST_TO_THE_ENDS
@@ -53,26 +54,41 @@ class IdentityOfClasses(LearnedMap):
 def choose_map_of_classes(
     y_prob: Any,
     y_true: Any,
-    sample_weight: Any,
     candidates: Mapping[str, LearnedMap] | None,
     loss: str,
     folds: int,
     seed: int,
     *,
+    sample_weight: Any = None,
+    cluster: Any = None,
     classes: Sequence[Any] | None = None,
+    from_logits: bool = False,
+    **unknown: Any,
 ) -> Choice:
     """The comparison of `choose_recalibrator` for class probabilities."""
+    if unknown:
+        raise InputError(
+            "is not known for class probabilities",
+            argument=next(iter(unknown)),
+            cure="Leave it out.",
+        )
+    if from_logits:
+        logits = as_class_probabilities(y_true, y_prob, classes=classes, from_logits=True)
+        logits.top()  # refuses the first bad row
+        y_prob = np.concatenate([block for _, block in logits.blocks()]).astype(np.float64)
     matrix = as_class_probabilities(y_true, y_prob, classes=classes)
     probs, labels = as_distributions(matrix), matrix.labels
     matrix.top()  # refuses the first row that has no known class
     weight = as_weights(sample_weight, matrix.n)
-    if not 2 <= folds <= matrix.n:
+    unit = np.arange(matrix.n) if cluster is None else cluster_codes(cluster, matrix.n)[0]
+    if not 2 <= folds <= unit.max() + 1:
         raise InputError(
-            "must lie between 2 and the {n} rows",
+            "must lie between 2 and the {n} {called}",
             argument="folds",
             seen=folds,
             cure="Pass fewer folds, or more rows.",
-            n=matrix.n,
+            n=int(unit.max()) + 1,
+            called="rows" if cluster is None else "clusters",
         )
     if np.unique(labels).size < 2:
         raise TooFewRows(
@@ -83,7 +99,7 @@ def choose_map_of_classes(
             cure="Pass rows of other classes too.",
         )
     maps = {NONE: IdentityOfClasses(), **_candidates(candidates, matrix.n, probs.shape[1])}
-    fold = _dealt(labels, folds, seed)
+    fold = _dealt(labels, unit, folds, seed)
 
     def fitted(made: LearnedMap, rows: NDArray[np.bool_]) -> Any:
         learned: Any = deepcopy(made)
@@ -97,7 +113,7 @@ def choose_map_of_classes(
             predicted[fold == k] = fitted(made, fold != k).transform(probs[fold == k])
         losses[name] = _losses(labels, predicted, loss)
         errors[name] = smooth_ece(confidence(labels, predicted, sample_weight=ones))
-    lines, best = compared(losses, errors, ones, np.arange(matrix.n))
+    lines, best = compared(losses, errors, ones, unit)
     return Choice(best, lines, loss, fitted(maps[best], np.ones(matrix.n, dtype=np.bool_)))
 
 
@@ -138,13 +154,16 @@ def _candidates(
     return dict(candidates)
 
 
-def _dealt(labels: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int64]:
-    """The fold of each row at random, the rows of every class spread evenly."""
-    order = generator(seed).permutation(labels.size)
-    order = order[np.argsort(labels[order], kind="stable")]
-    fold = np.empty(labels.size, dtype=np.int64)
-    fold[order] = np.arange(labels.size) % folds
-    return fold
+def _dealt(
+    labels: NDArray[np.int64], unit: NDArray[np.int64], folds: int, seed: int
+) -> NDArray[np.int64]:
+    """The fold of each row: units at random, those of every class (of their first row) spread evenly."""
+    _, first = np.unique(unit, return_index=True)
+    order = generator(seed).permutation(first.size)
+    order = order[np.argsort(labels[first][order], kind="stable")]
+    fold = np.empty(first.size, dtype=np.int64)
+    fold[order] = np.arange(first.size) % folds
+    return np.asarray(fold[unit])
 
 
 def _losses(labels: NDArray[np.int64], probs: Floats, loss: str) -> Floats:
