@@ -21,8 +21,8 @@ def main() -> None:
     log_odds = rng.normal(0.35, 1.5, 4000)
     y = rng.random(log_odds.size) < 1 / (1 + np.exp(-log_odds))
     models = {
-        "overconfident": (y, 1 / (1 + np.exp(-1.7 * log_odds))),
-        "calibrated": (y, 1 / (1 + np.exp(-log_odds))),
+        "as trained": (y, 1 / (1 + np.exp(-1.7 * log_odds))),
+        "recalibrated": (y, 1 / (1 + np.exp(-log_odds))),
     }
     diagrams = reliability_diagrams(models)
     FOLDER.mkdir(exist_ok=True)

@@ -17,7 +17,7 @@ def test_a_line_per_group(calibrant, parquet, rows) -> None:
     assert done.code == 0, done.err
     header, halved, good, _, summary, *_ = done.out.splitlines()
     assert summary.startswith("1 of 2 groups is miscalibrated (corrected for testing 2).")
-    assert header.split() == ["model", "rows", "smECE", "interval", "floor", "p", "O/E", "verdict"]
+    assert header.split() == ["model", "rows", "error", "interval", "floor", "p", "O/E", "verdict"]
     assert good.startswith("good")
     assert good.endswith("inconclusive")  # 200 rows leave room for an error
     assert "inconclusive: no more error than chance explains, but too few rows" in done.err

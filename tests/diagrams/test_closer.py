@@ -8,7 +8,7 @@ import pytest
 import calibrant as cal
 from calibrant.diagrams.closer_view import CLOSER
 from calibrant.diagrams.group import Diagrams, reliability_diagrams
-from calibrant.drawing.panel import Line, Panel, Trail, Words
+from calibrant.drawing.panel import Blank, Line, Panel, Trail, Words
 from calibrant.errors import InputError
 
 
@@ -27,9 +27,9 @@ def test_crowded_ends_are_shown_closer_and_true_to_scale() -> None:
     panel = cal.reliability_diagram(*_sure(), resamples=50).panel()
     views = _views(panel)
     ends = [mark for mark in panel.marks if mark.key == CLOSER and isinstance(mark, Words)]
-    assert [end.texts for end in ends] == [("0.9", "1"), ("0", "0.1")]
+    assert [end.texts for end in ends] == [("0.9", "1") * 2, ("0", "0.1") * 2]  # across and up
     for view, end in zip(views, ends, strict=True):
-        low, high = map(float, end.texts)
+        low, high = map(float, end.texts[:2])
         drawn = np.isfinite(view.y)
         shown = view.details["observed"][drawn]
         assert shown.min() >= low - 1e-9
@@ -57,7 +57,36 @@ def test_pictures_that_can_be_read_have_no_view() -> None:
     sure = cal.reliability_diagram(*_sure(), resamples=50)
     assert not _views(sure.panel(axes="probability"))
     assert not _views(sure.panel(against="position"))
-    assert not _views(Diagrams({"a": sure, "b": sure}).panel())
+    assert not _views(sure.picture(xlim=(0.0, 0.5)))
+
+
+def test_overlays_show_crowded_ends_closer_too() -> None:
+    sure = cal.reliability_diagram(*_sure(), resamples=50)
+    both = Diagrams({"a": sure, "b": cal.reliability_diagram(*_sure(2000), resamples=50)})
+    assert {view.series for view in _views(both.panel())} == {"a", "b"}
+    assert not _views(both.panel(axes="probability"))
+    assert not _views(both.panel(against="position"))
+
+
+def test_a_view_hides_nothing_that_many_rows_speak_for() -> None:
+    panel = cal.reliability_diagram(*_sure(600, 15.0), resamples=50).panel()
+    curve = next(mark for mark in panel.marks if mark.key == "curve")
+    blanks = [mark for mark in panel.marks if isinstance(mark, Blank)]
+    assert blanks
+    for blank in blanks:
+        hidden = (curve.x > blank.x[0]) & (curve.x < blank.x[1])
+        hidden &= (curve.y > blank.y[0]) & (curve.y < blank.y[1])
+        assert (curve.evidence[hidden] < 0.4).all()
+
+
+def test_curves_and_bands_of_overlays_fade_with_their_evidence() -> None:
+    sure = cal.reliability_diagram(*_sure(300), resamples=50)
+    panel = Diagrams({"a": sure, "b": sure}).panel()
+    for mark in (m for m in panel.marks if m.key in ("curve", "band")):
+        strength = mark.strength()
+        middle, ends = np.abs(mark.x - 0.5) < 0.2, np.abs(mark.x - 0.5) > 0.48
+        assert strength[middle].max() < 0.7
+        assert strength[ends].min() == 1.0
 
 
 def test_the_weather_profile_writes_its_skill_into_the_picture() -> None:

@@ -83,8 +83,17 @@ def _several() -> Diagrams:
 
 
 def _two() -> Diagrams:
-    shapes = ("over-confident", "too high")
-    return cal.reliability_diagrams({name: _rows(name) for name in shapes}, resamples=80)
+    shapes = {"model A": "over-confident", "model B": "too high"}
+    return cal.reliability_diagrams({k: _rows(v) for k, v in shapes.items()}, resamples=80)
+
+
+def _two_saturated() -> Diagrams:
+    """As two classifiers of a few hundred rows often are: hardly a prediction between the ends."""
+    rng = np.random.default_rng(5)
+    log_odds = rng.normal(0, 14, 600)
+    y = rng.random(600) < 1 / (1 + np.exp(-log_odds))
+    p = {"model A": 1 / (1 + np.exp(-log_odds)), "model B": 1 / (1 + np.exp(-4 * log_odds))}
+    return cal.reliability_diagrams({name: (y, each) for name, each in p.items()}, resamples=80)
 
 
 DRAWN: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
@@ -98,6 +107,7 @@ DRAWN: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
     "rare": lambda: (_smooth("rare"), {}),
     "both ends": lambda: (_smooth("both ends"), {}),
     "overlay": lambda: (_two(), {}),
+    "overlay saturated": lambda: (_two_saturated(), {}),
     "side by side": lambda: (_two(), {"layout": "grid"}),
     "small multiples": lambda: (_several(), {"layout": "grid", "title": "By region"}),
     "forest": lambda: (_forest(), {}),
@@ -117,7 +127,7 @@ WRITTEN: dict[str, Callable[[], str]] = {
     "cumulative": lambda: cal.diagrams.cumulative_diagram(*_rows("too high")).to_svg(theme="light"),
     "forest": lambda: _forest().to_svg(theme="light", width=480, height=300),
 }
-assert len(DRAWN) + len(WRITTEN) == 23
+assert len(DRAWN) + len(WRITTEN) == 24
 
 
 def _differs(new: np.ndarray, old: np.ndarray) -> str:

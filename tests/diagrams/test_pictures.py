@@ -21,6 +21,7 @@ from calibrant.diagrams.isotonic import isotonic_diagram
 from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.drawing.matplotlib_marks import width_of
 from calibrant.errors import InputError
+from calibrant.reporting.report import report
 
 
 def _rows(n: int = 1500, seed: int = 0, slope: float = 0.7) -> tuple[np.ndarray, np.ndarray]:
@@ -234,10 +235,11 @@ def test_overlay_shows_every_model_with_its_number() -> None:
     )
     drawn = models.plot(ax=Figure().subplots())
     texts = [text.get_text() for text in drawn.artists["legend"][0].get_texts()]
-    assert [text.split(" · ")[0] for text in texts[:2]] == ["good", "bad"]
-    assert all("error 0." in text for text in texts[:2])
-    assert len(drawn.artists["curve"]) == 4
-    cores = drawn.artists["curve"][::2]
+    texts = [" ".join(text.split()) for text in texts]
+    assert [text.split(":")[0] for text in texts[:2]] == ["good", "bad"]
+    assert all("over-confident" in text and "error 0." in text for text in texts[:2])
+    assert len(drawn.artists["curve"]) == 6  # a line, a trail and markers of each
+    cores = drawn.artists["curve"][::3]
     assert len({core.get_color() for core in cores}) == 2
     assert len({core.get_marker() for core in cores}) == 2
     assert len(drawn.artists["diagonal"]) == 1
@@ -255,7 +257,8 @@ def test_a_second_diagram_on_the_same_axes_is_told_apart(diagram) -> None:
     third = binned_diagram(*_rows()).plot(ax)
     lines = [drawn.artists["curve"][0] for drawn in (first, second)]
     labels = ax.get_legend_handles_labels()[1]
-    assert labels == [f"LogReg · {diagram.label}", f"a \\$ b · {other.label}", "ECE 0.104"]
+    bins = "average error of the bins 0.104 (ECE)"
+    assert labels == [f"LogReg · {diagram.label}", f"a \\$ b · {other.label}", bins]
     notes = [drawn.artists["note"][0] for drawn in (first, second, third)]
     ax.figure.draw_without_rendering()
     boxes = [note.get_window_extent() for note in notes]
@@ -270,7 +273,7 @@ def test_a_second_diagram_on_the_same_axes_is_told_apart(diagram) -> None:
 
 def test_no_two_of_many_models_share_colour_and_marker(diagram) -> None:
     many = Diagrams({f"model {k}": diagram for k in range(12)})
-    cores = many.plot(ax=Figure().subplots()).artists["curve"][::2]
+    cores = many.plot(ax=Figure().subplots()).artists["curve"][::3]
     assert len({(core.get_color(), core.get_marker()) for core in cores}) == 12
 
 
@@ -321,7 +324,7 @@ def test_small_multiples_share_their_axes(diagram) -> None:
     drawn = every.plot_grid()
     axes = [each.ax for each in drawn.values()]
     assert len({ax.get_xlim() for ax in axes}) == 1
-    assert axes[3].get_title() == "a, 4"
+    assert axes[3].get_title("left").startswith("a, 4\n")
     assert axes[0].get_ylabel()
     assert not axes[1].get_ylabel()
     three = Diagrams(dict.fromkeys(("a", "b", "c"), diagram)).plot_grid(columns=2)
@@ -426,7 +429,7 @@ def test_a_colour_is_the_same_for_all_renderers(diagram, color) -> None:
     assert shown in diagram.to_svg(color=color)
     assert shown in diagram.chart(color=color, slider=False).to_json()
     both = Diagrams({"a": diagram, "b": diagram})
-    drawn = both.plot(ax=Figure().subplots(), color={"b": color}).artists["curve"][2]
+    drawn = both.plot(ax=Figure().subplots(), color={"b": color}).artists["curve"][3]
     assert mpl.colors.to_rgb(drawn.get_color()) == (1, 0, 0)
     with pytest.raises(InputError) as error:
         both.plot(ax=Figure().subplots(), color=color)
@@ -438,7 +441,7 @@ def test_impossible_sizes_are_refused(diagram, size, tmp_path) -> None:
     several = Diagrams({"a": diagram, "b": diagram})
     for each in (diagram, several):
         for name in ("width", "dpi"):
-            if size is None and each is several and name == "width":
+            if size is None and name == "width":
                 continue  # its default
             with refused(name):
                 each.save(tmp_path / "a.png", **{name: size})
@@ -525,3 +528,20 @@ def test_one_class_only_is_a_picture(tmp_path) -> None:
         diagram = reliability_diagram(np.full(40, outcome), p, resamples=30)
         diagram.save(tmp_path / "one.svg", density="split")
         assert np.allclose(diagram.regression, outcome)
+
+
+def test_a_model_has_the_same_colour_on_every_surface() -> None:
+    rows = {name: _rows(slope=slope) for name, slope in (("good", 1.0), ("bad", 0.4))}
+    models = reliability_diagrams(rows, resamples=0)
+    overlay = models.plot(ax=Figure().subplots()).artists["curve"][::3]
+    expected = dict(zip(models, (curve.get_color() for curve in overlay), strict=True))
+    assert len(set(expected.values())) == 2
+    grid = models.plot_grid()
+    assert list(grid) == ["bad", "good"]  # the worst first
+    assert {name: each.artists["curve"][0].get_color() for name, each in grid.items()} == expected
+    sketches = {name: Sketch.from_arrays(*each) for name, each in rows.items()}
+    page = report(Sketches(sketches, by="model")).html
+    legend = re.findall(
+        r'value="(\w+)"><span class="swatch solid" style="--series: var\(--c-(\w+)\)', page
+    )
+    assert {name: f"#{color}" for name, color in legend} == expected

@@ -23,14 +23,14 @@ def _weights(rate: np.ndarray, rows: float = 100.0) -> np.ndarray:
 
 
 def _said(*regions: Region, rate: np.ndarray, p: np.ndarray = EVENLY) -> str:
-    return verdict_of("miscalibrated", regions, p, _weights(rate))
+    return verdict_of("miscalibrated", regions, p, _weights(rate)).sentence
 
 
 def test_without_clear_error_no_direction_is_named() -> None:
     region = _region(0.05, 0.95, 0.1, 1.0)
     weights = _weights(EVENLY)
-    assert verdict_of("no evidence", [region], EVENLY, weights) == "No clear error"
-    assert verdict_of("inconclusive", [region], EVENLY, weights) == "Too few rows to tell"
+    assert verdict_of("no evidence", [region], EVENLY, weights).sentence == "No clear error"
+    assert verdict_of("inconclusive", [region], EVENLY, weights).sentence == "Too few rows to tell"
 
 
 @pytest.mark.parametrize(("gap", "side"), [(0.0437, "high by 0.04"), (-0.0123, "low by 0.012")])
@@ -38,7 +38,7 @@ def test_an_error_to_one_side_is_an_average(gap: float, side: str) -> None:
     regions = _region(0.05, 0.85, gap, 0.92), _region(0.9, 0.95, -gap, 0.06)
     expected = f"Predictions are too {side} on average"
     assert _said(*regions, rate=EVENLY - gap) == expected
-    slightly = verdict_of("slightly off", regions, EVENLY, _weights(EVENLY - gap))
+    slightly = verdict_of("slightly off", regions, EVENLY, _weights(EVENLY - gap)).sentence
     assert slightly == f"Slightly off: predictions are too {side} on average"
 
 
@@ -90,7 +90,7 @@ def test_one_narrow_region_is_named() -> None:
     assert _said(one, small, rate=rate) == "Predictions of 0.65 are too high by 0.19"
     here = (EVENLY > 0.6) & (EVENLY < 0.8)
     weights = _weights(rate) * np.where(here, 50.0, 1.0)[:, None]
-    said = verdict_of("miscalibrated", [large], EVENLY, weights)
+    said = verdict_of("miscalibrated", [large], EVENLY, weights).sentence
     assert said == "Predictions are too high by 0.18 on average"  # nearly all rows are there
 
 
@@ -148,7 +148,9 @@ def test_the_sentence_gives_way(diagram: cal.ReliabilityDiagram) -> None:
     both = Diagrams({"a": diagram, "b": diagram})
     assert both.panel().subtitle == ""
     assert said not in both._repr_html_().split("</title>", 1)[1].split("<title>")[0]
-    assert {drawn.ax.get_title() for drawn in both.plot_grid().values()} == {"a", "b"}
+    titles = {drawn.ax.get_title("left") for drawn in both.plot_grid().values()}
+    assert titles == {"a\nPredicts too high by 0.06", "b\nPredicts too high by 0.06"}
+    assert both.panel().legend["a"].startswith("a: predicts too high by 0.06\naverage error 0.0")
     assert diagram.at(0.2).verdict == ""
 
 

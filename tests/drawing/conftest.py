@@ -5,18 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibrant.drawing.panel import (
-    Axis,
-    Band,
-    Bundle,
-    Hill,
-    Line,
-    Panel,
-    Points,
-    Steps,
-    Ticks,
-    Trail,
-)
+from calibrant.drawing.axis import Axis
+from calibrant.drawing.panel import Band, Bundle, Hill, Line, Panel, Points, Steps, Ticks, Trail
 
 
 @pytest.fixture

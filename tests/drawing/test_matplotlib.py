@@ -13,10 +13,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from calibrant.diagrams.group import reliability_diagrams
+from calibrant.drawing.axis import Axis
 from calibrant.drawing.looks import DARK, LIGHT, PRINT
 from calibrant.drawing.matplotlib import draw, new_figure, save
 from calibrant.drawing.matplotlib_marks import width_of
-from calibrant.drawing.panel import Axis, Line, Panel, Points, Trail
+from calibrant.drawing.panel import Line, Panel, Points, Trail
 from calibrant.errors import InputError
 
 
@@ -31,7 +32,7 @@ def test_every_mark_comes_back_under_its_key(panel: Panel) -> None:
 
 
 def test_trail_width_is_the_weight(panel: Panel) -> None:
-    core, trail = draw(panel, Figure().subplots())["trail"]
+    core, trail, _ = draw(panel, Figure().subplots())["trail"]
     assert isinstance(core, Line2D)
     assert isinstance(trail, LineCollection)
     trail_mark = next(mark for mark in panel.marks if isinstance(mark, Trail))
@@ -101,17 +102,19 @@ def test_widths_follow_the_size_of_the_axes(panel: Panel) -> None:
 
 
 def test_several_series_differ_by_marker(panel: Panel) -> None:
-    (core, _) = draw(replace(panel, legend={"a": "A", "b": "B"}), Figure().subplots())["trail"]
-    assert core.get_marker() == "o"
-    assert core.get_markevery()
+    several = replace(panel, legend={"a": "A", "b": "B"})
+    core, _, dots = draw(several, Figure().subplots())["trail"]
+    assert core.get_marker() == dots.get_marker() == "o"
+    assert dots.get_markevery()
 
-    edge, paper = core.get_markeredgecolor(), LIGHT.paper
+    edge, paper = dots.get_markeredgecolor(), LIGHT.paper
     assert edge == paper  # else it would vanish in a thick trail
 
 
 def test_what_tells_series_apart_lies_on_top(panel: Panel) -> None:
     artists = draw(panel, Figure().subplots())
-    assert artists["trail"][0].get_zorder() > artists["trail"][1].get_zorder()
+    core, trail, dots = (artist.get_zorder() for artist in artists["trail"])
+    assert core < trail < dots  # where a trail fades, no line shows through
     assert artists["points"][0].get_zorder() > artists["points"][1].get_zorder()
 
 

@@ -15,8 +15,9 @@ import vl_convert
 
 from calibrant.drawing.altair import Slider, chart
 from calibrant.drawing.altair_marks import rows_of
+from calibrant.drawing.axis import Axis
 from calibrant.drawing.layout import fitted
-from calibrant.drawing.panel import Axis, Band, Line, Panel, Steps
+from calibrant.drawing.panel import Band, Line, Panel, Steps
 from calibrant.drawing.svg import render
 from calibrant.errors import InputError
 

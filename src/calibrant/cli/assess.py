@@ -158,7 +158,7 @@ def _show_table(finding: Assessed, groups: Sequence[GroupAssessment], confidence
         [
             *names,
             Column("rows", rows),
-            Column("smECE", value),
+            Column("error", value),
             Column("interval", interval),
             Column("floor", floor, is_spare=True),
             Column("p", p),

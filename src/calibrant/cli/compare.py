@@ -265,7 +265,7 @@ def _show(comparison: Comparison) -> None:
         [
             Column("model", [name for name, _ in models], is_name=True),
             Column("rows", [f"{one.n:,}" for _, one in models]),
-            Column("smECE", [decimals(one.smooth_ece, places=3) for _, one in models]),
+            Column("error", [decimals(one.smooth_ece, places=3) for _, one in models]),
             Column("floor", [decimals(one.noise_floor.value, places=3) for _, one in models]),
             Column("p", [p_text(one.p_value) for _, one in models]),
         ]

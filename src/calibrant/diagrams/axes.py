@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import is_number, require_choice
-from calibrant.drawing.panel import Axis
+from calibrant.drawing.axis import Axis
 from calibrant.errors import InputError
 
 __all__ = ["HAPPENED", "PREDICTED", "probability_axes"]

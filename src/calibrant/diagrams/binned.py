@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -23,6 +23,7 @@ from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of, who
 from calibrant.diagrams.reference import attributes_of, calibrated_marks
 from calibrant.diagrams.smooth_numbers import rate_interval
+from calibrant.diagrams.verdict import UNSAID, Verdict, verdict_on_rows
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Panel, Points, Steps
 from calibrant.errors import InputError
@@ -62,6 +63,8 @@ class BinnedDiagram(Diagram):
         Cross-validated squared loss for each number of bins that was tried.
     n : int
         Rows; `dropped` counts by reason those that were left out.
+    said : Verdict
+        What the smooth diagram of the same rows says; empty for Atoms.
 
     Examples
     --------
@@ -82,16 +85,17 @@ class BinnedDiagram(Diagram):
     confidence: float
     n: int
     dropped: Mapping[str, int] = field(default_factory=Dropped)
+    said: Verdict = UNSAID
 
     @property
     def label(self) -> str:
         """The number as the picture writes it."""
-        return f"ECE {decimals(self.ece, places=3)}"
+        return f"average error of the bins {decimals(self.ece, places=3)} (ECE)"
 
     def __repr__(self) -> str:
         chosen = ", chosen by cross-validation" if self.losses else ""
         rows = rows_text(self.n, self.dropped)
-        return f"BinnedDiagram({self.label}, {self.rows.size} bins{chosen}, {rows})"
+        return f"BinnedDiagram(ECE {decimals(self.ece, places=3)}, {self.rows.size} bins{chosen}, {rows})"
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The bins, by name."""
@@ -186,7 +190,8 @@ class BinnedDiagram(Diagram):
             ),
         ]
         bins = f"{self.rows.size} bins" + (", cross-validated" if self.losses else "")
-        return laid_out(marks, limits, (self.label, bins, *said), name=name, color=color)
+        notes = (self.label, bins, *said)
+        return laid_out(marks, limits, notes, name=name, color=color, verdict=self.verdict)
 
 
 def binned_diagram(
@@ -233,7 +238,8 @@ def binned_diagram(
     else:
         count = _require_bins(bins)
     edges = _edges(atoms, count, binning)
-    return _filled(atoms, edges, binning, losses, confidence)
+    said = verdict_on_rows(y_true, y_prob, confidence, options)
+    return replace(_filled(atoms, edges, binning, losses, confidence), said=said)
 
 
 def _require_bins(bins: int | str) -> int:

@@ -18,8 +18,10 @@ from calibrant.data.forms import InputOptions
 from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of, who
 from calibrant.diagrams.reference import in_words
+from calibrant.diagrams.verdict import UNSAID, Verdict, verdict_on_rows
+from calibrant.drawing.axis import Axis
 from calibrant.drawing.looks import Color, as_name
-from calibrant.drawing.panel import Axis, Band, Line, Mark, Panel, Trail
+from calibrant.drawing.panel import Band, Line, Mark, Panel, Trail
 from calibrant.inference.interval import require_confidence
 from calibrant.measures.cumulative import cumulative_differences
 from calibrant.measures.record import rows_text
@@ -55,6 +57,8 @@ class CumulativeDiagram(Diagram):
         How often calibrated predictions have an ECCE-R as large.
     n : int
         Rows; `dropped` counts by reason those that were left out.
+    said : Verdict
+        What the smooth diagram of the same rows says; empty for Atoms.
 
     Examples
     --------
@@ -73,15 +77,16 @@ class CumulativeDiagram(Diagram):
     confidence: float
     n: int
     dropped: Mapping[str, int] = field(default_factory=Dropped)
+    said: Verdict = UNSAID
 
     @property
     def label(self) -> str:
         """The number as the picture writes it."""
-        return f"ECCE-R {decimals(self.range)}"
+        return f"range of the sum {decimals(self.range)} (ECCE-R)"
 
     def __repr__(self) -> str:
         rows = rows_text(self.n, self.dropped)
-        return f"CumulativeDiagram({self.label}, ECCE-MAD {decimals(self.largest)}, {rows})"
+        return f"CumulativeDiagram(ECCE-R {decimals(self.range)}, ECCE-MAD {decimals(self.largest)}, {rows})"
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The curve, by name."""
@@ -149,7 +154,8 @@ class CumulativeDiagram(Diagram):
             Axis("share of rows, lowest prediction first", -0.02, 1.02),
             Axis("outcomes minus predictions, summed up", -reach, reach),
         )
-        return laid_out(marks, both, (self.label, f"n = {self.n:,}"), name=name, color=color)
+        notes = (self.label, f"n = {self.n:,}")
+        return laid_out(marks, both, notes, name=name, color=color, verdict=self.verdict)
 
     def _drawn(self) -> NDArray[np.int64]:
         """Points to draw: evenly many, and both extremes."""
@@ -209,6 +215,7 @@ def cumulative_diagram(
         confidence=confidence,
         n=atoms.n,
         dropped=atoms.dropped,
+        said=verdict_on_rows(y_true, y_prob, confidence, options),
     )
 
 

@@ -13,8 +13,9 @@ from calibrant._format import decimals
 from calibrant.data.forms import InputOptions
 from calibrant.decisions.decision_curve import NetBenefit, net_benefit
 from calibrant.diagrams.diagram import Diagram, laid_out, series_of, who
+from calibrant.drawing.axis import Axis
 from calibrant.drawing.looks import Color, as_name
-from calibrant.drawing.panel import Axis, Band, Line, Mark, Panel
+from calibrant.drawing.panel import Band, Line, Mark, Panel
 from calibrant.measures.record import rows_text
 from calibrant.recalibration.interface import Recalibrator
 

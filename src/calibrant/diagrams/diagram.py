@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from calibrant._arguments import is_number
 from calibrant._optional import find, require
 from calibrant.diagrams.bands import read_only
+from calibrant.diagrams.closer_view import CLOSER
+from calibrant.diagrams.verdict import UNSAID, Verdict
+from calibrant.drawing.axis import Axis
 from calibrant.drawing.looks import (
     Color,
     Theme,
@@ -26,7 +29,7 @@ from calibrant.drawing.looks import (
     require_print_size,
     shortened,
 )
-from calibrant.drawing.panel import Axis, Mark, Panel, broken
+from calibrant.drawing.panel import Mark, Panel, broken
 from calibrant.errors import InputError, Option
 from calibrant.measures.record import plain
 
@@ -55,6 +58,7 @@ CHART_POINTS = 96
 # Finer than a printer, and a file of some tens of kilobytes.
 SAVED_POINTS = 240
 _LARGEST_FIGURE = 100.0
+USUAL, WIDE = 4.2, 6.0  # inches of a saved picture, and of one with names along an axis
 LONGEST_TITLE = 120
 NOTE_LINE = 36  # most characters in a line of a verdict among the notes
 
@@ -81,6 +85,21 @@ class Diagram(ABC):
     @abstractmethod
     def label(self) -> str:
         """The number as the picture writes it."""
+
+    @property
+    def said(self) -> Verdict:
+        """What the picture shows, in words; empty ones where nothing is said."""
+        return UNSAID
+
+    @property
+    def verdict(self) -> str:
+        """What the picture shows, in one sentence."""
+        return self.said.sentence
+
+    @property
+    def short_verdict(self) -> str:
+        """The same in the few words that stand beside a name."""
+        return self.said.short
 
     @abstractmethod
     def panel(self, *args: Any, **look: Any) -> Panel:
@@ -202,7 +221,7 @@ class Diagram(ABC):
         self,
         path: str | Path,
         *,
-        width: float = 4.2,
+        width: float | None = None,
         theme: str | Theme = "light",
         dpi: int = 200,
         **look: Any,
@@ -213,8 +232,9 @@ class Diagram(ABC):
         ----------
         path : str or Path
             Its ending chooses the format.
-        width : float
-            In inches: 3.3 for a column of a paper, 6 or more for a slide. Text and lines scale.
+        width : float, optional
+            In inches: 3.3 for a column of a paper, 6 or more for a slide. Text and lines scale. By
+            default 4.2, or 6 where names stand along an axis.
         theme : {"light", "dark", "print"}
             Colours.
         dpi : int
@@ -224,9 +244,11 @@ class Diagram(ABC):
         """
         from calibrant.drawing.matplotlib import draw, lines_below, new_figure, save
 
-        require_print_size(width, dpi)
         colors = as_theme(theme)
         panel = self.picture(**look).thinned(SAVED_POINTS)
+        if width is None:
+            width = WIDE if panel.y.names else USUAL
+        require_print_size(width, dpi)
         figure, axes = new_figure(
             theme=colors,
             width=width,
@@ -269,6 +291,8 @@ def framed(panel: Panel, look: Mapping[str, Any]) -> Panel:
             cure="Leave it out to show one where it is needed.",
         )
     title = shortened(as_name(look.get("title")), LONGEST_TITLE)
+    if look.get("xlim") is not None or look.get("ylim") is not None:
+        panel = replace(panel, marks=tuple(mark for mark in panel.marks if mark.key != CLOSER))
     panel = replace(panel, keyed=keyed, title=title, x=x, y=y)
     asked = look.get("subtitle")
     if asked is None or asked is True:
@@ -345,6 +369,7 @@ def laid_out(
     name: str,
     color: Color | None,
     finding: str = "",
+    verdict: str = "",
 ) -> Panel:
     """The panel of one diagram: its name above the notes, its series in the colour asked for."""
     colors = {} if color is None else {series_of(name): as_color(color)}
@@ -356,6 +381,8 @@ def laid_out(
         colors=colors,
         labels={series_of(name): " · ".join([*named, notes[0]])},
         finding=" · ".join([*named, finding]) if finding else "",
+        subtitle=verdict,
+        judged=bool(verdict),
     )
 
 

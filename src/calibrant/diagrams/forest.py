@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_count
 from calibrant.data.naming import group_text
 from calibrant.diagrams.diagram import Diagram, plain
+from calibrant.diagrams.verdict import verdict_on_assessment
+from calibrant.drawing.axis import Axis
 from calibrant.drawing.looks import as_name, shortened
-from calibrant.drawing.panel import Axis, Mark, Panel, Points, Steps
+from calibrant.drawing.panel import Mark, Panel, Points, Steps
 from calibrant.errors import Function, InputError, TypeName
 from calibrant.inference.assessment import Assessment
 
@@ -35,6 +37,8 @@ class ForestPlot(Diagram):
         SmoothECE, the ends of its interval, and the noise floor.
     miscalibrated : bool[k]
         As the assessments judge it: of groups, corrected for how many there are.
+    verdicts : tuple of str
+        What is wrong with each, in a few words.
     rows : int64[k]
     confidence : float
         Of the intervals.
@@ -46,6 +50,7 @@ class ForestPlot(Diagram):
     high: Floats
     floor: Floats
     miscalibrated: NDArray[np.bool_]
+    verdicts: tuple[str, ...]
     rows: NDArray[np.int64]
     confidence: float
 
@@ -66,6 +71,7 @@ class ForestPlot(Diagram):
             "high": self.high,
             "noise_floor": self.floor,
             "miscalibrated": self.miscalibrated,
+            "verdict": np.array(self.verdicts, dtype=object),
             "rows": self.rows,
         }
 
@@ -88,7 +94,8 @@ class ForestPlot(Diagram):
         """
         require_count("most", most)
         count = min(len(self.names), int(most))
-        names = tuple(shortened(text, 36) for text in self.names[:count])[::-1]
+        said = zip(self.names[:count], self.verdicts, strict=False)
+        names = tuple(f"{shortened(name, 28)}: {verdict}" for name, verdict in said)[::-1]
         top = max(float(np.max(self.high[:count])), float(np.max(self.floor[:count])), 1e-6)
         left_out = len(self.names) - count
         which = f", the first {count} of {len(self.names)}" if left_out else ""
@@ -104,7 +111,8 @@ class ForestPlot(Diagram):
     def _worst(self) -> str:
         k = int(np.lexsort((self.estimate, self.low))[-1])
         ends = f"{self.low[k]:.3g} to {self.high[k]:.3g}"
-        return f"Largest for certain: {self.names[k]}, {self.estimate[k]:.3g} ({ends})."
+        words = f"{self.estimate[k]:.3g} ({ends}): {self.verdicts[k]}"
+        return f"Largest for certain: {self.names[k]}, {words}."
 
     def _marks(self, count: int) -> list[Mark]:
         y = np.arange(count, dtype=np.float64)[::-1]
@@ -196,6 +204,7 @@ def forest_plot(assessments: Mapping[Any, Assessment]) -> ForestPlot:
         high=column(one.interval.high for one in every),
         floor=column(one.noise_floor.value for one in every),
         miscalibrated=np.array([one.miscalibrated for one in every]),
+        verdicts=tuple(verdict_on_assessment(one).short for one in every),
         rows=np.array([one.n for one in every], dtype=np.int64),
         confidence=every[0].confidence,
     )

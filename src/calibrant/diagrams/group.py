@@ -45,8 +45,8 @@ class Diagrams(Mapping[str, Diagram]):
     >>> from calibrant.diagrams.binned import binned_diagram
     >>> y, p = [0, 0, 1, 1, 0, 1], [0.1, 0.3, 0.35, 0.8, 0.6, 0.9]
     >>> both = Diagrams({"binned": binned_diagram(y, p), "smooth": reliability_diagram(y, p)})
-    >>> [drawn.ax.get_title() for drawn in both.plot_grid().values()]
-    ['binned', 'smooth']
+    >>> [drawn.ax.get_title("left").splitlines() for drawn in both.plot_grid().values()]
+    [['binned', 'Too few rows to tell'], ['smooth', 'Too few rows to tell']]
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class Diagrams(Mapping[str, Diagram]):
             theme=chosen,
             figsize=figsize,
             entries=_legend_rows(panels.values(), across),
-            titles=down + bool(look.get("title")),
+            titles=_title_rows(list(panels.values()), across) + bool(look.get("title")),
         )
         shown = {name: readable(panel) for name, panel in panels.items()}
         title = look.get("title")
@@ -219,7 +219,9 @@ class Diagrams(Mapping[str, Diagram]):
             entries=_legend_rows(panels.values(), across)
             if layout == "grid"
             else lines_below(first),
-            titles=first.titles() if layout == "overlay" else down + bool(look.get("title")),
+            titles=first.titles()
+            if layout == "overlay"
+            else _title_rows(list(panels.values()), across) + bool(look.get("title")),
         )
         if layout == "grid":
             _draw_grid(axes, colors, panels, look.get("title"))
@@ -261,7 +263,8 @@ class Diagrams(Mapping[str, Diagram]):
         """A panel for each diagram, in the order in which they are drawn."""
         require_choice("order", order, ("error", None))
         ordered = worst_first(self._diagrams) if order == "error" else self._diagrams
-        return dict(zip(ordered, side_by_side(ordered, look, self.whole), strict=True))
+        turns = {name: k for k, name in enumerate(self)}
+        return dict(zip(ordered, side_by_side(ordered, look, self.whole, turns), strict=True))
 
     def _shape(self, columns: int | None) -> tuple[int, int]:
         if columns is None:
@@ -283,6 +286,12 @@ def _legend_rows(panels: Iterable[Panel], across: int) -> int:
     texts = {entry.text for panel in panels for entry in panel.entries()}
     columns = min(across, 2)
     return -(-len(texts) // columns) + (columns > 1)
+
+
+def _title_rows(panels: Sequence[Panel], across: int) -> int:
+    """Lines above the panels of all rows."""
+    rows = (panels[k : k + across] for k in range(0, len(panels), across))
+    return sum(max(panel.titles() for panel in row) for row in rows)
 
 
 def _draw_grid(

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.drawing.panel import Axis, Hill, Mark
+from calibrant.drawing.axis import Axis
+from calibrant.drawing.panel import Hill, Mark
 
 __all__ = ["histogram"]
 

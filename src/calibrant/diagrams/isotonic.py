@@ -23,6 +23,7 @@ from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of, who
 from calibrant.diagrams.histogram import histogram
 from calibrant.diagrams.reference import attributes_of, calibrated_marks
 from calibrant.diagrams.smooth_panel import PREDICTIONS
+from calibrant.diagrams.verdict import UNSAID, Verdict, verdict_on_rows
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Panel, Trail
 from calibrant.inference.interval import require_confidence
@@ -61,6 +62,8 @@ class IsotonicDiagram(Diagram):
         The parts of the Brier score: score = miscalibration - discrimination + uncertainty.
     n : int
         Rows; `dropped` counts by reason those that were left out.
+    said : Verdict
+        What the smooth diagram of the same rows says; empty for Atoms.
 
     Examples
     --------
@@ -82,15 +85,17 @@ class IsotonicDiagram(Diagram):
     seed: int
     n: int
     dropped: Mapping[str, int] = field(default_factory=Dropped)
+    said: Verdict = UNSAID
 
     @property
     def label(self) -> str:
         """The number as the picture writes it."""
-        return f"MCB {decimals(self.miscalibration)}"
+        return f"miscalibration {decimals(self.miscalibration)} (MCB, of squared error)"
 
     def __repr__(self) -> str:
         rows = rows_text(self.n, self.dropped)
-        return f"IsotonicDiagram({self.label}, DSC {decimals(self.discrimination)}, {rows})"
+        parts = decimals(self.miscalibration), decimals(self.discrimination)
+        return f"IsotonicDiagram(MCB {parts[0]}, DSC {parts[1]}, {rows})"
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The fit, by name."""
@@ -169,7 +174,7 @@ class IsotonicDiagram(Diagram):
             )
         )
         notes = (self.label, f"n = {self.n:,}", *said)
-        return laid_out(marks, limits, notes, name=name, color=color)
+        return laid_out(marks, limits, notes, name=name, color=color, verdict=self.verdict)
 
     def _corners(self) -> tuple[Floats, Floats, Floats]:
         """First and last prediction of each level: the fit is a line between neighbours."""
@@ -238,6 +243,7 @@ def isotonic_diagram(
         seed=seed,
         n=sketch.n,
         dropped=sketch.dropped,
+        said=verdict_on_rows(sketch, None, confidence, {}),
     )
 
 

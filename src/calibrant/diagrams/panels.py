@@ -7,22 +7,29 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.diagrams.axes import HAPPENED
-from calibrant.diagrams.closer_view import CLOSER
+from calibrant.diagrams.closer_view import CLOSER, closer_marks
 from calibrant.diagrams.diagram import FRAME, Diagram, framed, require_looks
 from calibrant.diagrams.smooth import ReliabilityDiagram
-from calibrant.diagrams.smooth_panel import traced
+from calibrant.diagrams.smooth_panel import rows_at, traced
+from calibrant.drawing.axis import Axis
 from calibrant.drawing.direct_labels import direct_labels
 from calibrant.drawing.looks import shortened
-from calibrant.drawing.panel import Axis, Hill, Line, Mark, Panel, Trail
+from calibrant.drawing.panel import FAINTEST_OF_SEVERAL, Band, Hill, Line, Mark, Panel, Trail
 from calibrant.errors import Function, InputError, Option
 
 __all__ = ["comparable", "overlaid", "side_by_side", "with_bandwidth", "worst_first"]
 
+Floats = NDArray[np.float64]
+
 LONGEST_LABEL = 20
-ERROR = "error: average error (SmoothECE)"
-"""What the legend of several curves, which has room for one word, means by it."""
+MOST_IN_FULL = 4
+"""Of more curves, the legend gives a line to each: what is wrong, and the error without its interval."""
+MOST_COLORS = 6
+"""Where there are more panels side by side than colours, all have the first one."""
+ERROR, FADES = "average error: SmoothECE", "thick: many rows, pale: hardly any"
 GHOST = 0.3
 """Width of the line of all rows in small multiples, as that of a curve."""
 # From the bottom up.
@@ -63,16 +70,16 @@ def overlaid(diagrams: Mapping[str, Diagram], look: Mapping[str, Any]) -> Panel:
                 beneath.setdefault(f"{mark.key} {mark.says}", mark)
             elif mark.key == "reference":
                 above.append(replace(mark, series=name, ink="series", says=""))
-            elif mark.key == "band":
-                shaded = any(other.key == "band" for other in above)
-                says = "" if shaded else "shaded: uncertainty of each curve"
-                above.append(replace(mark, says=says))
+            elif isinstance(mark, Band) and mark.key == "band":
+                says = "shaded: uncertainty of each curve"
+                above.append(replace(mark, says=says, evidence=_evidence(panel)))
+            elif isinstance(mark, Trail) and mark.key == "curve":
+                above.append(replace(mark, says="", faintest=FAINTEST_OF_SEVERAL))
             elif mark.key not in ("consistency", CLOSER):
                 above.append(replace(mark, says=""))
     above.sort(key=lambda mark: _ORDER.index(mark.key) if mark.key in _ORDER else len(_ORDER))
     names = {
-        name: " · ".join([shortened(name), *_short(panel.notes[1:2]), *panel.notes[3:]])
-        for name, panel in panels.items()
+        name: _in_legend(name, diagrams[name], panel, len(panels)) for name, panel in panels.items()
     }
     colors = {k: v for panel in panels.values() for k, v in panel.colors.items()}
     panel = Panel(
@@ -82,18 +89,46 @@ def overlaid(diagrams: Mapping[str, Diagram], look: Mapping[str, Any]) -> Panel:
         legend=names,
         labels=names,
         colors=colors,
-        notes=(ERROR,) if any(isinstance(d, ReliabilityDiagram) for d in diagrams.values()) else (),
+        notes=_notes(diagrams.values()),
         finding=" ".join(panel.finding for panel in panels.values() if panel.finding),
     )
     if first.y.label == HAPPENED and not any(isinstance(mark, Hill) for mark in panel.marks):
         panel = replace(panel, y=replace(first.y, low=first.x.low))  # no strip without bars
+    if look.get("axes", "auto") == "auto" and first.x.shown is None:
+        panel = replace(panel, marks=(*panel.marks, *_closer(panel, diagrams, look)))
     panel = framed(panel, look)
     labels = direct_labels(panel, {name: shortened(name, LONGEST_LABEL) for name in panels})
     return replace(panel, marks=(*panel.marks, *labels))
 
 
-def _short(notes: Sequence[str]) -> list[str]:
-    return [note.removeprefix("average ") for note in notes]
+def _notes(diagrams: Iterable[Diagram]) -> tuple[str, ...]:
+    return (ERROR, FADES) if any(isinstance(d, ReliabilityDiagram) for d in diagrams) else ()
+
+
+def _in_legend(name: str, diagram: Diagram, panel: Panel, number: int) -> str:
+    """Who a curve is and what is wrong with it, then its number."""
+    full = number <= MOST_IN_FULL
+    who, error = shortened(name, 32 if full else 24), diagram.label
+    said = f"{who}: {diagram.short_verdict}" if diagram.short_verdict else who
+    if not full:
+        return f"{said} · {error.removeprefix('average ').split(' (')[0]}"
+    return "\n".join([said, ", ".join([error, *panel.notes[3:]])])
+
+
+def _evidence(panel: Panel) -> Floats | None:
+    """How much evidence there is along the curve of a smooth diagram, and so along its band."""
+    curves = (mark for mark in panel.marks if isinstance(mark, Trail) and mark.key == "curve")
+    return next((curve.evidence for curve in curves), None)
+
+
+def _closer(panel: Panel, diagrams: Mapping[str, Diagram], look: Mapping[str, Any]) -> list[Mark]:
+    """Crowded ends once more, closer, where all are smooth diagrams against predictions."""
+    smooth = [each for each in diagrams.values() if isinstance(each, ReliabilityDiagram)]
+    if len(smooth) < len(diagrams) or look.get("attributes"):
+        return []
+    if look.get("against", "prediction") != "prediction":
+        return []
+    return closer_marks(panel.marks, [rows_at(each) for each in smooth])
 
 
 def _require_one_rate(panels: Iterable[Panel]) -> None:
@@ -116,15 +151,24 @@ def _require_one_rate(panels: Iterable[Panel]) -> None:
 
 
 def side_by_side(
-    diagrams: Mapping[str, Diagram], look: Mapping[str, Any], whole: ReliabilityDiagram | None
+    diagrams: Mapping[str, Diagram],
+    look: Mapping[str, Any],
+    whole: ReliabilityDiagram | None,
+    turns: Mapping[str, int],
 ) -> list[Panel]:
-    """One panel for each diagram, on the same axes where these mean the same; all rows as a grey ghost."""
+    """One panel for each diagram, on the same axes where these mean the same; all rows as a grey ghost.
+
+    Each has the colour of its turn, which it has in an overlay of all of them.
+    """
     _require_looks(diagrams.values(), look)
     panels = []
     for name, diagram in diagrams.items():
         panel = diagram.panel(**_looks_of(diagram, name, look))
         marks = tuple(mark for mark in panel.marks if mark.key != CLOSER)
-        panel = replace(panel, marks=marks, subtitle="", judged=False)
+        said = diagram.short_verdict
+        said = f"{said[:1].upper()}{said[1:]}"
+        turn = turns[name] if len(turns) <= MOST_COLORS else 0
+        panel = replace(panel, marks=marks, subtitle=said, judged=bool(said), turn=turn)
         if whole is not None:
             panel = _haunted(panel, whole, str(look.get("against", "prediction")))
         panels.append(replace(framed(panel, {**look, "title": None}), title=shortened(name)))

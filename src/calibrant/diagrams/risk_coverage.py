@@ -14,8 +14,9 @@ from calibrant.data.forms import InputOptions
 from calibrant.decisions.certify import OperatingPoint
 from calibrant.decisions.selective import Selective, selective
 from calibrant.diagrams.diagram import Diagram, laid_out, series_of, who
+from calibrant.drawing.axis import Axis
 from calibrant.drawing.looks import Color, as_name
-from calibrant.drawing.panel import Axis, Band, Line, Mark, Panel
+from calibrant.drawing.panel import Band, Line, Mark, Panel
 from calibrant.errors import Code, Function, InputError
 from calibrant.measures.record import rows_text
 

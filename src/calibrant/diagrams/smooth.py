@@ -27,7 +27,7 @@ from calibrant.diagrams.smooth_numbers import (
     settled_by,
 )
 from calibrant.diagrams.smooth_panel import Truth, smooth_panel
-from calibrant.diagrams.verdict import verdict_on
+from calibrant.diagrams.verdict import UNSAID, Verdict, verdict_on
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Panel
 from calibrant.errors import InputError, Option
@@ -149,9 +149,9 @@ class ReliabilityDiagram(Diagram):
         return f"{text} ({low} to {high})"
 
     @property
-    def verdict(self) -> str:
-        """What the picture shows, in one sentence; empty at a bandwidth that was asked for."""
-        return "" if self.interval is None else verdict_on(self, self.interval)
+    def said(self) -> Verdict:
+        """What the picture shows, in words; nothing at a bandwidth that was asked for."""
+        return UNSAID if self.interval is None else verdict_on(self, self.interval)
 
     @property
     def event_rate(self) -> float:

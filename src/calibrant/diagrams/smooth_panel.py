@@ -9,7 +9,7 @@ where the reference f̂ bends at the ends.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -23,19 +23,9 @@ from calibrant.diagrams.closer_view import closer_marks
 from calibrant.diagrams.diagram import laid_out, series_of, who
 from calibrant.diagrams.histogram import histogram
 from calibrant.diagrams.reference import attributes_of, calibrated_marks, diagonal, in_words
+from calibrant.drawing.axis import Axis
 from calibrant.drawing.looks import Color, as_name
-from calibrant.drawing.panel import (
-    Axis,
-    Band,
-    Bundle,
-    Hill,
-    Line,
-    Mark,
-    Panel,
-    Points,
-    Ticks,
-    Trail,
-)
+from calibrant.drawing.panel import Band, Bundle, Hill, Line, Mark, Panel, Points, Ticks, Trail
 from calibrant.errors import InputError
 from calibrant.inference.profile import Profiled
 from calibrant.inference.resampling import cell_predictions
@@ -43,7 +33,7 @@ from calibrant.inference.resampling import cell_predictions
 if TYPE_CHECKING:
     from calibrant.diagrams.smooth import ReliabilityDiagram
 
-__all__ = ["Truth", "smooth_panel", "traced"]
+__all__ = ["Truth", "rows_at", "smooth_panel", "traced"]
 
 Floats = NDArray[np.float64]
 Truth: TypeAlias = Callable[[Floats], Any] | tuple[Any, Any]
@@ -121,25 +111,27 @@ def smooth_panel(
         *([] if truth is None else [_truth(diagram.grid, truth)]),
     ]
     if axes == "auto" and against == "prediction" and not attributes and limits[0].shown is None:
-        marks += closer_marks(marks, *_rows_at(diagram))
+        marks += closer_marks(marks, [rows_at(diagram)])
     few, verdict = diagram.values, diagram.verdict
     rows = f"SmoothECE, n = {diagram.n:,}" + ("" if few is None else f", {few.count}")
     wider = [f"drawn at bandwidth {diagram.bandwidth:.3g}"] if diagram.drawn_wider else []
-    panel = laid_out(
+    return laid_out(
         marks,
         limits,
         (diagram.label, rows, *wider, *said),
         name=name,
         color=color,
         finding=_finding(diagram, verdict),
+        verdict=verdict,
     )
-    return replace(panel, subtitle=verdict, judged=bool(verdict))
 
 
 def _finding(diagram: ReliabilityDiagram, verdict: str) -> str:
     """What the picture shows, for those who hear it: where it errs only where that is clear."""
     where = "; ".join(str(region) for region in diagram.regions[:2])
-    if diagram.interval is not None and diagram.interval.low <= 0.0:
+    if verdict.startswith("Predictions from "):
+        where = ""  # it has said where, and closer
+    elif diagram.interval is not None and diagram.interval.low <= 0.0:
         where = ""
     elif not where:
         where = "the curve follows the diagonal"
@@ -163,7 +155,8 @@ def _predictions(
     return histogram(axis, p, masses, says=PREDICTIONS, series=series)
 
 
-def _rows_at(diagram: ReliabilityDiagram) -> tuple[Floats, Floats]:
+def rows_at(diagram: ReliabilityDiagram) -> tuple[Floats, Floats]:
+    """Its predictions, and how many rows have each."""
     return cell_predictions(diagram.sketch), over_outcomes(diagram.sketch.weights)
 
 

@@ -28,9 +28,10 @@ from calibrant.drawing.altair_marks import (
     swatch_of,
     title_of,
 )
+from calibrant.drawing.axis import Axis
 from calibrant.drawing.layout import Corner, fitted, place_for_notes
 from calibrant.drawing.looks import LIGHT, Theme, as_theme, color_of, series_colors
-from calibrant.drawing.panel import Axis, Mark, Panel
+from calibrant.drawing.panel import Entry, Mark, Panel
 from calibrant.errors import InputError
 
 __all__ = ["Slider", "chart"]
@@ -39,6 +40,7 @@ _numbers = itertools.count(1)
 _NAMED = re.compile(r'"name": "[a-z]+(_[0-9a-f]{10})(n\d+)"')
 # The legend stands so far below the axes, and a line of it takes so much room.
 _LEGEND_TOP, _LINE = 52, 16
+_LEGEND_OFFSET = 18  # of the legend of several series from the axes, where nothing stands between
 
 
 @dataclass(frozen=True)
@@ -284,7 +286,7 @@ class _Canvas:
         if mark.ink != "series" or not self.panel.legend:
             return alt.value(color_of(mark, self.colors, self.theme))
         names = list(self.panel.series())
-        texts = {name: self.panel.legend.get(name, name) for name in names}
+        texts = {name: self.panel.legend.get(name, name).split("\n")[0] for name in names}
         legend = alt.Legend(
             title=None,
             labelExpr=f"{json.dumps(texts)}[datum.label]",
@@ -295,6 +297,7 @@ class _Canvas:
             symbolType="stroke",
             symbolStrokeWidth=4,
             symbolOpacity=1,
+            offset=_LEGEND_OFFSET + _LINE * len(self.said()),
         )
         scale = alt.Scale(domain=names, range=[self.colors[name] for name in names])
         return alt.Color("series:N", scale=scale, legend=legend)
@@ -304,6 +307,14 @@ class _Canvas:
         if not mark.series or not self.panel.legend:
             return alt.value(value)
         return alt.condition(self.shown, alt.value(value), alt.value(0))
+
+    def opacity_by(self, field: str, mark: Mark) -> Any:
+        """Opacity by a field of the rows; none for a series that the legend hides."""
+        alt = self.alt
+        shown = alt.Opacity(f"{field}:Q", scale=None, legend=None)
+        if not mark.series or not self.panel.legend:
+            return shown
+        return alt.condition(self.shown, shown, alt.value(0))
 
     def parameters(self) -> list[Any]:
         wanted = (
@@ -342,12 +353,15 @@ class _Canvas:
             )
         ]
 
+    def said(self) -> list[Entry]:
+        """What the marks say, but for who they are."""
+        texts = set(self.panel.legend.values())
+        return [entry for entry in self.panel.entries() if entry.text not in texts]
+
     def key(self) -> list[Any]:
-        """What the marks say, below the axes; several series have a legend that toggles them instead."""
-        if self.panel.legend:
-            return []
+        """What the marks say, below the axes; below that, several series have a legend that toggles them."""
         layers = []
-        for k, entry in enumerate(self.panel.entries()):
+        for k, entry in enumerate(self.said()):
             y = self.height + _LEGEND_TOP + _LINE * k
             text = self.alt.Chart(self.alt.InlineData(values=[{"text": entry.text}])).mark_text(
                 align="left", baseline="middle", fontSize=11, color=self.theme.ink

@@ -13,6 +13,7 @@ from calibrant.drawing.layout import hill_span, runs, tick_span
 from calibrant.drawing.looks import OUTLINE_OPACITY, Theme, color_of
 from calibrant.drawing.panel import (
     Band,
+    Blank,
     Bundle,
     Entry,
     Hill,
@@ -108,7 +109,17 @@ def _(mark: Bundle, panel: Panel) -> Rows:
 @rows_of.register
 def _(mark: Band, panel: Panel) -> Rows:
     low, high = panel.y.forward(mark.low), panel.y.forward(mark.high)
-    return _stretches({"x": panel.x.forward(mark.x), "y": low, "y2": high}, ["x", "y", "y2"])
+    place = {"x": panel.x.forward(mark.x), "y": low, "y2": high}
+    if mark.evidence is None:
+        return _stretches(place, list(place))
+    return _by_strength(_stretches({**place, "strength": mark.strength()}, list(place)))
+
+
+@rows_of.register
+def _(mark: Blank, panel: Panel) -> Rows:
+    (left, right), (bottom, top) = panel.x.forward(mark.x), panel.y.forward(mark.y)
+    place = {"x": left, "x2": right, "y": bottom, "y2": top}
+    return [{"run": 0, **{name: rounded(float(value)) for name, value in place.items()}}]
 
 
 @rows_of.register
@@ -158,7 +169,7 @@ def swatch_of(entry: Entry, canvas: Any, y: float) -> Any:
     if isinstance(mark, Points):
         dot = source.mark_point(filled=True, size=60, color=color, opacity=1)
         return dot.encode(x=alt.value(11), y=alt.value(y))
-    if isinstance(mark, Band | Hill):
+    if isinstance(mark, Band | Hill) or (isinstance(mark, Steps) and mark.thick):
         own = mark.ink in ("series", "accent")
         alpha = theme.band_opacity if own else theme.neutral_opacity
         look = {"fillOpacity": 0.55 if isinstance(mark, Hill) else alpha, "opacity": 1}
@@ -187,7 +198,8 @@ def title_of(alt: Any, panel: Panel, theme: Theme, width: int) -> Any:
 
 def kind_of(mark: Mark) -> Kind:
     """Marks of one kind become one layer, whatever their series."""
-    return type(mark), mark.key, mark.ink
+    fades = getattr(mark, "evidence", None) is not None
+    return type(mark), f"{mark.key} that fades" if fades else mark.key, mark.ink
 
 
 @singledispatch
@@ -208,9 +220,15 @@ def _(mark: Trail, canvas: Any, source: Any) -> list[Any]:
     alt = canvas.alt
     size = alt.Size("size:Q", scale=None, legend=None)  # a scale would be shared between layers
     drawn = _encode(source.mark_trail(clip=True), mark, canvas, 1.0).encode(size=size)
-    if mark.evidence is None or canvas.panel.legend:  # a legend hides and shows by opacity
-        return [drawn]
-    return [drawn.encode(opacity=alt.Opacity("strength:Q", scale=None, legend=None))]
+    return [_faded(drawn, mark, canvas, 1.0)]
+
+
+def _faded(drawn: Any, mark: Trail | Band, canvas: Any, full: float) -> Any:
+    """The layer with less opacity where there is little evidence; a legend may hide it altogether."""
+    if mark.evidence is None:
+        return drawn
+    drawn = drawn.transform_calculate(faded=f"datum.strength * {full:g}")
+    return drawn.encode(opacity=canvas.opacity_by("faded", mark))
 
 
 @layers_of.register
@@ -223,11 +241,18 @@ def _(mark: Band, canvas: Any, source: Any) -> list[Any]:
     own = mark.ink in ("series", "accent")
     value = canvas.theme.band_opacity if own else canvas.theme.neutral_opacity
     area = _encode(source.mark_area(clip=True), mark, canvas, value).encode(y2="y2:Q")
+    area = _faded(area, mark, canvas, value)
     if mark.ink != "neutral":
         return [area]
     # A reference has an outline, which tells it from other bands without colour.
     edge = _encode(source.mark_line(clip=True, strokeWidth=0.7), mark, canvas, OUTLINE_OPACITY)
     return [area, edge, edge.encode(y=canvas.y("y2"))]
+
+
+@layers_of.register
+def _(mark: Blank, canvas: Any, source: Any) -> list[Any]:
+    box = source.mark_rect(color=canvas.theme.paper, opacity=1)
+    return [box.encode(x=canvas.x(), y=canvas.y(), x2="x2:Q", y2="y2:Q")]
 
 
 @layers_of.register

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.drawing.panel import Axis, Band, Line, Mark, Panel, Points, Trail, Words
+from calibrant.drawing.axis import Axis
+from calibrant.drawing.panel import Band, Blank, Line, Mark, Panel, Points, Trail, Words
 
 __all__ = ["direct_labels"]
 
@@ -45,7 +46,7 @@ def direct_labels(panel: Panel, names: Mapping[str, str]) -> list[Words]:
         return []
     lines = [_along(panel, mark) for mark in panel.marks if mark.key == "diagonal"]
     bands = [_along(panel, edge) for mark in panel.marks for edge in _edges(mark)]
-    taken: list[tuple[Floats, Floats]] = []
+    taken = [_box(panel, mark) for mark in panel.marks if isinstance(mark, Blank)]
     labels = []
     for series, name in names.items():
         own = curves[series]
@@ -113,6 +114,12 @@ def _path(panel: Panel, series: str) -> Floats:
             seen = ((path > 0.0) & (path < 1.0)).all(axis=1)
             return path[seen]
     return np.empty((0, 2))
+
+
+def _box(panel: Panel, mark: Blank) -> tuple[Floats, Floats]:
+    """Lower left and upper right corner, in fractions of the panel."""
+    corners = np.column_stack([panel.x.fraction(mark.x), panel.y.fraction(mark.y)])
+    return corners[0], corners[1]
 
 
 def _edges(mark: Mark) -> list[Line]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from calibrant._optional import require
-from calibrant.drawing.panel import Axis, Mark, Panel, Words
+from calibrant.drawing.axis import Axis
+from calibrant.drawing.panel import Mark, Panel, Words
 
 __all__ = ["on_screen", "readable"]
 

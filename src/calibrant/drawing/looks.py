@@ -207,7 +207,7 @@ def series_colors(panel: Panel, theme: Theme, *, start: int = 0) -> Mapping[str,
     names = panel.series()
     return {
         name: panel.colors.get(name, theme.series[k % len(theme.series)])
-        for k, name in enumerate(names, start)
+        for k, name in enumerate(names, start + panel.turn)
     }
 
 

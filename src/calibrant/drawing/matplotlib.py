@@ -61,7 +61,8 @@ def draw(
     --------
     >>> import numpy as np
     >>> from matplotlib.figure import Figure
-    >>> from calibrant.drawing.panel import Axis, Line, Panel
+    >>> from calibrant.drawing.axis import Axis
+    >>> from calibrant.drawing.panel import Line, Panel
     >>> ax = Figure().subplots()
     >>> line = Line(key="curve", series="a", x=np.array([0.0, 1.0]), y=np.array([0.0, 1.0]))
     >>> artists = draw(Panel((line,), Axis("x", 0, 1), Axis("y", 0, 1)), ax)
@@ -77,10 +78,10 @@ def draw(
     artists: dict[str, list[Any]] = {}
     for depth, mark in enumerate(panel.marks):
         drawn = draw_mark(mark, pen)
-        # The first lies on top of its fellows; under a trail that fades, where nothing marks it.
-        beneath = isinstance(mark, Trail) and pen.alone
+        # The first lies on top of its fellows, but under a trail that fades.
+        beneath = isinstance(mark, Trail)
         for place, artist in enumerate(drawn if beneath else reversed(drawn)):
-            artist.set_zorder(2 + depth / 100 + place / 1000)
+            artist.set_zorder(2 + depth / 100 + place / 100_000)
         artists.setdefault(mark.key, []).extend(drawn)
     artists |= write_words(pen, earlier, outside=legend_outside)
     remember(pen, artists)
@@ -147,7 +148,8 @@ def new_axes(
     many entries below, and for so many lines of titles above.
     """
     pyplot = require("matplotlib.pyplot", caller=caller)
-    size = figsize or (1.0 + 3.4 * columns, 0.9 + 3.4 * rows + 0.17 * entries + 0.25 * titles)
+    across = 1.0 + 3.4 * columns + (0.0 if square else 1.8)
+    size = figsize or (across, 0.9 + 3.4 * rows + 0.2 * entries + 0.25 * titles)
     figure, axes = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="compressed")
     for ax in axes.flat:
         if square:
@@ -177,7 +179,7 @@ def new_figure(
     """
     figures = require("matplotlib.figure", caller=caller)
     panel = width / columns
-    words = 0.04 * panel * entries + 0.06 * panel * titles
+    words = (0.048 * entries + 0.03 * (entries > 0)) * panel + 0.06 * panel * titles
     tall = rows * panel + words if height is None else height + 0.2 * titles
     figure = figures.Figure(figsize=(width, tall), layout="compressed", facecolor=theme.paper)
     axes = figure.subplots(rows, columns, squeeze=False)

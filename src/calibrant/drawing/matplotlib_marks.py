@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -14,6 +13,7 @@ from calibrant.drawing.layout import MARKERS, hill_span, runs, tick_span
 from calibrant.drawing.looks import OUTLINE_OPACITY, Theme, color_of, series_colors
 from calibrant.drawing.panel import (
     Band,
+    Blank,
     Bundle,
     Hill,
     Line,
@@ -24,6 +24,7 @@ from calibrant.drawing.panel import (
     Ticks,
     Trail,
     Words,
+    stretches,
 )
 
 __all__ = ["DASHES", "HAIRLINE", "USUAL_SIDE", "WIDEST", "Pen", "draw_mark", "width_of"]
@@ -31,6 +32,8 @@ __all__ = ["DASHES", "HAIRLINE", "USUAL_SIDE", "WIDEST", "Pen", "draw_mark", "wi
 # The axes of a picture in a column are about this many inches wide; widths and text are for that.
 USUAL_SIDE = 3.2
 HAIRLINE, WIDEST = 1.0, 6.0
+# Markers stand where there is so much evidence, and about so far apart, as a share of the panel.
+SURE, BETWEEN_MARKERS = 0.5, 0.35
 DASHES = {"solid": "-", "dashed": (0, (4, 2.2)), "dotted": (0, (1, 1.6)), "dash-dotted": "-."}
 
 
@@ -43,7 +46,9 @@ class Pen:
     def __init__(self, ax: Any, panel: Panel, theme: Theme, *, start: int = 0) -> None:
         box = ax.get_position()
         inches = ax.figure.get_size_inches() if hasattr(ax.figure, "get_size_inches") else (5, 5)
-        side = min(box.width * float(inches[0]), box.height * float(inches[1]))
+        across, up = box.width * float(inches[0]), box.height * float(inches[1])
+        # Of a list of names the height says how many there are, not how large they are drawn.
+        side = min(across, USUAL_SIDE) if panel.y.names else min(across, up)
         self.ax = ax
         self.panel = panel
         self.theme = theme
@@ -73,14 +78,14 @@ class Pen:
 
     def along(self, mark: Line | Trail) -> dict[str, Any]:
         """Markers here and there on a curve, where colour is not all that tells several apart."""
-        if mark.ink != "series" or self.alone:
+        if mark.ink != "series" or self.alone or mark.key == "closer":
             return {"marker": ""}
         return {
             "marker": self.marker(mark.series),
             "markersize": 6.2 * self.scale,
             "markeredgecolor": self.theme.paper,
             "markeredgewidth": 0.9 * self.scale,
-            "markevery": _marker_places(mark, self.panel.series()),
+            "markevery": _marker_places(mark, self.panel),
         }
 
     def label(self, mark: Mark) -> dict[str, str]:
@@ -129,6 +134,10 @@ def _(mark: Line, pen: Pen) -> list[Any]:
 @draw_mark.register
 def _(mark: Trail, pen: Pen) -> list[Any]:
     collections = require("matplotlib.collections", caller="plot")
+    markers = pen.along(mark)
+    places = markers.get("markevery", [])
+    # The line is for a legend made by others, and to be read; of itself one sees the trail alone, so it is
+    # cut off but for a pixel in the corner of the figure (an empty box would cut off nothing).
     (core,) = pen.ax.plot(
         mark.x,
         mark.y,
@@ -136,9 +145,10 @@ def _(mark: Trail, pen: Pen) -> list[Any]:
         linewidth=0.6 * HAIRLINE * pen.scale,
         linestyle="-",
         solid_capstyle="round",
-        **pen.along(mark),
+        **{**markers, "markevery": []},
         **pen.label(mark),
     )
+    core.set_clip_box(require("matplotlib.transforms", caller="plot").Bbox([[0, 0], [1, 1]]))
     whole = np.isfinite(mark.x) & np.isfinite(mark.y) & np.isfinite(mark.weight)
     shades = {s: pen.faded(mark, s) for s in np.unique(mark.strength()[whole]).tolist()}
     trail = collections.LineCollection(
@@ -149,7 +159,10 @@ def _(mark: Trail, pen: Pen) -> list[Any]:
         linewidths=width_of(mark.weight[whole]) * pen.scale,
     )
     pen.ax.add_collection(trail, autolim=False)
-    return [core, trail]
+    if not places:
+        return [core, trail]
+    dots = pen.ax.plot(mark.x, mark.y, color=pen.color(mark), linestyle="", **markers)
+    return [core, trail, *dots]
 
 
 def width_of(weight: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -170,14 +183,23 @@ def _around(
     return list(np.stack([before, points, after], axis=1)[whole])
 
 
-def _marker_places(mark: Line | Trail, names: Sequence[str]) -> list[int]:
-    """A few markers along the curve, at other places for every series."""
-    shown = np.flatnonzero(np.isfinite(mark.y))
-    if len(shown) == 0:
+def _marker_places(mark: Line | Trail, panel: Panel) -> list[int]:
+    """A few markers along the part of the curve that rows speak for, at other places for every series."""
+    x, y = panel.x.fraction(mark.x), panel.y.fraction(mark.y)
+    shown = np.isfinite(x) & np.isfinite(y)
+    if isinstance(mark, Trail) and mark.evidence is not None:
+        sure = shown & (mark.evidence >= SURE)
+        shown = sure if sure.any() else shown
+    at = np.flatnonzero(shown)
+    if len(at) == 0:
         return []
-    start = (names.index(mark.series) + 0.5) / len(names) * 0.2
-    places = (np.arange(start, 1, 0.2) * (len(shown) - 1)).round().astype(int)
-    return [int(shown[k]) for k in places]
+    steps = np.hypot(np.diff(x[at]), np.diff(y[at])) * (np.diff(at) == 1)
+    passed = np.concatenate([[0.0], steps.cumsum()])
+    names = panel.series()
+    start = (names.index(mark.series) + 0.5) / len(names)
+    number = max(round(passed[-1] / BETWEEN_MARKERS), 1)
+    places = np.searchsorted(passed, (np.arange(number) + start) / number * passed[-1])
+    return sorted({int(at[k]) for k in np.minimum(places, len(at) - 1)})
 
 
 @draw_mark.register
@@ -196,7 +218,27 @@ def _(mark: Bundle, pen: Pen) -> list[Any]:
 
 @draw_mark.register
 def _(mark: Band, pen: Pen) -> list[Any]:
-    return [pen.ax.fill_between(mark.x, mark.low, mark.high, **pen.shade(mark))]
+    if mark.evidence is None:
+        return [pen.ax.fill_between(mark.x, mark.low, mark.high, **pen.shade(mark))]
+    look = pen.shade(mark)
+    return [
+        pen.ax.fill_between(
+            mark.x[part],
+            mark.low[part],
+            mark.high[part],
+            **{**look, "alpha": shade * look["alpha"]},
+        )
+        for part, shade in stretches(mark.strength())
+    ]
+
+
+@draw_mark.register
+def _(mark: Blank, pen: Pen) -> list[Any]:
+    patches = require("matplotlib.patches", caller="plot")
+    (left, right), (bottom, top) = mark.x.tolist(), mark.y.tolist()
+    paper = pen.ax.get_facecolor()
+    box = patches.Rectangle((left, bottom), right - left, top - bottom, color=paper, linewidth=0)
+    return [pen.ax.add_patch(box)]
 
 
 @draw_mark.register

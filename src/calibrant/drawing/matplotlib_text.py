@@ -94,7 +94,7 @@ def write_words(pen: Pen, earlier: Sequence[Earlier], *, outside: bool) -> dict[
 def lines_below(panel: Panel) -> int:
     """Lines below the axes of a figure of our own: the legend, and notes that have no room inside."""
     corner, lines = place_for_notes(panel, _note_box) if panel.notes else (None, ())
-    return len(panel.entries()) + (0 if corner else len(lines))
+    return sum(entry.lines for entry in panel.entries()) + (0 if corner else len(lines))
 
 
 def _make_way(pen: Pen, earlier: Sequence[Earlier]) -> None:
@@ -189,8 +189,12 @@ def _first_color(pen: Pen) -> str:
 
 def _write_legend(pen: Pen, entries: Sequence[Entry], taken: Corner | None) -> Any:
     """In the emptiest corner that is left, on axes that others have laid out."""
-    lines = ["\n".join(wrap(entry.text, _LONGEST_LINE)) or entry.text for entry in entries]
-    size = _legend_size(pen, lines)
+    lines = [
+        "\n".join(part for line in entry.text.split("\n") for part in wrap(line, _LONGEST_LINE))
+        or entry.text
+        for entry in entries
+    ]
+    size = _legend_size(pen, lines, USUAL_SIDE * pen.scale)
     width, height = _text_box(pen, [line for text in lines for line in text.split("\n")], size)
     corner = empty_corner(pen.panel, min(width + 0.14, 0.95), height * 1.12, taken=taken)
     across, up = "left" if corner.left else "right", "upper" if corner.side == "top" else "lower"
@@ -204,7 +208,8 @@ def write_figure_legend(pen: Pen, figure: Any, *, columns: int, notes: Sequence[
     if not entries and not notes:
         return None
     lines = [entry.text for entry in entries]
-    size = max(_legend_size(pen, lines), 6.5) if lines else _text_size(pen)
+    width = float(figure.get_size_inches()[0]) / columns
+    size = max(_legend_size(pen, lines, width), 6.5) if lines else _text_size(pen)
     place = {"loc": "outside lower left", "ncols": columns, "alignment": "left"}
     legend = _legend(pen, figure, entries, lines, size, **place)
     if notes:
@@ -266,9 +271,9 @@ def _swatch(pen: Pen, entry: Entry) -> Any:
     )
 
 
-def _legend_size(pen: Pen, texts: Sequence[str]) -> float:
-    """As the notes, or as small as the longest entry and its line need to fit along the axes."""
+def _legend_size(pen: Pen, texts: Sequence[str], inches: float) -> float:
+    """As the notes, or as small as the longest line and its swatch need to fit into so many inches."""
     longest = max(len(line) for text in texts for line in text.split("\n"))
-    most = USUAL_SIDE * pen.scale * 72 / (0.55 * longest + 3.5)
-    usual = 0.92 * _text_size(pen)
+    most = inches * 72 / (0.55 * longest + 3.5)
+    usual = _text_size(pen)
     return max(min(usual, most), 0.6 * usual)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from itertools import pairwise
 from textwrap import wrap
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.drawing.tick_texts import linear_ticks, odds_text
-from calibrant.errors import InputError
+from calibrant.drawing.axis import Axis
 
 __all__ = [
     "TITLE_LINE",
-    "Axis",
-    "AxisScale",
     "Band",
+    "Blank",
     "Bundle",
     "Dash",
     "Entry",
@@ -34,114 +32,16 @@ __all__ = [
     "Trail",
     "Words",
     "broken",
+    "shades_of",
+    "stretches",
 ]
 
 Array: TypeAlias = NDArray[np.float64]
-AxisScale: TypeAlias = Literal["linear", "logit"]
 Ink: TypeAlias = Literal["series", "neutral", "faint", "accent"]
 Side: TypeAlias = Literal["bottom", "top"]
 Dash: TypeAlias = Literal["solid", "dashed", "dotted", "dash-dotted"]
 
 TITLE_LINE = 44  # most characters in a line above the axes
-_MOST_TICKS = 6
-_DECADES = tuple(10.0**-k for k in range(9, 0, -1))
-_LOGIT_TICKS = (*_DECADES, 0.5, *(1 - tick for tick in reversed(_DECADES)))
-# Between the decades where these are few: the first ones that leave room for their labels.
-_THIRDS = (0.003, 0.03, 0.3, 0.7, 0.97, 0.997)
-_LOGIT_FINER = (*_THIRDS, 0.002, 0.005, 0.02, 0.05, 0.2, 0.8, 0.95, 0.98, 0.995)
-_ROOM_FOR_A_LABEL = 0.15
-
-
-@dataclass(frozen=True)
-class Axis:
-    """Limits and scale of one axis.
-
-    `names` stand at 0, 1, 2, ... in place of numbers. `shown` is the part of the whole range that an axis
-    shows, where it does not show all: the caption says so.
-
-    Examples
-    --------
-    >>> Axis("prediction", 0.0, 1.0).ticks()
-    ((0.0, '0'), (0.2, '0.2'), (0.4, '0.4'), (0.6, '0.6'), (0.8, '0.8'), (1.0, '1'))
-    >>> Axis("prediction", 0.001, 0.5, "logit").ticks()
-    ((0.001, '0.001'), (0.01, '0.01'), (0.1, '0.1'), (0.5, '0.5'))
-    """
-
-    label: str
-    low: float
-    high: float
-    scale: AxisScale = "linear"
-    names: tuple[str, ...] = ()
-    shown: tuple[float, float] | None = None
-
-    @property
-    def caption(self) -> str:
-        """The label, and which part of the range the axis shows."""
-        if self.shown is None:
-            return self.label
-        low, high = self.shown
-        if low <= 0.0:
-            return f"{self.label} (axis ends at {high:g})"
-        ends = f"starts at {low:g}" if high >= 1.0 else f"runs from {low:g} to {high:g}"
-        return f"{self.label} (axis {ends})"
-
-    def __post_init__(self) -> None:
-        if self.scale not in ("linear", "logit"):
-            raise InputError(
-                'an axis must be "linear" or "logit"', seen=self.scale, cure="Pass one of the two."
-            )
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise InputError(
-                "axis limits must be finite and increasing",
-                seen=(self.low, self.high),
-                cure="Pass the lower end first.",
-            )
-        if self.scale == "logit" and not 0 < self.low < self.high < 1:
-            raise InputError(
-                "limits of a logit axis must lie strictly between 0 and 1",
-                seen=(self.low, self.high),
-                cure="Pass limits such as 0.01 and 0.99.",
-            )
-
-    def forward(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Coordinates along the axis; NaN for what a logit axis cannot show."""
-        values = np.asarray(values, dtype=np.float64)
-        if self.scale == "linear":
-            return values
-        inside = np.where((values > 0) & (values < 1), values, np.nan)
-        return np.asarray(np.log(inside) - np.log1p(-inside))
-
-    def limits(self) -> tuple[float, float]:
-        """The limits in the coordinates of `forward`."""
-        low, high = self.forward(np.array([self.low, self.high]))
-        return float(low), float(high)
-
-    def fraction(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Position between the limits: 0 at the low end and 1 at the high end."""
-        low, high = self.limits()
-        return np.asarray((self.forward(values) - low) / (high - low))
-
-    def ticks(self) -> tuple[tuple[float, str], ...]:
-        """Round values inside the limits, with their labels."""
-        if self.names:
-            return tuple((float(k), name) for k, name in enumerate(self.names))
-        if self.scale == "linear":
-            return linear_ticks(self.low, self.high)
-        slack = 1 + 1e-9
-        ticks = [t for t in _LOGIT_TICKS if self.low <= t * slack and t <= self.high * slack]
-        if len(ticks) < 4:
-            ticks = self._filled(ticks)
-        every = -(-len(ticks) // _MOST_TICKS)
-        return tuple((t, odds_text(t)) for t in ticks[(len(ticks) - 1) % every :: every])
-
-    def _filled(self, ticks: list[float]) -> list[float]:
-        """The ticks, with finer ones wherever there is room."""
-        kept = list(ticks)
-        for tick in (t for t in _LOGIT_FINER if self.low <= t <= self.high):
-            gaps = np.abs(self.fraction(np.array(kept)) - self.fraction(np.array(tick)))
-            if np.min(gaps, initial=1.0) >= _ROOM_FOR_A_LABEL:
-                kept.append(tick)
-        return sorted(kept)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +78,21 @@ class Line(Mark):
     dash: Dash = "solid"
 
 
-FAINTEST, SHADES = 0.62, 7
+SHADES, BAND_SHADES = 7, 13
+FAINTEST, FAINTEST_OF_SEVERAL, FAINTEST_BAND = 0.6, 0.35, 0.15
+"""The least strength of a curve, where there is no evidence for it; of one among several; of a band."""
+
+
+def shades_of(evidence: Array, faintest: float, shades: int) -> Array:
+    """How strong a colour is at each point: from `faintest` without evidence to 1, in so many steps."""
+    steps = np.rint(np.nan_to_num(np.clip(evidence, 0, 1)) * (shades - 1)) / (shades - 1)
+    return np.asarray(faintest + (1 - faintest) * steps)
+
+
+def stretches(shades: Array) -> list[tuple[slice, float]]:
+    """Stretches of one shade; each ends where the next one starts, so that no gap is left between them."""
+    cuts = [0, *(np.flatnonzero(np.diff(shades)) + 1).tolist(), max(len(shades) - 1, 1)]
+    return [(slice(a, b + 1), float(shades[a])) for a, b in pairwise(cuts) if a < b]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,12 +106,13 @@ class Trail(Mark):
     y: Array
     weight: Array
     evidence: Array | None = None
+    faintest: float = FAINTEST
 
     def strength(self) -> Array:
-        """How strong the colour is at each point, from `FAINTEST` to 1, in `SHADES` steps."""
-        evidence = np.ones(self.x.size) if self.evidence is None else np.clip(self.evidence, 0, 1)
-        steps = np.rint(np.nan_to_num(evidence) * (SHADES - 1)) / (SHADES - 1)
-        return np.asarray(FAINTEST + (1 - FAINTEST) * steps)
+        """How strong the colour is at each point."""
+        if self.evidence is None:
+            return np.ones(self.x.size)
+        return shades_of(self.evidence, self.faintest, SHADES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,11 +125,18 @@ class Bundle(Mark):
 
 @dataclass(frozen=True, kw_only=True)
 class Band(Mark):
-    """The area between `low` and `high`; NaN breaks it."""
+    """The area between `low` and `high`; NaN breaks it. With `evidence`, it fades as a trail does."""
 
     x: Array
     low: Array
     high: Array
+    evidence: Array | None = None
+
+    def strength(self) -> Array:
+        """How strong the colour is at each point, of its full strength."""
+        if self.evidence is None:
+            return np.ones(self.x.size)
+        return shades_of(self.evidence, FAINTEST_BAND, BAND_SHADES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,6 +182,14 @@ class Steps(Mark):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Blank(Mark):
+    """A rectangle from (x, y) at its lower left to its upper right: what lies beneath is not seen."""
+
+    x: Array
+    y: Array
+
+
+@dataclass(frozen=True, kw_only=True)
 class Words(Mark):
     """Short texts, centred on points of the panel; in the colour of all text, so that they can be read."""
 
@@ -275,6 +205,11 @@ class Entry:
 
     text: str
     mark: Mark
+
+    @property
+    def lines(self) -> int:
+        """How many lines it takes."""
+        return self.text.count("\n") + 1
 
 
 @dataclass(frozen=True)
@@ -301,6 +236,8 @@ class Panel:
         Whether the legend is drawn.
     judged : bool
         Whether the subtitle is the verdict of the diagram itself, which gives way to other words.
+    turn : int
+        How many of the theme's colours belong to others, in panels beside this one.
     """
 
     marks: tuple[Mark, ...]
@@ -315,6 +252,7 @@ class Panel:
     finding: str = ""
     keyed: bool = True
     judged: bool = False
+    turn: int = 0
 
     def series(self) -> tuple[str, ...]:
         """Names of the series, in the order in which they first appear."""
@@ -341,7 +279,11 @@ class Panel:
         finding_has_it = self.judged and self.finding
         named = [text for text in (self.title, "" if finding_has_it else self.subtitle) if text]
         said = [
-            *(self.legend.get(name, name) for name in self.series() if self.legend),
+            *(
+                self.legend.get(name, name).replace("\n", ", ")
+                for name in self.series()
+                if self.legend
+            ),
             *self.notes,
         ]
         axes = f"{self.y.label} against {self.x.label}"

@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Sequence
 from functools import singledispatch
-from itertools import pairwise
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from calibrant.drawing.looks import (
 )
 from calibrant.drawing.panel import (
     Band,
+    Blank,
     Bundle,
     Entry,
     Hill,
@@ -41,6 +42,7 @@ from calibrant.drawing.panel import (
     Trail,
     Words,
     broken,
+    stretches,
 )
 
 __all__ = ["render"]
@@ -73,9 +75,10 @@ class _Sheet:
         self.top = _TOP + _TITLE * len(self.above)
         self.height = height - self.top - _BOTTOM
         entries = panel.entries()
-        room = self.height - _LINE * len(entries)
+        below = _LINE * sum(entry.lines for entry in entries)
+        room = self.height - below
         self.entries = entries if width >= _LEAST[0] and room >= _LEAST[1] else []
-        self.height -= _LINE * len(self.entries)
+        self.height -= below if self.entries else 0.0
         self.corner, self.notes = place_for_notes(panel, self._box) if panel.notes else (None, ())
         if self.notes and self.corner is None:
             lifted = _LINE * len(self.notes)
@@ -121,7 +124,7 @@ def render(
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant.drawing.panel import Axis
+    >>> from calibrant.drawing.axis import Axis
     >>> line = Line(key="curve", x=np.array([0.0, 1.0]), y=np.array([0.0, 1.0]))
     >>> render(Panel((line,), Axis("x", 0, 1), Axis("y", 0, 1)))[:39]
     '<svg xmlns="http://www.w3.org/2000/svg"'
@@ -152,7 +155,24 @@ def _inside(sheet: _Sheet, marks: list[str]) -> list[str]:
     box = f'x="{sheet.left - 4:g}" y="{sheet.top - 4:g}" width="{sheet.width + 8:g}"'
     rectangle = f'<rect {box} height="{sheet.height + 8:g}"/>'
     start = f'<clipPath id="{name}">{rectangle}</clipPath><g clip-path="url(#{name})">'
-    return [start, *marks, "</g>"]
+    return [start, *_beneath(sheet, marks, rectangle), "</g>"]
+
+
+def _beneath(sheet: _Sheet, marks: list[str], everything: str) -> list[str]:
+    """The marks; those beneath blank rectangles with holes there, whatever the colour of the page."""
+    blanks = {k: mark for k, mark in enumerate(sheet.panel.marks) if isinstance(mark, Blank)}
+    if not blanks:
+        return marks
+    holes = []
+    for mark in blanks.values():
+        (left, right), (bottom, top) = sheet.x(mark.x).tolist(), sheet.y(mark.y).tolist()
+        size = f'width="{right - left:.1f}" height="{bottom - top:.1f}"'
+        holes.append(f'<rect x="{left:.1f}" y="{top:.1f}" {size} fill="#000"/>')
+    cut = f'{everything[:-2]} fill="#fff"/>{"".join(holes)}'
+    name = f"holes-{sha256(cut.encode()).hexdigest()[:10]}"
+    first = max(blanks) + 1
+    start = f'<mask id="{name}" maskUnits="userSpaceOnUse">{cut}</mask><g mask="url(#{name})">'
+    return [start, *marks[:first], "</g>", *marks[first:]]
 
 
 def _frame(sheet: _Sheet) -> list[str]:
@@ -202,10 +222,13 @@ def _legend(sheet: _Sheet, width: float) -> list[str]:
     first = sheet.top + sheet.height + _BOTTOM + 8.0
     most = int((width - 44.0) / _LETTER)
     out = []
-    for k, entry in enumerate(sheet.entries):
-        y = first + _LINE * k
-        text = entry.text if len(entry.text) <= most else entry.text[: most - 1] + "…"
-        out += [_swatch(sheet, entry, y), f'<text x="38" y="{y:.1f}">{escape(text)}</text>']
+    y = first
+    for entry in sheet.entries:
+        out.append(_swatch(sheet, entry, y))
+        for line in entry.text.split("\n"):
+            text = line if len(line) <= most else line[: most - 1] + "…"
+            out.append(f'<text x="38" y="{y:.1f}">{escape(text)}</text>')
+            y += _LINE
     return out
 
 
@@ -262,11 +285,9 @@ def _(mark: Trail, sheet: _Sheet) -> list[str]:
         dx, dy = np.gradient(a), np.gradient(b)
         half = (0.6 + 2.6 * np.clip(mark.weight[run], 0, 1)) / np.maximum(np.hypot(dx, dy), 1e-9)
         upper, lower = (a - dy * half, b + dx * half), (a + dy * half, b - dx * half)
-        cuts = [0, *(np.flatnonzero(np.diff(shade)) + 1).tolist(), len(a) - 1]
-        for first, last in pairwise(cuts):
-            part = slice(first, last + 1)
+        for part, strong in stretches(shade):
             back = _path(lower[0][part][::-1], lower[1][part][::-1])
-            faint = "" if shade[first] >= 1 else f' fill-opacity="{shade[first]:.2f}"'
+            faint = "" if strong >= 1 else f' fill-opacity="{strong:.2f}"'
             outline = f"{_path(upper[0][part], upper[1][part])}L{back[1:]}Z"
             out.append(f'<path d="{outline}" fill="{sheet.color(mark)}"{faint}/>')
     return out
@@ -287,9 +308,19 @@ def _area(x: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.flo
 @_draw.register
 def _(mark: Band, sheet: _Sheet) -> list[str]:
     x, low, high = sheet.x(mark.x), sheet.y(mark.low), sheet.y(mark.high)
-    color = sheet.color(mark)
-    style = f'fill="{color}" fill-opacity="{_opacity(mark, sheet.theme)}"{_outline(mark, color)}'
-    return [f'<path d="{_area(x[r], low[r], high[r])}" {style}/>' for r in runs(x, low, high)]
+    color, alpha = sheet.color(mark), _opacity(mark, sheet.theme)
+    out = []
+    for run in runs(x, low, high):
+        for part, shade in stretches(mark.strength()[run]):
+            area = _area(x[run][part], low[run][part], high[run][part])
+            style = f'fill="{color}" fill-opacity="{shade * alpha:.3g}"{_outline(mark, color)}'
+            out.append(f'<path d="{area}" {style}/>')
+    return out
+
+
+@_draw.register
+def _(mark: Blank, sheet: _Sheet) -> list[str]:
+    return []  # a hole in what lies beneath, see `_beneath`
 
 
 @_draw.register

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.diagrams.closer_view import CLOSER
 from calibrant.diagrams.diagram import plain
 from calibrant.diagrams.forest import forest_plot
 from calibrant.diagrams.group import Diagrams
@@ -86,9 +87,9 @@ def color_variable(color: str) -> str:
     return f"--c-{color[1:]}"
 
 
-def marked_panel(diagram: ReliabilityDiagram) -> Panel:
+def marked_panel(diagram: ReliabilityDiagram, color: str | None = None) -> Panel:
     """The diagram with the area of each contributing region filled: together they are the number."""
-    panel = diagram.panel()
+    panel = diagram.panel(color=color)
     marks = list(panel.marks if diagram.resamples else _without_bounds(panel.marks))
     at = next((k for k, mark in enumerate(marks) if mark.key in ("band", "curve")), len(marks))
     return replace(
@@ -174,7 +175,7 @@ def svg(panel: Panel, title: str) -> str:
 def keyed_svg(panel: Panel, title: str) -> str:
     """A picture of another kind, under which a legend says what each mark is."""
     thin = panel.thinned(STATIC_POINTS)
-    height = 320 + 15 * len(panel.entries())
+    height = 320 + 15 * sum(entry.lines for entry in panel.entries())
     return _themed(thin, title, width=KEYED_WIDTH, height=height, keyed=True)
 
 
@@ -185,16 +186,19 @@ def key_of(panel: Panel) -> list[dict[str, str]]:
     return [
         {
             "text": entry.text,
-            "kind": kinds.get(type(entry.mark), "line"),
+            "kind": "reference"
+            if isinstance(entry.mark, Band) and entry.mark.ink == "neutral"
+            else kinds.get(type(entry.mark), "line"),
             "color": color_variable(color_of(entry.mark, colors, LIGHT)),
         }
         for entry in replace(panel, legend={}).entries()
     ]
 
 
-def small_svg(diagram: ReliabilityDiagram, title: str) -> str:
+def small_svg(diagram: ReliabilityDiagram, title: str, color: str | None = None) -> str:
     """A marked diagram, small and without a legend."""
-    thin = marked_panel(diagram).thinned(SMALL_POINTS)
+    panel = marked_panel(diagram, color).thinned(SMALL_POINTS)
+    thin = replace(panel, marks=tuple(mark for mark in panel.marks if mark.key != CLOSER))
     return _themed(thin, title, width=380, height=320, keyed=False)
 
 

@@ -110,6 +110,8 @@ def _verdict(summary: Summary) -> dict[str, Any]:
         f"interval {number(one.interval.low)} to {number(one.interval.high)}, noise floor "
         f"{number(one.noise_floor.value)}."
     )
+    if one.miscalibrated:
+        largest += f" {worst.diagram.verdict}."
     rest = next((group for group in summary.groups if group.stands_for > 1), None)
     if rest is not None:
         others.append(
@@ -325,8 +327,8 @@ def _caption(groups: Sequence[GroupSummary]) -> str:
         return (
             "How often the event came, against what was predicted: one curve for each. A calibrated "
             "model runs along the diagonal. Below it, predictions are too high; above it, too low. A "
-            f"solid curve is thick where many predictions are.{band}{clusters} Point at a curve to "
-            "read it."
+            f"solid curve is thick where many predictions are, and pale where there are hardly any rows."
+            f"{band}{clusters} Point at a curve to read it."
         )
     band = " If the curve stays inside the grey band, chance explains it." if bands else clusters
     return (

@@ -12,6 +12,8 @@ from importlib.resources import files
 from typing import Any
 
 from calibrant._optional import require
+from calibrant.diagrams.diagram import Diagram
+from calibrant.diagrams.panels import MOST_COLORS
 from calibrant.diagrams.smooth import ReliabilityDiagram
 from calibrant.read.progress import Progress
 from calibrant.reporting.charts import (
@@ -44,7 +46,7 @@ def render_html(summary: Summary) -> str:
     markup = jinja2.filters.Markup
     diagrams = {group.name: group.diagram for group in summary.groups}
     worst = [group.name for group in summary.groups]  # the worst first
-    told_apart = looks(worst)
+    told_apart = looks(summary.came if len(worst) <= MOST_COLORS else worst)
     shown = {name: diagrams[name] for name in worst[:MOST_SHOWN]}
     drawing = Progress(len(worst) + 2, doing="drawing")
     explore, steps = explored({name: diagrams[name] for name in worst[:MOST_EXPLORED]}, told_apart)
@@ -57,7 +59,8 @@ def render_html(summary: Summary) -> str:
     picture = overview(shown, told_apart)
     pictures = []
     for group in summary.groups:
-        pictures.append(_pictures(group, len(diagrams) > 1, markup))
+        color = told_apart[group.name].color
+        pictures.append(_pictures(group, len(diagrams) > 1, color, markup))
         drawing.advance(1)
     scripts = [_libraries(), _text("page.js")]
     environment = jinja2.Environment(
@@ -66,7 +69,7 @@ def render_html(summary: Summary) -> str:
     template = environment.from_string(_text("page.html"))
     html: str = template.render(
         page=contents_of(summary),
-        legend=_legend(worst, shown, told_apart),
+        legend=_legend(diagrams, shown, told_apart),
         picture=markup(svg(picture, _title(", ".join(shown)))),
         key=key_of(picture),
         forest=markup("" if summary.finding is None else forest_svg(summary)),
@@ -93,9 +96,9 @@ def _multiples(summary: Summary) -> dict[str, ReliabilityDiagram]:
 
 
 def _legend(
-    diagrams: Collection[str], shown: Collection[str], looks: Mapping[str, Look]
+    diagrams: Mapping[str, Diagram], shown: Collection[str], looks: Mapping[str, Look]
 ) -> list[dict[str, Any]]:
-    """Names with the look of their curve, the worst first; none for a single one."""
+    """Names with the look of their curve and what is wrong, the worst first; none for a single one."""
     if len(diagrams) == 1:
         return []
     return [
@@ -104,18 +107,19 @@ def _legend(
             "color": color_variable(looks[name].color),
             "dash": looks[name].dash,
             "shown": name in shown,
+            "said": diagram.short_verdict,
         }
-        for name in diagrams
+        for name, diagram in diagrams.items()
     ]
 
 
-def _pictures(group: GroupSummary, several: bool, markup: Any) -> dict[str, Any]:
+def _pictures(group: GroupSummary, several: bool, color: str, markup: Any) -> dict[str, Any]:
     """Small pictures of one group: with its regions marked, and before and after recalibration."""
-    own = markup(small_svg(group.diagram, _title(group.name)))
+    own = markup(small_svg(group.diagram, _title(group.name), color))
     after = ""
     if group.repair is not None and not group.repair.left_alone:
         title = _title(f"{group.name}, recalibrated")
-        after = markup(small_svg(group.repair.diagram, title))
+        after = markup(small_svg(group.repair.diagram, title, color))
     profile = ""
     if group.profile_panel is not None:
         title = group.profile_panel.in_words()

@@ -121,6 +121,8 @@ class Summary:
         What was found over all groups, in whose words every form speaks; None for a single one.
     too_few : tuple of (str, int)
         Names and rows of groups that are too small to assess.
+    came : tuple of str
+        Names of the groups in the order in which they came: it decides on their colours.
     by : tuple of str
         Names of the grouping columns.
     scale, seed, version, command : str, int, str, str
@@ -133,6 +135,7 @@ class Summary:
     groups: tuple[GroupSummary, ...]
     finding: GroupAssessments | None
     too_few: tuple[tuple[str, int], ...]
+    came: tuple[str, ...]
     by: tuple[str, ...]
     scale: str
     seed: int
@@ -198,7 +201,8 @@ def summarise(
     first = next(iter(assessed.values()))
     groups = []
     bar = Progress(len(assessed), doing="repairing")
-    for name, key in zip(shown_names(assessed), assessed, strict=True):
+    names = dict(zip(assessed, shown_names(assessed), strict=True))
+    for key, name in names.items():
         one = _summary_of(name, sketches[key], assessed[key], parts.get(key), numbers[key])
         if len(assessed) <= MOST_WITH_DECISIONS:
             acting = decisions_of(sketches[key], assessed[key])
@@ -214,6 +218,7 @@ def summarise(
         groups=tuple(groups),
         finding=None if isinstance(finding, Assessment) else finding,
         too_few=tuple(too_few),
+        came=tuple(names[key] for key in sketches if key in names),
         by=tuple(shown_text(name) for name in by),
         scale=first.scale,
         seed=first.seed,
