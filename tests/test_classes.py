@@ -316,3 +316,15 @@ def test_more_parameters_than_rows_are_refused_with_a_cure():
         StructuredScaling(from_logits=False, matrix=True).fit(PROBS[:10], LABELS[:10])
     with refused("y_true", 5):
         VectorScaling(from_logits=False).fit(PROBS[:5], LABELS[:5])
+
+
+def test_a_monitor_takes_each_row_once(files):
+    watch, same = cal.Monitor(), cal.Monitor()
+    assert watch.update(LABELS, PROBS) == same.update(TOP)
+    read = {"data": files / "columns.parquet", "y_true": "y", "y_prob": COLUMNS}
+    assert cal.Monitor().update(**read, multiclass="confidence").n == 400
+    for view in ("top_label", "classwise"):
+        for rows in ({"y_true": LABELS, "y_prob": PROBS}, read):
+            with refused("multiclass", view, option=view):
+                watch.update(**rows, multiclass=view)
+    assert watch.n == 400

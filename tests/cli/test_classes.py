@@ -93,3 +93,10 @@ def test_a_report_on_classes_follows_its_schema(calibrant, rows, tmp_path):
     page = json.loads((tmp_path / "page.json").read_text())
     jsonschema.validate(page, json.loads((SCHEMAS / "report.json").read_text()))
     assert page["classes"]["number"] == 3
+
+
+def test_a_monitor_of_classes_watches_the_confidence(calibrant, rows):
+    words = ("monitor", rows, "--prob", "p_*", "--label", "y", "--json", "--multiclass")
+    found = json.loads(calibrant(*words, "confidence").out)
+    assert found["looks"][0]["e_value"] == cal.Monitor().update(LABELS, PROBS).e_value
+    assert calibrant(*words, "classwise").code == 2

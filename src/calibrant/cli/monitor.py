@@ -43,6 +43,14 @@ def run_monitor(
             weight=Option("sample_weight"),
             labels=Option("labels", "soft"),
         )
+    if reading.multiclass not in (None, "confidence"):
+        raise InputError(
+            "makes a group of each class, and a monitor takes each row once",
+            argument="multiclass",
+            seen=reading.multiclass,
+            cure="Watch the confidence with {confidence}.",
+            confidence=Option("multiclass", "confidence"),
+        )
     if reading.prob is not None and len(reading.prob) > 1 and not reading.multiclass:
         raise InputError(
             "a monitor watches one model, for an outcome is evidence once",

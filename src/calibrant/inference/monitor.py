@@ -148,7 +148,8 @@ class Monitor:
             grids of different fineness: each is bet on with its own, and what is learnt from all of
             them is learnt on the coarsest.
         y_prob : array
-            Predicted probabilities of outcome 1.
+            Predicted probabilities of outcome 1; or class probabilities, a column for each class, whose
+            confidence is watched.
         data : frame, file, glob, relation or Sketch, optional
             The batch as `scan` reads it; `y_true` and `y_prob` then name its columns.
         batch : str, optional
@@ -280,6 +281,7 @@ class Monitor:
 
 def _read(y_true: Any, y_prob: Any, data: Any, options: InputOptions) -> Sketch:
     """The sketch of a batch, whichever way it is given."""
+    _refuse_classes(options.get("multiclass"))
     if data is None:
         return as_sketch(y_true, y_prob, **options)
     from calibrant.read.from_data import from_data
@@ -291,3 +293,20 @@ def _read(y_true: Any, y_prob: Any, data: Any, options: InputOptions) -> Sketch:
             cure="Update with one group after the other.",
         )  # fmt: skip
     return sketch
+
+
+def _refuse_classes(multiclass: str | None) -> None:
+    """Refuse a group for each class: one row would be evidence several times."""
+    if multiclass in ("top_label", "classwise"):
+        raise InputError(
+            "makes a group of each class, and a monitor takes each row once",
+            argument="multiclass",
+            seen=multiclass,
+            cure=[
+                "Watch the confidence with {confidence}.",
+                "Or give each class of {sketches} a monitor of its own, at the level divided by their "
+                "number.",
+            ],
+            confidence=Option("multiclass", "confidence"),
+            sketches=Function(multiclass),
+        )
