@@ -153,7 +153,7 @@ class Diagram(ABC):
                     raise ValueError(backend)
                 require(backend, caller=caller)
             return nw.from_dict(self.columns(), backend=backend).to_native()
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, AssertionError) as error:  # narwhals raises any of these
             raise InputError(
                 "must be one of {frames} or another that makes data frames",
                 argument="backend",
