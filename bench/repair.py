@@ -46,6 +46,7 @@ RIVALS = (NONE, "platt", "temperature", "beta", "isotonic", "venn-abers")
 SIZES = (100, 300, 1_000, None)
 LEVEL = 0.05
 CUTS, REDUCED_CUTS = 20, 3
+MOST_JUDGED = 100_000
 PARTS: Path = pages.RESULTS / "repair"
 LARGE = 20_000
 TO_CHOOSE_FROM = 300
@@ -211,6 +212,7 @@ def measured(data: Rows, cuts: int, names: tuple[str, ...]) -> Result:
         for seed in range(cuts):
             first, second = data.halves(seed)
             learned = first if n is None else first.some(n, seed)
+            second = second.at_most(MOST_JUDGED, seed)
             if not 0.0 < learned.y.mean() < 1.0:
                 continue
             predicted = _predicted(learned, second.p, names)
@@ -272,7 +274,7 @@ def ranked(cells: list[Cell]) -> list[pages.Table]:
     strict = sum(cell.excess <= cell.paired for cell in cells)
     notes = [
         "Means over random cuts into halves. The map is learned from so many rows of one half, or from all "
-        "of them, and judged on all rows of the other.",
+        f"of them, and judged on all rows of the other, or on about {MOST_JUDGED:,} where it has more.",
         "Near the best: no further above it than one standard error of the best's mean loss on a half, as in "
         "the one-standard-error rule. Rows of one event err together.",
         "By the standard error of the paired difference, which shrinks with the half that judges, the "
@@ -389,6 +391,7 @@ def main() -> None:
         "Recalibration maps learned from one half of real predictions and measured on the other.",
         shown,
         {"scikit-learn": importlib.metadata.version("scikit-learn")},
+        timed=not options.resume,
     )
     print(page.write(pages.place(options.reduced)).read_text(encoding="utf-8"))
 

@@ -59,6 +59,14 @@ class Rows:
         first = order[event] < order.size // 2
         return self._where(first), self._where(~first)
 
+    def at_most(self, n: int, seed: int) -> Rows:
+        """No more rows than that, or so: of larger sets, events drawn at random."""
+        if self.p.size <= n:
+            return self
+        event = np.arange(self.p.size) if self.event is None else self.event
+        share = np.random.default_rng([seed, n]).random(int(event.max()) + 1) < n / self.p.size
+        return self._where(share[event])
+
     def some(self, n: int, seed: int) -> Rows:
         """So many rows, drawn at random."""
         chosen = np.zeros(self.p.size, dtype=np.bool_)
