@@ -16,6 +16,7 @@ from scipy.special import expit, softmax
 from bench import environments, pages
 from calibrant.recalibration import (
     BetaRecalibrator,
+    CrossVennAbersRecalibrator,
     PlattRecalibrator,
     StructuredScaling,
     TemperatureRecalibrator,
@@ -34,6 +35,7 @@ class Row(NamedTuple):
 
 WORKER = Path(__file__).with_name("maps_worker.py")
 SAME = 1e-6
+FOLDS = 5
 
 
 def drawn() -> dict[str, np.ndarray]:
@@ -49,12 +51,13 @@ def drawn() -> dict[str, np.ndarray]:
         "new": np.linspace(0.01, 0.99, 60),
         "probs": softmax(2.0 * logits, axis=1),
         "classes": (chance.cumsum(axis=1) > rng.random((2000, 1))).argmax(axis=1),
+        "fold": np.random.default_rng(0).permutation(500) % FOLDS,
     }
 
 
 def ours(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """What each map of ours makes of the new predictions, or of the class probabilities."""
-    p, y, new, probs, classes = data.values()
+    p, y, new, probs, classes, _ = data.values()
     venn = VennAbersRecalibrator().fit(p, y)
     low, high = venn.interval(new)
 
@@ -68,6 +71,7 @@ def ours(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         "venn-abers": venn.transform(new),
         "venn-abers, lower": low,
         "venn-abers, upper": high,
+        "venn-abers, cross": CrossVennAbersRecalibrator(FOLDS, seed=0).fit(p, y).transform(new),
         "betacal": plain(BetaRecalibrator),
         "netcal beta": plain(BetaRecalibrator),
         "netcal logistic": plain(PlattRecalibrator),

@@ -18,6 +18,7 @@ from probmetrics.calibrators import get_calibrator
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from venn_abers import VennAbers
+from venn_abers.venn_abers import geo_mean
 
 warnings.filterwarnings("ignore")
 
@@ -65,6 +66,16 @@ def main() -> None:
     mapped, both = venn.predict_proba(np.stack([1 - new, new], axis=1))
     found = {"venn-abers": mapped[:, 1]}
     found["venn-abers, lower"], found["venn-abers, upper"] = both.T
+
+    lows, highs = [], []
+    for k in range(int(data["fold"].max()) + 1):
+        part = VennAbers()
+        part.fit(np.stack([1 - p, p], axis=1)[data["fold"] == k], y[data["fold"] == k])
+        low, high = part.predict_proba(np.stack([1 - new, new], axis=1))[1].T
+        lows.append(low)
+        highs.append(high)
+    of_event, of_none = geo_mean(np.stack(highs, axis=1)), geo_mean(1 - np.stack(lows, axis=1))
+    found["venn-abers, cross"] = of_event / (of_none + of_event)
 
     def beta(at: np.ndarray) -> np.ndarray:
         return BetaCalibration("abm").fit(p.reshape(-1, 1), y).predict(at.reshape(-1, 1))

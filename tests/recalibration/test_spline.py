@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
+from scipy.optimize import minimize
 from scipy.special import expit
 
 from calibrant import InputError, Sketch
@@ -33,6 +35,26 @@ def test_a_bent_curve_is_found():
     assert np.abs(spline.transform(at) - truth).max() < 0.08
     platt = PlattRecalibrator().fit(p, y)
     assert np.abs(platt.transform(at) - truth).max() > 0.1
+
+
+def test_it_maximises_the_likelihood_less_the_bend_of_the_curve():
+    """An oracle: the values at the knots by a general optimiser, and ∫ f''² of the spline through them."""
+    p, y = drawn(600, lambda z: z + np.sin(2 * z))
+    learned = SplineRecalibrator(knots=6).fit(p, y)
+    x, bend, z = learned.state["x"], learned.state["bend"], log_odds(p)
+    assert bend > 0.0
+
+    def objective(values):
+        spline = CubicSpline(x, values, bc_type="natural")
+        first, last = spline(x, 2)[:-1], spline(x, 2)[1:]
+        bent = np.diff(x) @ (first**2 + first * last + last**2) / 3 * (x[-1] - x[0]) ** 3
+        s = _natural(x, values)(z)
+        return (np.logaddexp(0.0, s) - y * s).sum() + bent / (2 * bend**2)
+
+    found = minimize(objective, x, method="BFGS", options={"gtol": 1e-6})
+    expected = expit(_natural(x, found.x)(z))
+    assert learned.transform(p) == pytest.approx(expected, abs=1e-5)
+    assert objective(learned.state["values"]) <= objective(found.x) + 1e-6
 
 
 def test_beyond_the_knots_it_is_straight():

@@ -38,7 +38,7 @@ EXAMPLES = {
     ],
     "merge": ["calibrant merge monday.parquet tuesday.parquet -o week.parquet"],
     "recalibrate": [
-        "calibrant recalibrate train.csv -o map.json",
+        "calibrant recalibrate train.csv -o map.json --picture map.svg",
         "calibrant recalibrate new.csv --apply map.json -o better.csv",
     ],
     "monitor": ["calibrant monitor today.parquet --state watch.json --fail-on-alarm"],
