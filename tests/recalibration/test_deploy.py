@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import sqlite3
+from functools import partial
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from tests.refusals import refused
 
 import calibrant as cal
 from calibrant._format import percent
+from calibrant.errors import InputError
 from calibrant.read import sql
 from calibrant.recalibration import (
+    AdaptiveRecalibrator,
     BetaRecalibrator,
     IsotonicRecalibrator,
+    OneVsRestRecalibrator,
     PlattRecalibrator,
     RandomizedRecalibrator,
     SmoothRecalibrator,
+    StructuredScaling,
     TemperatureRecalibrator,
+    TemperatureScaling,
+    VectorScaling,
 )
 
 
@@ -134,3 +142,49 @@ def test_a_map_says_what_it_does():
     assert percent(platt.transform([0.5])[0]) in platt.explain()
     alone = cal.recalibration.AdaptiveRecalibrator().fit(p, rng.random(2000) < p)
     assert "leaves predictions as they are" in alone.explain()
+
+
+@pytest.mark.parametrize("from_logits", [True, False])
+@pytest.mark.parametrize(
+    "made",
+    [TemperatureScaling, VectorScaling, StructuredScaling, partial(StructuredScaling, matrix=True)],
+)
+def test_a_scaling_as_python_needs_nothing_else(made, from_logits):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 400)
+    rows = 2 * rng.normal(size=(400, 4)) + 2 * np.eye(4)[y]
+    if not from_logits:
+        rows = softmax(rows, axis=1)
+        rows[0] = [1.0, 0.0, 0.0, 0.0]
+    learned = made(from_logits=from_logits).fit(rows, y)
+    module = {}
+    exec(learned.to_python("better"), module)
+    expected = learned.transform(rows[:20])
+    np.testing.assert_allclose(
+        [module["better"](row.tolist()) for row in rows[:20]], expected, atol=1e-12
+    )
+    assert learned.explain().endswith(".")
+    if learned._columns(learned.state) is not None:
+        with pytest.raises(ValueError, match="4"):
+            module["better"]([0.5, 0.5])
+
+
+def test_each_class_against_the_rest_as_python():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 500)
+    probs = softmax(2 * (rng.normal(size=(500, 3)) + np.eye(3)[y]), axis=1)
+    for made in (AdaptiveRecalibrator(), PlattRecalibrator()):
+        learned = OneVsRestRecalibrator(made).fit(probs, y)
+        module = {}
+        exec(learned.to_python(), module)
+        mapped = [module["recalibrate"](row) for row in probs[:50].tolist()]
+        np.testing.assert_allclose(mapped, learned.transform(probs[:50]), atol=1e-4)
+    absent = OneVsRestRecalibrator().fit(probs, y % 2, classes=[0, 1, 2])
+    exec(absent.to_python(), module)
+    assert module["recalibrate"](probs[0].tolist())[2] == pytest.approx(
+        absent.transform(probs[:1])[0, 2], abs=1e-4
+    )
+    assert "2 of 3" in absent.explain()
+    with pytest.raises(InputError) as error:
+        absent.to_python("not a name")
+    assert error.value.argument == "name"

@@ -19,7 +19,7 @@ from calibrant.recalibration.smooth import SmoothRecalibrator
 if TYPE_CHECKING:
     from calibrant.recalibration.interface import Recalibrator
 
-__all__ = ["places_of", "to_python", "to_sql"]
+__all__ = ["knots_of", "places_of", "require_name", "to_python", "to_sql"]
 
 Floats = NDArray[np.float64]
 EVEN_STEPS = 1 << 13
@@ -63,7 +63,7 @@ def to_sql(
     >>> duckdb.sql(f"SELECT round({text}, 6) FROM (SELECT 0.25 AS p)").fetchall()
     [(0.5,)]
     """
-    x, y = _knots(recalibrator, tolerance)
+    x, y = knots_of(recalibrator, tolerance)
     return piecewise_linear(prob, x, y, dialect, beyond="unchanged")
 
 
@@ -93,13 +93,7 @@ def to_python(
     >>> bool(abs(module["recalibrate"](0.4) - platt.transform([0.4])[0]) < 1e-15)
     True
     """
-    if not (isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)):
-        raise InputError(
-            "must be a name that Python accepts",
-            argument="name",
-            seen=name,
-            cure="Pass a name such as recalibrated.",
-        )
+    require_name(name)
     _require_deployable(recalibrator, tolerance)
     head = (
         f'"""A {recalibrator.kind} map of probabilities, made by calibrant; needs Python alone."""'
@@ -118,13 +112,24 @@ def to_python(
             f"    p = {nearest}\n    low, high = log(p), log1p(-p)\n    z = {formula}\n"
             "    return 1.0 / (1.0 + exp(-z)) if z > 0.0 else exp(z) / (1.0 + exp(z))\n"
         )
-    x, y = _knots(recalibrator, tolerance)
+    x, y = knots_of(recalibrator, tolerance)
     return (
         f"{head}\n\nfrom bisect import bisect_right\n\nX = {_tuple(x)}\nY = {_tuple(y)}\n\n\n{check}"
         "    k = min(max(bisect_right(X, p), 1), len(X) - 1)\n"
         "    share = (p - X[k - 1]) / (X[k] - X[k - 1])\n"
         "    return Y[k - 1] + share * (Y[k] - Y[k - 1])\n"
     )
+
+
+def require_name(name: str) -> None:
+    """Refuse what cannot name a function."""
+    if not (isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)):
+        raise InputError(
+            "must be a name that Python accepts",
+            argument="name",
+            seen=name,
+            cure="Pass a name such as recalibrated.",
+        )
 
 
 def _tuple(values: Floats) -> str:
@@ -163,7 +168,7 @@ def _require_deployable(recalibrator: Recalibrator, tolerance: float) -> None:
         )
 
 
-def _knots(recalibrator: Recalibrator, tolerance: float) -> tuple[Floats, Floats]:
+def knots_of(recalibrator: Recalibrator, tolerance: float) -> tuple[Floats, Floats]:
     """Points that the map passes through, and between which it is as good as straight."""
     _require_deployable(recalibrator, tolerance)
     x = places_of(recalibrator)

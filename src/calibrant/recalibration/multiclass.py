@@ -14,6 +14,7 @@ from calibrant.data.arrays import as_array
 from calibrant.data.multiclass import ClassProbabilities, as_class_probabilities, as_weights
 from calibrant.errors import InputError, Where
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
+from calibrant.recalibration.deploy_classes import MAY_CHANGE, one_vs_rest_to_python
 from calibrant.recalibration.interface import (
     LearnedMap,
     Parts,
@@ -107,6 +108,21 @@ class OneVsRestRecalibrator(LearnedMap):
         total = mapped.sum(axis=1, keepdims=True)
         even = np.full_like(mapped, 1.0 / len(maps))
         return np.asarray(np.divide(mapped, total, out=even, where=total > 0))
+
+    def explain(self) -> str:
+        """What the map does, in one sentence."""
+        changed = sum(learned is not None for learned in self.state["maps"])
+        return (
+            f"This {self.kind} map changes {changed} of {len(self.state['maps'])} classes, each by a map "
+            f"({self.recalibrator.kind}) of its own, and makes the sum 1 again; {MAY_CHANGE}."
+        )
+
+    def to_python(self, name: str = "recalibrate", *, tolerance: float = 1e-5) -> str:
+        """The map as the text of a Python function of one row, which needs nothing else.
+
+        `tolerance` is that of each class's map, as in `Recalibrator.to_python`.
+        """
+        return one_vs_rest_to_python(self, name, tolerance)
 
 
 def as_distributions(matrix: ClassProbabilities) -> Floats:

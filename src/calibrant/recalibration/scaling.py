@@ -15,6 +15,7 @@ from calibrant.data.arrays import as_array
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.multiclass import as_class_probabilities
 from calibrant.errors import CalibrationError, InputError, Option, TooFewRows, TypeName, Where
+from calibrant.recalibration.deploy_classes import explain_scaling, scaling_to_python
 from calibrant.recalibration.interface import POSITIVE, LearnedMap, Part, Parts, State
 from calibrant.recalibration.multiclass import as_distributions
 from calibrant.recalibration.temperature import ClassRows, best_slope
@@ -30,7 +31,7 @@ SMALLEST_LOGARITHM = float(np.log(np.finfo(np.float32).tiny))
 
 
 @dataclass
-class _LogitScaling(LearnedMap):
+class LogitScaling(LearnedMap):
     """A linear map of logits, by maximum likelihood of its softmax."""
 
     from_logits: bool = True
@@ -83,6 +84,14 @@ class _LogitScaling(LearnedMap):
             )
         return np.asarray(softmax(self._apply(self._scores(values), state), axis=1), np.float64)
 
+    def explain(self) -> str:
+        """What the map does to logits, in one sentence."""
+        return explain_scaling(self)
+
+    def to_python(self, name: str = "recalibrate") -> str:
+        """The map as the text of a Python function of one row, which needs nothing else."""
+        return scaling_to_python(self, name, SMALLEST_LOGARITHM)
+
     def _scores(self, values: NDArray[Any]) -> NDArray[Any]:
         """Finite logits; of probabilities, their logarithms."""
         if values.dtype.kind not in "biuf":
@@ -122,7 +131,7 @@ class _LogitScaling(LearnedMap):
 
 
 @dataclass
-class TemperatureScaling(_LogitScaling):
+class TemperatureScaling(LogitScaling):
     """softmax(logits / temperature): one number for all classes; the predicted class stays.
 
     Parameters
@@ -160,7 +169,7 @@ class TemperatureScaling(_LogitScaling):
 
 
 @dataclass
-class VectorScaling(_LogitScaling):
+class VectorScaling(LogitScaling):
     """softmax(a · logits + b) with a slope and an intercept for each class.
 
     Parameters
@@ -226,7 +235,7 @@ class VectorScaling(_LogitScaling):
 
 
 @dataclass
-class StructuredScaling(_LogitScaling):
+class StructuredScaling(LogitScaling):
     """A temperature, then a slope and an intercept for each class that are held close to 1 and 0.
 
     The state of the art for many classes: as flexible as the rows allow. The ridge penalty on what it adds
