@@ -45,7 +45,7 @@ def scan_classes(data: Any, *, y_true: Any, y_prob: Any, **reading: Any) -> Clas
     >>> rows = {"y": ["a", "b", "b"], "a": [0.7, 0.2, 0.9], "b": [0.3, 0.8, 0.1]}
     >>> found = scan_classes(rows, y_true="y", y_prob=["a", "b"])
     >>> found.each, list(found.said)
-    (<Sketches of 2 groups by class: a, b>, [('a', 'a'), ('a', 'b'), ('b', 'b')])
+    (<Sketches of 2 groups by class: 'a', 'b'>, [('a', 'a'), ('a', 'b'), ('b', 'b')])
     """
     reading = {**reading, "y_true": y_true, "y_prob": y_prob}
     each = scan(data, **{**reading, "multiclass": "classwise"})
