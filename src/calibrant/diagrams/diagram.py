@@ -253,7 +253,9 @@ class Diagram(ABC):
             theme=colors,
             width=width,
             caller=f"{type(self).__name__}.save",
-            height=1.5 + 0.26 * len(panel.y.names) if panel.y.names else None,
+            height=1.5 + sum(0.26 + 0.16 * name.count("\n") for name in panel.y.names)
+            if panel.y.names
+            else None,
             entries=lines_below(panel),
             titles=panel.titles(),
         )

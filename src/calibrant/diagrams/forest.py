@@ -95,7 +95,7 @@ class ForestPlot(Diagram):
         require_count("most", most)
         count = min(len(self.names), int(most))
         said = zip(self.names[:count], self.verdicts, strict=False)
-        names = tuple(f"{shortened(name, 28)}: {verdict}" for name, verdict in said)[::-1]
+        names = tuple(f"{shortened(name, 36)}\n{verdict}" for name, verdict in said)[::-1]
         top = max(float(np.max(self.high[:count])), float(np.max(self.floor[:count])), 1e-6)
         left_out = len(self.names) - count
         which = f", the first {count} of {len(self.names)}" if left_out else ""

@@ -38,9 +38,8 @@ __all__ = ["Slider", "chart"]
 
 _numbers = itertools.count(1)
 _NAMED = re.compile(r'"name": "[a-z]+(_[0-9a-f]{10})(n\d+)"')
-# The legend stands so far below the axes, and a line of it takes so much room.
-_LEGEND_TOP, _LINE = 52, 16
-_LEGEND_OFFSET = 18  # of the legend of several series from the axes, where nothing stands between
+# The legend stands so far below the axes; that of several series so far, where nothing is between; a line.
+_LEGEND_TOP, _LEGEND_OFFSET, _LINE = 52, 18, 16
 
 
 @dataclass(frozen=True)
@@ -261,7 +260,9 @@ class _Canvas:
         places = axis.forward(np.array([value for value, _ in axis.ticks()]))
         label = alt.Undefined
         if axis.names:
-            label = f"{json.dumps(axis.names)}[round(datum.value)]"
+            label = (
+                f"{json.dumps([name.split(chr(10)) for name in axis.names])}[round(datum.value)]"
+            )
         elif axis.scale == "logit":  # shifted, so that no key has a minus sign
             texts = [text for _, text in axis.ticks()]
             keys = [f"{place + 100:.3f}" for place in places]
@@ -310,11 +311,10 @@ class _Canvas:
 
     def opacity_by(self, field: str, mark: Mark) -> Any:
         """Opacity by a field of the rows; none for a series that the legend hides."""
-        alt = self.alt
-        shown = alt.Opacity(f"{field}:Q", scale=None, legend=None)
+        shown = self.alt.Opacity(f"{field}:Q", scale=None, legend=None)
         if not mark.series or not self.panel.legend:
             return shown
-        return alt.condition(self.shown, shown, alt.value(0))
+        return self.alt.condition(self.shown, shown, self.alt.value(0))
 
     def parameters(self) -> list[Any]:
         wanted = (

@@ -68,7 +68,7 @@ class _Sheet:
     def __init__(self, panel: Panel, theme: Theme, width: float, height: float) -> None:
         self.panel, self.theme = panel, theme
         self.colors = series_colors(panel, theme)
-        names = max((len(name) for name in panel.y.names), default=0)
+        names = max((len(line) for name in panel.y.names for line in name.split("\n")), default=0)
         self.left = _LEFT if not names else min(24.0 + _LETTER * names, 0.5 * width)
         self.width = width - self.left - _RIGHT
         self.above = self._headings(height)
@@ -195,8 +195,11 @@ def _frame(sheet: _Sheet) -> list[str]:
         at = f'x="{float(sheet.x(np.array(value))):.1f}" y="{floor + 15:g}"'
         out.append(f'<text {at} text-anchor="middle">{escape(label)}</text>')
     for value, label in panel.y.ticks():
-        at = f'x="{sheet.left - 6:g}" y="{float(sheet.y(np.array(value))) + 4:.1f}"'
-        out.append(f'<text {at} text-anchor="end">{escape(label)}</text>')
+        lines = label.split("\n")
+        first = float(sheet.y(np.array(value))) + 4 - 0.4 * _LINE * (len(lines) - 1)
+        for k, line in enumerate(lines):
+            at = f'x="{sheet.left - 6:g}" y="{first + 0.8 * _LINE * k:.1f}"'
+            out.append(f'<text {at} text-anchor="end">{escape(line)}</text>')
     return out
 
 

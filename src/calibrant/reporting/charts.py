@@ -164,7 +164,9 @@ def forest_svg(summary: Summary) -> str:
     plot = forest_plot({group.name: group.assessment for group in summary.groups})
     lines = min(len(summary.groups), MOST_IN_FOREST)
     panel = plot.panel(most=MOST_IN_FOREST)
-    return _themed(panel, panel.finding, width=520, height=max(150 + 22 * lines, 210), keyed=True)
+    return _themed(
+        panel, panel.finding, width=KEYED_WIDTH, height=max(120 + 30 * lines, 210), keyed=True
+    )
 
 
 def svg(panel: Panel, title: str) -> str:
