@@ -6,6 +6,7 @@ these are independent, and what resampling or flipping signs does to rows it doe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -181,7 +182,7 @@ class ClusterResiduals:
         return cls(grid, residuals, shares, len(sketches), units, outcomes)
 
     def spread(self, value: float, independent: Spread) -> Spread:
-        """The spread of smECE over clusters, by the influence of each.
+        """The spread of smECE over clusters, by the influence of each on it and on the mean residual.
 
         There are as many units as independent rows would have the same error, or, where events are
         few, as clusters: the error that was seen may then be too small by chance. The degrees of freedom
@@ -189,15 +190,16 @@ class ClusterResiduals:
         others cannot tell much of how it might have been.
         """
         grid = self.grid
-        influence = self.residuals @ grid.witness(grid.observed, value) - self.shares * value
-        blocks = influence.size
-        error = float(np.sqrt((influence**2).sum() * blocks / (blocks - 1)))
+        on_value = self.residuals @ grid.witness(grid.observed, value) - self.shares * value
+        on_mean = self.residuals.sum(axis=1) - self.shares * grid.observed.sum()
+        largest = max(float((influence**2).sum()) for influence in (on_value, on_mean))
+        error = math.sqrt(largest * on_mean.size / (on_mean.size - 1))
         alone = independent.standard_error
         inflation = max(error / alone, 1.0) if alone > 0.0 else 1.0
         units = independent.units / inflation**2
         if self.outcomes is not None or alone == 0.0:
             units = min(units, self.units)
-        return Spread(error, grid.steepness(value), units, self.degrees)
+        return Spread(grid, error, units, self.degrees)
 
     @property
     def degrees(self) -> float:

@@ -12,7 +12,7 @@ from calibrant.data.sketch import Sketch
 from calibrant.errors import Function, InputError
 from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.noise_floor import noise_floor
-from calibrant.inference.quantiles import normal_quantile
+from calibrant.inference.quantiles import crossing, normal_quantile
 from calibrant.inference.resampling import cross_weights
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.wilson import wilson_error
@@ -28,6 +28,9 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+
+PRECISION = 1e-3
+"""Of the upper end, in units of the error e."""
 
 
 @dataclass(frozen=True)
@@ -47,24 +50,24 @@ class Interval:
         return self.high - self.low
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Spread:
     """How far the sample's SmoothECE strays from the population's.
 
     Attributes
     ----------
+    grid : ResidualGrid
+        The rows, which tell smECE at every bandwidth.
     standard_error : float
-        Of smECE at the bandwidth σ*.
-    steepness : float
-        -d smECE_σ / dσ there: the fixed point moves by only 1 / (1 + steepness) of it.
+        The largest that the mean of (f - y) g(f) can have, with any |g| ≤ 1.
     units : float
         The effective number of independent rows, or of clusters.
     degrees : float
         Degrees of freedom of the standard error; infinite for rows.
     """
 
+    grid: ResidualGrid
     standard_error: float
-    steepness: float
     units: float
     degrees: float = np.inf
 
@@ -109,34 +112,36 @@ def interval(sketch: Sketch, value: float, *, confidence: float = CONFIDENCE) ->
 
 
 def upper_end(value: float, spread: Spread, confidence: float) -> float:
-    """Where the interval ends: at most 1.
+    """Where the interval ends: at the largest θ with θ - smECE_θ ≤ e, and at most at 1.
 
-    With θ̂ the value, s its standard error, D its steepness, z the quantile of the normal, or of Student's
-    t for clusters, and m the number of units, it is
+    If the population's SmoothECE is θ, then θ = E[(f - y) g(f)] for some g = K_θ ∗ s with |s| ≤ 1. The
+    sample's smECE_θ is the largest mean of (f - y) g(f) over all such g, so it is at least the mean with
+    this one, which is below θ by more than e in at most (1 - confidence) / 2 of samples, wherever the
+    error lies. smECE_θ falls with θ, so the sizes that pass are those up to the end.
 
-        θ̂ + (z² / 2m + z √(s² + z² / 4m²)) / (1 + D).
-
-    The plug-in θ̂ is biased upwards, which does no harm here. The error is Wilson's: with few events s may
-    be 0 although other samples would differ, as when no event was seen at all.
+    With s the standard error, z the quantile of the normal, or of Student's t for clusters, and m the
+    number of units, e = z² / 2m + z √(s² + z² / 4m²). That is Wilson's: with few events s may be 0
+    although other samples would differ, as when no event was seen at all.
     """
     z = normal_quantile(0.5 + 0.5 * confidence, spread.degrees)
-    error = wilson_error(z, spread.standard_error, spread.units) / (1.0 + spread.steepness)
-    return float(min(value + error, 1.0))
+    error = float(wilson_error(z, spread.standard_error, spread.units))
+    grid, precision = spread.grid, PRECISION * error
+
+    def excess(size: float) -> float:
+        return size - float(grid.errors(grid.observed, size)) - error
+
+    end = crossing(excess, (value, -error), (value + error, excess(value + error)), precision)
+    return float(min(end + precision, 1.0))
 
 
 def row_spread(grid: ResidualGrid, value: float) -> Spread:
-    """The spread of smECE over independent rows, by its influence function.
+    """The spread of smECE over independent rows: Σ w² (f - y)² / (Σw)², less what the mean takes.
 
-    IF = (f - y) g(f) - smECE_σ with g = K_σ ∗ sign(r̂_σ); with weights, the variance is
-    Σ w² IF² / (Σw)². A soft row's influence is that of both labels, in its shares.
+    A soft row's residual is that of both labels, in its shares.
     """
-    sketch, weights = grid.sketch, grid.sketch.weights
-    residual = np.stack([grid.predictions, grid.predictions - 1.0], axis=1)
-    influence = residual * grid.at_cells(grid.witness(grid.observed, value))[:, None]
-    total = weights.sum()
-    influence -= (weights * influence).sum() / total
-    squared = sketch.squared_weights
-    variance = float((squared * influence**2).sum() / total**2)
-    variance += 2.0 * float(cross_weights(sketch) @ influence.prod(axis=1)) / total**2
+    sketch, f = grid.sketch, grid.predictions
+    squared, total = sketch.squared_weights, sketch.total_weight
     units = min(float(total**2 / squared.sum()), float(sketch.n))
-    return Spread(float(np.sqrt(max(variance, 0.0))), grid.steepness(value), units)
+    second = float(squared[:, 0] @ f**2 + squared[:, 1] @ (1.0 - f) ** 2)
+    second -= 2.0 * float(cross_weights(sketch) @ (f * (1.0 - f)))
+    return Spread(grid, float(np.sqrt(max(second / total**2 - value**2 / units, 0.0))), units)
