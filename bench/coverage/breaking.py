@@ -82,6 +82,10 @@ ROWS: dict[str, Draw] = {
     "one value": _of(lambda draw, n: np.full(n, 0.5), lambda p: p + 0.02),
     "1 only": _of(lambda draw, n: np.ones(n), lambda p: p - 0.01),
     "upside down": _of(_uniform, lambda p: 1.0 - p),
+    "close together, too low": _of(_beta(200, 200), lambda p: p + 0.03),
+    "two values, each towards the other": _of(
+        lambda draw, n: np.where(draw.random(n) < 0.5, 0.3, 0.7), lambda p: p + 0.25 * (0.5 - p)
+    ),
 }
 SIZES = (300, 1_000, 5_000, 100_000)
 LARGEST = ("40% at 1, wrong there", "calibrated, Beta(2, 5)", "wrong above 0.85")
