@@ -15,6 +15,7 @@ import sys
 WHOLE = (
     "environments", "data", "paper", "speed", "sizes", "groups", "peers", "peers.maps", "coverage",
     "coverage.profiles",
+    "profile_costs",
     "scale", "scans", "multiclass", "diagrams", "report", "command_line", "measures", "repair",
     "certify", "logs", "index",
 )  # fmt: skip

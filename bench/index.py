@@ -12,10 +12,9 @@ from pathlib import Path
 from bench import pages
 
 ORDER = (
-    "paper", "peers", "coverage", "profiles", "speed", "sizes", "groups", "scale", "scans", "gpu",
-    "multiclass", "diagrams", "report", "command_line", "measures", "repair", "maps", "certify",
-    "logs",
-    "data",
+    "paper", "peers", "coverage", "profiles", "profile_costs", "speed", "sizes", "groups", "scale", "scans",
+    "gpu", "multiclass", "diagrams", "report", "command_line", "measures", "repair", "maps",
+    "certify", "logs", "data",
 )  # fmt: skip
 
 

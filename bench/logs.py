@@ -18,7 +18,7 @@ import numpy as np
 
 from bench import pages
 
-SIZE, REDUCED_SIZE = 1_000_000_000, 20_000_000
+SIZE, REDUCED_SIZE = 1_000_000_000, 40_000_000
 BLOCK = 20_000
 SAMPLES = 5
 COMMANDS = {
@@ -80,7 +80,7 @@ def study(size: int) -> pages.Table:
     """The table of all commands on logs with short and with long lines."""
     rows = []
     start = cost([sys.executable, "-m", "calibrant", "assess", "--help"])
-    for log in (Log(500),):
+    for log in (Log(2_000),):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "answers.jsonl"
             lines = log.write(path, size)

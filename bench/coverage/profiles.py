@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -204,27 +203,6 @@ def upper_bounds(runs: int) -> list[list[str]]:
     ]
 
 
-def costs(n: int) -> list[list[str]]:
-    """Seconds of processor time, the least of five, with and without the clinical profile."""
-    y, p, _ = POPULATIONS["over-confident"].draw(n, np.random.default_rng(0), clusters=False)
-    sources = {
-        f"{n:,} rows": (y, p),
-        "their sketch": (cal.Sketch.from_arrays(y, p),),
-        "their logit sketch": (cal.Sketch.from_arrays(y, p, scale="logit"),),
-    }
-    profile, table = clinical(thresholds=THRESHOLDS), []
-    for name, source in sources.items():
-        took: dict[bool, list[float]] = {False: [], True: []}
-        for _ in range(5):
-            for own in took:
-                start = time.process_time()
-                cal.assess(*source, profile=profile if own else None)
-                took[own].append(time.process_time() - start)
-        without, whole = min(took[False]), min(took[True])
-        table.append([name, f"{without:.3f}", f"{whole:.3f}", f"{whole - without:.3f}"])
-    return table
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--reduced", action="store_true", help="fewer cells and runs, for CI")
@@ -259,11 +237,6 @@ def main() -> int:
             pages.Table("Coverage of 95% intervals", ["interval", *names], rows),
             pages.Table(
                 "Pluto and Tasche's upper bounds at 95%", ["grade", "held"], upper_bounds(20_000)
-            ),
-            pages.Table(
-                "Seconds of one core for the clinical profile",
-                ["from", "assess", "with the profile", "the profile alone"],
-                costs(100_000 if given.reduced else 1_000_000),
             ),
         ],
         {},

@@ -174,3 +174,21 @@ def test_answers_without_questions_that_repeat_are_noticed(calibrant, tmp_path) 
     done = calibrant("certify", path, "--log", "jsonl", "--risk", "0.3")
     assert "`--cluster" in done.err
     assert "occurs 3.0 times" in done.err
+
+
+@pytest.mark.parametrize("verb", ["assess", "certify", "selective", "decide"])
+def test_clusters_of_a_sketch_are_named_as_those_of_rows(calibrant, tmp_path, verb) -> None:
+    draw = np.random.default_rng(2)
+    p = np.round(draw.random(900), 3)
+    y = (draw.random(900) < p).astype(int)
+    table, sketch = tmp_path / "x.csv", tmp_path / "s.parquet"
+    rows = zip(p, y, np.arange(900) // 3, strict=True)
+    table.write_text("p,y,c\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+    assert calibrant("scan", table, "--by", "c", "-o", sketch).code == 0
+    for file in (table, sketch):
+        done = calibrant(verb, file, "--cluster", "c", "--json")
+        assert done.code in (0, 4), done.err
+        (result,) = json.loads(done.out)["results"]
+        assert result["clusters"] == 300
+    done = calibrant(verb, sketch, "--cluster", "d")
+    assert (done.code, "`--cluster`" in done.err) == (2, True)

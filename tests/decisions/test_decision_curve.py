@@ -124,3 +124,30 @@ def test_thresholds_outside_0_and_1_are_refused(wrong):
     with pytest.raises(InputError) as error:
         cal.decision_curve([0, 1], [0.2, 0.7], thresholds=wrong)
     assert error.value.argument == "thresholds"
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_rows_and_their_sketch_are_dealt_alike(seed):
+    rng = np.random.default_rng(seed)
+    p = np.concatenate([rng.random(1500), np.round(rng.random(1500), 2), [0.0, 1.0, 1.0]])
+    y = (rng.random(p.size) < p**2).astype(int)
+    own = cal.decision_curve(y, p, seed=seed).benefit
+    cells = cal.decision_curve(cal.Sketch.from_arrays(y, p), seed=seed).benefit
+    for name in ("value", "lost", "recalibrated"):
+        gap = np.abs(getattr(own, name) - getattr(cells, name))
+        assert np.all(gap <= 2 * cells.bound + 1e-12), name
+
+
+def test_sketches_of_clusters_give_what_their_rows_give():
+    rng = np.random.default_rng(5)
+    p = rng.random(1200)
+    rows = {"y": (rng.random(1200) < p**2).astype(int), "p": p, "c": np.arange(1200) // 4}
+    sketches = cal.scan(rows, y_true="y", y_prob="p", cluster="c")
+    own = cal.decision_curve(rows["y"], p, cluster=rows["c"]).benefit
+    apart = cal.decision_curve(sketches, cluster="c").benefit
+    assert (own.clusters, apart.clusters) == (300, 300)
+    for name in ("value", "low", "high", "lost", "lost_low"):
+        np.testing.assert_allclose(getattr(own, name), getattr(apart, name), atol=1e-9)
+    with pytest.raises(InputError) as error:
+        cal.decision_curve(sketches, cluster="d")
+    assert (error.value.argument, error.value.seen) == ("cluster", "d")

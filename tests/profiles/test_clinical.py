@@ -154,7 +154,7 @@ def test_a_certain_prediction_that_is_wrong_makes_every_positive_slope_impossibl
     y, p = generated(1)
     found = profile_of(np.r_[y, 1], np.r_[p, 0.0])
     assert found["calibration slope"].value == 0.0
-    assert "1 rows" in found["calibration slope"].note
+    assert "1 row " in found["calibration slope"].note
     assert found["intercept 0 and slope 1, χ² (2 df)"].value == np.inf
     assert found["log loss"].value == np.inf
     # The intercept is the limit of a row whose log-odds go to minus infinity.
@@ -423,3 +423,37 @@ def test_hosmer_lemeshow_is_true_or_false(value):
     with pytest.raises(InputError) as error:
         clinical(hosmer_lemeshow=value)
     assert error.value.argument == "hosmer_lemeshow"
+
+
+def newton_in_longdouble(y, p, *, offset):
+    """Intercept and slope (held at 1 with `offset`), and their standard errors, in extended precision."""
+    p, y = p.astype(np.longdouble), y.astype(np.longdouble)
+    z = np.log(p) - np.log1p(-p)
+    a, b = np.longdouble(0), np.longdouble(1 if offset else 0)
+    for _ in range(100):
+        mean = 1 / (1 + np.exp(-(a + b * z)))
+        w, r = mean * (1 - mean), y - mean
+        aa, ab, bb = w.sum(), (w * z).sum(), (w * z * z).sum()
+        determinant = aa * bb - ab * ab
+        da = r.sum() / aa if offset else (bb * r.sum() - ab * (r * z).sum()) / determinant
+        db = 0 if offset else (aa * (r * z).sum() - ab * r.sum()) / determinant
+        largest = max(abs(da), abs(db), 1)
+        a, b = a + da / largest, b + db / largest
+    if offset:
+        return float(a), float(1 / np.sqrt(aa))
+    return float(b), float(np.sqrt(aa / determinant))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_fits_are_those_of_extended_precision(seed):
+    rng = np.random.default_rng([seed, 181])
+    n = int(rng.integers(60, 400))
+    z = np.round(rng.normal(rng.normal(), rng.uniform(0.4, 4), n), 2)
+    y = (rng.random(n) < 1 / (1 + np.exp(-rng.uniform(0.2, 1.5) * z))).astype(int)
+    p = 1 / (1 + np.exp(-z))
+    profile = clinical().only("calibration intercept", "calibration slope")
+    found = cal.assess(y, p, cluster=None, profile=profile).profile
+    for name, offset in (("calibration intercept", True), ("calibration slope", False)):
+        one = found[name]
+        exact = newton_in_longdouble(y, p, offset=offset)
+        assert (one.value, one.standard_error) == pytest.approx(exact, rel=1e-11), name

@@ -21,7 +21,7 @@ from calibrant.errors import TooFewRows
 from calibrant.inference.interval import require_confidence
 from calibrant.measures.record import plain
 
-__all__ = ["results_of", "run_certify"]
+__all__ = ["results_of", "run_certify", "samples_of"]
 
 SCHEMA = "calibrant.certify/1"
 Result = TypeVar("Result")
@@ -69,7 +69,7 @@ def run_certify(
 
 def results_of(loaded: Loaded, call: Callable[..., Result]) -> dict[tuple[Any, ...], Result]:
     """What `call` makes of each group; of several, those with too few rows are left out and named."""
-    samples = _samples(loaded)
+    samples = samples_of(loaded)
     results = {}
     for name, sample in samples.items():
         try:
@@ -83,7 +83,7 @@ def results_of(loaded: Loaded, call: Callable[..., Result]) -> dict[tuple[Any, .
     return results
 
 
-def _samples(loaded: Loaded) -> dict[tuple[Any, ...], dict[str, Any]]:
+def samples_of(loaded: Loaded) -> dict[tuple[Any, ...], dict[str, Any]]:
     """What was read, apart by group: rows, a sketch, or where there are clusters one for each of them."""
     groups, sketches = loaded.groups(), loaded.sketches
     if loaded.answers is not None:

@@ -6,6 +6,7 @@ import json as json_format
 from collections.abc import Sequence
 from typing import Any
 
+from calibrant.cli.certify import samples_of
 from calibrant.cli.inputs import load_sketches
 from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import in_bytes, note, printable, require_ending, shown, written
@@ -13,7 +14,6 @@ from calibrant.cli.plot import PICTURES
 from calibrant.cli.profile import as_thresholds, rows_by_group
 from calibrant.diagrams.decision_curve import DecisionCurve, decision_curve
 from calibrant.diagrams.group import Diagrams
-from calibrant.errors import InputError
 
 __all__ = ["run_decide"]
 
@@ -38,20 +38,11 @@ def run_decide(
     loaded = load_sketches(files, reading, grouping, measuring)
     groups = rows_by_group(files, loaded, reading, grouping)
     curves: dict[str, DecisionCurve] = {}
-    for key, sketch in loaded.groups().items():
+    samples = {} if groups else samples_of(loaded)
+    for key in loaded.groups():
         name = ", ".join(shown(value) for value in key) or "all rows"
-        rows = groups.get(key)
-        if rows is not None:
-            curves[name] = decision_curve(
-                rows.y_true, rows.y_prob, cluster=rows.cluster, **rows.options, **settings
-            )
-        elif loaded.cluster is not None:
-            raise InputError(
-                "the bands of a decision curve need rows where these are in clusters",
-                cure="Pass files of rows.",
-            )
-        else:
-            curves[name] = decision_curve(sketch, **settings)
+        sample = groups[key].arguments if key in groups else samples[key]
+        curves[name] = decision_curve(**sample, **settings)
     if json:
         results = [{"group": name, **curve.to_dict()} for name, curve in curves.items()]
         print(

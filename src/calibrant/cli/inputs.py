@@ -193,7 +193,7 @@ def _from_sketches(
     """Sketches that were saved, rolled up to the groups that are wanted, and added up."""
     from calibrant.data.sketch_files import load
 
-    if reading != Reading() or measuring.cluster is not None:
+    if reading != Reading():
         raise InputError(
             "a sketch already holds predictions, outcomes and weights",
             cure="Leave out the options that say how to read rows.",
@@ -202,7 +202,7 @@ def _from_sketches(
     groupings: dict[tuple[str, ...], str] = {}
     total: dict[Any, Sketch] = {}
     for path, name in zip(paths, names, strict=True):
-        sketches = _rolled_up(load(path), path, grouping.columns)
+        sketches = _rolled_up(load(path), path, grouping.columns, measuring.cluster)
         by = sketches.by if isinstance(sketches, Sketches) else ()
         groupings.setdefault(by, path)
         if len(groupings) > 1:
@@ -222,7 +222,7 @@ def _from_sketches(
     if not by:
         return Loaded(total[()], names)
     plain = {key if len(by) > 1 else key[0]: sketch for key, sketch in total.items()}
-    return Loaded(Sketches(plain, by=by), names)
+    return Loaded(Sketches(plain, by=by), names, cluster=measuring.cluster)
 
 
 def _by_tuple(sketches: Sketch | Sketches) -> dict[tuple[Any, ...], Sketch]:
@@ -237,24 +237,28 @@ def _file_names(paths: Sequence[str]) -> list[str]:
     return short if len(set(short)) == len(short) else list(paths)
 
 
-def _rolled_up(sketches: Sketch | Sketches, path: str, columns: Sequence[str]) -> Sketch | Sketches:
-    """The sketches by these columns alone, or as they are."""
-    if not columns:
-        return sketches
+def _rolled_up(
+    sketches: Sketch | Sketches, path: str, columns: Sequence[str], cluster: str | None = None
+) -> Sketch | Sketches:
+    """The sketches by these columns alone, and by cluster where there is one; or as they are."""
     present = sketches.by if isinstance(sketches, Sketches) else ()
-    if not set(columns) <= set(present):
+    wanted = list(dict.fromkeys([*columns, *([] if cluster is None else [cluster])]))
+    by_cluster = set(columns) <= set(present)
+    if not set(wanted) <= set(present):
         raise InputError(
             "chooses among the columns that a sketch is grouped by",
-            argument="by",
-            seen=list(columns),
+            argument="cluster" if by_cluster else "by",
+            seen=cluster if by_cluster else list(columns),
             saying="{file} is {groups}",
             file=printable(path, 200),
             groups=_grouped(present),
             cure="Scan the rows again with {by}.",
-            by=Option("by", ",".join(map(printable, columns))),
+            by=Option("by", ",".join(map(printable, wanted))),
         )
+    if not columns:
+        return sketches
     assert isinstance(sketches, Sketches)
-    return sketches.roll_up(*columns)
+    return sketches.roll_up(*wanted)
 
 
 def _grouped(by: Sequence[str]) -> str:

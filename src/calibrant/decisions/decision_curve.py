@@ -14,12 +14,20 @@ from calibrant._arguments import CONFIDENCE, generator, require_seed
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.dropped import Dropped
 from calibrant.data.forms import InputOptions
-from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import Sketches
+from calibrant.decisions.folds import (
+    FOLDS,
+    Dealt,
+    Entries,
+    deal_clusters,
+    deal_pairs,
+    deal_sketch,
+)
 from calibrant.decisions.net_benefit import Acting, require_thresholds
-from calibrant.errors import InputError, Option, TooFewRows
+from calibrant.errors import Function, InputError, Option, TooFewRows
 from calibrant.inference.assess import read_clustered
-from calibrant.inference.clusters import random_blocks
+from calibrant.inference.clusters import clusters_of_sketches, random_blocks
 from calibrant.inference.interval import require_confidence
 from calibrant.measures.record import Record, rows_text
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
@@ -31,7 +39,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 DEFAULT_THRESHOLDS = np.arange(1, 100) / 100.0
-FOLDS = 5
 DRAWS = 4000
 
 
@@ -96,21 +103,6 @@ class NetBenefit(Record):
         return f"NetBenefit({self.thresholds.size} thresholds, {found}, {rows_text(self.n, self.dropped)})"
 
 
-@dataclass(frozen=True, eq=False)
-class _Entries:
-    """Rows, or the outcomes in the cells of a sketch, each with a fold and what depends on what."""
-
-    p: Floats
-    label: Integers
-    share: Floats
-    squared: Floats
-    fold: Integers
-    unit: Integers | None
-    units: int
-    low: Floats | None = None
-    high: Floats | None = None
-
-
 def net_benefit(
     y_true: Any,
     y_prob: Any = None,
@@ -137,35 +129,8 @@ def net_benefit(
     if recalibrator is not None:
         require_map(recalibrator, "recalibrator")
     acting = Acting(DEFAULT_THRESHOLDS if thresholds is None else require_thresholds(thresholds))
-    clusters: int | None = None
-    if isinstance(y_true, Sketch):
-        if cluster is not None:
-            raise InputError(
-                "needs rows; a Sketch alone has none",
-                argument="cluster",
-                cure="Pass {y_true} and {y_prob} as arrays, or leave it out.",
-                y_true=Option("y_true"),
-                y_prob=Option("y_prob"),
-            )
-        sketch = as_sketch(y_true, y_prob, **options)
-        if sketch.weighted:
-            raise InputError(
-                "must not hold weights where a decision curve is made of a sketch",
-                argument="y_true",
-                cure="Pass {y_true} and {y_prob} as arrays.",
-                y_true=Option("y_true"),
-                y_prob=Option("y_prob"),
-            )
-        parts = _split(sketch, seed)
-        entries = _of_sketches(parts)
-    else:
-        pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
-        clusters = None if codes is None else codes[1]
-        entries = _of_pairs(pairs, codes, seed)
-        sketch = Sketch.from_pairs(pairs)
-        parts = [
-            Sketch.from_pairs(pairs.select(entries.fold[: pairs.n] == k)) for k in range(FOLDS)
-        ]
+    dealt = _dealt(y_true, y_prob, cluster, seed, options)
+    sketch = dealt.sketch
     if sketch.n < 2:
         raise TooFewRows(
             "a decision curve needs at least two rows",
@@ -173,76 +138,44 @@ def net_benefit(
             saying="there is {}",
             cure="Pass more rows.",
         )
-    maps, note = _maps(parts, recalibrator)
-    return _curve(acting, entries, maps, note, sketch, clusters, confidence, seed)
+    maps, note = _maps(dealt.parts, recalibrator)
+    return _curve(acting, dealt, maps, note, confidence, seed)
 
 
-# -- rows and folds --------------------------------------------------------------------------------
-
-
-def _of_pairs(pairs: Pairs, codes: tuple[Integers, int] | None, seed: int) -> _Entries:
-    rng = generator(seed, 20)
-    if codes is None:
-        fold = rng.permutation(pairs.n) % FOLDS
-    else:
-        fold = (rng.permutation(codes[1]) % FOLDS)[codes[0]]
-    share = np.ones(pairs.n) if pairs.weight is None else pairs.weight
-    share = share / share.sum()
-    if not pairs.soft:
-        unit, units = (None, pairs.n) if codes is None else codes
-        return _Entries(pairs.p, pairs.y.astype(np.int64), share, share**2, fold, unit, units)
-    # A soft outcome is a row of either outcome, and both depend on each other.
-    unit, units = (np.arange(pairs.n), pairs.n) if codes is None else codes
-    both = np.concatenate([share * (1.0 - pairs.y), share * pairs.y])
-    label = np.repeat(np.array([0, 1]), pairs.n)
-    return _Entries(
-        np.tile(pairs.p, 2), label, both, both**2, np.tile(fold, 2), np.tile(unit, 2), units
-    )
-
-
-def _split(sketch: Sketch, seed: int) -> list[Sketch]:
-    """The rows of a sketch dealt at random; those of a cell share its mean."""
-    used = sketch.counts > 0
-    counts, offsets = sketch.counts[used], sketch.offsets[used]
-    cells = np.repeat(sketch.cells[:, None], 2, axis=1)[used]
-    labels = np.repeat(np.array([[0, 1]]), sketch.cells.size, axis=0)[used]
-    dealt = generator(seed, 20).multinomial(counts, np.full(FOLDS, 1.0 / FOLDS))
-    parts = []
-    for own in dealt.T:
-        some = own > 0
-        mean = offsets[some] // counts[some]
-        parts.append(
-            Sketch.from_columns(
-                cells[some],
-                labels[some],
-                own[some],
-                own[some] * mean,
-                nodes=sketch.nodes,
-                scale=sketch.scale,
+def _dealt(y_true: Any, y_prob: Any, cluster: Any, seed: int, options: InputOptions) -> Dealt:
+    """The rows, a sketch, or sketches by cluster, dealt to folds."""
+    if isinstance(y_true, Sketches):
+        if not isinstance(cluster, str) or cluster not in y_true.by:
+            raise InputError(
+                "must name the column of the sketches that makes the clusters: one of {columns}",
+                argument="cluster",
+                seen=cluster,
+                cure="Name one of them.",
+                columns=", ".join(y_true.by),
             )
+        _require_alike(as_sketch(y_true.total(), y_prob, **options))
+        return deal_clusters(clusters_of_sketches(y_true, cluster), seed)
+    if not isinstance(y_true, Sketch):
+        return deal_pairs(*read_clustered(y_true, y_prob, cluster, **options), seed)
+    if cluster is not None:
+        raise InputError(
+            "needs rows, or one sketch for each cluster; a Sketch alone has neither",
+            argument="cluster",
+            cure="Pass what {scan} gives with {option}, or leave it out.",
+            scan=Function("scan"),
+            option=Option("cluster", ...),
         )
-    return parts
+    return deal_sketch(_require_alike(as_sketch(y_true, y_prob, **options)), seed)
 
 
-def _of_sketches(parts: Sequence[Sketch]) -> _Entries:
-    columns = []
-    total = float(sum(part.n for part in parts))
-    for number, part in enumerate(parts):
-        used = part.counts > 0
-        left = np.repeat(part.cells[:, None], 2, axis=1)[used] / part.nodes
-        offset = part.offsets[used] / part.counts[used] * 2.0**-36
-        # Half a unit up: what was cut to fixed point must still reach its own threshold.
-        ends = [left + offset + 2.0**-36, left, np.minimum(left + 1.0 / part.nodes, 1.0)]
-        p, low, high = (np.clip(part.scale.prediction(end), 0.0, 1.0) for end in ends)
-        label = np.repeat(np.array([[0, 1]]), part.cells.size, axis=0)[used]
-        share = part.counts[used] / total
-        alone = part.counts[used] == 1
-        low, high = np.where(alone, p, low), np.where(alone, p, high)
-        columns.append((p, label, share, share / total, np.full(p.size, number), low, high))
-    p, label, share, squared, folds, low, high = (
-        np.concatenate([column[k] for column in columns]) for k in range(7)
-    )
-    return _Entries(p, label, share, squared, folds, None, int(total), low, high)
+def _require_alike(sketch: Sketch) -> Sketch:
+    if sketch.weighted:
+        raise InputError(
+            "a decision curve of a sketch takes rows that count alike, and these have weights or soft "
+            "outcomes",
+            cure="Give the rows themselves.",
+        )
+    return sketch
 
 
 def _maps(
@@ -265,14 +198,13 @@ def _maps(
 
 def _curve(
     acting: Acting,
-    entries: _Entries,
+    dealt: Dealt,
     maps: Sequence[Recalibrator],
     note: str,
-    sketch: Sketch,
-    clusters: int | None,
     confidence: float,
     seed: int,
 ) -> NetBenefit:
+    entries, sketch = dealt.entries, dealt.sketch
     count = acting.thresholds.size
     raw = acting.reached(entries.p)
     after = raw if not maps else _reached_after(acting, entries, maps, entries.p)
@@ -309,7 +241,7 @@ def _curve(
         rate=rate,
         confidence=confidence,
         n=sketch.n,
-        clusters=clusters,
+        clusters=dealt.clusters,
         seed=seed,
         dropped=sketch.dropped,
         note=note,
@@ -317,7 +249,7 @@ def _curve(
 
 
 def _reached_after(
-    acting: Acting, entries: _Entries, maps: Sequence[Recalibrator], p: Floats
+    acting: Acting, entries: Entries, maps: Sequence[Recalibrator], p: Floats
 ) -> Integers:
     after = np.empty(p.size, dtype=np.int64)
     for fold, learned in enumerate(maps):
@@ -326,9 +258,7 @@ def _reached_after(
     return after
 
 
-def _moments(
-    values: Floats, place: Integers, entries: _Entries, seed: int
-) -> tuple[Floats, Floats]:
+def _moments(values: Floats, place: Integers, entries: Entries, seed: int) -> tuple[Floats, Floats]:
     """Mean of the values of each kind of row, and its covariance over units."""
     kinds = values.shape[0]
     mean = np.bincount(place, entries.share, kinds) @ values
@@ -364,7 +294,7 @@ def _reach(
     return reach
 
 
-def _bounds(acting: Acting, entries: _Entries, maps: Sequence[Recalibrator]) -> Floats:
+def _bounds(acting: Acting, entries: Entries, maps: Sequence[Recalibrator]) -> Floats:
     """What the rows are worth whose cells a threshold cuts, before and after the maps."""
     count = acting.thresholds.size
     bound = np.zeros(2 * count)

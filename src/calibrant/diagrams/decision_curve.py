@@ -191,14 +191,16 @@ def decision_curve(
 
     Parameters
     ----------
-    y_true : array, Sketch or NetBenefit
-        Outcomes, 0 or 1; or a Sketch, and no `y_prob`; or what a decision curve holds already.
+    y_true : array, Sketch, Sketches or NetBenefit
+        Outcomes, 0 or 1; or a Sketch, and no `y_prob`; or sketches by cluster, as `scan(..., cluster=...)`
+        gives them; or what a decision curve holds already.
     y_prob : array
         Predicted probabilities. You act where p ≥ t.
     thresholds : float or several, default 0.01 to 0.99
         Each strictly between 0 and 1.
     cluster : array, optional
-        What makes rows dependent: bands and folds are then those of clusters.
+        What makes rows dependent: bands and folds are then those of clusters. With Sketches, the name
+        of the column.
     recalibrator : Recalibrator, optional
         The map that is learned and judged on other rows; by default the one of `calibrant recalibrate`,
         which leaves predictions alone where the rows give no reason to change them.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from math import nan
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -38,6 +39,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Result = TypeVar("Result")
 
+WIDTH = 80
 BUILT_IN = ("clinical", "credit", "weather", "llm")
 """Names that `as_profile` knows; each is a function of `calibrant.profiles` that makes a profile."""
 
@@ -267,6 +269,15 @@ class Profiled:
         """Name and note of every entry that has one."""
         return [(entry.name, entry.note) for entry in self.entries if entry.note]
 
+    @property
+    def sources(self) -> dict[str, list[str]]:
+        """What is taken from each source, by name."""
+        told: dict[str, list[str]] = {}
+        for entry in self.entries:
+            if entry.source:
+                told.setdefault(entry.source.replace("; ", ", "), []).append(entry.name)
+        return told
+
     def cells(self) -> list[list[str]]:
         """Header and rows of the table of quantities, as they are shown."""
         header = [self.name, "value", f"{100 * self.confidence:g}% interval", "p"]
@@ -277,6 +288,11 @@ class Profiled:
         blocks += [f"{table.name}\n{_aligned(table.cells())}" for table in self.tables]
         if self.notes:
             blocks.append("\n".join(f"{name}: {note}" for name, note in self.notes))
+        if self.sources:
+            said = "; ".join(
+                f"{', '.join(names)}: {source}" for source, names in self.sources.items()
+            )
+            blocks.append(fill(f"Sources. {said}.", WIDTH, subsequent_indent="  "))
         return "\n\n".join(blocks)
 
     def __repr__(self) -> str:

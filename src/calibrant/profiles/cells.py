@@ -95,10 +95,10 @@ class Cells:
         if unknown.any():
             rows = int(self.rows[unknown].sum())
             raise Unavailable(
-                "{what} needs rows{other}: of this sketch, {rows} rows lie so near 0 or 1 that their "
-                "log-odds are not known",
+                "{what} needs rows{other}: {rows} of this sketch so near 0 or 1 that the log-odds are not "
+                "known",
                 what=what,
-                rows=rows,
+                rows="one row lies" if rows == 1 else f"{rows:,} rows lie",
                 other="" if self._logits else ", or a logit sketch",
             )
         return LogOdds.of(z, self.weight * (1.0 - self.label), self.weight * self.label)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -102,12 +103,18 @@ def clinical(*, thresholds: float | Iterable[float] = (), hosmer_lemeshow: bool 
 def observed_expected(sample: Sample) -> Quantity:
     """Events seen over events predicted, with the score interval of the residuals."""
     ratio = sample.assessment.observed_expected
+    bound = 0.0
+    if sample.pairs is None:
+        # The mean prediction is known to so much; the ratio is one over it.
+        off = sample.once(cells_of).error_of_sum(1.0, 0.0) / sample.assessment.mean_prediction
+        bound = ratio.value * off / (1.0 - off) if off < 1.0 else inf
     return Quantity(
         "observed / expected",
         ratio.value,
-        ratio.low,
-        ratio.high,
-        source="interval: score, of the residuals (Wilson 1927)",
+        max(ratio.low - bound, 0.0),
+        ratio.high + bound,
+        bound=bound,
+        source=RESIDUALS,
     )
 
 

@@ -228,7 +228,7 @@ def offset_intercept(data: LogOdds) -> Fit:
         a = following
         if gradient * step < NEARLY_THERE:
             break
-    return Fit(a, 1.0, here)
+    return Fit(a, 1.0, data.at(a, 1.0))
 
 
 def recalibration(data: LogOdds) -> Fit:
@@ -250,6 +250,7 @@ def recalibration(data: LogOdds) -> Fit:
         gain = da * here.gradient[0] + db * here.gradient[1]
         if gain < NEARLY_THERE:
             a, b = a + da, b + db
+            here = units.at(a, b)  # the information is that of the maximum, not of the step before
             break
         length = 1.0
         following = units.at(a + da, b + db)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import inf, isfinite, nan, sqrt
 from typing import Any
 
@@ -120,9 +121,10 @@ def _skewness_of_cells(sample: Sample, deviations: Floats) -> float:
 def brier_score(sample: Sample) -> Quantity:
     """Mean of (p - y)²."""
     note = _one_outcome(sample)
-    return mean_of(
+    found = mean_of(
         sample, "Brier score", squared_error, slope=2.0, bend=2.0, source=BRIER, note=note
     )
+    return replace(found, low=max(found.low, 0.0), high=min(found.high, 1.0))
 
 
 def _one_outcome(sample: Sample) -> str:

@@ -309,15 +309,21 @@ def _wrong_note(data: LogOdds) -> str:
     if data.wrong == 0.0:
         return _certain_note(data)
     return (
-        f"{data.wrong:g} rows had probability 0 or 1 and were wrong: the likelihood of any positive slope "
+        f"{_rows(data.wrong)} had probability 0 or 1 and failed: the likelihood of any positive slope "
         "is 0. The slope is 0 in the limit; the intercept is the limit in which their log-odds grow"
     )
+
+
+def _rows(number: float) -> str:
+    return f"{number:g} row{'' if number == 1.0 else 's'}"
 
 
 def _certain_note(data: LogOdds) -> str:
     if data.certain == 0.0:
         return ""
-    return f"{data.certain:g} rows had probability 0 or 1 and were right: they add nothing to the likelihood"
+    return (
+        f"{_rows(data.certain)} had probability 0 or 1 and held: nothing is added to the likelihood"
+    )
 
 
 def _chi_squared(statistic: float, degrees: int) -> float:

@@ -19,8 +19,7 @@ USUAL = (0.05, 0.9)
 CAPTION = (
     "You act when the prediction is above the threshold. Net benefit counts right actions, less wrong ones at"
     " the rate at which the threshold trades them. A model is worth using where it lies above both “act "
-    "always” and “act never”. The curve is that of the sketch: one of the single rows deals them to other"
-    " folds, so what it says is lost to miscalibration differs somewhat, as it does between seeds."
+    "always” and “act never”."
 )
 NOT_ALIKE = (
     "No decision curve: a report draws it from the sketch, for rows that count alike, and these {}. "

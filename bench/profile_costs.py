@@ -1,0 +1,71 @@
+"""What the clinical profile costs, from rows and from sketches.
+
+python -m bench.profile_costs              # half a minute
+python -m bench.profile_costs --reduced    # fewer rows
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+
+import calibrant as cal
+from bench import pages
+from bench.coverage.profiles import POPULATIONS, THRESHOLDS
+from calibrant.profiles import clinical
+
+ROWS, REDUCED_ROWS = 1_000_000, 100_000
+REPEATS = 7
+
+
+def costs(n: int) -> list[list[str]]:
+    """Milliseconds of processor time, the least of several, with and without the clinical profile."""
+    y, p, _ = POPULATIONS["over-confident"].draw(n, np.random.default_rng(0), clusters=False)
+    sources = {
+        f"{n:,} rows": (y, p),
+        "their sketch": (cal.Sketch.from_arrays(y, p),),
+        "their logit sketch": (cal.Sketch.from_arrays(y, p, scale="logit"),),
+    }
+    profile, table = clinical(thresholds=THRESHOLDS), []
+    for name, source in sources.items():
+        took: dict[bool, list[float]] = {False: [], True: []}
+        for _ in range(REPEATS):
+            for own in took:
+                start = time.process_time()
+                cal.assess(*source, profile=profile if own else None)
+                took[own].append(1e3 * (time.process_time() - start))
+        without, whole = min(took[False]), min(took[True])
+        cells = f"{source[0].cells.size:,}" if isinstance(source[0], cal.Sketch) else ""
+        table.append([name, cells, f"{without:.0f}", f"{whole:.0f}", f"{whole - without:.0f}"])
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--reduced", action="store_true", help="fewer rows, for CI")
+    reduced = parser.parse_args().reduced
+    page = pages.Page(
+        "profile_costs",
+        "Profiles: what they cost",
+        "python -m bench.profile_costs",
+        "Milliseconds of one core for the assessment alone, for both, and for the clinical profile: every "
+        "quantity of it, with its interval and three net benefits.",
+        [
+            pages.Table(
+                "The clinical profile",
+                ["from", "cells", "assess", "with the profile", "the profile alone"],
+                costs(REDUCED_ROWS if reduced else ROWS),
+                [
+                    f"The least of {REPEATS}, taken by turns. A sketch has its cost whatever the number of "
+                    "rows. The probability sketch refuses the slope where predictions lie too near 0 or 1.",
+                ],
+            ),
+        ],
+    )
+    print(page.write(pages.place(reduced)).read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()
