@@ -237,7 +237,9 @@ def test_overlay_shows_every_model_with_its_number() -> None:
     texts = [text.get_text() for text in drawn.artists["legend"][0].get_texts()]
     texts = [" ".join(text.split()) for text in texts]
     assert [text.split(":")[0] for text in texts[:2]] == ["good", "bad"]
-    assert all("over-confident" in text and "error 0." in text for text in texts[:2])
+    for text, model in zip(texts[:2], models.values(), strict=True):
+        assert model.short_verdict in text
+        assert model.label in text
     assert len(drawn.artists["curve"]) == 6  # a line, a trail and markers of each
     cores = drawn.artists["curve"][::3]
     assert len({core.get_color() for core in cores}) == 2
