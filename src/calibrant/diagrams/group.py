@@ -327,7 +327,7 @@ def reliability_diagrams(models: Any, y_prob: Any = None, **options: Any) -> Dia
     >>> models = reliability_diagrams({"a": (y, [0.1, 0.3, 0.4, 0.8, 0.6, 0.9]),
     ...                                "b": (y, [0.4, 0.4, 0.5, 0.6, 0.5, 0.6])})
     >>> models["b"].label
-    'average error 0.140 (0.000 to 0.494)'
+    'average error 0.140 (0.000 to 0.786)'
     """
     if y_prob is not None:
         models, options = _classes(models, y_prob, options)
