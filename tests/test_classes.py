@@ -328,3 +328,10 @@ def test_a_monitor_takes_each_row_once(files):
             with refused("multiclass", view, option=view):
                 watch.update(**rows, multiclass=view)
     assert watch.n == 400
+
+
+def test_the_largest_classes_are_those_with_the_most_cases():
+    probs = np.full((300, 6), 1 / 6)
+    labels = np.repeat([5, 4, 3, 2, 1, 0], [100, 80, 60, 30, 20, 10])
+    found = cal.assess_by(labels, probs, multiclass="classwise", limit=3)
+    assert {group.key for group in found.groups if group.stands_for == 1} == {5, 4, 3}

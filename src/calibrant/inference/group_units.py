@@ -137,8 +137,15 @@ def largest_of(
     """The largest groups in their order, and all others as one more, by cluster."""
     if limit is None or len(parts) <= limit + 1:
         return parts
-    rows = {key: sum(sketch.n for sketch in own.values()) for key, own in parts.items()}
-    largest = set(sorted(parts, key=lambda key: -rows[key])[:limit])
+    # Classes against the rest have the same number of rows: those with the most cases are the largest.
+    size = {
+        key: (
+            -sum(sketch.n for sketch in own.values()),
+            -sum(int(sketch.counts[:, 1].sum()) for sketch in own.values()),
+        )
+        for key, own in parts.items()
+    }
+    largest = set(sorted(parts, key=lambda key: size[key])[:limit])
     shown = {key: own for key, own in parts.items() if key in largest}
     others: dict[Any, Sketch] = {}
     for key in [key for key in parts if key not in largest]:
