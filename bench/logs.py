@@ -19,7 +19,7 @@ import numpy as np
 from bench import pages
 
 SIZE, REDUCED_SIZE = 1_000_000_000, 40_000_000
-BLOCK = 20_000
+BLOCK = 1_000  # small, since a process starts with the memory of the one that started it
 SAMPLES = 5
 COMMANDS = {
     "assess --profile llm": ("assess", "--profile", "llm"),
@@ -80,7 +80,7 @@ def study(size: int) -> pages.Table:
     """The table of all commands on logs with short and with long lines."""
     rows = []
     start = cost([sys.executable, "-m", "calibrant", "assess", "--help"])
-    for log in (Log(2_000),):
+    for log in (Log(1_000), Log(4_000)):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "answers.jsonl"
             lines = log.write(path, size)

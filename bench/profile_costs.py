@@ -17,7 +17,7 @@ from bench.coverage.profiles import POPULATIONS, THRESHOLDS
 from calibrant.profiles import clinical
 
 ROWS, REDUCED_ROWS = 1_000_000, 100_000
-REPEATS = 7
+REPEATS = 5
 
 
 def costs(n: int) -> list[list[str]]:
