@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from datetime import datetime, time, timedelta
 from pathlib import Path
 
@@ -193,6 +194,20 @@ def test_no_name_in_an_archive_hides_a_sample(tmp_path):
         path.write_bytes(whole[:place] + b"t" + whole[place + 1 :])
         with pytest.raises(cal.InputError):
             read_answers(path)
+
+
+def test_no_length_in_an_archive_swallows_samples(tmp_path):
+    """Python's reader takes what follows a comment that is too long for a part of it."""
+    path = tmp_path / "log.eval"
+    KINDS["answers.eval"].write(path)
+    damaged = bytearray(path.read_bytes())
+    entry = damaged.rindex(b"PK\x01\x02", 0, damaged.rindex(b"samples/4_"))
+    damaged[entry + 33] = 0x80
+    path.write_bytes(damaged)
+    assert len(zipfile.ZipFile(path).infolist()) < 41
+    with pytest.raises(cal.InputError) as refused:
+        read_answers(path)
+    assert "log.eval" in str(refused.value)
 
 
 def test_arrays_that_point_outside_are_refused_before_they_are_used():

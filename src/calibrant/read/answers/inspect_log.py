@@ -35,6 +35,8 @@ HEADERS = ("header.json", "_journal/start.json")
 SAMPLES = "samples"
 TOKEN_FORMS = ("sum", "mean", "token")
 LARGEST_MEMBER = 1 << 30
+END_MARK, END_RECORD = b"PK\x05\x06", 22
+WIDE_LOCATOR_MARK, WIDE_LOCATOR, WIDE_RECORD, IN_WIDE_RECORD = b"PK\x06\x07", 20, 56, 0xFFFF
 LOCAL_HEADER, ZSTANDARD = 30, 93
 """Of a ZIP archive: bytes before the name of a member, and the number of a way to pack."""
 LOCAL_MARK, UTF_8 = b"PK\3\4", 0x800
@@ -173,6 +175,8 @@ def _archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.Zi
     try:
         with zipfile.ZipFile(path) as archive:
             members = {member.filename: member for member in archive.infolist()}
+            if len(members) != _told_members(archive):
+                raise ValueError("its table of contents lacks members")
             for member in members.values():
                 _local_header(archive, member)
             yield archive, members
@@ -220,6 +224,26 @@ def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     if zlib.crc32(unpacked) != member.CRC:
         raise ValueError(f"the checksum of {member.filename} does not match")
     return unpacked
+
+
+def _told_members(archive: zipfile.ZipFile) -> int:
+    """How many members the end of the archive tells of.
+
+    Python's reader does not ask: a damaged length in the table of contents would swallow those after it.
+    """
+    assert archive.fp is not None
+    archive.fp.seek(-(END_RECORD + len(archive.comment)), 2)
+    end = archive.fp.tell()
+    mark, told = struct.unpack("<4s6xH10x", archive.fp.read(END_RECORD))
+    if told == IN_WIDE_RECORD:
+        archive.fp.seek(end - WIDE_LOCATOR)
+        wide, place = struct.unpack("<4s4xQ4x", archive.fp.read(WIDE_LOCATOR))
+        if wide == WIDE_LOCATOR_MARK:
+            archive.fp.seek(place)
+            return int(struct.unpack("<4s28xQ16x", archive.fp.read(WIDE_RECORD))[1])
+    if mark != END_MARK:
+        raise ValueError("its end is not where its comment says")
+    return int(told)
 
 
 def _local_header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
