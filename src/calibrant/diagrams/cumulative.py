@@ -17,7 +17,7 @@ from calibrant.data.dropped import Dropped
 from calibrant.data.forms import InputOptions
 from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of, who
-from calibrant.diagrams.reference import in_words
+from calibrant.diagrams.legend_words import if_calibrated
 from calibrant.diagrams.verdict import UNSAID, Verdict, verdict_on_rows
 from calibrant.drawing.axis import Axis
 from calibrant.drawing.looks import Color, as_name
@@ -144,7 +144,7 @@ class CumulativeDiagram(Diagram):
                 x=x,
                 low=low,
                 high=high,
-                says=in_words(self.confidence),
+                says=if_calibrated(self.confidence),
             ),
             level,
             curve,

@@ -13,6 +13,7 @@ from calibrant._format import decimals
 from calibrant.data.forms import InputOptions
 from calibrant.decisions.decision_curve import NetBenefit, net_benefit
 from calibrant.diagrams.diagram import Diagram, laid_out, series_of, who
+from calibrant.diagrams.legend_words import UNCERTAIN
 from calibrant.drawing.axis import Axis
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Band, Line, Mark, Panel
@@ -145,7 +146,7 @@ class DecisionCurve(Diagram):
                 x=x,
                 low=np.maximum(benefit.low, bottom),
                 high=np.clip(benefit.high, bottom, 1.3 * max(benefit.rate, 0.02)),
-                says="uncertainty of the curve",
+                says=UNCERTAIN,
             ),
             Line(
                 key="curve",

@@ -21,8 +21,8 @@ from calibrant.diagrams.axes import probability_axes
 from calibrant.diagrams.bands import Bounds, ResampledCurves
 from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of, who
 from calibrant.diagrams.histogram import histogram
+from calibrant.diagrams.legend_words import PREDICTIONS
 from calibrant.diagrams.reference import attributes_of, calibrated_marks
-from calibrant.diagrams.smooth_panel import PREDICTIONS
 from calibrant.diagrams.verdict import UNSAID, Verdict, verdict_on_rows
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Panel, Trail

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_choice
 from calibrant._format import decimals
 from calibrant.diagrams.bands import Bounds
+from calibrant.diagrams.legend_words import PERFECT, if_calibrated
 from calibrant.drawing.panel import Band, Ink, Line, Mark
 from calibrant.errors import Function, InputError
 from calibrant.inference.profile import Profiled
@@ -17,12 +18,10 @@ __all__ = [
     "attributes_of",
     "calibrated_marks",
     "diagonal",
-    "in_words",
 ]
 
 Floats = NDArray[np.float64]
 
-PERFECT = "perfect calibration (below it: predicted too high)"
 SKILL = "Brier skill score"
 
 
@@ -31,11 +30,6 @@ def diagonal(ink: Ink = "neutral", says: str = PERFECT) -> Mark:
     odds = 10.0 ** np.arange(-9.0, 0.0, 0.125)
     x = np.union1d(np.linspace(0.0, 1.0, 257), np.concatenate([odds, 1.0 - odds]))
     return Line(key="diagonal", ink=ink, x=x, y=x, says=says)
-
-
-def in_words(confidence: float) -> str:
-    """What the band of a calibrated model means, for the legend."""
-    return f"if it were calibrated: {100 * confidence:g} of 100 samples stay inside"
 
 
 def calibrated_marks(
@@ -53,7 +47,7 @@ def calibrated_marks(
         x=x,
         low=bounds.low,
         high=bounds.high,
-        says=in_words(confidence),
+        says=if_calibrated(confidence),
     )
     return [band, diagonal()]
 

@@ -14,6 +14,7 @@ from calibrant.data.forms import InputOptions
 from calibrant.decisions.certify import OperatingPoint
 from calibrant.decisions.selective import Selective, selective
 from calibrant.diagrams.diagram import Diagram, laid_out, series_of, who
+from calibrant.diagrams.legend_words import UNCERTAIN
 from calibrant.drawing.axis import Axis
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Band, Line, Mark, Panel
@@ -107,7 +108,7 @@ class RiskCoverageDiagram(Diagram):
         return laid_out(marks, axes, notes, name=name, color=color)
 
     def _band(self, interval: bool) -> list[Mark]:
-        curve, says = self.selective.curve, "uncertainty of the curve"
+        curve, says = self.selective.curve, UNCERTAIN
         if not interval:
             return []
         return [

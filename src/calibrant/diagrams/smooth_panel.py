@@ -22,7 +22,8 @@ from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.closer_view import closer_marks
 from calibrant.diagrams.diagram import laid_out, series_of, who
 from calibrant.diagrams.histogram import histogram
-from calibrant.diagrams.reference import attributes_of, calibrated_marks, diagonal, in_words
+from calibrant.diagrams.legend_words import PREDICTIONS, UNCERTAIN, if_calibrated
+from calibrant.diagrams.reference import attributes_of, calibrated_marks, diagonal
 from calibrant.drawing.axis import Axis
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Band, Bundle, Hill, Line, Mark, Panel, Points, Ticks, Trail
@@ -40,8 +41,6 @@ Truth: TypeAlias = Callable[[Floats], Any] | tuple[Any, Any]
 
 # With so many effective rows the curve is drawn in full colour; with fewer it fades.
 FULL_EVIDENCE = 30
-PREDICTIONS = "where the predictions are"
-UNCERTAIN = "uncertainty of the curve"
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +211,7 @@ def _references(
     )
     if not diagram.resamples:
         return [diagonal("faint", ""), line]
-    says = in_words(diagram.confidence)
+    says = if_calibrated(diagram.confidence)
     band = Band(
         key="consistency", ink="neutral", x=trace.x, low=bounds.low, high=bounds.high, says=says
     )

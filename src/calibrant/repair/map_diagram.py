@@ -16,8 +16,8 @@ from calibrant.diagrams.axes import probability_axes
 from calibrant.diagrams.bands import Bounds, ResampledCurves
 from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of
 from calibrant.diagrams.histogram import histogram
+from calibrant.diagrams.legend_words import PREDICTIONS
 from calibrant.diagrams.reference import diagonal
-from calibrant.diagrams.smooth_panel import PREDICTIONS
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Band, Line, Mark, Panel
 from calibrant.errors import CalibrationError, Code, InputError, TooFewRows
