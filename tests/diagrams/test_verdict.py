@@ -30,7 +30,10 @@ def test_without_clear_error_no_direction_is_named() -> None:
     region = _region(0.05, 0.95, 0.1, 1.0)
     weights = _weights(EVENLY)
     assert verdict_of("no evidence", [region], EVENLY, weights).sentence == "No clear error"
-    assert verdict_of("inconclusive", [region], EVENLY, weights).sentence == "Too few rows to tell"
+    assert (
+        verdict_of("inconclusive", [region], EVENLY, weights).sentence
+        == "May be chance (too few rows)"
+    )
 
 
 @pytest.mark.parametrize(("gap", "side"), [(0.0437, "high by 0.04"), (-0.0123, "low by 0.012")])
@@ -112,7 +115,7 @@ def test_the_sentence_agrees_with_the_assessment(n: int, slope: float) -> None:
     assert said == cal.reliability_diagram(y, p, resamples=0).verdict
     finding = {
         "No clear error": "no evidence",
-        "Too few rows to tell": "inconclusive",
+        "May be chance (too few rows)": "inconclusive",
     }.get(said, "slightly off" if said.startswith("Slightly off") else "miscalibrated")
     assert finding == found.finding
 

@@ -44,7 +44,7 @@ _MOST = 0.5
 _HELD, _SHORTER = 0.8, 0.75
 _UNCLEAR: dict[Finding, str] = {
     "no evidence": "No clear error",
-    "inconclusive": "Too few rows to tell",
+    "inconclusive": "May be chance (too few rows)",
 }
 
 
