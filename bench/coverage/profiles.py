@@ -25,6 +25,7 @@ from bench import pages
 from bench.coverage.simulation import Runs
 from calibrant.data.as_pairs import as_pairs
 from calibrant.decisions import decision_curve as curves
+from calibrant.decisions.folds import FOLDS, deal_pairs
 from calibrant.decisions.net_benefit import Acting
 from calibrant.inference.profile import Profile, Sample
 from calibrant.profiles import clinical, weather
@@ -176,12 +177,11 @@ def _decide(y: Any, p: Floats, groups: Any, seed: int, population: Population, n
     note("net benefit, whole curve", *_as_interval(inside), 0.0)
     pairs = as_pairs(y, p)
     codes = None if groups is None else (groups, int(groups.max()) + 1)
-    entries = curves._of_pairs(pairs, codes, seed)
-    parts = [cal.Sketch.from_pairs(pairs.select(entries.fold == k)) for k in range(curves.FOLDS)]
-    maps, _ = curves._maps(parts, None)
+    dealt = deal_pairs(pairs, codes, seed)
+    maps, _ = curves._maps(dealt.parts, None)
     if not maps:
         return
-    sizes = [float(np.mean(entries.fold == k)) for k in range(curves.FOLDS)]
+    sizes = [float(np.mean(dealt.entries.fold == k)) for k in range(FOLDS)]
     after = sum(size * benefit(one.transform(at)) for size, one in zip(sizes, maps, strict=True))
     lost = after - raw
     inside = np.all((found.lost_low <= lost) & (lost <= found.lost_high))

@@ -174,8 +174,9 @@ def test_arrays_give_what_the_frame_gives(cluster: str | None) -> None:
         for key, one in by_name.items():
             own = found[key]
             assert (own.n, own.clusters, own.smooth_ece) == (one.n, one.clusters, one.smooth_ece)
-            ends = [[x.interval.low, x.interval.high, x.p_value] for x in (own, one)]
-            np.testing.assert_allclose(*ends, atol=0.01)
+            ends = [[x.interval.low, x.interval.high] for x in (own, one)]
+            np.testing.assert_allclose(*ends, atol=0.002)
+            assert own.p_value == pytest.approx(one.p_value, abs=0.05)  # draws of other places
             again = assess(*(frame.filter(race=key[0], sex=key[1])[c] for c in "yp"),
                            cluster=frame.filter(race=key[0], sex=key[1])[cluster])  # fmt: skip
             assert (own.interval.high, own.p_value) == (again.interval.high, again.p_value)

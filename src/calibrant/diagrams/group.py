@@ -46,7 +46,7 @@ class Diagrams(Mapping[str, Diagram]):
     >>> y, p = [0, 0, 1, 1, 0, 1], [0.1, 0.3, 0.35, 0.8, 0.6, 0.9]
     >>> both = Diagrams({"binned": binned_diagram(y, p), "smooth": reliability_diagram(y, p)})
     >>> [drawn.ax.get_title("left").splitlines() for drawn in both.plot_grid().values()]
-    [['binned', 'Too few rows to tell'], ['smooth', 'Too few rows to tell']]
+    [['binned', 'May be chance (too few rows)'], ['smooth', 'May be chance (too few rows)']]
     """
 
     def __init__(

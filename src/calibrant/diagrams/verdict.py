@@ -145,7 +145,7 @@ def verdict_of(
     >>> verdict_of("miscalibrated", [region], p, weights)
     Verdict(sentence='Predictions are too high by 0.10 on average', short='predicts too high by 0.10')
     >>> verdict_of("inconclusive", [region], p, weights).sentence
-    'Too few rows to tell'
+    'May be chance (too few rows)'
     """
     if finding in _UNCLEAR:
         return Verdict(_UNCLEAR[finding], _UNCLEAR[finding].lower())

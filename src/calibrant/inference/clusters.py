@@ -155,7 +155,7 @@ class ClusterResiduals:
         rows = np.ones(pairs.n, dtype=np.int64)
         outcomes = _few_outcomes(grid, pairs.p, codes[0], weight * pairs.y, weight, rows)
         units = float(1.0 / (per_cluster**2).sum())
-        return cls(grid, residuals, shares, codes[1], units, outcomes)
+        return cls(grid, *_in_order(residuals, shares), codes[1], units, outcomes)
 
     @classmethod
     def of_sketches(cls, grid: ResidualGrid, sketches: Sequence[Sketch]) -> ClusterResiduals:
@@ -179,7 +179,7 @@ class ClusterResiduals:
             np.concatenate([over_outcomes(part.counts) for part in parts]),
         )
         units = float(1.0 / (weight**2).sum())
-        return cls(grid, residuals, shares, len(sketches), units, outcomes)
+        return cls(grid, *_in_order(residuals, shares), len(sketches), units, outcomes)
 
     def spread(self, value: float, independent: Spread) -> Spread:
         """The spread of smECE over clusters, by the influence of each on it and on the mean residual.
@@ -268,6 +268,12 @@ class ClusterResiduals:
         """The mean SmoothECE of calibrated predictions on as many clusters."""
         drawn = self.null_values(value, FLOOR_DRAWS, seed=1)
         return NoiseFloor(float(drawn.mean()), "simulated by clusters")
+
+
+def _in_order(residuals: Floats, shares: Floats) -> tuple[Floats, Floats]:
+    """The blocks by weight and residual: no draw depends on the order in which clusters came."""
+    order = np.lexsort((np.round(residuals.sum(axis=1), 9), np.round(shares, 9)))
+    return residuals[order], shares[order]
 
 
 def _few_outcomes(
