@@ -15,6 +15,7 @@ from tests.refusals import refused
 
 import calibrant as cal
 from calibrant.inference import compare_by
+from calibrant.recalibration import TemperatureScaling
 
 NAMES = ["cat", "dog", "owl"]
 RNG = np.random.default_rng(0)
@@ -24,6 +25,7 @@ OTHER = PROBS**1.7 / (PROBS**1.7).sum(axis=1, keepdims=True)
 NAMED = np.array(NAMES)[LABELS]
 TOP = cal.confidence(LABELS, PROBS)
 COLUMNS = [f"p_{name}" for name in NAMES]
+QUICK = {"temperature": TemperatureScaling(from_logits=False)}
 SINGLE = ["smooth_ece", "smooth_ece_result", "assess", "reliability_diagram",
           "certify", "selective", "decision_curve"]  # fmt: skip
 
@@ -186,9 +188,8 @@ def test_a_report_shows_the_worst_classes_and_confident_errors(files):
     assert made.html.count("<figcaption>cat:") == 1
     assert "Wrong with confidence" in made.markdown
     rows = {"y": NAMED, **{name: sure[:, k] for k, name in enumerate(COLUMNS)}}
-    for view in ("confidence", "classwise"):
-        read = cal.report(data=rows, y_true="y", y_prob=COLUMNS, multiclass=view)
-        assert read.to_dict()["classes"] == found
+    read = cal.report(data=rows, y_true="y", y_prob=COLUMNS, multiclass="classwise")
+    assert read.to_dict()["classes"] == found
 
 
 def test_many_classes_are_corrected_for_all_of_them():
@@ -207,28 +208,31 @@ def test_many_classes_are_corrected_for_all_of_them():
 
 
 def test_a_map_is_chosen_from_files(files):
-    by_array = cal.choose_recalibrator(NAMED, PROBS, classes=NAMES)
+    by_array = cal.choose_recalibrator(NAMED, PROBS, classes=NAMES, candidates=QUICK)
     for file, column, more in (
         ("columns.csv", COLUMNS, {}),
         ("lists.parquet", "probs", {"classes": NAMES}),
     ):
         found = cal.choose_recalibrator(
-            data=files / file, y_true="y", y_prob=column, multiclass="confidence", **more
-        )
+            data=files / file, y_true="y", y_prob=column, multiclass="confidence",
+            candidates=QUICK, **more,
+        )  # fmt: skip
         assert found.best == by_array.best
         assert found.candidates[0].loss == pytest.approx(by_array.candidates[0].loss, abs=1e-9)
 
 
 def test_a_map_is_chosen_from_logits_and_on_whole_clusters():
-    chosen = cal.choose_recalibrator(LABELS, np.log(PROBS) + 3.0, from_logits=True)
-    plain = cal.choose_recalibrator(LABELS, PROBS)
+    chosen = cal.choose_recalibrator(
+        LABELS, np.log(PROBS) + 3.0, from_logits=True, candidates=QUICK
+    )
+    plain = cal.choose_recalibrator(LABELS, PROBS, candidates=QUICK)
     assert chosen.best == plain.best
     assert chosen.candidates[0].loss == pytest.approx(plain.candidates[0].loss, abs=1e-6)
     with refused("y_prob", row=7):
         cal.choose_recalibrator(LABELS, one_changed(7, 1, np.inf), from_logits=True)
     # Rows that are repeated tell a map nothing that is new of their cluster.
     day = np.repeat(np.arange(400), 3)
-    rows = cal.choose_recalibrator(LABELS[day], PROBS[day], cluster=day)
+    rows = cal.choose_recalibrator(LABELS[day], PROBS[day], cluster=day, candidates=QUICK)
     one = {line.name: line for line in rows.candidates}["temperature"]
     alone = {line.name: line for line in plain.candidates}["temperature"]
     assert (one.gain, one.gain_se) == pytest.approx((alone.gain, alone.gain_se), abs=1e-6)
