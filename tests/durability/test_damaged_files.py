@@ -23,7 +23,7 @@ from calibrant.read import file_jobs, files, tables
 from calibrant.read.answers import read_answers
 from calibrant.read.find_files import find_files
 
-FLIPS = 40
+FLIPS = 25
 
 
 def test_damage_is_seen_or_does_no_harm():
