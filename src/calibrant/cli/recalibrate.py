@@ -17,11 +17,18 @@ from calibrant.cli.output import count, note, printable, quoted, require_ending,
 from calibrant.cli.standard_input import opened
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option, TooFewRows
-from calibrant.read.find_files import find_files
+from calibrant.read.find_files import DataFile, find_files
 from calibrant.read.tables import columns_of, read_table
 from calibrant.recalibration.interface import Recalibrator
 
-__all__ = ["METHODS", "run_apply", "run_fit"]
+__all__ = [
+    "METHODS",
+    "files_to_repair",
+    "require_new_column",
+    "run_apply",
+    "run_fit",
+    "write_table",
+]
 
 CONVERT = {
     "from_logits": "If these are logits, turn them into probabilities first.",
@@ -138,14 +145,7 @@ def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: s
             cure="Leave out the other options that say how to read rows.",
         )
     recalibrator = Recalibrator.load(chosen_map)
-    paths = opened(files)
-    if any(kind_of(path, log=None) != "rows" for path in paths):
-        raise InputError(
-            "a map is applied to rows of predictions, and this file holds none",
-            cure="Pass a file of rows.",
-        )
-    data = find_files(paths, separator=reading.sep)
-    present = columns_of(data[0])
+    data, present = files_to_repair(files, reading)
     prob = choose_predictions(present, data[0].path, reading, present)
     if len(prob) != 1:
         raise InputError(
@@ -156,13 +156,7 @@ def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: s
     if not reading.prob:
         note(f"Reading predictions from column {quoted(prob[0])}.")
     name = f"{prob[0]}{RECALIBRATED}"
-    if name in present:
-        raise InputError(
-            "{file} already has a column {name}",
-            file=printable(data[0].path, 200),
-            name=quoted(name),
-            cure="Rename or drop that column first.",
-        )
+    require_new_column(name, present, data[0])
     read_from({"y_prob": prob[0]})
     table = read_table(data)
     try:
@@ -170,11 +164,35 @@ def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: s
     except InputError as error:
         raise error.instead(CONVERT | {"on_invalid": "Leave such rows out first."}) from error
     table = table.append_column(name, require("pyarrow", caller="recalibrate").array(better))
-    written(target, lambda path: _write(table, path, target.suffix))
+    written(target, lambda path: write_table(table, path, target.suffix))
     note(f"Wrote {printable(output, 200)}: {count(len(better), 'row')}, new column {quoted(name)}.")
 
 
-def _write(table: Any, path: Path, suffix: str) -> None:
+def files_to_repair(files: Sequence[str], reading: Reading) -> tuple[list[DataFile], list[str]]:
+    """The files of rows that a map is applied to, and the columns that they have."""
+    paths = opened(files)
+    if any(kind_of(path, log=None) != "rows" for path in paths):
+        raise InputError(
+            "a map is applied to rows of predictions, and this file holds none",
+            cure="Pass a file of rows.",
+        )
+    data = find_files(paths, separator=reading.sep)
+    return data, columns_of(data[0])
+
+
+def require_new_column(name: str, present: Sequence[str], file: DataFile) -> None:
+    """Refuse to write over a column that is there."""
+    if name in present:
+        raise InputError(
+            "{file} already has a column {name}",
+            file=printable(file.path, 200),
+            name=quoted(name),
+            cure="Rename or drop that column first.",
+        )
+
+
+def write_table(table: Any, path: Path, suffix: str) -> None:
+    """Write all columns as CSV or Parquet."""
     if suffix == ".csv":
         require("pyarrow.csv", caller="calibrant recalibrate").write_csv(table, path)
     else:

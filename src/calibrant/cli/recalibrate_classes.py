@@ -13,14 +13,12 @@ from calibrant._format import decimals
 from calibrant._optional import require
 from calibrant.cli.classes import rows_of_classes
 from calibrant.cli.columns import RECALIBRATED, choose_predictions
-from calibrant.cli.inputs import kind_of
 from calibrant.cli.options import Measuring, Reading
 from calibrant.cli.output import count, note, printable, quoted, require_ending, written
-from calibrant.cli.standard_input import opened
+from calibrant.cli.recalibrate import files_to_repair, require_new_column, write_table
 from calibrant.errors import InputError, Option, TooFewRows
-from calibrant.read.find_files import find_files
 from calibrant.read.predictions import class_matrix
-from calibrant.read.tables import columns_of, read_table
+from calibrant.read.tables import read_table
 from calibrant.recalibration.interface import LearnedMap, Recalibrator, load_recalibrator
 
 __all__ = [
@@ -161,24 +159,11 @@ def run_apply_classes(files: Sequence[str], reading: Reading, chosen_map: str, o
             prob=Option("y_prob", "p_*"),
         )
     learned = load_recalibrator(chosen_map)
-    paths = opened(files)
-    if any(kind_of(path, log=None) != "rows" for path in paths):
-        raise InputError(
-            "a map is applied to rows of predictions, and this file holds none",
-            cure="Pass a file of rows.",
-        )
-    data = find_files(paths, separator=reading.sep)
-    present = columns_of(data[0])
+    data, present = files_to_repair(files, reading)
     prob = choose_predictions(present, data[0].path, reading, present)
     names = [f"{name}{RECALIBRATED}" for name in prob]
     for name in names:
-        if name in present:
-            raise InputError(
-                "{file} already has a column {name}",
-                file=printable(data[0].path, 200),
-                name=quoted(name),
-                cure="Rename or drop that column first.",
-            )
+        require_new_column(name, present, data[0])
     table = read_table(data)
     columns = [_column(table[name]) for name in prob]
     matrix = class_matrix(columns, prob[0], on_invalid="raise")
@@ -189,7 +174,7 @@ def run_apply_classes(files: Sequence[str], reading: Reading, chosen_map: str, o
     else:
         for place, name in enumerate(names):
             table = table.append_column(name, pyarrow.array(np.ascontiguousarray(better[:, place])))
-    written(target, lambda path: _write(table, path, target.suffix))
+    written(target, lambda path: write_table(table, path, target.suffix))
     note(
         f"Wrote {printable(output, 200)}: {count(len(better), 'row')}, new "
         f"{'columns' if len(names) > 1 else 'column'} {', '.join(map(quoted, names[:3]))}"
@@ -204,10 +189,3 @@ def _column(column: Any) -> Any:
         values[:] = column.to_pylist()
         return values
     return column.to_numpy()
-
-
-def _write(table: Any, path: Path, suffix: str) -> None:
-    if suffix == ".csv":
-        require("pyarrow.csv", caller="calibrant recalibrate").write_csv(table, path)
-    else:
-        require("pyarrow.parquet", caller="calibrant recalibrate").write_table(table, path)

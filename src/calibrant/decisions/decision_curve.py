@@ -145,16 +145,9 @@ def net_benefit(
 def _dealt(y_true: Any, y_prob: Any, cluster: Any, seed: int, options: InputOptions) -> Dealt:
     """The rows, a sketch, or sketches by cluster, dealt to folds."""
     if isinstance(y_true, Sketches):
-        if not isinstance(cluster, str) or cluster not in y_true.by:
-            raise InputError(
-                "must name the column of the sketches that makes the clusters: one of {columns}",
-                argument="cluster",
-                seen=cluster,
-                cure="Name one of them.",
-                columns=", ".join(y_true.by),
-            )
+        parts = clusters_of_sketches(y_true, cluster)
         _require_alike(as_sketch(y_true.total(), y_prob, **options))
-        return deal_clusters(clusters_of_sketches(y_true, cluster), seed)
+        return deal_clusters(parts, seed)
     if not isinstance(y_true, Sketch):
         return deal_pairs(*read_clustered(y_true, y_prob, cluster, **options), seed)
     if cluster is not None:

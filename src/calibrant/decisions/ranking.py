@@ -209,15 +209,8 @@ def _cluster_rows(
 
 
 def _of_sketches(sketches: Sketches, cluster: Any, side: Side) -> Ranking:
-    if not isinstance(cluster, str) or cluster not in sketches.by:
-        raise InputError(
-            "must name the column of the sketches that makes the clusters: one of {columns}",
-            argument="cluster",
-            seen=cluster,
-            cure="Name one of them.",
-            columns=", ".join(sketches.by),
-        )
-    return rank_cells(as_sketch(sketches.total()), side, clusters_of_sketches(sketches, cluster))
+    parts = clusters_of_sketches(sketches, cluster)
+    return rank_cells(as_sketch(sketches.total()), side, parts)
 
 
 def rank_cells(sketch: Sketch, side: Side, parts: Sequence[Sketch] | None) -> Ranking:

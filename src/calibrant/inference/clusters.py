@@ -329,8 +329,16 @@ def rows_on_nodes(
     return sums.reshape(blocks, grid.cells + 1)
 
 
-def clusters_of_sketches(sketches: Sketches, cluster: str) -> list[Sketch]:
+def clusters_of_sketches(sketches: Sketches, cluster: Any) -> list[Sketch]:
     """The sketches of the clusters that have weight, of which there must be two."""
+    if not isinstance(cluster, str) or cluster not in sketches.by:
+        raise InputError(
+            "must name the column of the sketches that makes the clusters: one of {columns}",
+            argument="cluster",
+            seen=cluster,
+            cure="Name one of them.",
+            columns=", ".join(sketches.by),
+        )
     return clusters_with_weight(sketches.roll_up(cluster).values())
 
 
