@@ -116,10 +116,10 @@ def without_checks():
     """Scans as they were before files were distrusted: no validation, no checksums, no second look."""
     from pyarrow import parquet
 
-    from calibrant.read import file_jobs, files
+    from calibrant.read import files, parquet_arrow_reader
 
-    before = file_jobs.validated, files.unchanged, parquet.ParquetFile
-    file_jobs.validated = lambda column: column
+    before = parquet_arrow_reader.validated, files.unchanged, parquet.ParquetFile
+    parquet_arrow_reader.validated = lambda column: column
     files.unchanged = lambda _: nullcontext()
     parquet.ParquetFile = lambda *given, **options: before[2](
         *given, **options | {"page_checksum_verification": False}
@@ -127,7 +127,7 @@ def without_checks():
     try:
         yield
     finally:
-        file_jobs.validated, files.unchanged, parquet.ParquetFile = before
+        parquet_arrow_reader.validated, files.unchanged, parquet.ParquetFile = before
 
 
 def cost_of_checks(path: str, repeats: int) -> dict[str, float]:

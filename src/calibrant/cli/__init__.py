@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from calibrant._optional import require
 
         require("typer", caller="the calibrant command")
-        from calibrant.cli import verbs_measure, verbs_prepare  # noqa: F401  # which join the app
+        from calibrant.cli import measure_options, prepare_options  # noqa: F401  # which join the app
         from calibrant.cli.app import app
         from calibrant.cli.examples import EXAMPLES
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from calibrant.cli.examples import EXAMPLES
-from calibrant.cli.options import OUTPUT, SectionedCommand, flattened, option
+from calibrant.cli.shared_options import OUTPUT, SectionedCommand, flattened, option
 
 __all__ = ["Open", "Theme", "app", "verb"]
 

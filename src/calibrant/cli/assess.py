@@ -13,8 +13,8 @@ import typer
 from calibrant._format import decimals, p_text
 from calibrant.cli.gates import Gate, Limit, judged
 from calibrant.cli.inputs import Loaded, load_sketches
-from calibrant.cli.options import Grouping, Measuring, Profiling, Reading
 from calibrant.cli.output import count, note, shown
+from calibrant.cli.shared_options import Grouping, Measuring, Profiling, Reading
 from calibrant.cli.table import LONGEST_NAME, Column, show_table
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, Option

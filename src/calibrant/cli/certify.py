@@ -11,8 +11,8 @@ import typer
 
 from calibrant.cli.errors import LIMIT_NOT_SHOWN, rendered
 from calibrant.cli.inputs import Loaded, load_sketches
-from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import note, shown, wrapped
+from calibrant.cli.shared_options import Grouping, Measuring, Reading
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.decisions.certify import certify

@@ -11,8 +11,8 @@ from calibrant.cli.assess import result_of
 from calibrant.cli.columns import Chosen, choose, choose_predictions
 from calibrant.cli.errors import read_from
 from calibrant.cli.inputs import kind_of
-from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import listed, note, printable, shown
+from calibrant.cli.shared_options import Grouping, Measuring, Reading
 from calibrant.cli.standard_input import opened
 from calibrant.cli.table import Column, show_table
 from calibrant.errors import InputError, Option

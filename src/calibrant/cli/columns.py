@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from calibrant._format import common_start
-from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import note, printable, quoted
+from calibrant.cli.shared_options import Grouping, Measuring, Reading
 from calibrant.errors import InputError, Option
 
 __all__ = ["Chosen", "choose", "choose_predictions", "require_column"]

@@ -16,8 +16,8 @@ from calibrant.cli.classes import compared_on_classes, document_of_classes, show
 from calibrant.cli.columns import Chosen, choose, require_column
 from calibrant.cli.errors import read_from
 from calibrant.cli.inputs import kind_of, load_sketches
-from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import count, listed, note, printable, quoted, shown
+from calibrant.cli.shared_options import Grouping, Measuring, Reading
 from calibrant.cli.standard_input import opened
 from calibrant.cli.table import Column, show_table
 from calibrant.data.sketch import Sketch

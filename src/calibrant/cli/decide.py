@@ -8,10 +8,10 @@ from typing import Any
 
 from calibrant.cli.certify import samples_of
 from calibrant.cli.inputs import load_sketches
-from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import in_bytes, note, printable, require_ending, shown, written
 from calibrant.cli.plot import PICTURES
 from calibrant.cli.profile import as_thresholds, rows_by_group
+from calibrant.cli.shared_options import Grouping, Measuring, Reading
 from calibrant.diagrams.decision_curve import DecisionCurve, decision_curve
 from calibrant.diagrams.group import Diagrams
 

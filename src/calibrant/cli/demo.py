@@ -7,10 +7,10 @@ from typing import Any
 
 from calibrant._optional import require
 from calibrant.cli.assess import run_assess
-from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import printable, written
 from calibrant.cli.plot import run_plot
 from calibrant.cli.report import run_report
+from calibrant.cli.shared_options import Grouping, Measuring, Reading
 from calibrant.errors import InputError, Option
 
 __all__ = ["run_demo"]

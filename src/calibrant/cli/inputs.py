@@ -11,8 +11,8 @@ from calibrant.cli.columns import Chosen, choose
 from calibrant.cli.errors import read_from
 from calibrant.cli.group_rows import GroupRows
 from calibrant.cli.logs import QUESTION, answers_of_logs, sketches_of_answers
-from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import count, note, printable, quoted, short_path, shown, without_spool
+from calibrant.cli.shared_options import Grouping, Measuring, Reading
 from calibrant.cli.standard_input import SKETCH_MARK, opened
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches

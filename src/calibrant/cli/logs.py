@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from calibrant.cli.columns import require_column
 from calibrant.cli.group_rows import GroupRows
-from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import count, note, printable, short_path, without_spool
+from calibrant.cli.shared_options import Grouping, Measuring, Reading
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, Option

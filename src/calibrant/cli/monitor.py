@@ -12,8 +12,8 @@ import typer
 from calibrant._format import p_text
 from calibrant.cli.errors import LIMIT_EXCEEDED
 from calibrant.cli.inputs import kind_of, load_sketches
-from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import note, printable, quoted, require_ending, shown
+from calibrant.cli.shared_options import Grouping, Measuring, Reading
 from calibrant.cli.standard_input import opened
 from calibrant.cli.table import Column, show_table
 from calibrant.errors import InputError, Option

@@ -7,8 +7,8 @@ from typing import Any
 
 from calibrant.cli.assess import assessed
 from calibrant.cli.inputs import Loaded, load_sketches
-from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import in_bytes, note, printable, require_ending, shown, written
+from calibrant.cli.shared_options import Grouping, Measuring, Reading
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.diagrams.binned import binned_diagram

@@ -10,8 +10,8 @@ from calibrant import profiles
 from calibrant.cli.columns import require_column
 from calibrant.cli.group_rows import GroupRows
 from calibrant.cli.inputs import Loaded
-from calibrant.cli.options import Grouping, Profiling, Reading
 from calibrant.cli.output import note
+from calibrant.cli.shared_options import Grouping, Profiling, Reading
 from calibrant.cli.standard_input import opened
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches

@@ -12,8 +12,8 @@ from calibrant._optional import require
 from calibrant.cli.columns import RECALIBRATED, choose_predictions
 from calibrant.cli.errors import read_from
 from calibrant.cli.inputs import kind_of, load_sketches
-from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import count, note, printable, quoted, require_ending, written
+from calibrant.cli.shared_options import Grouping, Measuring, Reading
 from calibrant.cli.standard_input import opened
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option, TooFewRows

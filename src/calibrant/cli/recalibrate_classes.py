@@ -13,9 +13,9 @@ from calibrant._format import decimals
 from calibrant._optional import require
 from calibrant.cli.classes import rows_of_classes
 from calibrant.cli.columns import RECALIBRATED, choose_predictions
-from calibrant.cli.options import Measuring, Reading
 from calibrant.cli.output import count, note, printable, quoted, require_ending, written
 from calibrant.cli.recalibrate import files_to_repair, require_new_column, write_table
+from calibrant.cli.shared_options import Measuring, Reading
 from calibrant.errors import InputError, Option, TooFewRows
 from calibrant.read.predictions import class_matrix
 from calibrant.read.tables import read_table

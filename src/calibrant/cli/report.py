@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from calibrant.cli.assess import assessed
 from calibrant.cli.inputs import load_sketches
-from calibrant.cli.options import Grouping, Measuring, Profiling, Reading
 from calibrant.cli.output import in_bytes, listed, note, printable, require_ending, shown, written
 from calibrant.cli.plot import open_in_browser
 from calibrant.cli.profile import with_profile
+from calibrant.cli.shared_options import Grouping, Measuring, Profiling, Reading
 from calibrant.cli.standard_input import opened
 from calibrant.inference.groups import GroupAssessments
 from calibrant.read.class_arrays import scan_classes

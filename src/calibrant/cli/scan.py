@@ -10,8 +10,8 @@ from dataclasses import replace
 from calibrant._files import remove_file
 from calibrant.cli.inputs import Loaded, kind_of, load_sketches
 from calibrant.cli.logs import sketches_of_answers
-from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import count, note, printable, quoted, require_writable
+from calibrant.cli.shared_options import Grouping, Measuring, Reading
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketch_files import save, to_json
 from calibrant.errors import InputError

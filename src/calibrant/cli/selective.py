@@ -9,8 +9,8 @@ from functools import partial
 from calibrant._format import decimals
 from calibrant.cli.certify import results_of
 from calibrant.cli.inputs import load_sketches
-from calibrant.cli.options import Grouping, Measuring, Reading
 from calibrant.cli.output import in_bytes, note, printable, require_ending, shown, written
+from calibrant.cli.shared_options import Grouping, Measuring, Reading
 from calibrant.cli.table import Column, show_table
 from calibrant.decisions.selective import Selective, selective
 from calibrant.diagrams.risk_coverage import RiskCoverageDiagram

@@ -31,7 +31,7 @@ from calibrant._locks import collect_litter
 from calibrant._optional import require
 from calibrant.errors import CalibrationError, Cure, InputError, Where
 from calibrant.read import file_jobs, text
-from calibrant.read.arrow import as_numpy
+from calibrant.read.arrow_batches import as_numpy
 from calibrant.read.find_files import DataFile
 from calibrant.read.request import Request
 from calibrant.read.sums import SUM_NAMES, DenseSums, GroupedSums

@@ -10,7 +10,7 @@ from typing import Any
 
 from calibrant._optional import require
 from calibrant.errors import Cure, InputError, Option, Where
-from calibrant.read.arrow import Batch
+from calibrant.read.arrow_batches import Batch
 from calibrant.read.csv_rows import has_decimal_commas, rows_of
 from calibrant.read.file_columns import PERCENT_CURE, layout, without_sign
 from calibrant.read.find_files import DataFile

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InputError, TypeName
-from calibrant.read.arrow import as_numpy, batches_of, require_types, sums_of_batches
+from calibrant.read.arrow_batches import as_numpy, batches_of, require_types, sums_of_batches
 from calibrant.read.engines import attach
 from calibrant.read.frames import arrow_stream, select, sums_of_frame
 from calibrant.read.group_keys import Key, indexed

@@ -17,7 +17,7 @@ from calibrant.data.naming import class_names
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import CalibrantWarning, CalibrationError
-from calibrant.read.arrow import named_labels, sums_of_batches
+from calibrant.read.arrow_batches import named_labels, sums_of_batches
 from calibrant.read.checkpoint import Checkpoint, unchanged
 from calibrant.read.file_jobs import Job, jobs_of
 from calibrant.read.find_files import DataFile, find_files, reader_of, short_names

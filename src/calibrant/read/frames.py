@@ -18,7 +18,7 @@ from calibrant.data.arrays import as_array
 from calibrant.data.pairs import LARGEST_WEIGHT
 from calibrant.errors import InputError, Where
 from calibrant.read.arrays import sums_of_arrays
-from calibrant.read.arrow import refuse_kind
+from calibrant.read.arrow_batches import refuse_kind
 from calibrant.read.engines import (
     attach,
     decoded,

@@ -10,7 +10,7 @@ from typing import Any
 from calibrant._files import json_of
 from calibrant._optional import require
 from calibrant.errors import Cure, Function, InputError, TypeName, Where
-from calibrant.read.arrow import Batch
+from calibrant.read.arrow_batches import Batch
 from calibrant.read.csv_reader import refused_text
 from calibrant.read.file_columns import layout, without_sign
 from calibrant.read.find_files import DataFile

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.arrays import as_array
-from calibrant.read.arrow import Batch, batches_of, column_of
+from calibrant.read.arrow_batches import Batch, batches_of, column_of
 from calibrant.read.checkpoint import unchanged
 from calibrant.read.file_jobs import jobs_of
 from calibrant.read.find_files import find_files, reader_of

@@ -299,7 +299,7 @@ def _parts(
 
 
 def _arrow_parts(source: Any, request: Request) -> list[DenseSums | GroupedSums]:
-    from calibrant.read.arrow import batches_of, sums_of_batches
+    from calibrant.read.arrow_batches import batches_of, sums_of_batches
 
     parts: list[DenseSums | GroupedSums] = []
     sums_of_batches(batches_of(source, request), request, parts.append)

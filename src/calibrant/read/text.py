@@ -10,7 +10,7 @@ from typing import NoReturn
 import numpy as np
 
 from calibrant.errors import CalibrationError, InputError, Where
-from calibrant.read.arrow import Batch
+from calibrant.read.arrow_batches import Batch
 from calibrant.read.csv_reader import CsvParser
 from calibrant.read.file_columns import GroupKinds
 from calibrant.read.find_files import DataFile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from calibrant.cli.app import Open, Theme, verb
-from calibrant.cli.options import (
+from calibrant.cli.shared_options import (
     GATES,
     GROUPS,
     MEASURE,

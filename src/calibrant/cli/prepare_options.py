@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from calibrant.cli.app import verb
-from calibrant.cli.options import (
+from calibrant.cli.shared_options import (
     COLUMNS,
     GATES,
     GROUPS,
