@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from calibrant.data.naming import class_names
 from calibrant.errors import InputError, Where
 from calibrant.read.predictions import class_matrix
-from calibrant.read.request import make_request
-from calibrant.read.rows import read_arrays
+from calibrant.read.rows import read_arrays, request_for_rows
 from calibrant.read.source_columns import LABEL, PROB, WEIGHT
 
 __all__ = ["ClassRows", "read_classes"]
@@ -69,17 +68,7 @@ def read_classes(
         str(name): [own] if isinstance(own, str) else list(own) for name, own in y_prob.items()
     }
     every = [name for own in models.values() for name in own]
-    request = make_request(
-        y_true=y_true,
-        y_prob=every,
-        sample_weight=sample_weight,
-        by=list(columns) or None,
-        cluster=None,
-        nodes=1 << 16,
-        scale="probability",
-        on_invalid="raise",
-        multiclass="confidence",
-    )
+    request = request_for_rows(y_true, every, sample_weight, columns, multiclass="confidence")
     arrays = read_arrays(data, request, sep)
     matrices: dict[str, NDArray[Any]] = {}
     names: dict[str, tuple[Any, ...] | None] = {}

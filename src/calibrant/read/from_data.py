@@ -14,6 +14,8 @@ from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, Option, TypeName
 from calibrant.read.class_arrays import scan_classes
+from calibrant.read.class_rows import ClassRows, read_classes
+from calibrant.read.rows import Rows, read_rows
 from calibrant.read.scan import ReadingOptions, scan
 
 __all__ = ["from_data", "takes_data"]
@@ -156,59 +158,30 @@ def _on_rows(
     reading: dict[str, Any],
     keywords: dict[str, Any],
 ) -> Any:
-    """The verb on rows as arrays."""
-    from calibrant.read.rows import read_rows
-
+    """The verb on rows as arrays: a column of predictions, or a matrix of class probabilities, a model."""
     cluster = keywords.pop("cluster", None)
-    if reading.get("multiclass") is not None:
-        return _on_classes(verb, data, y_true, y_prob, reading, {**keywords, "cluster": cluster})
-    rows = read_rows(
-        data,
-        y_true=y_true,
-        y_prob=y_prob,
-        sample_weight=reading.pop("sample_weight", None),
-        columns=[cluster] if cluster else [],
-        named_labels=reading.get("pos_label") is not None,
-        sep=reading.pop("sep", None),
-    )
+    asked: dict[str, Any] = {
+        "y_true": y_true,
+        "sample_weight": reading.pop("sample_weight", None),
+        "columns": [cluster] if cluster else [],
+        "sep": reading.pop("sep", None),
+    }
+    rows: Rows | ClassRows
+    if reading.get("multiclass") is None:
+        named = reading.get("pos_label") is not None
+        rows = read_rows(data, y_prob=y_prob, named_labels=named, **asked)
+        several = not isinstance(y_prob, str)
+    else:
+        several = isinstance(y_prob, Mapping)
+        models, classes = y_prob if several else {"": y_prob}, reading.pop("classes", None)
+        rows = read_classes(data, y_prob=models, classes=classes, **asked)
+        if rows.classes is not None:
+            reading["classes"] = rows.classes
+        if verb.__name__ == "choose_recalibrator":
+            reading.pop("multiclass")
     if rows.sample_weight is not None:
         reading["sample_weight"] = rows.sample_weight
     if cluster is not None:
         keywords["cluster"] = rows.groups[cluster]
-    predictions = rows.y_probs[y_prob] if isinstance(y_prob, str) else dict(rows.y_probs)
+    predictions = dict(rows.y_probs) if several else next(iter(rows.y_probs.values()))
     return verb(rows.y_true, predictions, **reading, **keywords)
-
-
-def _on_classes(
-    verb: Callable[..., Any],
-    data: Any,
-    y_true: Any,
-    y_prob: Any,
-    reading: dict[str, Any],
-    keywords: dict[str, Any],
-) -> Any:
-    """The verb on matrices of class probabilities: of each model, where `y_prob` maps names to columns."""
-    from calibrant.read.class_rows import read_classes
-
-    several = isinstance(y_prob, Mapping)
-    cluster = keywords.pop("cluster", None)
-    rows = read_classes(
-        data,
-        y_true=y_true,
-        y_prob=y_prob if several else {"": y_prob},
-        sample_weight=reading.pop("sample_weight", None),
-        columns=[cluster] if cluster else [],
-        classes=reading.pop("classes", None),
-        sep=reading.pop("sep", None),
-    )
-    if rows.sample_weight is not None:
-        reading["sample_weight"] = rows.sample_weight
-    if rows.classes is not None:
-        reading["classes"] = rows.classes
-    if cluster is not None:
-        keywords["cluster"] = rows.groups[cluster]
-    if verb.__name__ == "choose_recalibrator":
-        reading.pop("multiclass")
-    return verb(
-        rows.y_true, dict(rows.y_probs) if several else rows.y_probs[""], **reading, **keywords
-    )

@@ -18,7 +18,7 @@ from calibrant.read.frames import arrow_stream, is_frame, select
 from calibrant.read.request import Request, make_request
 from calibrant.read.source_columns import LABEL, PROB, WEIGHT, no_rows, require_columns
 
-__all__ = ["Rows", "read_arrays", "read_rows"]
+__all__ = ["Rows", "read_arrays", "read_rows", "request_for_rows"]
 
 
 @dataclass(frozen=True)
@@ -55,21 +55,29 @@ def read_rows(
 ) -> Rows:
     """The columns of these names, of a frame, a dict of arrays, or files; predictions as they are written."""
     names = [y_prob] if isinstance(y_prob, str) else list(y_prob)
-    request = make_request(
+    kept = "" if named_labels else None  # labels that are text stay text
+    request = request_for_rows(y_true, names, sample_weight, columns, pos_label=kept)
+    arrays = read_arrays(data, request, sep)
+    groups = dict(zip(columns, (arrays[a] for a in request.group_aliases), strict=True))
+    probs = {name: arrays[f"{PROB}_{k}"] for k, name in enumerate(names)}
+    return Rows(arrays[LABEL], probs, arrays.get(WEIGHT), groups)
+
+
+def request_for_rows(
+    y_true: str, y_prob: list[str], sample_weight: str | None, columns: Sequence[str], **more: Any
+) -> Request:
+    """What to read where every row is kept as it is; the grid of sketches is never used."""
+    return make_request(
         y_true=y_true,
-        y_prob=names,
+        y_prob=y_prob,
         sample_weight=sample_weight,
         by=list(columns) or None,
         cluster=None,
         nodes=1 << 16,
         scale="probability",
         on_invalid="raise",
-        pos_label="" if named_labels else None,  # labels that are text stay text
+        **more,
     )
-    arrays = read_arrays(data, request, sep)
-    groups = dict(zip(columns, (arrays[a] for a in request.group_aliases), strict=True))
-    probs = {name: arrays[f"{PROB}_{k}"] for k, name in enumerate(names)}
-    return Rows(arrays[LABEL], probs, arrays.get(WEIGHT), groups)
 
 
 def read_arrays(data: Any, request: Request, sep: str | None) -> dict[str, NDArray[Any]]:
