@@ -142,9 +142,40 @@ def _as_range(text: str | None) -> tuple[float, float] | None:
 
 
 def _read_logs(paths: Sequence[str], reading: Reading, measuring: Measuring) -> list[Answers]:
-    """The logs, and a line on each; refuses options that a log has no use for."""
+    """The logs, and a line on each."""
     from calibrant.read.answers import read_answers
 
+    _require_options_of_logs(reading)
+    logs = [
+        read_answers(
+            path,
+            format=reading.log,
+            probability=reading.prob[0] if reading.prob else None,
+            correct=reading.label,
+            question=measuring.cluster,
+            filter=reading.filter,
+            form=reading.form or ("percent" if reading.percent else "probability"),
+            words=_as_words(reading.words),
+            score_range=_as_range(reading.score_range),
+            on_invalid=reading.on_invalid,
+        )
+        for path in paths
+    ]
+    for path, log in zip(paths, logs, strict=True):
+        name = printable(without_spool(path), 200)
+        _note_contents(name, log)
+        if log.has_partial_credit and reading.outcomes != "soft":
+            raise InputError(
+                "{file} gives partial credit, and an outcome is 0 or 1",
+                file=name,
+                cure="To read it as a share, pass {soft}.",
+                soft=Option("labels", "soft"),
+            )
+    return logs
+
+
+def _require_options_of_logs(reading: Reading) -> None:
+    """Refuse options that a log has no use for."""
     if reading.prob is not None and len(reading.prob) > 1:
         raise InputError(
             "a log has one probability for each answer",
@@ -165,44 +196,23 @@ def _read_logs(paths: Sequence[str], reading: Reading, measuring: Measuring) -> 
                 cure="Leave out {option}.",
                 option=Option("sample_weight" if name == "weight" else name),
             )
-    logs = [
-        read_answers(
-            path,
-            format=reading.log,
-            probability=reading.prob[0] if reading.prob else None,
-            correct=reading.label,
-            question=measuring.cluster,
-            filter=reading.filter,
-            form=reading.form or ("percent" if reading.percent else "probability"),
-            words=_as_words(reading.words),
-            score_range=_as_range(reading.score_range),
-            on_invalid=reading.on_invalid,
-        )
-        for path in paths
-    ]
-    for path, log in zip(paths, logs, strict=True):
-        name = printable(without_spool(path), 200)
+
+
+def _note_contents(name: str, log: Answers) -> None:
+    """How many answers a log has, and how many of them say too little."""
+    note(
+        f"{name}: {count(log.n, 'answer')} to {count(log.questions, 'question')}, "
+        f"{count(log.abstained, 'abstention')}. Probability: {log.probability}."
+    )
+    for number, what in (
+        (log.without_confidence, "without a confidence"),
+        (log.unreadable, "with one that cannot be read"),
+        (log.unscored, "that nobody scored"),
+    ):
+        if number:
+            note(f"{name}: {count(number, 'answer')} {what}.")
+    if not log.names_questions:
         note(
-            f"{name}: {count(log.n, 'answer')} to {count(log.questions, 'question')}, "
-            f"{count(log.abstained, 'abstention')}. Probability: {log.probability}."
+            f"{name}: no field names the question, so answers are taken to be "
+            "independent. `--cluster NAME` names one."
         )
-        for number, what in (
-            (log.without_confidence, "without a confidence"),
-            (log.unreadable, "with one that cannot be read"),
-            (log.unscored, "that nobody scored"),
-        ):
-            if number:
-                note(f"{name}: {count(number, 'answer')} {what}.")
-        if not log.names_questions:
-            note(
-                f"{name}: no field names the question, so answers are taken to be "
-                "independent. `--cluster NAME` names one."
-            )
-        if log.has_partial_credit and reading.outcomes != "soft":
-            raise InputError(
-                "{file} gives partial credit, and an outcome is 0 or 1",
-                file=name,
-                cure="To read it as a share, pass {soft}.",
-                soft=Option("labels", "soft"),
-            )
-    return logs

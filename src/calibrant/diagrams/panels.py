@@ -62,6 +62,31 @@ def overlaid(diagrams: Mapping[str, Diagram], look: Mapping[str, Any]) -> Panel:
     if look.get("attributes"):
         _require_one_rate(panels.values())
     first = _on_common_axes(list(panels.values()))[0]
+    names = {
+        name: _in_legend(name, diagrams[name], panel, len(panels)) for name, panel in panels.items()
+    }
+    colors = {k: v for panel in panels.values() for k, v in panel.colors.items()}
+    panel = Panel(
+        _marks_together(panels),
+        first.x,
+        first.y,
+        legend=names,
+        labels=names,
+        colors=colors,
+        notes=_notes(diagrams.values()),
+        finding=" ".join(panel.finding for panel in panels.values() if panel.finding),
+    )
+    if first.y.label == HAPPENED and not any(isinstance(mark, Hill) for mark in panel.marks):
+        panel = replace(panel, y=replace(first.y, low=first.x.low))  # no strip without bars
+    if look.get("axes", "auto") == "auto" and first.x.shown is None:
+        panel = replace(panel, marks=(*panel.marks, *_closer(panel, diagrams, look)))
+    panel = framed(panel, look)
+    labels = direct_labels(panel, {name: shortened(name, LONGEST_LABEL) for name in panels})
+    return replace(panel, marks=(*panel.marks, *labels))
+
+
+def _marks_together(panels: Mapping[str, Panel]) -> tuple[Mark, ...]:
+    """What all share, once and beneath; above it the marks of each, a kind at a time."""
     beneath: dict[str, Mark] = {}
     above: list[Mark] = []
     for name, panel in panels.items():
@@ -78,27 +103,7 @@ def overlaid(diagrams: Mapping[str, Diagram], look: Mapping[str, Any]) -> Panel:
             elif mark.key not in ("consistency", CLOSER):
                 above.append(replace(mark, says=""))
     above.sort(key=lambda mark: _ORDER.index(mark.key) if mark.key in _ORDER else len(_ORDER))
-    names = {
-        name: _in_legend(name, diagrams[name], panel, len(panels)) for name, panel in panels.items()
-    }
-    colors = {k: v for panel in panels.values() for k, v in panel.colors.items()}
-    panel = Panel(
-        (*beneath.values(), *above),
-        first.x,
-        first.y,
-        legend=names,
-        labels=names,
-        colors=colors,
-        notes=_notes(diagrams.values()),
-        finding=" ".join(panel.finding for panel in panels.values() if panel.finding),
-    )
-    if first.y.label == HAPPENED and not any(isinstance(mark, Hill) for mark in panel.marks):
-        panel = replace(panel, y=replace(first.y, low=first.x.low))  # no strip without bars
-    if look.get("axes", "auto") == "auto" and first.x.shown is None:
-        panel = replace(panel, marks=(*panel.marks, *_closer(panel, diagrams, look)))
-    panel = framed(panel, look)
-    labels = direct_labels(panel, {name: shortened(name, LONGEST_LABEL) for name in panels})
-    return replace(panel, marks=(*panel.marks, *labels))
+    return (*beneath.values(), *above)
 
 
 def _notes(diagrams: Iterable[Diagram]) -> tuple[str, ...]:
