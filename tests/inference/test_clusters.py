@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import calibrant as cal
 from calibrant.errors import InputError
 from calibrant.inference.assess import assess
 from calibrant.inference.assess_by import assess_by
@@ -90,3 +91,25 @@ def test_groups_say_what_clusters_leave_them() -> None:
     with pytest.raises(InputError):
         found.difference(0, 1)
     assert alone.difference(0, 1).p_value > 0.05
+
+
+@pytest.mark.parametrize("events", ["many", "few"])
+@pytest.mark.parametrize("clusters", [40, 300, 1500])
+def test_clusters_say_the_same_in_any_order_by_any_name_and_from_a_table(clusters, events):
+    rng = np.random.default_rng(clusters)
+    n = 4 * clusters
+    cluster = rng.integers(0, clusters, n)
+    p = rng.beta(2, 3, n) if events == "many" else rng.beta(0.5, 30, n)
+    y = (rng.random(n) < np.minimum(1.5 * p, 1)).astype(int)
+    order, name = rng.permutation(n), rng.permutation(clusters)
+    first = cal.assess(y, p, cluster=cluster)
+    table = {"y": y, "p": p, "who": cluster}
+    for other in (
+        cal.assess(y[order], p[order], cluster=cluster[order]),
+        cal.assess(y, p, cluster=name[cluster]),
+        cal.assess(data=table, y_true="y", y_prob="p", cluster="who"),
+    ):
+        assert other.p_value == pytest.approx(first.p_value, rel=1e-5)
+        assert other.noise_floor.value == pytest.approx(first.noise_floor.value, rel=1e-5)
+        assert other.interval.low == pytest.approx(first.interval.low, rel=1e-5)
+        assert other.interval.high == pytest.approx(first.interval.high, rel=1e-5)

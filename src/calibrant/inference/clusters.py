@@ -26,7 +26,7 @@ from calibrant.inference.interval import Spread
 from calibrant.inference.noise_floor import NoiseFloor
 from calibrant.inference.null_draws import DRAWS, null_residuals
 from calibrant.inference.outcomes import FEW_EVENTS, SharedOutcomes
-from calibrant.inference.resampling import cell_predictions
+from calibrant.inference.resampling import cell_positions
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.witnesses import Cells
 
@@ -149,37 +149,34 @@ class ClusterResiduals:
         if pairs.weight is not None:
             weight = pairs.weight / pairs.weight.sum()
         per_cluster = np.bincount(codes[0], weights=weight, minlength=codes[1])
-        block, blocks = random_blocks(*codes, seed=0)
-        residuals = rows_on_nodes(grid, pairs.p, weight * (pairs.p - pairs.y), block, blocks)
+        position = grid.sketch.scale.locate(pairs.p)
+        cluster = _in_order_of_weight(codes[0], weight, position)
+        block, blocks = random_blocks(cluster, codes[1], seed=0)
+        residuals = rows_on_nodes(grid, position, weight * (pairs.p - pairs.y), block, blocks)
         shares = np.bincount(block, weights=weight, minlength=blocks).astype(np.float64)
         rows = np.ones(pairs.n, dtype=np.int64)
-        outcomes = _few_outcomes(grid, pairs.p, codes[0], weight * pairs.y, weight, rows)
+        outcomes = _few_outcomes(grid, position, pairs.p, codes[0], weight * pairs.y, weight, rows)
         units = float(1.0 / (per_cluster**2).sum())
         return cls(grid, *_in_order(residuals, shares), codes[1], units, outcomes)
 
     @classmethod
     def of_sketches(cls, grid: ResidualGrid, sketches: Sequence[Sketch]) -> ClusterResiduals:
         """Lay one sketch for each cluster onto the grid."""
-        weight = np.array([sketch.total_weight for sketch in sketches])
-        weight = weight / weight.sum()
-        block, blocks = random_blocks(np.arange(len(sketches)), len(sketches), seed=0)
-        residuals = np.zeros((blocks, grid.cells + 1))
-        parts = [sketch.rebin(grid.sketch.nodes) for sketch in sketches]
-        for place, part in zip(block, parts, strict=True):
-            own = replace(grid, sketch=part)
-            residuals[place] += own.observed * (part.total_weight / grid.sketch.total_weight)
-        shares = np.bincount(block, weights=weight, minlength=blocks).astype(np.float64)
-        outcomes = _few_outcomes(
-            grid,
-            np.concatenate([cell_predictions(part) for part in parts]),
-            np.repeat(np.arange(len(parts)), [part.cells.size for part in parts]),
-            np.concatenate([part.weights[:, 1] for part in parts]) / grid.sketch.total_weight,
-            np.concatenate([over_outcomes(part.weights) for part in parts])
-            / grid.sketch.total_weight,
-            np.concatenate([over_outcomes(part.counts) for part in parts]),
-        )
+        clusters, total = len(sketches), grid.sketch.total_weight
+        cluster = np.repeat(np.arange(clusters), [sketch.cells.size for sketch in sketches])
+        position = np.concatenate([cell_positions(sketch) for sketch in sketches])
+        mass = np.concatenate([over_outcomes(sketch.weights) for sketch in sketches]) / total
+        events = np.concatenate([sketch.weights[:, 1] for sketch in sketches]) / total
+        rows = np.concatenate([over_outcomes(sketch.counts) for sketch in sketches])
+        p = np.asarray(grid.sketch.scale.prediction(position))
+        cluster = _in_order_of_weight(cluster, mass, position)
+        block, blocks = random_blocks(cluster, clusters, seed=0)
+        residuals = rows_on_nodes(grid, position, mass * p - events, block, blocks)
+        shares = np.bincount(block, weights=mass, minlength=blocks).astype(np.float64)
+        outcomes = _few_outcomes(grid, position, p, cluster, events, mass, rows)
+        weight = np.bincount(cluster, weights=mass, minlength=clusters)
         units = float(1.0 / (weight**2).sum())
-        return cls(grid, *_in_order(residuals, shares), len(sketches), units, outcomes)
+        return cls(grid, *_in_order(residuals, shares), clusters, units, outcomes)
 
     def spread(self, value: float, independent: Spread) -> Spread:
         """The spread of smECE over clusters, by the influence of each on it and on the mean residual.
@@ -276,8 +273,16 @@ def _in_order(residuals: Floats, shares: Floats) -> tuple[Floats, Floats]:
     return residuals[order], shares[order]
 
 
+def _in_order_of_weight(unit: Integers, share: Floats, position: Floats) -> Integers:
+    """Events or clusters numbered by weight and place: no draw depends on the order in which rows came."""
+    weight, moment = np.bincount(unit, share), np.bincount(unit, share * position)
+    order = np.lexsort((np.round(moment, 12), np.round(weight, 12)))
+    return np.argsort(order)[unit]
+
+
 def _few_outcomes(
     grid: ResidualGrid,
+    position: Floats,
     p: Floats,
     cluster: Integers,
     events: Floats,
@@ -291,8 +296,9 @@ def _few_outcomes(
         return None
     entry, event = SharedOutcomes.events_of(cluster, events, weight, rows)
     held = np.bincount(entry, minlength=p.size)
-    node, right = nodes_of(grid, p[entry])
+    node, right = nodes_of(grid, position[entry])
     share = (weight / np.maximum(held, 1))[entry]
+    event = _in_order_of_weight(event, share, position[entry])
     drawn = SharedOutcomes(np.clip(p[entry], 0.0, 1.0), share, event, node, right, grid.cells)
     return drawn if drawn.are_few else None
 
@@ -305,9 +311,9 @@ def random_blocks(codes: Integers, clusters: int, *, seed: int) -> tuple[Integer
     return order[codes] % MOST_BLOCKS, MOST_BLOCKS
 
 
-def nodes_of(grid: ResidualGrid, p: Floats) -> tuple[Integers, Floats]:
+def nodes_of(grid: ResidualGrid, position: Floats) -> tuple[Integers, Floats]:
     """The node on the left of each row, and the part of the row that goes to the one on its right."""
-    place = grid.sketch.scale.locate(p) * grid.sketch.nodes
+    place = position * grid.sketch.nodes
     cell = place.astype(np.int64)
     place = place - cell + grid.places(cell)
     node = np.minimum(place.astype(np.int64), grid.cells - 1)
@@ -315,14 +321,14 @@ def nodes_of(grid: ResidualGrid, p: Floats) -> tuple[Integers, Floats]:
 
 
 def rows_on_nodes(
-    grid: ResidualGrid, p: Floats, values: Floats, block: Integers, blocks: int
+    grid: ResidualGrid, position: Floats, values: Floats, block: Integers, blocks: int
 ) -> Floats:
     """Sums of the rows' values on the nodes of the grid, apart by block: [blocks, cells + 1]."""
     size = blocks * (grid.cells + 1)
     sums = np.zeros(size)
-    for start in range(0, p.size, ROWS_AT_ONCE):
+    for start in range(0, position.size, ROWS_AT_ONCE):
         piece = slice(start, start + ROWS_AT_ONCE)
-        node, right = nodes_of(grid, p[piece])
+        node, right = nodes_of(grid, position[piece])
         at = block[piece] * (grid.cells + 1) + node
         sums += np.bincount(at, weights=values[piece] * (1.0 - right), minlength=size)
         sums += np.bincount(at + 1, weights=values[piece] * right, minlength=size)

@@ -45,7 +45,7 @@ def null_residuals(cells: Cells, draws: int = DRAWS) -> Singles:
     normal = _normal_draws(MOST_CELLS)[:draws]
     if cells.blocks is not None:
         few = len(cells.blocks) <= MOST_CELLS
-        factor = cells.blocks if few else np.asarray(np.linalg.qr(cells.blocks, mode="r"))
+        factor = cells.blocks if few else _square_root(cells.blocks)
         normal = normal[:, : len(factor)]
         return np.asarray((np.sign(normal) if few else normal) @ factor.astype(np.float32))
     if cells.events >= FEW_EVENTS:
@@ -60,6 +60,12 @@ def null_residuals(cells: Cells, draws: int = DRAWS) -> Singles:
     events = rng.poisson(weight * f / event, size=(draws, f.size)) * event
     others = rng.poisson(weight * (1.0 - f) / other, size=(draws, f.size)) * other
     return np.asarray(f * others - (1.0 - f) * events, dtype=np.float32)
+
+
+def _square_root(blocks: Floats) -> Floats:
+    """The symmetric root of the covariance of the sums: the same in whatever order the blocks come."""
+    values, vectors = np.linalg.eigh(blocks.T @ blocks)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
 def _binomial(rows: NDArray[np.int64], chance: Floats, draws: int) -> Singles:

@@ -105,7 +105,8 @@ class Influence:
         finest = max(FINEST_OF_FLOOR * assessment.noise_floor.value, FINEST * length)
         value = max(assessment.smooth_ece, finest)
         grid = ResidualGrid.of(sketch, 0.7 * value)
-        node, right = nodes_of(grid, pairs.p)
+        position = grid.sketch.scale.locate(pairs.p)
+        node, right = nodes_of(grid, position)
 
         def at_rows(on_nodes: Floats) -> Floats:
             return np.asarray(on_nodes[node] * (1.0 - right) + on_nodes[node + 1] * right)
@@ -117,7 +118,7 @@ class Influence:
         mean, narrowest = np.zeros(folds.number), np.inf
         for deal in folds.deals:
             fold = deal[folds.unit]
-            parts = rows_on_nodes(grid, pairs.p, residual, fold, FOLDS)
+            parts = rows_on_nodes(grid, position, residual, fold, FOLDS)
             held = np.bincount(fold, weights=folds.share, minlength=FOLDS)
             others = (parts.sum(axis=0) - parts) / np.maximum(1.0 - held, 1e-12)[:, None]
             sigmas = grid.fixed_points(others, start=value)

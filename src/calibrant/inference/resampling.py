@@ -20,6 +20,7 @@ from calibrant.smoothing.spectrum import cosine_coefficients
 
 __all__ = [
     "bootstrap_weights",
+    "cell_positions",
     "cell_predictions",
     "coarse_sketch",
     "consistency_events",
@@ -227,13 +228,17 @@ def worth_of_rows(weights: Floats, squared: Floats, weighted: bool = True) -> Fl
     return np.asarray((squared + _BORROWED * overall**2) / (weights + _BORROWED * overall))
 
 
-def cell_predictions(sketch: Sketch) -> Floats:
-    """Mean prediction of the rows in each non-empty cell."""
+def cell_positions(sketch: Sketch) -> Floats:
+    """Mean place of the rows in each non-empty cell, on the scale's grid from 0 to 1."""
     mass = over_outcomes(sketch.weights)
     moment = over_outcomes(sketch.weighted_offsets)
     offset = np.divide(moment, mass, out=np.zeros_like(mass), where=mass > 0)
-    position = sketch.cells / sketch.nodes + offset * 2.0**-FRACTION_BITS
-    return np.asarray(sketch.scale.prediction(position))
+    return np.asarray(sketch.cells / sketch.nodes + offset * 2.0**-FRACTION_BITS)
+
+
+def cell_predictions(sketch: Sketch) -> Floats:
+    """Mean prediction of the rows in each non-empty cell."""
+    return np.asarray(sketch.scale.prediction(cell_positions(sketch)))
 
 
 def _block_sizes(resamples: int, draws_each: int, at_once: int | None = None) -> Iterator[int]:
