@@ -322,15 +322,24 @@ def test_more_parameters_than_rows_are_refused_with_a_cure():
         VectorScaling(from_logits=False).fit(PROBS[:5], LABELS[:5])
 
 
-def test_a_monitor_takes_each_row_once(files):
+def test_a_monitor_takes_the_confidence_or_each_class(files):
     watch, same = cal.Monitor(), cal.Monitor()
     assert watch.update(LABELS, PROBS) == same.update(TOP)
     read = {"data": files / "columns.parquet", "y_true": "y", "y_prob": COLUMNS}
     assert cal.Monitor().update(**read, multiclass="confidence").n == 400
-    for view in ("top_label", "classwise"):
-        for rows in ({"y_true": LABELS, "y_prob": PROBS}, read):
-            with refused("multiclass", view, option=view):
-                watch.update(**rows, multiclass=view)
+    lists = {"data": files / "lists.jsonl", "y_true": "y", "y_prob": "probs", "classes": NAMES}
+    for view, sketches in (("top_label", cal.top_label), ("classwise", cal.classwise)):
+        given = sketches(NAMED, PROBS, classes=NAMES)
+        look = cal.Monitor().update(NAMED, PROBS, classes=NAMES, multiclass=view)
+        assert look == cal.Monitor().update(given)
+        assert look == cal.Monitor().update(**lists, multiclass=view)
+        assert look == cal.Monitor().update(**read, multiclass=view)
+        alone = {name: cal.Monitor().update(part).e_value for name, part in given.items()}
+        assert {one.name: one.e_value for one in look.classes} == pytest.approx(alone, rel=1e-12)
+        assert look.e_value == pytest.approx(np.mean(list(alone.values())), rel=1e-12)
+        assert look.n == 400
+        with refused("multiclass", view):
+            watch.update(LABELS, PROBS, multiclass=view)
     assert watch.n == 400
 
 

@@ -1,7 +1,11 @@
-"""False alarms of the monitor over many looks, and how soon it finds what is wrong."""
+"""False alarms of the monitor over many looks, and how soon it finds what is wrong.
+
+python -m bench.coverage.monitoring    # of many classes, some minutes; writes no page
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.coverage.populations import quantile
-from calibrant import Monitor, Sketch
+from calibrant import Monitor, Sketch, classwise, top_label
 
 Floats = NDArray[np.float64]
 
@@ -71,3 +75,43 @@ def summary(outcomes: list[list[Any]]) -> dict[str, dict[str, Any]]:
             "since": float(np.median(began)) if began else None,
         }
     return found
+
+
+CLASSES, CLASS_LOOKS, CLASS_RUNS, LEVEL = 5, 100, 200, 0.05
+VIEWS = {"top_label": top_label, "classwise": classwise}
+SHARPNESS = {"calibrated": 1.0, "sharpened by 1.3": 1.3}
+
+
+def class_alarm(view: str, sharpness: float, seed: int) -> int | None:
+    """The look of the alarm of one run; one class in five is likely only from the middle on."""
+    rng = np.random.default_rng([seed, 78])
+    monitor = Monitor(level=LEVEL)
+    for look in range(1, CLASS_LOOKS + 1):
+        shape = [1.0] * (CLASSES - 1) + [1.0 if look > CLASS_LOOKS // 2 else 1e-3]
+        probs = rng.dirichlet(shape, ROWS)
+        labels = (probs.cumsum(axis=1) > rng.random((ROWS, 1))).argmax(axis=1)
+        said = probs**sharpness
+        said /= said.sum(axis=1, keepdims=True)
+        alarm = monitor.update(VIEWS[view](labels, said, nodes=NODES)).alarm
+        if alarm is not None:
+            return alarm.look
+    return None
+
+
+def main() -> int:
+    """Print how many runs raise an alarm; fail where calibrated classes do too often."""
+    most = LEVEL + 3 * np.sqrt(LEVEL * (1 - LEVEL) / CLASS_RUNS)
+    failed = False
+    for view in VIEWS:
+        for name, sharpness in SHARPNESS.items():
+            alarms = [class_alarm(view, sharpness, seed) for seed in range(CLASS_RUNS)]
+            raised = [look for look in alarms if look is not None]
+            share = len(raised) / CLASS_RUNS
+            when = f", at look {np.median(raised):.0f} (median)" if raised else ""
+            print(f"{view}, {name}: {share:.3f} of {CLASS_RUNS} runs{when}", flush=True)
+            failed |= name == "calibrated" and share > most
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -26,6 +26,7 @@ SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 def rows(tmp_path_factory):
     folder = tmp_path_factory.mktemp("classes")
     columns = {"y": np.array(NAMES)[LABELS], "probs": SURE.tolist()}
+    columns["day"] = np.where(SURE.argmax(axis=1) == 0, 10, np.arange(500) % 2 * 8 + 2)
     columns |= {f"p_{name}": PROBS[:, k] for k, name in enumerate(NAMES)}
     columns |= {f"q_{name}": SURE[:, k] for k, name in enumerate(NAMES)}
     pyarrow.parquet.write_table(pa.table(columns), folder / "rows.parquet")
@@ -95,8 +96,23 @@ def test_a_report_on_classes_follows_its_schema(calibrant, rows, tmp_path):
     assert page["classes"]["number"] == 3
 
 
-def test_a_monitor_of_classes_watches_the_confidence(calibrant, rows):
+def test_a_monitor_watches_the_confidence_or_each_class(calibrant, rows, tmp_path):
     words = ("monitor", rows, "--prob", "p_*", "--label", "y", "--json", "--multiclass")
     found = json.loads(calibrant(*words, "confidence").out)
     assert found["looks"][0]["e_value"] == cal.Monitor().update(LABELS, PROBS).e_value
-    assert calibrant(*words, "classwise").code == 2
+    for view in ("top_label", "classwise"):
+        state, word = tmp_path / f"{view}.json", view.replace("_", "-")
+        done = calibrant(*words, word, "--state", state)
+        found = json.loads(done.out)
+        jsonschema.validate(found, json.loads((SCHEMAS / "monitor.json").read_text()))
+        look = cal.Monitor().update(np.array(NAMES)[LABELS], PROBS, classes=NAMES, multiclass=view)
+        assert found["looks"][0] == {"batch": rows.name, **look.to_dict()}
+        assert "counts once" in calibrant(*words, word, "--state", state).err
+        assert calibrant(*words, "confidence", "--state", state).code == 2
+    days = json.loads(calibrant(*words, "top-label", "--batch", "day").out)
+    assert [look["batch"] for look in days["looks"]] == [
+        "2",
+        "10",
+    ]  # of the first class only day 10
+    assert [len(look["classes"]) for look in days["looks"]] == [2, 3]
+    assert "mean error" in calibrant(*words[:-2], "--multiclass", "top-label").out

@@ -16,12 +16,19 @@ import pytest
 from tests import refusals
 
 from calibrant._files import sealed
+from calibrant.data.class_sketches import classwise, top_label
 from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError
 from calibrant.inference.monitor import Monitor
 from calibrant.inference.monitor_bets import BETS, INSIDE, log_gains
 
-ALARM = {"look": 1, "since": 1, "direction": "over-confident", "mean_error": 0.1}
+ALARM = {"look": 1, "since": 1, "direction": "over-confident", "mean_error": 0.1, "group": None}
+
+
+def wealth(state: dict) -> dict:
+    """What the only class of a state has won."""
+    return state["wealth"][0]
 
 
 def _batch(
@@ -79,6 +86,102 @@ def test_few_false_alarms() -> None:
             look = monitor.update(Sketch.from_arrays(y, p, nodes=256))
         alarms += look.alarm is not None
     assert alarms <= 4
+
+
+def _class_batch(
+    rng: np.random.Generator, n: int = 60, *, sure: float = 1.0, few: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Classes whose probabilities are right where `sure` is 1; `few`: the last class is never likely."""
+    probs = rng.dirichlet([1.0, 2.0, 1.0, 0.001 if few else 0.7], n)
+    labels = (probs.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    said = probs**sure
+    return labels, said / said.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("sketches", [top_label, classwise])
+def test_few_false_alarms_of_classes_that_come_when_they_will(sketches: Callable) -> None:
+    """In expectation nothing is won, so that alarms at 1/10 are false in at most a tenth of the runs."""
+    alarms, won = 0, []
+    for seed in range(15):
+        rng = np.random.default_rng([seed, 8])
+        monitor = Monitor(level=0.1)
+        for day in range(20):
+            look = monitor.update(sketches(*_class_batch(rng, few=day < 9), nodes=256))
+        assert len(look.classes) == 4
+        alarms += look.alarm is not None
+        won.append(look.e_value)
+    assert alarms <= 4
+    assert np.mean(won) < 2.0
+
+
+def test_the_coming_of_a_class_wins_nothing_and_loses_nothing() -> None:
+    rng = np.random.default_rng(12)
+    monitor = Monitor()
+    for _ in range(5):
+        before = monitor.update(*_class_batch(rng, sure=2.0, few=True), multiclass="top_label")
+    assert len(before.classes) == 3
+    # A row of which nothing can be won: what was said came true, as it had to.
+    look = monitor.update([3], [[0.0, 0.0, 0.0, 1.0]], multiclass="top_label")
+    assert len(look.classes) == 4
+    late = next(one for one in look.classes if one.name == 3)
+    share = before.e_value / 4
+    assert look.e_value == pytest.approx(before.e_value + share * (late.e_value - 1), rel=1e-12)
+
+
+def test_an_alarm_names_the_class() -> None:
+    rng = np.random.default_rng(13)
+    monitor = Monitor()
+    for day in range(1, 41):
+        labels, probs = _class_batch(rng, 200)
+        wrong = (probs.argmax(axis=1) == 1) & (rng.random(200) < 0.3) & (day > 15)
+        look = monitor.update(np.where(wrong, 0, labels), probs, multiclass="top_label")
+    assert look.alarm is not None
+    assert look.alarm.group == look.classes[0].name == 1
+    assert look.alarm.direction == "over-forecasting"
+    assert abs(look.alarm.since - 16) <= 4
+    assert "class 1" in str(look.alarm)
+    assert {one.name for one in look.classes if one.e_value > 20} == {1}
+
+
+def test_the_state_of_classes_survives_a_file_and_keeps_names(tmp_path: Path) -> None:
+    rng = np.random.default_rng(14)
+    for names in (["a", "b", "c", "d"], [3, 1, 2, 0], [True, False, "x", 0.5]):
+        first, named = Monitor(), {"multiclass": "classwise", "classes": names}
+        for day in range(3):
+            labels, probs = _class_batch(rng, sure=3.0)
+            first.update(np.array(names, dtype=object)[labels], probs, batch=f"{day}", **named)  # type: ignore[arg-type]
+        first.save(tmp_path / "state.json")
+        with Monitor.shared(tmp_path / "state.json") as second:
+            assert second.last == first.last == pickle.loads(pickle.dumps(first)).last
+            known = second.update(np.array(names, dtype=object)[labels], probs, batch="2", **named)  # type: ignore[arg-type]
+            assert known == first.last
+            with refusals.refused("batch", "2"):
+                second.update(
+                    np.array(names, dtype=object)[labels[::-1]], probs, batch="2", **named
+                )  # type: ignore[arg-type]
+        assert first.last.alarm is not None
+        assert Monitor.load(tmp_path / "state.json").last == first.last
+        os.remove(tmp_path / "state.json")
+
+
+def test_batches_of_another_kind_are_refused() -> None:
+    labels, probs = _class_batch(np.random.default_rng(15))
+    kinds = [{}, {"multiclass": "top_label"}, {"multiclass": "classwise"}]
+    for kind in kinds:
+        monitor = Monitor()
+        monitor.update(labels, probs, **kind)  # type: ignore[arg-type]
+        for other in kinds:
+            if other != kind:
+                with refusals.refused("multiclass", other.get("multiclass")):
+                    monitor.update(labels, probs, **other)  # type: ignore[arg-type]
+        assert monitor.n == 60
+    part = Sketch.from_arrays([0, 1], [0.2, 0.7])
+    with refusals.refused("data", "day"):
+        Monitor().update(Sketches({"monday": part}, by="day"))
+    with refusals.refused("multiclass", 1001, option="multiclass"):
+        Monitor().update(Sketches(dict.fromkeys(range(1001), part), by="class"))
+    with refusals.refused("classes", None):
+        Monitor().update(Sketches({None: part}, by="class"))
 
 
 def test_finds_a_change_and_says_since_when_and_which_way() -> None:
@@ -160,23 +263,29 @@ def test_the_p_value_is_never_zero() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda state: state.pop("errors"),
+        lambda state: wealth(state).pop("errors"),
         lambda state: state.pop("version"),
-        lambda state: state.update(version=1),
-        lambda state: state.update(version=3),
-        lambda state: state["log_wealth"].pop(),
+        lambda state: state.update(version=2),
+        lambda state: state.update(version=4),
+        lambda state: wealth(state)["log_wealth"].pop(),
         lambda state: state.update(looks="many"),
         lambda state: state.update(looks=0),
+        lambda state: state.update(by="class"),
+        lambda state: state.update(classes=["cat"]),
+        lambda state: state.update(stakes=[float("inf")]),
+        lambda state: state.update(stakes=[]),
+        lambda state: wealth(state).update(looks=2),
+        lambda state: wealth(state).update(highest=-1.0),
         lambda state: state.update(alarm={"look": 1}),
         lambda state: state.update(alarm=ALARM),
         lambda state: state.update(level=3),
         lambda state: state.update(highest=95.0),
         lambda state: state.update(highest=float("nan")),
-        lambda state: state["log_best_run"].__setitem__(3, 95.0),
-        lambda state: state["log_wealth"].__setitem__(3, 95.0),
-        lambda state: state["started"].__setitem__(3, 7),
-        lambda state: state["errors"].__setitem__(3, [9.0, 1.0, 0.0]),
-        lambda state: state.update(past=None),
+        lambda state: wealth(state)["log_best_run"].__setitem__(3, 95.0),
+        lambda state: wealth(state)["log_wealth"].__setitem__(3, 95.0),
+        lambda state: wealth(state)["started"].__setitem__(3, 7),
+        lambda state: wealth(state)["errors"].__setitem__(3, [9.0, 1.0, 0.0]),
+        lambda state: wealth(state).update(past=None),
         lambda state: state.update(batches=[["a", 3]]),
         lambda state: state.update(batches=3),
     ],

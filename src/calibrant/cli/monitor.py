@@ -6,24 +6,31 @@ import json as json_format
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from calibrant._format import p_text
 from calibrant.cli.errors import LIMIT_EXCEEDED
-from calibrant.cli.inputs import kind_of, load_sketches
+from calibrant.cli.inputs import Loaded, kind_of, load_sketches
 from calibrant.cli.output import note, printable, quoted, require_ending, shown
 from calibrant.cli.shared_options import Grouping, Measuring, Reading
 from calibrant.cli.standard_input import opened
 from calibrant.cli.table import Column, show_table
+from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, Option
 from calibrant.inference.monitor import Monitor
-from calibrant.inference.monitor_look import Look
+from calibrant.inference.monitor_look import ClassLook, Look
+from calibrant.read.group_keys import sort_key
+from calibrant.read.request import CLASS_COLUMN
 
 __all__ = ["run_monitor"]
 
 SCHEMA = "calibrant.monitor/1"
 MOST_SHOWN = 20
+CLASSES = [name for names in CLASS_COLUMN.values() for name in names]
+"""What the columns are called that tell classes apart."""
 
 
 def run_monitor(
@@ -42,14 +49,6 @@ def run_monitor(
             cure="Leave out {weight} and {labels}.",
             weight=Option("sample_weight"),
             labels=Option("labels", "soft"),
-        )
-    if reading.multiclass not in (None, "confidence"):
-        raise InputError(
-            "makes a group of each class, and a monitor takes each row once",
-            argument="multiclass",
-            seen=reading.multiclass,
-            cure="Watch the confidence with {confidence}.",
-            confidence=Option("multiclass", "confidence"),
         )
     if reading.prob is not None and len(reading.prob) > 1 and not reading.multiclass:
         raise InputError(
@@ -87,14 +86,38 @@ def _looks(
     for file, path in zip(files, paths, strict=True):
         grouping = Grouping(by=[batch] if batch else None)
         loaded = load_sketches([path], reading, grouping, Measuring())
-        for key, sketch in loaded.groups().items():
-            name = shown(key[0]) if batch else os.path.basename(str(Path(file)))
+        for value, rows in _batches(loaded, batch):
+            name = shown(value) if batch else os.path.basename(str(Path(file)))
             before = monitor.n
-            looks.append(monitor.update(sketch, batch=_identity(file, name, batch)))
+            looks.append(monitor.update(rows, batch=_identity(file, name, batch)))
             names.append(name)
             if monitor.n == before:
                 note(f"{printable(name, 200)} was taken before, and counts once.")
     return looks, names
+
+
+def _batches(loaded: Loaded, batch: str | None) -> list[tuple[Any, Sketch | Sketches]]:
+    """The batches of a file in order, by the value of their column: each a sample, or one by class."""
+    sketches = loaded.sketches
+    classes = [name for name in loaded.by if name in CLASSES]
+    if isinstance(sketches, Sketch) or len(loaded.by) > len(classes) + bool(batch):
+        if loaded.by and not isinstance(sketches, Sketch):
+            raise InputError(
+                "a monitor takes one batch after the other; this file is grouped by {by}",
+                by=", ".join(map(printable, loaded.by)),
+                cure="Name the column that tells batches apart with {batch}.",
+                batch=Option("batch"),
+            )
+        return [((), sketches)]
+    if not classes:
+        return [(key[0], rows) for key, rows in loaded.groups().items()]
+    if batch is None:
+        return [((), sketches)]
+    by_batch: dict[Any, dict[Any, Sketch]] = {}
+    for (name, value), rows in sketches.items():
+        by_batch.setdefault(value, {})[name] = rows
+    order = sorted(by_batch, key=lambda value: sort_key((value,)))
+    return [(value, Sketches(by_batch[value], by=classes)) for value in order]
 
 
 def _identity(file: str, name: str, batch: str | None) -> str | None:
@@ -122,6 +145,7 @@ def _require_apart(paths: Sequence[str], reading: Reading) -> None:
 
 
 def _show(looks: Sequence[Look], names: Sequence[str]) -> None:
+    classes = looks[-1].classes
     shown_looks = _that_fit(looks)
     if len(shown_looks) < len(looks):
         note(f"Showing {len(shown_looks)} of {len(looks):,} batches; `--json` has all of them.")
@@ -140,6 +164,25 @@ def _show(looks: Sequence[Look], names: Sequence[str]) -> None:
                 styles=["bold red" if look.alarm else "" for look in looks],
             ),
         ]
+    )
+    if classes:
+        _show_classes(classes)
+
+
+def _show_classes(classes: Sequence[ClassLook]) -> None:
+    """A line for each class, those with the most evidence first."""
+    if len(classes) > MOST_SHOWN:
+        note(f"Showing {MOST_SHOWN} of {len(classes):,} classes; `--json` has all of them.")
+    classes = classes[:MOST_SHOWN]
+    print()
+    show_table(
+        [
+            Column("class", [shown(one.name) for one in classes], is_name=True),
+            Column("rows", [f"{one.n:,}" for one in classes]),
+            Column("e-value", [f"{one.e_value:.3g}" for one in classes]),
+            Column("mean error", [f"{one.mean_error:+.3f}" for one in classes]),
+        ],
+        caption="each class by itself; mean error: prediction less event rate",
     )
 
 

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self, Unpack
 
-import numpy as np
-
 from calibrant._arguments import is_number
 from calibrant._files import place_of_file, read_bytes, sealed, unsealed, write_whole
-from calibrant._format import SMALLEST_P_VALUE
 from calibrant._locks import ForkSafeLock, held
-from calibrant.data.as_sketch import as_sketch
+from calibrant.data.as_sketch import as_sketch, require_alone
 from calibrant.data.forms import InputOptions
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import Sketches
 from calibrant.errors import Function, InputError, Message, Option
-from calibrant.inference.monitor_evidence import Evidence
-from calibrant.inference.monitor_look import Look
+from calibrant.inference.monitor_evidence import Evidence, is_class_name
+from calibrant.inference.monitor_look import Look, e_and_p
+from calibrant.read.class_arrays import sketches_of_classes
+from calibrant.read.request import CLASS_COLUMN
 
 __all__ = ["Monitor"]
 
 FORMAT = "calibrant.monitor"
-VERSION = 2
+VERSION = 3
 WHAT = "the state of a monitor"
 LONGEST_NAME = 200
 """Characters of the name of a batch: the state must not grow with them."""
+COLUMN_OF = {view: column[0] for view, column in CLASS_COLUMN.items() if column}
+"""What the classes are called that each reading of class probabilities makes."""
 
 
 class Monitor:
@@ -60,6 +62,8 @@ class Monitor:
     4. *Many bets.* The stake is divided over a fixed family (a shift, a tilt, waves; several sizes,
        both signs) and one bet whose λ is learnt from earlier batches, so chosen before the batch is
        seen. A weighted mean of non-negative supermartingales that start at 1 is another.
+    5. *Many classes.* So is the mean over classes, however they depend on each other: a row may count for
+       every class. A class that comes later is given an equal share of what there is then.
 
     By Ville's inequality P(sup_t E_t ≥ 1/α) ≤ α: the alarm at E_t ≥ 1/level is false with probability
     at most `level`, and 1/max E_s is a p-value, at every look at once. Nothing is corrected for the
@@ -75,6 +79,7 @@ class Monitor:
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> watch = Monitor()
     >>> for day in range(30):
@@ -95,18 +100,17 @@ class Monitor:
             )
         self.level = float(level)
         self._lock = ForkSafeLock()
-        self._evidence = Evidence.none()
+        self._evidence = Evidence()
 
     def reset(self) -> None:
         """Forget everything: the next batch is the first. Do so after acting on an alarm."""
         with self._lock:
-            self._evidence = Evidence.none()
+            self._evidence = Evidence()
 
     @property
     def n(self) -> int:
         """Rows seen so far."""
-        past = self._evidence.past
-        return 0 if past is None else past.n
+        return self._evidence.n
 
     @property
     def last(self) -> Look:
@@ -114,7 +118,7 @@ class Monitor:
         return self._look(self._evidence)
 
     def _look(self, evidence: Evidence) -> Look:
-        if evidence.past is None:
+        if not evidence.looks:
             raise InputError(
                 "the monitor has seen no batch yet",
                 seen=0,
@@ -122,13 +126,8 @@ class Monitor:
                 cure="Call {update} first.",
                 update=Function("Monitor.update"),
             )
-        return Look(
-            evidence.looks,
-            evidence.past.n,
-            float(np.exp(min(evidence.log_e_value, 700.0))),
-            max(float(np.exp(-evidence.highest)), SMALLEST_P_VALUE),
-            evidence.alarm,
-        )
+        pair = e_and_p(evidence.log_e_value, evidence.highest)
+        return Look(evidence.looks, evidence.n, *pair, evidence.alarm, evidence.classes())
 
     def update(
         self,
@@ -143,13 +142,14 @@ class Monitor:
 
         Parameters
         ----------
-        y_true : array or Sketch
-            Outcomes, 0 or 1; or a Sketch on the probability scale, and no `y_prob`. Batches may come on
-            grids of different fineness: each is bet on with its own, and what is learnt from all of
-            them is learnt on the coarsest.
+        y_true : array, Sketch or Sketches
+            Outcomes, 0 or 1; or a Sketch on the probability scale, and no `y_prob`; or what `top_label` or
+            `classwise` gives. Batches may come on grids of different fineness: each is bet on with its
+            own, and what is learnt from all of them is learnt on the coarsest.
         y_prob : array
             Predicted probabilities of outcome 1; or class probabilities, a column for each class, whose
-            confidence is watched.
+            confidence is watched. With `multiclass="top_label"` or "classwise", each class is watched by
+            itself, and one alarm is raised for all of them.
         data : frame, file, glob, relation or Sketch, optional
             The batch as `scan` reads it; `y_true` and `y_prob` then name its columns.
         batch : str, optional
@@ -172,28 +172,17 @@ class Monitor:
                 most=LONGEST_NAME,
                 cure="Pass text such as a date.",
             )
-        rows = _read(y_true, y_prob, data, options)
-        if rows.weighted:
-            raise InputError(
-                "a monitor takes rows without weights, with outcomes 0 or 1; this batch has others",
-                seen=rows.n,
-                saying="it has {} rows",
-                cure="Leave out {weight}, or the rows whose outcome is not known yet.",
-                weight=Option("sample_weight"),
-            )
-        if rows.scale != PROBABILITY:
-            raise InputError(
-                "a monitor takes sketches on the probability scale",
-                seen=rows.scale.name,
-                cure="Scan the rows again on the probability scale.",
-            )
+        by, rows = _by_class(_read(y_true, y_prob, data, options))
+        for sketch in rows.values():
+            _require_plain(sketch)
         with self._lock:
+            _require_same(self._evidence, by)
             if not self._evidence.knows(rows, batch):
-                self._evidence = self._evidence.after(rows, self.level, batch)
+                self._evidence = self._evidence.after(rows, self.level, batch, by)
             return self._look(self._evidence)
 
     def __repr__(self) -> str:
-        if self._evidence.past is None:
+        if not self._evidence.looks:
             return f"<Monitor at level {self.level:g}, no batch yet>"
         last = self.last
         state = "calibrated so far" if last.alarm is None else str(last.alarm)
@@ -279,34 +268,78 @@ class Monitor:
             monitor.save(path)
 
 
-def _read(y_true: Any, y_prob: Any, data: Any, options: InputOptions) -> Sketch:
-    """The sketch of a batch, whichever way it is given."""
-    _refuse_classes(options.get("multiclass"))
-    if data is None:
-        return as_sketch(y_true, y_prob, **options)
-    from calibrant.read.from_data import from_data
+def _read(y_true: Any, y_prob: Any, data: Any, options: InputOptions) -> Sketch | Sketches:
+    """The sketch of a batch, or the sketches of its classes, whichever way it is given."""
+    if data is not None:
+        from calibrant.read.from_data import from_data
 
-    sketch = from_data(y_true, y_prob, data, options)
-    if not isinstance(sketch, Sketch):
+        return from_data(y_true, y_prob, data, options)
+    if isinstance(y_true, Sketches):
+        require_alone(y_true, y_prob, options)
+        return y_true
+    if options.get("multiclass") in COLUMN_OF:
+        return sketches_of_classes(y_true, y_prob, **options)
+    return as_sketch(y_true, y_prob, **options)
+
+
+def _by_class(read: Sketch | Sketches) -> tuple[str | None, Mapping[Any, Sketch]]:
+    """What the classes are, and the rows of each that has some; one sample is a class without a name."""
+    if isinstance(read, Sketch):
+        return None, {None: read}
+    if read.by not in CLASS_COLUMN.values():
         raise InputError(
-            "must be one batch, without groups", argument="data", seen=type(data).__name__,
+            "must be one batch, without groups other than classes",
+            argument="data",
+            seen=", ".join(read.by),
+            saying="it is grouped by {}",
             cure="Update with one group after the other.",
-        )  # fmt: skip
-    return sketch
-
-
-def _refuse_classes(multiclass: str | None) -> None:
-    """Refuse a group for each class: one row would be evidence several times."""
-    if multiclass in ("top_label", "classwise"):
+        )
+    rows = {getattr(name, "item", lambda name=name: name)(): part for name, part in read.items()}
+    rows = {name: part for name, part in rows.items() if part.n}
+    if not rows:
+        raise InputError("a batch must have rows", seen=0, saying="this one has {}")
+    unnamed = [name for name in rows if not is_class_name(name)]
+    if unnamed:
         raise InputError(
-            "makes a group of each class, and a monitor takes each row once",
+            "must be text or numbers, which the state of a monitor can hold",
+            argument="classes",
+            seen=unnamed[0],
+            cure="Pass names that are text.",
+        )
+    return read.by[0], rows
+
+
+def _require_plain(rows: Sketch) -> None:
+    """Refuse weights, soft outcomes and other scales."""
+    if rows.weighted:
+        raise InputError(
+            "a monitor takes rows without weights, with outcomes 0 or 1; this batch has others",
+            seen=rows.n,
+            saying="it has {} rows",
+            cure="Leave out {weight}, or the rows whose outcome is not known yet.",
+            weight=Option("sample_weight"),
+        )
+    if rows.scale != PROBABILITY:
+        raise InputError(
+            "a monitor takes sketches on the probability scale",
+            seen=rows.scale.name,
+            cure="Scan the rows again on the probability scale.",
+        )
+
+
+def _require_same(evidence: Evidence, by: str | None) -> None:
+    """Refuse classes after one sample, one sample after classes, and classes of another kind."""
+    if evidence.looks and evidence.by != by:
+        before, now = (
+            next((w for w in COLUMN_OF if COLUMN_OF[w] == b), None) for b in (evidence.by, by)
+        )
+        raise InputError(
+            "must not change on the way",
             argument="multiclass",
-            seen=multiclass,
+            seen=now,
             cure=[
-                "Watch the confidence with {confidence}.",
-                "Or give each class of {sketches} a monitor of its own, at the level divided by their "
-                "number.",
+                "Leave it out, as before." if before is None else "Pass {option}, as before.",
+                "Or start a new monitor.",
             ],
-            confidence=Option("multiclass", "confidence"),
-            sketches=Function(multiclass),
+            option=Option("multiclass", before),
         )

@@ -1,95 +1,98 @@
-"""What a monitor has won so far, in a state whose size does not depend on the number of batches."""
+"""What a monitor has won so far, of one sample or of many classes, and which batches it has seen."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.fft  # now, not at the first look: a child that is forked during an import hangs
-from numpy.typing import NDArray
 
 from calibrant._arguments import is_number
-from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
-from calibrant.data.sketch_files import from_json, to_json
-from calibrant.errors import InputError
-from calibrant.inference.monitor_bets import BETS, log_gains
-from calibrant.inference.monitor_look import DIRECTIONS, Alarm
-from calibrant.inference.resampling import cell_predictions
-from calibrant.smoothing.curves import smooth_curves
+from calibrant.errors import InputError, Option
+from calibrant.inference.monitor_look import DIRECTIONS, Alarm, ClassLook, e_and_p
+from calibrant.inference.monitor_wealth import Wealth, errors_of
 
-__all__ = ["Evidence"]
+__all__ = ["Evidence", "is_class_name"]
 
-Floats = NDArray[np.float64]
-
-LEARNT_BANDWIDTH = 0.1
-LEARNT_POINTS = 128
-LEARNT_NODES = 1 << 12
-"""Cells of the grid on which past batches are added up: many for such a bandwidth, few for a file."""
-PRIOR_ROWS = 200.0
-"""Rows' worth of doubt with which the learnt bet is shrunk towards no bet."""
-CLEAR = 3.0
-"""Standard errors at which a mean error is named."""
+Rows = Mapping[Any, Sketch]
 REMEMBERED = 1000
 """Batches that are known again by their names."""
+MOST_CLASSES = 1000
+"""Classes of a state: it must not grow without a limit."""
+NODES = 1 << 12
+NODES_OF_CLASS = 1 << 8
+"""Cells of the grid on which past batches are added up: many for the learnt bet, few for a file."""
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The wealth of every bet after some looks; a batch makes another one of it.
+    """The wealth of every class, what was staked on it, and the alarm.
+
+    One sample is one class without a name. All classes together have won the sum of their e-values, each
+    times its stake: their mean, where all were there from the first batch. A class that comes later is
+    given an equal share of what there is at that moment, and the others give it up in proportion, so
+    that nothing is won or lost by its coming. A sum of supermartingales is one, however they depend on
+    each other: a row may count for several classes.
 
     Attributes
     ----------
+    by : str or None
+        What the classes are: "predicted" (a row counts for the class that was said), "class" (for each),
+        or None of one sample.
     looks : int
         Batches so far.
     highest : float
         The largest logarithm of the e-value so far, at least 0.
-    log_wealth, log_best_run : float64[bets]
-        Of each bet, what has started, and the best of its runs.
-    started : int64[bets]
-        The look at which that run began.
-    errors : float64[bets, 3]
-        Since then: sum of p - y, rows, and the variance of the sum if the forecasts are calibrated.
-    past : Sketch or None
-        All rows so far.
+    parts : mapping
+        The wealth of each class, which plays in the batches that have rows of it.
+    log_stakes : mapping
+        The logarithm of the stake on each class.
     alarm : Alarm or None
         The first one.
     batches : tuple of (str, str)
         Names of the latest batches that had one, and digests of their rows.
     """
 
-    looks: int
-    highest: float
-    log_wealth: Floats
-    log_best_run: Floats
-    started: NDArray[np.int64]
-    errors: Floats
-    past: Sketch | None = None
+    by: str | None = None
+    looks: int = 0
+    highest: float = 0.0
+    parts: Mapping[Any, Wealth] = field(default_factory=dict)
+    log_stakes: Mapping[Any, float] = field(default_factory=dict)
     alarm: Alarm | None = None
     batches: tuple[tuple[str, str], ...] = ()
 
-    @classmethod
-    def none(cls) -> Evidence:
-        """Before the first batch."""
-        bets = len(BETS) + 1
-        nothing = np.full(bets, -np.inf)
-        return cls(0, 0.0, nothing, nothing, np.zeros(bets, dtype=np.int64), np.zeros((bets, 3)))
+    @property
+    def n(self) -> int:
+        """Rows so far."""
+        rows = [part.n for part in self.parts.values()]
+        return max(rows, default=0) if self.by == "class" else sum(rows)
 
     @property
     def log_e_value(self) -> float:
-        """Log of the mean over bets of what has started plus what has not."""
-        idle = -np.log(self.looks + 1)
-        wealth = np.logaddexp(self.log_wealth, idle)
-        return float(np.logaddexp.reduce(wealth) - np.log(wealth.size))
+        """Log of what all classes have won together."""
+        return float(np.logaddexp.reduce(list(self._log_won().values()))) if self.parts else 0.0
 
-    def knows(self, batch: Sketch, name: str | None) -> bool:
+    def _log_won(self) -> dict[Any, float]:
+        return {name: self.log_stakes[name] + part.log_e_value for name, part in self.parts.items()}
+
+    def classes(self) -> tuple[ClassLook, ...]:
+        """Each class by itself, the one with the most evidence first."""
+        if self.by is None:
+            return ()
+        found = []
+        for name, part in self.parts.items():
+            error, rows, _ = errors_of(part.past)
+            pair = e_and_p(part.log_e_value, part.highest)
+            found.append(ClassLook(name, part.n, *pair, float(error / rows)))
+        return tuple(sorted(found, key=lambda one: -one.e_value))
+
+    def knows(self, rows: Rows, name: str | None) -> bool:
         """Whether a batch of this name was taken before; refuses one that had other rows then."""
         counted = dict(self.batches).get(name) if name is not None else None
-        if counted is not None and counted != _digest(batch):
+        if counted is not None and counted != _digest(rows):
             raise InputError(
                 "must name one batch; the one of this name had other rows",
                 argument="batch",
@@ -98,50 +101,62 @@ class Evidence:
             )
         return counted is not None
 
-    def after(self, batch: Sketch, level: float, name: str | None = None) -> Evidence:
-        """The evidence when this batch has been bet on."""
-        learnt = np.zeros(2) if self.past is None else _learnt_gap(self.past)
-        gains = log_gains(batch, learnt)
-        looks = self.looks + 1
-        entering = -np.log(looks) - np.log(looks + 1)
-        begins_now = entering >= self.log_best_run
+    def after(
+        self, rows: Rows, level: float, name: str | None = None, by: str | None = None
+    ) -> Evidence:
+        """The evidence when this batch has been bet on: the rows of each class that it has."""
+        look, nodes = self.looks + 1, NODES if by is None else NODES_OF_CLASS
+        played = {
+            key: self.parts.get(key, Wealth.none()).after(sketch, look, nodes)
+            for key, sketch in rows.items()
+        }
         later = replace(
             self,
-            looks=looks,
-            log_best_run=np.maximum(self.log_best_run, entering) + gains,
-            log_wealth=np.logaddexp(self.log_wealth, entering) + gains,
-            started=np.where(begins_now, looks, self.started),
-            errors=np.where(begins_now[:, None], 0.0, self.errors) + _errors(batch),
-            past=_together(self.past, batch),
+            by=by,
+            looks=look,
+            parts={**self.parts, **played},
+            log_stakes=self._stakes([key for key in rows if key not in self.parts]),
         )
         later = replace(later, highest=max(self.highest, later.log_e_value))
         if name is not None:
-            batches = (*self.batches, (name, _digest(batch)))[-REMEMBERED:]
+            batches = (*self.batches, (name, _digest(rows)))[-REMEMBERED:]
             later = replace(later, batches=batches)
         if later.alarm is None and later.highest >= -np.log(level):
-            later = replace(later, alarm=later.explained())
+            won = later._log_won()
+            most = max(won, key=lambda key: won[key])
+            alarm = Alarm(look, *later.parts[most].explained(), group=most)
+            later = replace(later, alarm=alarm)
         return later
 
-    def explained(self) -> Alarm:
-        """What went wrong, and since when, by the best run."""
-        best = int(np.argmax(self.log_best_run))
-        error, rows, variance = self.errors[best]
-        if error**2 > CLEAR**2 * variance:
-            direction = "over-forecasting" if error > 0 else "under-forecasting"
-        else:
-            direction = BETS[int(np.argmax(self.log_best_run[:-1]))].meaning
-        return Alarm(self.looks, int(self.started[best]), direction, float(error / rows))
+    def _stakes(self, new: list[Any]) -> dict[Any, float]:
+        """The stakes when these classes have come: what there is by then is divided anew."""
+        before, now = len(self.parts), len(self.parts) + len(new)
+        if now > MOST_CLASSES:
+            raise InputError(
+                "is watched for at most {most} classes, each of which the state holds",
+                argument="multiclass",
+                seen=now,
+                saying="there are {}",
+                most=MOST_CLASSES,
+                cure="Watch the confidence with {confidence}.",
+                confidence=Option("multiclass", "confidence"),
+            )
+        if not new:
+            return dict(self.log_stakes)
+        kept = np.log(before / now) if before else 0.0
+        share = self.log_e_value - np.log(now)
+        stakes = {name: float(stake + kept) for name, stake in self.log_stakes.items()}
+        return stakes | {name: float(share) for name in new}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, from which `from_dict` makes the same, to the bit."""
         return {
+            "by": self.by,
             "looks": self.looks,
             "highest": self.highest,
-            "log_wealth": _finite(self.log_wealth),
-            "log_best_run": _finite(self.log_best_run),
-            "started": self.started.tolist(),
-            "errors": self.errors.tolist(),
-            "past": None if self.past is None else json.loads(to_json(self.past)),
+            "classes": list(self.parts),
+            "stakes": list(self.log_stakes.values()),
+            "wealth": [part.to_dict() for part in self.parts.values()],
             "alarm": None if self.alarm is None else asdict(self.alarm),
             "batches": [list(batch) for batch in self.batches],
         }
@@ -149,17 +164,17 @@ class Evidence:
     @classmethod
     def from_dict(cls, state: dict[str, Any], level: float) -> Evidence:
         """The inverse of `to_dict`; what cannot be true of a monitor at this level is refused."""
-        past = None if state["past"] is None else from_json(json.dumps(state["past"]))
-        alarm = None if state["alarm"] is None else Alarm(**state["alarm"])
+        names, looks = state["classes"], state["looks"]
+        if type(looks) is not int or looks < 0 or len(set(names)) < len(names):
+            raise ValueError("the number of looks must be whole, and classes named once")
+        parts = [Wealth.from_dict(part, looks) for part in state["wealth"]]
         evidence = cls(
-            looks=state["looks"],
+            by=state["by"],
+            looks=looks,
             highest=float(state["highest"]),
-            log_wealth=_with_infinities(state["log_wealth"]),
-            log_best_run=_with_infinities(state["log_best_run"]),
-            started=np.array(state["started"], dtype=np.int64),
-            errors=np.array(state["errors"], dtype=np.float64),
-            past=past,  # type: ignore[arg-type]
-            alarm=alarm,
+            parts=dict(zip(names, parts, strict=True)),
+            log_stakes=dict(zip(names, map(float, state["stakes"]), strict=True)),
+            alarm=None if state["alarm"] is None else Alarm(**state["alarm"]),
             batches=tuple((name, digest) for name, digest in state["batches"]),
         )
         for rule, holds in evidence._rules(level):
@@ -169,97 +184,49 @@ class Evidence:
 
     def _rules(self, level: float) -> list[tuple[str, bool]]:
         """What is true of every state that batches can lead to."""
-        bets = len(BETS) + 1
-        shapes = (self.log_wealth.shape, self.log_best_run.shape, self.started.shape)
-        shape = shapes == ((bets,),) * 3 and self.errors.shape == (bets, 3)
-        looks = isinstance(self.looks, int) and not isinstance(self.looks, bool) and self.looks >= 0
-        past, names = self.past, [text for batch in self.batches for text in batch]
-        rules = [
-            (f"it must hold {bets} bets", shape),
-            ("the number of looks must be whole", looks),
-            ("batches must have names", all(isinstance(text, str) for text in names)),
-            ("it remembers too many batches", len(self.batches) <= REMEMBERED),
-            ("looks must have rows", (past is None) == (self.looks == 0)),
-            ("the past must be one sketch", past is None or isinstance(past, Sketch)),
-        ]
-        if not all(holds for _, holds in rules):
-            return rules
-        begun = self.looks > 0
-        counted = float(past.n) if past is not None else 0.0
-        rows = self.errors[:, 1]
+        texts = [text for batch in self.batches for text in batch]
+        names = list(self.parts)
+        one = names in ([None], []) and all(p.looks == self.looks for p in self.parts.values())
+        many = 0 < len(names) <= MOST_CLASSES and all(map(is_class_name, names))
+        alarm = self.alarm
         return [
-            ("wealth must be a number", bool(np.isfinite(self.log_wealth).all()) == begun),
-            ("a run is part of the wealth", _at_most(self.log_best_run, self.log_wealth)),
-            ("runs begin at a look", _between(self.started, int(begun), self.looks)),
-            ("errors must be numbers", bool(np.isfinite(self.errors).all())),
-            ("runs have rows", _between(rows, float(begun), counted)),
-            ("an error is at most 1", _at_most(np.abs(self.errors[:, 0]), rows)),
-            ("a variance is at most 1/4", _between(self.errors[:, 2], 0.0, 0.25 * counted)),
+            ("batches must have names", all(isinstance(text, str) for text in texts)),
+            ("it remembers too many batches", len(self.batches) <= REMEMBERED),
+            ("classes must be such as it can have", one if self.by is None else many),
+            ("it must say what classes are", self.by in (None, "predicted", "class")),
+            ("looks must have rows", bool(self.parts) == (self.looks > 0)),
+            ("stakes must be numbers", bool(np.isfinite(list(self.log_stakes.values())).all())),
             ("the e-value is at most the highest", self.log_e_value <= self.highest + 1e-9),
             ("the highest e-value is at least 1", 0.0 <= self.highest < np.inf),
-            ("rows are weighed alike", past is None or not past.weighted),
-            ("rows lie on the probability scale", past is None or past.scale == PROBABILITY),
             (
                 "the alarm goes with the e-value",
-                (self.alarm is not None) == (self.highest >= -np.log(level)),
+                (alarm is not None) == (self.highest >= -np.log(level)),
             ),
-            ("the alarm is at a look", self.alarm is None or _is_sound(self.alarm, self.looks)),
+            ("the alarm is at a look", alarm is None or self._is_sound(alarm)),
         ]
 
-
-def _is_sound(alarm: Alarm, looks: int) -> bool:
-    whole = all(type(look) is int for look in (alarm.look, alarm.since))
-    return (
-        whole
-        and 1 <= alarm.since <= alarm.look <= looks
-        and alarm.direction in DIRECTIONS
-        and is_number(alarm.mean_error)
-        and abs(alarm.mean_error) <= 1.0
-    )
-
-
-def _at_most(values: Floats, bounds: Floats) -> bool:
-    with np.errstate(invalid="ignore"):
-        slack = 1e-9 * np.maximum(1.0, np.abs(np.where(np.isfinite(bounds), bounds, 0.0)))
-        return bool(np.all(values <= bounds + slack))
+    def _is_sound(self, alarm: Alarm) -> bool:
+        whole = all(type(look) is int for look in (alarm.look, alarm.since))
+        return (
+            whole
+            and 1 <= alarm.since <= alarm.look <= self.looks
+            and alarm.direction in DIRECTIONS
+            and is_number(alarm.mean_error)
+            and abs(alarm.mean_error) <= 1.0
+            and alarm.group in self.parts
+        )
 
 
-def _between(values: NDArray[Any], least: float, most: float) -> bool:
-    return bool(np.all((values >= least) & (values <= most * (1.0 + 1e-9))))
+def is_class_name(name: Any) -> bool:
+    """Whether a file can hold this name of a class."""
+    return isinstance(name, str | bool) or (is_number(name) and bool(np.isfinite(name)))
 
 
-def _digest(batch: Sketch) -> str:
-    """Of the rows of a batch, as far as its sketch tells them apart."""
-    parts = (np.array([batch.nodes]), batch.cells, batch.counts, batch.offsets)
-    content = b"".join(part.astype("<i8").tobytes() for part in parts)
-    return hashlib.sha256(content).hexdigest()[:32]
-
-
-def _together(past: Sketch | None, batch: Sketch) -> Sketch:
-    nodes = min(LEARNT_NODES, batch.nodes, batch.nodes if past is None else past.nodes)
-    coarse = batch.rebin(nodes)
-    return coarse if past is None else past.rebin(nodes) + coarse
-
-
-def _learnt_gap(past: Sketch) -> Floats:
-    """Events less predictions by prediction, smoothed, and shrunk where there was little data."""
-    curves = smooth_curves(past, LEARNT_BANDWIDTH, points=LEARNT_POINTS)
-    weight = past.n * curves.density
-    gap: Floats = past.n * (curves.events - curves.predictions) / (weight + PRIOR_ROWS)
-    return gap
-
-
-def _errors(batch: Sketch) -> Floats:
-    """Sum of p - y, number of rows, and the variance of the sum if the forecasts are calibrated."""
-    rows = over_outcomes(batch.counts)
-    p = cell_predictions(batch)
-    error = (rows * p).sum() - batch.counts[:, 1].sum()
-    return np.array([error, rows.sum(), (rows * p * (1.0 - p)).sum()], dtype=np.float64)
-
-
-def _finite(values: Floats) -> list[float | None]:
-    return [float(value) if np.isfinite(value) else None for value in values]
-
-
-def _with_infinities(values: list[float | None]) -> Floats:
-    return np.array([-np.inf if value is None else value for value in values], dtype=np.float64)
+def _digest(rows: Rows) -> str:
+    """Of the rows of a batch, as far as their sketches tell them apart."""
+    digest = hashlib.sha256()
+    for name, part in sorted(rows.items(), key=lambda item: repr(item[0])):
+        digest.update(b"" if name is None else repr(name).encode())
+        for column in (np.array([part.nodes]), part.cells, part.counts, part.offsets):
+            digest.update(column.astype("<i8").tobytes())
+    return digest.hexdigest()[:32]

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["DIRECTIONS", "Alarm", "Look"]
+import numpy as np
+
+from calibrant._format import SMALLEST_P_VALUE
+from calibrant.data.naming import group_text
+
+__all__ = ["DIRECTIONS", "Alarm", "ClassLook", "Look", "e_and_p"]
 
 DIRECTIONS = (
     "over-forecasting",
@@ -32,15 +37,42 @@ class Alarm:
         what the best bet stands for: "over-confident", "under-confident" or "wrong in places".
     mean_error : float
         Mean prediction minus event rate since that look.
+    group : optional
+        Of many classes, the one that has won most: the rest of the alarm is about it.
     """
 
     look: int
     since: int
     direction: str
     mean_error: float
+    group: Any = None
 
     def __str__(self) -> str:
-        return f"miscalibrated since about look {self.since}: {self.direction}"
+        of = "" if self.group is None else f", most of all class {group_text(self.group)}"
+        return f"miscalibrated since about look {self.since}: {self.direction}{of}"
+
+
+@dataclass(frozen=True)
+class ClassLook:
+    """One class among those that are watched.
+
+    Attributes
+    ----------
+    name
+        The class.
+    n : int
+        Rows of it so far: that were predicted to be of it, or all.
+    e_value, p_value : float
+        Of this class alone.
+    mean_error : float
+        Mean prediction minus event rate over all of them.
+    """
+
+    name: Any
+    n: int
+    e_value: float
+    p_value: float
+    mean_error: float
 
 
 @dataclass(frozen=True)
@@ -57,6 +89,8 @@ class Look:
         1 / the largest e-value so far, at most 1 and never 0.
     alarm : Alarm or None
         The first alarm, if one was raised by now.
+    classes : tuple of ClassLook
+        Where classes are watched, each of them, the one with the most evidence first.
     """
 
     look: int
@@ -64,7 +98,19 @@ class Look:
     e_value: float
     p_value: float
     alarm: Alarm | None
+    classes: tuple[ClassLook, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings, for JSON."""
-        return asdict(self)
+        """Plain numbers and strings, for JSON; of classes only where they are watched."""
+        content = asdict(self)
+        classes = content.pop("classes")
+        if classes:
+            return {**content, "classes": list(classes)}
+        if self.alarm is not None:
+            content["alarm"].pop("group")
+        return content
+
+
+def e_and_p(log_e_value: float, highest: float) -> tuple[float, float]:
+    """The e-value, never infinite, and the p-value, never 0, by the logarithms of e-values."""
+    return float(np.exp(min(log_e_value, 700.0))), max(float(np.exp(-highest)), SMALLEST_P_VALUE)
