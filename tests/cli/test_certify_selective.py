@@ -192,3 +192,26 @@ def test_clusters_of_a_sketch_are_named_as_those_of_rows(calibrant, tmp_path, ve
         assert result["clusters"] == 300
     done = calibrant(verb, sketch, "--cluster", "d")
     assert (done.code, "`--cluster`" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("by", [(), ("--by", "model")])
+def test_the_sketch_of_a_log_counts_what_was_declined(calibrant, log, tmp_path, by) -> None:
+    with log.open("a") as file:
+        for model in ("a", "b", "b"):
+            line = {"question_id": 1, "model": model, "confidence": None, "correct": None}
+            file.write(json.dumps(line) + "\n")
+    sketch = tmp_path / "answers.parquet"
+    made = calibrant("scan", log, "--log", "jsonl", "--percent", *by, "-o", sketch)
+    assert "abstention" in made.err
+    again = tmp_path / "merged.json"
+    assert calibrant("merge", sketch, "-o", again).code == 0
+    for verb in ("certify", "selective"):
+        direct = calibrant(verb, log, "--log", "jsonl", "--percent", *by, "--json")
+        for path in (sketch, again):
+            read = calibrant(verb, path, "--cluster", "question", *by, "--json")
+            cases = [
+                [(one["group"], one["n"], one["abstained"], one["coverage"], one["dropped"])
+                 for one in json.loads(done.out)["results"]]
+                for done in (direct, read)
+            ]  # fmt: skip
+            assert cases[0] == cases[1]

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from calibrant._files import remove_file
 from calibrant.cli.inputs import Loaded, kind_of, load_sketches
-from calibrant.cli.logs import sketches_of_answers
+from calibrant.cli.logs import QUESTION, sketches_of_answers
 from calibrant.cli.output import count, note, printable, quoted, require_writable
 from calibrant.cli.shared_options import Grouping, Measuring, Reading
+from calibrant.data.pairs import ABSTAINED
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketch_files import save, to_json
+from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError
 
 __all__ = ["run_merge", "run_scan"]
@@ -35,8 +38,28 @@ def run_scan(
     loaded = load_sketches(files, reading, grouping, measuring, checkpoint=checkpoint)
     if loaded.answers is not None:
         apart = sketches_of_answers(loaded.answers, scale=scale, by_question=True)
-        loaded = replace(loaded, sketches=apart)
+        loaded = replace(loaded, sketches=_with_abstentions(apart, loaded.abstained))
     _write(loaded, output, checkpoint)
+
+
+def _with_abstentions(
+    sketches: Sketch | Sketches, abstained: Mapping[tuple[Any, ...], int]
+) -> Sketch | Sketches:
+    """The sketches of a log, of which the first of each group counts what the group declined."""
+    if isinstance(sketches, Sketch):
+        return _counting(sketches, abstained.get((), 0))
+    left = dict(abstained)
+    counted = {}
+    for key, sketch in sketches.items():
+        values = key if isinstance(key, tuple) else (key,)
+        group = values[:-1] if sketches.by[-1] == QUESTION else values
+        counted[key] = _counting(sketch, left.pop(group, 0))
+    return Sketches(counted, by=sketches.by)
+
+
+def _counting(sketch: Sketch, abstained: int) -> Sketch:
+    dropped = {**sketch.dropped, ABSTAINED: abstained} if abstained else sketch.dropped
+    return Sketch(sketch.columns, nodes=sketch.nodes, scale=sketch.scale, dropped=dropped)
 
 
 def run_merge(files: Sequence[str], by: list[str] | None, output: str) -> None:
@@ -76,7 +99,8 @@ def _write(loaded: Loaded, output: str, checkpoint: str | None = None) -> None:
     result = loaded.sketches
     sketches = [result] if isinstance(result, Sketch) else list(result.values())
     rows = sum(sketch.n for sketch in sketches)
-    dropped = sum(sum(sketch.dropped.values()) for sketch in sketches)
+    abstained = sum(sketch.dropped.get(ABSTAINED, 0) for sketch in sketches)
+    dropped = sum(sum(sketch.dropped.values()) for sketch in sketches) - abstained
     if output == "-":
         sys.stdout.write(to_json(result) + "\n")
         sys.stdout.flush()
@@ -86,6 +110,7 @@ def _write(loaded: Loaded, output: str, checkpoint: str | None = None) -> None:
         save(result, output, checkpoint=checkpoint)
     groups = f" in {count(len(sketches), 'group')}" if loaded.by else ""
     left_out = f", {count(dropped, 'row')} dropped" if dropped else ""
+    left_out += f", {count(abstained, 'abstention')}" if abstained else ""
     size = f" ({os.path.getsize(output):,} bytes)" if output != "-" else ""
     where = printable(output, 200) if output != "-" else "standard output"
     note(f"Wrote {where}{size}: {count(rows, 'row')}{groups}{left_out}.")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.arrays import as_array
 from calibrant.data.cell_sums import LARGEST_SUM, bits_of_offsets
-from calibrant.data.pairs import REASONS
+from calibrant.data.pairs import LEFT_OUT
 from calibrant.errors import InputError, Where
 
 __all__ = ["checked_dropped", "checked_long_table", "wrong_type"]
@@ -64,12 +64,12 @@ def checked_long_table(
 def checked_dropped(dropped: Mapping[str, int] | None) -> Mapping[str, int]:
     """Rows left out by reason, or an InputError: a file has a place for these reasons alone."""
     for reason, count in (dropped or {}).items():
-        if reason not in REASONS:
+        if reason not in LEFT_OUT:
             raise InputError(
                 "must count rows under the reasons {reasons}",
                 argument="dropped",
                 seen=reason,
-                reasons=", ".join(map(repr, REASONS)),
+                reasons=", ".join(map(repr, LEFT_OUT)),
             )
         if not isinstance(count, int | np.integer) or count < 0:
             raise InputError(

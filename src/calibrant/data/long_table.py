@@ -3,7 +3,7 @@
     <group columns>, cell, label, count, offset [, weight, squared_weight, weighted_offset]
 
 Rows that were left out are counted under negative cells: -1 for the first of
-`calibrant.data.pairs.REASONS`, -2 for the second, and so on, with label and offset 0.
+`calibrant.data.pairs.LEFT_OUT`, -2 for the second, and so on, with label and offset 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from calibrant.data.arrays import as_array
 from calibrant.data.cell_checks import checked_long_table, wrong_type
 from calibrant.data.cell_sums import Columns, bits_of_offsets, require_nodes
 from calibrant.data.named_scales import as_scale
-from calibrant.data.pairs import REASONS
+from calibrant.data.pairs import LEFT_OUT
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
@@ -97,7 +97,7 @@ def from_table(
         gone = rows[dropped_rows[rows]]
         dropped: dict[str, int] = {}
         for cell, count in zip(sums[0][gone], sums[2][gone], strict=True):
-            reason = REASONS[-1 - int(cell)]
+            reason = LEFT_OUT[-1 - int(cell)]
             dropped[reason] = dropped.get(reason, 0) + int(count)
         parts = (values[kept] for values in sums)
         columns = (
@@ -153,7 +153,7 @@ def _checked(
         if cells.size:
             raise wrong_type("cell", cells, "whole numbers")
         cells = columns["cells"] = np.empty(0, np.int64)
-    dropped = np.asarray((cells < 0) & (cells >= -len(REASONS)))
+    dropped = np.asarray((cells < 0) & (cells >= -len(LEFT_OUT)))
     columns["cells"] = np.where(dropped, 0, cells)
     sums = checked_long_table(nodes=nodes, **columns)
     sums[0][dropped] = cells[dropped]
@@ -161,7 +161,7 @@ def _checked(
 
 
 def _long_columns(sketch: Sketch, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
-    codes = sorted((REASONS.index(reason), count) for reason, count in sketch.dropped.items())
+    codes = sorted((LEFT_OUT.index(reason), count) for reason, count in sketch.dropped.items())
     used = sketch.counts.ravel() > 0
     values: dict[str, NDArray[Any]] = {"cell": np.repeat(sketch.cells, 2)}
     values["label"] = np.tile(np.array([0, 1]), sketch.cells.size)

@@ -24,7 +24,7 @@ from calibrant.data.forms import (
 from calibrant.data.row_refusals import is_swapped, refusal
 from calibrant.errors import InputError, Option, TooFewRows
 
-__all__ = ["REASONS", "Pairs"]
+__all__ = ["ABSTAINED", "LEFT_OUT", "REASONS", "Pairs"]
 
 Floats = NDArray[np.float64]
 
@@ -37,6 +37,9 @@ REASONS = (
     "invalid weight",
 )
 """Why a row can be refused; a row that breaks several rules counts under the first."""
+ABSTAINED = "abstained"
+LEFT_OUT = (*REASONS, ABSTAINED)
+"""Why a row can be missing from a sketch: it broke a rule, or the model declined to answer."""
 
 BLOCK_ROWS = 1 << 17
 LARGEST_WEIGHT = 1e100

@@ -304,7 +304,7 @@ def certify(
         confidence=float(confidence),
         side=side,
         n=first.n,
-        abstained=int(abstained),
+        abstained=int(abstained) + first.declined,
         clusters=None if cluster is None or first.clusters is None else first.clusters.clusters,
         rows_needed=least_units(first, risk, level),
         nearest=failed[0] if failed else None,

@@ -16,8 +16,9 @@ from calibrant._arguments import is_number, require_count
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.atoms import Atoms
 from calibrant.data.cell_sums import over_outcomes
+from calibrant.data.dropped import Dropped
 from calibrant.data.forms import InputOptions
-from calibrant.data.pairs import Pairs
+from calibrant.data.pairs import ABSTAINED, Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import Function, InputError, Option
@@ -105,6 +106,8 @@ class Ranking:
     next_prediction : float64[m]
         The nearest prediction that a row which is not beyond the threshold can have; infinite where
         there is no such row.
+    declined : int
+        Cases that were declined from the start, as far as a sketch of a log counts them.
     """
 
     threshold: Floats
@@ -118,10 +121,11 @@ class Ranking:
     side: Side
     dropped: Mapping[str, int]
     next_prediction: Floats
+    declined: int = 0
 
     def cases(self, abstained: int) -> float:
         """All that a coverage is a share of: rows, and cases that were declined or dropped."""
-        return float(self.rows[-1]) + abstained + sum(self.dropped.values())
+        return float(self.rows[-1]) + abstained + self.declined + sum(self.dropped.values())
 
 
 def rank(
@@ -248,7 +252,8 @@ def rank_cells(sketch: Sketch, side: Side, parts: Sequence[Sketch] | None) -> Ra
         whole=not sketch.weighted,
         exact=not np.any(over_outcomes(mass) > 1.0),
         clusters=clusters,
-        dropped=sketch.dropped,
+        dropped=Dropped({why: k for why, k in sketch.dropped.items() if why != ABSTAINED}),
+        declined=sketch.dropped.get(ABSTAINED, 0),
         next_prediction=np.append(other[ordered][1:], -np.inf if side == "above" else np.inf),
     )
 
