@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import importlib.util
@@ -27,6 +28,14 @@ ENGINES = {
     *("inspect_ai", "lm_eval", "evaluate", "datasets"),
 }
 """What only `make test-all` installs."""
+SOURCE = DOCS.parent / "src"
+SHOWN = sorted(
+    shown
+    for page in DOCS.glob("reference/*.md")
+    for shown in re.findall(r"^::: (\S+)", page.read_text("utf-8"), re.M)
+)
+"""What the pages of the reference document: functions, classes and whole modules."""
+Documented = ast.ClassDef | ast.FunctionDef
 MODULES = sorted(
     module.name for module in pkgutil.walk_packages(calibrant.__path__, prefix="calibrant.")
 )
@@ -78,13 +87,50 @@ def test_docstrings(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    "room", ["", "data", "decisions", "diagrams", "inference", "measures", "recalibration"]
+    "room",
+    ["", "data", "decisions", "diagrams", "inference", "measures", "recalibration", "repair"],
 )
 def test_the_reference_lists_every_public_name(room: str) -> None:
     pages = "".join(page.read_text("utf-8") for page in DOCS.glob("reference/*.md"))
     homes = importlib.import_module(f"calibrant.{room}".rstrip("."))._HOME
     for name, home in homes.items():
         assert f"::: calibrant.{home}.{name}\n" in pages, f"no page of docs/reference shows {name}"
+
+
+@pytest.mark.parametrize("shown", SHOWN)
+def test_every_name_in_the_reference_has_an_example(shown: str) -> None:
+    where, members = _source_of(shown)
+    documented = {node.name: ast.get_docstring(node) or "" for node in members}
+    assert documented, f"{shown} shows nothing"
+    for name, text in documented.items():
+        assert ">>> " in text, f"the docstring of {name} in {where} has no example"
+
+
+def _source_of(shown: str) -> tuple[str, list[Documented]]:
+    """The file of what the reference shows, and the definition; of a module, all in its `__all__`.
+
+    They are read and not imported, so that the engines need not be installed.
+    """
+    path = SOURCE.joinpath(*shown.split("."))
+    for module in (path / "__init__.py", path.with_suffix(".py")):
+        if module.is_file():
+            wanted = _exports(module)
+            break
+    else:
+        module, wanted = path.parent.with_suffix(".py"), {path.name}
+    members = []
+    for file in sorted(module.parent.glob("*.py")) if module.stem == "__init__" else [module]:
+        for node in ast.parse(file.read_text("utf-8")).body:
+            if isinstance(node, Documented) and node.name in wanted:
+                members.append(node)
+    return str(module.relative_to(SOURCE)), members
+
+
+def _exports(module: Path) -> set[str]:
+    for node in ast.parse(module.read_text("utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return set(ast.literal_eval(node.value))
+    return set()
 
 
 def _is_installed(name: str) -> bool:

@@ -236,9 +236,7 @@ class Message(Exception):
             "rule": self.rule,
             "argument": self.argument,
             "seen": None if self.seen is NOTHING else self.seen,
-            "where": {
-                name: value for name, value in asdict(self.where).items() if value is not None
-            },
+            "where": {k: value for k, value in asdict(self.where).items() if value is not None},
             "cures": [{"text": cure.text, **cure.values} for cure in self.cures],
         }
 
@@ -292,7 +290,13 @@ class Message(Exception):
 
 
 class CalibrationError(Message):
-    """The root of everything that calibrant raises on purpose."""
+    """The parent of every error that calibrant raises on purpose: catch this one to catch them all.
+
+    Examples
+    --------
+    >>> issubclass(InputError, CalibrationError)
+    True
+    """
 
 
 class InputError(CalibrationError, ValueError):
@@ -340,10 +344,8 @@ class InvalidRows(InputError):
             "rows": f"{self.rows:,}",
             "reasons": ", ".join(f"{reason}: {count:,}" for reason, count in self.counts.items()),
         }
-        total = _filled(
-            "In all, {broken} of {rows} rows break a rule ({reasons}).", values, audience
-        )
-        return f"{super().render(audience)} {total}"
+        total = "In all, {broken} of {rows} rows break a rule ({reasons})."
+        return f"{super().render(audience)} {_filled(total, values, audience)}"
 
 
 class MergeError(CalibrationError, ValueError):

@@ -42,7 +42,10 @@ EXAMPLES = {
         "calibrant recalibrate new.csv --apply map.json -o better.csv",
     ],
     "monitor": ["calibrant monitor today.parquet --state watch.json --fail-on-alarm"],
-    "sql": ["calibrant sql analytics.predictions --by model --dialect bigquery"],
+    "sql": [
+        "calibrant sql analytics.predictions --by model --dialect bigquery",
+        "calibrant sql analytics.predictions --apply map.json --dialect bigquery",
+    ],
     "demo": ["calibrant demo"],
     "datasets": ["calibrant datasets", "calibrant datasets imagenet_resnet34 -o resnet.parquet"],
 }

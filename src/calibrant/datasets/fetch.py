@@ -21,7 +21,16 @@ _PATIENCE_SECONDS = 60.0
 
 
 class DownloadError(CalibrationError, OSError):
-    """A file could not be brought here whole; nothing of it was kept."""
+    """A file could not be downloaded whole and as it is on record; nothing of it was kept.
+
+    Examples
+    --------
+    >>> from calibrant import datasets
+    >>> try:
+    ...     flares = datasets.load("solar_flares_daffs_c1")  # doctest: +SKIP
+    ... except datasets.DownloadError as error:
+    ...     print("no network, or the original has changed:", error)
+    """
 
 
 def cache_folder() -> Path:

@@ -97,8 +97,15 @@ class ReliabilityDiagram(Diagram):
     The bands hold the population's curve, smoothed as this one is. They are not intervals for
     E[y | f] itself: what smoothing bends, it bends in both.
 
-    On scales that put predictions of 0 and 1 at infinity, such rows count in the number and cannot be
-    drawn.
+    On scales that put predictions of 0 and 1 at infinity, such rows are counted but not drawn.
+
+    Examples
+    --------
+    >>> diagram = reliability_diagram([0, 0, 1, 1, 0, 1], [0.1, 0.3, 0.35, 0.8, 0.6, 0.9])
+    >>> diagram.regression.shape == diagram.smoothed_predictions.shape == diagram.grid.shape
+    True
+    >>> diagram.save("diagram.svg").name
+    'diagram.svg'
     """
 
     grid: Floats
@@ -178,15 +185,15 @@ class ReliabilityDiagram(Diagram):
     def at(self, bandwidth: float, *, resamples: int | None = None) -> ReliabilityDiagram:
         """The diagram of the same rows at another bandwidth."""
         resamples = self.resamples if resamples is None else resamples
-        curves = min(len(self.resampled), resamples)
-        settings: dict[str, Any] = {
-            "confidence": self.confidence,
-            "resamples": resamples,
-            "seed": self.seed,
-        }
-        return ReliabilityDiagram(
-            **computed(self.sketch, bandwidth=bandwidth, curves=curves, **settings)
+        fields = computed(
+            self.sketch,
+            bandwidth=bandwidth,
+            confidence=self.confidence,
+            resamples=resamples,
+            curves=min(len(self.resampled), resamples),
+            seed=self.seed,
         )
+        return ReliabilityDiagram(**fields)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The curves, by name."""
@@ -227,8 +234,7 @@ class ReliabilityDiagram(Diagram):
             "curves": self.columns(),
             "resampled": self.resampled,
         }
-        plainly: dict[str, Any] = plain(out)
-        return plainly
+        return dict(plain(out))
 
     def panel(
         self,
@@ -298,8 +304,7 @@ class ReliabilityDiagram(Diagram):
         Parameters
         ----------
         slider : bool
-            Add a slider through bandwidths from a quarter of the diagram's own (marked 0) to four
-            times that.
+            Add a slider: bandwidths from a quarter to four times the diagram's own (marked 0).
         **options
             `theme`, `width` and `height`, and looks as in `panel`.
         """
@@ -352,14 +357,9 @@ def reliability_diagram(
         How to read the arrays: `sample_weight`, `pos_label`, `from_logits`, `percent`, `labels`,
         `on_invalid` (see `InputOptions`).
 
-    Returns
-    -------
-    ReliabilityDiagram
-
     References
     ----------
-    Błasiok and Nakkiran, *Smooth ECE: Principled Reliability Diagrams via Kernel Smoothing*, ICLR
-    2024.
+    Błasiok and Nakkiran, *Smooth ECE: Principled Reliability Diagrams via Kernel Smoothing*, ICLR 2024.
 
     Examples
     --------

@@ -29,10 +29,8 @@ Singles = NDArray[np.float32]
 
 LARGE = 0.2
 """A p-value that few draws say is larger than this is left at that: no level is near it."""
-_TOO_FEW = 10.0
-_SMALLEST = 1e-300
-_NARROWEST, _NARROW = 1e-4, 0.05
-_WIDER = 0.1
+_TOO_FEW, _SMALLEST = 10.0, 1e-300
+_NARROWEST, _NARROW, _WIDER = 1e-4, 0.05, 0.1
 _WEIGHTS = {
     "mean": 3.0,
     "confidence": 2.0,
@@ -90,6 +88,13 @@ class Rejection:
 
     The upper end of the interval misses hardly ever where the truth is below b0. There the lower end has
     the whole level, 1 - confidence, and beyond it one half.
+
+    Examples
+    --------
+    >>> rows = Sketch.from_counts(p=[0.2, 0.7], n=[500, 500], events=[50, 450])
+    >>> rejection = Rejection.of(rows, noise_floor(rows).value)
+    >>> rejection.p_value <= 0.05 and rejection.lower_end(0.95) > 0
+    True
     """
 
     cells: Cells
@@ -141,9 +146,7 @@ class Rejection:
         tails = [tail_of(null, value, slope) for null in look.statistics]
         if cells.blocks is not None:  # of so many signs, as many sums are different
             tails.append(2.0 ** (1.0 - len(cells.blocks)))
-        elif (
-            size > 0.0 and cells.events < _TOO_FEW
-        ):  # draws of next to no events say little of more
+        elif size > 0.0 and cells.events < _TOO_FEW:  # draws of hardly any events say little
             tails.append(math.exp(-value))
         return min(max(*tails, _SMALLEST), 1.0)
 
@@ -351,10 +354,7 @@ class Rejection:
         values = np.concatenate([[value], np.abs(means @ cells.residual)])
         tails = np.full(values.size, 0.5 * _SHARES["others"] / (values.size - 2))
         tails[:2] = _SHARES["whole"], 0.5 * _SHARES["mean"]
-        quantiles = [
-            normal_quantile(1.0 - level * tail, self.degrees)
-            for tail in (tails[0], tails[1], tails[2])
-        ]
+        quantiles = [normal_quantile(1.0 - level * tail, self.degrees) for tail in tails[:3]]
         z = np.full(values.size, quantiles[2])
         z[:2] = quantiles[:2]
         return float((values - wilson_error(z, np.sqrt(variances), cells.units)).max())

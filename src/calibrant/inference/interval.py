@@ -122,6 +122,15 @@ def upper_end(value: float, spread: Spread, confidence: float) -> float:
     With s the standard error, z the quantile of the normal, or of Student's t for clusters, and m the
     number of units, e = z² / 2m + z √(s² + z² / 4m²). That is Wilson's: with few events s may be 0
     although other samples would differ, as when no event was seen at all.
+
+    Examples
+    --------
+    It is the upper end of the interval of `assess`:
+
+    >>> import calibrant as cal
+    >>> assessment = cal.assess([0, 1, 0, 1, 1, 0], [0.1, 0.9, 0.4, 0.6, 0.8, 0.7])
+    >>> assessment.smooth_ece < assessment.interval.high <= 1
+    True
     """
     z = normal_quantile(0.5 + 0.5 * confidence, spread.degrees)
     error = float(wilson_error(z, spread.standard_error, spread.units))

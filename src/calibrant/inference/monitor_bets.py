@@ -30,6 +30,13 @@ class Bet:
         "wave k" (cos πkp).
     size : float
         In log-odds; its sign says which way.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> too_low = Bet("shift", 0.6)
+    >>> too_low.meaning, too_low.alternative(np.array([0.5])).round(3).tolist()
+    ('under-forecasting', [0.646])
     """
 
     shape: str
@@ -79,6 +86,14 @@ def log_gains(batch: Sketch, learnt: Floats | None = None) -> Floats:
         Unweighted, on the probability scale.
     learnt : float64[points + 1], optional
         Expected events less predictions at equally spaced p, learnt from earlier batches.
+
+    Examples
+    --------
+    Events that come more often than predicted make the bet on "too low" win:
+
+    >>> batch = Sketch.from_arrays([1, 1, 0, 1], [0.4, 0.5, 0.3, 0.6])
+    >>> bool(log_gains(batch)[BETS.index(Bet("shift", 0.6))] > 0)
+    True
     """
     low = batch.cells / batch.nodes
     high = np.minimum(low + 1.0 / batch.nodes, 1.0)

@@ -62,6 +62,19 @@ class Sample:
         One for each cluster, where there are clusters but no rows.
     places : (int64[n], int) or None
         Where each row of a group was among all rows that were passed, and how many these were.
+
+    Examples
+    --------
+    A quantity of your own is a function of a Sample:
+
+    >>> import calibrant as cal
+    >>> from calibrant.profiles import Profile
+    >>> def share_above_half(sample):
+    ...     return sample.mean("above ½", sample.rows("above ½").p > 0.5)
+    >>> mine = Profile("mine", {"above ½": share_above_half})
+    >>> assessment = cal.assess([0, 1, 0, 1], [0.1, 0.8, 0.3, 0.6], profile=mine)
+    >>> assessment.profile["above ½"].value
+    0.5
     """
 
     sketch: Sketch

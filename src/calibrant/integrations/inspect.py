@@ -32,6 +32,16 @@ def calibration() -> Any:
 
     Samples of several epochs are one question. Scores without a confidence, or without a value, are
     left out and counted as `without_confidence`; "N" (no answer) is counted as `abstained`.
+
+    Examples
+    --------
+    >>> from inspect_ai.scorer import SampleScore, Score
+    >>> scores = [
+    ...     SampleScore(score=Score(value=right, metadata={"confidence": sure}))
+    ...     for right, sure in [("C", 0.9), ("I", 0.6), ("C", 0.7), ("I", 0.2)]
+    ... ]
+    >>> 0 < calibration()(scores)["smooth_ece"] < 1
+    True
     """
 
     def compute(scores: Sequence[Any]) -> dict[str, float]:
@@ -77,6 +87,14 @@ def with_confidence(scorer: Any, *, metrics: Sequence[Any] = ()) -> Any:
         Any of Inspect's, such as `match()`.
     metrics : sequence of Metric
         Besides accuracy and `calibration()`.
+
+    Examples
+    --------
+    >>> from inspect_ai import Task
+    >>> from inspect_ai.dataset import MemoryDataset, Sample
+    >>> from inspect_ai.scorer import match
+    >>> questions = MemoryDataset([Sample("What is 2 + 2? Say how sure you are.", target="4")])
+    >>> task = Task(questions, scorer=with_confidence(match()))
     """
 
     @_scorers.scorer(  # type: ignore[untyped-decorator]

@@ -39,6 +39,14 @@ def process_choices(
     ----------
     gold : str or callable
         The field of a document that holds the index of the right option, or a function of it.
+
+    Examples
+    --------
+    >>> likelihoods = [(-2.3, False), (-0.1, True)]  # the log-likelihood of each option
+    >>> result = process_choices("answer")({"answer": 1}, likelihoods)
+    >>> right, confidence = result["smooth_ece"]
+    >>> right, round(confidence, 2)
+    (1.0, 0.9)
     """
 
     def process(document: dict[str, Any], results: Sequence[Any]) -> dict[str, Any]:
@@ -53,7 +61,13 @@ def process_choices(
 
 
 def metric_list() -> list[dict[str, Any]]:
-    """The `metric_list` that goes with `process_choices`: accuracy, SmoothECE, floor, interval, p."""
+    """The `metric_list` that goes with `process_choices`: accuracy, SmoothECE, floor, interval, p.
+
+    Examples
+    --------
+    >>> [metric["metric"] for metric in metric_list()][:2]
+    ['acc', 'smooth_ece']
+    """
     own = [
         {
             "metric": name,

@@ -24,6 +24,13 @@ def smooth_ece_metric(*, name: str = "calibration", **options: Unpack[InputOptio
         What stands before the slash.
     **options
         How to read the columns (see `InputOptions`).
+
+    Examples
+    --------
+    >>> import mlflow  # doctest: +SKIP
+    >>> mlflow.models.evaluate(  # doctest: +SKIP
+    ...     data=frame, predictions="p", targets="y", extra_metrics=[smooth_ece_metric()]
+    ... )
     """
     metrics = require("mlflow.metrics", caller="smooth_ece_metric")
 

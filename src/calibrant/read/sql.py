@@ -36,9 +36,14 @@ class Expression:
     --------
     >>> Expression('"score" / 100')
     Expression(text='"score" / 100')
+    >>> print(Expression('"score" / 100'))
+    "score" / 100
     """
 
     text: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def query(

@@ -95,9 +95,7 @@ def to_python(
     """
     require_name(name)
     _require_deployable(recalibrator, tolerance)
-    head = (
-        f'"""A {recalibrator.kind} map of probabilities, made by calibrant; needs Python alone."""'
-    )
+    head = f'"""Recalibrates a probability ({recalibrator.kind}). Made by calibrant; needs only Python."""'
     check = (
         f"def {name}(p):\n"
         f'    """The recalibrated probability of p."""\n'

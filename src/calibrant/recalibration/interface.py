@@ -6,7 +6,7 @@ import importlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 import numpy as np
@@ -20,21 +20,13 @@ from calibrant.data.named_scales import as_scale, name_for_file
 from calibrant.data.scales import Scale
 from calibrant.errors import CalibrationError, Code, Function, InputError, Message, TypeName, Where
 from calibrant.recalibration.cures import TO_APPLY, TO_LEARN, only_cures
+from calibrant.recalibration.parts import Part, Parts
 from calibrant.recalibration.training import FitOptions, Training
 
 if TYPE_CHECKING:
     from calibrant.read.sql import Expression
 
-__all__ = [
-    "POSITIVE",
-    "PROBABILITIES",
-    "LearnedMap",
-    "Part",
-    "Parts",
-    "Recalibrator",
-    "load_recalibrator",
-    "require_map",
-]
+__all__ = ["LearnedMap", "Recalibrator", "load_recalibrator", "require_map"]
 
 Floats = NDArray[np.float64]
 State = dict[str, Any]
@@ -52,40 +44,7 @@ MODULES = (
     "repair.randomized",
 )
 """Where the maps are that a file can hold."""
-FORMAT = "calibrant.recalibrator"
-VERSION = 2
-WHAT = "a recalibrator"
-
-
-@dataclass(frozen=True)
-class Part:
-    """What a part of a learned state must be: one number or a row of them, in a range, perhaps rising."""
-
-    kind: type = float
-    least: float = -np.inf
-    most: float = np.inf
-    rising: bool = False
-
-    def holds(self, value: Any) -> bool:
-        """Whether the numbers are finite, in the range and in order."""
-        numbers = np.asarray(value, dtype=np.float64)
-        most = self.most * (1.0 + 1e-9)  # means are rounded
-        within = np.isfinite(numbers) & (numbers >= self.least) & (numbers <= most)
-        if not (numbers.size and within.all()):
-            return False
-        return not self.rising or bool(np.all(np.diff(numbers) >= 0.0))
-
-    def __str__(self) -> str:
-        rule = "hold finite numbers"
-        if np.isfinite([self.least, self.most]).any():
-            rule += f" between {self.least:g} and {self.most:g}"
-        return rule + (" that do not fall" if self.rising else "")
-
-
-SMALLEST = float(np.finfo(np.float64).tiny)
-POSITIVE = Part(least=SMALLEST)
-PROBABILITIES = Part(np.ndarray, 0.0, 1.0)
-Parts = Mapping[str, type | Part]
+FORMAT, VERSION, WHAT = "calibrant.recalibrator", 2, "a recalibrator"
 
 
 class LearnedMap(ABC):
@@ -242,13 +201,56 @@ class Recalibrator(LearnedMap):
     def to_sql(
         self, prob: str | Expression, dialect: str = "duckdb", *, tolerance: float = 1e-5
     ) -> Expression:
-        """The map as an SQL expression of a column; see `calibrant.recalibration.deploy.to_sql`."""
+        """The map as an SQL expression of a column; `str` gives the text.
+
+        It is straight between as few points as keep it close to `transform`, and needs no function that a
+        warehouse may lack. What is no probability (NULL, NaN, below 0, above 1) is left as it is.
+
+        Parameters
+        ----------
+        prob : str or Expression
+            The column of the predictions.
+        dialect : {"duckdb", "postgres", "bigquery", "snowflake", "spark", "sqlite"}
+            The warehouse.
+        tolerance : float
+            The largest distance from `transform`. A larger one gives a shorter text.
+
+        Examples
+        --------
+        >>> import sqlite3
+        >>> from calibrant.recalibration import PlattRecalibrator
+        >>> platt = PlattRecalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+        >>> query = f"SELECT {platt.to_sql('p', 'sqlite')} FROM (SELECT 0.9 AS p)"
+        >>> answer = sqlite3.connect(":memory:").execute(query).fetchone()[0]
+        >>> bool(abs(answer - platt.transform([0.9])[0]) < 1e-5)
+        True
+        """
         from calibrant.recalibration.deploy import to_sql
 
         return to_sql(self, prob, dialect, tolerance=tolerance)
 
     def to_python(self, name: str = "recalibrate", *, tolerance: float = 1e-5) -> str:
-        """The map as Python text without imports of ours; see `calibrant.recalibration.deploy.to_python`."""
+        """The map as the text of a Python module that needs nothing else, not even calibrant.
+
+        A map with a formula is written as its formula; others are straight between as few points as keep
+        them close to `transform`.
+
+        Parameters
+        ----------
+        name : str
+            Of the function. It takes one probability and returns one.
+        tolerance : float
+            The largest distance from `transform`. A larger one gives a shorter text.
+
+        Examples
+        --------
+        >>> from calibrant.recalibration import PlattRecalibrator
+        >>> platt = PlattRecalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+        >>> module = {}
+        >>> exec(platt.to_python("better"), module)
+        >>> bool(abs(module["better"](0.9) - platt.transform([0.9])[0]) < 1e-15)
+        True
+        """
         from calibrant.recalibration.deploy import to_python
 
         return to_python(self, name, tolerance=tolerance)

@@ -15,13 +15,8 @@ from calibrant.data.multiclass import ClassProbabilities, as_class_probabilities
 from calibrant.errors import InputError, Where
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.deploy_classes import MAY_CHANGE, one_vs_rest_to_python
-from calibrant.recalibration.interface import (
-    LearnedMap,
-    Parts,
-    Recalibrator,
-    State,
-    require_map,
-)
+from calibrant.recalibration.interface import LearnedMap, Recalibrator, State, require_map
+from calibrant.recalibration.parts import Parts
 
 __all__ = ["OneVsRestRecalibrator", "as_distributions"]
 

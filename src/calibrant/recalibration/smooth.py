@@ -16,8 +16,9 @@ from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.measures._pooling import pooled
 from calibrant.measures.smooth_ece import smooth_ece
-from calibrant.recalibration.interface import POSITIVE, PROBABILITIES, Parts, Recalibrator, State
+from calibrant.recalibration.interface import Recalibrator, State
 from calibrant.recalibration.parametric import PlattRecalibrator
+from calibrant.recalibration.parts import POSITIVE, PROBABILITIES, Parts
 from calibrant.recalibration.training import Training
 from calibrant.smoothing.curves import smooth_curves
 

@@ -15,10 +15,11 @@ from calibrant.data.multiclass import as_class_probabilities, as_weights, confid
 from calibrant.errors import Code, InputError, TooFewRows, TypeName
 from calibrant.inference.clusters import cluster_codes
 from calibrant.measures.smooth_ece import smooth_ece
-from calibrant.recalibration.interface import LearnedMap, Parts, Recalibrator
+from calibrant.recalibration.interface import LearnedMap, Recalibrator
 from calibrant.recalibration.logistic import NEAREST_TO_THE_ENDS
 from calibrant.recalibration.multiclass import OneVsRestRecalibrator, as_distributions
 from calibrant.recalibration.parametric import BetaRecalibrator
+from calibrant.recalibration.parts import Parts
 from calibrant.recalibration.scaling import StructuredScaling, TemperatureScaling
 from calibrant.repair.choice import NONE, Choice, compared
 

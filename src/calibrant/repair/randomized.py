@@ -17,14 +17,8 @@ from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrationError, Option
 from calibrant.inference.calibration_test import calibration_p_value
 from calibrant.measures.smooth_ece import smooth_ece_result
-from calibrant.recalibration.interface import (
-    POSITIVE,
-    PROBABILITIES,
-    Part,
-    Parts,
-    Recalibrator,
-    State,
-)
+from calibrant.recalibration.interface import Recalibrator, State
+from calibrant.recalibration.parts import POSITIVE, PROBABILITIES, Part, Parts
 from calibrant.recalibration.smooth import SMALLEST_BANDWIDTH, regression_on_knots
 from calibrant.recalibration.training import Training
 
