@@ -107,8 +107,9 @@ def promise(
         [
             f"Share of {runs:,} samples whose threshold has a true risk at or above the limit; the level is "
             f"{1 - CONFIDENCE:.2f}. Exactly at the limit counts as false here, which is the hardest case.",
-            "Bound of the best: the threshold of most coverage whose exact bound is within the limit, "
-            "without regard to the choice. Plug-in: whose observed risk is.",
+            "Bound of the best: the threshold with the most coverage among those whose exact bound "
+            "is within the limit, as if it had not been chosen. Plug-in: the same with the observed "
+            "risk in place of the bound.",
         ],
     )
 

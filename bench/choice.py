@@ -154,9 +154,9 @@ def study(*, reduced: bool, workers: int | None) -> list[pages.Table]:
     notes = (
         "Mean over sets of the log loss and the SmoothECE on unseen halves, two cuts each; ± one standard "
         "error over sets.",
-        "Sets are groups of rows of one source, a forecaster, a project, a class, a model, taken by turns "
-        "for choosing and for confirming: other groups, but not other sources, and their errors are not "
-        "independent of each other.",
+        "Sets are groups of rows of one source (a forecaster, a project, a class, a model), used "
+        "alternately for choosing and for confirming: other groups, but not other sources, so their "
+        "errors are not independent.",
     )
     confirming = _table("Confirming it", confirmed, workers)
     return [

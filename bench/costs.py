@@ -71,12 +71,12 @@ def header(sizes: Sequence[int]) -> list[str]:
 
 
 NOTES = (
-    "The first time is by the clock, the second of the processor (all threads together): the best of "
-    "three calls or more in one process, as many as there is time for, taken by turns with the plain sum "
-    "of both arrays, the least that any measure can cost. The ratios are those of processor time, which "
-    "a busy machine disturbs least.",
-    "MB: the highest resident size during the first full call, less that before it; a thousand rows "
-    "leave no trace in it.",
+    "The first time is wall-clock time, the second is processor time summed over threads: the best "
+    "of three or more calls in one process, alternating with the plain sum of both arrays, which is "
+    "the least that any measure can cost. Ratios are of processor time, which a busy machine "
+    "disturbs least.",
+    "MB: how far the resident size rose during the first full call; a thousand rows are too few to "
+    "show.",
 )
 
 

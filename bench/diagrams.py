@@ -109,7 +109,7 @@ def by_size(powers: range) -> pages.Table:
         "By number of rows: the sketch, and everything after it",
         ["rows", "sketch", "beyond the sketch", "bandwidth"],
         lines,
-        ["Time of the processor, all threads together."],
+        ["Processor time, summed over threads."],
     )
 
 
@@ -125,7 +125,7 @@ def main() -> None:
         "diagrams",
         "The cost of a diagram",
         "python -m bench.diagrams" + (" --reduced" if reduced else ""),
-        "Resampling happens on the sketch, so that what bands cost is bounded, whatever the number of rows.",
+        "Bands are resampled from the sketch, so their cost is bounded however many rows there are.",
         sections,
         environments.pinned("relplot"),
     )

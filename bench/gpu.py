@@ -311,7 +311,8 @@ def page(
         rows,
         [
             "float32 predictions, uint8 targets; the median of 15 calls, by events on the device.",
-            "`torch.bincount`: into as many bins, of slots that are there already. Sum: of both tensors.",
+            "`torch.bincount`: into the same number of bins, with their indices given. Sum: of both "
+            "tensors.",
             f"The state is {megabytes(BinarySmoothECE()):.1f} MB, whatever the number of rows. `update` "
             "was checked never to wait for the device, and to give the bits of plain sums.",
         ],
@@ -335,9 +336,10 @@ def page(
             for row in epochs
         ],
         [
-            "By the clock, the median of 15 calls, until the device is done. `update` is what every batch "
-            "costs. `compute` solves for SmoothECE on the device, in the same time whatever the number of "
-            "rows; no table is copied to the host. torchmetrics keeps the rows and bins them in `compute`.",
+            "Wall-clock time: the median of 15 calls, until the device has finished. `update` is what every "
+            "batch costs. `compute` solves for SmoothECE on the device, in the same time whatever the "
+            "number of rows; no table is copied to the host. torchmetrics keeps the rows and bins them in "
+            "`compute`.",
         ],
     )
     many = pages.Table(
@@ -347,7 +349,7 @@ def page(
         [f"Class-wise, the state is {megabytes(MulticlassSmoothECE(1000, 'classwise')):.0f} MB."],
     )
     name = f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
-    lead = f"One pass over each batch, and the number at the end, where the batch is: {name}."
+    lead = f"One pass over each batch, and the number at the end, both on the device: {name}."
     versions = {name: importlib.metadata.version(name) for name in ("torch", "torchmetrics")}
     return pages.Page(
         "gpu", "On a GPU", "python -m bench.gpu", lead, [binary, beside, many], versions

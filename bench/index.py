@@ -40,8 +40,9 @@ def main() -> None:
         "index",
         "Evidence",
         "make evidence",
-        "Claims that anyone can rerun: each page was written by a command in the repository. "
-        f"The {len(told)} that tell how long they took were made in {sum(told):.0f} minutes together.",
+        "Each page was written by a command in the repository, which anyone can rerun. "
+        f"The {len(told)} pages that say how long they took were made in {sum(told):.0f} minutes in "
+        "all.",
         [pages.Text("Pages", entries)],
         timed=False,
     )

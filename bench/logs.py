@@ -139,7 +139,8 @@ def main() -> None:
         "logs",
         "Logs of evaluations",
         "python -m bench.logs",
-        "What a log of a gigabyte costs: an answer takes a few numbers, however long its line is.",
+        "What it costs to read a log of one gigabyte. An answer is kept as a few numbers, however "
+        "long its line is.",
         [study(REDUCED_SIZE if reduced else SIZE)],
     )
     print(page.write(pages.place(reduced)).read_text(encoding="utf-8"))

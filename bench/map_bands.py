@@ -48,7 +48,8 @@ def study(*, reduced: bool) -> list[pages.Table]:
     notes = [
         f"Share of rows whose true chance lies in `AdaptiveRecalibrator.interval` at 95%, over {trials} "
         "draws of normal log-odds with standard deviation 1.5. The intervals come from a prior that expects "
-        "smooth maps: a curve with four waves is smoothed, and they do not know it.",
+        "smooth maps: a curve with four waves is smoothed over, and the intervals do not allow for "
+        "it.",
     ]
     title = "The interval of the default map"
     return [pages.Table(title, ["true curve", "rows", "inside", "mean width"], rows, notes)]

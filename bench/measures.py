@@ -170,7 +170,7 @@ def main() -> None:
         "measures",
         "Measures",
         "python -m bench.measures",
-        "The distances and kernel measures against what defines them, and what they cost.",
+        "How closely the distances and kernel measures match their definitions, and what they cost.",
         [
             pages.Table("Exactness and cost", ["what", "found", "meant to be"], rows),
             agreement.table(),

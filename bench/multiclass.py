@@ -133,7 +133,7 @@ def main() -> None:
         f"Logits of {ROWS:,} rows and {CLASSES:,} classes, float32",
         ["what", "measured", "at most", ""],
         rows,
-        ["Class-wise, the logits are divided by the temperature that was found. Full assessments are made one"
+        ["Class-wise, the logits are divided by the fitted temperature. Full assessments are made one"
          " after the other, from the sketches: their cost does not depend on the number of rows."],
     )  # fmt: skip
     np.exp(logits, out=logits)

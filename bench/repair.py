@@ -273,11 +273,12 @@ def ranked(cells: list[Cell]) -> list[pages.Table]:
     ]  # fmt: skip
     strict = sum(cell.excess <= cell.paired for cell in cells)
     notes = [
-        "Means over random cuts into halves. The map is learned from so many rows of one half, or from all "
-        f"of them, and judged on all rows of the other, or on about {MOST_JUDGED:,} where it has more.",
-        "Near the best: no further above it than one standard error of the best's mean loss on a half, as in "
-        "the one-standard-error rule. Rows of one event err together.",
-        "By the standard error of the paired difference, which shrinks with the half that judges, the "
+        "Means over random splits into halves. The map is learned from that many rows of one half, or from "
+        f"all of them, and judged on all rows of the other half, or on about {MOST_JUDGED:,} where it "
+        "has more.",
+        "Near the best: at most one standard error of the best map's mean loss on a half above it, "
+        "as in the one-standard-error rule. Rows of one event count as one cluster.",
+        "By the standard error of the paired difference, which shrinks as the judging half grows, the "
         f"default is near the best in {strict} of {len(cells)}.",
     ]
     return [
@@ -330,14 +331,14 @@ def promise(results: list[Result], method: str) -> pages.Table:
         ],
         rows,
         [
-            _counted("Of the sets whose rows test as miscalibrated", seen),
-            _counted("Of those whose learned half does so too", [one for one in seen if one[0]]),
+            _counted("sets whose rows test as miscalibrated", seen),
+            _counted("of them whose learned half does, too", [one for one in seen if one[0]]),
             f"The protocol: cut each data set in two at random (seed 0), learn from one half, measure the "
             f"other; for the sets whose rows test as miscalibrated (p ≤ {LEVEL}), SmoothECE must fall "
             "and log loss must not rise by more than two standard errors of its change over the rows, or "
             "over the events.",
-            "The last two columns repeat it with other cuts. Of a few hundred rows one half tells little: "
-            "the same map can rise on one cut and fall on the mean of all.",
+            "The last two columns repeat this with other splits. Half of a few hundred rows says "
+            "little: with the same map, an error can rise in one split and fall on average.",
             f"Forecasts of one event ({', '.join((*EVENTS, *SAME_ORDER))}) are tested and cut together.",
         ],
     )
@@ -345,7 +346,7 @@ def promise(results: list[Result], method: str) -> pages.Table:
 
 def _counted(which: str, seen: list[tuple[bool, bool, bool]]) -> str:
     _, fell, kept = np.reshape(seen, (-1, 3)).astype(int).sum(axis=0)
-    return f"{which}, {len(seen)}, SmoothECE falls on {fell} and log loss is kept on {kept}."
+    return f"The {len(seen)} {which}: SmoothECE falls on {fell}, and log loss is kept on {kept}."
 
 
 def kept(data: Rows, cuts: int, names: tuple[str, ...], resume: bool) -> Result:

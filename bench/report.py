@@ -83,7 +83,8 @@ def main() -> None:
         "report",
         "The cost of a report",
         "python -m bench.report",
-        "The page is made from sketches: its cost beyond the scan hardly depends on the rows.",
+        "The page is made from sketches, so its cost beyond the scan hardly depends on the number "
+        "of rows.",
         [table],
     ).write(pages.EVIDENCE)
     print(written.read_text(encoding="utf-8"))

@@ -242,7 +242,7 @@ def table(found: dict[str, dict[str, float]], rows: dict[str, int], groups: int)
             f"{found['checks']['least']:.2f} to {found['checks']['most']:.2f}.",
             "polars groups the same CSV file into the same cells with its streaming engine, in "
             f"{polars['seconds']:.1f} s and {polars['MB']:,.0f} MB; the scan took {csv['MB']:,.0f} MB.",
-            "Resident: the highest of the whole process, libraries included.",
+            "Resident: the peak of the whole process, libraries included.",
         ],
     )
 
@@ -287,7 +287,8 @@ def study(folder: Path, repeats: int, reduced: bool) -> int:
         "scans",
         "Files out of core",
         "python -m bench.scans" + (" --reduced" if reduced else ""),
-        "Files are read once, by row groups, on every core; what is kept does not grow with the rows.",
+        "Files are read once, by row groups, on all cores; memory does not grow with the number of "
+        "rows.",
         [measured],
         {name: importlib.metadata.version(name) for name in ("pyarrow", "polars")},
     )

@@ -38,11 +38,11 @@ def promises(measured: costs.Costs, small: int, large: int) -> pages.Table:
     rows.append(["times the plain sum", f"{large:,}", *_kept(to_sum, 2.2)])
     rows.append(["MB beyond the inputs", f"{large:,}", *_kept((own["megabytes"],) * 2, 20)])
     return pages.Table(
-        "What calibrant means to keep",
+        "What calibrant promises",
         ["what", "n", "by the clock", "by processor time", "promise", ""],
         rows,
         [
-            "The promises are by the clock on a machine that does nothing else. Processor time counts "
+            "The promises are about wall-clock time on an otherwise idle machine. Processor time counts "
             "both of calibrant's threads against the one of the others.",
             f"Load of the machine over the five minutes before this was written: {os.getloadavg()[1]:.1f}.",
         ],
@@ -92,8 +92,8 @@ def assessments(sizes: range) -> pages.Table:
         rows,
         [
             "Interval, noise floor, test with 4,000 draws, direction and "
-            "scores come from the sketch, so that they cost the same whatever n is.",
-            "Best of five, by the clock and in time of the processor. The promise: at most three times "
+            "scores come from the sketch, so they cost the same for every n.",
+            "Best of five, in wall-clock and in processor time. The promise: at most three times "
             "`smooth_ece` and 300 ms at a million rows.",
         ],
     )
@@ -134,7 +134,7 @@ def main() -> None:
         "speed",
         "Speed and memory",
         "python -m bench.speed" + (" --reduced" if reduced else ""),
-        "What one number costs, in calibrant and in the packages that people use now.",
+        "What one number costs, in calibrant and in the packages that people use today.",
         [table, promises(measured, small, large), assessments(range(3, 7 if reduced else 8))],
         costs.versions(measured),
     )

@@ -74,7 +74,7 @@ def tables(cells: list[Any], ranked: Callable[..., list[pages.Table]]) -> list[p
     _, losses = ranked([cell for cell in cells if cell.excess > cell.paired])
     note = (
         "Ten tasks that come with scikit-learn, five models each, every row predicted by a model that has "
-        "not seen it. Nothing in the default was chosen with a look at these."
+        "not seen it. None of them was looked at when the default was chosen."
     )
     return [
         replace(summary, title="Confirming the default", notes=[note, *summary.notes]),

@@ -248,7 +248,7 @@ STUDIES = {
         ("at a point", "whole curve"),
         covers=(0, 1),
         late=True,
-        notes=("Of the population's curve at the bandwidth of the sample's.",),
+        notes=("Bands for the population's curve at the sample's bandwidth.",),
     ),
 }  # fmt: skip
 REDUCED = (

@@ -202,7 +202,8 @@ def tables(searched: list[dict[str, Any]]) -> list[pages.Table]:
         rows,
         [
             "Each rival's critical value is the 95% quantile of its statistic in as many calibrated "
-            "samples of the same predictions, so that all have their size; calibrant's is the p-value "
+            "samples of the same predictions, so that each rejects calibrated predictions in 5% of "
+            "samples; calibrant's is the p-value "
             "that `assess` gives.",
             "Errors shrink like 1/√n. Overconfident and shifted: Beta(2, 2), slope and intercept of the "
             "log-odds; wiggle and bump: uniform; rare tail: Beta(1, 9), too high above 0.3.",

@@ -230,8 +230,8 @@ def main() -> int:
         "python -m bench.coverage.profiles"
         + (" --reduced" if given.reduced else f" --runs {runs}" if runs != RUNS else ""),
         f"Share of {runs} samples in which a 95% interval held the population's value. Predictions have "
-        "normal log-odds, outcomes the log-odds a + b z; in clusters, rows share 60% of both. Bands of "
-        "decision curves count as held where the whole curve is inside, at 19 thresholds; E50, E90 and "
+        "normal log-odds, outcomes the log-odds a + b z; in clusters, rows share 60% of both. A "
+        "band of a decision curve counts only if the whole curve is inside, at 19 thresholds; E50, E90 and "
         "Emax are those of the population's curve at the sample's bandwidth.",
         [
             pages.Table("Coverage of 95% intervals", ["interval", *names], rows),

@@ -107,23 +107,23 @@ def lead(found: Found, tried: Found, contrasted: Found, failures: list[str], *, 
     nulls = [cell["rejected"] for cell in cells if cell["truth"] == 0.0]
     cases = sum(cell["runs"] for cell in cells)
     often = sum(cell["runs"] >= 1_000 for cell in cells)
-    short = "None falls" if not failures else f"{len(failures)} fall"
+    short = "none falls" if not failures else f"{len(failures)} fall"
     text = (
-        f"Samples are drawn from populations whose SmoothECE is known, and the nominal 95% interval is asked "
-        f"whether it holds the population's value, in {len(cells)} cells of "
+        f"Samples are drawn from populations whose SmoothECE is known, and we count how often the nominal "
+        f"95% interval contains it, in {len(cells)} cells of "
         f"{min(cell['runs'] for cell in cells):,} to {max(cell['runs'] for cell in cells):,} samples "
         f"({often} of 1,000 or more). Its mean coverage is "
         f"{np.mean([cell['coverage'] for cell in cells]):.3f}; the lowest is {lowest['coverage']:.3f} "
         f"({lowest['name']}). The test of calibration at level .05 rejects calibrated predictions in "
         f"{min(nulls):.3f} to {max(nulls):.3f} of the samples. Test and interval contradict each other in "
-        f"{sum(cell['contradictions'] for cell in cells)} of {cases:,} cases. {short} short of what is "
-        f"promised by a binomial test at {CHANCE:g}, of these cells and {len(contrasted)} of comparisons, "
-        f"groups and bands{': ' + '; '.join(failures) if failures else ''}."
+        f"{sum(cell['contradictions'] for cell in cells)} of {cases:,} cases. By a binomial test at "
+        f"{CHANCE:g}, {short} short of what is promised, of these cells and {len(contrasted)} of "
+        f"comparisons, groups and bands{': ' + '; '.join(failures) if failures else ''}."
     )
     return text if whole else text + _NOT_WHOLE
 
 
-_NOT_WHOLE = " The study was ended early with `--minutes`; `--resume` goes on with it."
+_NOT_WHOLE = " The study was stopped early with `--minutes`; `--resume` continues it."
 
 
 def sections(
@@ -189,7 +189,7 @@ def _intervals(found: Found, beside: dict[str, Any], distribution: str) -> pages
         "Misses below: the interval ends below the truth; above: it begins above it.",
         "How often the test of calibration, and ECCE-R's, reject at level .05: their size where the truth is "
         "0, their power elsewhere. Rare events happen in 0.2% of the rows.",
-        f"What is `assess` outside the study is here its parts on a grid of {NODES:,} nodes, with "
+        f"The study runs the parts of `assess` on a grid of {NODES:,} nodes, with "
         f"SmoothECE to {TOLERANCE:g}.",
     ]
     if beside:

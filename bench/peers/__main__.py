@@ -36,7 +36,7 @@ def page(found: dict[str, Any], sizes: list[int], *, reduced: bool) -> pages.Pag
         "peers",
         "calibrant and its peers",
         "python -m bench.peers" + (" --reduced" if reduced else ""),
-        "Twelve packages asked the same things, each at its best documented settings in an "
+        "Twelve packages answer the same questions, each with its best documented settings, in an "
         "environment of its own (those that need torch share one). Where a peer is better, the "
         "tables say so.",
         [

@@ -100,7 +100,7 @@ def tables(found: dict[str, Any]) -> list[pages.Table]:
         ["data", "exact", *smooth],
         rows,
         [
-            "In brackets the relative error. The exact value is computed without a grid by "
+            "Relative errors are in brackets. The exact value is computed without a grid by "
             "`bench/exact.py`, which shares no code with calibrant.",
             "relplot (which probmetrics calls) halves the mass at the ends when it reflects, and "
             "its bandwidth is a multiple of 1/1024.",

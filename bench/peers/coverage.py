@@ -112,10 +112,10 @@ def tables(found: dict[str, Any]) -> list[pages.Table]:
                 "package's interval is compared with the population value of its own measure.",
                 f"Narrower than calibrant's, and covering in {COVERS:.0%} of the samples or more: "
                 f"{', '.join(better) or 'none'}.",
-                "The width counts what lies above 0. ± is two standard errors of the study.",
+                "Widths count only what lies above 0. ± is two standard errors of the study.",
                 "relplot: the basic bootstrap of its diagram; uncertainty-calibration: its bootstrap, "
-                "whose alpha is in per cent; probcal: its bootstrap with stratify=False, as its default "
-                "leaves the error of the event rate out.",
+                "whose alpha is in per cent; probcal: its bootstrap with stratify=False, because "
+                "its default leaves out the error of the event rate.",
             ],
         )
     ]

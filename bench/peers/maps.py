@@ -137,15 +137,16 @@ def table(rows: list[Row]) -> pages.Table:
         for row in rows
     ]
     notes = [
-        "Largest difference of a probability: 60 new predictions after 500 rows of two classes, or 2,000 "
-        "rows of four classes.",
+        "Largest difference between the two probabilities, over 60 new predictions, after learning "
+        "from 500 rows of two classes or 2,000 rows of four.",
         "Run to the end: the peer's own loss, minimised further. betacal by scikit-learn with tol=1e-12; "
         "netcal by Nelder and Mead's method, since it gives its optimiser no gradient; probmetrics by "
         "L-BFGS in double precision. venn-abers has nothing to optimise.",
-        "Their loss less ours: mean log loss of the rows learned from, the peer as it comes. Where it is "
+        "Their loss minus ours: mean log loss on the rows learned from, with the peer's default "
+        "settings. Where it is "
         "positive, the peer stops before the optimum of its own definition.",
     ]
-    header = ["map", "as it comes", "run to the end", "their loss less ours"]
+    header = ["map", "as it comes", "run to the end", "their loss minus ours"]
     return pages.Table("Maps of peers and ours", header, lines, notes)
 
 

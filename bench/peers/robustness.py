@@ -48,8 +48,8 @@ def tables(found: dict[str, Any]) -> list[pages.Table]:
             rows,
             [
                 "1,000 rows; one bad row among them for NaN, sentinel and tie. A number means that "
-                "the package computed it without a word; where it is that of `clean`, the same data "
-                "without a bad row, labels in {-1, 1} were read as meant.",
+                "the package returned it without a warning; where it equals that of `clean`, the "
+                "same data without a bad row, labels in {-1, 1} were read as intended.",
                 "scikit-learn gives a curve; its number here is the widest gap of that curve.",
             ],
         ),

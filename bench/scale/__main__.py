@@ -86,7 +86,7 @@ def trillion(measured: growth.Constants) -> list[pages.Table | pages.Text]:
         f"and a tree of {depth} levels adds them up: integers, so that the result is the same to the "
         f"bit whatever the tree. One cell holds {capacity:.1e} rows before int64 would overflow (which "
         "is refused), so a trillion rows fit even if every prediction is the same. The times leave "
-        "out reading: the last column is what each core has to read."
+        "out reading: the last column is what each core has to read.."
     )
     return [
         pages.Text("A trillion rows, on paper", body),
@@ -109,8 +109,8 @@ def page(grown: list[growth.Growth], measured: growth.Constants, *, reduced: boo
         "scale",
         "From a thousand rows to a trillion",
         "python -m bench.scale" + (" --reduced" if reduced else ""),
-        "Rows are drawn in blocks and never all in memory; after the pass nothing depends on them. "
-        "Times are those of the processor, all threads together.",
+        "Rows are drawn in blocks and are never all in memory; after the pass, no cost depends on "
+        "their number. Times are processor times, summed over threads.",
         [*sections, *trillion(measured)],
     )
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 
 from calibrant import Sketch, smooth_ece, smooth_ece_result
+from calibrant.data.scales import Scale
 from calibrant.inference.noise_floor import noise_floor
-from calibrant.measures import weak_calibration_error
+from calibrant.measures import distance_to_calibration, weak_calibration_error
 from calibrant.measures.distance import distance_to_calibration_result
 from calibrant.measures.interval import interval_calibration_error
 from calibrant.measures.kernel import kernel_calibration_error
@@ -199,6 +200,17 @@ def test_the_distance_can_be_twice_the_weak_error():
     y, p = [1, 0], [0.5 - gap, 0.5 + gap]
     ratio = weak_calibration_error(y, p) / distance_to_calibration_result(y, p, nodes=2000).value
     assert ratio == pytest.approx(0.5, abs=0.02)
+
+
+def test_a_flat_scale_breaks_the_upper_bound():
+    """Why a scale must be nowhere much flatter than the probability itself (erratum 4)."""
+    cube = Scale(lambda p: p**3, np.cbrt, name="cube")
+    p, y = np.full(100, 0.001), np.zeros(100, dtype=int)
+    error = smooth_ece(y, p, scale=cube)
+    distance = distance_to_calibration(y, p, scale=cube)
+    assert error == pytest.approx(0.001, rel=1e-3)
+    assert distance <= 1.001e-9
+    assert error > 20 * np.sqrt(distance)
 
 
 def test_kappa_can_move_far_on_a_scale_where_the_error_is_small():
