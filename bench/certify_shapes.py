@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -72,10 +73,19 @@ class Shape:
         values, shares = map(np.array, self.sizes)
         return float((values**2 * shares).sum() / (values * shares).sum())
 
+    @cached_property
+    def _wrong_beyond(self) -> tuple[Floats, Floats]:
+        """Confidences on a fine grid, the first to be acted on first, and the risk up to each."""
+        sign = 1.0 if self.side == "below" else -1.0
+        place = np.sort(sign * self.confidence(FINE))
+        return place, np.cumsum(self.wrong(sign * place)) / np.arange(1, place.size + 1)
+
     def true_risk(self, threshold: float) -> float:
-        p = self.confidence(FINE)
-        beyond = p <= threshold if self.side == "below" else p >= threshold
-        risk = float(self.wrong(p[beyond] if beyond.any() else np.array([threshold])).mean())
+        place, risks = self._wrong_beyond
+        last = (
+            np.searchsorted(place, threshold if self.side == "below" else -threshold, "right") - 1
+        )
+        risk = float(risks[last] if last >= 0 else self.wrong(np.array([threshold]))[0])
         if not self.mixed:
             return risk
         sizes = np.arange(1, self.repeats + 1)
