@@ -215,3 +215,12 @@ def test_the_sketch_of_a_log_counts_what_was_declined(calibrant, log, tmp_path, 
                 for done in (direct, read)
             ]  # fmt: skip
             assert cases[0] == cases[1]
+
+
+def test_answers_to_one_question_are_too_few(calibrant, tmp_path) -> None:
+    path = tmp_path / "one.jsonl"
+    line = json.dumps({"question_id": 1, "confidence": 0.9, "correct": True}) + "\n"
+    for answers in (1, 40):
+        path.write_text(line * answers)
+        done = calibrant("certify", path, "--log", "jsonl")
+        assert (done.code, f" {answers} " in done.err, "--cluster" in done.err) == (2, True, True)

@@ -192,6 +192,22 @@ def test_no_wrong_and_no_right_answers():
     assert cal.selective([0, 0, 0], [0.5, 0.6, 0.7]).coverage_at(0.5) == 0.0
 
 
+@pytest.mark.parametrize("repeats", [1, 4])
+def test_intervals_have_width_where_all_answers_are_alike(repeats):
+    """One answer in 300 may be wrong where none of 300 is, and be the surest of all."""
+    p = np.repeat(np.linspace(0.1, 0.9, 300), repeats)
+    cluster = np.repeat(np.arange(300), repeats) if repeats > 1 else None
+    right = cal.selective(np.ones(p.size), p, cluster=cluster)
+    wrong = cal.selective(np.zeros(p.size), p, cluster=cluster)
+    surest = np.where(np.arange(p.size) < p.size - repeats, 1, 0)
+    truth = cal.selective(surest, p, cluster=cluster)
+    assert 0.0 < truth.aurc < right.aurc_interval.high < 0.1
+    assert 0.0 < truth.augrc < right.augrc_interval.high < 0.02
+    opposite = cal.selective(1 - surest, p, cluster=cluster)
+    assert 0.9 < wrong.aurc_interval.low < opposite.aurc < 1.0 == wrong.aurc_interval.high
+    assert 0.48 < wrong.augrc_interval.low < opposite.augrc < 0.5 == wrong.augrc_interval.high
+
+
 def test_results_travel():
     found = cal.selective(*sample(), cluster=np.arange(400) // 2)
     again = pickle.loads(pickle.dumps(found))

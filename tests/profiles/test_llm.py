@@ -111,3 +111,8 @@ def test_accuracy_has_width_where_all_answers_are_right():
     assert (accuracy.low, accuracy.high) == (pytest.approx(0.025 ** (1 / 5)), 1.0)
     wrong = cal.assess([0, 1], [0.2, 0.9], profile="llm").profile["accuracy"]
     assert 0.0 < wrong.low < 0.5 < wrong.high < 1.0
+    question = np.arange(60) // 3  # twenty that all agree tell as much as twenty answers
+    alike = cal.assess(np.ones(60), np.linspace(0.2, 0.9, 60), cluster=question, profile="llm")
+    accuracy = alike.profile["accuracy"]
+    assert (accuracy.value, accuracy.high) == (1.0, 1.0)
+    assert accuracy.low == pytest.approx(0.025 ** (1 / 20))

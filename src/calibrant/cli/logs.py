@@ -15,7 +15,7 @@ from calibrant.cli.output import count, note, printable, short_path, without_spo
 from calibrant.cli.shared_options import Grouping, Measuring, Reading
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError, Option
+from calibrant.errors import InputError, Option, TooFewRows
 
 if TYPE_CHECKING:
     from calibrant.read.answers import Answers
@@ -48,6 +48,14 @@ def answers_of_logs(
         {name: v for name, v in reading.options.items() if name in ("labels", "on_invalid")},
         {name: columns[name] for name in by},
     )
+    if rows.cluster is not None and bool((rows.cluster == rows.cluster[0]).all()):
+        raise TooFewRows(
+            "a log must have answers to two questions or more, as those to one depend on each other",
+            seen=rows.y_true.size,
+            saying="all {} of them are to one",
+            cure="Add answers to other questions, or name what tells them apart with {cluster}.",
+            cluster=Option("cluster", ...),
+        )
     about = {
         "probability": [log.probability for log in logs],
         "abstained": sum(log.abstained for log in logs),

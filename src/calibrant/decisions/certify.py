@@ -27,7 +27,7 @@ from calibrant.decisions.ranking import (
 from calibrant.decisions.risk_tests import ThresholdTest, least_units, threshold_tests, upper_bound
 from calibrant.errors import InputError, Option
 from calibrant.inference.assess import read_clustered
-from calibrant.inference.dependence import warn_of_repeated_rows
+from calibrant.inference.dependence import warn_of_repeated_cells, warn_of_repeated_rows
 from calibrant.inference.interval import require_confidence
 from calibrant.measures.record import Record, plain, rows_text
 
@@ -321,6 +321,8 @@ def _rankings(
     if isinstance(y_true, Sketches | Sketch):
         rankings = [rank(y_true, y_prob, side=one, cluster=cluster, **options) for one in sides]
         weighted = not rankings[0].whole
+        if isinstance(y_true, Sketch) and not weighted:
+            warn_of_repeated_cells(y_true, stacklevel=4)
     else:
         pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
         weighted = pairs.raw_weight is not None

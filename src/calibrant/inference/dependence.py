@@ -10,10 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.pairs import Pairs
+from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrantWarning, Option, Where
 
-__all__ = ["DependenceWarning", "warn_of_repeated_ids", "warn_of_repeated_rows"]
+__all__ = [
+    "DependenceWarning",
+    "warn_of_repeated_cells",
+    "warn_of_repeated_ids",
+    "warn_of_repeated_rows",
+]
 
 Floats = NDArray[np.float64]
 
@@ -53,20 +60,35 @@ def warn_of_repeated_rows(*models: Pairs, stacklevel: int) -> None:
             repeated = distinct >= FEWEST_VALUES and p.size >= REPEATS * distinct
             repeated &= expected < EXPECTED_TO_DIFFER
         if repeated:
-            warnings.warn(
-                DependenceWarning(
-                    "each prediction occurs {times} times on average, {how}, so rows may repeat one "
-                    "event; the interval and the test take rows to be independent",
-                    seen=round(p.size / distinct, 1),
-                    saying="",
-                    cure="Pass {cluster} with what identifies the event (question, patient, match, day).",
-                    times=f"{p.size / distinct:.1f}",
-                    how=how,
-                    cluster=Option("cluster", ...),
-                ),
-                stacklevel=stacklevel,
-            )
+            _warn(p.size / distinct, how, stacklevel=stacklevel + 1)
             return
+
+
+def warn_of_repeated_cells(sketch: Sketch, *, stacklevel: int) -> None:
+    """The same of a sketch: where few rows are in a cell, those that tie are in one."""
+    rows = over_outcomes(sketch.counts)
+    middle = (rows > 0) & (sketch.cells > 0) & (sketch.cells < sketch.nodes - 1)
+    rows, events = rows[middle], sketch.counts[middle, 1]
+    expected, seen = _agreements(rows.astype(np.float64), events.astype(np.float64))
+    if expected >= EXPECTED_TO_DIFFER and seen < SHARE_DIFFERING * expected:
+        how = "and rows that tie share their outcome"
+        _warn(float(rows.sum()) / rows.size, how, stacklevel=stacklevel + 1)
+
+
+def _warn(times: float, how: str, *, stacklevel: int) -> None:
+    warnings.warn(
+        DependenceWarning(
+            "each prediction occurs {times} times on average, {how}, so rows may repeat one "
+            "event; the interval and the test take rows to be independent",
+            seen=round(times, 1),
+            saying="",
+            cure="Pass {cluster} with what identifies the event (question, patient, match, day).",
+            times=f"{times:.1f}",
+            how=how,
+            cluster=Option("cluster", ...),
+        ),
+        stacklevel=stacklevel,
+    )
 
 
 def _ties(p: Floats, y: Floats) -> tuple[int, float, int]:
@@ -76,16 +98,21 @@ def _ties(p: Floats, y: Floats) -> tuple[int, float, int]:
     r the rate of events among the predictions next to theirs.
     """
     values, place, rows = np.unique(p, return_inverse=True, return_counts=True)
-    if values.size <= 2 * NEIGHBOURS:
-        return int(values.size), 0.0, 0
     events = np.bincount(place.ravel(), weights=y, minlength=values.size)
+    return (int(values.size), *_agreements(rows.astype(np.float64), events))
+
+
+def _agreements(rows: Floats, events: Floats) -> tuple[float, int]:
+    """Of predictions in order, by their rows and events: the last two of these."""
+    if rows.size <= 2 * NEIGHBOURS:
+        return 0.0, 0
     rate = events / rows
     total = np.concatenate([[0.0], np.cumsum(rate)])
-    start = np.clip(np.arange(values.size) - NEIGHBOURS, 0, values.size - 2 * NEIGHBOURS - 1)
+    start = np.clip(np.arange(rows.size) - NEIGHBOURS, 0, rows.size - 2 * NEIGHBOURS - 1)
     nearby = total[start + 2 * NEIGHBOURS + 1] - total[start]
     r = np.clip((nearby - rate) / (2 * NEIGHBOURS), 0.0, 1.0)
     expected = float((1.0 - r**rows - (1.0 - r) ** rows).sum())
-    return int(values.size), expected, int(((events > 0) & (events < rows)).sum())
+    return expected, int(((events > 0) & (events < rows)).sum())
 
 
 def warn_of_repeated_ids(

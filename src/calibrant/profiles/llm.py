@@ -67,6 +67,12 @@ def llm(*, abstained: int = 0) -> Profile:
 
 def _accuracy(sample: Sample) -> Quantity:
     accuracy = _row_mean(sample, "accuracy", slope=0.0)
+    clusters = sample.assessment.clusters
+    occurs = [bool(sample.atoms.mass[:, kind].any()) for kind in (0, 1)]
+    if sample.dependent and clusters and not all(occurs):  # as if each cluster were one answer
+        right = float(occurs[1])
+        low, high = exact_binomial(right * clusters, clusters, sample.confidence)
+        return replace(accuracy, value=right, low=float(low), high=float(high))
     if sample.dependent or sample.atoms.squared is not None:
         return replace(accuracy, low=max(accuracy.low, 0.0), high=min(accuracy.high, 1.0))
     right, n = float(sample.atoms.mass[:, 1].sum()), float(sample.atoms.n)
