@@ -2,6 +2,7 @@
 
 python -m bench.logs              # some minutes, a gigabyte of disk
 python -m bench.logs --reduced    # 20 MB
+python -m bench.logs --clusters   # instead, rows in half a million clusters; writes no page
 """
 
 from __future__ import annotations
@@ -112,6 +113,27 @@ def study(size: int) -> pages.Table:
     )
 
 
+def clusters(number: int) -> str:
+    """What `certify` takes for a file of rows in so many clusters of three."""
+    rng = np.random.default_rng(0)
+    sure = np.round(rng.random(3 * number), 4)
+    right = (rng.random(sure.size) < sure).astype(int)
+    start = cost([sys.executable, "-m", "calibrant", "assess", "--help"])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.csv"
+        with path.open("w", encoding="ascii") as file:
+            file.write("question,p,y\n")
+            lines = zip(range(sure.size), sure.tolist(), right.tolist(), strict=True)
+            file.writelines(f"q{row % number},{p},{y}\n" for row, p, y in lines)
+        words = ["-m", "calibrant", "certify", str(path), "--cluster", "question"]
+        own = cost([sys.executable, *words])
+    each = (own.memory - start.memory) * 1e6 / number
+    return (
+        f"{number:,} clusters of 3 rows: peak {own.memory:,.0f} MB, {each:,.0f} bytes a cluster, "
+        f"{own.seconds:.0f} s of one processor"
+    )
+
+
 def _decoding(path: Path) -> list[str]:
     code = "import json, sys\nfor line in open(sys.argv[1], 'rb'): json.loads(line)"
     return [sys.executable, "-c", code, str(path)]
@@ -134,7 +156,12 @@ def _row(name: str, log: Log, lines: int, path: Path, own: Cost, start: Cost) ->
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reduced", action="store_true", help="a small log, for CI")
-    reduced = parser.parse_args().reduced
+    parser.add_argument("--clusters", action="store_true", help="rows in many clusters instead")
+    asked = parser.parse_args()
+    reduced = asked.reduced
+    if asked.clusters:
+        print(clusters(5_000 if reduced else 500_000))
+        return
     page = pages.Page(
         "logs",
         "Logs of evaluations",

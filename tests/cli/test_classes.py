@@ -8,6 +8,7 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
@@ -116,3 +117,37 @@ def test_a_monitor_watches_the_confidence_or_each_class(calibrant, rows, tmp_pat
     ]  # of the first class only day 10
     assert [len(look["classes"]) for look in days["looks"]] == [2, 3]
     assert "mean error" in calibrant(*words[:-2], "--multiclass", "top-label").out
+
+
+def test_columns_in_another_order_are_told_by_their_names(calibrant, rows, tmp_path):
+    plan, turned, better = (tmp_path / name for name in ("map.json", "turned.csv", "better.csv"))
+    words = ("recalibrate", "--multiclass", "confidence", "--prob")
+    done = calibrant(*words, "q_*", rows, "--label", "y", "--method", "vector", "-o", plan)
+    assert done.code == 0, done.err
+    order = [2, 0, 1]
+    pyarrow.csv.write_csv(pa.table({f"s_{NAMES[k]}": SURE[:, k] for k in order}), turned)
+    done = calibrant(*words, "s_*", turned, "--apply", plan, "-o", better)
+    assert done.code == 0, done.err
+    found = pyarrow.csv.read_csv(better)
+    expected = cal.load_recalibrator(plan).transform(SURE)
+    for k, name in enumerate(NAMES):
+        assert np.allclose(found[f"s_{name}_recalibrated"], expected[:, k])
+    pyarrow.csv.write_csv(pa.table({f"s_{k}": SURE[:, k] for k in order}), turned)
+    done = calibrant(*words, "s_*", turned, "--apply", plan, "-o", better)
+    assert (done.code, "--classes cat,dog,owl" in done.err) == (2, True)
+    named = ("--classes", "owl,cat,dog")
+    done = calibrant(*words, "s_*", turned, *named, "--apply", plan, "-o", better)
+    assert done.code == 0, done.err
+    assert np.allclose(pyarrow.csv.read_csv(better)["s_0_recalibrated"], expected[:, 0])
+
+
+def test_classes_that_are_numbers_have_names_too(calibrant, tmp_path):
+    path = tmp_path / "numbers.csv"
+    columns = {"y": np.array([9, 2, 5])[LABELS]} | {f"p{k}": PROBS[:, k] for k in range(3)}
+    pyarrow.csv.write_csv(pa.table(columns), path)
+    words = ("assess", path, "--prob", "p*", "--label", "y", "--multiclass", "classwise", "--json")
+    done = calibrant(*words, "--classes", "9,2,5")
+    assert done.code == 0, done.err
+    found = {one["group"]["class"]: one["smooth_ece"] for one in json.loads(done.out)["results"]}
+    for k, name in enumerate(["9", "2", "5"]):
+        assert found[name] == pytest.approx(cal.smooth_ece(k == LABELS, PROBS[:, k]), abs=1e-6)

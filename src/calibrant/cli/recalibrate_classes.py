@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._format import decimals
+from calibrant._format import common_start, decimals
 from calibrant._optional import require
 from calibrant.cli.classes import rows_of_classes
 from calibrant.cli.columns import RECALIBRATED, choose_predictions
@@ -63,7 +63,7 @@ def run_fit_classes(
             cure="Pass one of {maps}.",
             maps=", ".join((*MAPS_OF_CLASSES, CHOOSE)),
         )
-    rows, _, _ = rows_of_classes(files, reading, Measuring(), several=False)
+    rows, chosen, _ = rows_of_classes(files, reading, Measuring(), several=False)
     probs = _probabilities(rows.y_probs[""], reading)
     options: dict[str, Any] = {} if rows.classes is None else {"classes": rows.classes}
     weight = rows.sample_weight
@@ -84,6 +84,7 @@ def run_fit_classes(
         learned = choice.recalibrator
         compared = ", ".join(line.name for line in choice.candidates if line.name != NONE)
         judged = f"Chosen on held-out rows among leaving it alone, {compared}. {judged}"
+    learned.classes = _called_classes(chosen.prob, reading)
     written(Path(output), learned.save)
     note(
         f"Wrote {printable(output, 200)}: {_called(learned)} for {probs.shape[1]:,} classes, learned "
@@ -93,8 +94,35 @@ def run_fit_classes(
 
 
 def _called(learned: LearnedMap) -> str:
+    from calibrant.repair.class_choice import IdentityOfClasses
+
     kind = learned.kind
+    if isinstance(learned, IdentityOfClasses):
+        return "a map that changes nothing"
     return f"{'an' if kind[0] in 'aeiu' else 'a'} {kind} map"
+
+
+def _called_classes(columns: Sequence[str], reading: Reading) -> list[str] | None:
+    """What columns of classes are called, less what all begin with; None of a column of lists."""
+    if reading.classes:
+        return [name.strip() for name in reading.classes.split(",")]
+    return [name[common_start(columns) :] for name in columns] if len(columns) > 1 else None
+
+
+def _order(own: Sequence[str] | None, wanted: Sequence[str] | None) -> list[int] | None:
+    """Where each class of a map stands in a file; None where they stand in one order, or have no names."""
+    if own is None or wanted is None or list(own) == list(wanted):
+        return None
+    if sorted(own) != sorted(wanted):
+        raise InputError(
+            "must be the columns of the classes that the map was learned on: {wanted}",
+            argument="y_prob",
+            seen=list(own),
+            cure="Name the classes of the columns with {classes}.",
+            wanted=", ".join(map(quoted, wanted)),
+            classes=Option("classes", ",".join(wanted)),
+        )
+    return [list(own).index(name) for name in wanted]
 
 
 def _judged(choice: Any, method: str) -> str:
@@ -167,7 +195,12 @@ def run_apply_classes(files: Sequence[str], reading: Reading, chosen_map: str, o
     table = read_table(data)
     columns = [_column(table[name]) for name in prob]
     matrix = class_matrix(columns, prob[0], on_invalid="raise")
-    better = learned.transform(_probabilities(matrix, reading))
+    order = _order(_called_classes(prob, reading), learned.classes)
+    if order is None:
+        better = learned.transform(_probabilities(matrix, reading))
+    else:
+        better = np.empty(matrix.shape)
+        better[:, order] = learned.transform(_probabilities(matrix[:, order], reading))
     pyarrow = require("pyarrow", caller="recalibrate")
     if len(prob) == 1:
         table = table.append_column(names[0], pyarrow.array(better.tolist()))

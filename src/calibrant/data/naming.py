@@ -91,6 +91,10 @@ def class_indices(given: NDArray[Any], known: list[Any], *, by_number: bool) -> 
         labels[valid] = given[valid].astype(np.int64)
     elif not by_number:
         place = {value: index for index, value in enumerate(known)}
-        labels[:] = [place.get(value, -2) for value in given.tolist()]
+        values = (
+            given.tolist()
+        )  # the number 5 is of the class '5', which the command line knows as text
+        found = {v: place.get(v, place.get(group_text(v), -2)) for v in set(values)}
+        labels[:] = [found.get(value, -2) for value in values]
     labels[missing] = -1
     return labels

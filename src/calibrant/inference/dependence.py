@@ -98,7 +98,7 @@ def _ties(p: Floats, y: Floats) -> tuple[int, float, int]:
     r the rate of events among the predictions next to theirs.
     """
     values, place, rows = np.unique(p, return_inverse=True, return_counts=True)
-    events = np.bincount(place.ravel(), weights=y, minlength=values.size)
+    events = np.bincount(place.ravel(), weights=y, minlength=values.size).astype(np.float64)
     return (int(values.size), *_agreements(rows.astype(np.float64), events))
 
 

@@ -58,6 +58,8 @@ class LearnedMap(ABC):
     """The names in the state and their types, which a file must have; None where any will do."""
     _kinds: ClassVar[dict[str, type[LearnedMap]]] = {}
     _state: State | None = None
+    classes: list[str] | None = None
+    """Of a map of several classes, what its columns are called, if that is known."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -101,19 +103,17 @@ class LearnedMap(ABC):
         loaded = load_recalibrator(path)
         if not isinstance(loaded, cls):
             raise InputError(
-                "the file must hold a {wanted}",
-                seen=TypeName.of(loaded),
-                where=Where(file=os.fspath(path)),
+                "the file must hold a {wanted}", wanted=cls.__name__,
+                seen=TypeName.of(loaded), where=Where(file=os.fspath(path)),
                 cure="Read it with {load}, or with {any}.",
-                wanted=cls.__name__,
-                load=Code(f"{type(loaded).__name__}.load"),
-                any=Function("load_recalibrator"),
-            )
+                load=Code(f"{type(loaded).__name__}.load"), any=Function("load_recalibrator"),
+            )  # fmt: skip
         return loaded
 
     def to_dict(self) -> State:
         """Kind, settings and what was learned, as plain values."""
-        return {**_plan(self), "state": {k: _plain(value) for k, value in self.state.items()}}
+        named = {} if self.classes is None else {"classes": self.classes}
+        return _plan(self) | named | {"state": {k: _plain(v) for k, v in self.state.items()}}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> LearnedMap:
@@ -135,6 +135,7 @@ class LearnedMap(ABC):
             if "plan" not in document:
                 made._state = {name: _array(value) for name, value in document["state"].items()}
                 _require_whole(made._state, made.parts)
+                made.classes = document.get("classes")
                 _try_out(made)
         except Exception as error:  # a state that was forged may raise anything
             raise InputError(
@@ -323,7 +324,9 @@ def _try_out(made: LearnedMap) -> None:
     if isinstance(made, Recalibrator):
         mapped = made._apply(np.linspace(0.0, 1.0, 33), made.state)
     else:
-        k = made._columns(made.state) or 2
+        k = made._columns(made.state) or len(made.classes or "ab")
+        if made.classes is not None and len({str(name) for name in made.classes}) != k:
+            raise InputError("it must name each of its classes once")
         mapped = made.transform(np.full((1, k), 1.0 / k))
     if not np.all((mapped >= 0.0) & (mapped <= 1.0)):
         raise InputError("it must map predictions to probabilities, and does not")
