@@ -9,9 +9,10 @@ from scipy.stats import chi, norm
 import calibrant as cal
 from calibrant.data.sketch import Sketch
 from calibrant.inference.assess import assess
-from calibrant.inference.calibration_test import _BUMP, _ROUND, Rejection
+from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.dependence import DependenceWarning
 from calibrant.inference.noise_floor import noise_floor
+from calibrant.inference.proved import BUMP, ROUND
 from calibrant.inference.quantiles import log_tail
 from calibrant.inference.witnesses import Cells, witnesses_of
 
@@ -184,7 +185,7 @@ def test_the_bump_outweighs_the_bias_of_a_size() -> None:
     z = norm.ppf((np.arange(100_000) + 0.5) / 100_000)
     for mean in np.linspace(0, 6, 61):
         x = mean + z
-        lowered = np.abs(x) - _BUMP * np.exp(-0.5 * (x / _ROUND) ** 2)
+        lowered = np.abs(x) - BUMP * np.exp(-0.5 * (x / ROUND) ** 2)
         assert lowered.mean() <= mean + 2e-4
 
 

@@ -10,16 +10,25 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.sketch import Sketch
 from calibrant.inference.noise_floor import noise_floor
-from calibrant.inference.null_draws import DRAWS, FEW_DRAWS, FEW_EVENTS, null_residuals, tail_of
-from calibrant.inference.quantiles import crossing, harmonic_mean, log_tail, normal_quantile
+from calibrant.inference.null_draws import (
+    DRAWS,
+    FEW_DRAWS,
+    FEW_EVENTS,
+    are_fixed,
+    null_residuals,
+    tail_of,
+    tail_of_failures,
+)
+from calibrant.inference.proved import BUMP, ROUND, lowered, proved_error
+from calibrant.inference.quantiles import crossing, harmonic_mean, log_tail
 from calibrant.inference.resampling import coarse_sketch
-from calibrant.inference.wilson import wilson_error
 from calibrant.inference.witnesses import Cells, chain_of, witnesses_of
 
 __all__ = ["Rejection", "calibration_p_value"]
@@ -40,22 +49,23 @@ _WEIGHTS = {
     "whole": 3.0,
 }
 _CHAIN_POWER = -0.25
-# Shares of the level beyond the noise floor, where no draws are needed.
-_SHARES = {"whole": 0.8, "mean": 0.1, "others": 0.1}
-_ROUND = 0.7
-"""Width of the bump by which |x| is lowered near 0."""
-_BUMP = math.sqrt(2.0 / math.pi) * math.sqrt(1.0 + _ROUND**2) / _ROUND
 
 
-@dataclass(frozen=True, eq=False)
-class _Look:
+class _Drawn(NamedTuple):
+    """Of some residuals: log p of witnesses and chains [parts, draws], Λ, and smECE at the floor."""
+
+    logs: Singles
+    wholes: Floats
+    values: Floats
+
+
+class _Look(NamedTuple):
     """What draws from calibrated predictions show, for each null.
 
-    `wholes` are their Λ, `values` their smECE at the floor's bandwidth, `statistics` what the test makes of
-    them, in falling order; `variance` is that of Λ.
+    `values` are their smECE at the floor's bandwidth, `statistics` what the test makes of them, in falling
+    order; `variance` is that of Λ.
     """
 
-    wholes: Sequence[Floats]
     values: Sequence[Floats]
     statistics: Sequence[Floats]
     variance: float
@@ -121,15 +131,15 @@ class Rejection:
 
     def p_values(self, residuals: NDArray[np.floating]) -> Floats:
         """P-values of calibration for other residuals of the same predictions, [samples, m]."""
-        drawn = np.asarray(residuals, dtype=np.float32)
         look = self._looked(DRAWS)
-        values = self._statistics(drawn, self._wholes(drawn)[0], look.variance)
+        drawn = self._reduced(np.asarray(residuals, dtype=np.float32))
+        values = self._statistics(drawn, look.variance)
         return np.array([self._p_value(value, 0.0, look) for value in values.tolist()])
 
     def p_value_of(self, size: float) -> float:
         """Of "SmoothECE is at most `size`", for a size up to the bandwidth."""
         if not self.cells.null.any() and self.cells.blocks is None:
-            return _surprised(self.cells, size)
+            return tail_of_failures(self.cells, size)
         return self._p_value(self._statistic(size, self._look), size, self._look)
 
     @cached_property
@@ -177,7 +187,7 @@ class Rejection:
             return math.log(self.p_value_of(size) / level + 1e-300)
 
         def unproved(size: float) -> float:
-            return size - self._proved(size, half)
+            return size - proved_error(self.cells, size, half, self.degrees)
 
         if (value := accepted(wide)) > 0.0:
             start = math.log(self.p_value / level + 1e-300)
@@ -200,7 +210,9 @@ class Rejection:
         level = level if self.floor > 0.0 else half
         if self.p_value_of(min(size, self.bandwidth)) > level:
             return False
-        return size <= self.bandwidth or self._proved(size, half) > size
+        if size <= self.bandwidth:
+            return True
+        return proved_error(self.cells, size, half, self.degrees) > size
 
     # -- at the bandwidth of the noise floor ---------------------------------------------------
 
@@ -211,7 +223,7 @@ class Rejection:
     @cached_property
     def _mesh(self) -> Floats:
         """What the kernel around each cell gives to each stretch of cells, half a bandwidth long."""
-        return np.add.reduceat(self._smoother, self._stretches, axis=1)
+        return self.cells.smoother(self.bandwidth, self._stretches)
 
     @cached_property
     def _stretches(self) -> NDArray[np.intp]:
@@ -254,15 +266,13 @@ class Rejection:
         """Of each chain, [3, 2 directions, chains]: length of ẑ, sup of the function, variance."""
         plain, smooth = self._chain
         z = smooth @ self.cells.residual
-        out = np.zeros((3, 2, len(z)))
-        for m in range(1, len(z) + 1):
-            signs = self._smoother @ np.sign(z[:m] @ plain[:m])
-            projected = self.cells.gram(np.concatenate([smooth[:m], signs[None]]))[-1, :-1]
-            ways = np.stack([z[:m], projected])
-            ways /= np.maximum(np.linalg.norm(ways, axis=1, keepdims=True), 1e-300)
-            largest = np.maximum(np.abs(ways @ plain[:m]).max(axis=1), 1e-300)
-            out[:, :, m - 1] = ways @ z[:m], largest, self.cells.seen_variance(ways @ smooth[:m])
-        return out
+        first = np.tri(len(z))  # as many as each chain has
+        signs = np.sign((first * z) @ plain) @ self._smoother.T
+        ways = np.stack([first * z, first * self.cells.covariances(signs, smooth)])
+        ways /= np.maximum(np.linalg.norm(ways, axis=2, keepdims=True), 1e-300)
+        largest = np.maximum(np.abs(ways @ plain).max(axis=2, initial=0.0), 1e-300)
+        values = (ways @ smooth).reshape(-1, self.cells.null.size)
+        return np.stack([ways @ z, largest, self.cells.seen_variance(values).reshape(2, -1)])
 
     @cached_property
     def _errors(self) -> Floats:
@@ -272,30 +282,67 @@ class Rejection:
     @cached_property
     def _whole(self) -> tuple[float, float]:
         """Λ and its variance as they were seen."""
-        value, slopes = _lowered(self.cells.residual @ self._mesh, self._errors)
+        value, slopes = lowered(self.cells.residual @ self._mesh, self._errors)
         seen = float(self.cells.seen_variance((self._mesh @ slopes)[None])[0]) + self._least
         return value, seen
 
-    def _wholes(self, residuals: Singles) -> tuple[Floats, Floats]:
-        """Λ of many residuals [samples, m], and their smECE at the floor's bandwidth."""
+    @cached_property
+    def _functions(self) -> Singles:
+        """What residuals are multiplied with: witnesses, chain and stretches, in standard errors."""
+        errors = np.where(self._errors > 0, self._errors, 1.0)
+        single = self._single[0] / np.sqrt(self._means[1])[:, None]
+        return np.concatenate([single, self._chain[1], (self._mesh / errors).T], dtype=np.float32)
+
+    def _reduced(self, residuals: Singles) -> _Drawn:
+        """What the test needs of residuals [draws, m]."""
+        single, first, _ = self._single
+        size = np.abs(self._functions @ residuals.T)
+        witnesses, chain, stretches = np.split(
+            size, [len(single), len(single) + len(self._chain[0])]
+        )
+        strayed = np.empty((first.size + len(chain), size.shape[1]), dtype=np.float32)
+        np.maximum.reduceat(witnesses, first, axis=0, out=strayed[: first.size])
+        np.cumsum(np.square(chain), axis=0, out=strayed[first.size :])
+        np.sqrt(strayed[first.size :], out=strayed[first.size :])
         errors = self._errors.astype(np.float32)
-        x = residuals @ (self._mesh / np.where(errors > 0, errors, 1)).astype(np.float32)
-        bump = np.square(x)
-        bump *= -0.5 / _ROUND**2
+        values = (errors @ stretches).astype(np.float64)
+        bump = np.square(stretches, out=stretches)
+        bump *= -0.5 / ROUND**2
         np.exp(bump, out=bump)
-        values = (np.abs(x, out=x) @ errors).astype(np.float64)
-        return values - _BUMP * (bump @ errors), values
+        logs = log_tail(strayed, self._degrees[:-1])
+        return _Drawn(logs, values - BUMP * (errors @ bump), values)
+
+    @cached_property
+    def _first(self) -> list[list[_Drawn]]:
+        """The first few draws of each null."""
+        return self._drawn(0, FEW_DRAWS)
+
+    def _drawn(self, start: int, stop: int) -> list[list[_Drawn]]:
+        """Draws of each null from start to stop, some at a time: so many as stay close to the processor."""
+        parts = [slice(k, k + FEW_DRAWS) for k in range(start, stop, FEW_DRAWS)]
+        if self.nulls is not None:
+            return [[self._reduced(null[part]) for part in parts] for null in self.nulls]
+        if are_fixed(self.cells):
+            blocks = (null_residuals(self.cells, part.start, part.stop) for part in parts)
+            return [list(map(self._reduced, blocks))]
+        null = null_residuals(self.cells, 0, stop)
+        return [[self._reduced(null[part]) for part in parts]]
 
     def _looked(self, draws: int) -> _Look:
-        nulls = [null_residuals(self.cells, draws)] if self.nulls is None else self.nulls
-        drawn = [null[:draws] for null in nulls]
-        wholes, values = zip(*map(self._wholes, drawn), strict=True)
+        nulls = self._first
+        if draws > FEW_DRAWS and (self.nulls is not None or are_fixed(self.cells)):
+            more = self._drawn(FEW_DRAWS, draws)
+            nulls = [[*first, *others] for first, others in zip(nulls, more, strict=True)]
+        elif draws > FEW_DRAWS:
+            nulls = self._drawn(0, draws)
+        wholes = [np.concatenate([part.wholes for part in null]) for null in nulls]
         variance = max(float((whole**2).mean()) for whole in wholes) + self._least
         statistics = [
-            np.sort(self._statistics(null, whole, variance))[::-1]
-            for null, whole in zip(drawn, wholes, strict=True)
+            np.sort(np.concatenate([self._statistics(part, variance) for part in null]))[::-1]
+            for null in nulls
         ]
-        return _Look(wholes, values, statistics, variance)
+        values = [np.concatenate([part.values for part in null]) for null in nulls]
+        return _Look(values, statistics, variance)
 
     @cached_property
     def _shares(self) -> Floats:
@@ -304,9 +351,9 @@ class Rejection:
         return np.asarray(shares / shares.sum())
 
     @cached_property
-    def _degrees(self) -> NDArray[np.intp]:
-        chain = np.arange(1, len(self._chain[0]) + 1)
-        return np.concatenate([np.ones(self._single[1].size, dtype=np.intp), chain, [1]])
+    def _degrees(self) -> NDArray[np.int64]:
+        chain = np.arange(1, len(self._chain[0]) + 1, dtype=np.int64)
+        return np.concatenate([np.ones(self._single[1].size, dtype=np.int64), chain, [1]])
 
     def _statistic(self, size: float, look: _Look) -> float:
         _, first, _ = self._single
@@ -328,36 +375,11 @@ class Rejection:
         strayed = np.concatenate([np.maximum.reduceat(single, first), lengths, [whole]])
         return float(harmonic_mean(log_tail(strayed[:, None], self._degrees), self._shares)[0])
 
-    def _statistics(self, residuals: Singles, whole: Floats, variance: float) -> Floats:
-        """The statistic at size 0 of many residuals [samples, m], their Λ and its variance."""
-        single, first, _ = self._single
-        single = single / np.sqrt(self._means[1])[:, None]
-        functions = np.concatenate([single, self._chain[1]]).astype(np.float32)
-        means = np.abs(functions @ residuals.T)
-        families = np.maximum.reduceat(means[: len(single)], first, axis=0)
-        lengths = np.sqrt(np.cumsum(np.square(means[len(single) :]), axis=0))
-        last = np.maximum(whole, 0.0)[None] / math.sqrt(variance)
-        strayed = np.concatenate([families, lengths, last.astype(np.float32)])
-        return harmonic_mean(log_tail(strayed, self._degrees), self._shares)
-
-    # -- beyond it -----------------------------------------------------------------------------
-
-    def _proved(self, bandwidth: float, level: float) -> float:
-        """What smECE at this bandwidth is at least, with confidence 1 - level."""
-        cells = self.cells
-        smoother = cells.smoother(bandwidth)
-        errors = np.sqrt(cells.null_variance(smoother.T))
-        value, slopes = _lowered(cells.residual @ smoother, errors)
-        first, *others = witnesses_of(cells, bandwidth)
-        means = np.concatenate([first, *others]) @ smoother.T
-        variances = cells.seen_variance(np.concatenate([(smoother @ slopes)[None], means]))
-        values = np.concatenate([[value], np.abs(means @ cells.residual)])
-        tails = np.full(values.size, 0.5 * _SHARES["others"] / (values.size - 2))
-        tails[:2] = _SHARES["whole"], 0.5 * _SHARES["mean"]
-        quantiles = [normal_quantile(1.0 - level * tail, self.degrees) for tail in tails[:3]]
-        z = np.full(values.size, quantiles[2])
-        z[:2] = quantiles[:2]
-        return float((values - wilson_error(z, np.sqrt(variances), cells.units)).max())
+    def _statistics(self, drawn: _Drawn, variance: float) -> Floats:
+        """The statistic at size 0 of draws, with this variance of Λ."""
+        whole = (np.maximum(drawn.wholes, 0.0)[None] / math.sqrt(variance)).astype(np.float32)
+        logs = np.concatenate([drawn.logs, log_tail(whole, self._degrees[-1:])])
+        return harmonic_mean(logs, self._shares)
 
 
 def calibration_p_value(sketch: Sketch) -> float:
@@ -372,28 +394,8 @@ def calibration_p_value(sketch: Sketch) -> float:
     return Rejection.of(sketch, noise_floor(sketch).value).p_value
 
 
-def _surprised(cells: Cells, size: float) -> float:
-    """P-value of predictions of 0 and 1 alone: as many failures, in as many rows, at this rate."""
-    failures = round(cells.units * float(np.abs(cells.residual).sum()))
-    expected = cells.units * size
-    if failures == 0 or expected == 0.0:
-        return float(failures == 0)
-    k = np.arange(failures)
-    logs = k * math.log(expected) - np.array([math.lgamma(x + 1.0) for x in k]) - expected
-    return max(1.0 - float(np.exp(logs).sum()), 0.0)
-
-
 def _strayed(mean: Floats, size: float, null: Floats, seen: Floats) -> Floats:
     """How many standard errors a mean is beyond `size`, with a variance between null and seen."""
     share = np.minimum(size / np.maximum(mean, 1e-300), 1.0)
     variance = null + (seen - null) * share
     return np.asarray(np.maximum(mean - size, 0.0) / np.sqrt(np.maximum(variance, 1e-300)))
-
-
-def _lowered(residual: Floats, errors: Floats) -> tuple[float, Floats]:
-    """Λ of a smoothed residual, and its slope in each cell; |r| where it has no error."""
-    known = errors > 0
-    x = np.divide(residual, errors, out=np.zeros_like(residual), where=known)
-    bump = _BUMP * np.exp(-0.5 * (x / _ROUND) ** 2)
-    value = np.abs(residual) - np.where(known, errors * bump, 0.0)
-    return float(value.sum()), np.sign(residual) + x * bump / _ROUND**2

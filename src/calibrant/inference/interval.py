@@ -137,7 +137,7 @@ def upper_end(value: float, spread: Spread, confidence: float) -> float:
     grid, precision = spread.grid, PRECISION * error
 
     def excess(size: float) -> float:
-        return size - float(grid.errors(grid.observed, size)) - error
+        return size - grid.error(size) - error
 
     end = crossing(excess, (value, -error), (value + error, excess(value + error)), precision)
     return float(min(end + precision, 1.0))

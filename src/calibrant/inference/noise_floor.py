@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.sketch import Sketch
+from calibrant.inference._draws import smoothed_errors
 from calibrant.inference.resampling import cell_predictions, effective_rows, outcome_variances
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.smoothing._nodes import add_points
@@ -25,6 +26,12 @@ _NO_EVENT = 1e-6
 _DRAWS = 100
 _MOST_STEPS = 50
 _FEWEST_CELLS = 16
+_RATIO = 1.15
+"""Of a bandwidth to the one before, among those at which all draws are smoothed together."""
+_AT_ONCE = 16
+_NARROWEST = 0.25
+"""Of a cell: less is not resolved."""
+_CONVERGED = 1e-4
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,7 @@ def noise_floor(sketch: Sketch) -> NoiseFloor:
     if values >= _VALUES_PER_BANDWIDTH and expected >= _EXPECTED_EVENTS:
         return NoiseFloor(closed, "closed form")
     grid = ResidualGrid.of(sketch, 0.5 * closed)
-    drawn = [grid.fixed_points(block, start=closed) for block in grid.consistency(_DRAWS, seed=0)]
+    drawn = [_fixed_points(grid, block, closed) for block in grid.consistency(_DRAWS, seed=0)]
     return NoiseFloor(float(np.concatenate(drawn).mean()), "simulated")
 
 
@@ -106,3 +113,62 @@ def _closed_form(sketch: Sketch, variance: Floats) -> tuple[float, float]:
     distinct = total**2 / float((variance**2).sum())
     spread = total**2 / float((smooth**2).mean())
     return value, value / length * distinct / spread
+
+
+def _fixed_points(grid: ResidualGrid, residuals: Floats, start: float) -> Floats:
+    """σ* = smECE_σ* of draws [draws, m], the residuals in the cells of a grid.
+
+    They are smoothed together, with one kernel for all: at `start` and its neighbours, then at wider and
+    narrower bandwidths those that have not crossed σ there. Every σ* lies between two bandwidths.
+    """
+    sketch, length = grid.sketch, grid.sketch.scale.length
+    place = (sketch.cells + grid.right_share) * (length / sketch.nodes)
+    ends = (0.0, length) if sketch.scale.reflected else (-np.inf, np.inf)
+    low = np.maximum(np.abs(residuals.sum(axis=1)), _NARROWEST * length / sketch.nodes)
+    columns = np.ascontiguousarray(residuals.T, dtype=np.float32)
+    gaps: dict[int, Floats] = {}
+
+    def smooth(step: int, draws: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Find log(smECE_σ / σ), so many steps from the start; which draws have not crossed σ there."""
+        sigma = start * _RATIO**step
+        some = np.zeros((len(columns), -(-draws.size // _AT_ONCE) * _AT_ONCE), dtype=np.float32)
+        some[:, : draws.size] = columns[:, draws]
+        errors = np.zeros(some.shape[1])
+        smoothed_errors(place, some, sigma, *ends, errors)
+        errors = np.maximum(errors[: draws.size], 1e-300)
+        gaps[step] = np.full(len(residuals), np.nan)
+        gaps[step][draws] = np.log(errors / sigma)
+        beyond = errors > sigma if step > 0 else (errors < sigma) & (sigma > low[draws])
+        return np.asarray(draws[beyond])
+
+    everything = np.flatnonzero(np.abs(residuals).sum(axis=1) > low * (1.0 + _CONVERGED))
+    smooth(0, everything)
+    for side in (1, -1):
+        step, draws = side, smooth(side, everything)
+        while draws.size:
+            step += side
+            draws = smooth(step, draws)
+    steps = np.array(sorted(gaps))
+    crossed = _crossings(steps, np.stack([gaps[step] for step in steps.tolist()]))
+    return np.asarray(np.where(np.isnan(crossed), low, np.maximum(start * _RATIO**crossed, low)))
+
+
+def _crossings(steps: NDArray[np.int64], gaps: Floats) -> Floats:
+    """Where each column of gaps, which fall with the steps, passes 0: by the parabola through three of them.
+
+    NaN where it is below 0 from the first step on that is known.
+    """
+    above = np.where(np.isnan(gaps), (steps < 0)[:, None], gaps > 0.0)
+    last, draws = above.sum(axis=0) - 1, np.arange(gaps.shape[1])
+
+    def at(k: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        k = np.clip(k, 0, len(steps) - 1)
+        return steps[k].astype(np.float64), gaps[k, draws]
+
+    third = np.where((last > 0) & ~np.isnan(at(last - 1)[1]), last - 1, last + 2)
+    (a, x), (b, y), (c, z) = at(last), at(last + 1), at(third)
+    return np.asarray(
+        a * y * z / ((x - y) * (x - z))
+        + b * x * z / ((y - x) * (y - z))
+        + c * x * y / ((z - x) * (z - y))
+    )

@@ -8,9 +8,18 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.inference._draws import binomial_surprises
 from calibrant.inference.witnesses import MOST_CELLS, Cells
 
-__all__ = ["DRAWS", "FEW_DRAWS", "FEW_EVENTS", "null_residuals", "tail_of"]
+__all__ = [
+    "DRAWS",
+    "FEW_DRAWS",
+    "FEW_EVENTS",
+    "are_fixed",
+    "null_residuals",
+    "tail_of",
+    "tail_of_failures",
+]
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -35,14 +44,14 @@ def _uniform_draws(size: int) -> Singles:
     return np.random.default_rng(_SEED).random((DRAWS, size), dtype=np.float32).T.copy()
 
 
-def null_residuals(cells: Cells, draws: int = DRAWS) -> Singles:
-    """Residuals of the cells [draws, m] if the predictions are calibrated.
+def null_residuals(cells: Cells, start: int = 0, stop: int = DRAWS) -> Singles:
+    """Residuals of the cells [draws, m] if the predictions are calibrated, in the draws from start to stop.
 
     Where surprises are few, outcomes are drawn: binomial ones for rows, and for weights events and the
     others apart, each as many as its weight is worth. Blocks of dependent rows keep or change their
     sign together; where there are many, their sum is normal.
     """
-    normal = _normal_draws(MOST_CELLS)[:draws]
+    normal = _normal_draws(MOST_CELLS)[start:stop]
     if cells.blocks is not None:
         few = len(cells.blocks) <= MOST_CELLS
         factor = cells.blocks if few else _square_root(cells.blocks)
@@ -52,14 +61,16 @@ def null_residuals(cells: Cells, draws: int = DRAWS) -> Singles:
         return np.asarray(normal[:, : cells.null.size] * np.sqrt(cells.null).astype(np.float32))
     f = cells.prediction
     if cells.rows is not None:
-        surprises = _binomial(cells.rows, np.minimum(f, 1.0 - f), draws)
-        surprises *= (np.where(f > 0.5, 1.0, -1.0) * cells.shares[:, 1]).astype(np.float32)
-        return surprises
+        surprises = np.empty((f.size, stop - start), dtype=np.float32)
+        worth = np.where(f > 0.5, cells.shares[:, 1], -cells.shares[:, 1])
+        chance = np.minimum(f, 1.0 - f)
+        binomial_surprises(_uniform_draws(MOST_CELLS), start, cells.rows, chance, worth, surprises)
+        return surprises.T
     weight, event, other = cells.shares.T
     rng = np.random.default_rng(_SEED)
-    events = rng.poisson(weight * f / event, size=(draws, f.size)) * event
-    others = rng.poisson(weight * (1.0 - f) / other, size=(draws, f.size)) * other
-    return np.asarray(f * others - (1.0 - f) * events, dtype=np.float32)
+    events = rng.poisson(weight * f / event, size=(stop, f.size)) * event
+    others = rng.poisson(weight * (1.0 - f) / other, size=(stop, f.size)) * other
+    return np.asarray(f * others - (1.0 - f) * events, dtype=np.float32)[start:]
 
 
 def _square_root(blocks: Floats) -> Floats:
@@ -68,26 +79,9 @@ def _square_root(blocks: Floats) -> Floats:
     return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
-def _binomial(rows: NDArray[np.int64], chance: Floats, draws: int) -> Singles:
-    """Fixed binomial draws [draws, m], less their means, by inversion of the distribution.
-
-    They lie cell by cell: most cells have one row or two, and are done with after as many comparisons.
-    """
-    uniform = _uniform_draws(MOST_CELLS)[: rows.size, :draws]
-    odds = chance / (1.0 - chance)
-    share = np.exp(rows * np.log1p(-chance))
-    below = share.copy()
-    drawn = (uniform > below[:, None].astype(np.float32)).astype(np.float32)
-    for k in range(int(rows.max()) - 1):
-        share = share * odds * (np.maximum(rows - k, 0) / (k + 1.0))
-        below = below + share
-        unfinished = np.flatnonzero(below <= 1.0 - 1e-7)
-        if not unfinished.size:
-            break
-        least = below[unfinished, None].astype(np.float32)
-        drawn[unfinished] += uniform[unfinished] > least
-    drawn -= (rows * chance).astype(np.float32)[:, None]
-    return drawn.T
+def are_fixed(cells: Cells) -> bool:
+    """Whether the first draws are the same however many follow; those for weights are not."""
+    return cells.blocks is not None or cells.events >= FEW_EVENTS or cells.rows is not None
 
 
 def tail_of(null: Floats, value: float, slope: float) -> float:
@@ -103,3 +97,14 @@ def tail_of(null: Floats, value: float, slope: float) -> float:
         return share
     share *= math.exp(slope * min(float(null[_TAIL_DRAWS - 1]) - value, 0.0))
     return max(share, (beyond + math.sqrt(beyond)) / all_draws)
+
+
+def tail_of_failures(cells: Cells, size: float) -> float:
+    """P-value of predictions of 0 and 1 alone: as many failures, in as many rows, at this rate."""
+    failures = round(cells.units * float(np.abs(cells.residual).sum()))
+    expected = cells.units * size
+    if failures == 0 or expected == 0.0:
+        return float(failures == 0)
+    k = np.arange(failures)
+    logs = k * math.log(expected) - np.array([math.lgamma(x + 1.0) for x in k]) - expected
+    return max(1.0 - float(np.exp(logs).sum()), 0.0)

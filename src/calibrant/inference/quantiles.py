@@ -6,9 +6,12 @@ import math
 from collections.abc import Callable
 from functools import cache
 from statistics import NormalDist
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from calibrant.inference._draws import between_entries
 
 __all__ = [
     "crossing",
@@ -21,6 +24,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+Real = TypeVar("Real", np.float32, np.float64)
 
 _PER_UNIT = 64
 _LARGEST = 40.0
@@ -75,7 +79,7 @@ def skewed_quantiles(confidence: float, degrees: float, skew: float) -> tuple[fl
     return min(ends), max(ends)
 
 
-def log_tail(x: NDArray[np.floating], degrees: NDArray[np.intp]) -> NDArray[np.floating]:
+def log_tail(x: NDArray[Real], degrees: NDArray[np.int64]) -> NDArray[Real]:
     """log P(χ_m > x), the length of m independent normal numbers, for rows x of so many degrees each.
 
     For m = 1 these are the two tails of the normal. Interpolated in a table to 1e-4; beyond 40 standard
@@ -87,14 +91,16 @@ def log_tail(x: NDArray[np.floating], degrees: NDArray[np.intp]) -> NDArray[np.f
     array([[1.  , 0.05],
            [1.  , 0.05]])
     """
-    tables = np.stack([_table(int(m)) for m in degrees])
-    place = x * np.array(_PER_UNIT, dtype=x.dtype)
-    at = np.minimum(place, _PER_UNIT * _LARGEST - 1).astype(np.int32)
-    at += (np.arange(len(x), dtype=np.int32) * tables.shape[1])[:, None]
-    values = tables.ravel().astype(x.dtype)
-    left = values[at]
-    within = np.mod(at, tables.shape[1]).astype(x.dtype)
-    return np.asarray(left + (place - within) * (values[at + 1] - left))
+    values = np.empty_like(x)
+    most = int(degrees.max())
+    between_entries(x, degrees - 1, _tables(most, x.dtype.char), _PER_UNIT, values)
+    return values
+
+
+@cache
+def _tables(most: int, kind: str) -> Any:
+    """Of one degree of freedom and more, up to so many, a row each."""
+    return np.stack([_table(m) for m in range(1, most + 1)]).astype(kind)
 
 
 @cache

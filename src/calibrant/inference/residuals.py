@@ -139,8 +139,12 @@ class ResidualGrid:
 
     def residuals(self, events: Floats) -> Floats:
         """Mean of f - y on the nodes, from the weight of events [..., m] in each cell."""
+        return self.on_nodes(self.in_cells(events))
+
+    def in_cells(self, events: Floats) -> Floats:
+        """Sum of f - y in each non-empty cell, from the weight of events [..., m] there, over all rows."""
         mass = over_outcomes(self.sketch.weights)
-        return self.on_nodes((mass * self.predictions - events) / mass.sum())
+        return np.asarray((mass * self.predictions - events) / mass.sum())
 
     @cached_property
     def observed(self) -> Floats:
@@ -148,10 +152,10 @@ class ResidualGrid:
         return self.residuals(self.sketch.weights[:, 1])
 
     def consistency(self, resamples: int, *, seed: int) -> Iterator[Floats]:
-        """Residuals with outcomes y ~ Bernoulli(f), in blocks [some resamples, cells + 1]."""
+        """Residuals of the cells with outcomes y ~ Bernoulli(f), in blocks [some resamples, m]."""
         some = min(_DRAWS_AT_ONCE, max(1, _VALUES_AT_ONCE // (self.cells + 1)))
         for events in consistency_events(self.sketch, resamples, seed=seed, at_once=some):
-            yield self.residuals(events[..., 0])
+            yield self.in_cells(events[..., 0])
 
     def bootstrap(self, resamples: int, *, seed: int) -> Iterator[Floats]:
         """Residuals of resampled rows, in blocks [some resamples, cells + 1]."""
@@ -169,6 +173,14 @@ class ResidualGrid:
         """smECE at one bandwidth of residuals [..., cells + 1]."""
         coefficients = cosine_coefficients(residuals)
         return _errors(coefficients, np.full(residuals.shape[:-1], self._resolved(bandwidth)))
+
+    @cached_property
+    def _spectrum(self) -> Floats:
+        return cosine_coefficients(self.observed)
+
+    def error(self, bandwidth: float) -> float:
+        """smECE of the rows at a bandwidth."""
+        return float(_errors(self._spectrum, np.array(self._resolved(bandwidth))))
 
     def _resolved(self, bandwidth: float) -> float:
         """The bandwidth in units of this grid: a quarter of a cell is as narrow as a point."""
@@ -220,8 +232,7 @@ class ResidualGrid:
     def steepness(self, bandwidth: float) -> float:
         """-d smECE_σ / dσ, which is never negative, from two bandwidths close by."""
         wide, narrow = 1.05 * bandwidth, 0.95 * bandwidth
-        fall = self.errors(self.observed, narrow) - self.errors(self.observed, wide)
-        return max(float(fall) / (wide - narrow), 0.0)
+        return max((self.error(narrow) - self.error(wide)) / (wide - narrow), 0.0)
 
 
 def _power_of_two(cells: int) -> int:

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.sketch import Sketch
+from calibrant.inference._draws import kernel_shares
 from calibrant.inference.resampling import cross_weights, outcome_variances, worth_of_rows
 
-__all__ = ["MOST_CELLS", "Cells", "chain_of", "normal_cdf", "witnesses_of"]
+__all__ = ["MOST_CELLS", "Cells", "chain_of", "witnesses_of"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -38,21 +39,9 @@ _DEPENDENT = 1e-3
 _FEWEST_ROWS = 1.0
 _STEPS = 128
 _NORMAL = np.array(
-    [0.5 * math.erfc(-x / _STEPS / math.sqrt(2.0)) for x in range(-9 * _STEPS, 9 * _STEPS + 2)]
+    [0.5 * math.erfc(-x / _STEPS / math.sqrt(2.0)) for x in range(-9 * _STEPS, 9 * _STEPS + 1)]
 )
-_RISE = np.diff(_NORMAL)
-
-
-def normal_cdf(x: Floats) -> Floats:
-    """Φ to 2e-6, by a table: SciPy takes longer to load than an assessment takes to run."""
-    place = x * _STEPS
-    place += 9.0 * _STEPS
-    np.clip(place, 0.0, 18.0 * _STEPS, out=place)
-    at = place.astype(np.intp)
-    place -= at
-    place *= _RISE.take(at)
-    place += _NORMAL.take(at)
-    return place
+"""Φ, whose lines between entries are right to 2e-6: SciPy takes longer to load than an assessment to run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,26 +144,12 @@ class Cells:
 
         With `first`, to each stretch of cells, of which these are the first.
         """
-        at = self.position[:, None]
         edges = self.edges if first is None else np.append(self.edges[first], self.edges[-1])
-        share = normal_cdf((edges - at) / bandwidth)
-        if self.reflected:
-            low, high = edges[0], edges[-1]
-            for image in range(int(_TAIL * bandwidth / (high - low)) + 1):
-                # what passes an end comes back, and may come back again from the other
-                turn = 2.0 * image * (high - low)
-                near = self.position < low + _TAIL * bandwidth
-                folded = 2.0 * low - edges - turn
-                share[near] -= normal_cdf((folded - at[near]) / bandwidth)
-                if image:
-                    share += normal_cdf((edges - turn - at) / bandwidth)
-                    share += normal_cdf((edges + turn - at) / bandwidth) - 1.0
-                near = self.position > high - _TAIL * bandwidth
-                folded = 2.0 * high - edges + turn
-                share[near] += 1.0 - normal_cdf((folded - at[near]) / bandwidth)
-            share -= share[:, :1]
-        share[:, 0], share[:, -1] = 0.0, 1.0
-        return np.diff(share, axis=1)
+        shares = np.empty((self.position.size, edges.size - 1))
+        kernel_shares(
+            self.position, edges, bandwidth, self.reflected, _TAIL, _NORMAL, float(_STEPS), shares
+        )
+        return shares
 
     def null_variance(self, values: Floats) -> Floats:
         """Variance of the mean of (f - y) times each function [..., m], if calibrated."""
@@ -192,12 +167,22 @@ class Cells:
         strayed = self.blocks @ values.T - np.multiply.outer(self.block_shares, mean)
         return np.asarray((strayed**2).sum(axis=0) * number / (number - 1.0))
 
-    def gram(self, values: Floats) -> Floats:
-        """Covariances, if calibrated, of the means of (f - y) times each function [k, m]."""
+    def covariances(self, values: Floats, others: Floats) -> Floats:
+        """If calibrated, of the means of (f - y) times functions [k, m] and others [l, m]: [k, l]."""
         if self.blocks is None:
-            return np.asarray((values * self.null) @ values.T)
-        parts = self.blocks @ values.T
-        return np.asarray(parts.T @ parts)
+            return np.asarray((values * self.null) @ others.T)
+        return np.asarray((self.blocks @ values.T).T @ (self.blocks @ others.T))
+
+    @cached_property
+    def families(self) -> list[Floats]:
+        """The witnesses that do not depend on a bandwidth: the mean, slopes and boxes."""
+        boxes = [
+            np.equal.outer(np.arange(2**level), np.minimum(self.rank * 2**level, 2**level - 1) // 1)
+            for level in range(1, _LEVELS + 1)
+            if self.events >= _FEWEST_EVENTS * 2**level
+        ]
+        families = [np.ones((1, self.rank.size)), *_slopes(self)[:, None], *boxes]
+        return [np.asarray(family, dtype=np.float64) for family in families]
 
 
 def _starts(weight: Floats, variance: Floats) -> Integers:
@@ -217,17 +202,10 @@ def witnesses_of(cells: Cells, bandwidth: float) -> list[Floats]:
     sixteenths of the predictions by their null variance, as long as each has four surprises to expect;
     and both ends.
     """
-    rank, events = cells.rank, cells.events
-    boxes = [
-        np.equal.outer(np.arange(2**level), np.minimum((rank * 2**level).astype(int), 2**level - 1))
-        for level in range(1, _LEVELS + 1)
-        if events >= _FEWEST_EVENTS * 2**level
-    ]
     low = cells.position <= cells.position[0] + _TAIL * bandwidth
     high = cells.position >= cells.position[-1] - _TAIL * bandwidth
-    ends = np.array([low, high, low | high, low.astype(float) - high], dtype=float)
-    families = [np.ones((1, rank.size)), *_slopes(cells)[:, None], *map(np.asarray, boxes), ends]
-    return [np.asarray(family, dtype=np.float64) for family in families]
+    ends = np.array([low, high, low | high, low.astype(float) - high], dtype=np.float64)
+    return [*cells.families, ends]
 
 
 def _slopes(cells: Cells) -> Floats:
@@ -246,9 +224,9 @@ def chain_of(cells: Cells, smoother: Floats) -> tuple[Floats, Floats]:
     Those that the ones before nearly give are left out, and those that a single row would decide.
     """
     waves = np.cos(np.pi * np.multiply.outer(np.arange(2, _LONGEST_CHAIN + 1), cells.rank))
-    plain = np.concatenate([np.ones((1, cells.rank.size)), _slopes(cells), waves])
+    plain = np.concatenate([*cells.families[:3], waves])
     smooth = plain @ smoother.T
-    gram = cells.gram(smooth)
+    gram = cells.covariances(smooth, smooth)
     least = _FEWEST_ROWS / cells.units**2 * np.abs(smooth).max(axis=1) ** 2
     mixed = np.empty((0, len(plain)))
     for k in range(len(plain)):

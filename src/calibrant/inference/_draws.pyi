@@ -1,0 +1,43 @@
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Integers = NDArray[np.int64]
+Real = TypeVar("Real", np.float32, np.float64)
+
+def kernel_shares(
+    position: Floats,
+    edges: Floats,
+    bandwidth: float,
+    reflected: bool,
+    tail: float,
+    table: Floats,
+    per_unit: float,
+    shares: Floats,
+) -> None: ...
+def binomial_surprises(
+    uniform: Singles,
+    start: int,
+    rows: Integers,
+    chance: Floats,
+    worth: Floats,
+    surprises: Singles,
+) -> None: ...
+def between_entries(
+    x: NDArray[Real],
+    row: Integers,
+    tables: NDArray[Real],
+    per_unit: float,
+    values: NDArray[Real],
+) -> None: ...
+def smoothed_errors(
+    place: Floats,
+    residuals: Singles,
+    bandwidth: float,
+    low: float,
+    high: float,
+    errors: Floats,
+) -> None: ...

@@ -1,0 +1,203 @@
+"""The compiled loops behind noise floors and tests: kernels on cells, draws of outcomes, tails of them."""
+
+import numpy as np
+
+from libc.math cimport ceil, exp, fabs, fabsf, log1p
+from libc.stdint cimport int64_t
+
+cdef:
+    double REACH = 6.0  # bandwidths from its middle to where a kernel is taken to end
+    double APART = 10.0  # bandwidths between neighbours that do not see each other
+    double PER_BANDWIDTH = 6.0
+
+ctypedef fused real:
+    float
+    double
+
+
+cdef inline double normal(double x, const double *table, double per_unit, Py_ssize_t last) noexcept nogil:
+    """Φ by the line between two entries of a table, whose middle is at 0."""
+    cdef double place = x * per_unit + 0.5 * <double>last
+    cdef Py_ssize_t at
+    if place <= 0.0:
+        return table[0]
+    if place >= <double>last:
+        return table[last]
+    at = <Py_ssize_t>place
+    return table[at] + (place - <double>at) * (table[at + 1] - table[at])
+
+
+def kernel_shares(const double[::1] position, const double[::1] edges, double bandwidth, bint reflected,
+                  double tail, const double[::1] table, double per_unit, double[:, ::1] shares):
+    """What a normal kernel around each position gives to what lies between each two edges.
+
+    Where it is reflected, what passes the first or last edge comes back; as often as `tail` bandwidths
+    reach. The rows of `shares` add up to 1. `table` is Φ, `per_unit` entries to a bandwidth.
+    """
+    cdef:
+        Py_ssize_t i, j, count = edges.shape[0], last = table.shape[0] - 1
+        int image, images = 0
+        double at, low = edges[0], high = edges[count - 1], narrow = 1.0 / bandwidth, turn
+        double share, before, start, reach = tail * bandwidth
+        const double *phi = &table[0]
+        bint left, right
+    if reflected:
+        images = <int>(reach / (high - low)) + 1
+    with nogil:
+        for i in range(position.shape[0]):
+            at = position[i]
+            left, right = at < low + reach, at > high - reach
+            before = start = 0.0
+            for j in range(count):
+                share = normal((edges[j] - at) * narrow, phi, per_unit, last)
+                for image in range(images):
+                    turn = 2.0 * image * (high - low)
+                    if left:
+                        share -= normal((2.0 * low - edges[j] - turn - at) * narrow, phi, per_unit, last)
+                    if image > 0:
+                        share += normal((edges[j] - turn - at) * narrow, phi, per_unit, last)
+                        share += normal((edges[j] + turn - at) * narrow, phi, per_unit, last) - 1.0
+                    if right:
+                        share += 1.0 - normal((2.0 * high - edges[j] + turn - at) * narrow, phi, per_unit, last)
+                if j == 0:
+                    start = share if reflected else 0.0
+                    continue
+                share = 1.0 if j == count - 1 else share - start
+                shares[i, j - 1] = share - before
+                before = share
+
+
+def binomial_surprises(const float[:, ::1] uniform, Py_ssize_t start, const int64_t[::1] rows,
+                       const double[::1] chance, const double[::1] worth, float[:, ::1] surprises):
+    """Fixed binomial draws [cells, draws], less their means, times `worth`: by inversion of the distribution.
+
+    From the uniform numbers of each cell those from `start` on are taken. Most cells have one row or two, and are done with after as many comparisons.
+    """
+    cdef:
+        Py_ssize_t i, d, draws = surprises.shape[1]
+        int64_t k
+        double share, below, odds
+        float least, mean, factor
+        float *out
+        const float *given
+    with nogil:
+        for i in range(rows.shape[0]):
+            out, given = &surprises[i, 0], &uniform[i, start]
+            odds = chance[i] / (1.0 - chance[i])
+            share = below = exp(<double>rows[i] * log1p(-chance[i]))
+            least = <float>below
+            for d in range(draws):
+                out[d] = 1.0 if given[d] > least else 0.0
+            for k in range(rows[i] - 1):
+                share = share * odds * (<double>(rows[i] - k) / (<double>k + 1.0))
+                below = below + share
+                if below > 1.0 - 1e-7:
+                    break
+                least = <float>below
+                for d in range(draws):
+                    out[d] += 1.0 if given[d] > least else 0.0
+            mean, factor = <float>(<double>rows[i] * chance[i]), <float>worth[i]
+            for d in range(draws):
+                out[d] = (out[d] - mean) * factor
+
+
+def between_entries(const real[:, ::1] x, const int64_t[::1] row, const real[:, ::1] tables, real per_unit,
+                    real[:, ::1] values):
+    """Each row of x ≥ 0 in the row of the tables that is named, by the line between two entries.
+
+    Beyond the last entry the last line goes on.
+    """
+    cdef:
+        Py_ssize_t i, d, at, last = tables.shape[1] - 2
+        real place
+        const real *table
+    with nogil:
+        for i in range(x.shape[0]):
+            table = &tables[row[i], 0]
+            for d in range(x.shape[1]):
+                place = x[i, d] * per_unit
+                at = <Py_ssize_t>place if place < <real>last else last
+                values[i, d] = table[at] + (place - <real>at) * (table[at + 1] - table[at])
+
+
+cdef inline float gauss(double x) noexcept nogil:
+    return <float>exp(-0.5 * x * x)
+
+
+cdef void add_run(const double *place, Py_ssize_t sites, const float *residual, Py_ssize_t draws,
+                  double bandwidth, double low, double high, float *kernel, float *sums,
+                  double *errors) noexcept nogil:
+    """Add ∫|Σ r K| over a run of sites that see each other, for all draws at once.
+
+    By trapezoids, six to a bandwidth: their error at each change of sign is as often above as below.
+    """
+    cdef:
+        double narrow = 1.0 / bandwidth, reach = REACH * bandwidth
+        double start = max(place[0] - reach, low), end = min(place[sites - 1] + reach, high)
+        Py_ssize_t steps = <Py_ssize_t>ceil(PER_BANDWIDTH * (end - start) * narrow)
+        double step = (end - start) / <double>steps, t, x, turn, weight
+        Py_ssize_t k, i, j, d, first = 0, stop = 0
+        float partial[16]
+        int image, images = <int>(reach / (high - low)) if reach > high - low else 0
+    for k in range(steps + 1):
+        t = start + <double>k * step
+        while first < sites and place[first] < t - reach:
+            first += 1
+        while stop < sites and place[stop] <= t + reach:
+            stop += 1
+        weight = step * narrow * 0.3989422804014327 * (0.5 if k == 0 or k == steps else 1.0)
+        for i in range(first, stop):
+            kernel[i] = gauss((t - place[i]) * narrow)
+        for i in range(first, stop):  # what passes an end comes back
+            x = (t + place[i] - 2.0 * low) * narrow
+            if x > REACH:
+                break
+            kernel[i] += gauss(x)
+        for i in range(stop - 1, first - 1, -1):
+            x = (2.0 * high - t - place[i]) * narrow
+            if x > REACH:
+                break
+            kernel[i] += gauss(x)
+        for image in range(1, images + 1):  # and may come back again from the other
+            turn = 2.0 * image * (high - low)
+            for i in range(first, stop):
+                kernel[i] += gauss((t - place[i] + turn) * narrow) + gauss((t - place[i] - turn) * narrow)
+                x = t + place[i] - 2.0 * low
+                kernel[i] += gauss((x + turn) * narrow) + gauss((x - turn - 2.0 * (high - low)) * narrow)
+        for d in range(0, draws, 16):
+            for j in range(16):
+                partial[j] = 0.0
+            for i in range(first, stop):
+                for j in range(16):
+                    partial[j] += kernel[i] * residual[i * draws + d + j]
+            for j in range(16):
+                sums[d + j] = fabsf(partial[j])
+        for d in range(draws):
+            errors[d] += weight * <double>sums[d]
+
+
+def smoothed_errors(const double[::1] place, const float[:, ::1] residuals, double bandwidth, double low,
+                    double high, double[::1] errors):
+    """smECE at a bandwidth of many residuals [sites, draws], reflected at both ends, added to `errors`.
+
+    The number of draws is a multiple of 16. A site that no other is near to adds the size of its residual.
+    """
+    cdef:
+        Py_ssize_t first = 0, stop, d, sites = place.shape[0], draws = residuals.shape[1]
+        double apart = APART * bandwidth
+        float[::1] kernel = np.empty(sites, dtype=np.float32)
+        float[::1] sums = np.empty(draws, dtype=np.float32)
+    if draws % 16 or errors.shape[0] != draws or residuals.shape[0] != sites:
+        raise ValueError("residuals of all sites, sixteen draws at a time")
+    with nogil:
+        while first < sites:
+            stop = first + 1
+            while stop < sites and place[stop] - place[stop - 1] <= apart:
+                stop += 1
+            if stop == first + 1:
+                for d in range(draws):
+                    errors[d] += fabs(<double>residuals[first, d])
+            else:
+                add_run(&place[first], stop - first, &residuals[first, 0], draws, bandwidth, low, high,
+                        &kernel[0], &sums[0], &errors[0])
+            first = stop
