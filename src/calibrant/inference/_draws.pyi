@@ -33,6 +33,15 @@ def between_entries(
     per_unit: float,
     values: NDArray[Real],
 ) -> None: ...
+def strayed_logs(
+    means: Singles,
+    first: Integers,
+    chain: int,
+    tables: Singles,
+    per_unit: float,
+    logs: Singles,
+) -> None: ...
+def orthogonal(gram: Floats, least: Floats, dependent: float, mixed: Floats) -> int: ...
 def smoothed_errors(
     place: Floats,
     residuals: Singles,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport ceil, exp, fabs, fabsf, log1p
+from libc.math cimport ceil, exp, fabs, fabsf, log1p, sqrt, sqrtf
 from libc.stdint cimport int64_t
 
 cdef:
@@ -118,6 +118,88 @@ def between_entries(const real[:, ::1] x, const int64_t[::1] row, const real[:, 
                 place = x[i, d] * per_unit
                 at = <Py_ssize_t>place if place < <real>last else last
                 values[i, d] = table[at] + (place - <real>at) * (table[at + 1] - table[at])
+
+
+def strayed_logs(const float[:, ::1] means, const int64_t[::1] first, Py_ssize_t chain,
+                 const float[:, ::1] tables, float per_unit, float[:, ::1] logs):
+    """log p of the largest of each family of means [rows, draws], and of the lengths of chains after them.
+
+    Families begin at the rows `first`, the last ends where `chain` begins, which has as many rows as `logs`
+    has beside the families. The row m - 1 of the tables has the logarithms for a length of m.
+    """
+    cdef:
+        Py_ssize_t families = first.shape[0], draws = means.shape[1], part, row, stop, d
+        float[::1] squares = np.zeros(draws, dtype=np.float32)
+        float *out
+        const float *mean
+    with nogil:
+        for part in range(logs.shape[0]):
+            out = &logs[part, 0]
+            if part < families:
+                stop = first[part + 1] if part + 1 < families else chain
+                for d in range(draws):
+                    out[d] = 0.0
+                for row in range(first[part], stop):
+                    mean = &means[row, 0]
+                    for d in range(draws):
+                        out[d] = max(out[d], fabsf(mean[d]))
+            else:
+                mean = &means[chain + part - families, 0]
+                for d in range(draws):
+                    squares[d] += mean[d] * mean[d]
+                    out[d] = sqrtf(squares[d])
+            look_up(out, draws, &tables[0 if part < families else part - families, 0],
+                    tables.shape[1] - 2, per_unit)
+
+
+cdef void look_up(float *x, Py_ssize_t count, const float *table, Py_ssize_t last,
+                  float per_unit) noexcept nogil:
+    cdef:
+        Py_ssize_t d, at
+        float place
+    for d in range(count):
+        place = x[d] * per_unit
+        at = <Py_ssize_t>place if place < <float>last else last
+        x[d] = table[at] + (place - <float>at) * (table[at + 1] - table[at])
+
+
+def orthogonal(const double[:, ::1] gram, const double[::1] least, double dependent, double[:, ::1] mixed):
+    """Mixtures of functions with these covariances that are uncorrelated and of variance 1; how many.
+
+    By Gram and Schmidt, twice for each. Those are left out whose variance, less what the ones before
+    explain, is at most `least` or a share `dependent` of what it was.
+    """
+    cdef:
+        Py_ssize_t size = gram.shape[0], k, i, j, b, count = 0
+        int turn
+        double part, left
+        double[::1] own = np.zeros(size)
+        double[::1] image = np.zeros(size)
+    with nogil:
+        for k in range(size):
+            for i in range(size):
+                own[i] = 1.0 if i == k else 0.0
+            for turn in range(3):
+                for i in range(size):
+                    image[i] = 0.0
+                    for j in range(k + 1):
+                        image[i] += gram[i, j] * own[j]
+                if turn == 2:
+                    break
+                for b in range(count):
+                    part = 0.0
+                    for i in range(k):
+                        part += mixed[b, i] * image[i]
+                    for i in range(k):
+                        own[i] -= part * mixed[b, i]
+            left = 0.0
+            for i in range(k + 1):
+                left += own[i] * image[i]
+            if left > max(dependent * gram[k, k], least[k]):
+                for i in range(size):
+                    mixed[count, i] = own[i] / sqrt(left)
+                count += 1
+    return count
 
 
 cdef inline float gauss(double x) noexcept nogil:

@@ -27,7 +27,7 @@ from calibrant.inference.null_draws import (
     tail_of_failures,
 )
 from calibrant.inference.proved import BUMP, ROUND, lowered, proved_error
-from calibrant.inference.quantiles import crossing, harmonic_mean, log_tail
+from calibrant.inference.quantiles import crossing, harmonic_mean, log_tail, log_tails_of_draws
 from calibrant.inference.resampling import coarse_sketch
 from calibrant.inference.witnesses import Cells, chain_of, witnesses_of
 
@@ -296,20 +296,15 @@ class Rejection:
     def _reduced(self, residuals: Singles) -> _Drawn:
         """What the test needs of residuals [draws, m]."""
         single, first, _ = self._single
-        size = np.abs(self._functions @ residuals.T)
-        witnesses, chain, stretches = np.split(
-            size, [len(single), len(single) + len(self._chain[0])]
-        )
-        strayed = np.empty((first.size + len(chain), size.shape[1]), dtype=np.float32)
-        np.maximum.reduceat(witnesses, first, axis=0, out=strayed[: first.size])
-        np.cumsum(np.square(chain), axis=0, out=strayed[first.size :])
-        np.sqrt(strayed[first.size :], out=strayed[first.size :])
+        chain = len(single) + len(self._chain[0])
+        means = self._functions @ residuals.T
+        logs = log_tails_of_draws(means[:chain], first, len(single), self._shares.size - 1)
+        stretches = np.abs(means[chain:])
         errors = self._errors.astype(np.float32)
         values = (errors @ stretches).astype(np.float64)
         bump = np.square(stretches, out=stretches)
         bump *= -0.5 / ROUND**2
         np.exp(bump, out=bump)
-        logs = log_tail(strayed, self._degrees[:-1])
         return _Drawn(logs, values - BUMP * (errors @ bump), values)
 
     @cached_property

@@ -34,8 +34,8 @@ _TAIL_DRAWS = 40
 
 @cache
 def _normal_draws(size: int) -> Singles:
-    """Fixed normal numbers [DRAWS, size]: the same data give the same p-value, whatever the seed."""
-    return np.random.default_rng(_SEED).standard_normal((DRAWS, size)).astype(np.float32)
+    """Fixed normal numbers [size, DRAWS]: the same data give the same p-value, whatever the seed."""
+    return np.random.default_rng(_SEED).standard_normal((DRAWS, size)).astype(np.float32).T.copy()
 
 
 @cache
@@ -51,14 +51,14 @@ def null_residuals(cells: Cells, start: int = 0, stop: int = DRAWS) -> Singles:
     others apart, each as many as its weight is worth. Blocks of dependent rows keep or change their
     sign together; where there are many, their sum is normal.
     """
-    normal = _normal_draws(MOST_CELLS)[start:stop]
+    normal = _normal_draws(MOST_CELLS)[:, start:stop]
     if cells.blocks is not None:
         few = len(cells.blocks) <= MOST_CELLS
         factor = cells.blocks if few else _square_root(cells.blocks)
-        normal = normal[:, : len(factor)]
+        normal = normal[: len(factor)].T
         return np.asarray((np.sign(normal) if few else normal) @ factor.astype(np.float32))
     if cells.events >= FEW_EVENTS:
-        return np.asarray(normal[:, : cells.null.size] * np.sqrt(cells.null).astype(np.float32))
+        return (normal[: cells.null.size] * np.sqrt(cells.null).astype(np.float32)[:, None]).T
     f = cells.prediction
     if cells.rows is not None:
         surprises = np.empty((f.size, stop - start), dtype=np.float32)

@@ -11,19 +11,21 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inference._draws import between_entries
+from calibrant.inference._draws import between_entries, strayed_logs
 
 __all__ = [
     "crossing",
     "exact_binomial",
     "harmonic_mean",
     "log_tail",
+    "log_tails_of_draws",
     "normal_quantile",
     "skewed_quantiles",
     "skewness",
 ]
 
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 Real = TypeVar("Real", np.float32, np.float64)
 
 _PER_UNIT = 64
@@ -95,6 +97,18 @@ def log_tail(x: NDArray[Real], degrees: NDArray[np.int64]) -> NDArray[Real]:
     most = int(degrees.max())
     between_entries(x, degrees - 1, _tables(most, x.dtype.char), _PER_UNIT, values)
     return values
+
+
+def log_tails_of_draws(means: Singles, first: NDArray[np.int64], chain: int, parts: int) -> Singles:
+    """log_tail of the largest of each family in size, and of the lengths of chains: [parts, draws].
+
+    Families of means [rows, draws] begin at the rows `first`; the rows from `chain` on make chains of one,
+    two and more.
+    """
+    logs = np.empty((parts, means.shape[1]), dtype=np.float32)
+    tables = _tables(max(parts - first.size, 1), "f")
+    strayed_logs(means, first, chain, tables, _PER_UNIT, logs)
+    return logs
 
 
 @cache

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.sketch import Sketch
-from calibrant.inference._draws import kernel_shares
+from calibrant.inference._draws import kernel_shares, orthogonal
 from calibrant.inference.resampling import cross_weights, outcome_variances, worth_of_rows
 
 __all__ = ["MOST_CELLS", "Cells", "chain_of", "witnesses_of"]
@@ -228,13 +228,6 @@ def chain_of(cells: Cells, smoother: Floats) -> tuple[Floats, Floats]:
     smooth = plain @ smoother.T
     gram = cells.covariances(smooth, smooth)
     least = _FEWEST_ROWS / cells.units**2 * np.abs(smooth).max(axis=1) ** 2
-    mixed = np.empty((0, len(plain)))
-    for k in range(len(plain)):
-        own = np.zeros(len(plain))
-        own[k] = 1.0
-        for _ in range(2):
-            own = own - (mixed @ (gram @ own)) @ mixed
-        left = float(own @ gram @ own)
-        if left > max(_DEPENDENT * gram[k, k], least[k]):
-            mixed = np.concatenate([mixed, own[None] / math.sqrt(left)])
+    mixed = np.empty_like(gram)
+    mixed = mixed[: orthogonal(gram, least, _DEPENDENT, mixed)]
     return mixed @ plain, mixed @ smooth
