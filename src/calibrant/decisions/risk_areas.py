@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from math import log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.decisions.ranking import Ranking
+from calibrant.inference.quantiles import exact_binomial
 
-__all__ = ["area", "best_sum", "order_error", "standard_errors", "sum_of_risks"]
+__all__ = [
+    "area",
+    "best_sum",
+    "limits_where_all_agree",
+    "order_error",
+    "standard_errors",
+    "sum_of_risks",
+]
 
 Floats = NDArray[np.float64]
 
@@ -91,3 +100,21 @@ def _error_of(ranking: Ranking, if_wrong: Floats, if_right: Floats) -> float:
     sums = np.bincount(entries.code, weights=influence, minlength=entries.clusters)
     inflate = entries.clusters / (entries.clusters - 1.0)
     return float(np.sqrt((sums**2).sum() * inflate)) / total
+
+
+def limits_where_all_agree(
+    ranking: Ranking, confidence: float
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Limits of AURC and AUGRC where the sample has no spread: all answers are right, or all are wrong.
+
+    The other kind may be as frequent as an exact bound on its share u says, and lie where it matters
+    most: among the surest answers, where errors are in ∫ -log c dc and ∫ (1 - c) dc, c from 0 to u.
+    """
+    units = float(ranking.rows[-1] ** 2 / ranking.squared[-1])
+    if ranking.clusters is not None:
+        units /= max(ranking.clusters.design_effect, 1.0)
+    u = float(exact_binomial(0.0, units, confidence)[1])
+    aurc, augrc = u * (1.0 - log(u)), u - 0.5 * u**2
+    if ranking.errors[-1] > 0:
+        return (1.0 - aurc, 1.0), (0.5 - augrc, 0.5)
+    return (0.0, aurc), (0.0, augrc)

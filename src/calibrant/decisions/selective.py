@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
@@ -19,6 +18,7 @@ from calibrant.decisions.ranking import Ranking, rank, require_abstained, requir
 from calibrant.decisions.risk_areas import (
     area,
     best_sum,
+    limits_where_all_agree,
     order_error,
     standard_errors,
     sum_of_risks,
@@ -314,7 +314,8 @@ def selective_of(ranking: Ranking, *, abstained: int = 0, confidence: float) -> 
         _interval(generalised, z * augrc_error, confidence),
     )
     if wrong in (0.0, total):
-        intervals = _where_all_agree(ranking, confidence, wrong > 0.0)
+        ends = limits_where_all_agree(ranking, confidence)
+        intervals = (Interval(*ends[0], confidence), Interval(*ends[1], confidence))
     return Selective(
         aurc=aurc,
         aurc_trapezoid=(risks - 0.5 * (first + wrong / total)) / (total - 1.0),
@@ -338,24 +339,6 @@ def selective_of(ranking: Ranking, *, abstained: int = 0, confidence: float) -> 
 
 def _interval(value: float, error: float, confidence: float) -> Interval:
     return Interval(max(value - error, 0.0), min(value + error, 1.0), confidence)
-
-
-def _where_all_agree(
-    ranking: Ranking, confidence: float, all_wrong: bool
-) -> tuple[Interval, Interval]:
-    """Of AURC and AUGRC, where the sample has no spread: all answers are right, or all are wrong.
-
-    The other kind may be as frequent as an exact bound on its share u says, and lie where it matters
-    most: among the surest answers, where errors are in ∫ -log c dc and ∫ (1 - c) dc, c from 0 to u.
-    """
-    units = float(ranking.rows[-1] ** 2 / ranking.squared[-1])
-    if ranking.clusters is not None:
-        units /= max(ranking.clusters.design_effect, 1.0)
-    u = float(exact_binomial(0.0, units, confidence)[1])
-    mean, generalised = u * (1.0 - math.log(u)), u - 0.5 * u**2
-    if all_wrong:
-        return Interval(1.0 - mean, 1.0, confidence), Interval(0.5 - generalised, 0.5, confidence)
-    return Interval(0.0, mean, confidence), Interval(0.0, generalised, confidence)
 
 
 def _curve(ranking: Ranking, abstained: int, confidence: float) -> RiskCurve:

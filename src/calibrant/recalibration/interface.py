@@ -58,8 +58,7 @@ class LearnedMap(ABC):
     """The names in the state and their types, which a file must have; None where any will do."""
     _kinds: ClassVar[dict[str, type[LearnedMap]]] = {}
     _state: State | None = None
-    classes: list[str] | None = None
-    """Of a map of several classes, what its columns are called, if that is known."""
+    classes: list[str] | None = None  # what columns are called, where that is known
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -106,14 +105,13 @@ class LearnedMap(ABC):
                 "the file must hold a {wanted}", wanted=cls.__name__,
                 seen=TypeName.of(loaded), where=Where(file=os.fspath(path)),
                 cure="Read it with {load}, or with {any}.",
-                load=Code(f"{type(loaded).__name__}.load"), any=Function("load_recalibrator"),
-            )  # fmt: skip
+                load=Code(f"{type(loaded).__name__}.load"), any=Function("load_recalibrator"))  # fmt: skip
         return loaded
 
     def to_dict(self) -> State:
         """Kind, settings and what was learned, as plain values."""
-        named = {} if self.classes is None else {"classes": self.classes}
-        return _plan(self) | named | {"state": {k: _plain(v) for k, v in self.state.items()}}
+        learned = {"state": {name: _plain(value) for name, value in self.state.items()}}
+        return _plan(self) | learned | ({"classes": self.classes} if self.classes else {})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> LearnedMap:
@@ -325,7 +323,7 @@ def _try_out(made: LearnedMap) -> None:
         mapped = made._apply(np.linspace(0.0, 1.0, 33), made.state)
     else:
         k = made._columns(made.state) or len(made.classes or "ab")
-        if made.classes is not None and len({str(name) for name in made.classes}) != k:
+        if len({*map(str, made.classes or range(k))}) != k:
             raise InputError("it must name each of its classes once")
         mapped = made.transform(np.full((1, k), 1.0 / k))
     if not np.all((mapped >= 0.0) & (mapped <= 1.0)):
