@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import re
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -98,6 +99,11 @@ def _as_mathml(found: re.Match[str]) -> str:
         return f'<div class="equation">{formula}</div>'
     name = number["name"]
     return f'<div class="equation" id="{name}">{formula}<span>({name})</span></div>'
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Leave out the stemmers of other languages, which the search of an English site never loads."""
+    shutil.rmtree(Path(config.site_dir) / "assets" / "javascripts" / "lunr", ignore_errors=True)
 
 
 def on_post_page(output: str, **_: Any) -> str:
