@@ -40,7 +40,7 @@ def answers_of_logs(
     if "file" in by:
         names = np.array([short_path(path) for path in paths], dtype=object)
         columns["file"] = np.repeat(names, [log.n for log in logs])
-    named = all(log.names_questions for log in logs)
+    named = all(log.names_questions for log in logs) and sum(log.n for log in logs) > 1
     rows = GroupRows(
         _joined([log.y_true for log in logs]),
         _joined([log.y_prob for log in logs]),
