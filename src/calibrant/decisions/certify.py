@@ -261,7 +261,9 @@ def certify(
     distinct predictions, testing starts at a twentieth, a fifth and half of the rows, with .6, .3 and .1
     of the level. The bound of a single
     threshold that is fixed in advance is tighter; that of the threshold that looks best holds in far
-    fewer samples than it says.
+    fewer samples than it says. What is given up is coverage: a model that is good enough only among its
+    surest few per cent can be left without a threshold, and one that is good enough everywhere, but
+    barely, with one that leaves out the least confident tenth.
 
     References
     ----------
