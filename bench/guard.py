@@ -126,6 +126,27 @@ def _solve() -> None:
         smooth_ece(y[part : part + ROWS // 100], p[part : part + ROWS // 100])
 
 
+def _noise_floor() -> None:
+    from calibrant import Sketch
+    from calibrant.inference.noise_floor import noise_floor
+
+    p, y = _rows()
+    for part in range(0, ROWS, ROWS // 10):  # a lattice: simulated
+        rows = slice(part, part + ROWS // 10)
+        noise_floor(Sketch.from_arrays(y[rows], np.round(p[rows], 1)))
+
+
+def _test() -> None:
+    from calibrant import Sketch
+    from calibrant.inference.calibration_test import calibration_p_value
+
+    p, y = _rows()
+    for part in range(0, ROWS, ROWS // 10):
+        for count in (300, 3000):  # of few rows outcomes are drawn
+            rows = slice(part, part + count)
+            calibration_p_value(Sketch.from_arrays(y[rows], p[rows]))
+
+
 def _by_group() -> None:
     import pandas as pd
 
@@ -170,6 +191,8 @@ LOOPS: dict[str, tuple[str, Callable[[], None]]] = {
     "cells onto nodes": ("_nodes", _lay_cells),
     "moments of cells": ("_nodes", _cell_moments),
     "SmoothECE of a thousand rows, solver": ("_solver", _solve),
+    "noise floor of ten thousand rows": ("_draws", _noise_floor),
+    "tests of 300 and of 3,000 rows": ("_draws", _test),
     "isotonic regression": ("_pooling", _pool),
     "weak calibration error": ("_lipschitz", _weak_calibration),
     "Laplace kernel error": ("_laplace", _laplace),

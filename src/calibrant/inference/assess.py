@@ -41,7 +41,7 @@ from calibrant.inference.observed_expected import observed_expected
 from calibrant.inference.profile import Profile, Sample, as_profile
 from calibrant.inference.quantiles import normal_quantile
 from calibrant.inference.residuals import ResidualGrid
-from calibrant.inference.scores import brier_score, log_loss
+from calibrant.inference.scores import Score, scores_of
 from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
 
 __all__ = [
@@ -157,9 +157,9 @@ def assess(
             warn_of_repeated_rows(pairs, stacklevel=3)
         else:
             clusters = partial(ClusterResiduals.of, pairs=pairs, codes=codes)
-    assessment = assessment_of(sketch, clusters, margin=margin, confidence=confidence, seed=seed)
-    if pairs is not None:
-        assessment = replace(assessment, log_loss=log_loss(sketch, pairs))
+    assessment = assessment_of(
+        sketch, clusters, pairs=pairs, margin=margin, confidence=confidence, seed=seed
+    )
     if asked is None:
         return assessment
     sample = Sample(sketch, assessment, pairs, codes, parts)
@@ -170,13 +170,14 @@ def assessment_of(
     sketch: Sketch,
     clusters: ClusterSource | None = None,
     *,
+    pairs: Pairs | None = None,
     margin: float | None = None,
     confidence: float,
     seed: int,
 ) -> Assessment:
-    """The assessment of a sketch; with clusters, as dependent as they make it."""
+    """The assessment of a sketch, as dependent as clusters make it, with the log loss of its rows."""
     return assessment_and_rejection(
-        sketch, clusters, margin=margin, confidence=confidence, seed=seed
+        sketch, clusters, pairs=pairs, margin=margin, confidence=confidence, seed=seed
     )[0]
 
 
@@ -184,6 +185,7 @@ def assessment_and_rejection(
     sketch: Sketch,
     clusters: ClusterSource | None = None,
     *,
+    pairs: Pairs | None = None,
     margin: float | None = None,
     confidence: float,
     seed: int,
@@ -209,7 +211,8 @@ def assessment_and_rejection(
     else:
         fine = grid if floor.value >= value else ResidualGrid.of(sketch, max(floor.value, finest))
         sure = _of_clusters(clusters(fine), spread, value)
-    whole = _assessment(sketch, found, grid, value, sure, margin, confidence, seed)
+    scores = scores_of(sketch, pairs)
+    whole = _assessment(sketch, found, grid, value, sure, scores, margin, confidence, seed)
     return whole, sure.rejection
 
 
@@ -235,6 +238,7 @@ def _assessment(
     grid: ResidualGrid,
     value: float,
     sure: _Uncertainty,
+    scores: tuple[Score, Score],
     margin: float | None,
     confidence: float,
     seed: int,
@@ -256,8 +260,8 @@ def _assessment(
         direction=direction_of(sketch, grid, value, z, sure.bias_inflation),
         mean_prediction=rate + bias,
         event_rate=rate,
-        brier=brier_score(sketch),
-        log_loss=log_loss(sketch),
+        brier=scores[0],
+        log_loss=scores[1],
         n=sketch.n,
         dropped=sketch.dropped,
         clusters=sure.clusters,

@@ -15,7 +15,7 @@ from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.measures._pooling import pooled
 
-__all__ = ["Score", "brier_score", "log_loss"]
+__all__ = ["Score", "brier_score", "log_loss", "scores_of"]
 
 Floats = NDArray[np.float64]
 Loss = Callable[[Floats, int], Floats]
@@ -50,6 +50,31 @@ class Score:
     at_most: float | None = field(default=None, repr=False)
 
 
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """Cells with weight: weights by label, as shares, predictions of both labels, isotonic regression."""
+
+    weights: Floats
+    predictions: Floats
+    regression: Floats
+
+    @classmethod
+    def of(cls, sketch: Sketch) -> _Fit:
+        weights, predictions = sketch.weights / sketch.total_weight, _predictions(sketch)
+        per_cell = over_outcomes(weights)
+        if not per_cell.all():
+            used = per_cell > 0
+            weights, predictions, per_cell = weights[used], predictions[used], per_cell[used]
+        regression = np.clip(pooled(weights[:, 1] / per_cell, per_cell), 0.0, 1.0)
+        return cls(weights, predictions, np.repeat(regression[:, None], 2, axis=1))
+
+
+def scores_of(sketch: Sketch, pairs: Pairs | None = None) -> tuple[Score, Score]:
+    """Brier score and log loss: `brier_score` and `log_loss`, with one isotonic regression for both."""
+    fit = _Fit.of(sketch)
+    return _score(fit, _squared), _log_loss(sketch, pairs, fit)
+
+
 def brier_score(sketch: Sketch) -> Score:
     """Mean of (f - y)², to the width of a cell squared.
 
@@ -58,7 +83,7 @@ def brier_score(sketch: Sketch) -> Score:
     >>> brier_score(Sketch.from_counts([0.25, 0.75], [4, 4], [1, 3]))
     Score(value=0.1875, calibration=0.0, refinement=0.1875, skill=0.25)
     """
-    return _score(sketch, lambda f, label: (f - label) ** 2)
+    return _score(_Fit.of(sketch), _squared)
 
 
 def log_loss(sketch: Sketch, pairs: Pairs | None = None) -> Score:
@@ -76,11 +101,19 @@ def log_loss(sketch: Sketch, pairs: Pairs | None = None) -> Score:
     >>> round(score.value, 4), round(score.calibration, 4), score.at_most
     (0.5623, 0.0, None)
     """
+    return _log_loss(sketch, pairs, _Fit.of(sketch))
+
+
+def _log_loss(sketch: Sketch, pairs: Pairs | None, fit: _Fit) -> Score:
     if pairs is not None:
-        return _score(sketch, _log, _log_loss_of_rows(pairs))
+        return _score(fit, _log, _log_loss_of_rows(pairs))
     least, most = _log_loss_of_cells(sketch)
-    score = _score(sketch, _log, least)
+    score = _score(fit, _log, least)
     return score if most <= least * (1.0 + _EXACT) else replace(score, at_most=most)
+
+
+def _squared(f: Floats, label: int) -> Floats:
+    return np.asarray((f - label) ** 2)
 
 
 def _log(f: Floats, label: int) -> Floats:
@@ -127,22 +160,17 @@ def _log_loss_of_cells(sketch: Sketch) -> tuple[float, float]:
     return least / sketch.total_weight, max(least, most) / sketch.total_weight
 
 
-def _score(sketch: Sketch, loss: Loss, value: float | None = None) -> Score:
+def _score(fit: _Fit, loss: Loss, value: float | None = None) -> Score:
     """Loss of the predictions, unless it is known, of their isotonic regression, and of the event rate.
 
     Dimitriadis, Gneiting and Jordan (2021) show that the isotonic part is never negative, for any
     proper score.
     """
-    weights = sketch.weights / sketch.total_weight
-    per_cell = over_outcomes(weights)
-    used = per_cell > 0
-    rate = weights[used, 1] / per_cell[used]
-    regression = np.clip(pooled(rate, per_cell[used]), 0.0, 1.0)
-    both = np.repeat(regression[:, None], 2, axis=1)
-    base = np.full_like(both, weights[:, 1].sum())
-    refinement, uncertainty = (_mean_loss(loss, f, weights[used]) for f in (both, base))
+    weights = fit.weights
+    base = np.full_like(fit.regression, weights[:, 1].sum())
+    refinement, uncertainty = (_mean_loss(loss, f, weights) for f in (fit.regression, base))
     if value is None:
-        value = _mean_loss(loss, _predictions(sketch)[used], weights[used])
+        value = _mean_loss(loss, fit.predictions, weights)
     calibration = value - refinement
     if abs(calibration) < 1e-12:
         calibration, refinement = 0.0, value

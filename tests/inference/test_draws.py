@@ -1,0 +1,53 @@
+"""The compiled loops behind the test, against the same in plain NumPy and SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+from calibrant.inference._draws import binomial_surprises, kernel_shares, orthogonal
+from calibrant.inference.quantiles import log_tail, log_tails_of_draws
+from calibrant.inference.witnesses import _NORMAL, _STEPS
+
+RNG = np.random.default_rng(0)
+
+
+def test_surprises_are_binomial_quantiles() -> None:
+    rows, chance = np.array([1, 2, 40, 300, 7]), np.array([0.3, 0.5, 0.1, 0.002, 0.0])
+    uniform = RNG.random((8, 50), dtype=np.float32)
+    worth = np.array([1.0, -2.0, 0.5, 1.0, 1.0])
+    found = np.empty((5, 30), dtype=np.float32)
+    binomial_surprises(uniform, 20, rows, chance, worth, found)
+    drawn = binom.ppf(uniform[:5, 20:].astype(float), rows[:, None], chance[:, None])
+    assert found == pytest.approx((drawn - (rows * chance)[:, None]) * worth[:, None], abs=1e-5)
+
+
+def test_tails_of_draws_are_those_of_families_and_chains() -> None:
+    means = (3 * RNG.standard_normal((9, 40))).astype(np.float32)
+    found = log_tails_of_draws(means, np.array([0, 1, 4]), 6, 6)
+    families = np.stack([np.abs(rows).max(axis=0) for rows in np.split(means[:6], [1, 4])])
+    lengths = np.sqrt(np.cumsum(means[6:] ** 2, axis=0))
+    degrees = np.array([1, 1, 1, 1, 2, 3])
+    assert found == pytest.approx(log_tail(np.concatenate([families, lengths]), degrees), rel=1e-5)
+
+
+@pytest.mark.parametrize("bandwidth", [0.01, 0.2, 0.7])
+def test_shares_of_a_reflected_kernel(bandwidth: float) -> None:
+    at, edges = np.array([0.0, 0.03, 0.5, 0.98]), np.array([0.0, 0.02, 0.4, 0.9, 1.0])
+    found = np.empty((4, 4))
+    kernel_shares(at, edges, bandwidth, True, 9.0, _NORMAL, float(_STEPS), found)
+    images = np.concatenate([side * at[None] + 2 * k for k in range(-6, 7) for side in (1, -1)])
+    below = norm.cdf((edges[:, None, None] - images) / bandwidth)
+    assert found == pytest.approx(np.diff(below.sum(axis=1), axis=0).T, abs=1e-5)
+
+
+def test_mixtures_are_uncorrelated_and_leave_out_what_others_give() -> None:
+    functions = RNG.standard_normal((6, 30))
+    functions[3] = functions[0] - 2 * functions[1]
+    gram = functions @ functions.T
+    mixed = np.empty((6, 6))
+    count = orthogonal(gram, np.zeros(6), 1e-3, mixed)
+    assert count == 5
+    assert mixed[:count] @ gram @ mixed[:count].T == pytest.approx(np.eye(5), abs=1e-9)
+    assert not mixed[:count, 3].any()
