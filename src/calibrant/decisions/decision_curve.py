@@ -200,7 +200,8 @@ def _curve(
     entries, sketch = dealt.entries, dealt.sketch
     count = acting.thresholds.size
     raw = acting.reached(entries.p)
-    after = raw if not maps else _reached_after(acting, entries, maps, entries.p)
+    chance = _mapped(entries, maps, entries.p)
+    after = raw if not maps else acting.reached(chance)
     code = (raw * (count + 1) + after) * 2 + entries.label
     kinds, place = np.unique(code, return_inverse=True)
     worth = acting.worth()
@@ -209,10 +210,12 @@ def _curve(
         [worth[before, label], worth[later, label] - worth[before, label]], axis=1
     )
     mean, covariance = _moments(values, place.ravel(), entries, seed)
+    expected = _expected_squares(worth, raw * (count + 1) + after, chance, entries, mean)
     # No fewer than one row of the costlier kind is in doubt: where few act, few can be seen to.
     rows = 1.0 / float(entries.squared.sum()) if entries.unit is None else float(entries.units)
     least = np.tile(np.maximum(acting.odds, 1.0) / rows, 2) if rows > 0 else 0.0
-    reach = _reach(covariance, least, count, confidence, seed)
+    error = np.sqrt(np.maximum(np.diag(covariance), expected) + np.square(least))
+    reach = _reach(covariance, error, confidence, seed)
     bound = _bounds(acting, entries, maps)
     reach += bound
     value, lost = mean[:count], mean[count:]
@@ -241,14 +244,14 @@ def _curve(
     )
 
 
-def _reached_after(
-    acting: Acting, entries: Entries, maps: Sequence[Recalibrator], p: Floats
-) -> Integers:
-    after = np.empty(p.size, dtype=np.int64)
+def _mapped(entries: Entries, maps: Sequence[Recalibrator], p: Floats) -> Floats:
+    """Predictions after the map that was learned from the other folds; as they are, without maps."""
+    mapped = p.copy()
     for fold, learned in enumerate(maps):
         own = entries.fold == fold
-        after[own] = acting.reached(learned.transform(p[own])) if own.any() else 0
-    return after
+        if own.any():
+            mapped[own] = learned.transform(p[own])
+    return mapped
 
 
 def _moments(values: Floats, place: Integers, entries: Entries, seed: int) -> tuple[Floats, Floats]:
@@ -267,22 +270,41 @@ def _moments(values: Floats, place: Integers, entries: Entries, seed: int) -> tu
     return mean, np.asarray(sums.T @ sums * (blocks / (blocks - 1.0)))
 
 
-def _reach(
-    covariance: Floats, least: Floats | float, count: int, confidence: float, seed: int
+def _expected_squares(
+    worth: Floats, kind: Integers, chance: Floats, entries: Entries, mean: Floats
 ) -> Floats:
-    """Half the width of each band: as many standard errors as hold the whole curve."""
-    error = np.sqrt(np.diag(covariance) + np.square(least))
+    """Variance of the means if each row has its outcome by chance, as the maps say.
+
+    Where few rows act, an outcome that is rare and costly may not be among them, and what was seen is
+    then too calm.
+    """
+    count = worth.shape[2]
+    kinds, place = np.unique(kind, return_inverse=True)
+    before, later = kinds // (count + 1), kinds % (count + 1)
+    variance = np.zeros_like(mean)
+    for label, share in ((1, chance), (0, 1.0 - chance)):
+        weight = np.bincount(place.ravel(), entries.squared * share, kinds.size)
+        first = worth[before, label]
+        values = np.concatenate([first, worth[later, label] - first], axis=1) - mean
+        variance += weight @ np.square(values)
+    return variance
+
+
+def _reach(covariance: Floats, error: Floats, confidence: float, seed: int) -> Floats:
+    """Half the width of each band: as many standard errors as hold the whole curve.
+
+    What the standard errors have beyond the covariance is taken to be noise of each threshold alone.
+    """
     reach = np.empty_like(error)
+    count = error.size // 2
     rng = generator(seed, 21)
     for part in (slice(0, count), slice(count, 2 * count)):
         own = covariance[part, part] / np.outer(error[part], error[part])
         values, vectors = np.linalg.eigh(own)
         used = values > 1e-9
-        draws = rng.standard_normal((DRAWS, count))
-        noise = draws * np.sqrt(np.maximum(1.0 - np.diag(own), 0.0))
-        largest = np.abs(
-            noise + draws[:, : int(used.sum())] @ (vectors[:, used] * np.sqrt(values[used])).T
-        )
+        together = rng.standard_normal((DRAWS, int(used.sum())))
+        alone = rng.standard_normal((DRAWS, count)) * np.sqrt(np.maximum(1.0 - np.diag(own), 0.0))
+        largest = np.abs(alone + together @ (vectors[:, used] * np.sqrt(values[used])).T)
         reach[part] = float(np.quantile(largest.max(axis=1), confidence)) * error[part]
     return reach
 
@@ -296,7 +318,9 @@ def _bounds(acting: Acting, entries: Entries, maps: Sequence[Recalibrator]) -> F
     ends = [acting.reached(entries.low), acting.reached(entries.high)]
     both = [ends]
     if maps:
-        both.append([_reached_after(acting, entries, maps, p) for p in (entries.low, entries.high)])
+        both.append(
+            [acting.reached(_mapped(entries, maps, p)) for p in (entries.low, entries.high)]
+        )
     for first, last in both:
         cut = np.flatnonzero((first != last) & (entries.high > entries.low))
         for k in cut:

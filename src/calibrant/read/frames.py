@@ -45,6 +45,8 @@ __all__ = ["arrow_stream", "first_values", "is_frame", "select", "sums_of_frame"
 SLOT, OFFSET, COUNT = "__calibrant_slot", "__calibrant_offset", "__calibrant_count"
 SLICE_ROWS = 1 << 20
 FIRST_ROWS = 10_000
+POLARS_STREAMS = (1, 25)
+"""The version from which polars collects batch by batch with the engine of that name."""
 FLOATS = ("__calibrant_w", "__calibrant_ww", "__calibrant_wo")
 
 
@@ -336,5 +338,9 @@ def arrow_stream(frame: Any) -> Any:
 
 
 def _in_memory(frame: Any) -> Any:
-    """A lazy frame, collected; by polars batch by batch."""
-    return frame.collect(**{"engine": "streaming"} if frame.implementation.is_polars() else {})
+    """A lazy frame, collected; by polars batch by batch, since it can."""
+    streams = {}
+    if frame.implementation.is_polars():
+        version = frame.implementation.to_native_namespace().__version__.split(".")
+        streams = {"engine": "streaming"} if tuple(map(int, version[:2])) >= POLARS_STREAMS else {}
+    return frame.collect(**streams)
