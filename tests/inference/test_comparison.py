@@ -389,3 +389,33 @@ def test_models_that_predict_the_same_do_not_differ() -> None:
     twins = next(pair for pair in found.differences if {pair.first, pair.second} == {"a", "b"})
     assert (twins.value, twins.low, twins.high, twins.p_value) == (0.0, 0.0, 0.0, 1.0)
     assert "no evidence that calibration differs between a and b" in found.verdict
+
+
+def test_a_comparison_depends_neither_on_the_order_of_rows_and_models_nor_on_the_seed() -> None:
+    rng = np.random.default_rng(3)
+    p = rng.beta(2, 5, 400)
+    y = rng.random(400) < p**1.25
+    order = rng.permutation(400)
+    first = compare(y, {"a": p, "b": p**1.2}).differences[0]
+    for other in (
+        compare(y, {"a": p, "b": p**1.2}, seed=7),
+        compare(y[order], {"a": p[order], "b": p[order] ** 1.2}),
+        compare(y, {"b": p**1.2, "a": p}),
+    ):
+        found = other.differences[0]
+        assert (found.low, found.high) == pytest.approx((first.low, first.high), rel=1e-9)
+        assert found.p_value == pytest.approx(first.p_value, rel=1e-6)
+
+
+def test_two_calibrated_models_are_not_told_apart_where_no_row_matters_alone() -> None:
+    """A constant of one half: its residuals are all of one size, and the jackknife shows no spread."""
+    told = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        p = np.where(rng.random(100) < 0.5, 0.01, 0.99)
+        y = (rng.random(100) < p).astype(int)
+        found = compare(y, {"constant": np.full(100, 0.5), "truth": p}, cluster=np.arange(100))
+        alone = compare(y, {"constant": np.full(100, 0.5), "truth": p + 0.001 * rng.random(100)})
+        told += found.differences[0].p_value <= 0.05
+        told += alone.differences[0].p_value <= 0.05
+    assert told <= 12

@@ -498,3 +498,30 @@ def test_no_number_of_rare_events_reads_as_zero() -> None:
     ]
     for text in texts:
         assert not re.search(r"(?<![\d.])-?0\.0+(?!\d)", text), text
+
+
+@pytest.mark.parametrize("kind", ["a default", "hundredths"])
+def test_groups_do_not_differ_for_a_prediction_that_many_rows_share(kind: str) -> None:
+    """Outcomes depend on the prediction alone; how often each prediction is made depends on the group."""
+
+    def sample(rng: np.random.Generator, share: float) -> Sketch:
+        if kind == "a default":
+            p = np.where(rng.random(2000) < share, 0.5, rng.beta(2, 2, 2000))
+            return Sketch.from_arrays(rng.random(2000) < np.where(p == 0.5, 0.8, p), p)
+        k = 2 * rng.integers(5, 45, 2000) + (rng.random(2000) < share)
+        return Sketch.from_arrays(
+            rng.random(2000) < k / 100 + np.where(k % 2, 0.08, -0.08), k / 100
+        )
+
+    rejected = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        rejected += difference_band(sample(rng, 0.8), sample(rng, 0.1)).p_value <= 0.05
+    assert rejected <= 6
+
+
+@pytest.mark.parametrize("margin", [0.02, 0.1])
+def test_required_rows_suffice_where_predictions_are_0_and_1(margin: float) -> None:
+    n = required_n(margin, np.array([0.0, 1.0])).simulated
+    y = np.arange(n) % 2
+    assert assess(y, y.astype(float)).interval.high <= margin

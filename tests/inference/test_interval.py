@@ -226,3 +226,17 @@ def test_confidence_must_be_a_share(confidence: float) -> None:
     with pytest.raises(InputError) as error:
         interval(_calibrated(100, 0), 0.05, confidence=confidence)
     assert error.value.argument == "confidence"
+
+
+def test_one_heavy_failure_is_one_failure() -> None:
+    """Predictions of 1 that failed once: the lower end grows with its weight, and not faster."""
+    y, weight = np.r_[0, np.ones(999)], np.r_[10.0, np.ones(999)]
+    ends = [
+        interval(sketch, smooth_ece(sketch))
+        for sketch in (
+            Sketch.from_arrays(y, np.ones(1000)),
+            Sketch.from_arrays(y, np.ones(1000), sample_weight=weight),
+        )
+    ]
+    assert 0.0 < ends[1].low <= 0.05 * 10 / weight.sum()  # one failure at level .05
+    assert ends[1].high >= 5 * ends[0].high

@@ -96,3 +96,10 @@ def test_intervals_of_groups_hold_whatever_the_estimate_of_their_spread_is() -> 
         found = pool_groups(groups).groups.values()
         held += [one.low <= error <= one.high for one, error in zip(found, errors, strict=True)]
     assert np.mean(held) >= 0.93
+
+
+def test_one_event_of_next_to_none_is_no_evidence() -> None:
+    groups = {k: Sketch.from_counts([5e-5], [100], [int(k == 0)], nodes=1024) for k in range(20)}
+    found = pool_groups(groups)
+    assert found is not None
+    assert min(found.p_value, found.differ_p_value) > 0.09  # one event in 2,000 rows: 1 - exp(-.1)

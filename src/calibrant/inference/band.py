@@ -13,7 +13,7 @@ from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option, TooFewRows
 from calibrant.inference.interval import require_confidence
-from calibrant.inference.resampling import cell_predictions, coarse_sketch
+from calibrant.inference.resampling import cell_positions, coarse_sketch
 from calibrant.measures.record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 
@@ -25,6 +25,8 @@ POINTS = 128
 FEWEST, FEWEST_ROWS, FEWEST_SHARED = 0.05, 4.0, 1e-3
 NARROWEST = 0.01
 MOST_CELLS = 1024
+ROWS_OF_ATOM, DENSITY_OF_ATOM = 10, 4.0
+"""So many rows with one prediction, and so many times as many as the cells around it have, make an atom."""
 NUISANCE_WIDTH = 1.06
 """Of the kernel that estimates rates and shares, in standard deviations of predictions over n^(1/3)."""
 
@@ -68,7 +70,8 @@ def difference_band(
 ) -> DifferenceBand:
     """Compare the outcomes of two groups at equal predictions, everywhere at once.
 
-    With g the group, π(f) its share and μ(f) the rate of events among all rows near f, the difference at t
+    With g the group, π(f) its share and μ(f) the rate of events among all rows near f (or at f, where many
+    rows share one prediction), the difference at t
     is Σ k (g - π)(y - μ) / Σ k (g - π)², a kernel k around t. If outcomes do not depend on the group, its
     mean is 0 up to the product of the errors of π and μ, so groups whose predictions lie elsewhere are not
     apart for that alone. The standard error is that of the rows, and no smaller than calibrated outcomes
@@ -165,14 +168,19 @@ class _Residuals:
         nodes = coarse_sketch(both, min(width, bandwidth) * both.scale.length).nodes
         while both.rebin(nodes).cells.size > MOST_CELLS:
             nodes //= 2
-        both, groups = both.rebin(nodes), (second.rebin(nodes), first.rebin(nodes))
-        weight, squared = np.zeros((2, both.cells.size, 2, 2))
-        for number, part in enumerate(groups):
-            at = np.searchsorted(both.cells, part.cells)
-            weight[at, number], squared[at, number] = part.weights, part.squared_weights
-        f = np.clip(cell_predictions(both), 0.0, 1.0)
-        place = np.asarray(both.scale.locate(f))
-        near = _kernel(place, place, max(width, 1.0 / nodes))
+        width = max(width, 1.0 / nodes)
+        unit, atoms = _units(both, nodes, width)
+        units = int(unit.max()) + 1
+        weight, squared = np.zeros((2, units, 2, 2))
+        for number, part in enumerate((second, first)):
+            own = unit[np.searchsorted(both.cells, part.cells)]
+            np.add.at(weight[:, number], own, part.weights)
+            np.add.at(squared[:, number], own, part.squared_weights)
+        place = np.bincount(unit, mass * cell_positions(both)) / np.bincount(unit, mass)
+        f = np.clip(both.scale.prediction(place), 0.0, 1.0)
+        near = _kernel(place, place, width)
+        near[:atoms] = near[:, :atoms] = 0.0
+        near[np.arange(atoms), np.arange(atoms)] = 1.0
         total = near @ weight.sum(axis=(1, 2))
         share = near @ weight[:, 1].sum(axis=1)
         excess = near @ (weight[..., 1].sum(axis=1) - weight.sum(axis=(1, 2)) * f)
@@ -228,6 +236,29 @@ class _Residuals:
         inner = (vector[1:] * vector[:-1]).sum(axis=1)
         cosine = np.divide(inner, both, out=np.ones_like(both), where=both > 0)
         return float(np.arccos(np.clip(cosine, 0.0, 1.0)).sum())
+
+
+def _units(both: Sketch, nodes: int, width: float) -> tuple[NDArray[np.intp], int]:
+    """Which cells estimate rates and shares together, by the number of their unit; and how many are atoms.
+
+    An atom is a prediction that many rows share, such as a default or a value of a lattice: those near it
+    say nothing of it, nor it of them. The atoms come first, then cells of a coarse grid.
+    """
+    count = over_outcomes(both.counts)
+    reach = max(int(np.ceil(width * both.nodes)), 2)
+    below = np.concatenate([[0], np.cumsum(count)])
+    last = np.searchsorted(both.cells, both.cells + reach, side="right")
+    around = below[last] - below[np.searchsorted(both.cells, both.cells - reach)]
+    dense = (count >= ROWS_OF_ATOM) & (count * (2 * reach + 1) >= DENSITY_OF_ATOM * around)
+    atom = np.flatnonzero(dense)
+    atom = np.sort(atom[np.argsort(-count[atom], kind="stable")[:MOST_CELLS]])
+    unit = np.empty(both.cells.size, dtype=np.intp)
+    unit[atom] = np.arange(atom.size)
+    others = np.ones(unit.size, dtype=np.bool_)
+    others[atom] = False
+    coarse = both.cells[others] * nodes // both.nodes
+    unit[others] = atom.size + np.unique(coarse, return_inverse=True)[1].ravel()
+    return unit, atom.size
 
 
 def chance_beyond(c: float, length: float) -> float:

@@ -110,7 +110,7 @@ def compare(
         warn_of_repeated_rows(*models.values(), stacklevel=3)
     chosen = PROBABILITY if scale is None else as_scale(scale)
     counted, their_codes = _with_weight(models, codes)
-    folds = Folds.of(next(iter(counted.values())), their_codes, seed=seed)
+    folds = Folds.of(list(counted.values()), their_codes)
     assessments, errors, influences = {}, {}, {}
     for name, pairs in models.items():
         sketch = Sketch.from_pairs(pairs, scale=chosen)

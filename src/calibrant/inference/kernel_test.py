@@ -3,7 +3,7 @@
 The squared kernel calibration error E[r r' k(f, f')], with r = f - y and two independent rows, has an
 unbiased estimate: the mean over pairs of different rows. It is 0 on average for a calibrated model, however
 few the rows, which no plug-in error is. So its difference between two models needs no debiasing, and its
-standard error is that of the jackknife.
+standard error is that of the jackknife, or of pairs of rows where no single row matters.
 
 References
 ----------
@@ -29,6 +29,7 @@ __all__ = ["KERNEL_WIDTH", "KernelError", "difference_p_value"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+PAIRS = 400_000
 KERNEL_WIDTH = 0.05
 """Of the Laplace kernel, in units of probability where the scale is steepest."""
 
@@ -50,6 +51,8 @@ class KernelError:
         Mean over all rows of r k(f, ·) at the row of the unit; empty for clusters.
     chance : float64[units]
         The prediction there.
+    place, residual : float64[rows]
+        Of each row, or each kind of rows: where it lies, in widths of the kernel, and its share of f - y.
     weight : float
         What the variance of a calibrated outcome is multiplied by, for a row.
     units : float
@@ -61,6 +64,8 @@ class KernelError:
     repeats: Floats
     smooth: Floats
     chance: Floats
+    place: Floats
+    residual: Floats
     weight: float
     units: float
 
@@ -88,6 +93,8 @@ class KernelError:
             *_jackknifed(with_others, unit_share, np.ones(unit_share.size)),
             smooth if codes is None else np.empty(0),
             np.asarray(pairs.p),
+            z,
+            residual,
             outcome,
             float(1.0 / (unit_share**2).sum()),
         )
@@ -112,6 +119,8 @@ class KernelError:
             *_jackknifed(with_others, unit, repeats),
             smooth,
             p,
+            z,
+            residual,
             _outcome_weight(unit, label, repeats),
             float(1.0 / (repeats * unit**2).sum()),
         )
@@ -120,16 +129,27 @@ class KernelError:
     def variance(self) -> float:
         """Of the value, by the jackknife, and no less than calibrated outcomes would give it."""
         seen = float((self.repeats * self.influence**2).sum())
-        return max(seen, self._of_outcomes(self.smooth, self.chance))
+        return max(seen, self._of_outcomes(self.smooth, self.chance), self._of_pairs())
 
     def variance_of_difference(self, other: KernelError) -> float:
         """Of this value less the other, on the same units."""
         seen = float((self.repeats * (self.influence - other.influence) ** 2).sum())
+        seen = max(seen, _of_differing_pairs(self, other))
         if not self.smooth.size:
             return seen
         # Where no event was seen the rows show no spread; were one of the models right, they would.
         chance = 0.5 * (self.chance + other.chance)
         return max(seen, self._of_outcomes(self.smooth - other.smooth, chance))
+
+    def _of_pairs(self) -> float:
+        """What pairs of rows alone give the variance: all of it where no row matters on average.
+
+        So it is for a calibrated model, where the jackknife may show next to nothing by chance.
+        """
+        squares = self.residual**2
+        repeats = self.repeats if self.repeats.size == squares.size else np.ones_like(squares)
+        near = _kernel_sums(2.0 * self.place, repeats * squares)
+        return float(2.0 * (repeats * squares * (near - squares)).sum())
 
     def _of_outcomes(self, smooth: Floats, chance: Floats) -> float:
         if not smooth.size:
@@ -164,6 +184,26 @@ def difference_p_value(one: KernelError, other: KernelError, *, paired: bool) ->
         return SMALLEST_P_VALUE
     degrees = max(min(one.units, other.units) - 1.0, 1.0)
     return float(max(2.0 * stdtr(degrees, -difference / np.sqrt(variance)), SMALLEST_P_VALUE))
+
+
+def _of_differing_pairs(one: KernelError, other: KernelError) -> float:
+    """What pairs of rows alone give the variance of the difference, from all pairs or some 400,000."""
+    n = one.residual.size
+    shifts = min(n - 1, -(-PAIRS // n))
+    if shifts < 1:
+        return 0.0
+    # In an order that does not depend on how the rows came.
+    order = np.lexsort((one.residual + other.residual, one.place + other.place))
+    order = order[np.random.default_rng(0).permutation(n)]
+    models = [(model.place[order], model.residual[order]) for model in (one, other)]
+    total = 0.0
+    for shift in range(1, shifts + 1):
+        first, second = (
+            residual * np.roll(residual, shift) * np.exp(-np.abs(place - np.roll(place, shift)))
+            for place, residual in models
+        )
+        total += float(np.square(first - second).sum())
+    return 2.0 * total * (n - 1) / shifts
 
 
 def _kernel_sums(z: Floats, r: Floats, group: Integers | None = None) -> Floats:

@@ -100,11 +100,15 @@ def tail_of(null: Floats, value: float, slope: float) -> float:
 
 
 def tail_of_failures(cells: Cells, size: float) -> float:
-    """P-value of predictions of 0 and 1 alone: as many failures, in as many rows, at this rate."""
-    failures = round(cells.units * float(np.abs(cells.residual).sum()))
-    expected = cells.units * size
-    if failures == 0 or expected == 0.0:
-        return float(failures == 0)
+    """P-value of predictions of 0 and 1 alone: as many failures, in as many rows, at this rate.
+
+    A failure counts by what such a row is worth: ten times as much is not ten times as many.
+    """
+    weight = float(np.abs(cells.residual).sum())
+    if weight == 0.0 or size == 0.0:
+        return float(weight == 0.0)
+    one = float(cells.seen.sum()) / weight
+    failures, expected = max(round(weight / one), 1), size / one
     k = np.arange(failures)
     logs = k * math.log(expected) - np.array([math.lgamma(x + 1.0) for x in k]) - expected
     return max(1.0 - float(np.exp(logs).sum()), 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,17 +55,21 @@ class Folds:
     effective: float
 
     @classmethod
-    def of(cls, pairs: Pairs, codes: tuple[Integers, int] | None, *, seed: int) -> Folds:
-        """Deal rows, or the clusters that `cluster_codes` numbers."""
+    def of(cls, models: Sequence[Pairs], codes: tuple[Integers, int] | None) -> Folds:
+        """Deal rows, or the clusters that `cluster_codes` numbers: the same ones in any order of the rows."""
+        pairs = models[0]
         weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight
         share = weight / weight.sum()
         unit, number = (np.arange(pairs.n), pairs.n) if codes is None else codes
         per_unit = np.bincount(unit, weights=share, minlength=number)
         effective = float(1.0 / (per_unit**2).sum())
-        rng = generator(seed, 7)
+        columns = sum(model.p for model in models), sum(model.p**2 for model in models), pairs.y
+        sums = [np.bincount(unit, weights=share * each, minlength=number) for each in columns]
+        place = np.argsort(np.lexsort([np.round(each, 15) for each in (*sums, per_unit)]))
+        rng = generator(0, 7)
         deals = np.array(
             [
-                rng.permutation(number) % FOLDS
+                rng.permutation(number)[place] % FOLDS
                 for _ in range(DEALS if effective >= FEWEST_UNITS else 0)
             ],
             dtype=np.int64,

@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 RUNS, LAST_RUNS = 40, 400
 NODES = 1 << 12
 MOST_ROWS = 10**9
-PRECISION = 1.2
+PRECISION, LAST_PRECISION = 1.2, 1.02
 ROWS_PER_END = 2.5
 """The interval's upper end falls like n^(-1/3) to n^(-1/2), so n like its power -2 to -3."""
 
@@ -204,7 +204,13 @@ def _simulated_rows(like: Sketch, margin: float, confidence: float, power: float
     while high > max(PRECISION * low, low + 1):
         middle = min(max(int(np.sqrt(float(low) * high)), low + 1), high - 1)
         low, high = (low, middle) if upper_end(middle) <= margin else (middle, high)
-    return max(int(np.ceil(high * (upper_end(high, LAST_RUNS) / margin) ** ROWS_PER_END)), 2)
+    low = max(int(high * min(upper_end(high, LAST_RUNS) / margin, 1.0) ** ROWS_PER_END), 2)
+    while upper_end(high, LAST_RUNS) > margin:
+        low, high = high, int(np.ceil(1.1 * high))
+    while high > max(LAST_PRECISION * low, low + 1):
+        middle = min(max(int(np.sqrt(float(low) * high)), low + 1), high - 1)
+        low, high = (low, middle) if upper_end(middle, LAST_RUNS) <= margin else (middle, high)
+    return high
 
 
 def _upper_ends(like: Sketch, n: int, runs: int, confidence: float, seed: int) -> Floats:

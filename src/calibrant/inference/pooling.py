@@ -6,7 +6,7 @@ say much. What is pooled is the mean of f - y in each group: a signed error, who
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -22,6 +22,9 @@ from calibrant.inference.resampling import cell_predictions
 __all__ = ["PooledError", "Pooling", "pool_groups"]
 
 Floats = NDArray[np.float64]
+
+FEW_SURPRISES = 5.0
+"""Outcomes against the odds to expect, of all groups, below which their number alone can tell."""
 
 _STEPS, _HALVINGS = 64, 40
 
@@ -107,12 +110,14 @@ def pool_groups(
     statistic = float((precision * (bias - common) ** 2).sum())
     of_all = 2.0 * NormalDist().cdf(-abs(common) * float(np.sqrt(precision.sum())))
     squares = _tail(float((precision * bias**2).sum()), k, float(excess.sum()))
+    # Of next to no events, one more is no normal deviation: what is beyond chance is their number.
+    number = _chance_of_so_many(sketches.values())
     errors = _Mixture.of(bias, variance * max(float(np.mean(seen / variance)), 1.0))
     ends = np.stack([errors.quantile(0.5 + side * 0.5 * confidence) for side in (-1.0, 1.0)])
     typical, *own = map(PooledError, errors.centre, *ends.tolist())
     return Pooling(
-        min(2.0 * min(squares, of_all), 1.0),
-        _tail(statistic, k - 1, float(excess.sum())),
+        max(min(2.0 * min(squares, of_all), 1.0), number),
+        max(_tail(statistic, k - 1, float(excess.sum())), number),
         typical,
         float(np.sqrt(errors.share @ errors.spread)),
         dict(zip(usable, own, strict=True)),
@@ -205,3 +210,16 @@ def _tail(statistic: float, degrees: int, excess: float) -> float:
     variance = max(2.0 * degrees + excess, 1e-3)
     scale = variance / (2.0 * degrees)
     return float(chdtrc(degrees / scale, max(statistic / scale, 0.0)))
+
+
+def _chance_of_so_many(sketches: Iterable[Sketch]) -> float:
+    """P(as many outcomes against the odds, or more), if calibrated; 0 where many are expected anyway."""
+    from scipy.special import pdtrc
+
+    expected = seen = 0.0
+    for sketch in sketches:
+        f = np.clip(cell_predictions(sketch), 0.0, 1.0)
+        expected += float(over_outcomes(sketch.counts) @ np.minimum(f, 1.0 - f))
+        others, events = sketch.counts.T
+        seen += float(np.where(f > 0.5, others, events).sum())
+    return float(pdtrc(seen - 1.0, expected)) if expected < FEW_SURPRISES and seen >= 1.0 else 0.0

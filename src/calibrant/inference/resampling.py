@@ -27,6 +27,7 @@ __all__ = [
     "cross_weights",
     "effective_rows",
     "outcome_variances",
+    "rows_of_the_heavier",
     "smoothed_weights",
     "worth_of_rows",
 ]
@@ -176,6 +177,13 @@ def effective_rows(sketch: Sketch) -> Floats:
     squared = over_outcomes(sketch.squared_weights)
     rows = np.divide(weights**2, squared, out=np.zeros_like(weights), where=squared > 0)
     return np.asarray(np.minimum(rows, over_outcomes(sketch.counts)))
+
+
+def rows_of_the_heavier(sketch: Sketch) -> float:
+    """How many rows there would be, had all the weight of those of the outcome that weighs more."""
+    weights, squared = sketch.weights.sum(axis=0), sketch.squared_weights.sum(axis=0)
+    one = np.divide(squared, weights, out=np.zeros(2), where=weights > 0)
+    return float(sketch.total_weight / one.max())
 
 
 def cross_weights(sketch: Sketch) -> Floats:
