@@ -38,33 +38,36 @@ def kernel_shares(const double[::1] position, const double[::1] edges, double ba
         Py_ssize_t i, j, count = edges.shape[0], last = table.shape[0] - 1
         int image, images = 0
         double at, low = edges[0], high = edges[count - 1], narrow = 1.0 / bandwidth, turn
-        double share, before, start, reach = tail * bandwidth
+        double before, start, reach = tail * bandwidth
         const double *phi = &table[0]
-        bint left, right
+        double[::1] room = np.empty(count)
+        double *share = &room[0]
     if reflected:
         images = <int>(reach / (high - low)) + 1
     with nogil:
         for i in range(position.shape[0]):
             at = position[i]
-            left, right = at < low + reach, at > high - reach
-            before = start = 0.0
             for j in range(count):
-                share = normal((edges[j] - at) * narrow, phi, per_unit, last)
-                for image in range(images):
-                    turn = 2.0 * image * (high - low)
-                    if left:
-                        share -= normal((2.0 * low - edges[j] - turn - at) * narrow, phi, per_unit, last)
-                    if image > 0:
-                        share += normal((edges[j] - turn - at) * narrow, phi, per_unit, last)
-                        share += normal((edges[j] + turn - at) * narrow, phi, per_unit, last) - 1.0
-                    if right:
-                        share += 1.0 - normal((2.0 * high - edges[j] + turn - at) * narrow, phi, per_unit, last)
-                if j == 0:
-                    start = share if reflected else 0.0
-                    continue
-                share = 1.0 if j == count - 1 else share - start
-                shares[i, j - 1] = share - before
-                before = share
+                share[j] = normal((edges[j] - at) * narrow, phi, per_unit, last)
+            for image in range(images):
+                turn = 2.0 * image * (high - low)
+                for j in range(count):  # what passed the first edge, as far as it reaches
+                    if edges[j] + at + turn - 2.0 * low > reach:
+                        break
+                    share[j] -= normal((2.0 * low - edges[j] - turn - at) * narrow, phi, per_unit, last)
+                for j in range(count - 1, -1, -1):
+                    if 2.0 * high - edges[j] + turn - at > reach:
+                        break
+                    share[j] += 1.0 - normal((2.0 * high - edges[j] + turn - at) * narrow, phi, per_unit, last)
+                if image > 0:
+                    for j in range(count):
+                        share[j] += normal((edges[j] - turn - at) * narrow, phi, per_unit, last)
+                        share[j] += normal((edges[j] + turn - at) * narrow, phi, per_unit, last) - 1.0
+            start, before = share[0] if reflected else 0.0, 0.0
+            share[count - 1] = 1.0 + start
+            for j in range(1, count):
+                shares[i, j - 1] = share[j] - start - before
+                before = share[j] - start
 
 
 def binomial_surprises(const float[:, ::1] uniform, Py_ssize_t start, const int64_t[::1] rows,
