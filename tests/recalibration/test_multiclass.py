@@ -1,6 +1,7 @@
 """Scaling of logits against scikit-learn, and one-vs-rest maps."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import log_softmax, softmax
 from tests.refusals import refused
@@ -181,3 +182,18 @@ def test_a_class_that_never_occurs_keeps_its_probabilities():
     probs = np.array([[0.5, 0.4, 0.1], [0.3, 0.6, 0.1], [0.6, 0.3, 0.1], [0.2, 0.7, 0.1]])
     fitted = OneVsRestRecalibrator(PlattRecalibrator()).fit(probs, [0, 1, 1, 0])
     assert np.all(fitted.transform(probs)[:, 2] > 0)
+
+
+@pytest.mark.parametrize("made", [OneVsRestRecalibrator(), VectorScaling(from_logits=False)])
+def test_columns_of_a_table_are_taken_by_name(made) -> None:
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet([1.0, 2.0, 3.0], 400)
+    y = np.array([rng.choice(3, p=row) for row in probs])
+    table = pd.DataFrame(probs, columns=["p_cat", "p_dog", "p_eel"])
+    learned = made.fit(table, y)
+    other_order = table[["p_eel", "p_cat", "p_dog"]]
+    assert learned.transform(other_order) == pytest.approx(learned.transform(table))
+    assert learned.transform(probs) == pytest.approx(learned.transform(table))
+    with pytest.raises(InputError) as error:
+        learned.transform(table.rename(columns={"p_eel": "p_elk"}))
+    assert error.value.argument in ("y_prob", "logits")

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._format import common_start
 from calibrant.data.arrays import as_array
 from calibrant.data.multiclass import ClassProbabilities, as_class_probabilities, as_weights
 from calibrant.errors import InputError, Where
@@ -18,7 +19,7 @@ from calibrant.recalibration.deploy_classes import MAY_CHANGE, one_vs_rest_to_py
 from calibrant.recalibration.interface import LearnedMap, Recalibrator, State, require_map
 from calibrant.recalibration.parts import Parts
 
-__all__ = ["OneVsRestRecalibrator", "as_distributions"]
+__all__ = ["OneVsRestRecalibrator", "as_distributions", "called_classes", "columns_in_order"]
 
 Floats = NDArray[np.float64]
 
@@ -75,7 +76,7 @@ class OneVsRestRecalibrator(LearnedMap):
             if 0 < heavy.sum() < heavy.size:
                 learned = deepcopy(self.recalibrator).fit(probs[:, k], hits, weight)
             maps.append(learned)
-        self._state = {"maps": maps}
+        self._state, self.classes = {"maps": maps}, called_classes(y_prob)
         return self
 
     def _columns(self, state: State) -> int | None:
@@ -84,6 +85,7 @@ class OneVsRestRecalibrator(LearnedMap):
     def transform(self, y_prob: Any) -> Floats:
         """Class probabilities, each class mapped and each row divided by its sum."""
         maps = self.state["maps"]
+        y_prob = columns_in_order(self, y_prob, "y_prob")
         given = as_array(y_prob, "y_prob")
         if given.ndim != 2 or given.shape[1] != len(maps):
             raise InputError(
@@ -139,3 +141,36 @@ def as_distributions(matrix: ClassProbabilities) -> Floats:
             "without predictions.",
         )
     return np.minimum(probs, 1.0)
+
+
+def called_classes(y_prob: Any) -> list[str] | None:
+    """What the columns of a table of class probabilities are called, less what all begin with.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> called_classes(SimpleNamespace(columns=["p_cat", "p_dog"])), called_classes([[0.5, 0.5]])
+    (['cat', 'dog'], None)
+    """
+    columns = getattr(y_prob, "columns", None)
+    if columns is None:
+        return None
+    names = [str(name) for name in columns]
+    return [name[common_start(names) :] for name in names]
+
+
+def columns_in_order(learned: LearnedMap, y_prob: Any, argument: str) -> Any:
+    """Class probabilities with the columns of a table in the order in which the map was fitted."""
+    names, wanted = called_classes(y_prob), learned.classes
+    if names is None or wanted is None or names == wanted:
+        return y_prob
+    if sorted(names) != sorted(wanted):
+        raise InputError(
+            "must have the columns that the map was fitted on: {wanted}",
+            argument=argument,
+            seen=", ".join(names),
+            saying="they are called {}",
+            cure="Rename them, or pass an array with the classes in that order.",
+            wanted=", ".join(wanted),
+        )
+    return y_prob[[list(y_prob.columns)[names.index(name)] for name in wanted]]

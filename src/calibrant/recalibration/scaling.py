@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_positive
-from calibrant.data.arrays import as_array
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.multiclass import as_class_probabilities
 from calibrant.errors import CalibrationError, InputError, Option, TooFewRows, TypeName, Where
 from calibrant.recalibration.deploy_classes import explain_scaling, scaling_to_python
 from calibrant.recalibration.interface import LearnedMap, State
-from calibrant.recalibration.multiclass import as_distributions
+from calibrant.recalibration.multiclass import as_distributions, called_classes, columns_in_order
 from calibrant.recalibration.parts import POSITIVE, Part, Parts
 from calibrant.recalibration.temperature import ClassRows, best_slope
 
@@ -64,7 +63,7 @@ class LogitScaling(LearnedMap):
         worth = max(total, total**2 / float(weight @ weight))
         rows = ClassRows(scores, matrix.labels, weight / total, worth)
         self._require_enough(rows, matrix.classes)
-        self._state = self._learn(rows)
+        self._state, self.classes = self._learn(rows), called_classes(logits)
         return self
 
     def transform(self, logits: Any) -> Floats:
@@ -72,7 +71,7 @@ class LogitScaling(LearnedMap):
         from scipy.special import softmax
 
         state = self.state
-        values = as_array(logits, "logits")
+        values = as_array(columns_in_order(self, logits, "logits"), "logits")
         columns = self._columns(state)
         if values.ndim != 2 or (columns is not None and values.shape[1] != columns):
             raise InputError(
