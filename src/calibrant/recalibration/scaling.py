@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_positive
+from calibrant.data.arrays import as_array
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.multiclass import as_class_probabilities
 from calibrant.errors import CalibrationError, InputError, Option, TooFewRows, TypeName, Where
