@@ -53,6 +53,8 @@ ROOM = 2.1
 """The start has at least this many times the rows that it takes without an error."""
 MIDDLE = (0.4, 0.06)
 """Where testing starts once more, should the most confident answers be bad; and its share of the level."""
+EARLY = (0.02, 0.06)
+"""Where testing starts first, should risk fall only among the very surest; and its share of the level."""
 LAST = 0.02
 """Share of the level that is kept for thresholds that take in scouts."""
 INSIDE = 0.95
@@ -147,14 +149,17 @@ def _scouted(ranking: Ranking, risk: float, level: float) -> _Order | None:
         return None
     top = float(rows[last])
     part, middle = MIDDLE
-    first = 1.0 - middle - LAST
+    few, early = EARLY
+    first = 1.0 - early - middle - LAST
     enough, enough_last = least_rows(risk, level * first), least_rows(risk, level * LAST)
     if top < enough or total < enough_last:
         return None
     wrong = (errors[-1] - errors[last] + 1.0) / (total - top + 2.0)
     start = min(max(AHEAD * risk / wrong * total, ROOM * enough), top)
     again = min(max(part * total, start), top)
-    places, shares = _sequence(rows[: last + 1], [(start, first), (again, middle)])
+    soon = min(max(few * total, ROOM * least_rows(risk, level * early)), start)
+    starts = [(soon, early), (start, first), (again, middle)]
+    places, shares = _sequence(rows[: last + 1], starts)
     later = max(float(rows[last + 1]), enough_last)
     after, after_shares = _sequence(rows, [(later, LAST)])
     return _Order(np.append(places, after), np.append(shares, after_shares), int(after[0]))
