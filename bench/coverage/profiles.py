@@ -232,9 +232,9 @@ def main() -> int:
         f"Share of {runs} samples in which a 95% interval held the population's value. Predictions have "
         "normal log-odds, outcomes the log-odds a + b z; in clusters, rows share 60% of both. A "
         "band of a decision curve counts only if the whole curve is inside, at 19 thresholds; E50, E90 and "
-        "Emax are those of the population's curve at the sample's bandwidth. The calibration intercept has the "
-        "profile likelihood of a model whose slope is 1, as in R: over-confident predictions are not of that "
-        "model, and it covers less.",
+        "Emax are those of the population's curve at the sample's bandwidth. The calibration intercept has "
+        "the profile likelihood of a model whose slope is 1, as in R: over-confident predictions are not of "
+        "that model, and it covers less.",
         [
             pages.Table("Coverage of 95% intervals", ["interval", *names], rows),
             pages.Table(

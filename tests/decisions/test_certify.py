@@ -83,8 +83,10 @@ def test_no_test_starts_where_an_outcome_that_it_uses_says(clustered):
 def test_the_least_confident_say_where_to_start():
     y, p = sample(n=10_000)
     unsure = p <= np.quantile(p, 0.1)
-    early, late = (min(starts(np.where(unsure, right, y), p)) for right in (0, 1))
-    assert early < late
+    levels = [starts(np.where(unsure, right, y), p) for right in (0, 1)]
+    early, late = (max(level, key=lambda place: level[place]) for level in levels)
+    assert early < late  # where most of the level starts
+    assert min(levels[0]) == min(levels[1])  # and some of it always does so among the very surest
 
 
 def test_a_threshold_among_those_who_say_where_to_start_has_a_level_of_its_own():
