@@ -18,8 +18,8 @@ from scipy.special import softmax
 from bench import pages
 from calibrant import datasets, smooth_ece
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
-from calibrant.recalibration.interface import Recalibrator
 from calibrant.recalibration.isotonic import IsotonicRecalibrator
+from calibrant.recalibration.learned_map import Recalibrator
 from calibrant.recalibration.parametric import BetaRecalibrator, PlattRecalibrator
 from calibrant.recalibration.smooth import SmoothRecalibrator
 from calibrant.repair.effect import log_losses

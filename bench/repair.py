@@ -33,7 +33,7 @@ from calibrant.recalibration import (
     TemperatureRecalibrator,
     VennAbersRecalibrator,
 )
-from calibrant.recalibration.interface import Recalibrator
+from calibrant.recalibration.learned_map import Recalibrator
 from calibrant.recalibration.logistic import NEAREST_TO_THE_ENDS
 from calibrant.repair.choice import choose_recalibrator
 from calibrant.repair.effect import log_losses

@@ -19,7 +19,7 @@ from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from rendering import render
+from notebook_rendering import render
 from runner import run_page
 
 FORMULA = re.compile(

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from rendering import render
+from notebook_rendering import render
 from runner import LENIENT, needs_of, run_page
 
 import calibrant

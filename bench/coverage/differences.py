@@ -22,7 +22,7 @@ from calibrant.data.sketch import Sketch
 from calibrant.diagrams.bands import curve_bands
 from calibrant.diagrams.kernel import KernelMatrix
 from calibrant.inference.band import difference_band
-from calibrant.inference.kernel_test import KernelError, difference_p_value
+from calibrant.inference.kernel_difference_test import KernelError, difference_p_value
 from calibrant.inference.pooling import pool_groups
 
 Floats = NDArray[np.float64]

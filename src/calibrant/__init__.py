@@ -37,7 +37,7 @@ _HOME = {
     "choose_recalibrator": "repair.choice",
     "AdaptiveRecalibrator": "recalibration.adaptive",
     "RecalibratedClassifier": "integrations.classifier",
-    "load_recalibrator": "recalibration.interface",
+    "load_recalibrator": "recalibration.learned_map",
     # watch and plan
     "Monitor": "inference.monitor",
     "required_n": "inference.planning",

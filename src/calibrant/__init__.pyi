@@ -26,7 +26,7 @@ from calibrant.measures.catalogue import Measures
 from calibrant.measures.smooth_ece import SmoothECE
 from calibrant.read.scan import scan as scan
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator as AdaptiveRecalibrator
-from calibrant.recalibration.interface import load_recalibrator as load_recalibrator
+from calibrant.recalibration.learned_map import load_recalibrator as load_recalibrator
 from calibrant.repair.choice import Choice
 from calibrant.reporting.report import Report
 

@@ -18,7 +18,7 @@ from calibrant.inference.clusters import cluster_codes
 from calibrant.inference.compare import compare
 from calibrant.inference.correction import adjusted_p_values
 from calibrant.inference.dependence import DependenceWarning
-from calibrant.inference.kernel_test import KERNEL_WIDTH, KernelError, difference_p_value
+from calibrant.inference.kernel_difference_test import KERNEL_WIDTH, KernelError, difference_p_value
 from calibrant.measures.cumulative import cumulative_differences
 from calibrant.measures.kernel import squared_kernel_calibration_error
 

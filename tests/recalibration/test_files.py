@@ -12,8 +12,8 @@ from calibrant.data.scales import Scale
 from calibrant.errors import Option
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.cures import TO_LEARN
-from calibrant.recalibration.interface import load_recalibrator
 from calibrant.recalibration.isotonic import IsotonicRecalibrator
+from calibrant.recalibration.learned_map import load_recalibrator
 from calibrant.recalibration.parametric import (
     BetaRecalibrator,
     OffsetRecalibrator,

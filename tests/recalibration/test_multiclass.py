@@ -7,8 +7,8 @@ from scipy.special import log_softmax, softmax
 from tests.refusals import refused
 
 from calibrant import InputError
-from calibrant.recalibration.interface import load_recalibrator
 from calibrant.recalibration.isotonic import IsotonicRecalibrator
+from calibrant.recalibration.learned_map import load_recalibrator
 from calibrant.recalibration.multiclass import OneVsRestRecalibrator
 from calibrant.recalibration.parametric import PlattRecalibrator
 from calibrant.recalibration.scaling import TemperatureScaling, VectorScaling

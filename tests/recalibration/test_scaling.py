@@ -8,7 +8,7 @@ from scipy.special import log_softmax, softmax
 from calibrant import InputError
 from calibrant.errors import TooFewRows
 from calibrant.recalibration import temperature
-from calibrant.recalibration.interface import load_recalibrator
+from calibrant.recalibration.learned_map import load_recalibrator
 from calibrant.recalibration.scaling import StructuredScaling, TemperatureScaling, VectorScaling
 
 

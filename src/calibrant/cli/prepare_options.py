@@ -199,7 +199,7 @@ def sql(
                 argument="apply",
                 cure="Leave out the other columns.",
             )
-        from calibrant.recalibration.interface import Recalibrator
+        from calibrant.recalibration.learned_map import Recalibrator
 
         typer.echo(Recalibrator.load(apply).to_sql(prob, dialect).text)
         return

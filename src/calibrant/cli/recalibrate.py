@@ -19,7 +19,7 @@ from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option, TooFewRows
 from calibrant.read.find_files import DataFile, find_files
 from calibrant.read.tables import columns_of, read_table
-from calibrant.recalibration.interface import Recalibrator
+from calibrant.recalibration.learned_map import Recalibrator
 
 __all__ = [
     "METHODS",

@@ -19,7 +19,7 @@ from calibrant.cli.shared_options import Measuring, Reading
 from calibrant.errors import InputError, Option, TooFewRows
 from calibrant.read.predictions import class_matrix
 from calibrant.read.tables import read_table
-from calibrant.recalibration.interface import LearnedMap, Recalibrator, load_recalibrator
+from calibrant.recalibration.learned_map import LearnedMap, Recalibrator, load_recalibrator
 
 __all__ = [
     "MAPS_OF_CLASSES",

@@ -31,7 +31,7 @@ from calibrant.inference.clusters import clusters_of_sketches, random_blocks
 from calibrant.inference.interval import require_confidence
 from calibrant.measures.record import Record, rows_text
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
-from calibrant.recalibration.interface import Recalibrator, require_map
+from calibrant.recalibration.learned_map import Recalibrator, require_map
 
 __all__ = ["DEFAULT_THRESHOLDS", "NetBenefit", "net_benefit"]
 

@@ -18,7 +18,7 @@ from calibrant.drawing.axis import Axis
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Band, Line, Mark, Panel
 from calibrant.measures.record import rows_text
-from calibrant.recalibration.interface import Recalibrator
+from calibrant.recalibration.learned_map import Recalibrator
 
 __all__ = ["DecisionCurve", "decision_curve"]
 

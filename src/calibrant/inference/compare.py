@@ -28,7 +28,7 @@ from calibrant.inference.comparison import Comparison, Difference
 from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
 from calibrant.inference.dependence import warn_of_repeated_rows
 from calibrant.inference.interval import require_confidence
-from calibrant.inference.kernel_test import KernelError, difference_p_value
+from calibrant.inference.kernel_difference_test import KernelError, difference_p_value
 from calibrant.inference.paired import Folds, Influence, difference_bounds
 
 __all__ = ["compare"]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from calibrant._optional import require
 from calibrant.errors import Code, InputError, Option, TypeName, Where
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
-from calibrant.recalibration.interface import LearnedMap, Recalibrator
 from calibrant.recalibration.isotonic import IsotonicRecalibrator
+from calibrant.recalibration.learned_map import LearnedMap, Recalibrator
 from calibrant.recalibration.multiclass import OneVsRestRecalibrator
 from calibrant.recalibration.parametric import (
     BetaRecalibrator,

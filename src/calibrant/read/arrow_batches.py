@@ -16,7 +16,7 @@ from calibrant.errors import Cure, InputError, Option, TypeName, Where
 from calibrant.read.group_keys import Key, indexed, require_microseconds
 from calibrant.read.predictions import LOOP_LABELS
 from calibrant.read.request import Request
-from calibrant.read.source_columns import (
+from calibrant.read.required_columns import (
     LABEL,
     PROB,
     WEIGHT,

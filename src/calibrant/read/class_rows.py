@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from calibrant.data.naming import class_names
 from calibrant.errors import InputError, Where
 from calibrant.read.predictions import class_matrix
+from calibrant.read.required_columns import LABEL, PROB, WEIGHT
 from calibrant.read.rows import read_arrays, request_for_rows
-from calibrant.read.source_columns import LABEL, PROB, WEIGHT
 
 __all__ = ["ClassRows", "read_classes"]
 

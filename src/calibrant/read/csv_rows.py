@@ -1,4 +1,4 @@
-"""Rows of CSV as Python reads them, without its limit on the length of a field."""
+"""The separator and the rows of a CSV, as Python reads them, without its limit on the length of a field."""
 
 from __future__ import annotations
 
@@ -8,13 +8,28 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-__all__ = ["has_decimal_commas", "rows_of"]
+__all__ = ["has_decimal_commas", "rows_of", "separator_of"]
 
 WITH_COMMA, WITH_POINT = (
     re.compile(rf"\s*[-+]?\d*{mark}\d+(e[-+]?\d+)?%?\s*", re.I) for mark in (",", r"\.")
 )
 LINE_END = re.compile(r"\r\n|[\r\n]")
 Rows = Iterator[tuple[list[str], int]]
+
+
+def separator_of(first_line: str) -> str:
+    r"""What separates the fields of a CSV: a comma, unless its first line has none and another that could be.
+
+    Examples
+    --------
+    >>> separator_of("y,p;q"), separator_of("y;p"), separator_of("y\tp"), separator_of("p")
+    (',', ';', '\t', ',')
+    """
+    if "," in first_line:
+        return ","
+    counts = {other: first_line.count(other) for other in (";", "\t", "|")}
+    most = max(counts, key=lambda other: counts[other])
+    return most if counts[most] else ","
 
 
 def rows_of(text: str, delimiter: str) -> Rows:

@@ -16,7 +16,7 @@ from calibrant.read.engines import attach
 from calibrant.read.frames import arrow_stream, select, sums_of_frame
 from calibrant.read.group_keys import Key, indexed
 from calibrant.read.request import Request
-from calibrant.read.source_columns import require_columns
+from calibrant.read.required_columns import require_columns
 from calibrant.read.sums import SUM_NAMES, DenseSums, GroupedSums
 from calibrant.read.totals import GroupTotal
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from calibrant.read.arrow_batches import Batch
-from calibrant.read.file_columns import GroupKinds
+from calibrant.read.file_layout import GroupKinds
 from calibrant.read.find_files import DataFile
 from calibrant.read.parquet_arrow_reader import arrow_pieces, parquet_pieces
 from calibrant.read.request import Request

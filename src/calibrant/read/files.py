@@ -23,7 +23,7 @@ from calibrant.read.file_jobs import Job, jobs_of
 from calibrant.read.find_files import DataFile, find_files, reader_of, short_names
 from calibrant.read.progress import Progress
 from calibrant.read.request import FILE, FileOptions, Request
-from calibrant.read.source_columns import LABEL
+from calibrant.read.required_columns import LABEL
 from calibrant.read.sums import DenseSums, GroupedSums
 from calibrant.read.totals import GroupTotal, add_part, as_result
 

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 from calibrant._optional import require
 from calibrant.errors import InputError, MissingDependency
+from calibrant.read.csv_rows import separator_of
 
 __all__ = ["DataFile", "find_files", "short_names"]
 
@@ -65,17 +66,12 @@ class DataFile:
 
     @cached_property
     def _detected_delimiter(self) -> str:
-        """A comma, unless the first line has none and others that could be meant."""
         try:
             with self.stream() as stream:
-                first = stream.read(PEEK_BYTES).split(b"\n", 1)[0].decode("utf-8", errors="replace")
+                first = stream.read(PEEK_BYTES).split(b"\n", 1)[0]
         except (OSError, ValueError):  # said again, with its place, when the file is read
             return ","
-        if "," in first:
-            return ","
-        counts = {other: first.count(other) for other in (";", "\t", "|")}
-        most = max(counts, key=lambda other: counts[other])
-        return most if counts[most] else ","
+        return separator_of(first.decode("utf-8", errors="replace"))
 
     @property
     def identity(self) -> list[Any]:

@@ -30,7 +30,7 @@ from calibrant.read.engines import (
 )
 from calibrant.read.group_keys import Key, indexed, refuse_nanoseconds, require_microseconds
 from calibrant.read.request import Request
-from calibrant.read.source_columns import (
+from calibrant.read.required_columns import (
     LABEL,
     PROB,
     WEIGHT,

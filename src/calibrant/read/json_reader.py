@@ -12,10 +12,10 @@ from calibrant._optional import require
 from calibrant.errors import Cure, Function, InputError, TypeName, Where
 from calibrant.read.arrow_batches import Batch
 from calibrant.read.csv_reader import refused_text
-from calibrant.read.file_columns import layout, without_sign
+from calibrant.read.file_layout import layout, without_sign
 from calibrant.read.find_files import DataFile
 from calibrant.read.request import Request
-from calibrant.read.source_columns import LABEL, PROB, WEIGHT
+from calibrant.read.required_columns import LABEL, PROB, WEIGHT
 
 __all__ = ["JsonParser", "flat"]
 

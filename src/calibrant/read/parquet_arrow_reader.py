@@ -11,7 +11,7 @@ from calibrant._optional import require
 from calibrant.errors import CalibrationError, InputError, Where
 from calibrant.read.arrow_batches import Batch, require_types, validated
 from calibrant.read.arrow_contents import ARROW_MAGIC, require_all_messages, require_end
-from calibrant.read.file_columns import GroupKinds, layout
+from calibrant.read.file_layout import GroupKinds, layout
 from calibrant.read.find_files import DataFile
 from calibrant.read.request import Request
 

@@ -20,7 +20,7 @@ from calibrant.data.naming import as_class_names
 from calibrant.data.pairs import REASONS
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.errors import InputError, Option, TypeName
-from calibrant.read.source_columns import LABEL, PROB, WEIGHT, is_constant, refuse_constant
+from calibrant.read.required_columns import LABEL, PROB, WEIGHT, is_constant, refuse_constant
 
 __all__ = [
     "MODEL",

@@ -36,7 +36,7 @@ from calibrant.read.frames import (
     sums_of_slices,
 )
 from calibrant.read.request import FileOptions, Request, make_request
-from calibrant.read.source_columns import LABEL
+from calibrant.read.required_columns import LABEL
 from calibrant.read.sums import DenseSums, GroupedSums
 from calibrant.read.totals import GroupTotal, add_part, as_result
 

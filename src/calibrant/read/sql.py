@@ -21,7 +21,7 @@ from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import Code, InputError, Option, TypeName, Where
 from calibrant.read.group_keys import normal_key
-from calibrant.read.source_columns import require_columns
+from calibrant.read.required_columns import require_columns
 from calibrant.read.sql_dialects import Dialect, dialect_named
 from calibrant.read.totals import invalid_rows, sorted_groups
 

@@ -12,7 +12,7 @@ import numpy as np
 from calibrant.errors import CalibrationError, InputError, Where
 from calibrant.read.arrow_batches import Batch
 from calibrant.read.csv_reader import CsvParser
-from calibrant.read.file_columns import GroupKinds
+from calibrant.read.file_layout import GroupKinds
 from calibrant.read.find_files import DataFile
 from calibrant.read.json_reader import JsonParser
 from calibrant.read.quotes import Quotes

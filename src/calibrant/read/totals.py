@@ -17,7 +17,7 @@ from calibrant.errors import InputError, InvalidRows, Option, TooFewRows
 from calibrant.read.group_keys import Key, place_of, sort_key
 from calibrant.read.predictions import Outcomes
 from calibrant.read.request import Request
-from calibrant.read.source_columns import no_rows
+from calibrant.read.required_columns import no_rows
 from calibrant.read.sums import DenseSums, GroupedSums, Notes
 
 __all__ = ["GroupTotal", "add_part", "as_result", "invalid_rows", "sorted_groups"]

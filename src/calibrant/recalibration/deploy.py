@@ -17,7 +17,7 @@ from calibrant.recalibration.logistic import NEAREST_TO_THE_ENDS, expit
 from calibrant.recalibration.smooth import SmoothRecalibrator
 
 if TYPE_CHECKING:
-    from calibrant.recalibration.interface import Recalibrator
+    from calibrant.recalibration.learned_map import Recalibrator
 
 __all__ = ["knots_of", "places_of", "require_name", "to_python", "to_sql"]
 

@@ -16,7 +16,7 @@ from calibrant.data.as_pairs import as_pairs
 from calibrant.data.multiclass import as_class_probabilities
 from calibrant.errors import CalibrationError, InputError, Option, TooFewRows, TypeName, Where
 from calibrant.recalibration.deploy_classes import explain_scaling, scaling_to_python
-from calibrant.recalibration.interface import LearnedMap, State
+from calibrant.recalibration.learned_map import LearnedMap, State
 from calibrant.recalibration.multiclass import as_distributions, called_classes, columns_in_order
 from calibrant.recalibration.parts import POSITIVE, Part, Parts
 from calibrant.recalibration.temperature import ClassRows, best_slope

@@ -16,7 +16,7 @@ from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.measures._pooling import pooled
 from calibrant.measures.smooth_ece import smooth_ece
-from calibrant.recalibration.interface import Recalibrator, State
+from calibrant.recalibration.learned_map import Recalibrator, State
 from calibrant.recalibration.parametric import PlattRecalibrator
 from calibrant.recalibration.parts import POSITIVE, PROBABILITIES, Parts
 from calibrant.recalibration.training import Training

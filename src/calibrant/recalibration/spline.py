@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import generator, require_count
 from calibrant.data.atoms import Atoms
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.recalibration.interface import Recalibrator, State
+from calibrant.recalibration.learned_map import Recalibrator, State
 from calibrant.recalibration.logistic import expit, log_odds, posterior, rows_per_weight
 from calibrant.recalibration.parts import Part, Parts
 from calibrant.recalibration.training import Training

@@ -15,7 +15,7 @@ from calibrant.data.as_pairs import as_pairs
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
-from calibrant.recalibration.interface import Recalibrator, State
+from calibrant.recalibration.learned_map import Recalibrator, State
 from calibrant.recalibration.logistic import rows_per_weight
 from calibrant.recalibration.parts import Part, Parts
 from calibrant.recalibration.training import Training

@@ -18,8 +18,8 @@ from calibrant.measures.record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
-from calibrant.recalibration.interface import Recalibrator, require_map
 from calibrant.recalibration.isotonic import IsotonicRecalibrator
+from calibrant.recalibration.learned_map import Recalibrator, require_map
 from calibrant.recalibration.parametric import (
     BetaRecalibrator,
     IdentityRecalibrator,

@@ -15,7 +15,7 @@ from calibrant.data.multiclass import as_class_probabilities, as_weights, confid
 from calibrant.errors import Code, InputError, TooFewRows, TypeName
 from calibrant.inference.clusters import cluster_codes
 from calibrant.measures.smooth_ece import smooth_ece
-from calibrant.recalibration.interface import LearnedMap, Recalibrator
+from calibrant.recalibration.learned_map import LearnedMap, Recalibrator
 from calibrant.recalibration.logistic import NEAREST_TO_THE_ENDS
 from calibrant.recalibration.multiclass import OneVsRestRecalibrator, as_distributions
 from calibrant.recalibration.parametric import BetaRecalibrator

@@ -13,7 +13,7 @@ from calibrant.data.atoms import Atoms
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option, TooFewRows
-from calibrant.recalibration.interface import Recalibrator
+from calibrant.recalibration.learned_map import Recalibrator
 
 __all__ = ["cross_fitted", "dealt", "fitted", "rows_of"]
 

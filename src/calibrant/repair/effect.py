@@ -18,7 +18,7 @@ from calibrant.inference.assess import read_clustered
 from calibrant.measures.record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
-from calibrant.recalibration.interface import Recalibrator, require_map
+from calibrant.recalibration.learned_map import Recalibrator, require_map
 from calibrant.recalibration.logistic import logarithms
 from calibrant.recalibration.training import FitOptions
 from calibrant.repair.cross_fitting import cross_fitted, dealt, rows_of

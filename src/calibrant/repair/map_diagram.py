@@ -24,7 +24,7 @@ from calibrant.errors import CalibrationError, Code, InputError, TooFewRows
 from calibrant.inference.assess import read_clustered
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
-from calibrant.recalibration.interface import Recalibrator, require_map
+from calibrant.recalibration.learned_map import Recalibrator, require_map
 from calibrant.recalibration.training import FitOptions
 from calibrant.recalibration.venn_abers import CrossVennAbersRecalibrator, VennAbersRecalibrator
 from calibrant.repair.cross_fitting import cross_fitted, dealt, fitted, rows_of
