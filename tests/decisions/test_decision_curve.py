@@ -87,7 +87,9 @@ def test_copies_in_clusters_are_no_news_and_soft_labels_are_heard():
     weighted = cal.decision_curve(
         y, p, sample_weight=np.full(600, 3.0), thresholds=THRESHOLDS
     ).benefit
-    assert weighted.high == pytest.approx(alone.high, rel=1e-6)
+    assert weighted.value == pytest.approx(alone.value, rel=1e-9)
+    # The folds, and with them the maps that say how likely an outcome is, are dealt anew.
+    assert weighted.high == pytest.approx(alone.high, rel=0.01)
     soft = cal.decision_curve(y.astype(float), p, labels="soft", thresholds=THRESHOLDS).benefit
     assert soft.value == pytest.approx(alone.value)
     assert soft.high - soft.low == pytest.approx(alone.high - alone.low, rel=0.1)

@@ -211,6 +211,9 @@ def _curve(
     )
     mean, covariance = _moments(values, place.ravel(), entries, seed)
     expected = _expected_squares(worth, raw * (count + 1) + after, chance, entries, mean)
+    alone = np.bincount(place.ravel(), entries.squared, kinds.size) @ np.square(values - mean)
+    dependence = np.divide(np.diag(covariance), alone, out=np.ones_like(alone), where=alone > 0.0)
+    expected *= np.maximum(dependence, 1.0)
     # No fewer than one row of the costlier kind is in doubt: where few act, few can be seen to.
     rows = 1.0 / float(entries.squared.sum()) if entries.unit is None else float(entries.units)
     least = np.tile(np.maximum(acting.odds, 1.0) / rows, 2) if rows > 0 else 0.0
