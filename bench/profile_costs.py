@@ -7,7 +7,13 @@ python -m bench.profile_costs --reduced    # fewer rows
 from __future__ import annotations
 
 import argparse
+import os
 import time
+
+os.environ |= {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}  # a thread that waits costs time, too
 
 import numpy as np
 
