@@ -85,3 +85,15 @@ def common_start(names: Sequence[str]) -> int:
     while same and names[0][same - 1].isalnum():
         same -= 1
     return same
+
+
+def distinct_parts(names: Sequence[str]) -> list[str]:
+    """The names, less what all of them begin with.
+
+    Examples
+    --------
+    >>> distinct_parts(["p_dog", "p_deer"])
+    ['dog', 'deer']
+    """
+    start = common_start(names)
+    return [name[start:] for name in names]

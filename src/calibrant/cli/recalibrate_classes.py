@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._format import common_start, decimals
+from calibrant._format import decimals, distinct_parts
 from calibrant._optional import require
 from calibrant.cli.classes import rows_of_classes
 from calibrant.cli.columns import RECALIBRATED, choose_predictions
 from calibrant.cli.output import count, note, printable, quoted, require_ending, written
 from calibrant.cli.recalibrate import files_to_repair, require_new_column, write_table
 from calibrant.cli.shared_options import Measuring, Reading
-from calibrant.errors import InputError, Option, TooFewRows
+from calibrant.errors import Cure, InputError, Option, TooFewRows
 from calibrant.read.predictions import class_matrix
 from calibrant.read.tables import read_table
 from calibrant.recalibration.learned_map import LearnedMap, Recalibrator, load_recalibrator
+from calibrant.recalibration.multiclass import order_of_classes
 
 __all__ = [
     "MAPS_OF_CLASSES",
@@ -106,23 +107,17 @@ def _called_classes(columns: Sequence[str], reading: Reading) -> list[str] | Non
     """What columns of classes are called, less what all begin with; None of a column of lists."""
     if reading.classes:
         return [name.strip() for name in reading.classes.split(",")]
-    return [name[common_start(columns) :] for name in columns] if len(columns) > 1 else None
+    return distinct_parts(columns) if len(columns) > 1 else None
 
 
 def _order(own: Sequence[str] | None, wanted: Sequence[str] | None) -> list[int] | None:
     """Where each class of a map stands in a file; None where they stand in one order, or have no names."""
-    if own is None or wanted is None or list(own) == list(wanted):
-        return None
-    if sorted(own) != sorted(wanted):
-        raise InputError(
-            "must be the columns of the classes that the map was learned on: {wanted}",
-            argument="y_prob",
-            seen=list(own),
-            cure="Name the classes of the columns with {classes}.",
-            wanted=", ".join(map(quoted, wanted)),
-            classes=Option("classes", ",".join(wanted)),
-        )
-    return [list(own).index(name) for name in wanted]
+    try:
+        return order_of_classes(own, wanted, "y_prob")
+    except InputError as error:
+        names = Option("classes", ",".join(wanted or ()))
+        cure = Cure("Name the classes of the columns with {classes}.", {"classes": names})
+        raise error.but(cures=(cure,)) from None
 
 
 def _judged(choice: Any, method: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._format import common_start
+from calibrant._format import common_start, distinct_parts
 from calibrant.data.arrays import is_missing
 from calibrant.errors import InputError, Option
 
@@ -52,7 +52,7 @@ def class_names(columns: Sequence[str], labels: set[Any]) -> tuple[str, ...] | N
         names = tuple(name[start:] for name in columns)
         if labels <= {*names, None}:
             return names
-    return tuple(name[common_start(columns) :] for name in columns)
+    return tuple(distinct_parts(columns))
 
 
 def as_class_names(classes: Sequence[Any], columns: int | None) -> list[Any]:

@@ -206,9 +206,7 @@ def _curve(
     kinds, place = np.unique(code, return_inverse=True)
     worth = acting.worth()
     label, before, later = kinds % 2, kinds // 2 // (count + 1), kinds // 2 % (count + 1)
-    values = np.concatenate(
-        [worth[before, label], worth[later, label] - worth[before, label]], axis=1
-    )
+    values = _worth_and_gain(worth, before, later, label)
     mean, covariance = _moments(values, place.ravel(), entries, seed)
     expected = _expected_squares(worth, raw * (count + 1) + after, chance, entries, mean)
     alone = np.bincount(place.ravel(), entries.squared, kinds.size) @ np.square(values - mean)
@@ -245,6 +243,14 @@ def _curve(
         dropped=sketch.dropped,
         note=note,
     )
+
+
+def _worth_and_gain(
+    worth: Floats, before: Integers, later: Integers, label: Integers | int
+) -> Floats:
+    """What kinds of rows are worth at each threshold, and what the map adds to it."""
+    first = worth[before, label]
+    return np.concatenate([first, worth[later, label] - first], axis=1)
 
 
 def _mapped(entries: Entries, maps: Sequence[Recalibrator], p: Floats) -> Floats:
@@ -287,9 +293,8 @@ def _expected_squares(
     variance = np.zeros_like(mean)
     for label, share in ((1, chance), (0, 1.0 - chance)):
         weight = np.bincount(place.ravel(), entries.squared * share, kinds.size)
-        first = worth[before, label]
-        values = np.concatenate([first, worth[later, label] - first], axis=1) - mean
-        variance += weight @ np.square(values)
+        values = _worth_and_gain(worth, before, later, label)
+        variance += weight @ np.square(values - mean)
     return variance
 
 

@@ -187,6 +187,12 @@ def _simulated_rows(like: Sketch, margin: float, confidence: float, power: float
     def upper_end(n: int, runs: int = RUNS) -> float:
         return float(np.quantile(_upper_ends(like, n, runs, confidence, seed), power))
 
+    def bisected(low: int, high: int, precision: float, runs: int) -> tuple[int, int]:
+        while high > max(precision * low, low + 1):
+            middle = min(max(int(np.sqrt(float(low) * high)), low + 1), high - 1)
+            low, high = (low, middle) if upper_end(middle, runs) <= margin else (middle, high)
+        return low, high
+
     high = max(_rows_at_floor(like, 0.6 * margin), 2)
     while upper_end(high) > margin:
         high *= 2
@@ -201,16 +207,13 @@ def _simulated_rows(like: Sketch, margin: float, confidence: float, power: float
     low = max(high // 2, 1)
     while low > 1 and upper_end(low) <= margin:
         low, high = low // 2, low
-    while high > max(PRECISION * low, low + 1):
-        middle = min(max(int(np.sqrt(float(low) * high)), low + 1), high - 1)
-        low, high = (low, middle) if upper_end(middle) <= margin else (middle, high)
-    low = max(int(high * min(upper_end(high, LAST_RUNS) / margin, 1.0) ** ROWS_PER_END), 2)
-    while upper_end(high, LAST_RUNS) > margin:
+    low, high = bisected(low, high, PRECISION, RUNS)
+    end = upper_end(high, LAST_RUNS)
+    low = max(int(high * min(end / margin, 1.0) ** ROWS_PER_END), 2)
+    while end > margin:
         low, high = high, int(np.ceil(1.1 * high))
-    while high > max(LAST_PRECISION * low, low + 1):
-        middle = min(max(int(np.sqrt(float(low) * high)), low + 1), high - 1)
-        low, high = (low, middle) if upper_end(middle, LAST_RUNS) <= margin else (middle, high)
-    return high
+        end = upper_end(high, LAST_RUNS)
+    return bisected(low, high, LAST_PRECISION, LAST_RUNS)[1]
 
 
 def _upper_ends(like: Sketch, n: int, runs: int, confidence: float, seed: int) -> Floats:

@@ -6,10 +6,10 @@ say much. What is pooled is the mean of f - y in each group: a signed error, who
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,18 +100,21 @@ def pool_groups(
     (True, True)
     """
     moments = {key: _moments(one) for key, one in sketches.items() if one.total_weight > 0}
-    usable = {key: found for key, found in moments.items() if found[1] > 0.0}
+    usable = {key: own for key, own in moments.items() if own.variance > 0.0}
     k = len(usable)
     if k < 2:
         return None
-    bias, variance, seen, excess = np.array(list(usable.values())).T
+    bias, variance, seen, excess = np.array([own[:4] for own in usable.values()]).T
     precision = 1.0 / variance
     common = float(precision @ bias / precision.sum())
     statistic = float((precision * (bias - common) ** 2).sum())
     of_all = 2.0 * NormalDist().cdf(-abs(common) * float(np.sqrt(precision.sum())))
     squares = _tail(float((precision * bias**2).sum()), k, float(excess.sum()))
     # Of next to no events, one more is no normal deviation: what is beyond chance is their number.
-    number = _chance_of_so_many(sketches.values())
+    number = _chance_of_so_many(
+        sum(own.surprises for own in moments.values()),
+        sum(own.expected_surprises for own in moments.values()),
+    )
     errors = _Mixture.of(bias, variance * max(float(np.mean(seen / variance)), 1.0))
     ends = np.stack([errors.quantile(0.5 + side * 0.5 * confidence) for side in (-1.0, 1.0)])
     typical, *own = map(PooledError, errors.centre, *ends.tolist())
@@ -175,10 +178,22 @@ class _Mixture:
         return np.asarray(0.5 * (low + high))
 
 
-def _moments(sketch: Sketch) -> tuple[float, float, float, float]:
-    """Mean of f - y; its variance, were predictions calibrated, and as it was seen; and its excess.
+class _Moments(NamedTuple):
+    """Of one group: the mean of f - y, its variance, were predictions calibrated, and as it was seen.
 
-    The excess is that of the fourth moment of calibrated outcomes.
+    The excess is that of the fourth moment of calibrated outcomes; a surprise is an outcome against the odds.
+    """
+
+    bias: float
+    variance: float
+    seen_variance: float
+    excess: float
+    surprises: float
+    expected_surprises: float
+
+
+def _moments(sketch: Sketch) -> _Moments:
+    """What pooling needs to know of a group.
 
     Rows that were sampled by outcome and weighted for it have a variance of w₀ w₁ f (1 - f) each, with w₁
     the weight of an event and w₀ of another.
@@ -200,7 +215,15 @@ def _moments(sketch: Sketch) -> tuple[float, float, float, float]:
     fourth = float(rows @ (chance * (1.0 - 6.0 * chance)))
     spread = float(rows @ chance)
     excess = fourth / spread**2 if spread > 0 else 0.0
-    return bias, variance / total**2, seen / total**2, excess
+    others, events = sketch.counts.T
+    return _Moments(
+        bias,
+        variance / total**2,
+        seen / total**2,
+        excess,
+        float(np.where(f > 0.5, others, events).sum()),
+        float(rows @ np.minimum(f, 1.0 - f)),
+    )
 
 
 def _tail(statistic: float, degrees: int, excess: float) -> float:
@@ -212,14 +235,8 @@ def _tail(statistic: float, degrees: int, excess: float) -> float:
     return float(chdtrc(degrees / scale, max(statistic / scale, 0.0)))
 
 
-def _chance_of_so_many(sketches: Iterable[Sketch]) -> float:
+def _chance_of_so_many(seen: float, expected: float) -> float:
     """P(as many outcomes against the odds, or more), if calibrated; 0 where many are expected anyway."""
     from scipy.special import pdtrc
 
-    expected = seen = 0.0
-    for sketch in sketches:
-        f = np.clip(cell_predictions(sketch), 0.0, 1.0)
-        expected += float(over_outcomes(sketch.counts) @ np.minimum(f, 1.0 - f))
-        others, events = sketch.counts.T
-        seen += float(np.where(f > 0.5, others, events).sum())
     return float(pdtrc(seen - 1.0, expected)) if expected < FEW_SURPRISES and seen >= 1.0 else 0.0

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._format import common_start
+from calibrant._format import distinct_parts
 from calibrant.data.arrays import as_array
 from calibrant.data.multiclass import ClassProbabilities, as_class_probabilities, as_weights
 from calibrant.errors import InputError, Where
@@ -153,24 +153,28 @@ def called_classes(y_prob: Any) -> list[str] | None:
     (['cat', 'dog'], None)
     """
     columns = getattr(y_prob, "columns", None)
-    if columns is None:
-        return None
-    names = [str(name) for name in columns]
-    return [name[common_start(names) :] for name in names]
+    return None if columns is None else distinct_parts([str(name) for name in columns])
 
 
 def columns_in_order(learned: LearnedMap, y_prob: Any, argument: str) -> Any:
     """Class probabilities with the columns of a table in the order in which the map was fitted."""
-    names, wanted = called_classes(y_prob), learned.classes
-    if names is None or wanted is None or names == wanted:
-        return y_prob
+    order = order_of_classes(called_classes(y_prob), learned.classes, argument)
+    return y_prob if order is None else y_prob[[y_prob.columns[place] for place in order]]
+
+
+def order_of_classes(
+    names: Sequence[str] | None, wanted: Sequence[str] | None, argument: str
+) -> list[int] | None:
+    """Where each class of a map stands in a table; None where they stand in one order, or have no names."""
+    if names is None or wanted is None or list(names) == list(wanted):
+        return None
     if sorted(names) != sorted(wanted):
         raise InputError(
-            "must have the columns that the map was fitted on: {wanted}",
+            "must have the columns of the classes that the map was fitted on: {wanted}",
             argument=argument,
             seen=", ".join(names),
             saying="they are called {}",
             cure="Rename them, or pass an array with the classes in that order.",
             wanted=", ".join(wanted),
         )
-    return y_prob[[list(y_prob.columns)[names.index(name)] for name in wanted]]
+    return [list(names).index(name) for name in wanted]
