@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["IMPOSSIBLE", "are_surprises", "coarse_enough", "surprises_of", "surprising_cells"]
+__all__ = ["IMPOSSIBLE", "are_surprises", "coarse_enough", "places_of_surprises", "surprises_of"]
 
 Floats = NDArray[np.float64]
 
@@ -25,18 +25,16 @@ def coarse_enough(nodes: int) -> bool:
     return nodes * IMPOSSIBLE >= 1.0
 
 
-def surprising_cells(
-    cells: NDArray[np.int64], nodes: int
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """In which cells rows without the event, and with it, are surprises."""
+def places_of_surprises(cells: NDArray[np.int64], nodes: int) -> tuple[int, int]:
+    """Before which of the cells rows with the event are surprises, and from which on those without."""
     wide = int(nodes * IMPOSSIBLE)
-    return cells >= nodes - wide, cells < wide
+    low, high = cells.searchsorted((wide, nodes - wide)).tolist()
+    return low, high
 
 
 def are_surprises(cells: NDArray[np.int64], sums: NDArray[Any], nodes: int) -> bool:
     """Whether there are any among the sums [cell, label] of rows or of their weights."""
-    wide = int(nodes * IMPOSSIBLE)
-    low, high = cells.searchsorted((wide, nodes - wide))
+    low, high = places_of_surprises(cells, nodes)
     return bool(sums[high:, 0].any() or sums[:low, 1].any())
 
 

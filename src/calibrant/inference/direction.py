@@ -123,24 +123,16 @@ def direction_of(
     inflation : float
         Factor by which clusters make the standard errors larger than for independent rows.
     """
-    weights, squared = grid.sketch.weights, grid.sketch.squared_weights
-    total, f = weights.sum(), grid.predictions
-    residual = np.stack([f, f - 1.0], axis=1)
-    bias = float((weights * residual).sum() / total)
-    towards = np.sign(f - 0.5)[:, None]
-    gap = float((weights * residual * towards).sum() / total)
+    sums = grid.strayed
+    bias, gap = sums.bias, sums.gap
 
-    chance = np.clip(f, 0.0, 1.0)
-    calibrated = float((over_outcomes(squared) * chance * (1.0 - chance)).sum())
-
-    def is_clear(values: Floats, mean: float) -> bool:
+    def is_clear(mean: float, squares: float) -> bool:
         """Beyond the error of the rows, and beyond that of calibrated ones: some saw no event."""
-        seen = float((squared * (values - mean) ** 2).sum())
-        return abs(mean) > z * math.sqrt(max(seen, calibrated)) / float(total) * inflation
+        error = math.sqrt(max(squares, sums.calibrated)) / sums.total
+        return abs(mean) > z * error * inflation
 
-    two_sided = float(weights[f > 0.5].sum() / total) > RARE
-    biased = is_clear(residual, bias)
-    confident = two_sided and is_clear(residual * towards, gap)
+    biased = is_clear(bias, sums.of_bias)
+    confident = sums.above > RARE and is_clear(gap, sums.of_gap)
     return Direction(
         forecasting=("over" if bias > 0 else "under") + "-forecasting" if biased else "",
         confidence=("over" if gap > 0 else "under") + "-confident" if confident else "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from calibrant.errors import Function, InputError
 from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.quantiles import crossing, normal_quantile
-from calibrant.inference.resampling import cross_weights, rows_of_the_heavier
+from calibrant.inference.resampling import cross_weights
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.wilson import wilson_error
 
@@ -146,12 +147,11 @@ def upper_end(value: float, spread: Spread, confidence: float) -> float:
 def row_spread(grid: ResidualGrid, value: float) -> Spread:
     """The spread of smECE over independent rows: Σ w² (f - y)² / (Σw)², less what the mean takes.
 
-    A soft row's residual is that of both labels, in its shares. Where the weights depend on the outcome,
-    there are as many units as rows of the heavier one would be: one of them may fail.
+    A soft row's residual is that of both labels, in its shares.
     """
-    sketch, f = grid.sketch, grid.predictions
-    squared, total = sketch.squared_weights, sketch.total_weight
-    units = min(float(total**2 / squared.sum()), float(sketch.n), rows_of_the_heavier(sketch))
-    second = float(squared[:, 0] @ f**2 + squared[:, 1] @ (1.0 - f) ** 2)
-    second -= 2.0 * float(cross_weights(sketch) @ (f * (1.0 - f)))
-    return Spread(grid, float(np.sqrt(max(second / total**2 - value**2 / units, 0.0))), units)
+    sums, f = grid.strayed, grid.predictions
+    units = min(sums.units, float(grid.sketch.n))
+    second = sums.second
+    if grid.sketch.weighted:
+        second -= 2.0 * float(cross_weights(grid.sketch) @ (f * (1.0 - f)))
+    return Spread(grid, math.sqrt(max(second / sums.total**2 - value**2 / units, 0.0)), units)

@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from calibrant._format import decimals
-from calibrant.data.cell_sums import over_outcomes
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.measures.record import plain
 
@@ -73,18 +70,14 @@ def observed_expected(
     inflation : float
         Factor by which clusters make the standard error larger than for independent rows.
     """
-    weights, squared, f = grid.sketch.weights, grid.sketch.squared_weights, grid.predictions
-    total = float(weights.sum())
-    rate = float(weights[:, 1].sum()) / total
-    expected = float(over_outcomes(weights) @ f) / total
+    sums = grid.strayed
+    rate, expected = sums.events / sums.total, sums.expected
     if expected <= 0.0:
         return Ratio(math.nan if rate == 0.0 else math.inf, 0.0, math.inf, confidence)
-    ratio = rate / expected
-    strayed = np.stack([-ratio * f, 1.0 - ratio * f], axis=1)
-    variance, third = (float((squared * strayed**power).sum()) for power in (2, 3))
-    skew = third / variance if variance > 0.0 else 1.0 if rate < 0.5 else -1.0
+    ratio, variance = rate / expected, sums.variance
+    skew = sums.third / variance if variance > 0.0 else 1.0 if rate < 0.5 else -1.0
     skew = max(-1.0, min(skew, 1.0))
-    error = math.sqrt(variance) / total * inflation
+    error = math.sqrt(variance) / sums.total * inflation
     lean = skew * z / (2.0 * trials)
     half = math.sqrt(error**2 + lean**2)
     low, high = (ratio + z * (lean + side * half) / expected for side in (-1.0, 1.0))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import generator
 from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.sketch import Sketch
+from calibrant.inference._cells import mean_positions
 from calibrant.smoothing.curves import smoothed_series
 from calibrant.smoothing.spectrum import cosine_coefficients
 
@@ -27,7 +28,6 @@ __all__ = [
     "cross_weights",
     "effective_rows",
     "outcome_variances",
-    "rows_of_the_heavier",
     "smoothed_weights",
     "worth_of_rows",
 ]
@@ -179,13 +179,6 @@ def effective_rows(sketch: Sketch) -> Floats:
     return np.asarray(np.minimum(rows, over_outcomes(sketch.counts)))
 
 
-def rows_of_the_heavier(sketch: Sketch) -> float:
-    """How many rows there would be, had all the weight of those of the outcome that weighs more."""
-    weights, squared = sketch.weights.sum(axis=0), sketch.squared_weights.sum(axis=0)
-    one = np.divide(squared, weights, out=np.zeros(2), where=weights > 0)
-    return float(sketch.total_weight / one.max())
-
-
 def cross_weights(sketch: Sketch) -> Floats:
     """Σ y(1 - y) over the soft outcomes of each cell: how far its two labels go together.
 
@@ -238,10 +231,14 @@ def worth_of_rows(weights: Floats, squared: Floats, weighted: bool = True) -> Fl
 
 def cell_positions(sketch: Sketch) -> Floats:
     """Mean place of the rows in each non-empty cell, on the scale's grid from 0 to 1."""
-    mass = over_outcomes(sketch.weights)
-    moment = over_outcomes(sketch.weighted_offsets)
-    offset = np.divide(moment, mass, out=np.zeros_like(mass), where=mass > 0)
-    return np.asarray(sketch.cells / sketch.nodes + offset * 2.0**-FRACTION_BITS)
+    return mean_positions(
+        sketch.cells,
+        sketch.weights,
+        sketch.weighted_offsets,
+        sketch.nodes,
+        2.0**FRACTION_BITS,
+        False,
+    )
 
 
 def cell_predictions(sketch: Sketch) -> Floats:

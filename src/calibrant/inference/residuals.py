@@ -6,25 +6,29 @@ resample is another such function, so a test or a noise floor is one batch of co
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._locks import cached_property
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
+from calibrant.inference._cells import strayed_sums
 from calibrant.inference.resampling import (
     bootstrap_weights,
     cell_predictions,
     coarse_sketch,
     consistency_events,
 )
+from calibrant.smoothing._solver import series_sizes
 from calibrant.smoothing.curves import smoothed_series
-from calibrant.smoothing.spectrum import DECAY, cosine_coefficients, cosine_series
+from calibrant.smoothing.spectrum import DECAY, cosine_coefficients
 
-__all__ = ["ResidualGrid"]
+__all__ = ["ResidualGrid", "Strayed"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -36,6 +40,54 @@ _VALUES_AT_ONCE = 1 << 19
 _DRAWS_AT_ONCE = 100
 _MOST_STEPS = 12
 _CONVERGED = 1e-4
+
+
+class Strayed(NamedTuple):
+    """Sums over the rows of a grid: what they weigh, and how far outcomes stray from predictions f.
+
+    Attributes
+    ----------
+    total, events : float
+        Weight of all rows, and of those with the event.
+    expected, bias, gap : float
+        Means of f, of f - y, and of f - y where f is above ½ less f - y where it is below.
+    above : float
+        The part of the weight whose f is above ½.
+    negative, positive : float
+        Σw² of rows without and with the event.
+    second, calibrated : float
+        Σw² (f - y)², and what it is on average if calibrated: Σw² f(1 - f).
+    of_bias, of_gap : float
+        Σw² (r - r̄)² of the residuals whose means are `bias` and `gap`.
+    variance, third : float
+        Σw² (y - ρf)², and its cube, with ρ the events over the expected ones.
+    """
+
+    total: float
+    events: float
+    expected: float
+    bias: float
+    gap: float
+    above: float
+    negative: float
+    positive: float
+    second: float
+    calibrated: float
+    of_bias: float
+    of_gap: float
+    variance: float
+    third: float
+
+    @property
+    def units(self) -> float:
+        """The effective number of rows, and at most that of rows of the heavier outcome.
+
+        Where the weights depend on the outcome, one of its rows may fail: there are as many units as there
+        would be rows, had all of them its weight.
+        """
+        labels = (self.negative, self.total - self.events), (self.positive, self.events)
+        one = max(squares / weight for squares, weight in labels if weight > 0.0)
+        return min(self.total**2 / (self.negative + self.positive), self.total / one)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +155,12 @@ class ResidualGrid:
     def predictions(self) -> Floats:
         """Mean prediction of the rows in each non-empty cell."""
         return cell_predictions(self.sketch)
+
+    @cached_property
+    def strayed(self) -> Strayed:
+        """Sums over the rows."""
+        weights, squared = self.sketch.weights, self.sketch.squared_weights
+        return Strayed(*strayed_sums(weights, squared, self.predictions))
 
     @cached_property
     def right_share(self) -> Floats:
@@ -271,11 +329,8 @@ def _steepness(
 
 def _errors(coefficients: Floats, bandwidths: Floats) -> Floats:
     """smECE at one bandwidth, in units of the grid, for each row of coefficients [..., K]."""
-    narrowest = float(bandwidths.min())
-    last = min(coefficients.shape[-1] - 1, int(np.ceil(DECAY / narrowest)))
-    decay = np.exp(-0.5 * (np.pi * bandwidths[..., None] * np.arange(last + 1)) ** 2)
-    mesh = 1 << max(6, int(np.ceil(np.log2(max(last, _MESH_PER_BANDWIDTH / narrowest)))))
-    smooth = np.abs(cosine_series(coefficients[..., : last + 1] * decay, mesh))
-    ends = 0.5 * (smooth[..., 0] + smooth[..., -1])
-    errors: Floats = (smooth[..., 1:-1].sum(axis=-1) + ends) / mesh
-    return errors
+    narrowest, known = float(bandwidths.min()), coefficients.shape[-1]
+    last = min(known - 1, math.ceil(DECAY / narrowest))
+    mesh = 1 << max(6, math.ceil(math.log2(max(last, _MESH_PER_BANDWIDTH / narrowest))))
+    sizes = series_sizes(coefficients.reshape(-1, known), bandwidths.reshape(-1), mesh)
+    return sizes.reshape(bandwidths.shape)

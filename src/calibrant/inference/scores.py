@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass, field, replace
 from math import fsum
 
@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
-from calibrant.data.log_loss_sums import surprising_cells
+from calibrant.data.log_loss_sums import places_of_surprises
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
+from calibrant.inference._cells import log_loss_bounds, mean_positions, score_sums
 from calibrant.measures._pooling import pooled
 
 __all__ = ["Score", "brier_score", "log_loss", "scores_of"]
 
 Floats = NDArray[np.float64]
-Loss = Callable[[Floats, int], Floats]
 
 _EXACT = 1e-4
 """Bounds that are closer than this, in proportion, are one number in all digits that are shown."""
@@ -51,28 +51,48 @@ class Score:
 
 
 @dataclass(frozen=True, eq=False)
-class _Fit:
-    """Cells with weight: weights by label, as shares, predictions of both labels, isotonic regression."""
+class _Losses:
+    """Mean losses, squared and logarithmic: of predictions, their isotonic regression and the event rate."""
 
-    weights: Floats
-    predictions: Floats
-    regression: Floats
+    predictions: tuple[float, float]
+    regression: tuple[float, float]
+    rate: tuple[float, float]
 
     @classmethod
-    def of(cls, sketch: Sketch) -> _Fit:
-        weights, predictions = sketch.weights / sketch.total_weight, _predictions(sketch)
+    def of(cls, sketch: Sketch, predictions: Floats) -> _Losses:
+        weights = sketch.weights / sketch.total_weight
         per_cell = over_outcomes(weights)
         if not per_cell.all():
             used = per_cell > 0
             weights, predictions, per_cell = weights[used], predictions[used], per_cell[used]
-        regression = np.clip(pooled(weights[:, 1] / per_cell, per_cell), 0.0, 1.0)
-        return cls(weights, predictions, np.repeat(regression[:, None], 2, axis=1))
+        regression = pooled(weights[:, 1] / per_cell, per_cell)
+        squares, best_squares, logs, best_logs = score_sums(weights, predictions, regression)
+        negative, rate = float(weights[:, 0].sum()), float(weights[:, 1].sum())
+        if not (negative > 0.0 and rate > 0.0):  # what rounding leaves is no uncertainty
+            return cls((squares, logs), (best_squares, best_logs), (math.nan, math.nan))
+        uncertain = -rate * math.log(rate) - negative * math.log(negative)
+        of_rate = negative * rate**2 + rate * (1.0 - rate) ** 2, uncertain
+        return cls((squares, logs), (best_squares, best_logs), of_rate)
+
+    def score(self, kind: int, value: float | None = None) -> Score:
+        """Of the squares, 0, or the logarithms, 1, with the loss of the predictions where it is known better.
+
+        Dimitriadis, Gneiting and Jordan (2021) show that the isotonic part is never negative, for any
+        proper score.
+        """
+        value = self.predictions[kind] if value is None else value
+        refinement = self.regression[kind]
+        calibration = value - refinement
+        if abs(calibration) < 1e-12:
+            calibration, refinement = 0.0, value
+        return Score(value, calibration, refinement, 1.0 - value / self.rate[kind])
 
 
 def scores_of(sketch: Sketch, pairs: Pairs | None = None) -> tuple[Score, Score]:
     """Brier score and log loss: `brier_score` and `log_loss`, with one isotonic regression for both."""
-    fit = _Fit.of(sketch)
-    return _score(fit, _squared), _log_loss(sketch, pairs, fit)
+    predictions = _predictions(sketch)
+    losses = _Losses.of(sketch, predictions)
+    return losses.score(0), _log_loss(sketch, pairs, losses, predictions)
 
 
 def brier_score(sketch: Sketch) -> Score:
@@ -83,7 +103,7 @@ def brier_score(sketch: Sketch) -> Score:
     >>> brier_score(Sketch.from_counts([0.25, 0.75], [4, 4], [1, 3]))
     Score(value=0.1875, calibration=0.0, refinement=0.1875, skill=0.25)
     """
-    return _score(_Fit.of(sketch), _squared)
+    return _Losses.of(sketch, _predictions(sketch)).score(0)
 
 
 def log_loss(sketch: Sketch, pairs: Pairs | None = None) -> Score:
@@ -101,24 +121,16 @@ def log_loss(sketch: Sketch, pairs: Pairs | None = None) -> Score:
     >>> round(score.value, 4), round(score.calibration, 4), score.at_most
     (0.5623, 0.0, None)
     """
-    return _log_loss(sketch, pairs, _Fit.of(sketch))
+    predictions = _predictions(sketch)
+    return _log_loss(sketch, pairs, _Losses.of(sketch, predictions), predictions)
 
 
-def _log_loss(sketch: Sketch, pairs: Pairs | None, fit: _Fit) -> Score:
+def _log_loss(sketch: Sketch, pairs: Pairs | None, losses: _Losses, predictions: Floats) -> Score:
     if pairs is not None:
-        return _score(fit, _log, _log_loss_of_rows(pairs))
-    least, most = _log_loss_of_cells(sketch)
-    score = _score(fit, _log, least)
+        return losses.score(1, _log_loss_of_rows(pairs))
+    least, most = _log_loss_of_cells(sketch, predictions)
+    score = losses.score(1, least)
     return score if most <= least * (1.0 + _EXACT) else replace(score, at_most=most)
-
-
-def _squared(f: Floats, label: int) -> Floats:
-    return np.asarray((f - label) ** 2)
-
-
-def _log(f: Floats, label: int) -> Floats:
-    with np.errstate(divide="ignore"):
-        return np.asarray(-np.log(f) if label else -np.log1p(-f))
 
 
 def _log_loss_of_rows(pairs: Pairs) -> float:
@@ -129,67 +141,33 @@ def _log_loss_of_rows(pairs: Pairs) -> float:
         mass.append(float(share.sum()))
         for label, of_label in ((0, share * (1.0 - y)), (1, share * y)):
             some = of_label > 0.0
-            total.append(float(of_label[some] @ _log(p[some], label)))
+            with np.errstate(divide="ignore"):
+                logs = np.log(p[some]) if label else np.log1p(-p[some])
+            total.append(-float(of_label[some] @ logs))
     return fsum(total) / fsum(mass)
 
 
-def _log_loss_of_cells(sketch: Sketch) -> tuple[float, float]:
+def _log_loss_of_cells(sketch: Sketch, predictions: Floats) -> tuple[float, float]:
     """The least and the most that the rows can have: all at the mean of their cell, or at its two ends."""
-    ends = [
-        np.clip(sketch.scale.prediction((sketch.cells + k) / sketch.nodes), 0, 1) for k in (0, 1)
-    ]
-    low, high = (np.repeat(np.asarray(end)[:, None], 2, axis=1) for end in ends)
-    f = _predictions(sketch)
-    inside = np.clip(f, low, high)
-    width = high - low
-    at_high = np.divide(inside - low, width, out=np.ones_like(f), where=width > 0)
-    alone = sketch.counts <= 1
-    surprises = sketch.columns.surprises
-    known = surprising_cells(sketch.cells, sketch.nodes) if surprises is not None else None
-    least = most = 0.0 if surprises is None else float(surprises.sum())
-    for label in range(2):
-        weight, share = sketch.weights[:, label], at_high[:, label]
-        if known is not None:
-            weight = np.where(known[label], 0.0, weight)
-        some = weight > 0.0
-        least += float(weight[some] @ _log(f[some, label], label))
-        for end, part in ((low, 1.0 - share), (high, share)):
-            place = np.where(alone[:, label], inside[:, label], end[:, label])
-            some = weight * part > 0.0
-            most += float((weight * part)[some] @ _log(place[some], label))
+    cells, surprises = sketch.cells, sketch.columns.surprises
+    ends = sketch.scale.prediction(np.stack([cells, cells + 1], axis=1) / sketch.nodes)
+    ends = np.clip(ends, 0.0, 1.0)
+    known = (0, cells.size)
+    if surprises is not None:
+        known = places_of_surprises(cells, sketch.nodes)
+    sums = log_loss_bounds(sketch.counts, sketch.weights, predictions, ends, *known)
+    least, most = (value + (0.0 if surprises is None else float(surprises.sum())) for value in sums)
     return least / sketch.total_weight, max(least, most) / sketch.total_weight
-
-
-def _score(fit: _Fit, loss: Loss, value: float | None = None) -> Score:
-    """Loss of the predictions, unless it is known, of their isotonic regression, and of the event rate.
-
-    Dimitriadis, Gneiting and Jordan (2021) show that the isotonic part is never negative, for any
-    proper score.
-    """
-    weights = fit.weights
-    base = np.full_like(fit.regression, weights[:, 1].sum())
-    refinement, uncertainty = (_mean_loss(loss, f, weights) for f in (fit.regression, base))
-    if value is None:
-        value = _mean_loss(loss, fit.predictions, weights)
-    calibration = value - refinement
-    if abs(calibration) < 1e-12:
-        calibration, refinement = 0.0, value
-    both_occur = bool(weights.any(axis=0).all())  # what rounding leaves is no uncertainty
-    skill = 1.0 - value / uncertainty if both_occur else float("nan")
-    return Score(value, calibration, refinement, skill)
-
-
-def _mean_loss(loss: Loss, f: Floats, weights: Floats) -> float:
-    total = 0.0
-    for label in range(2):
-        seen = weights[:, label] > 0
-        total += float(np.sum(weights[seen, label] * loss(f[seen, label], label)))
-    return total
 
 
 def _predictions(sketch: Sketch) -> Floats:
     """Mean prediction of the rows of each (cell, label)."""
-    weights, moments = sketch.weights, sketch.weighted_offsets
-    offset = np.divide(moments, weights, out=np.zeros_like(weights), where=weights > 0)
-    position = sketch.cells[:, None] / sketch.nodes + offset * 2.0**-FRACTION_BITS
+    position = mean_positions(
+        sketch.cells,
+        sketch.weights,
+        sketch.weighted_offsets,
+        sketch.nodes,
+        2.0**FRACTION_BITS,
+        True,
+    )
     return np.clip(sketch.scale.prediction(position), 0.0, 1.0)

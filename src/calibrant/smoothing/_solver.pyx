@@ -20,6 +20,7 @@ cdef extern from "solver.h":
     void spectrum_free(spectrum *) nogil
     int spectrum_evaluate(const spectrum *, double, double, evaluation *) nogil
     int spectrum_solve(const spectrum *, double, double, double, double, evaluation *) nogil
+    int smooth_series(const double *, size_t, size_t, const double *, int, size_t, double *, double *) nogil
 
 cdef extern from "fourier.h":
     const double *fourier_roots(int, double **)
@@ -93,6 +94,41 @@ cdef class Transform:
             raise MemoryError
         return (out.bandwidth * length, out.value, out.slope / length, out.quadrature, out.rounding,
                 out.evaluations, bool(out.coarse))
+
+
+def series_values(const double[:, ::1] coefficients, double bandwidth, Py_ssize_t points, Py_ssize_t mesh):
+    """Series with these coefficients [rows, K], smoothed, at points + 1 of the nodes of a mesh."""
+    cdef:
+        int log2_mesh = int(mesh).bit_length() - 1, failed
+        Py_ssize_t rows = coefficients.shape[0]
+        double[:, ::1] values = np.empty((rows, points + 1))
+        double[::1] bandwidths = np.full(rows, bandwidth)
+    if mesh != 1 << log2_mesh or points < 1 or mesh % points:
+        raise ValueError("a power of two of nodes, and of points")
+    if rows:
+        with nogil:
+            failed = smooth_series(&coefficients[0, 0], coefficients.shape[1] - 1, rows, &bandwidths[0],
+                                   log2_mesh, mesh // points, &values[0, 0], NULL)
+        if failed:
+            raise MemoryError
+    return np.asarray(values)
+
+
+def series_sizes(const double[:, ::1] coefficients, const double[::1] bandwidths, Py_ssize_t mesh):
+    """Mean absolute values of series [rows, K], each smoothed at its own bandwidth, on a mesh."""
+    cdef:
+        int log2_mesh = int(mesh).bit_length() - 1, failed
+        Py_ssize_t rows = coefficients.shape[0]
+        double[::1] sizes = np.empty(rows)
+    if mesh != 1 << log2_mesh or bandwidths.shape[0] != rows:
+        raise ValueError("a power of two of nodes, and a bandwidth for each row")
+    if rows:
+        with nogil:
+            failed = smooth_series(&coefficients[0, 0], coefficients.shape[1] - 1, rows, &bandwidths[0],
+                                   log2_mesh, 1, NULL, &sizes[0])
+        if failed:
+            raise MemoryError
+    return np.asarray(sizes)
 
 
 def transform(const double[::1] re, const double[::1] im):

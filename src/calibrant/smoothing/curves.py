@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,11 +10,8 @@ from numpy.typing import NDArray
 
 from calibrant.data.sketch import Sketch
 from calibrant.smoothing._nodes import lay_cells
-from calibrant.smoothing.spectrum import (
-    cosine_coefficients,
-    cosine_series,
-    damped_coefficients,
-)
+from calibrant.smoothing._solver import series_values
+from calibrant.smoothing.spectrum import DECAY, cosine_coefficients
 
 __all__ = ["SmoothCurves", "smooth_curves", "smoothed_series"]
 
@@ -109,8 +107,10 @@ def _folded(ghosted: Floats) -> Floats:
 
 def smoothed_series(coefficients: Floats, bandwidth: float, points: int) -> Floats:
     """Damp coefficients at a bandwidth in units of the grid and sum the series at `points` + 1."""
-    damped = damped_coefficients(coefficients, bandwidth)
+    *rows, known = coefficients.shape
     mesh = points
-    while mesh < damped.shape[-1]:
+    while mesh <= min(known - 1, math.ceil(DECAY / bandwidth)):
         mesh *= 2
-    return cosine_series(damped, mesh)[..., :: mesh // points]
+    return series_values(coefficients.reshape(-1, known), bandwidth, points, mesh).reshape(
+        *rows, -1
+    )

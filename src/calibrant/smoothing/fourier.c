@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARED_LOG2 13
+#define SHARED_LOG2 14
 static const double PI = 3.14159265358979323846;
 
 /* Tables for the lengths 1, 2, 4, ..., one after another: that of 2^l starts at pair 2^l - 1. */

@@ -57,13 +57,31 @@ static void lay(const double *moments, size_t cells, double share, double *ghost
   }
 }
 
+/* sum of x_k cos(pi jk / points) over k < count, for j = 0 ... points: twice as many points, of which the
+   second half is zero, as a complex sequence of even and odd ones. */
+static void cosine_sums(const double *x, size_t count, int log2_points, const double *roots,
+                        const double *half_roots, double *room, double *sums) {
+  size_t points = (size_t)1 << log2_points;
+  double *re = room, *im = room + points;
+  memset(re, 0, 2 * points * sizeof(double));
+  for (size_t k = 0; k < count; k++) {
+    if (k & 1) im[k / 2] = x[k]; else re[k / 2] = x[k];
+  }
+  fourier(re, im, room + 2 * points, room + 3 * points, log2_points, roots);
+  for (size_t j = 0; j <= points; j++) {
+    size_t i = j & (points - 1), mirror = (points - j) & (points - 1);
+    double even = 0.5 * (re[i] + re[mirror]);
+    double oddr = 0.5 * (im[i] + im[mirror]), oddi = 0.5 * (re[mirror] - re[i]);
+    sums[j] = even + (half_roots[2 * j] * oddr - half_roots[2 * j + 1] * oddi);
+  }
+}
+
 int spectrum_make(spectrum *s, const double *moments, int log2_cells, double share) {
   size_t cells = (size_t)1 << log2_cells;
-  double *own = NULL, *room = malloc(4 * cells * sizeof(double));
+  double *own = NULL, *own_half = NULL, *room = malloc(4 * cells * sizeof(double));
   double *ghosted = calloc(cells + 7, sizeof(double));
-  const double *roots = fourier_roots(log2_cells, &own), *half_roots;
-  double *own_half = NULL;
-  half_roots = fourier_roots(log2_cells + 1, &own_half);
+  const double *roots = fourier_roots(log2_cells, &own);
+  const double *half_roots = fourier_roots(log2_cells + 1, &own_half);
   s->cells = cells, s->log2_cells = log2_cells;
   s->coefficients = malloc((cells + 1) * sizeof(double));
   s->nodes = malloc((cells + 1) * sizeof(double));
@@ -71,22 +89,10 @@ int spectrum_make(spectrum *s, const double *moments, int log2_cells, double sha
   if (!failed) {
     lay(moments, cells, share, ghosted);
     memcpy(s->nodes, ghosted + 3, (cells + 1) * sizeof(double));
-    double *re = room, *im = room + cells, squares = 0.0;
-    /* Twice as many points, the second half zero, as a complex sequence of even and odd ones. */
-    memset(re, 0, 2 * cells * sizeof(double));
+    double squares = 0.0;
     s->nodal = 0.0;
-    for (size_t j = 0; j <= cells; j++) {
-      double x = s->nodes[j];
-      if (j & 1) im[j / 2] = x; else re[j / 2] = x;
-      s->nodal += fabs(x), squares += x * x;
-    }
-    fourier(re, im, room + 2 * cells, room + 3 * cells, log2_cells, roots);
-    for (size_t k = 0; k <= cells; k++) {
-      size_t i = k & (cells - 1), mirror = (cells - k) & (cells - 1);
-      double even = 0.5 * (re[i] + re[mirror]);
-      double oddr = 0.5 * (im[i] + im[mirror]), oddi = 0.5 * (re[mirror] - re[i]);
-      s->coefficients[k] = even + (half_roots[2 * k] * oddr - half_roots[2 * k + 1] * oddi);
-    }
+    for (size_t j = 0; j <= cells; j++) s->nodal += fabs(s->nodes[j]), squares += s->nodes[j] * s->nodes[j];
+    cosine_sums(s->nodes, cells + 1, log2_cells, roots, half_roots, room, s->coefficients);
     /* |c_k| errs by no more than the two numbers it is made of: 2 in the 2-norm; that of r is at most
        sqrt(2) times that of the coefficients, and bounds the integral of |r|. */
     double relative = FOURIER_ERROR * log2_cells + 2.0 * EPSILON;
@@ -132,20 +138,43 @@ static int mesh_for(double bandwidth) {
 
 /* c_k exp(-k^2 pi^2 s^2 / 2). The factors come from one another by two products; from the start of each
    eight they have gathered at most 40 roundings. */
-static size_t damp(const spectrum *s, double bandwidth, size_t mesh, double *damped) {
+static size_t damp(const double *coefficients, size_t cells, double bandwidth, size_t mesh, double *damped) {
   double rate = 0.5 * PI * PI * bandwidth * bandwidth, twice = exp(-2.0 * rate);
   double most = ceil(DECAY / bandwidth);
-  size_t last = s->cells < mesh - 1 ? s->cells : mesh - 1;
+  size_t last = cells < mesh - 1 ? cells : mesh - 1;
   if (most < (double)last) last = (size_t)most;
   for (size_t start = 0; start <= last; start += 8) {
     double k = (double)start, factor = exp(-rate * k * k), next = exp(-rate * (2.0 * k + 1.0));
     size_t stop = start + 8 <= last + 1 ? start + 8 : last + 1;
     for (size_t i = start; i < stop; i++) {
-      damped[i] = s->coefficients[i] * factor;
+      damped[i] = coefficients[i] * factor;
       factor *= next, next *= twice;
     }
   }
   return last;
+}
+
+int smooth_series(const double *coefficients, size_t cells, size_t rows, const double *bandwidths,
+                  int log2_mesh, size_t step, double *values, double *absolute) {
+  size_t mesh = (size_t)1 << log2_mesh;
+  double *own = NULL, *own_half = NULL, *room = malloc((6 * mesh + 2) * sizeof(double));
+  const double *roots = fourier_roots(log2_mesh, &own), *half_roots = fourier_roots(log2_mesh + 1, &own_half);
+  int failed = !room || !roots || !half_roots;
+  for (size_t row = 0; row < rows && !failed; row++) {
+    double *damped = room + 4 * mesh, *sums = damped + mesh + 1, total;
+    size_t last = damp(coefficients + row * (cells + 1), cells, bandwidths[row], mesh, damped);
+    for (size_t k = 1; k <= last; k++) damped[k] *= 2.0;
+    cosine_sums(damped, last + 1, log2_mesh, roots, half_roots, room, sums);
+    if (values)
+      for (size_t j = 0; j <= mesh; j += step) *values++ = sums[j];
+    if (absolute) {
+      total = 0.5 * (fabs(sums[0]) + fabs(sums[mesh]));
+      for (size_t j = 1; j < mesh; j++) total += fabs(sums[j]);
+      absolute[row] = total / (double)mesh;
+    }
+  }
+  free(room), free(own), free(own_half);
+  return failed ? -1 : 0;
 }
 
 /* A bound on h^7 |r'''''''| in each cell of the mesh, from the residuals around it: the kernel's own
@@ -190,7 +219,7 @@ static int evaluate_on(const spectrum *s, workspace *w, double bandwidth, int lo
   if (fit(w, log2_mesh)) return -1;
   size_t mesh = (size_t)1 << log2_mesh;
   double *re = w->room, *im = re + 2 * mesh, *spare = im + 2 * mesh, *damped = spare + 4 * mesh;
-  size_t last = damp(s, bandwidth, mesh, damped);
+  size_t last = damp(s->coefficients, s->cells, bandwidth, mesh, damped);
   double seventh, norm = series_spectrum(damped, last, mesh, re, im, &seventh);
   fourier(re, im, spare, spare + 2 * mesh, log2_mesh + 1, w->roots);
   double noise = 16.0 * EPSILON * norm; /* some times the root mean square of rounding */

@@ -25,8 +25,6 @@ __all__ = [
     "Spectrum",
     "Spread",
     "cosine_coefficients",
-    "cosine_series",
-    "damped_coefficients",
 ]
 
 Floats = NDArray[np.float64]
@@ -255,21 +253,7 @@ class Spectrum(NamedTuple):
         return self.evaluated(bandwidth, half, half, EPSILON)
 
 
-def damped_coefficients(coefficients: Floats, bandwidth: float) -> Floats:
-    """Smooth: multiply by the kernel's eigenvalues, up to where nothing is left; the last axis is k."""
-    last = min(coefficients.shape[-1] - 1, int(np.ceil(DECAY / bandwidth)))
-    decay = np.exp(-0.5 * (np.pi * bandwidth * np.arange(last + 1)) ** 2)
-    damped: Floats = coefficients[..., : last + 1] * decay
-    return damped
-
-
 def cosine_coefficients(on_nodes: Floats) -> Floats:
     """Σ_j x_j cos(πkj/M) for k = 0 ... M; the last axis is the grid."""
     cells = on_nodes.shape[-1] - 1
-    return np.fft.rfft(on_nodes, n=2 * cells, axis=-1).real
-
-
-def cosine_series(coefficients: Floats, mesh: int) -> Floats:
-    """c_0 + 2 Σ_k c_k cos(πkj/mesh) for j = 0 ... mesh; the last axis is k < mesh."""
-    series: Floats = np.fft.irfft(coefficients, n=2 * mesh, axis=-1, norm="forward")
-    return series[..., : mesh + 1]
+    return np.fft.rfft(on_nodes, n=2 * cells, axis=-1).real.copy()
