@@ -52,12 +52,15 @@ test-thorough: $(STAMP)
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -q -n auto -m "not heavy" tests/laws tests/sketch \
 		tests/measures tests/inference tests/diagrams
 
-# Damaged files, every way in against exact arithmetic, kills and forks; `make fuzz-quick` in CI.
+# Damaged files, every way in against exact arithmetic, kills and forks; `make fuzz-quick` in CI. Where
+# `make test-all` has installed the heavy engines, they are ways in too; otherwise they are named.
+FUZZ = $(if $(wildcard .venv-heavy/.installed),PATH="$(CURDIR)/.venv-heavy/bin:$$PATH" .venv-heavy,$(VENV))
+
 fuzz: $(STAMP)
-	$(BIN)/python -m tests.fuzz
+	$(FUZZ)/bin/python -m tests.fuzz
 
 fuzz-quick: $(STAMP)
-	$(BIN)/python -m tests.fuzz --flips 300 --checks 1500 --kills 10 --forks 30
+	$(FUZZ)/bin/python -m tests.fuzz --flips 300 --checks 1500 --engine-checks 500 --kills 10 --forks 30
 
 # The wheel of this commit: built twice, repaired, and tested where no compiler can be found.
 wheel:

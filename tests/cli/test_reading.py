@@ -304,6 +304,18 @@ def test_groups_are_named_as_people_would(calibrant, tmp_path) -> None:
     assert "'a\\x1b[31m'" in calibrant("assess", path, "--by", "a\x1b[31m").err
 
 
+def test_a_group_of_which_all_rows_were_dropped_is_kept_in_a_sketch(calibrant, tmp_path) -> None:
+    path, one = tmp_path / "rows.csv", tmp_path / "one.json"
+    path.write_text("p,y,g\n0.2,0,a\n0.7,1,a\n0.3,2,b\n0.3,7,b\n")
+    written = cal.scan(path, y_true="y", y_prob="p", by="g", on_invalid="drop")
+    done = calibrant("scan", path, "--by", "g", "--on-invalid", "drop", "-o", one)
+    assert "2 rows dropped" in done.err
+    assert cal.load(one) == written
+    assert calibrant("merge", one, "-o", tmp_path / "two.parquet").code == 0
+    assert cal.load(tmp_path / "two.parquet") == written
+    assert calibrant("assess", one).code == 0
+
+
 def test_sketches_merge(calibrant, tmp_path, parquet, rows) -> None:
     one, two = tmp_path / "1.parquet", tmp_path / "2.json"
     assert calibrant("scan", parquet, "--by", "model", "-o", one).code == 0

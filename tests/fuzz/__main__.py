@@ -6,9 +6,10 @@ import argparse
 import os
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 
 from tests.fuzz.corruption import Outcomes, try_flips
 from tests.fuzz.file_kinds import KINDS
@@ -18,47 +19,85 @@ from tests.fuzz.processes import try_forks, try_kills, try_threads
 FLIPS_AT_ONCE = 2500
 
 
+@dataclass
+class Log:
+    """What is printed as it is found, and again, in short, at the end."""
+
+    began: float = field(default_factory=time.monotonic)
+    failures: list[str] = field(default_factory=list)
+    summary: list[str] = field(default_factory=list)
+
+    def say(self, what: str, result: object, wrong: list[str], *, in_short: bool = True) -> None:
+        print(f"{time.monotonic() - self.began:6.0f} s  {what}: {result}", flush=True)
+        print("".join(f"    {line}\n" for line in wrong[:10]), end="", flush=True)
+        self.failures.extend(wrong)
+        if in_short:
+            self.summary.append(f"{what}: {result}")
+
+    def end(self) -> int:
+        """The summary, and the exit code."""
+        code = 1 if self.failures else 0
+        print(f"\nIn {time.monotonic() - self.began:,.0f} s:")
+        print("\n".join(f"  {line}" for line in self.summary))
+        print(f"{len(self.failures)} failures; exit code {code}", flush=True)
+        return code
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--flips", type=int, default=10_000, help="damaged files of each kind")
     parser.add_argument("--checks", type=int, default=50_000, help="comparisons with exact sums")
-    parser.add_argument(
-        "--clusters", type=int, default=100, help="of them by each of Dask, Ray and Spark"
-    )
+    parser.add_argument("--engine-checks", type=int, default=3000, help="of each other engine")
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), help="of damaged files")
+    parser.add_argument("--engines", nargs="*", help="other engines; all unless told")
     parser.add_argument("--kills", type=int, default=100, help="writers killed with -9")
     parser.add_argument("--forks", type=int, default=200, help="children forked during updates")
     parser.add_argument("--seed", type=int, default=0, help="other files, rows and moments")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="files at a time")
     options = parser.parse_args()
-    failures: list[str] = []
-    began = time.monotonic()
+    log = Log()
+    if options.flips:
+        damage(log, options)
+        log.say("forged states", *try_forgeries(options.flips))
+    if options.checks or options.engine_checks:
+        compare(log, options)
+    log.say("threads", *try_threads())
+    log.say("kills", *try_kills(options.kills, options.seed))
+    log.say("forks", *try_forks(options.forks))
+    return log.end()
 
-    def say(what: str, result: object, wrong: list[str]) -> None:
-        print(f"{time.monotonic() - began:6.0f} s  {what}: {result}", flush=True)
-        print("".join(f"    {line}\n" for line in wrong[:10]), end="", flush=True)
-        failures.extend(wrong)
 
+def damage(log: Log, options: argparse.Namespace) -> None:
+    """Files of every kind, damaged."""
+    total = Outcomes()
     for name in options.kinds:
         outcomes = flipped(name, options.flips, options.seed, options.workers)
-        say(name, outcomes, outcomes.failures)
-    say("forged states", *try_forgeries(options.flips))
-    if options.checks:
-        from tests.fuzz.differential import CLUSTERS, try_rows  # needs every engine
+        log.say(name, outcomes, outcomes.failures, in_short=False)
+        total.counts += outcomes.counts
+        total.failures += outcomes.failures
+    read = sum(total.counts.values())
+    log.summary.append(f"{read:,} damaged files of {len(options.kinds)} kinds: {total}")
 
+
+def compare(log: Log, options: argparse.Namespace) -> None:
+    """Every way in; of engines that are not always installed, those that are, and which are not."""
+    from tests.fuzz.differential import ENGINES, try_cases, try_rows  # needs every light engine
+
+    made: Counter[str] = Counter()
+    if options.checks:
         checks = try_rows(options.checks, options.seed)
-        say("every way in", checks, checks.failures)
-        for engine, package in CLUSTERS.items():
-            if find_spec(package) is None:
-                say(engine, "not installed", [])
-                continue
-            checks = try_rows(options.clusters, options.seed, [engine])
-            say(engine, checks, checks.failures)
-    say("threads", *try_threads())
-    say("kills", *try_kills(options.kills, options.seed))
-    say("forks", *try_forks(options.forks))
-    print(f"{len(failures)} failures")
-    return 1 if failures else 0
+        log.say("every way in", checks, checks.failures)
+        made += checks.made
+    wanted = (options.engines or list(ENGINES)) if options.engine_checks else []
+    for name in wanted:
+        if ENGINES[name].is_installed:
+            checks = try_cases(options.engine_checks, options.seed, [name])
+            log.say(name, checks, checks.failures, in_short=False)
+            made += checks.made
+    missing = [name for name in wanted if not ENGINES[name].is_installed]
+    log.say("not installed", ", ".join(missing) or "none", [])
+    by_way = ", ".join(f"{name} {count:,}" for name, count in made.items())
+    log.summary.append(f"{made.total():,} checks over {len(made)} ways in: {by_way}")
 
 
 def flipped(name: str, flips: int, seed: int, workers: int) -> Outcomes:

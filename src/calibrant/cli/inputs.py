@@ -69,8 +69,9 @@ def load_sketches(
     measuring: Measuring,
     *,
     checkpoint: str | None = None,
+    keeping_empty: bool = False,
 ) -> Loaded:
-    """Read what the command names, every group of it."""
+    """Read what the command names, every group of it; those without a valid row, where they are kept."""
     paths = opened(files)
     kinds = {kind_of(path, log=reading.log) for path in paths}
     if len(kinds) > 1:
@@ -97,7 +98,7 @@ def load_sketches(
             note(f"Left out {name}: {count(abstained[key], 'abstention')} and no answer.")
     else:
         loaded = _from_rows(paths, reading, grouping, measuring, checkpoint)
-    return _with_rows(loaded)
+    return _with_rows(loaded, keeping_empty)
 
 
 def _refuse_options_of_logs(reading: Reading) -> None:
@@ -112,8 +113,8 @@ def _refuse_options_of_logs(reading: Reading) -> None:
             )
 
 
-def _with_rows(loaded: Loaded) -> Loaded:
-    """Without groups that have no valid row, of which it is said how many there are."""
+def _with_rows(loaded: Loaded, keeping_empty: bool) -> Loaded:
+    """Without groups that have no valid row, of which it is said how many there are, unless they are kept."""
     sketches = loaded.sketches
     if isinstance(sketches, Sketch):
         if not sketches.n:
@@ -131,6 +132,8 @@ def _with_rows(loaded: Loaded) -> Loaded:
             cure="Leave out {drop} to see what is wrong with the first.",
             drop=Option("on_invalid", "drop"),
         )
+    if keeping_empty:
+        return loaded
     if empty:
         note(f"Left out {count(len(empty), 'group')} without a valid row.")
     filled = {key: sketch for key, sketch in sketches.items() if sketch.n}

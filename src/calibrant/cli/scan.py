@@ -35,7 +35,9 @@ def run_scan(
     if checkpoint is not None:
         require_writable(checkpoint, [*files, output])
     measuring = Measuring(scale=scale)
-    loaded = load_sketches(files, reading, grouping, measuring, checkpoint=checkpoint)
+    loaded = load_sketches(
+        files, reading, grouping, measuring, checkpoint=checkpoint, keeping_empty=True
+    )
     if loaded.answers is not None:
         apart = sketches_of_answers(loaded.answers, scale=scale, by_question=True)
         loaded = replace(loaded, sketches=_with_abstentions(apart, loaded.abstained))
@@ -80,7 +82,8 @@ def run_merge(files: Sequence[str], by: list[str] | None, output: str) -> None:
                 file=printable(path, 200),
                 cure="Make one with `calibrant scan`.",
             )
-    _write(load_sketches(files, Reading(), Grouping(by=by), Measuring()), output)
+    loaded = load_sketches(files, Reading(), Grouping(by=by), Measuring(), keeping_empty=True)
+    _write(loaded, output)
 
 
 def _require_target(output: str, files: Sequence[str]) -> None:

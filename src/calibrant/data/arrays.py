@@ -105,6 +105,12 @@ def _from_foreign(values: Any, name: str) -> NDArray[Any]:
         return np.asarray(values.numpy())
     if isinstance(values, list | tuple):
         return _from_sequence(values, name)
+    pyarrow = sys.modules.get("pyarrow")
+    chunked = pyarrow is not None and isinstance(values, pyarrow.ChunkedArray)
+    if chunked and hasattr(values.type, "value_type") and hasattr(values.type, "index_type"):
+        values = values.cast(
+            values.type.value_type
+        )  # Arrow hands over a value where one is missing
     if np.isscalar(values) or values is None:
         raise InputError(
             "must be an array", argument=name, seen=values, cure="Pass one entry for each row."
@@ -113,6 +119,8 @@ def _from_foreign(values: Any, name: str) -> NDArray[Any]:
 
     series = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
+        if series.dtype == nw.Decimal and not series.implementation.is_polars():
+            return np.array(series.to_list(), dtype=object)  # Arrow's cast misses the nearest float
         if series.null_count() and series.dtype.is_numeric():
             series = series.cast(nw.Float64)
         values = series

@@ -81,7 +81,10 @@ def decoded(native: Any, request: Request) -> Any:
                 place = native.column_names.index(name)
                 native = native.set_column(place, name, native[name].cast(kind.value_type))
         elif engine in ("pandas", "modin") and name in native.columns:
-            plain = _plain_type(native.dtypes[name], is_number=alias in request.columns)
+            is_number = alias in request.columns
+            plain = _plain_type(native.dtypes[name], is_number=is_number)
+            if is_number and str(native.dtypes[name]) == "object" and native[name].isna().all():
+                plain = "float64"  # objects that are all missing are of any type
             if plain is not None:
                 native = native.assign(**{name: native[name].astype(plain)})
     return native

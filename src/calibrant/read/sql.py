@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from calibrant._arguments import require_choice
+from calibrant._files import decoding
 from calibrant.data.arrays import as_array
 from calibrant.data.cell_sums import DEFAULT_NODES, FRACTION_BITS, require_nodes
 from calibrant.data.long_table import FLOAT_COLUMNS, INTEGER_COLUMNS, from_table
@@ -274,7 +275,8 @@ def _columns(result: Any) -> dict[str, Any]:
                 cure="Execute the query first.",
             )
         names = [field[0] for field in result.description]
-        rows = result.fetchall()
+        with decoding("the result of a query"):
+            rows = result.fetchall()
         return {name: [row[place] for row in rows] for place, name in enumerate(names)}
     import narwhals as nw
 
