@@ -75,3 +75,13 @@ def sum_words(
     counts: Integers,
     offsets: Integers,
 ) -> int: ...
+def coarse_sums(
+    cells: Integers,
+    shift: int,
+    offset_bits: int,
+    counts: Integers,
+    offsets: Integers,
+    wide: Integers,
+    rows: Integers,
+    places: Integers,
+) -> int: ...

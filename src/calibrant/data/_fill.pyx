@@ -429,3 +429,28 @@ def sum_words(uint64_t[::1] words, uint64_t[::1] spare, int low, int high, int64
             counts[found] += 1
             offsets[found] += <int64_t>(word & mask)
     return found + 1
+
+
+def coarse_sums(const int64_t[::1] cells, int shift, int offset_bits, const int64_t[:, ::1] counts,
+                const int64_t[:, ::1] offsets, int64_t[::1] wide, int64_t[:, ::1] rows,
+                int64_t[:, ::1] places):
+    """Add up counts and offsets in cells 2**shift times wider; how many of these hold rows.
+
+    Offsets are from the left end of a cell, so that the place of the narrower cell in the wider one comes to
+    them.
+    """
+    cdef:
+        Py_ssize_t i, k, last = -1
+        int64_t moved, mask = (<int64_t>1 << shift) - 1
+    with nogil:
+        for i in range(cells.shape[0]):
+            if last < 0 or cells[i] >> shift != wide[last]:
+                last += 1
+                wide[last] = cells[i] >> shift
+                for k in range(2):
+                    rows[last, k] = places[last, k] = 0
+            moved = (cells[i] & mask) << offset_bits
+            for k in range(2):
+                rows[last, k] += counts[i, k]
+                places[last, k] += offsets[i, k] + counts[i, k] * moved
+    return last + 1

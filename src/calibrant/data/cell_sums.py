@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._locks import cached_property
+from calibrant.data._fill import coarse_sums
 from calibrant.data.log_loss_sums import coarse_enough
 from calibrant.errors import InputError, MergeError
 
@@ -192,23 +193,26 @@ class Columns:
 
     def coarsened(self, shift: int, offset_bits: int) -> Columns:
         """The same rows in cells that are 2**shift times wider; exact for integers."""
-        moved = (self.cells & ((1 << shift) - 1)) << offset_bits
-        cells = self.cells >> shift
-        first = np.flatnonzero(np.diff(cells, prepend=-1))
-        if first.size:
-            fullest = int(np.add.reduceat(self.counts, first).max())
+        m, wide = self.cells.size, self.cells >> shift
+        if self.rows > most_rows(offset_bits + shift):  # as many may be in one cell
+            fullest = int(
+                np.add.reduceat(self.counts, np.flatnonzero(np.diff(wide, prepend=-1))).max()
+            )
             require_room(fullest, offset_bits + shift)
-        sums: list[NDArray[Any]] = []
-        for name in self.sum_names():
-            values = self.column(name)
-            if name == "offsets":
-                values = values + self.counts * moved[:, None]
-            elif name == "weighted_offsets":
-                values = values + self.column("weights") * moved[:, None]
-            sums.append(np.add.reduceat(values, first) if first.size else values)
+        cells, (counts, offsets) = np.empty(m, np.int64), np.empty((2, m, 2), np.int64)
+        held = coarse_sums(
+            self.cells, shift, offset_bits, self.counts, self.offsets, cells, counts, offsets
+        )
+        sums: list[NDArray[Any]] = [counts[:held].copy(), offsets[:held].copy()]
+        if self.weights is not None:
+            first = np.searchsorted(wide, cells[:held])
+            moved = (self.cells - (wide << shift)) << offset_bits
+            moments = self.column("weighted_offsets") + self.weights * moved[:, None]
+            floats = (self.weights, self.column("squared_weights"), moments)
+            sums += [np.add.reduceat(values, first) for values in floats]
         nodes = 1 << (FRACTION_BITS - offset_bits - shift)
         surprises = self.surprises if coarse_enough(nodes) else None
-        return Columns(cells[first], *sums).with_surprises(surprises)
+        return Columns(cells[:held].copy(), *sums).with_surprises(surprises)
 
     def equals(self, other: Columns) -> bool:
         """Whether both hold the same bits."""
@@ -230,9 +234,14 @@ def bits_of_offsets(nodes: int) -> int:
     return FRACTION_BITS - (nodes.bit_length() - 1)
 
 
+def most_rows(offset_bits: int) -> int:
+    """Of a cell, whose sum of offsets 64-bit integers can hold."""
+    return (1 << (63 - offset_bits)) - 1
+
+
 def require_room(rows_in_a_cell: int, offset_bits: int) -> None:
     """Refuse sums of offsets that 64-bit integers could not hold."""
-    most = (1 << (63 - offset_bits)) - 1
+    most = most_rows(offset_bits)
     if rows_in_a_cell > most:
         raise MergeError(
             "a cell of this grid holds at most {most} rows",

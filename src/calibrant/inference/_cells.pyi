@@ -19,3 +19,25 @@ def log_loss_bounds(
     low_known: int,
     high_known: int,
 ) -> tuple[float, float]: ...
+def starts_of_runs(
+    weight: Floats, variance: Floats, total: float, whole: float, most: int
+) -> Integers: ...
+def sums_of_runs(
+    first: Integers,
+    weights: Floats,
+    squared: Floats,
+    place: Floats,
+    predictions: Floats,
+    variance: Floats,
+    counts: Integers,
+) -> tuple[Floats, Integers]: ...
+def witness_rows(
+    position: Floats,
+    prediction: Floats,
+    null: Floats,
+    total: float,
+    levels: int,
+    reach: float,
+    largest: float,
+    waves: int,
+) -> Floats: ...

@@ -1,9 +1,11 @@
-"""The compiled loops over the cells of a sketch: where their rows lie, and sums of what these stray."""
+"""The compiled loops over the cells of a sketch: where their rows lie, sums of what these stray, witnesses."""
 
 import numpy as np
 
-from libc.math cimport log, log1p
+from libc.math cimport cos, fabs, floor, log, log1p
 from libc.stdint cimport int64_t
+
+cdef double PI = 3.14159265358979323846
 
 
 def mean_positions(const int64_t[::1] cells, const double[:, ::1] weights, const double[:, ::1] moments,
@@ -124,3 +126,98 @@ def log_loss_bounds(const int64_t[:, ::1] counts, const double[:, ::1] weights,
                 if share > 0.0:
                     most += w * share * log_loss(high, label)
     return least, most
+
+
+def starts_of_runs(const double[::1] weight, const double[::1] variance, double total, double whole,
+                   Py_ssize_t most):
+    """The first of the cells in each of at most `most` runs of nearly equal weight and variance.
+
+    `total` and `whole` are what weight and variance add up to. The first and the last cell stay alone.
+    """
+    cdef:
+        Py_ssize_t i, m = weight.shape[0], count = 0
+        double share, below = 0.0, run, before = -2.0
+        int64_t[::1] first = np.empty(min(m, most + 1), dtype=np.int64)
+    with nogil:
+        for i in range(m):
+            share = 0.5 * weight[i] / total + 0.5 * variance[i] / whole
+            below += share
+            run = floor((below - 0.5 * share) * <double>(most - 2))
+            if i == 0:
+                run = -1.0
+            elif i == m - 1:
+                run = <double>most
+            if run != before:
+                first[count] = i
+                count += 1
+            before = run
+    return np.asarray(first)[:count]
+
+
+def sums_of_runs(const int64_t[::1] first, const double[:, ::1] weights, const double[:, ::1] squared,
+                 const double[::1] place, const double[::1] predictions, const double[::1] variance,
+                 const int64_t[:, ::1] counts):
+    """Sums over runs of cells: [runs, 8] of weights and squared weights by label, of weight times place and
+    times prediction, of the variance, and of Σw² (f - y)²; and the number of rows."""
+    cdef:
+        Py_ssize_t run, i, runs = first.shape[0], stop
+        double mass, f
+        double[:, ::1] sums = np.zeros((runs, 8))
+        int64_t[::1] rows = np.zeros(runs, dtype=np.int64)
+        double *own
+    with nogil:
+        for run in range(runs):
+            own = &sums[run, 0]
+            stop = first[run + 1] if run + 1 < runs else place.shape[0]
+            for i in range(first[run], stop):
+                mass, f = weights[i, 0] + weights[i, 1], predictions[i]
+                own[0] += weights[i, 0]
+                own[1] += weights[i, 1]
+                own[2] += squared[i, 0]
+                own[3] += squared[i, 1]
+                own[4] += mass * place[i]
+                own[5] += mass * f
+                own[6] += variance[i]
+                own[7] += squared[i, 0] * (f * f) + squared[i, 1] * ((1.0 - f) * (1.0 - f))
+                rows[run] += counts[i, 0] + counts[i, 1]
+    return np.asarray(sums), np.asarray(rows)
+
+
+def witness_rows(const double[::1] position, const double[::1] prediction, const double[::1] null, double total,
+                 int levels, double reach, double largest, int waves):
+    """Functions on cells, a row each: the mean, 1 - 2f, centred log-odds, boxes, both ends, and cosines.
+
+    Boxes are halves, quarters, ... by the rank, which is how much of `null`, `total` in all, lies below a
+    cell. The ends are `reach` long: the low, the high, both, and their difference. Cosines of the rank have 2 to `waves` turns.
+    """
+    cdef:
+        Py_ssize_t i, m = position.shape[0], row, boxes = (2 << levels) - 2
+        int level, k
+        double f, below = 0.0, centre = 0.0, size = 1e-300, rank
+        bint low, high
+        double[:, ::1] rows = np.zeros((3 + boxes + 4 + (waves - 1 if waves > 0 else 0), m))
+    with nogil:
+        for i in range(m):
+            f = min(max(prediction[i], 1e-9), 1.0 - 1e-9)
+            rows[0, i] = 1.0
+            rows[1, i] = 1.0 - 2.0 * f
+            rows[2, i] = min(max(log(f / (1.0 - f)), -largest), largest)
+            centre += null[i] * rows[2, i]
+        centre /= total
+        for i in range(m):
+            rows[2, i] -= centre
+            size = max(size, fabs(rows[2, i]))
+        for i in range(m):
+            rows[2, i] /= size
+            below += null[i]
+            rank = (below - 0.5 * null[i]) / total
+            row = 3
+            for level in range(1, levels + 1):
+                rows[row + <Py_ssize_t>min(rank * <double>(1 << level), <double>((1 << level) - 1)), i] = 1.0
+                row += 1 << level
+            low, high = position[i] <= position[0] + reach, position[i] >= position[m - 1] - reach
+            rows[row, i], rows[row + 1, i] = low, high
+            rows[row + 2, i], rows[row + 3, i] = low or high, <double>low - <double>high
+            for k in range(2, waves + 1):
+                rows[row + 2 + k, i] = cos(PI * (<double>k * rank))
+    return np.asarray(rows)

@@ -17,6 +17,8 @@ def kernel_shares(
     table: Floats,
     per_unit: float,
     shares: Floats,
+    first: Integers,
+    stretches: Floats,
 ) -> None: ...
 def binomial_surprises(
     uniform: Singles,

@@ -5,6 +5,12 @@ import numpy as np
 from libc.math cimport ceil, exp, fabs, fabsf, log1p, sqrt, sqrtf
 from libc.stdint cimport int64_t
 
+cdef extern from "lanes.h":
+    void normal_at(const double *, size_t, double, double, double, const double *, int, double *) nogil
+    void count_above(const float *, size_t, const float *, size_t, float, float, float *) nogil
+    void next_kernels(double *, double *, size_t, double) nogil
+    void add_sizes(const float *, const float *, size_t, size_t, double, double *) nogil
+
 cdef:
     double REACH = 6.0  # bandwidths from its middle to where a kernel is taken to end
     double APART = 10.0  # bandwidths between neighbours that do not see each other
@@ -15,93 +21,91 @@ ctypedef fused real:
     double
 
 
-cdef inline double normal(double x, const double *table, double per_unit, Py_ssize_t last) noexcept nogil:
-    """Φ by the line between two entries of a table, whose middle is at 0."""
-    cdef double place = x * per_unit + 0.5 * <double>last
-    cdef Py_ssize_t at
-    if place <= 0.0:
-        return table[0]
-    if place >= <double>last:
-        return table[last]
-    at = <Py_ssize_t>place
-    return table[at] + (place - <double>at) * (table[at + 1] - table[at])
-
-
 def kernel_shares(const double[::1] position, const double[::1] edges, double bandwidth, bint reflected,
-                  double tail, const double[::1] table, double per_unit, double[:, ::1] shares):
+                  double tail, const double[::1] table, double per_unit, double[:, ::1] shares,
+                  const int64_t[::1] first, double[:, ::1] stretches):
     """What a normal kernel around each position gives to what lies between each two edges.
 
     Where it is reflected, what passes the first or last edge comes back; as often as `tail` bandwidths
-    reach. The rows of `shares` add up to 1. `table` is Φ, `per_unit` entries to a bandwidth.
+    reach. The rows of `shares` add up to 1. `table` is Φ, `per_unit` entries to a bandwidth, its middle at
+    0. What lies between the edges `first` and the last one goes to `stretches` too.
     """
     cdef:
-        Py_ssize_t i, j, count = edges.shape[0], last = table.shape[0] - 1
-        int image, images = 0
-        double at, low = edges[0], high = edges[count - 1], narrow = 1.0 / bandwidth, turn
-        double before, start, reach = tail * bandwidth
+        Py_ssize_t i, j, count = edges.shape[0], near
+        int image, images = 0, last = <int>table.shape[0] - 1
+        double at, low = edges[0], high = edges[count - 1], narrow = per_unit / bandwidth, turn
+        double start, reach = tail * bandwidth, middle = 0.5 * <double>last
         const double *phi = &table[0]
-        double[::1] room = np.empty(count)
-        double *share = &room[0]
+        double[:, ::1] room = np.empty((2, count))
+        double *share = &room[0, 0]
+        double *part = &room[1, 0]
     if reflected:
         images = <int>(reach / (high - low)) + 1
     with nogil:
         for i in range(position.shape[0]):
             at = position[i]
-            for j in range(count):
-                share[j] = normal((edges[j] - at) * narrow, phi, per_unit, last)
+            normal_at(&edges[0], count, at, narrow, middle, phi, last, share)
             for image in range(images):
                 turn = 2.0 * image * (high - low)
-                for j in range(count):  # what passed the first edge, as far as it reaches
-                    if edges[j] + at + turn - 2.0 * low > reach:
-                        break
-                    share[j] -= normal((2.0 * low - edges[j] - turn - at) * narrow, phi, per_unit, last)
-                for j in range(count - 1, -1, -1):
-                    if 2.0 * high - edges[j] + turn - at > reach:
-                        break
-                    share[j] += 1.0 - normal((2.0 * high - edges[j] + turn - at) * narrow, phi, per_unit, last)
+                near = 0  # what passed the first edge, as far as it reaches
+                while near < count and edges[near] + at + turn - 2.0 * low <= reach:
+                    near += 1
+                normal_at(&edges[0], near, 2.0 * low - turn - at, -narrow, middle, phi, last, part)
+                for j in range(near):
+                    share[j] -= part[j]
+                near = count
+                while near > 0 and 2.0 * high - edges[near - 1] + turn - at <= reach:
+                    near -= 1
+                normal_at(&edges[0] + near, count - near, 2.0 * high + turn - at, -narrow, middle, phi, last, part)
+                for j in range(near, count):
+                    share[j] += 1.0 - part[j - near]
                 if image > 0:
+                    normal_at(&edges[0], count, at + turn, narrow, middle, phi, last, part)
                     for j in range(count):
-                        share[j] += normal((edges[j] - turn - at) * narrow, phi, per_unit, last)
-                        share[j] += normal((edges[j] + turn - at) * narrow, phi, per_unit, last) - 1.0
-            start, before = share[0] if reflected else 0.0, 0.0
-            share[count - 1] = 1.0 + start
+                        share[j] += part[j]
+                    normal_at(&edges[0], count, at - turn, narrow, middle, phi, last, part)
+                    for j in range(count):
+                        share[j] += part[j] - 1.0
+            start = share[0] if reflected else 0.0
+            for j in range(1, count - 1):
+                share[j] -= start
+            share[0], share[count - 1] = 0.0, 1.0
             for j in range(1, count):
-                shares[i, j - 1] = share[j] - start - before
-                before = share[j] - start
+                shares[i, j - 1] = share[j] - share[j - 1]
+            for j in range(first.shape[0]):
+                turn = share[first[j + 1]] if j + 1 < first.shape[0] else 1.0
+                stretches[i, j] = turn - share[first[j]]
 
 
 def binomial_surprises(const float[:, ::1] uniform, Py_ssize_t start, const int64_t[::1] rows,
                        const double[::1] chance, const double[::1] worth, float[:, ::1] surprises):
     """Fixed binomial draws [cells, draws], less their means, times `worth`: by inversion of the distribution.
 
-    From the uniform numbers of each cell those from `start` on are taken. Most cells have one row or two, and are done with after as many comparisons.
+    From the uniform numbers of each cell those from `start` on are taken. Most cells have one row or two,
+    and are done with after as many comparisons.
     """
     cdef:
-        Py_ssize_t i, d, draws = surprises.shape[1]
+        Py_ssize_t i, steps, most = 1
         int64_t k
         double share, below, odds
-        float least, mean, factor
-        float *out
-        const float *given
+    for i in range(rows.shape[0]):
+        most = max(most, rows[i])
+    cdef float[::1] thresholds = np.empty(most, dtype=np.float32)
     with nogil:
         for i in range(rows.shape[0]):
-            out, given = &surprises[i, 0], &uniform[i, start]
             odds = chance[i] / (1.0 - chance[i])
             share = below = exp(<double>rows[i] * log1p(-chance[i]))
-            least = <float>below
-            for d in range(draws):
-                out[d] = 1.0 if given[d] > least else 0.0
+            thresholds[0] = <float>below
+            steps = 1
             for k in range(rows[i] - 1):
                 share = share * odds * (<double>(rows[i] - k) / (<double>k + 1.0))
                 below = below + share
                 if below > 1.0 - 1e-7:
                     break
-                least = <float>below
-                for d in range(draws):
-                    out[d] += 1.0 if given[d] > least else 0.0
-            mean, factor = <float>(<double>rows[i] * chance[i]), <float>worth[i]
-            for d in range(draws):
-                out[d] = (out[d] - mean) * factor
+                thresholds[steps] = <float>below
+                steps += 1
+            count_above(&uniform[i, start], surprises.shape[1], &thresholds[0], steps,
+                        <float>(<double>rows[i] * chance[i]), <float>worth[i], &surprises[i, 0])
 
 
 def between_entries(const real[:, ::1] x, const int64_t[::1] row, const real[:, ::1] tables, real per_unit,
@@ -205,60 +209,57 @@ def orthogonal(const double[:, ::1] gram, const double[::1] least, double depend
     return count
 
 
-cdef inline float gauss(double x) noexcept nogil:
-    return <float>exp(-0.5 * x * x)
+cdef inline double gauss(double x) noexcept nogil:
+    return exp(-0.5 * x * x)
 
 
 cdef void add_run(const double *place, Py_ssize_t sites, const float *residual, Py_ssize_t draws,
-                  double bandwidth, double low, double high, float *kernel, float *sums,
+                  double bandwidth, double low, double high, double *kernel, double *ratio, float *folded,
                   double *errors) noexcept nogil:
     """Add ∫|Σ r K| over a run of sites that see each other, for all draws at once.
 
-    By trapezoids, six to a bandwidth: their error at each change of sign is as often above as below.
+    By trapezoids, six to a bandwidth: their error at each change of sign is as often above as below. From
+    one to the next a kernel is multiplied by a ratio, which falls by the same factor each time.
     """
     cdef:
         double narrow = 1.0 / bandwidth, reach = REACH * bandwidth
         double start = max(place[0] - reach, low), end = min(place[sites - 1] + reach, high)
         Py_ssize_t steps = <Py_ssize_t>ceil(PER_BANDWIDTH * (end - start) * narrow)
-        double step = (end - start) / <double>steps, t, x, turn, weight
-        Py_ssize_t k, i, j, d, first = 0, stop = 0
-        float partial[16]
+        double step = (end - start) / <double>steps, ahead = step * narrow, t, x, turn, weight
+        double bend = gauss(ahead) * gauss(ahead)
+        Py_ssize_t k, i, first = 0, stop = 0
         int image, images = <int>(reach / (high - low)) if reach > high - low else 0
     for k in range(steps + 1):
         t = start + <double>k * step
         while first < sites and place[first] < t - reach:
             first += 1
         while stop < sites and place[stop] <= t + reach:
+            x = (t - place[stop]) * narrow
+            kernel[stop] = gauss(x)
+            ratio[stop] = exp(-(x + 0.5 * ahead) * ahead)
             stop += 1
-        weight = step * narrow * 0.3989422804014327 * (0.5 if k == 0 or k == steps else 1.0)
         for i in range(first, stop):
-            kernel[i] = gauss((t - place[i]) * narrow)
+            folded[i] = <float>kernel[i]
+        next_kernels(kernel + first, ratio + first, stop - first, bend)
+        weight = step * narrow * 0.3989422804014327 * (0.5 if k == 0 or k == steps else 1.0)
         for i in range(first, stop):  # what passes an end comes back
             x = (t + place[i] - 2.0 * low) * narrow
             if x > REACH:
                 break
-            kernel[i] += gauss(x)
+            folded[i] += <float>gauss(x)
         for i in range(stop - 1, first - 1, -1):
             x = (2.0 * high - t - place[i]) * narrow
             if x > REACH:
                 break
-            kernel[i] += gauss(x)
+            folded[i] += <float>gauss(x)
         for image in range(1, images + 1):  # and may come back again from the other
             turn = 2.0 * image * (high - low)
             for i in range(first, stop):
-                kernel[i] += gauss((t - place[i] + turn) * narrow) + gauss((t - place[i] - turn) * narrow)
+                x = t - place[i]
+                folded[i] += <float>(gauss((x + turn) * narrow) + gauss((x - turn) * narrow))
                 x = t + place[i] - 2.0 * low
-                kernel[i] += gauss((x + turn) * narrow) + gauss((x - turn - 2.0 * (high - low)) * narrow)
-        for d in range(0, draws, 16):
-            for j in range(16):
-                partial[j] = 0.0
-            for i in range(first, stop):
-                for j in range(16):
-                    partial[j] += kernel[i] * residual[i * draws + d + j]
-            for j in range(16):
-                sums[d + j] = fabsf(partial[j])
-        for d in range(draws):
-            errors[d] += weight * <double>sums[d]
+                folded[i] += <float>(gauss((x + turn) * narrow) + gauss((x - turn - 2.0 * (high - low)) * narrow))
+        add_sizes(folded + first, residual + first * draws, stop - first, draws, weight, errors)
 
 
 def smoothed_errors(const double[::1] place, const float[:, ::1] residuals, double bandwidth, double low,
@@ -270,8 +271,8 @@ def smoothed_errors(const double[::1] place, const float[:, ::1] residuals, doub
     cdef:
         Py_ssize_t first = 0, stop, d, sites = place.shape[0], draws = residuals.shape[1]
         double apart = APART * bandwidth
-        float[::1] kernel = np.empty(sites, dtype=np.float32)
-        float[::1] sums = np.empty(draws, dtype=np.float32)
+        double[:, ::1] room = np.empty((2, sites))
+        float[::1] folded = np.empty(sites, dtype=np.float32)
     if draws % 16 or errors.shape[0] != draws or residuals.shape[0] != sites:
         raise ValueError("residuals of all sites, sixteen draws at a time")
     with nogil:
@@ -284,5 +285,5 @@ def smoothed_errors(const double[::1] place, const float[:, ::1] residuals, doub
                     errors[d] += fabs(<double>residuals[first, d])
             else:
                 add_run(&place[first], stop - first, &residuals[first, 0], draws, bandwidth, low, high,
-                        &kernel[0], &sums[0], &errors[0])
+                        &room[0, first], &room[1, first], &folded[first], &errors[0])
             first = stop

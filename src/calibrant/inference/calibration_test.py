@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._locks import cached_property
 from calibrant.data.sketch import Sketch
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.null_draws import (
@@ -29,7 +29,13 @@ from calibrant.inference.null_draws import (
 from calibrant.inference.proved import BUMP, ROUND, lowered, proved_error
 from calibrant.inference.quantiles import crossing, harmonic_mean, log_tail, log_tails_of_draws
 from calibrant.inference.resampling import coarse_sketch
-from calibrant.inference.witnesses import Cells, chain_of, witnesses_of
+from calibrant.inference.witnesses import (
+    LONGEST_CHAIN,
+    Cells,
+    chain_of,
+    shares_and_degrees,
+    witnesses_of,
+)
 
 __all__ = ["Rejection", "calibration_p_value"]
 
@@ -40,15 +46,6 @@ LARGE = 0.2
 """A p-value that few draws say is larger than this is left at that: no level is near it."""
 _TOO_FEW, _SMALLEST = 10.0, 1e-300
 _NARROWEST, _NARROW, _WIDER = 1e-4, 0.05, 0.1
-_WEIGHTS = {
-    "mean": 3.0,
-    "confidence": 2.0,
-    "log-odds": 2.0,
-    "boxes": 0.1,
-    "ends": 0.1,
-    "whole": 3.0,
-}
-_CHAIN_POWER = -0.25
 
 
 class _Drawn(NamedTuple):
@@ -140,14 +137,20 @@ class Rejection:
         """Of "SmoothECE is at most `size`", for a size up to the bandwidth."""
         if not self.cells.null.any() and self.cells.blocks is None:
             return tail_of_failures(self.cells, size)
-        return self._p_value(self._statistic(size, self._look), size, self._look)
+        look, of_calibration = self._settled
+        if size == 0.0:
+            return of_calibration
+        return self._p_value(self._statistic(size, look), size, look)
 
     @cached_property
-    def _look(self) -> _Look:
-        """Few draws where they show that nothing is amiss, else all."""
-        few = self._looked(FEW_DRAWS)
-        clear = self._p_value(self._statistic(0.0, few), 0.0, few) > LARGE
-        return few if clear else self._looked(DRAWS)
+    def _settled(self) -> tuple[_Look, float]:
+        """Few draws where they show that nothing is amiss, else all; and the p-value of calibration."""
+        look = self._looked(FEW_DRAWS)
+        p_value = self._p_value(self._statistic(0.0, look), 0.0, look)
+        if p_value <= LARGE:
+            look = self._looked(DRAWS)
+            p_value = self._p_value(self._statistic(0.0, look), 0.0, look)
+        return look, p_value
 
     def _p_value(self, value: float, size: float, look: _Look) -> float:
         cells = self.cells
@@ -168,8 +171,8 @@ class Rejection:
         """
         if not self.cells.null.any() and self.cells.blocks is None:
             return np.zeros(1)
-        values = self._look.values[-1]
-        wider = self.cells.smoother((1.0 + _WIDER) * self.bandwidth, self._stretches)
+        values = self._settled[0].values[-1]
+        wider = self.cells.mesh((1.0 + _WIDER) * self.bandwidth, self._stretches)
         noise = np.sqrt(self.cells.null_variance(wider.T)).sum() / self._errors.sum()
         steepness = max(1.0 - float(noise), 0.0) / _WIDER
         mean = float(values.mean())
@@ -217,13 +220,13 @@ class Rejection:
     # -- at the bandwidth of the noise floor ---------------------------------------------------
 
     @cached_property
-    def _smoother(self) -> Floats:
-        return self.cells.smoother(self.bandwidth)
+    def _kernel(self) -> tuple[Floats, Floats]:
+        return self.cells.smoothers(self.bandwidth, self._stretches)
 
-    @cached_property
+    @property
     def _mesh(self) -> Floats:
         """What the kernel around each cell gives to each stretch of cells, half a bandwidth long."""
-        return self.cells.smoother(self.bandwidth, self._stretches)
+        return self._kernel[1]
 
     @cached_property
     def _stretches(self) -> NDArray[np.intp]:
@@ -236,14 +239,16 @@ class Rejection:
         return 1.0 / self.cells.units**2
 
     @cached_property
-    def _single(self) -> tuple[Floats, NDArray[np.intp], Floats]:
-        """Smoothed witnesses, where each family of them begins, and their weights."""
-        families = witnesses_of(self.cells, self.bandwidth)
-        first = np.cumsum([0, *(len(family) for family in families[:-1])])
-        boxes = ["boxes"] * (len(families) - 4)
-        names = ["mean", "confidence", "log-odds", *boxes, "ends"]
-        weights = np.array([_WEIGHTS[name] for name in names])
-        return np.concatenate(families) @ self._smoother.T, first, weights
+    def _witnesses(self) -> tuple[Floats, Floats, NDArray[np.int64]]:
+        """Functions before and after they are smoothed, and where each family of them begins."""
+        plain, first = witnesses_of(self.cells, self.bandwidth, waves=LONGEST_CHAIN)
+        return plain, plain @ self._kernel[0].T, first
+
+    @cached_property
+    def _single(self) -> tuple[Floats, NDArray[np.int64]]:
+        """Smoothed witnesses, and where each family of them begins."""
+        _, smooth, first = self._witnesses
+        return smooth[: 1 - LONGEST_CHAIN], first
 
     @cached_property
     def _means(self) -> tuple[Floats, Floats]:
@@ -259,7 +264,7 @@ class Rejection:
 
     @cached_property
     def _chain(self) -> tuple[Floats, Floats]:
-        return chain_of(self.cells, self._smoother)
+        return chain_of(self.cells, *self._witnesses[:2])
 
     @cached_property
     def _directions(self) -> Floats:
@@ -267,7 +272,7 @@ class Rejection:
         plain, smooth = self._chain
         z = smooth @ self.cells.residual
         first = np.tri(len(z))  # as many as each chain has
-        signs = np.sign((first * z) @ plain) @ self._smoother.T
+        signs = np.sign((first * z) @ plain) @ self._kernel[0].T
         ways = np.stack([first * z, first * self.cells.covariances(signs, smooth)])
         ways /= np.maximum(np.linalg.norm(ways, axis=2, keepdims=True), 1e-300)
         largest = np.maximum(np.abs(ways @ plain).max(axis=2, initial=0.0), 1e-300)
@@ -295,10 +300,10 @@ class Rejection:
 
     def _reduced(self, residuals: Singles) -> _Drawn:
         """What the test needs of residuals [draws, m]."""
-        single, first, _ = self._single
+        single, first = self._single
         chain = len(single) + len(self._chain[0])
         means = self._functions @ residuals.T
-        logs = log_tails_of_draws(means[:chain], first, len(single), self._shares.size - 1)
+        logs = log_tails_of_draws(means[:chain], first, len(single), self._parts[0].size - 1)
         stretches = np.abs(means[chain:])
         errors = self._errors.astype(np.float32)
         values = (errors @ stretches).astype(np.float64)
@@ -340,18 +345,12 @@ class Rejection:
         return _Look(values, statistics, variance)
 
     @cached_property
-    def _shares(self) -> Floats:
-        chain = np.arange(1.0, len(self._chain[0]) + 1.0) ** _CHAIN_POWER
-        shares = np.concatenate([self._single[2], chain, [_WEIGHTS["whole"]]])
-        return np.asarray(shares / shares.sum())
-
-    @cached_property
-    def _degrees(self) -> NDArray[np.int64]:
-        chain = np.arange(1, len(self._chain[0]) + 1, dtype=np.int64)
-        return np.concatenate([np.ones(self._single[1].size, dtype=np.int64), chain, [1]])
+    def _parts(self) -> tuple[Floats, NDArray[np.int64]]:
+        """Of the families of witnesses, the chains and Λ: share in the harmonic mean, degrees of freedom."""
+        return shares_and_degrees(self._single[1].size, len(self._chain[0]))
 
     def _statistic(self, size: float, look: _Look) -> float:
-        _, first, _ = self._single
+        _, first = self._single
         mean, null = self._means
         (value, seen), calibrated = self._whole, look.variance
         seen = max(seen, calibrated)
@@ -368,13 +367,15 @@ class Rejection:
             mean, *both = np.array([[max(value, 0.0)], [calibrated], [seen]])
             whole = float(_strayed(mean, size, *both)[0])
         strayed = np.concatenate([np.maximum.reduceat(single, first), lengths, [whole]])
-        return float(harmonic_mean(log_tail(strayed[:, None], self._degrees), self._shares)[0])
+        shares, degrees = self._parts
+        return float(harmonic_mean(log_tail(strayed[:, None], degrees), shares)[0])
 
     def _statistics(self, drawn: _Drawn, variance: float) -> Floats:
         """The statistic at size 0 of draws, with this variance of Λ."""
         whole = (np.maximum(drawn.wholes, 0.0)[None] / math.sqrt(variance)).astype(np.float32)
-        logs = np.concatenate([drawn.logs, log_tail(whole, self._degrees[-1:])])
-        return harmonic_mean(logs, self._shares)
+        shares, degrees = self._parts
+        logs = np.concatenate([drawn.logs, log_tail(whole, degrees[-1:])])
+        return harmonic_mean(logs, shares)
 
 
 def calibration_p_value(sketch: Sketch) -> float:

@@ -155,10 +155,9 @@ def regions_of(
         At which to smooth, where it is not that of SmoothECE, which equals its value.
     """
     bandwidth = value if bandwidth is None else bandwidth
-    residual = grid.smoothed(grid.observed, bandwidth)
-    mass = grid.smoothed(
-        grid.on_nodes(over_outcomes(grid.sketch.weights) / grid.sketch.total_weight), bandwidth
-    )
+    weight = over_outcomes(grid.sketch.weights)
+    on_nodes = np.stack([grid.observed, grid.on_nodes(weight / weight.sum())])
+    residual, mass = grid.smoothed(on_nodes, bandwidth)
     edges = np.flatnonzero(np.diff(np.sign(residual))) + 1
     ends = [0, *edges.tolist(), residual.size]
     coarse = np.append(grid.sketch.cells, grid.sketch.nodes + 1)

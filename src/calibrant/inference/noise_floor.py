@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +13,8 @@ from calibrant.inference._draws import smoothed_errors
 from calibrant.inference.resampling import cell_predictions, effective_rows, outcome_variances
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.smoothing._nodes import add_points
-from calibrant.smoothing._solver import Transform
-from calibrant.smoothing.curves import smoothed_series
+from calibrant.smoothing._solver import Transform, mean_root
+from calibrant.smoothing.curves import mesh_for, smoothed_series
 
 __all__ = ["NoiseFloor", "noise_floor"]
 
@@ -97,21 +98,23 @@ def _closed_form(sketch: Sketch, variance: Floats) -> tuple[float, float]:
     length, total = sketch.scale.length, float(variance.sum())
     position = sketch.cells / sketch.nodes
     value = (length * total / np.pi**1.5) ** (1 / 3)
-    cells, coefficients, smooth = 0, variance, variance
+    cells, points, coefficients, width = 0, 0, variance, value
     for _ in range(_MOST_STEPS):
-        mesh = 1 << int(np.ceil(np.log2(max(64.0, 16.0 * length / value))))
+        mesh = 1 << math.ceil(math.log2(max(64.0, 16.0 * length / value)))
         if cells < min(mesh, sketch.nodes):  # sixteen to a bandwidth: interpolation costs 1e-10
             cells = max(min(2 * mesh, sketch.nodes), _FEWEST_CELLS)
             moments = np.zeros((cells, 8))
             add_points(position, variance, moments)
             coefficients = Transform(moments, 1.0).coefficients
-        smooth = smoothed_series(coefficients, value / length, min(mesh, sketch.nodes))
-        integral = float(np.sqrt(np.maximum(smooth, 0.0)).mean())
+        points, width = min(mesh, sketch.nodes), value / length
+        finer = mesh_for(coefficients.size, width, points)
+        integral = mean_root(coefficients, width, points, finer)
         before, value = value, (length * integral**2 / np.pi**1.5) ** (1 / 3)
         if abs(value - before) <= 1e-4 * value:
             break
-    distinct = total**2 / float((variance**2).sum())
-    spread = total**2 / float((smooth**2).mean())
+    smooth = smoothed_series(coefficients, width, points)
+    distinct = total**2 / float(variance @ variance)
+    spread = total**2 * smooth.size / float(smooth @ smooth)
     return value, value / length * distinct / spread
 
 

@@ -27,7 +27,7 @@ def proved_error(cells: Cells, bandwidth: float, level: float, degrees: float) -
     smoother = cells.smoother(bandwidth)
     errors = np.sqrt(cells.null_variance(smoother.T))
     value, slopes = lowered(cells.residual @ smoother, errors)
-    means = np.concatenate(witnesses_of(cells, bandwidth)) @ smoother.T
+    means = witnesses_of(cells, bandwidth)[0] @ smoother.T
     variances = cells.seen_variance(np.concatenate([(smoother @ slopes)[None], means]))
     values = np.concatenate([[value], np.abs(means @ cells.residual)])
     tails = [_SHARES["whole"], 0.5 * _SHARES["mean"], 0.5 * _SHARES["others"] / (values.size - 2)]

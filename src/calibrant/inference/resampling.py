@@ -174,6 +174,8 @@ def effective_rows(sketch: Sketch) -> Floats:
     rows themselves.
     """
     weights = over_outcomes(sketch.weights)
+    if not sketch.weighted:
+        return weights
     squared = over_outcomes(sketch.squared_weights)
     rows = np.divide(weights**2, squared, out=np.zeros_like(weights), where=squared > 0)
     return np.asarray(np.minimum(rows, over_outcomes(sketch.counts)))
@@ -202,24 +204,25 @@ def outcome_variances(sketch: Sketch) -> Floats:
 
         Var Σ w (f - y)  =  Σ w² (f - y)²  ≈  W f (1 - f) ((1 - f) ω₁ + f ω₀).
     """
-    f, weight = np.clip(cell_predictions(sketch), 0.0, 1.0), over_outcomes(sketch.weights)
-    worth = worth_of_rows(sketch.weights, sketch.squared_weights, sketch.weighted)
-    chance = weight * f * (1.0 - f) * ((1.0 - f) * worth[:, 1] + f * worth[:, 0])
+    f, weight = cell_predictions(sketch).clip(0.0, 1.0), over_outcomes(sketch.weights)
+    chance: Floats = weight * f * (1.0 - f)
+    if not sketch.weighted:
+        return chance
+    worth = worth_of_rows(sketch.weights, sketch.squared_weights)
+    chance *= (1.0 - f) * worth[:, 1] + f * worth[:, 0]
     if cross_weights(sketch).any():
         events, squared = sketch.weights[:, 1], sketch.squared_weights[:, 1]
         chance = np.minimum(chance, squared - 2.0 * f * events + weight * f**2)
     return np.asarray(np.maximum(chance, 0.0))
 
 
-def worth_of_rows(weights: Floats, squared: Floats, weighted: bool = True) -> Floats:
+def worth_of_rows(weights: Floats, squared: Floats) -> Floats:
     """Σw² / Σw of each cell and label [m, 2]: what one of its rows counts for.
 
     Where a cell holds few rows of a label, those of all cells speak for it; where there are few in all,
     those of the other label do. So weights may depend on predictions, on outcomes and on both, and yet
     outcomes that did not come are not taken for ones that cannot.
     """
-    if not weighted:
-        return np.ones_like(weights)
     totals, squares = weights.sum(axis=0), squared.sum(axis=0)
     overall = np.divide(squares, totals, out=np.zeros(2), where=totals > 0)
     # A few rows of a label, which may have small weights by chance, do not speak for it alone.
@@ -229,15 +232,11 @@ def worth_of_rows(weights: Floats, squared: Floats, weighted: bool = True) -> Fl
     return np.asarray((squared + _BORROWED * overall**2) / (weights + _BORROWED * overall))
 
 
-def cell_positions(sketch: Sketch) -> Floats:
-    """Mean place of the rows in each non-empty cell, on the scale's grid from 0 to 1."""
+def cell_positions(sketch: Sketch, *, by_label: bool = False) -> Floats:
+    """Mean place of the rows in each non-empty cell, or (cell, label), on the scale's grid from 0 to 1."""
+    weights, moments = sketch.weights, sketch.weighted_offsets
     return mean_positions(
-        sketch.cells,
-        sketch.weights,
-        sketch.weighted_offsets,
-        sketch.nodes,
-        2.0**FRACTION_BITS,
-        False,
+        sketch.cells, weights, moments, sketch.nodes, 2.0**FRACTION_BITS, by_label
     )
 
 

@@ -9,11 +9,12 @@ from math import fsum
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.log_loss_sums import places_of_surprises
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
-from calibrant.inference._cells import log_loss_bounds, mean_positions, score_sums
+from calibrant.inference._cells import log_loss_bounds, score_sums
+from calibrant.inference.resampling import cell_positions
 from calibrant.measures._pooling import pooled
 
 __all__ = ["Score", "brier_score", "log_loss", "scores_of"]
@@ -162,12 +163,4 @@ def _log_loss_of_cells(sketch: Sketch, predictions: Floats) -> tuple[float, floa
 
 def _predictions(sketch: Sketch) -> Floats:
     """Mean prediction of the rows of each (cell, label)."""
-    position = mean_positions(
-        sketch.cells,
-        sketch.weights,
-        sketch.weighted_offsets,
-        sketch.nodes,
-        2.0**FRACTION_BITS,
-        True,
-    )
-    return np.clip(sketch.scale.prediction(position), 0.0, 1.0)
+    return np.clip(sketch.scale.prediction(cell_positions(sketch, by_label=True)), 0.0, 1.0)

@@ -13,17 +13,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
+from calibrant._locks import cached_property
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
+from calibrant.inference._cells import starts_of_runs, sums_of_runs, witness_rows
 from calibrant.inference._draws import kernel_shares, orthogonal
-from calibrant.inference.resampling import cross_weights, outcome_variances, worth_of_rows
+from calibrant.inference.resampling import (
+    cell_positions,
+    cross_weights,
+    outcome_variances,
+    worth_of_rows,
+)
 
-__all__ = ["MOST_CELLS", "Cells", "chain_of", "witnesses_of"]
+__all__ = ["LONGEST_CHAIN", "MOST_CELLS", "Cells", "chain_of", "shares_and_degrees", "witnesses_of"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -34,7 +41,7 @@ _LEVELS = 4
 _LARGEST_LOGIT = 6.0
 _TAIL = 9.0
 """Where a step is that many bandwidths away the kernel does not see it."""
-_LONGEST_CHAIN = 12
+LONGEST_CHAIN = 12
 _DEPENDENT = 1e-3
 _FEWEST_ROWS = 1.0
 _STEPS = 128
@@ -42,6 +49,17 @@ _NORMAL = np.array(
     [0.5 * math.erfc(-x / _STEPS / math.sqrt(2.0)) for x in range(-9 * _STEPS, 9 * _STEPS + 1)]
 )
 """Φ, whose lines between entries are right to 2e-6: SciPy takes longer to load than an assessment to run."""
+
+_WEIGHTS = {
+    "mean": 3.0,
+    "confidence": 2.0,
+    "log-odds": 2.0,
+    "boxes": 0.1,
+    "ends": 0.1,
+    "whole": 3.0,
+}
+_CHAIN_POWER = -0.25
+"""Of the kinds of evidence, in the harmonic mean of their p-values; and of chains, by how long they are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,68 +106,73 @@ class Cells:
         """The cells of a sketch, of nearly equal weight and variance; its first and last stay alone."""
         weights, squared = sketch.weights, sketch.squared_weights
         weight, total = over_outcomes(weights), sketch.total_weight
-        moment = over_outcomes(sketch.weighted_offsets)
-        place = sketch.cells / sketch.nodes
-        place = place + np.divide(moment, weight, out=np.zeros_like(weight), where=weight > 0) * (
-            2.0**-FRACTION_BITS
-        )
-        f = np.clip(sketch.scale.prediction(place), 0.0, 1.0)
+        place = cell_positions(sketch)
+        f = sketch.scale.prediction(place).clip(0.0, 1.0)
         variance = outcome_variances(sketch)
-        first = _starts(weight, variance)
-
-        def added(values: Floats) -> Floats:
-            return np.add.reduceat(values, first, axis=0)
-
-        mass = added(weight)
-        held = mass > 0
-        by_label = added(weights)
-        worth = worth_of_rows(by_label, added(squared), sketch.weighted)
-        seen = added(squared[:, 0] * f**2 + squared[:, 1] * (1.0 - f) ** 2)
-        prediction = np.divide(added(weight * f), mass, out=np.zeros_like(mass), where=held)
-        if cross_weights(sketch).any():  # soft outcomes: their two labels go together
-            seen = seen - 2.0 * added(cross_weights(sketch) * f * (1.0 - f))
+        first = np.arange(weight.size)
+        if weight.size > MOST_CELLS:
+            whole = max(float(variance.sum()), 1e-300)
+            first = starts_of_runs(weight, variance, float(weight.sum()), whole, MOST_CELLS)
+        sums, rows = sums_of_runs(first, weights, squared, place, f, variance, sketch.counts)
+        mass = sums[:, 0] + sums[:, 1]
+        if sketch.weighted:
+            worth = worth_of_rows(sums[:, :2], sums[:, 2:4])
+            if (
+                cross := cross_weights(sketch)
+            ).any():  # soft outcomes: their two labels go together
+                sums[:, 7] -= 2.0 * np.add.reduceat(cross * f * (1.0 - f), first)
+            np.maximum(sums[:, 7], 0.0, out=sums[:, 7])
+        else:
+            worth = np.ones((mass.size, 2))
+        middle, prediction = place[first], np.zeros(mass.size)
+        np.divide(sums[:, 4], mass, out=middle, where=mass > 0)
+        np.divide(sums[:, 5], mass, out=prediction, where=mass > 0)
         length = sketch.scale.length
-        middle = np.divide(added(weight * place), mass, out=place[first].copy(), where=held)
         position = length * middle
-        ends = [0.0] if sketch.scale.reflected else [-np.inf]
-        edges = np.concatenate(
-            [ends, 0.5 * (position[1:] + position[:-1]), [length if ends[0] == 0.0 else np.inf]]
-        )
+        edges = np.empty(mass.size + 1)
+        edges[1:-1] = 0.5 * (position[1:] + position[:-1])
+        edges[0], edges[-1] = (0.0, length) if sketch.scale.reflected else (-np.inf, np.inf)
         return cls(
             position,
             prediction,
-            (mass * prediction - by_label[:, 1]) / total,
-            added(variance) / total**2,
-            np.maximum(seen, 0.0) / total**2,
-            min(float(total**2 / squared.sum()), float(sketch.n)),
-            None if sketch.weighted else np.add.reduceat(over_outcomes(sketch.counts), first),
-            np.column_stack([mass, worth[:, 1], worth[:, 0]]) / total,
+            (mass * prediction - sums[:, 1]) / total,
+            sums[:, 6] / total**2,
+            sums[:, 7] / total**2,
+            min(total**2 / float(squared.sum()), float(sketch.n)),
+            None if sketch.weighted else rows,
+            np.stack([mass, worth[:, 1], worth[:, 0]], axis=1) / total,
             edges,
             sketch.scale.reflected,
         )
 
     @cached_property
-    def rank(self) -> Floats:
-        """How much of the null variance lies below each cell, from 0 to 1."""
-        null = self.null if self.null.any() else self.shares[:, 0]
-        return np.asarray((np.cumsum(null) - 0.5 * null) / null.sum())
-
-    @property
     def events(self) -> float:
         """The null variance in units of one row, or cluster: how many surprises there are to be."""
         return float(self.null_variance(np.ones((1, self.null.size)))[0]) * self.units**2
 
-    def smoother(self, bandwidth: float, first: Integers | None = None) -> Floats:
-        """What the kernel around each cell gives to each: [from, to], every row adds up to 1.
+    def smoother(self, bandwidth: float) -> Floats:
+        """What the kernel around each cell gives to each: [from, to], every row adds up to 1."""
+        return self._shares_of_kernel(bandwidth, self.edges, np.empty(0, dtype=np.int64))[0]
 
-        With `first`, to each stretch of cells, of which these are the first.
-        """
-        edges = self.edges if first is None else np.append(self.edges[first], self.edges[-1])
+    def smoothers(self, bandwidth: float, first: Integers) -> tuple[Floats, Floats]:
+        """The same, and what it gives to each stretch of cells, of which these are the first."""
+        return self._shares_of_kernel(bandwidth, self.edges, first)
+
+    def mesh(self, bandwidth: float, first: Integers) -> Floats:
+        """What it gives to the stretches alone."""
+        edges = np.append(self.edges[first], self.edges[-1])
+        return self._shares_of_kernel(bandwidth, edges, np.empty(0, dtype=np.int64))[0]
+
+    def _shares_of_kernel(
+        self, bandwidth: float, edges: Floats, first: Integers
+    ) -> tuple[Floats, Floats]:
         shares = np.empty((self.position.size, edges.size - 1))
+        stretches = np.empty((self.position.size, first.size))
         kernel_shares(
-            self.position, edges, bandwidth, self.reflected, _TAIL, _NORMAL, float(_STEPS), shares
-        )
-        return shares
+            self.position, edges, bandwidth, self.reflected, _TAIL, _NORMAL, float(_STEPS), shares,
+            first, stretches,
+        )  # fmt: skip
+        return shares, stretches
 
     def null_variance(self, values: Floats) -> Floats:
         """Variance of the mean of (f - y) times each function [..., m], if calibrated."""
@@ -173,61 +196,45 @@ class Cells:
             return np.asarray((values * self.null) @ others.T)
         return np.asarray((self.blocks @ values.T).T @ (self.blocks @ others.T))
 
-    @cached_property
-    def families(self) -> list[Floats]:
-        """The witnesses that do not depend on a bandwidth: the mean, slopes and boxes."""
-        boxes = [
-            np.equal.outer(np.arange(2**level), np.minimum(self.rank * 2**level, 2**level - 1) // 1)
-            for level in range(1, _LEVELS + 1)
-            if self.events >= _FEWEST_EVENTS * 2**level
-        ]
-        families = [np.ones((1, self.rank.size)), *_slopes(self)[:, None], *boxes]
-        return [np.asarray(family, dtype=np.float64) for family in families]
 
-
-def _starts(weight: Floats, variance: Floats) -> Integers:
-    """The first of the sketch's cells in each of at most 192 runs of them."""
-    if weight.size <= MOST_CELLS:
-        return np.arange(weight.size)
-    share = 0.5 * weight / weight.sum() + 0.5 * variance / max(float(variance.sum()), 1e-300)
-    run = np.floor((np.cumsum(share) - 0.5 * share) * (MOST_CELLS - 2))
-    run[0], run[-1] = -1.0, MOST_CELLS
-    return np.flatnonzero(np.diff(run, prepend=-2.0))
-
-
-def witnesses_of(cells: Cells, bandwidth: float) -> list[Floats]:
-    """Families of functions on the cells, each at most 1 in size, before they are smoothed.
+def witnesses_of(cells: Cells, bandwidth: float, *, waves: int = 0) -> tuple[Floats, Integers]:
+    """Functions on the cells, each at most 1 in size, before they are smoothed; where families begin.
 
     The mean; confidence, 1 - 2f (Spiegelhalter's direction); log-odds (Cox's slope); halves to
     sixteenths of the predictions by their null variance, as long as each has four surprises to expect;
-    and both ends.
+    and both ends. After the last family, cosines of the rank with two and up to so many turns.
     """
-    low = cells.position <= cells.position[0] + _TAIL * bandwidth
-    high = cells.position >= cells.position[-1] - _TAIL * bandwidth
-    ends = np.array([low, high, low | high, low.astype(float) - high], dtype=np.float64)
-    return [*cells.families, ends]
+    levels = sum(cells.events >= _FEWEST_EVENTS * 2**level for level in range(1, _LEVELS + 1))
+    null = cells.null if cells.null.any() else cells.shares[:, 0].copy()
+    functions = witness_rows(
+        cells.position, cells.prediction, null, float(null.sum()), levels, _TAIL * bandwidth,
+        _LARGEST_LOGIT, waves,
+    )  # fmt: skip
+    return functions, np.array([0, 1, 2, *(1 + 2**level for level in range(1, levels + 2))])
 
 
-def _slopes(cells: Cells) -> Floats:
-    """1 - 2f, and the centred log-odds, both within ±1."""
-    f = np.clip(cells.prediction, 1e-9, 1.0 - 1e-9)
-    odds = np.clip(np.log(f / (1.0 - f)), -_LARGEST_LOGIT, _LARGEST_LOGIT)
-    null = cells.null if cells.null.any() else cells.shares[:, 0]
-    odds = odds - float(null @ odds) / float(null.sum())
-    return np.stack([1.0 - 2.0 * f, odds / max(float(np.abs(odds).max()), 1e-300)])
-
-
-def chain_of(cells: Cells, smoother: Floats) -> tuple[Floats, Floats]:
+def chain_of(cells: Cells, plain: Floats, smooth: Floats) -> tuple[Floats, Floats]:
     """Functions, and what they are when smoothed, uncorrelated and of variance 1 if calibrated.
 
-    In order: the mean, confidence, log-odds, and cosines of the rank (as in an adaptive Neyman test).
-    Those that the ones before nearly give are left out, and those that a single row would decide.
+    Made of witnesses, before and after they are smoothed, in order: the mean, confidence, log-odds, and
+    cosines of the rank, which come last (as in an adaptive Neyman test). Those that the ones before nearly
+    give are left out, and those that a single row would decide.
     """
-    waves = np.cos(np.pi * np.multiply.outer(np.arange(2, _LONGEST_CHAIN + 1), cells.rank))
-    plain = np.concatenate([*cells.families[:3], waves])
-    smooth = plain @ smoother.T
+    plain, smooth = (
+        np.concatenate([part[:3], part[1 - LONGEST_CHAIN :]]) for part in (plain, smooth)
+    )
     gram = cells.covariances(smooth, smooth)
     least = _FEWEST_ROWS / cells.units**2 * np.abs(smooth).max(axis=1) ** 2
     mixed = np.empty_like(gram)
     mixed = mixed[: orthogonal(gram, least, _DEPENDENT, mixed)]
     return mixed @ plain, mixed @ smooth
+
+
+@cache
+def shares_and_degrees(families: int, chains: int) -> tuple[Floats, Integers]:
+    """Share in the harmonic mean, and degrees of freedom, of families, chains and the whole curve."""
+    names = ["mean", "confidence", "log-odds", *["boxes"] * (families - 4), "ends"]
+    chain = np.arange(1, chains + 1)
+    single = [_WEIGHTS[name] for name in names]
+    shares = np.array([*single, *chain**_CHAIN_POWER, _WEIGHTS["whole"]])
+    return shares / shares.sum(), np.array([*[1] * families, *chain, 1])

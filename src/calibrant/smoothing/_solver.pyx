@@ -20,7 +20,7 @@ cdef extern from "solver.h":
     void spectrum_free(spectrum *) nogil
     int spectrum_evaluate(const spectrum *, double, double, evaluation *) nogil
     int spectrum_solve(const spectrum *, double, double, double, double, evaluation *) nogil
-    int smooth_series(const double *, size_t, size_t, const double *, int, size_t, double *, double *) nogil
+    int smooth_series(const double *, size_t, size_t, const double *, int, size_t, double *, double *, double *) nogil
 
 cdef extern from "fourier.h":
     const double *fourier_roots(int, double **)
@@ -108,7 +108,7 @@ def series_values(const double[:, ::1] coefficients, double bandwidth, Py_ssize_
     if rows:
         with nogil:
             failed = smooth_series(&coefficients[0, 0], coefficients.shape[1] - 1, rows, &bandwidths[0],
-                                   log2_mesh, mesh // points, &values[0, 0], NULL)
+                                   log2_mesh, mesh // points, &values[0, 0], NULL, NULL)
         if failed:
             raise MemoryError
     return np.asarray(values)
@@ -125,10 +125,25 @@ def series_sizes(const double[:, ::1] coefficients, const double[::1] bandwidths
     if rows:
         with nogil:
             failed = smooth_series(&coefficients[0, 0], coefficients.shape[1] - 1, rows, &bandwidths[0],
-                                   log2_mesh, 1, NULL, &sizes[0])
+                                   log2_mesh, 1, NULL, &sizes[0], NULL)
         if failed:
             raise MemoryError
     return np.asarray(sizes)
+
+
+def mean_root(const double[::1] coefficients, double bandwidth, Py_ssize_t points, Py_ssize_t mesh):
+    """Mean square root of a series, smoothed, at points + 1 of the nodes of a mesh; where below 0, of 0."""
+    cdef:
+        int log2_mesh = int(mesh).bit_length() - 1, failed
+        double mean
+    if mesh != 1 << log2_mesh or points < 1 or mesh % points or not coefficients.shape[0]:
+        raise ValueError("a power of two of nodes, and of points")
+    with nogil:
+        failed = smooth_series(&coefficients[0], coefficients.shape[0] - 1, 1, &bandwidth, log2_mesh,
+                               mesh // points, NULL, NULL, &mean)
+    if failed:
+        raise MemoryError
+    return mean
 
 
 def transform(const double[::1] re, const double[::1] im):

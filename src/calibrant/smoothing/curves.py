@@ -13,7 +13,7 @@ from calibrant.smoothing._nodes import lay_cells
 from calibrant.smoothing._solver import series_values
 from calibrant.smoothing.spectrum import DECAY, cosine_coefficients
 
-__all__ = ["SmoothCurves", "smooth_curves", "smoothed_series"]
+__all__ = ["SmoothCurves", "mesh_for", "smooth_curves", "smoothed_series"]
 
 Floats = NDArray[np.float64]
 
@@ -108,9 +108,14 @@ def _folded(ghosted: Floats) -> Floats:
 def smoothed_series(coefficients: Floats, bandwidth: float, points: int) -> Floats:
     """Damp coefficients at a bandwidth in units of the grid and sum the series at `points` + 1."""
     *rows, known = coefficients.shape
-    mesh = points
-    while mesh <= min(known - 1, math.ceil(DECAY / bandwidth)):
-        mesh *= 2
+    mesh = mesh_for(known, bandwidth, points)
     return series_values(coefficients.reshape(-1, known), bandwidth, points, mesh).reshape(
         *rows, -1
     )
+
+
+def mesh_for(known: int, bandwidth: float, points: int) -> int:
+    """At least so many points, and enough for what a bandwidth leaves of so many coefficients."""
+    while points <= min(known - 1, math.ceil(DECAY / bandwidth)):
+        points *= 2
+    return points

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wide.h"
+
 #define SHARED_LOG2 14
 static const double PI = 3.14159265358979323846;
 
@@ -63,8 +65,8 @@ const double *fourier_roots(int log2_length, double **own) {
     br[q + 3 * step] = r3 * w[4] - i3 * w[5], bi[q + 3 * step] = r3 * w[5] + i3 * w[4];                   \
   }
 
-static void quarter(const double *restrict xr, const double *restrict xi, double *restrict yr,
-                    double *restrict yi, size_t parts, size_t step, const double *restrict roots) {
+WIDE static void quarter(const double *restrict xr, const double *restrict xi, double *restrict yr,
+                         double *restrict yi, size_t parts, size_t step, const double *restrict roots) {
   size_t apart = parts * step;
   for (size_t p = 0; p < parts; p++) {
     const double *one = roots + 2 * p * step, *two = roots + 4 * p * step, *three = roots + 6 * p * step;

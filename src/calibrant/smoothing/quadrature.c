@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "wide.h"
+
 static const double PI = 3.14159265358979323846;
 
 /* R - H vanishes at both ends, so (R - H)' has a zero inside, and three at each end: H' interpolates r
@@ -23,17 +25,25 @@ static const double CORRECTION[] = {
 };
 enum { CORRECTIONS = sizeof CORRECTION / sizeof *CORRECTION };
 
-double series_spectrum(const double *damped, size_t last, size_t mesh, double *re, double *im,
-                       double *largest) {
+WIDE void series_corrections(size_t mesh, double *odd) {
+  double step = PI / (double)mesh;
+  for (size_t k = 0; k < mesh; k++) {
+    double x = step * (double)k, z = x * x, sum = CORRECTION[CORRECTIONS - 1];
+    for (int m = CORRECTIONS - 2; m >= 0; m--) sum = sum * z + CORRECTION[m];
+    odd[k] = sum * z * z * x;
+  }
+}
+
+double series_spectrum(const double *damped, size_t last, size_t mesh, const double *odd, double *re,
+                       double *im, double *largest) {
   size_t length = 2 * mesh;
   double squares = damped[0] * damped[0], seventh = 0.0, step = PI / (double)mesh;
   re[0] = damped[0], im[0] = 0.0;
   memset(re + last + 1, 0, (length - 2 * last - 1) * sizeof(double));
   memset(im + last + 1, 0, (length - 2 * last - 1) * sizeof(double));
   for (size_t k = 1; k <= last; k++) {
-    double x = step * (double)k, z = x * x, half = damped[k], odd = CORRECTION[CORRECTIONS - 1];
-    for (int m = CORRECTIONS - 2; m >= 0; m--) odd = odd * z + CORRECTION[m];
-    double value = half, slope = -x * half, bend = -z * half, correction = odd * z * z * x * half;
+    double x = step * (double)k, z = x * x, half = damped[k];
+    double value = half, slope = -x * half, bend = -z * half, correction = odd[k] * half;
     re[k] = value + correction, im[k] = bend - slope;
     re[length - k] = value - correction, im[length - k] = bend + slope;
     squares += 2.0 * (value * value + correction * correction + bend * bend + slope * slope);

@@ -22,9 +22,12 @@ absolute_integral integrate_absolute(const double *A, const double *B, size_t me
 
 /* What to transform: A is r (even) and h r' (odd), B is h^2 r'' (even) and a correction (odd) whose
    differences turn Hermite's quadrature of r, r', r'' into the mean over a cell. `damped` holds the
-   coefficients of the cosines 0 ... last < mesh. Returns the 2-norm of the spectrum, and in `largest` a
-   bound on h^7 |r'''''''|. */
-double series_spectrum(const double *damped, size_t last, size_t mesh, double *re, double *im,
-                       double *largest);
+   coefficients of the cosines 0 ... last < mesh, `odd` the corrections of a mesh. Returns the 2-norm of the
+   spectrum, and in `largest` a bound on h^7 |r'''''''|. */
+double series_spectrum(const double *damped, size_t last, size_t mesh, const double *odd, double *re,
+                       double *im, double *largest);
+
+/* Factors of the coefficients 0 ... mesh - 1 in those corrections. */
+void series_corrections(size_t mesh, double *odd);
 
 #endif

@@ -27,6 +27,8 @@ ROWS_WORTH_SUMMING = 1 << 21
 WHOLE = 0.75
 """Rows that would need a window wider than this are given the whole of [0, 1]."""
 SMALLEST_WIDTH = 1e-5
+SMALLEST_SIZE = 1e-3
+"""Of residuals: certain predictions that never fail need no fine grid."""
 
 
 class RowResiduals:
@@ -181,22 +183,26 @@ class SketchResiduals:
         self._sketch = sketch
         scale, cells = sketch.scale, sketch.cells
         self.finest = 1.0 / sketch.nodes
-        self.size = 0.5
         self._range = float(cells[0]) / sketch.nodes, min(float(cells[-1] + 1) / sketch.nodes, 1.0)
         weights: Floats | Integers = sketch.counts
         offsets: Floats | Integers = sketch.offsets
         if sketch.weighted:
             weights, offsets = sketch.weights, sketch.weighted_offsets
         self._sums = weights, offsets, 2.0**sketch.offset_bits
-        low, high = (scale.length * end for end in self._range)
-        self.guess = noise(high - low, self.size, sketch.n)
         self._start, self.length = 0.0, scale.length
         self._predictions = np.empty((0, 4))
+        about = cells / sketch.nodes
         if not scale.reflected:
             means = np.empty((cells.size, 2))
             means_of_cells(cells, *self._sums, float(sketch.nodes), means)
             ends = np.stack([cells, cells + 1], axis=1) / sketch.nodes
             self._predictions = scale.prediction(np.concatenate([means, ends], axis=1))
+            about = self._predictions[:, 2]
+        too_high, too_low = float(weights[:, 0] @ about), float(weights[:, 1] @ (1.0 - about))
+        total = float(weights.sum())
+        self.size = (too_high + too_low) / total
+        reach = scale.length * (self._range[1] - self._range[0])
+        self.guess = max(abs(too_high - too_low) / total, noise(reach, self.size, sketch.n))
 
     def narrow(self, widest: float) -> None:
         """Leave no more room around the rows than bandwidths up to `widest` need."""
@@ -253,7 +259,7 @@ def noise(reach: float, size: float, n: int) -> float:
     For predictions with density p, SmoothECE of calibrated rows is about (I² / (π^{3/2} n))^{1/3} with
     I = ∫ √(p(t) t(1-t)) dt; I² is at most their range times E[f(1-f)], half the mean absolute residual.
     """
-    return 0.6 * math.cbrt(max(reach, 1e-3) * 0.5 * size / (5.57 * n))
+    return 0.6 * math.cbrt(max(reach, 1e-3) * 0.5 * max(size, SMALLEST_SIZE) / (5.57 * n))
 
 
 def _window(low: float, high: float, widest: float) -> tuple[float, float]:

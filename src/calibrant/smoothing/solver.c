@@ -111,14 +111,14 @@ void spectrum_free(spectrum *s) {
 /* Room for one mesh after another, and the roots for its transforms. */
 typedef struct {
   int log2_mesh, log2_room;
-  double *room, *own;
+  double *room, *own, *odd;
   const double *roots;
 } workspace;
 
 static int fit(workspace *w, int log2_mesh) {
   if (log2_mesh > w->log2_room) {
     free(w->room);
-    w->room = malloc(((size_t)10 << log2_mesh) * sizeof(double));
+    w->room = malloc(((size_t)11 << log2_mesh) * sizeof(double));
     w->log2_room = w->room ? log2_mesh : -1;
     if (!w->room) return -1;
   }
@@ -126,6 +126,8 @@ static int fit(workspace *w, int log2_mesh) {
     free(w->own);
     w->roots = fourier_roots(log2_mesh + 1, &w->own);
     w->log2_mesh = w->roots ? log2_mesh : -1;
+    w->odd = w->room + ((size_t)10 << log2_mesh);
+    series_corrections((size_t)1 << log2_mesh, w->odd);
   }
   return w->roots ? 0 : -1;
 }
@@ -155,22 +157,27 @@ static size_t damp(const double *coefficients, size_t cells, double bandwidth, s
 }
 
 int smooth_series(const double *coefficients, size_t cells, size_t rows, const double *bandwidths,
-                  int log2_mesh, size_t step, double *values, double *absolute) {
+                  int log2_mesh, size_t step, double *values, double *absolute, double *roots) {
   size_t mesh = (size_t)1 << log2_mesh;
   double *own = NULL, *own_half = NULL, *room = malloc((6 * mesh + 2) * sizeof(double));
-  const double *roots = fourier_roots(log2_mesh, &own), *half_roots = fourier_roots(log2_mesh + 1, &own_half);
-  int failed = !room || !roots || !half_roots;
+  const double *turns = fourier_roots(log2_mesh, &own), *half_turns = fourier_roots(log2_mesh + 1, &own_half);
+  int failed = !room || !turns || !half_turns;
   for (size_t row = 0; row < rows && !failed; row++) {
     double *damped = room + 4 * mesh, *sums = damped + mesh + 1, total;
     size_t last = damp(coefficients + row * (cells + 1), cells, bandwidths[row], mesh, damped);
     for (size_t k = 1; k <= last; k++) damped[k] *= 2.0;
-    cosine_sums(damped, last + 1, log2_mesh, roots, half_roots, room, sums);
+    cosine_sums(damped, last + 1, log2_mesh, turns, half_turns, room, sums);
     if (values)
       for (size_t j = 0; j <= mesh; j += step) *values++ = sums[j];
     if (absolute) {
       total = 0.5 * (fabs(sums[0]) + fabs(sums[mesh]));
       for (size_t j = 1; j < mesh; j++) total += fabs(sums[j]);
       absolute[row] = total / (double)mesh;
+    }
+    if (roots) {
+      total = 0.0;
+      for (size_t j = 0; j <= mesh; j += step) total += sqrt(fmax(sums[j], 0.0));
+      roots[row] = total / (double)(mesh / step + 1);
     }
   }
   free(room), free(own), free(own_half);
@@ -220,7 +227,7 @@ static int evaluate_on(const spectrum *s, workspace *w, double bandwidth, int lo
   size_t mesh = (size_t)1 << log2_mesh;
   double *re = w->room, *im = re + 2 * mesh, *spare = im + 2 * mesh, *damped = spare + 4 * mesh;
   size_t last = damp(s->coefficients, s->cells, bandwidth, mesh, damped);
-  double seventh, norm = series_spectrum(damped, last, mesh, re, im, &seventh);
+  double seventh, norm = series_spectrum(damped, last, mesh, w->odd, re, im, &seventh);
   fourier(re, im, spare, spare + 2 * mesh, log2_mesh + 1, w->roots);
   double noise = 16.0 * EPSILON * norm; /* some times the root mean square of rounding */
   absolute_integral found = integrate_absolute(re, im, mesh, NULL, proved ? seventh : 0.0, noise);
@@ -256,7 +263,7 @@ static int prove(const spectrum *s, workspace *w, double bandwidth, double enoug
 static void close_workspace(workspace *w) { free(w->room), free(w->own); }
 
 int spectrum_evaluate(const spectrum *s, double bandwidth, double enough, evaluation *out) {
-  workspace w = {-1, -1, NULL, NULL, NULL};
+  workspace w = {-1, -1, NULL, NULL, NULL, NULL};
   memset(out, 0, sizeof *out);
   int failed = prove(s, &w, bandwidth, enough, out);
   close_workspace(&w);
@@ -267,7 +274,7 @@ int spectrum_evaluate(const spectrum *s, double bandwidth, double enough, evalua
    between sigma and smECE at every sigma. No smECE is below |c_0|. */
 int spectrum_solve(const spectrum *s, double length, double start, double narrowest, double tolerance,
                    evaluation *out) {
-  workspace w = {-1, -1, NULL, NULL, NULL};
+  workspace w = {-1, -1, NULL, NULL, NULL, NULL};
   double low = fmax(narrowest, fabs(s->coefficients[0])), high = HUGE_VAL;
   double sigma = fmax(start, low), finest = CELLS_PER_BANDWIDTH / (double)s->cells * length;
   int failed = 0;

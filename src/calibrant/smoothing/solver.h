@@ -40,10 +40,11 @@ int spectrum_solve(const spectrum *s, double length, double start, double narrow
                    evaluation *out);
 
 /* Series c_0 + 2 sum of c_k exp(-k^2 pi^2 s^2 / 2) cos(pi k t) with coefficients 0 ... cells, each at a
-   bandwidth s of its own, on the nodes t of a mesh: every `step`-th of its values, and the mean of their
-   absolute values by trapezoids, where there is room for either. Returns 0, or -1 if there is no memory. */
+   bandwidth s of its own, on the nodes t of a mesh. Where there is room: every `step`-th of its values, the
+   mean of the absolute values by trapezoids, and that of the square roots of every `step`-th, of which
+   negative ones count as 0. Returns 0, or -1 if there is no memory. */
 int smooth_series(const double *coefficients, size_t cells, size_t rows, const double *bandwidths,
-                  int log2_mesh, size_t step, double *values, double *absolute);
+                  int log2_mesh, size_t step, double *values, double *absolute, double *roots);
 
 void solver_prepare(void);
 

@@ -1,0 +1,23 @@
+/* The innermost loops behind noise floors and tests. */
+#ifndef CALIBRANT_LANES_H
+#define CALIBRANT_LANES_H
+
+#include <stddef.h>
+
+/* The normal distribution at (x - at) * narrow + middle, a place in its table of entries 0 ... last, by the
+   line between two of them. */
+void normal_at(const double *x, size_t count, double at, double narrow, double middle, const double *table,
+               int last, double *values);
+
+/* (value - mean) * factor, where a value counts the thresholds, in rising order, that a number is above. */
+void count_above(const float *numbers, size_t count, const float *thresholds, size_t steps, float mean,
+                 float factor, float *values);
+
+/* Kernels at one place go to the next: each is multiplied by its ratio, and that by `bend`. */
+void next_kernels(double *kernel, double *ratio, size_t count, double bend);
+
+/* errors += weight * |sum over sites of kernel times residual|, of each of the draws, 16 at a time. */
+void add_sizes(const float *kernel, const float *residual, size_t sites, size_t draws, double weight,
+               double *errors);
+
+#endif
