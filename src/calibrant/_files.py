@@ -7,6 +7,7 @@ their format and version and carry a checksum: JSON as one of its fields, anythi
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -39,6 +40,10 @@ __all__ = [
 
 Target = str | os.PathLike[str]
 DIGEST_BYTES = 32
+REFUSED_BY_DISKS = {
+    getattr(errno, name, None)
+    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EACCES", "EPERM", "EIO", "EISDIR", "EBUSY")
+} - {None}
 
 
 class Disk:
@@ -103,7 +108,7 @@ def replaced_when_whole(target: Target) -> Iterator[Path]:
     if final.exists() and not final.is_file():
         yield final
         return
-    with workplace(final.parent) as folder:
+    with _writing(target), workplace(final.parent) as folder:
         made = folder / final.name
         yield made
         with suppress(FileNotFoundError):
@@ -111,6 +116,22 @@ def replaced_when_whole(target: Target) -> Iterator[Path]:
         DISK.sync(made)
         DISK.replace(made, final)
         DISK.sync_folder(final.parent)
+
+
+@contextmanager
+def _writing(target: Target) -> Iterator[None]:
+    """What the disk refuses becomes an error that names the file; others' errors, of a network, pass."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, CalibrationError) or error.errno not in REFUSED_BY_DISKS:
+            raise
+        raise CalibrationError(
+            "the file cannot be written: {reason}",
+            where=Where(file=str(target)),
+            cure="Free some space, or name a place that is yours; what was there before is intact.",
+            reason=error.strerror or str(error),
+        ) from error
 
 
 def _place(target: Target) -> Path:

@@ -118,7 +118,7 @@ def held(target: str | os.PathLike[str]) -> Iterator[None]:
             f"{HIDDEN}lock-{hashlib.sha256(os.fsencode(final.name)).hexdigest()}"
         )
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        handle = _opened(path)
         try:
             _wait_for(handle, path)
             if _is_at(handle, path):
@@ -154,7 +154,7 @@ def _collect(path: Path) -> None:
             if time.time() - path.stat().st_mtime > OLD_SECONDS:
                 shutil.rmtree(path, ignore_errors=True)
             return
-        handle = os.open(path, os.O_RDONLY)
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe of that name would wait
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is_at(handle, path):
@@ -192,6 +192,13 @@ def _locked_folder(parent: Path) -> tuple[Path, int]:
         os.close(handle)
 
 
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise _unlockable(path, error) from error
+
+
 def _wait_for(handle: int, path: Path) -> None:
     try:
         if fcntl is not None:
@@ -201,12 +208,16 @@ def _wait_for(handle: int, path: Path) -> None:
 
             msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
     except OSError as error:
-        raise CalibrationError(
-            "the file cannot be locked: {reason}",
-            where=Where(file=str(path)),
-            cure="Keep it on a local disk of this machine.",
-            reason=error.strerror or str(error),
-        ) from error
+        raise _unlockable(path, error) from error
+
+
+def _unlockable(path: Path, error: OSError) -> CalibrationError:
+    return CalibrationError(
+        "the file cannot be locked: {reason}",
+        where=Where(file=str(path)),
+        cure="Keep it on a local disk of this machine, in a folder that you may write to.",
+        reason=error.strerror or str(error),
+    )
 
 
 def _is_at(handle: int, path: Path) -> bool:

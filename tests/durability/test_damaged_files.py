@@ -7,6 +7,7 @@ import zipfile
 from datetime import datetime, time, timedelta
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -20,7 +21,7 @@ from tests.refusals import refused as refused_with
 import calibrant as cal
 from calibrant import datasets
 from calibrant.read import file_jobs, files, tables
-from calibrant.read.answers import read_answers
+from calibrant.read.answers import plain, read_answers
 from calibrant.read.find_files import find_files
 
 FLIPS = 25
@@ -51,6 +52,37 @@ def test_a_file_that_is_cut_short_anywhere_is_refused(name, read, tmp_path):
         path.write_bytes(whole[:length])
         with refused_with(file=name):
             read(path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rows.parquet",
+        "table.parquet",
+        "rows.arrow",
+        "rows-stream.arrow",
+        "rows.feather",
+        "answers.eval",
+    ],
+)
+def test_files_that_were_joined_into_one_are_refused(name, tmp_path):
+    """Readers go by what stands at the end of all, or stop at the first end: rows would be missing."""
+    path = tmp_path / name
+    KINDS[name].write(path)
+    path.write_bytes(path.read_bytes() * 2)
+    with pytest.raises(cal.InputError):
+        KINDS[name].read(path)
+
+
+def test_parquet_files_of_other_writers_are_one_file(tmp_path):
+    """Of their indexes behind the columns, none is taken for the end of another file."""
+    joined = "PAR1" * 4
+    table = rows().append_column("PAR1PAR1", pa.array([joined] * 300))
+    pq.write_table(table, tmp_path / "a.parquet", write_page_index=True, row_group_size=20)
+    pl.from_arrow(table).write_parquet(tmp_path / "b.parquet")
+    duckdb.from_arrow(table).write_parquet(str(tmp_path / "c.parquet"))
+    for name in "abc":
+        assert scanned(tmp_path / f"{name}.parquet") == cal.scan(rows(), **COLUMNS)
 
 
 @pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
@@ -170,6 +202,22 @@ def test_a_file_that_is_replaced_while_its_table_is_read_is_refused(tmp_path, mo
     monkeypatch.setattr(tables, "text_blocks", replaced)
     with refused_with(file="rows.csv"):
         as_table(path)
+
+
+def test_a_log_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):
+    """It is read twice, and the second time there would be more answers."""
+    path = tmp_path / "answers.jsonl"
+    KINDS["answers.jsonl"].write(path)
+    original = plain.json_lines
+
+    def growing(file):
+        yield from original(file)
+        with path.open("a") as log:
+            log.write('{"id": 99, "confidence": 0.5, "correct": true}\n')
+
+    monkeypatch.setattr(plain, "json_lines", growing)
+    with refused_with(file="answers.jsonl"):
+        read_answers(path)
 
 
 def test_of_several_files_the_damaged_one_is_named(tmp_path):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
@@ -12,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.refusals import refused
 
 import calibrant as cal
 from calibrant import _files
@@ -134,6 +137,32 @@ def test_a_cut_leaves_the_old_file_or_the_new_one(name, recorder, tmp_path):
             assert seen in (old, new)
             if length == len(recorder.steps):
                 assert seen == new
+
+
+class Full(_files.Disk):
+    """Refuses one step, as a disk does that is full, or that one may not write to."""
+
+    def __init__(self, step: str, reason: int) -> None:
+        self.step, self.reason = step, reason
+
+    def __getattribute__(self, name: str):
+        if name in ("write", "sync", "replace") and name == self.step:
+            raise OSError(self.reason, os.strerror(self.reason))
+        return super().__getattribute__(name)
+
+
+@pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EROFS, errno.EIO])
+@pytest.mark.parametrize("step", ["write", "sync", "replace"])
+def test_a_full_disk_is_an_error_that_names_the_file(step, reason, monkeypatch, tmp_path):
+    """The old file stays, and nothing else does."""
+    old = {name: write(tmp_path / name, 0) for name, (write, _) in KINDS.items()}
+    monkeypatch.setattr(_files, "DISK", Full(step, reason))
+    for name, (write, read) in KINDS.items():
+        if (step, name) != ("write", "sketch.parquet"):  # which Arrow writes
+            with refused(file=name, kind=cal.CalibrationError):
+                write(tmp_path / name, 1)
+        assert read(tmp_path / name) == old[name]
+    assert sorted(os.listdir(tmp_path)) == sorted(KINDS)
 
 
 def test_the_replay_notices_a_file_that_was_not_synced(recorder, tmp_path):

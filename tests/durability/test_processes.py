@@ -69,6 +69,25 @@ def test_a_file_that_a_thread_holds_is_refused_to_it_again(tmp_path: Path) -> No
         assert again.n == 2
 
 
+def test_a_state_that_cannot_be_locked_is_refused(tmp_path: Path) -> None:
+    lock = tmp_path / f"{HIDDEN}lock-watch.json"
+    lock.mkdir()
+    (lock / "something").touch()
+    with (
+        pytest.raises(cal.CalibrationError) as refused,
+        cal.Monitor.shared(tmp_path / "watch.json"),
+    ):
+        pass
+    assert refused.value.where.file == str(lock)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_among_what_is_under_way_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / f"{HIDDEN}pipe")
+    cal.save(cal.Sketch.empty(), tmp_path / "quick.json")
+    assert os.listdir(tmp_path) == ["quick.json"]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_that_is_forked_in_a_block_waits_for_its_end(tmp_path: Path) -> None:
     path = tmp_path / "watch.json"

@@ -122,11 +122,12 @@ def _sums_of(sketch: cal.Sketch) -> dict[tuple[int, int], tuple[Fraction, ...]]:
 
 
 def _may_be_refused(rows: Rows, exact: Sums) -> bool:
-    """Whether there is nothing to sum, or it is decimals that engines round in two ways."""
+    """Whether there is nothing to sum, decimals that engines round in two ways, or columns exchanged."""
     weights = (sums[2] for cells, _ in exact.values() for sums in cells.values() if len(sums) > 2)
     none = not any(cells for cells, _ in exact.values())
     weightless = rows.weights is not None and not any(weights)
-    return none or weightless or "wide decimal" in rows.kinds
+    exchanged = {*rows.p} <= {0, 1} and any(y is not None and 0 < y < 1 for y in rows.y)
+    return none or weightless or exchanged or "wide decimal" in rows.kinds
 
 
 def _difference(sums: Sums | Exception, exact: Sums) -> str:

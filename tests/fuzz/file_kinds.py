@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import zipfile
 from collections.abc import Callable
@@ -38,8 +39,9 @@ class Kind:
         Writes it.
     read : callable
         What is in it, as a value that can be compared.
-    ours : bool
-        Whether calibrant wrote it: then no other value may ever come out of it.
+    checked : bool
+        Whether a checksum covers all of it, as in those that calibrant writes: then no other value may ever
+        come out of it.
     counts_rows : bool
         Of others' files, whether the number of rows is certain.
     """
@@ -47,7 +49,7 @@ class Kind:
     name: str
     write: Callable[[Path], object]
     read: Callable[[Path], Any]
-    ours: bool = False
+    checked: bool = False
     counts_rows: bool = True
 
 
@@ -149,6 +151,17 @@ def write_json_lines(path: Path) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows().to_pylist()))
 
 
+def packed(name: str) -> Callable[[Path], None]:
+    """A text file of another kind, packed with what has a checksum."""
+
+    def write(path: Path) -> None:
+        plain = path.with_name(f"plain-{name}")
+        KINDS[name].write(plain)
+        path.write_bytes(gzip.compress(plain.read_bytes(), mtime=0))
+
+    return write
+
+
 def as_table(path: Path) -> pa.Table:
     """All columns, as the command line reads them."""
     return read_table(find_files([path]))
@@ -196,11 +209,11 @@ def read_monitor(path: Path) -> Any:
 
 
 _ALL = [
-    Kind("sketch.json", lambda path: cal.save(sketches(), path), cal.load, ours=True),
-    Kind("sketch.parquet", lambda path: cal.save(sketches(), path), cal.load, ours=True),
-    *(Kind(f"map-{name}.json", write_map, read_map, ours=True) for name in (*MAPS, *CLASS_MAPS)),
-    Kind("monitor.json", write_monitor, read_monitor, ours=True),
-    Kind("checkpoint", write_checkpoint, read_checkpoint, ours=True),
+    Kind("sketch.json", lambda path: cal.save(sketches(), path), cal.load, checked=True),
+    Kind("sketch.parquet", lambda path: cal.save(sketches(), path), cal.load, checked=True),
+    *(Kind(f"map-{name}.json", write_map, read_map, checked=True) for name in (*MAPS, *CLASS_MAPS)),
+    Kind("monitor.json", write_monitor, read_monitor, checked=True),
+    Kind("checkpoint", write_checkpoint, read_checkpoint, checked=True),
     Kind("rows.parquet", _parquet(), scanned),
     Kind("rows-checked.parquet", _parquet(write_page_checksum=True), scanned),
     Kind("rows-plain.parquet", _parquet(compression="none", use_dictionary=False), scanned),
@@ -209,6 +222,8 @@ _ALL = [
     Kind("rows.feather", lambda path: feather.write_feather(rows(), path), scanned),
     Kind("rows.csv", write_csv, scanned, counts_rows=False),
     Kind("rows.jsonl", write_json_lines, scanned, counts_rows=False),
+    Kind("rows.csv.gz", packed("rows.csv"), scanned, checked=True),
+    Kind("rows.jsonl.gz", packed("rows.jsonl"), scanned, checked=True),
     Kind("table.parquet", _parquet(), as_table),
     Kind("table.arrow", write_arrow, as_table),
     Kind("table-stream.arrow", write_stream, as_table),

@@ -27,7 +27,7 @@ __all__ = ["FORGED", "try_forgeries"]
 
 WRONG = [np.nan, np.inf, -1, 0, 1e300, -1e300, 1e-300, 8.3, 2**70, "x", None, True, [], {}]
 LOSES, DOUBLES = object(), object()
-FORGED = [name for name, kind in KINDS.items() if kind.ours and name.endswith(".json")]
+FORGED = [name for name, kind in KINDS.items() if kind.checked and name.endswith(".json")]
 GRID = np.linspace(0.0, 1.0, 101)
 CLASSES = np.stack([GRID / 2, (1 - GRID) / 2, np.full(GRID.size, 0.5)], axis=1)
 

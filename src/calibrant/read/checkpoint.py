@@ -32,7 +32,7 @@ from calibrant._optional import require
 from calibrant.errors import CalibrationError, Cure, InputError, Where
 from calibrant.read import file_jobs, text
 from calibrant.read.arrow_batches import as_numpy
-from calibrant.read.find_files import DataFile
+from calibrant.read.find_files import DataFile, changed
 from calibrant.read.request import Request
 from calibrant.read.sums import SUM_NAMES, DenseSums, GroupedSums
 from calibrant.read.totals import GroupTotal
@@ -114,15 +114,14 @@ class Checkpoint:
                 writer.write_table(piece)
         try:
             write_whole(self.path, with_digest(FORMAT, VERSION, content.getvalue()))
-        except OSError as error:
-            raise CalibrationError(
-                "the checkpoint could not be written: {reason}",
-                where=Where(file=str(self.path)),
-                cure="The one before is intact: free some space, and the same scan goes on from there."
-                if self.path.exists()
-                else "Free some space or name another place, and run the scan again.",
-                reason=error.strerror or str(error),
-            ) from error
+        except CalibrationError as error:
+            cure = (
+                "The one before is intact: free some space, and the same scan goes on from there."
+            )
+            if not self.path.exists():
+                cure = "Free some space or name another place, and run the scan again."
+            rule = "the checkpoint could not be written: {reason}"
+            raise error.but(rule=rule, cures=(Cure(cure),)) from error.__cause__
         self.done = done
 
     def load(self, total: DenseSums | GroupTotal) -> int:
@@ -201,11 +200,7 @@ def unchanged(files: Sequence[DataFile]) -> Iterator[None]:
     yield
     for file, was in zip(files, before, strict=True):
         if _identity_now(file) != was or was[:2] != file.identity[1:]:
-            raise InputError(
-                "a file must not change while it is read, and this one did",
-                where=Where(file=file.path),
-                cure="Read it again when it is complete.",
-            )
+            raise changed(file.path)
 
 
 def _identity_now(file: DataFile) -> list[Any]:

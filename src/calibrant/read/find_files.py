@@ -5,17 +5,19 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
+from calibrant._files import decoding
 from calibrant._optional import require
-from calibrant.errors import InputError, MissingDependency
+from calibrant.errors import InputError, MissingDependency, Where
 from calibrant.read.csv_rows import separator_of
 
-__all__ = ["DataFile", "find_files", "short_names"]
+__all__ = ["DataFile", "changed", "find_files", "short_names", "unchanged_file"]
 
 PEEK_BYTES = 1 << 16
 
@@ -304,3 +306,28 @@ def reader_of(values: Iterable[str | None]) -> Any:
     """How to read text values of one column: as integers, if all of them are written as such."""
     integers = all(value is None or re.fullmatch(r"0|-?[1-9]\d*", value) for value in values)
     return lambda value: int(value) if integers and value is not None else value
+
+
+@contextmanager
+def unchanged_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Refuse a file that is another, longer or newer at the end of the block than at its beginning."""
+
+    def identity() -> tuple[int, ...]:
+        about = os.stat(path)
+        return about.st_size, about.st_mtime_ns, about.st_ino
+
+    with decoding("a file", path):
+        before = identity()
+    yield
+    with decoding("a file", path):
+        if identity() != before:
+            raise changed(path)
+
+
+def changed(path: str | os.PathLike[str]) -> InputError:
+    """What to raise of a file that changed while it was read."""
+    return InputError(
+        "a file must not change while it is read, and this one did",
+        where=Where(file=str(path)),
+        cure="Read it again when it is complete.",
+    )

@@ -13,6 +13,7 @@ from calibrant.read.arrow_batches import Batch, require_types, validated
 from calibrant.read.arrow_contents import ARROW_MAGIC, require_all_messages, require_end
 from calibrant.read.file_layout import GroupKinds, layout
 from calibrant.read.find_files import DataFile
+from calibrant.read.parquet_contents import require_one_file
 from calibrant.read.request import Request
 
 __all__ = ["arrow_pieces", "parquet_pieces"]
@@ -27,6 +28,8 @@ def parquet_pieces(
     """How to read each row group, and how many rows it has."""
     parquet = require("pyarrow.parquet", caller="scan of Parquet")
     metadata = _opened(file, lambda: parquet.ParquetFile(file.open(), pre_buffer=False).metadata)
+    with file.open() as handle:
+        _opened(file, lambda: require_one_file(handle, handle.size()))
     schema = _opened(file, metadata.schema.to_arrow_schema)
     names, constants = _layout(file, schema, request, kinds)
     wanted = sorted(set(names.values()))

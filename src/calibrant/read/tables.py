@@ -15,6 +15,7 @@ from calibrant.read.checkpoint import unchanged
 from calibrant.read.csv_rows import has_decimal_commas, rows_of
 from calibrant.read.find_files import DataFile
 from calibrant.read.json_reader import flat
+from calibrant.read.parquet_contents import require_one_file
 from calibrant.read.text import head_of_text, text_blocks
 
 __all__ = ["columns_of", "read_table"]
@@ -130,9 +131,11 @@ def _table(file: DataFile) -> Any:
     if file.format == "parquet":
         parquet = require("pyarrow.parquet", caller=CALLER)
         table = parquet.read_table(file.open(), page_checksum_verification=True)
-        told = parquet.read_metadata(file.open()).num_rows
-        if table.num_rows != told:
-            raise ValueError(f"it tells of {told} rows and holds {table.num_rows}")
+        with file.open() as handle:
+            metadata = parquet.read_metadata(handle)
+            require_one_file(handle, handle.size())
+        if table.num_rows != metadata.num_rows:
+            raise ValueError(f"it tells of {metadata.num_rows} rows and holds {table.num_rows}")
         return table
     if file.format == "arrow":
         with _arrow_reader(file) as (reader, stream):

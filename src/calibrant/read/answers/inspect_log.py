@@ -177,6 +177,8 @@ def _archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.Zi
             members = {member.filename: member for member in archive.infolist()}
             if len(members) != _told_members(archive):
                 raise ValueError("its table of contents lacks members")
+            if min((member.header_offset for member in members.values()), default=0):
+                raise ValueError("something stands before it, such as another archive")
             for member in members.values():
                 _local_header(archive, member)
             yield archive, members

@@ -14,6 +14,7 @@ from calibrant.errors import InputError, TypeName
 from calibrant.read.answers.answers import Answers
 from calibrant.read.answers.confidence import Form, Values
 from calibrant.read.answers.lines import opened
+from calibrant.read.find_files import unchanged_file
 
 __all__ = ["FORMATS", "log_format", "read_answers"]
 
@@ -127,7 +128,7 @@ def read_answers(
                 format=repr(chosen),
                 cure="Leave it out.",
             )
-    with decoding("a log of answers", path):
+    with decoding("a log of answers", path), unchanged_file(path):
         return _reader(chosen)(Path(path), values, **options)
 
 
