@@ -165,7 +165,7 @@ def _pool() -> None:
 
 
 def _weak_calibration() -> None:
-    from calibrant.measures.weak import weak_calibration_error
+    from calibrant.measures.weak_error import weak_calibration_error
 
     p, y = _rows()
     weak_calibration_error(y, p)

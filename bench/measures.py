@@ -22,7 +22,7 @@ from calibrant.measures import distance
 from calibrant.measures.catalogue import measure_all
 from calibrant.measures.distance import distance_to_calibration
 from calibrant.measures.kernel import kernel_calibration_error, squared_kernel_calibration_error
-from calibrant.measures.weak import weak_calibration_error
+from calibrant.measures.weak_error import weak_calibration_error
 
 SCALES = ("probability", "logit", "logit/4", "boosting")
 

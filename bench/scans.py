@@ -83,7 +83,7 @@ def decode(path: str) -> None:
     """Read what a scan reads, with the same reader and threads, and drop it."""
     from calibrant.read.file_jobs import jobs_of
     from calibrant.read.find_files import find_files
-    from calibrant.read.request import make_request
+    from calibrant.read.scan_request import make_request
 
     request = make_request(
         y_true="y",

@@ -185,11 +185,9 @@ def test_all_surfaces_say_the_same(kind, seed, folder, capsys, monkeypatch):
     compare(read_page(page.html), expected, "page")
     if seed == 0:  # the command writes the same page
         monkeypatch.setattr("shlex.join", lambda _: "typed")
-        for form, text in ((".md", page.markdown), (".html", page.html)):
-            printed(
-                capsys, "report", path, *words, "--title", "A page", "-o", folder / f"page{form}"
-            )
-            assert (folder / f"page{form}").read_text(encoding="utf-8") == text
+        form, text = (".md", page.markdown) if KINDS.index(kind) % 3 else (".html", page.html)
+        printed(capsys, "report", path, *words, "--title", "A page", "-o", folder / f"page{form}")
+        assert (folder / f"page{form}").read_text(encoding="utf-8") == text
 
 
 Expected = dict[str, tuple[Assessment | None, str, int]]

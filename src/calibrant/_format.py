@@ -1,4 +1,4 @@
-"""Numbers as people read them: no zero where there is something, no 100 % where something is left."""
+"""Numbers and names of groups as people read them: no zero where there is something, no nameless group."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from math import floor, isinf, isnan, log10
 from sys import float_info
 
-__all__ = ["SMALLEST_P_VALUE", "common_start", "decimals", "p_equation", "p_text", "percent"]
+__all__ = [
+    "SMALLEST_P_VALUE",
+    "common_start",
+    "decimals",
+    "distinct_parts",
+    "group_text",
+    "p_equation",
+    "p_text",
+    "percent",
+]
 
 MOST_DECIMALS = 12
 ROUNDING = 1e-12
@@ -97,3 +106,23 @@ def distinct_parts(names: Sequence[str]) -> list[str]:
     """
     start = common_start(names)
     return [name[start:] for name in names]
+
+
+def group_text(value: object) -> str:
+    """A group's value as people would write it: whole numbers without a point, nothing by name.
+
+    Text that only has blanks stands between quotes.
+
+    Examples
+    --------
+    >>> group_text(2016.0), group_text(""), group_text(" "), group_text(None), group_text(float("nan"))
+    ('2016', '(empty)', "' '", '(missing)', '(missing)')
+    """
+    if value is None or value != value:
+        return "(missing)"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    text = str(value)
+    if not isinstance(value, str) or text.strip():
+        return text
+    return f"'{text}'" if text else "(empty)"

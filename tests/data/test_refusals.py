@@ -6,7 +6,7 @@ from tests.refusals import ANYTHING, data_of, refused
 
 from calibrant import InputError, Sketch, smooth_ece, smooth_ece_result
 from calibrant.data.as_pairs import as_pairs
-from calibrant.data.forms import FormWarning
+from calibrant.data.input_forms import FormWarning
 from calibrant.errors import TooFewRows
 
 Y = [0, 1, 0, 1, 1, 0, 1, 0, 1, 1]

@@ -20,7 +20,7 @@ from calibrant.data.atoms import as_atoms
 from calibrant.data.long_table import from_table, to_table
 from calibrant.data.named_scales import as_scale
 from calibrant.errors import MergeError, TooFewRows
-from calibrant.read.request import Request
+from calibrant.read.scan_request import Request
 from calibrant.read.sums import DenseSums
 from calibrant.read.totals import as_result
 

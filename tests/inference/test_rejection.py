@@ -11,8 +11,8 @@ from calibrant.data.sketch import Sketch
 from calibrant.inference.assess import assess
 from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.dependence import DependenceWarning
+from calibrant.inference.lower_bound import BUMP, ROUND
 from calibrant.inference.noise_floor import noise_floor
-from calibrant.inference.proved import BUMP, ROUND
 from calibrant.inference.quantiles import log_tail
 from calibrant.inference.witnesses import Cells, witnesses_of
 

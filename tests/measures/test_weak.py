@@ -8,7 +8,7 @@ from tests.refusals import refused
 
 from calibrant import Sketch
 from calibrant.data.named_scales import as_scale
-from calibrant.measures.weak import weak_calibration_error, weak_calibration_result
+from calibrant.measures.weak_error import weak_calibration_error, weak_calibration_result
 
 
 def by_linear_program(y, p, w, scale):

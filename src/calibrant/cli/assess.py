@@ -22,7 +22,7 @@ from calibrant.inference.assess import assess
 from calibrant.inference.assess_by import assess_by
 from calibrant.inference.assessment import FINDINGS, Assessment
 from calibrant.inference.groups import GroupAssessment, GroupAssessments, Order, Others
-from calibrant.measures.record import plain
+from calibrant.measures.result_record import plain
 
 __all__ = ["Assessed", "assessed", "group_names", "result_of", "run_assess"]
 

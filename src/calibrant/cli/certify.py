@@ -19,7 +19,7 @@ from calibrant.decisions.certify import certify
 from calibrant.decisions.ranking import require_risk
 from calibrant.errors import TooFewRows
 from calibrant.inference.interval import require_confidence
-from calibrant.measures.record import plain
+from calibrant.measures.result_record import plain
 
 __all__ = ["results_of", "run_certify", "samples_of"]
 

@@ -23,7 +23,7 @@ from calibrant.errors import InputError, Option
 from calibrant.inference.monitor import Monitor
 from calibrant.inference.monitor_look import ClassLook, Look
 from calibrant.read.group_keys import sort_key
-from calibrant.read.request import CLASS_COLUMN
+from calibrant.read.scan_request import CLASS_COLUMN
 
 __all__ = ["run_monitor"]
 

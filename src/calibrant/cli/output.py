@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from calibrant._files import replaced_when_whole
+from calibrant._format import group_text
 from calibrant.errors import InputError
 
 __all__ = [
@@ -79,8 +80,6 @@ def shown(value: object, limit: int = 60) -> str:
     >>> shown(2016.0), shown(""), shown(None), shown("a")
     ('2016', '(empty)', '(missing)', 'a')
     """
-    from calibrant.data.naming import group_text  # loads NumPy, which help does without
-
     return printable(group_text(value), limit)
 
 

@@ -15,7 +15,7 @@ from calibrant.cli.table import Column, show_table
 from calibrant.decisions.selective import Selective, selective
 from calibrant.diagrams.risk_coverage import RiskCoverageDiagram
 from calibrant.errors import InputError
-from calibrant.measures.record import plain
+from calibrant.measures.result_record import plain
 
 __all__ = ["run_selective"]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
 from calibrant.data.arrays import as_column, is_missing
-from calibrant.data.forms import (
+from calibrant.data.input_forms import (
     Classes,
     Form,
     InputOptions,

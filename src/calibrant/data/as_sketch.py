@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from calibrant.data.cell_sums import DEFAULT_NODES
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.named_scales import as_scale
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch

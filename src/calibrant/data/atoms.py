@@ -14,7 +14,7 @@ from calibrant.data.as_pairs import as_pairs
 from calibrant.data.as_sketch import as_sketch, require_alone
 from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.dropped import Dropped
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.pairs import BLOCK_ROWS, Pairs
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch

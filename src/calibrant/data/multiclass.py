@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
 from calibrant.data.arrays import as_array, as_column, is_missing
+from calibrant.data.class_names import as_class_names, class_indices, class_names
 from calibrant.data.dropped import Dropped
-from calibrant.data.naming import as_class_names, class_indices, class_names
 from calibrant.data.pairs import Pairs
 from calibrant.data.row_refusals import DROP, LOGITS, missing_value, refuse_text
 from calibrant.errors import Code, Cure, Function, InputError, Option, TooFewRows, TypeName, Where

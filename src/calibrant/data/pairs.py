@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from calibrant._locks import cached_property
 from calibrant.data.arrays import is_missing
 from calibrant.data.dropped import Dropped
-from calibrant.data.forms import (
+from calibrant.data.input_forms import (
     Form,
     as_probabilities,
 )

@@ -15,7 +15,7 @@ from calibrant.data.cell_sums import DEFAULT_NODES, Columns, bits_of_offsets, re
 from calibrant.data.counts import columns_of_counts
 from calibrant.data.dropped import Dropped
 from calibrant.data.fill import fill
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.named_scales import as_scale
 from calibrant.data.pairs import Pairs
 from calibrant.data.scales import PROBABILITY, Scale

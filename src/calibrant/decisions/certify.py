@@ -12,7 +12,7 @@ import numpy as np
 from calibrant._arguments import CONFIDENCE, require_choice
 from calibrant._format import percent
 from calibrant.data.dropped import Dropped
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.decisions.ranking import (
@@ -29,7 +29,7 @@ from calibrant.errors import InputError, Option
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.dependence import warn_of_repeated_cells, warn_of_repeated_rows
 from calibrant.inference.interval import require_confidence
-from calibrant.measures.record import Record, plain, rows_text
+from calibrant.measures.result_record import Record, plain, rows_text
 
 __all__ = ["Certified", "OperatingPoint", "certify"]
 

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, generator, require_seed
+from calibrant._format import decimals
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.dropped import Dropped
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.decisions.folds import (
@@ -29,7 +30,7 @@ from calibrant.errors import Function, InputError, Option, TooFewRows
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.clusters import clusters_of_sketches, random_blocks
 from calibrant.inference.interval import require_confidence
-from calibrant.measures.record import Record, rows_text
+from calibrant.measures.result_record import Record, rows_text
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.learned_map import Recalibrator, require_map
 
@@ -39,6 +40,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 DEFAULT_THRESHOLDS = np.arange(1, 100) / 100.0
+TABLE = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""Thresholds that a table of many shows."""
 DRAWS = 4000
 
 
@@ -91,6 +94,29 @@ class NetBenefit(Record):
     def costly(self) -> Floats:
         """The thresholds at which recalibration would gain, beyond doubt."""
         return self.thresholds[self.lost_low > 0.0]
+
+    def rows(self) -> list[list[str]]:
+        """A table of at most ten thresholds, header first."""
+        chosen = range(self.thresholds.size)
+        if self.thresholds.size > len(TABLE):
+            near = np.searchsorted(self.thresholds, np.array(TABLE) - 1e-9)
+            chosen = np.unique(near[near < self.thresholds.size]).tolist()
+        share = f"{100 * self.confidence:g}% band"
+        header = ["threshold", "net benefit", share, "treat all", "lost", f"{share} of it"]
+        return [header, *map(self._row, chosen)]
+
+    def _row(self, k: int) -> list[str]:
+        def text(*values: Floats) -> str:
+            return " to ".join(decimals(float(value[k])) for value in values)
+
+        return [
+            f"{self.thresholds[k]:g}",
+            text(self.value),
+            text(self.low, self.high),
+            text(self.treat_all),
+            text(self.lost),
+            text(self.lost_low, self.lost_high),
+        ]
 
     def __repr__(self) -> str:
         costly = self.costly

@@ -17,7 +17,7 @@ from calibrant.data.as_sketch import as_sketch
 from calibrant.data.atoms import Atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.pairs import ABSTAINED, Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import CONFIDENCE, is_number
 from calibrant._format import decimals
 from calibrant.data.dropped import Dropped
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.decisions.ranking import Ranking, rank, require_abstained, require_risk
 from calibrant.decisions.risk_areas import (
     area,
@@ -26,7 +26,7 @@ from calibrant.decisions.risk_areas import (
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.interval import Interval, normal_quantile, require_confidence
 from calibrant.inference.quantiles import exact_binomial
-from calibrant.measures.record import plain, rows_text
+from calibrant.measures.result_record import plain, rows_text
 
 __all__ = ["RiskCurve", "Selective", "selective", "selective_of"]
 

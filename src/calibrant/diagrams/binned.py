@@ -15,7 +15,7 @@ from calibrant.data.as_pairs import as_pairs
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.diagrams.axes import probability_axes
@@ -29,7 +29,7 @@ from calibrant.drawing.panel import Panel, Points, Steps
 from calibrant.errors import InputError
 from calibrant.inference.interval import require_confidence
 from calibrant.inference.profile import Profiled
-from calibrant.measures.record import rows_text
+from calibrant.measures.result_record import rows_text
 
 __all__ = ["BinnedDiagram", "binned_diagram"]
 

@@ -14,7 +14,7 @@ from calibrant._format import decimals
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.diagrams.bands import Bounds
 from calibrant.diagrams.diagram import Diagram, laid_out, plain, series_of, who
 from calibrant.diagrams.legend_words import if_calibrated
@@ -24,7 +24,7 @@ from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Band, Line, Mark, Panel, Trail
 from calibrant.inference.interval import require_confidence
 from calibrant.measures.cumulative import cumulative_differences
-from calibrant.measures.record import rows_text
+from calibrant.measures.result_record import rows_text
 
 __all__ = ["CumulativeDiagram", "cumulative_diagram"]
 

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE
 from calibrant._format import decimals
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.decisions.decision_curve import NetBenefit, net_benefit
 from calibrant.diagrams.diagram import Diagram, laid_out, series_of, who
 from calibrant.diagrams.legend_words import UNCERTAIN
 from calibrant.drawing.axis import Axis
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Band, Line, Mark, Panel
-from calibrant.measures.record import rows_text
+from calibrant.measures.result_record import rows_text
 from calibrant.recalibration.learned_map import Recalibrator
 
 __all__ = ["DecisionCurve", "decision_curve"]
@@ -26,7 +26,6 @@ COLUMNS = (
     *("thresholds", "value", "low", "high", "treat_all"),
     *("recalibrated", "lost", "lost_low", "lost_high", "bound"),
 )
-TABLE = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,26 +82,7 @@ class DecisionCurve(Diagram):
 
     def rows(self) -> list[list[str]]:
         """A table of at most ten thresholds, header first."""
-        benefit = self.benefit
-        chosen = range(benefit.thresholds.size)
-        if benefit.thresholds.size > len(TABLE):
-            near = np.searchsorted(benefit.thresholds, np.array(TABLE) - 1e-9)
-            chosen = np.unique(near[near < benefit.thresholds.size]).tolist()
-        share = f"{100 * benefit.confidence:g}% band"
-        header = ["threshold", "net benefit", share, "treat all", "lost", f"{share} of it"]
-        rows = [header]
-        for k in chosen:
-            rows.append(
-                [
-                    f"{benefit.thresholds[k]:g}",
-                    decimals(float(benefit.value[k])),
-                    f"{decimals(float(benefit.low[k]))} to {decimals(float(benefit.high[k]))}",
-                    decimals(float(benefit.treat_all[k])),
-                    decimals(float(benefit.lost[k])),
-                    f"{decimals(float(benefit.lost_low[k]))} to {decimals(float(benefit.lost_high[k]))}",
-                ]
-            )
-        return rows
+        return self.benefit.rows()
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Every curve and band, by name."""

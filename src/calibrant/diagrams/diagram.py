@@ -31,7 +31,7 @@ from calibrant.drawing.looks import (
 )
 from calibrant.drawing.panel import Mark, Panel, broken
 from calibrant.errors import InputError, Option
-from calibrant.measures.record import plain
+from calibrant.measures.result_record import plain
 
 __all__ = [
     "CHART_POINTS",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_count
-from calibrant.data.naming import group_text
+from calibrant._format import group_text
 from calibrant.diagrams.diagram import Diagram, plain
 from calibrant.diagrams.verdict import verdict_on_assessment
 from calibrant.drawing.axis import Axis

@@ -10,8 +10,8 @@ from typing import Any, cast
 import numpy as np
 
 from calibrant._arguments import require_choice, require_count
-from calibrant.data.forms import InputOptions
-from calibrant.data.naming import group_text
+from calibrant._format import group_text
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.diagrams.diagram import CHART_POINTS, SAVED_POINTS, Diagram, Drawn, require_figsize

@@ -15,7 +15,7 @@ from calibrant.data.as_sketch import as_sketch
 from calibrant.data.atoms import as_atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.diagrams.axes import probability_axes
 from calibrant.diagrams.bands import Bounds, ResampledCurves
@@ -31,7 +31,7 @@ from calibrant.inference.profile import Profiled
 from calibrant.inference.resampling import cell_predictions, consistency_events
 from calibrant.measures._pooling import pooled
 from calibrant.measures.isotonic import corp_decomposition
-from calibrant.measures.record import rows_text
+from calibrant.measures.result_record import rows_text
 
 __all__ = ["IsotonicDiagram", "isotonic_diagram"]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE
 from calibrant._format import decimals
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.decisions.certify import OperatingPoint
 from calibrant.decisions.selective import Selective, selective
 from calibrant.diagrams.diagram import Diagram, laid_out, series_of, who
@@ -19,7 +19,7 @@ from calibrant.drawing.axis import Axis
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Band, Line, Mark, Panel
 from calibrant.errors import Code, Function, InputError
-from calibrant.measures.record import rows_text
+from calibrant.measures.result_record import rows_text
 
 __all__ = ["RiskCoverageDiagram", "risk_coverage_diagram"]
 

@@ -13,7 +13,7 @@ from calibrant._arguments import CONFIDENCE
 from calibrant._format import decimals
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.cell_sums import DEFAULT_NODES
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
 from calibrant.diagrams.bands import Bounds

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.atoms import Atoms
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.inference.assessment import Assessment, Finding, finding_of
 from calibrant.inference.direction import Region, decimal_places
 from calibrant.inference.interval import Interval

@@ -14,7 +14,7 @@ from calibrant._arguments import CONFIDENCE, is_number, require_seed
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.cell_sums import Columns
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.pairs import Pairs
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from calibrant._arguments import CONFIDENCE, require_count, require_seed
 from calibrant.data.as_pairs import has_classes
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.scales import Scale
 from calibrant.data.sketches import Sketches
 from calibrant.errors import TooFewRows

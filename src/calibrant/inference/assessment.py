@@ -16,7 +16,7 @@ from calibrant.inference.noise_floor import NoiseFloor
 from calibrant.inference.observed_expected import Ratio
 from calibrant.inference.profile import Profiled
 from calibrant.inference.scores import Score
-from calibrant.measures.record import plain
+from calibrant.measures.result_record import plain
 from calibrant.measures.smooth_ece import Certificate
 
 __all__ = ["FINDINGS", "LINE", "Assessment", "Finding", "finding_of"]

@@ -14,7 +14,7 @@ from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option, TooFewRows
 from calibrant.inference.interval import require_confidence
 from calibrant.inference.resampling import cell_positions, coarse_sketch
-from calibrant.measures.record import Record
+from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 
 __all__ = ["DifferenceBand", "chance_beyond", "difference_band", "reach_of_all"]

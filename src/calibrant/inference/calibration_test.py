@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant._locks import cached_property
 from calibrant.data.sketch import Sketch
+from calibrant.inference.lower_bound import BUMP, ROUND, lowered, proved_error
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.null_draws import (
     DRAWS,
@@ -26,7 +27,6 @@ from calibrant.inference.null_draws import (
     tail_of,
     tail_of_failures,
 )
-from calibrant.inference.proved import BUMP, ROUND, lowered, proved_error
 from calibrant.inference.quantiles import crossing, harmonic_mean, log_tail, log_tails_of_draws
 from calibrant.inference.resampling import coarse_sketch
 from calibrant.inference.witnesses import (

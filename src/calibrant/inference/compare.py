@@ -15,7 +15,7 @@ from calibrant._arguments import CONFIDENCE, require_seed
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.dropped import Dropped
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.named_scales import as_scale
 from calibrant.data.pairs import Pairs
 from calibrant.data.scales import PROBABILITY, Scale

@@ -12,13 +12,13 @@ import numpy as np
 from calibrant._arguments import CONFIDENCE, require_choice
 from calibrant.data.as_pairs import require_forms_of_classes
 from calibrant.data.class_sketches import top_label
-from calibrant.data.forms import InputOptions, as_form
+from calibrant.data.input_forms import InputOptions, as_form
 from calibrant.data.multiclass import as_class_probabilities, as_weights
 from calibrant.errors import InputError, Option, TooFewRows, TypeName
 from calibrant.inference.compare import compare
 from calibrant.inference.comparison import Comparison
 from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
-from calibrant.measures.record import plain
+from calibrant.measures.result_record import plain
 
 __all__ = ["GroupComparisons", "compare_by"]
 

@@ -12,7 +12,7 @@ from typing import Any
 from calibrant._format import decimals, p_equation
 from calibrant.inference.assessment import LARGE, LINE, Assessment
 from calibrant.inference.correction import Correction
-from calibrant.measures.record import plain
+from calibrant.measures.result_record import plain
 
 __all__ = ["Comparison", "Difference"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.arrays import as_column
 from calibrant.data.as_pairs import as_pairs
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches

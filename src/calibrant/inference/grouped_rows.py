@@ -7,7 +7,7 @@ from typing import Any
 
 from calibrant.data.as_pairs import as_pairs, has_classes
 from calibrant.data.as_sketch import as_sketch
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketches import Sketches
 from calibrant.errors import Function, InputError, Option

@@ -12,15 +12,14 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from calibrant._arguments import require_choice
-from calibrant._format import decimals, p_equation, p_text
-from calibrant.data.naming import group_text
+from calibrant._format import decimals, group_text, p_equation, p_text
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.inference.assessment import LINE, Assessment, Finding
 from calibrant.inference.band import DifferenceBand, difference_band
 from calibrant.inference.correction import Correction
 from calibrant.inference.pooling import Pooling, pool_groups
-from calibrant.measures.record import plain
+from calibrant.measures.result_record import plain
 
 __all__ = [
     "TOO_FEW",

@@ -12,7 +12,7 @@ from calibrant._arguments import is_number
 from calibrant._files import place_of_file, read_bytes, sealed, unsealed, write_whole
 from calibrant._locks import ForkSafeLock, held
 from calibrant.data.as_sketch import as_sketch, require_alone
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
@@ -20,7 +20,7 @@ from calibrant.errors import Function, InputError, Message, Option
 from calibrant.inference.monitor_evidence import Evidence, is_class_name
 from calibrant.inference.monitor_look import Look, e_and_p
 from calibrant.read.class_arrays import sketches_of_classes
-from calibrant.read.request import CLASS_COLUMN
+from calibrant.read.scan_request import CLASS_COLUMN
 
 __all__ = ["Monitor"]
 

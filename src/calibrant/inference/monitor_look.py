@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._format import SMALLEST_P_VALUE
-from calibrant.data.naming import group_text
+from calibrant._format import SMALLEST_P_VALUE, group_text
 
 __all__ = ["DIRECTIONS", "Alarm", "ClassLook", "Look", "e_and_p"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from calibrant._format import decimals
 from calibrant.inference.residuals import ResidualGrid
-from calibrant.measures.record import plain
+from calibrant.measures.result_record import plain
 
 __all__ = ["Ratio", "observed_expected"]
 

@@ -13,7 +13,7 @@ from calibrant._arguments import CONFIDENCE, generator, is_number, require_seed
 from calibrant.data.arrays import as_column
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.inference.assess import require_margin

@@ -18,8 +18,8 @@ from calibrant.data.atoms import Atoms
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
+from calibrant.inference.profile_quantity import Quantity, Table, Unavailable
 from calibrant.inference.quantiles import skewed_quantiles, skewness
-from calibrant.inference.quantity import Quantity, Table, Unavailable
 
 if TYPE_CHECKING:
     from calibrant.inference.assessment import Assessment

@@ -38,9 +38,9 @@ _HOME = {
     "t_cal": "measures.tcal",
     "TCal": "measures.tcal",
     "truthful_atb": "measures.cumulative",
-    "weak_calibration_error": "measures.weak",
-    "weak_calibration_result": "measures.weak",
-    "WeakCalibration": "measures.weak",
+    "weak_calibration_error": "measures.weak_error",
+    "weak_calibration_result": "measures.weak_error",
+    "WeakCalibration": "measures.weak_error",
 }
 
 __all__ = sorted(_HOME)

@@ -14,11 +14,11 @@ from calibrant.data.as_pairs import as_pairs
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.binning import atoms_around_edges, atoms_around_shares
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.errors import Function, InputError, Option
-from calibrant.measures.record import Bounded
-from calibrant.measures.weak import mean_drift
+from calibrant.measures.result_record import Bounded
+from calibrant.measures.weak_error import mean_drift
 
 __all__ = [
     "Bins",

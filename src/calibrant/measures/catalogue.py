@@ -12,7 +12,7 @@ from calibrant.data.as_pairs import as_pairs
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.dropped import Dropped
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrationError, InputError
@@ -33,10 +33,10 @@ from calibrant.measures.distance import distance_to_calibration_result
 from calibrant.measures.interval import interval_of_atoms
 from calibrant.measures.isotonic import miscalibration_of_atoms
 from calibrant.measures.kernel import MMCE_BANDWIDTH, kernel_of_atoms
-from calibrant.measures.record import Bounded, Record, bound_text
+from calibrant.measures.result_record import Bounded, Record, bound_text
 from calibrant.measures.smooth_ece import smooth_ece_result
 from calibrant.measures.tcal import t_cal_of_atoms
-from calibrant.measures.weak import weak_calibration_result
+from calibrant.measures.weak_error import weak_calibration_result
 
 __all__ = ["MEASURES", "RECOMMENDED", "Measured", "Measures", "measure_all"]
 

@@ -14,8 +14,8 @@ from calibrant._format import SMALLEST_P_VALUE
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
-from calibrant.data.forms import InputOptions
-from calibrant.measures.record import Bounded, Record, rows_text
+from calibrant.data.input_forms import InputOptions
+from calibrant.measures.result_record import Bounded, Record, rows_text
 
 __all__ = [
     "CumulativeDifferences",

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_positive
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.forms import InputOptions
-from calibrant.measures.record import Bounded
+from calibrant.data.input_forms import InputOptions
+from calibrant.measures.result_record import Bounded
 
 __all__ = ["kde_ece", "kde_ece_of_atoms"]
 

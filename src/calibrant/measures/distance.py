@@ -14,12 +14,12 @@ from calibrant._arguments import require_choice, require_count, require_positive
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.named_scales import as_scale
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.errors import CalibrationError, Option
-from calibrant.measures.record import Record, rows_text
-from calibrant.measures.weak import cell_reach
+from calibrant.measures.result_record import Record, rows_text
+from calibrant.measures.weak_error import cell_reach
 
 __all__ = ["Distance", "distance_to_calibration", "distance_to_calibration_result"]
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.forms import InputOptions
-from calibrant.measures.record import Bounded
+from calibrant.data.input_forms import InputOptions
+from calibrant.measures.result_record import Bounded
 
 __all__ = ["interval_calibration_error", "interval_of_atoms"]
 

@@ -13,10 +13,10 @@ from calibrant._arguments import require_choice
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.measures._pooling import pooled
 from calibrant.measures.binned import DEFAULT_BINS, Binning, bins_of
-from calibrant.measures.record import Bounded, Record, rows_text
+from calibrant.measures.result_record import Bounded, Record, rows_text
 
 __all__ = [
     "Decomposition",

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice, require_positive
 from calibrant.data.atoms import Atoms, as_atoms
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.named_scales import as_scale
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.errors import InputError, Option
 from calibrant.measures._laplace import laplace_sum
-from calibrant.measures.record import Bounded
-from calibrant.measures.weak import cell_reach, mean_drift
+from calibrant.measures.result_record import Bounded
+from calibrant.measures.weak_error import cell_reach, mean_drift
 
 __all__ = [
     "kernel_calibration_error",

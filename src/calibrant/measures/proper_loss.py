@@ -13,10 +13,10 @@ from calibrant._arguments import require_choice
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.errors import CalibrationError
 from calibrant.measures._lipschitz import solve_chain
-from calibrant.measures.record import Record, bound_text, rows_text
+from calibrant.measures.result_record import Record, bound_text, rows_text
 
 __all__ = ["LossGap", "loss_gap", "loss_gap_result"]
 

@@ -10,13 +10,13 @@ from calibrant._arguments import require_positive
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.dropped import Dropped
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.named_scales import as_scale
 from calibrant.data.pairs import Pairs
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
-from calibrant.measures.record import rows_text
+from calibrant.measures.result_record import rows_text
 from calibrant.smoothing.fixed_point import SMALLEST_BANDWIDTH, Residuals, evaluate, solve
 from calibrant.smoothing.residuals import LineResiduals, RowResiduals, SketchResiduals
 

@@ -13,9 +13,9 @@ from calibrant._arguments import generator, require_count
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.errors import Function, InputError
-from calibrant.measures.record import Bounded, Record, rows_text
+from calibrant.measures.result_record import Bounded, Record, rows_text
 
 __all__ = ["TCal", "t_cal", "t_cal_of_atoms"]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from calibrant.data.arrays import as_array
 from calibrant.errors import InputError, Where
 from calibrant.read.group_keys import Key, indexed
-from calibrant.read.request import Request
 from calibrant.read.required_columns import LABEL, WEIGHT, require_columns
+from calibrant.read.scan_request import Request
 from calibrant.read.sums import DenseSums, GroupedSums, RowBatch, sums_of_rows
 
 __all__ = ["sums_of_arrays", "sums_of_dict"]

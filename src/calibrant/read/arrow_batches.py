@@ -15,7 +15,6 @@ from calibrant._optional import require
 from calibrant.errors import Cure, InputError, Option, TypeName, Where
 from calibrant.read.group_keys import Key, indexed, require_microseconds
 from calibrant.read.predictions import LOOP_LABELS
-from calibrant.read.request import Request
 from calibrant.read.required_columns import (
     LABEL,
     PROB,
@@ -24,6 +23,7 @@ from calibrant.read.required_columns import (
     require_columns,
     require_short_decimal,
 )
+from calibrant.read.scan_request import Request
 from calibrant.read.sums import DenseSums, GroupedSums, RowBatch, sums_of_rows
 
 __all__ = [

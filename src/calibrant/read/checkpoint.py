@@ -33,7 +33,7 @@ from calibrant.errors import CalibrationError, Cure, InputError, Where
 from calibrant.read import file_jobs, text
 from calibrant.read.arrow_batches import as_numpy
 from calibrant.read.find_files import DataFile, changed
-from calibrant.read.request import Request
+from calibrant.read.scan_request import Request
 from calibrant.read.sums import SUM_NAMES, DenseSums, GroupedSums
 from calibrant.read.totals import GroupTotal
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.data.as_pairs import require_forms_of_classes
 from calibrant.data.class_sketches import classwise, top_label
-from calibrant.data.forms import InputOptions, as_form
+from calibrant.data.input_forms import InputOptions, as_form
 from calibrant.data.multiclass import as_class_probabilities
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch

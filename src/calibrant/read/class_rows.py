@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.naming import class_names
+from calibrant.data.class_names import class_names
 from calibrant.errors import InputError, Where
 from calibrant.read.predictions import class_matrix
 from calibrant.read.required_columns import LABEL, PROB, WEIGHT

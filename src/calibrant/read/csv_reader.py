@@ -14,8 +14,8 @@ from calibrant.read.arrow_batches import Batch
 from calibrant.read.csv_rows import has_decimal_commas, rows_of
 from calibrant.read.file_layout import PERCENT_CURE, layout, without_sign
 from calibrant.read.find_files import DataFile
-from calibrant.read.request import Request
 from calibrant.read.required_columns import LABEL, PROB, WEIGHT
+from calibrant.read.scan_request import Request
 
 __all__ = ["CsvParser", "refused_text", "without_empty"]
 

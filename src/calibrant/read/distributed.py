@@ -15,8 +15,8 @@ from calibrant.read.arrow_batches import as_numpy, batches_of, require_types, su
 from calibrant.read.engines import attach
 from calibrant.read.frames import arrow_stream, select, sums_of_frame
 from calibrant.read.group_keys import Key, indexed
-from calibrant.read.request import Request
 from calibrant.read.required_columns import require_columns
+from calibrant.read.scan_request import Request
 from calibrant.read.sums import SUM_NAMES, DenseSums, GroupedSums
 from calibrant.read.totals import GroupTotal
 

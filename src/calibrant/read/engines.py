@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from calibrant.errors import Code, InputError, TypeName
 from calibrant.read.group_keys import refuse_nanoseconds
-from calibrant.read.request import Request
 from calibrant.read.required_columns import (
     is_constant,
     refuse_constant,
     refuse_repeated,
     require_columns,
 )
+from calibrant.read.scan_request import Request
 
 __all__ = [
     "attach",

@@ -9,7 +9,7 @@ from calibrant.read.arrow_batches import Batch
 from calibrant.read.file_layout import GroupKinds
 from calibrant.read.find_files import DataFile
 from calibrant.read.parquet_arrow_reader import arrow_pieces, parquet_pieces
-from calibrant.read.request import Request
+from calibrant.read.scan_request import Request
 from calibrant.read.text import text_jobs
 
 __all__ = ["Job", "Jobs", "jobs_of"]

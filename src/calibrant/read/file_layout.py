@@ -7,8 +7,8 @@ from typing import Any
 
 from calibrant.errors import Cure, InputError, Option
 from calibrant.read.find_files import DataFile
-from calibrant.read.request import Request
 from calibrant.read.required_columns import require_columns
+from calibrant.read.scan_request import Request
 
 __all__ = ["PERCENT_CURE", "GroupKinds", "layout", "without_sign"]
 

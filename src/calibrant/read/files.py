@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.data.naming import class_names
+from calibrant.data.class_names import class_names
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import CalibrantWarning, CalibrationError
@@ -22,8 +22,8 @@ from calibrant.read.checkpoint import Checkpoint, unchanged
 from calibrant.read.file_jobs import Job, jobs_of
 from calibrant.read.find_files import DataFile, find_files, reader_of, short_names
 from calibrant.read.progress import Progress
-from calibrant.read.request import FILE, FileOptions, Request
 from calibrant.read.required_columns import LABEL
+from calibrant.read.scan_request import FILE, FileOptions, Request
 from calibrant.read.sums import DenseSums, GroupedSums
 from calibrant.read.totals import GroupTotal, add_part, as_result
 

@@ -29,7 +29,6 @@ from calibrant.read.engines import (
     require_single_names,
 )
 from calibrant.read.group_keys import Key, indexed, refuse_nanoseconds, require_microseconds
-from calibrant.read.request import Request
 from calibrant.read.required_columns import (
     LABEL,
     PROB,
@@ -38,6 +37,7 @@ from calibrant.read.required_columns import (
     require_columns,
     require_short_decimal,
 )
+from calibrant.read.scan_request import Request
 from calibrant.read.sums import DenseSums, GroupedSums, Notes
 
 __all__ = ["arrow_stream", "first_values", "is_frame", "select", "sums_of_frame", "sums_of_slices"]

@@ -14,7 +14,7 @@ from calibrant.read.arrow_contents import ARROW_MAGIC, require_all_messages, req
 from calibrant.read.file_layout import GroupKinds, layout
 from calibrant.read.find_files import DataFile
 from calibrant.read.parquet_contents import require_one_file
-from calibrant.read.request import Request
+from calibrant.read.scan_request import Request
 
 __all__ = ["arrow_pieces", "parquet_pieces"]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from calibrant.data.arrays import is_missing
 from calibrant.data.multiclass import ClassProbabilities, as_class_probabilities
 from calibrant.errors import Cure, Function, InputError, Option, Where, show_value
-from calibrant.read.request import Request
+from calibrant.read.scan_request import Request
 
 __all__ = ["LOOP_LABELS", "Outcomes", "Piece", "class_matrix", "pieces_of"]
 

@@ -15,8 +15,8 @@ from calibrant.read.checkpoint import unchanged
 from calibrant.read.file_jobs import jobs_of
 from calibrant.read.find_files import find_files, reader_of
 from calibrant.read.frames import arrow_stream, is_frame, select
-from calibrant.read.request import Request, make_request
 from calibrant.read.required_columns import LABEL, PROB, WEIGHT, no_rows, require_columns
+from calibrant.read.scan_request import Request, make_request
 
 __all__ = ["Rows", "read_arrays", "read_rows", "request_for_rows"]
 

@@ -12,14 +12,14 @@ import numpy as np
 
 from calibrant._arguments import require_count
 from calibrant.data.cell_sums import DEFAULT_NODES
-from calibrant.data.forms import (
+from calibrant.data.class_names import class_names
+from calibrant.data.input_forms import (
     Classes,
     InputOptions,
     as_form,
     warn_of_fractions,
     warn_of_two_scales,
 )
-from calibrant.data.naming import class_names
 from calibrant.data.row_refusals import refuse_keyword, two_scales
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
@@ -35,8 +35,8 @@ from calibrant.read.frames import (
     sums_of_frame,
     sums_of_slices,
 )
-from calibrant.read.request import FileOptions, Request, make_request
 from calibrant.read.required_columns import LABEL
+from calibrant.read.scan_request import FileOptions, Request, make_request
 from calibrant.read.sums import DenseSums, GroupedSums
 from calibrant.read.totals import GroupTotal, add_part, as_result
 

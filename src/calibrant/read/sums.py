@@ -16,7 +16,7 @@ from calibrant.data.row_refusals import refusal
 from calibrant.errors import InputError, Where
 from calibrant.read.group_keys import Key
 from calibrant.read.predictions import Outcomes, Piece, pieces_of
-from calibrant.read.request import Request
+from calibrant.read.scan_request import Request
 
 __all__ = ["SUM_NAMES", "DenseSums", "GroupedSums", "Notes", "RowBatch", "sums_of_rows"]
 

@@ -16,7 +16,7 @@ from calibrant.read.file_layout import GroupKinds
 from calibrant.read.find_files import DataFile
 from calibrant.read.json_reader import JsonParser
 from calibrant.read.quotes import Quotes
-from calibrant.read.request import Request
+from calibrant.read.scan_request import Request
 
 __all__ = ["head_of_text", "text_blocks", "text_jobs"]
 

@@ -16,8 +16,8 @@ from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, InvalidRows, Option, TooFewRows
 from calibrant.read.group_keys import Key, place_of, sort_key
 from calibrant.read.predictions import Outcomes
-from calibrant.read.request import Request
 from calibrant.read.required_columns import no_rows
+from calibrant.read.scan_request import Request
 from calibrant.read.sums import DenseSums, GroupedSums, Notes
 
 __all__ = ["GroupTotal", "add_part", "as_result", "invalid_rows", "sorted_groups"]

@@ -23,7 +23,7 @@ from calibrant.recalibration.logistic import (
     posterior,
     rows_per_weight,
 )
-from calibrant.recalibration.parts import Part, Parts
+from calibrant.recalibration.state_checks import Part, Parts
 from calibrant.recalibration.training import Training
 
 __all__ = ["FAMILIES", "AdaptiveRecalibrator"]

@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.measures._pooling import pooled
 from calibrant.recalibration.learned_map import Floats, Recalibrator, State
-from calibrant.recalibration.parts import PROBABILITIES, Parts
+from calibrant.recalibration.state_checks import PROBABILITIES, Parts
 from calibrant.recalibration.training import Training
 
 __all__ = ["IsotonicRecalibrator"]

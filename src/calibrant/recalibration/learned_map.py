@@ -20,7 +20,7 @@ from calibrant.data.named_scales import as_scale, name_for_file
 from calibrant.data.scales import Scale
 from calibrant.errors import CalibrationError, Code, Function, InputError, Message, TypeName, Where
 from calibrant.recalibration.cures import TO_APPLY, TO_LEARN, only_cures
-from calibrant.recalibration.parts import Part, Parts
+from calibrant.recalibration.state_checks import Part, Parts
 from calibrant.recalibration.training import FitOptions, Training
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from calibrant.errors import InputError, Where
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.deploy_classes import MAY_CHANGE, one_vs_rest_to_python
 from calibrant.recalibration.learned_map import LearnedMap, Recalibrator, State, require_map
-from calibrant.recalibration.parts import Parts
+from calibrant.recalibration.state_checks import Parts
 
 __all__ = ["OneVsRestRecalibrator", "as_distributions", "called_classes", "columns_in_order"]
 

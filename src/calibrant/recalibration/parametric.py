@@ -18,7 +18,7 @@ from calibrant.errors import CalibrationError, InputError
 from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
 from calibrant.recalibration.learned_map import Recalibrator, State
 from calibrant.recalibration.logistic import expit, log_odds, logarithms, rows_per_weight
-from calibrant.recalibration.parts import POSITIVE, Part, Parts
+from calibrant.recalibration.state_checks import POSITIVE, Part, Parts
 from calibrant.recalibration.training import FitOptions, Training
 
 __all__ = [

@@ -18,7 +18,7 @@ from calibrant.errors import CalibrationError, InputError, Option, TooFewRows, T
 from calibrant.recalibration.deploy_classes import explain_scaling, scaling_to_python
 from calibrant.recalibration.learned_map import LearnedMap, State
 from calibrant.recalibration.multiclass import as_distributions, called_classes, columns_in_order
-from calibrant.recalibration.parts import POSITIVE, Part, Parts
+from calibrant.recalibration.state_checks import POSITIVE, Part, Parts
 from calibrant.recalibration.temperature import ClassRows, best_slope
 
 __all__ = ["StructuredScaling", "TemperatureScaling", "VectorScaling"]

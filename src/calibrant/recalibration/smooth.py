@@ -18,7 +18,7 @@ from calibrant.measures._pooling import pooled
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.learned_map import Recalibrator, State
 from calibrant.recalibration.parametric import PlattRecalibrator
-from calibrant.recalibration.parts import POSITIVE, PROBABILITIES, Parts
+from calibrant.recalibration.state_checks import POSITIVE, PROBABILITIES, Parts
 from calibrant.recalibration.training import Training
 from calibrant.smoothing.curves import smooth_curves
 

@@ -14,7 +14,7 @@ from calibrant.data.atoms import Atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.recalibration.learned_map import Recalibrator, State
 from calibrant.recalibration.logistic import expit, log_odds, posterior, rows_per_weight
-from calibrant.recalibration.parts import Part, Parts
+from calibrant.recalibration.state_checks import Part, Parts
 from calibrant.recalibration.training import Training
 
 __all__ = ["SplineRecalibrator"]

@@ -17,7 +17,7 @@ from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.recalibration.learned_map import Recalibrator, State
 from calibrant.recalibration.logistic import rows_per_weight
-from calibrant.recalibration.parts import Part, Parts
+from calibrant.recalibration.state_checks import Part, Parts
 from calibrant.recalibration.training import Training
 
 __all__ = ["CrossVennAbersRecalibrator", "VennAbersRecalibrator"]

@@ -14,7 +14,7 @@ from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
 from calibrant.errors import Code, InputError, TypeName
 from calibrant.inference.assess import read_clustered
-from calibrant.measures.record import Record
+from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms

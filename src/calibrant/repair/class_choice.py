@@ -19,8 +19,8 @@ from calibrant.recalibration.learned_map import LearnedMap, Recalibrator
 from calibrant.recalibration.logistic import NEAREST_TO_THE_ENDS
 from calibrant.recalibration.multiclass import OneVsRestRecalibrator, as_distributions
 from calibrant.recalibration.parametric import BetaRecalibrator
-from calibrant.recalibration.parts import Parts
 from calibrant.recalibration.scaling import StructuredScaling, TemperatureScaling
+from calibrant.recalibration.state_checks import Parts
 from calibrant.repair.choice import NONE, Choice, compared
 
 __all__ = ["IdentityOfClasses", "choose_map_of_classes"]

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import decimals, percent
 from calibrant.data.atoms import Atoms
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.inference.assess import read_clustered
-from calibrant.measures.record import Record
+from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
 from calibrant.recalibration.learned_map import Recalibrator, require_map

@@ -18,8 +18,8 @@ from calibrant.errors import CalibrationError, Option
 from calibrant.inference.calibration_test import calibration_p_value
 from calibrant.measures.smooth_ece import smooth_ece_result
 from calibrant.recalibration.learned_map import Recalibrator, State
-from calibrant.recalibration.parts import POSITIVE, PROBABILITIES, Part, Parts
 from calibrant.recalibration.smooth import SMALLEST_BANDWIDTH, regression_on_knots
+from calibrant.recalibration.state_checks import POSITIVE, PROBABILITIES, Part, Parts
 from calibrant.recalibration.training import Training
 
 __all__ = ["RandomizedRecalibrator"]

@@ -15,7 +15,7 @@ from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.inference.assess_by import assess_by
 from calibrant.inference.groups import GroupAssessments, worst_first
 from calibrant.inference.resampling import cell_predictions
-from calibrant.measures.record import Record
+from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.read.class_arrays import ClassSketches
 from calibrant.reporting.sentences import number

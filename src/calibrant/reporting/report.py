@@ -17,7 +17,7 @@ from calibrant._arguments import CONFIDENCE
 from calibrant._files import replaced_when_whole
 from calibrant.data.as_pairs import has_classes
 from calibrant.data.as_sketch import as_sketch
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import calibrant
-from calibrant.data.naming import group_text
+from calibrant._format import group_text
 from calibrant.data.sketch import Sketch
 from calibrant.diagrams.decision_curve import DecisionCurve
 from calibrant.diagrams.diagram import plain

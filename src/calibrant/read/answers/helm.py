@@ -17,7 +17,7 @@ from calibrant.read.answers.answers import (
     question_of,
 )
 from calibrant.read.answers.confidence import Values
-from calibrant.read.answers.members import document_members
+from calibrant.read.answers.json_members import document_members
 
 __all__ = ["helm_answers"]
 

@@ -19,7 +19,7 @@ from calibrant.read.answers.confidence import (
     Values,
     from_log_probabilities,
 )
-from calibrant.read.answers.members import document_members
+from calibrant.read.answers.json_members import document_members
 from calibrant.read.answers.refusals import is_refusal
 
 __all__ = ["inspect_answers"]

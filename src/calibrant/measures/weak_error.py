@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.dropped import Dropped
-from calibrant.data.forms import InputOptions
+from calibrant.data.input_forms import InputOptions
 from calibrant.data.named_scales import as_scale
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.measures._lipschitz import minimise, witness
-from calibrant.measures.record import Record, rows_text
+from calibrant.measures.result_record import Record, rows_text
 
 __all__ = ["WeakCalibration", "weak_calibration_error", "weak_calibration_result"]
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_choice
 from calibrant.data.as_pairs import require_forms_of_classes
 from calibrant.data.cell_sums import FRACTION_BITS, require_nodes
-from calibrant.data.forms import Classes, Form, as_probabilities, refuse_label_of_soft
+from calibrant.data.class_names import as_class_names
+from calibrant.data.input_forms import Classes, Form, as_probabilities, refuse_label_of_soft
 from calibrant.data.log_loss_sums import coarse_enough
 from calibrant.data.named_scales import as_scale
-from calibrant.data.naming import as_class_names
 from calibrant.data.pairs import REASONS
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.errors import InputError, Option, TypeName

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant._format import decimals, p_text
 from calibrant.errors import InputError
-from calibrant.measures.record import plain
+from calibrant.measures.result_record import plain
 
 __all__ = ["Quantity", "Table", "Unavailable"]
 

@@ -1,4 +1,4 @@
-"""Values of grouping columns as words, and what columns of class probabilities stand for."""
+"""What columns of class probabilities stand for, and the column of each label."""
 
 from __future__ import annotations
 
@@ -8,31 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._format import common_start, distinct_parts
+from calibrant._format import common_start, distinct_parts, group_text
 from calibrant.data.arrays import is_missing
 from calibrant.errors import InputError, Option
 
-__all__ = ["as_class_names", "class_indices", "class_names", "group_text"]
-
-
-def group_text(value: object) -> str:
-    """A group's value as people would write it: whole numbers without a point, nothing by name.
-
-    Text that only has blanks stands between quotes.
-
-    Examples
-    --------
-    >>> group_text(2016.0), group_text(""), group_text(" "), group_text(None), group_text(float("nan"))
-    ('2016', '(empty)', "' '", '(missing)', '(missing)')
-    """
-    if value is None or value != value:
-        return "(missing)"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    text = str(value)
-    if not isinstance(value, str) or text.strip():
-        return text
-    return f"'{text}'" if text else "(empty)"
+__all__ = ["as_class_names", "class_indices", "class_names"]
 
 
 def class_names(columns: Sequence[str], labels: set[Any]) -> tuple[str, ...] | None:
