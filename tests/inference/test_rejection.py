@@ -222,3 +222,17 @@ def test_few_events_of_uneven_weights_keep_the_size() -> None:
         sketch = Sketch.from_arrays(rng.random(300) < p, p, sample_weight=weight, nodes=1 << 12)
         rejected += Rejection.of(sketch, noise_floor(sketch).value).p_value <= 0.05
     assert rejected <= 10  # 18 where only those events say what an event weighs
+
+
+def test_few_rows_of_large_weight_keep_the_size() -> None:
+    """One in a hundred of the rows without the event was kept: three or so, each of weight 100."""
+    rng = np.random.default_rng(5)
+    rejected = 0
+    for _ in range(60):
+        p = rng.beta(5, 1, 2000)
+        y = rng.random(2000) < p
+        kept = y | (rng.random(2000) < 0.01)
+        weight = np.where(y[kept], 1.0, 100.0)
+        sketch = Sketch.from_arrays(y[kept], p[kept], sample_weight=weight, nodes=1 << 12)
+        rejected += Rejection.of(sketch, noise_floor(sketch).value).p_value <= 0.05
+    assert rejected <= 10  # 20 where a cell weighs as much as the outcomes that came

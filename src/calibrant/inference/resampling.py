@@ -27,6 +27,7 @@ __all__ = [
     "consistency_events",
     "cross_weights",
     "effective_rows",
+    "expected_weights",
     "outcome_variances",
     "smoothed_weights",
     "worth_of_rows",
@@ -202,34 +203,51 @@ def outcome_variances(sketch: Sketch) -> Floats:
     depend on the outcome, as where only one in ten of the rows without the event was kept: with
     ω = Σw² / Σw of each label, W f and W (1 - f) the weights that events and the others should have,
 
-        Var Σ w (f - y)  =  Σ w² (f - y)²  ≈  W f (1 - f) ((1 - f) ω₁ + f ω₀).
+        Var Σ w (f - y)  =  Σ w² (f - y)²  ≈  W f (1 - f) ((1 - f) ω₁ + f ω₀),
+
+    where W is that of `expected_weights`.
     """
     f, weight = cell_predictions(sketch).clip(0.0, 1.0), over_outcomes(sketch.weights)
-    chance: Floats = weight * f * (1.0 - f)
     if not sketch.weighted:
-        return chance
+        return np.asarray(weight * f * (1.0 - f))
     worth = worth_of_rows(sketch.weights, sketch.squared_weights)
-    chance *= (1.0 - f) * worth[:, 1] + f * worth[:, 0]
-    if cross_weights(sketch).any():
+    soft = bool(cross_weights(sketch).any())
+    expected = weight if soft else expected_weights(sketch.weights, worth, f)
+    chance = expected * f * (1.0 - f) * ((1.0 - f) * worth[:, 1] + f * worth[:, 0])
+    if soft:
         events, squared = sketch.weights[:, 1], sketch.squared_weights[:, 1]
         chance = np.minimum(chance, squared - 2.0 * f * events + weight * f**2)
     return np.asarray(np.maximum(chance, 0.0))
 
 
+def expected_weights(weights: Floats, worth: Floats, f: Floats) -> Floats:
+    """The weight of each cell, judged by how many rows it has and not by which outcomes came.
+
+    A calibrated cell of weight W holds W f / ω₁ events and W (1 - f) / ω₀ others on average. Where the
+    others weigh a hundred times more, one of them by chance would make the cell seem a hundred times
+    heavier; the number of rows hardly changes. Where both weigh the same, it is the weight itself.
+    """
+    rows = over_outcomes(weights / worth)
+    return np.asarray(rows / (f / worth[:, 1] + (1.0 - f) / worth[:, 0]))
+
+
 def worth_of_rows(weights: Floats, squared: Floats) -> Floats:
     """Σw² / Σw of each cell and label [m, 2]: what one of its rows counts for.
 
-    Where a cell holds few rows of a label, those of all cells speak for it; where there are few in all,
-    those of the other label do. So weights may depend on predictions, on outcomes and on both, and yet
-    outcomes that did not come are not taken for ones that cannot.
+    Where a cell holds few rows of a label, those of all cells speak for it, times what the rows of the
+    cell, of either label, weigh in comparison; where there are few in all, those of the other label do.
+    So weights may depend on predictions, on outcomes and on both, and yet outcomes that did not come are
+    not taken for ones that cannot.
     """
     totals, squares = weights.sum(axis=0), squared.sum(axis=0)
     overall = np.divide(squares, totals, out=np.zeros(2), where=totals > 0)
     # A few rows of a label, which may have small weights by chance, do not speak for it alone.
     rows = np.divide(totals**2, squares, out=np.zeros(2), where=squares > 0)
     of_all = max(float(squares.sum() / totals.sum()), 1e-300)
-    overall = (rows * overall + _BORROWED * of_all) / (rows + _BORROWED)
-    return np.asarray((squared + _BORROWED * overall**2) / (weights + _BORROWED * overall))
+    overall = np.maximum(overall, _BORROWED * of_all / (rows + _BORROWED))
+    here = over_outcomes(squared / overall**2) + _BORROWED
+    here = overall * (here / (over_outcomes(weights / overall) + _BORROWED))[:, None]
+    return np.asarray((squared + _BORROWED * here**2) / (weights + _BORROWED * here))
 
 
 def cell_positions(sketch: Sketch, *, by_label: bool = False) -> Floats:

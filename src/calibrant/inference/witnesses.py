@@ -26,6 +26,7 @@ from calibrant.inference._draws import kernel_shares, orthogonal
 from calibrant.inference.resampling import (
     cell_positions,
     cross_weights,
+    expected_weights,
     outcome_variances,
     worth_of_rows,
 )
@@ -79,7 +80,7 @@ class Cells:
     rows : int64[m] or None
         How many rows there are, where they are counted and not weighted.
     shares : float64[m, 3]
-        Of the weight: each cell's, and what one event, and one row without, are worth on average.
+        Of the weight: each cell's, if calibrated, and what one event, and one row without, are worth on average.
     edges : float64[m + 1]
         Where one cell ends and the next begins.
     reflected : bool
@@ -115,18 +116,18 @@ class Cells:
             first = starts_of_runs(weight, variance, float(weight.sum()), whole, MOST_CELLS)
         sums, rows = sums_of_runs(first, weights, squared, place, f, variance, sketch.counts)
         mass = sums[:, 0] + sums[:, 1]
-        if sketch.weighted:
-            worth = worth_of_rows(sums[:, :2], sums[:, 2:4])
-            if (
-                cross := cross_weights(sketch)
-            ).any():  # soft outcomes: their two labels go together
-                sums[:, 7] -= 2.0 * np.add.reduceat(cross * f * (1.0 - f), first)
-            np.maximum(sums[:, 7], 0.0, out=sums[:, 7])
-        else:
-            worth = np.ones((mass.size, 2))
         middle, prediction = place[first], np.zeros(mass.size)
         np.divide(sums[:, 4], mass, out=middle, where=mass > 0)
         np.divide(sums[:, 5], mass, out=prediction, where=mass > 0)
+        expected, worth = mass, np.ones((mass.size, 2))
+        if sketch.weighted:
+            worth = worth_of_rows(sums[:, :2], sums[:, 2:4])
+            cross = cross_weights(sketch)
+            if cross.any():  # soft outcomes: their two labels go together
+                sums[:, 7] -= 2.0 * np.add.reduceat(cross * f * (1.0 - f), first)
+            else:
+                expected = expected_weights(sums[:, :2], worth, prediction)
+            np.maximum(sums[:, 7], 0.0, out=sums[:, 7])
         length = sketch.scale.length
         position = length * middle
         edges = np.empty(mass.size + 1)
@@ -140,7 +141,7 @@ class Cells:
             sums[:, 7] / total**2,
             min(total**2 / float(squared.sum()), float(sketch.n)),
             None if sketch.weighted else rows,
-            np.stack([mass, worth[:, 1], worth[:, 0]], axis=1) / total,
+            np.stack([expected, worth[:, 1], worth[:, 0]], axis=1) / total,
             edges,
             sketch.scale.reflected,
         )
