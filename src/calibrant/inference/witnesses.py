@@ -80,7 +80,7 @@ class Cells:
     rows : int64[m] or None
         How many rows there are, where they are counted and not weighted.
     shares : float64[m, 3]
-        Of the weight: each cell's, if calibrated, and what one event, and one row without, are worth on average.
+        Of the weight: each cell's, if calibrated, and what one event, and one row without, count for.
     edges : float64[m + 1]
         Where one cell ends and the next begins.
     reflected : bool
