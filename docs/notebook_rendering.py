@@ -12,11 +12,14 @@ import contextlib
 import html
 import io
 import json
+import textwrap
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+WIDTH = 84
+"""Characters of a line that fit beside the navigation."""
 WAY = "[Download this notebook]({name}){{ .md-button download={name} }}\n"
 
 
@@ -44,7 +47,7 @@ def render(notebook: Path, folder: Path) -> Rendered:
             parts.append(f"```python\n{source}\n```")
             printed, value = run_cell(source, names, f"{notebook.name}[{number}]")
             if printed:
-                parts.append(f"```text\n{printed.rstrip()}\n```")
+                parts.append(f"```text\n{_wrapped(printed.rstrip())}\n```")
             if value is not None:
                 parts.append(_shown(value, cell, f"{notebook.stem}-{number}.svg", pictures))
     parts.insert(1, WAY.format(name=notebook.name))
@@ -72,4 +75,10 @@ def _shown(value: Any, cell: dict[str, Any], name: str, pictures: dict[str, str]
         return f"![{html.escape(cell['metadata']['alt'], quote=True)}]({name})"
     if hasattr(value, "_repr_html_"):
         return f'<div class="notebook-output" markdown="0">\n{value._repr_html_()}\n</div>'
-    return f"```text\n{value!r}\n```"
+    return f"```text\n{_wrapped(repr(value))}\n```"
+
+
+def _wrapped(text: str) -> str:
+    """The text with long lines broken, so that the whole of a sentence can be seen without scrolling."""
+    lines = text.splitlines()
+    return "\n".join(line if len(line) <= WIDTH else textwrap.fill(line, WIDTH) for line in lines)

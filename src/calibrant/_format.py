@@ -71,14 +71,14 @@ def percent(share: float) -> str:
     Examples
     --------
     >>> percent(0.0778), percent(0.00002), percent(0.997), percent(0.9999), percent(1.0)
-    ('7.8 %', '0.002 %', '99.7 %', '99.99 %', '100 %')
+    ('7.8%', '0.002%', '99.7%', '99.99%', '100%')
     """
     left = 1.0 - share
     if share <= 0.0 or left < 10.0**-MOST_DECIMALS:
-        return f"{100.0 * share:.0f} %"
+        return f"{100.0 * share:.0f}%"
     digits = 1 - floor(log10(100.0 * share)) if share < 0.5 else -floor(log10(100.0 * left))
     text = f"{100.0 * share:.{max(digits, 0)}f}"
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}%"
 
 
 def common_start(names: Sequence[str]) -> int:
@@ -97,15 +97,16 @@ def common_start(names: Sequence[str]) -> int:
 
 
 def distinct_parts(names: Sequence[str]) -> list[str]:
-    """The names, less what all of them begin with.
+    """The names without the words that all of them begin or end with.
 
     Examples
     --------
-    >>> distinct_parts(["p_dog", "p_deer"])
-    ['dog', 'deer']
+    >>> distinct_parts(["p_dog", "p_deer"]), distinct_parts(["p_dog_new", "p_deer_new"])
+    (['dog', 'deer'], ['dog', 'deer'])
     """
-    start = common_start(names)
-    return [name[start:] for name in names]
+    starts_off = [name[common_start(names) :] for name in names]
+    end = common_start([name[::-1] for name in starts_off])
+    return [name[: len(name) - end] for name in starts_off]
 
 
 def group_text(value: object) -> str:

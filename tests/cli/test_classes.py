@@ -66,6 +66,25 @@ def test_a_map_of_classes_is_learned_judged_and_applied(calibrant, rows, tmp_pat
     assert cal.smooth_ece(LABELS, mapped) < cal.smooth_ece(LABELS, SURE)
 
 
+def test_columns_before_and_after_a_repair_are_told_apart(calibrant, rows, tmp_path):
+    words = ("recalibrate", rows, "--prob", "q_*", "--multiclass", "confidence", "--label", "y")
+    calibrant(*words, "--method", "temperature", "-o", tmp_path / "map.json")
+    better = tmp_path / "better.csv"
+    done = calibrant("recalibrate", rows, "--prob", "q_*", "--apply", tmp_path / "map.json", "-o",
+                     tmp_path / "better.parquet")  # fmt: skip
+    assert done.code == 0, done.err
+    table = pyarrow.parquet.read_table(tmp_path / "better.parquet").drop_columns(["probs"])
+    pyarrow.csv.write_csv(table, better)
+    for ending, probs in (("", SURE), ("_recalibrated", None)):
+        if probs is None:
+            probs = cal.load_recalibrator(tmp_path / "map.json").transform(SURE)
+        done = calibrant("assess", better, "--prob", f"q_*{ending}", "--label", "y", "--json",
+                         "--multiclass", "confidence")  # fmt: skip
+        assert done.code == 0, done.err
+        found = json.loads(done.out)["results"][0]["smooth_ece"]
+        assert found == pytest.approx(cal.smooth_ece(LABELS, probs), abs=1e-6)
+
+
 def test_a_column_of_lists_is_repaired_too(calibrant, rows, tmp_path):
     words = ("recalibrate", rows, "--prob", "probs", "--multiclass", "confidence")
     done = calibrant(*words, "--label", "y", "--classes", ",".join(NAMES), "--method", "temperature",
@@ -108,7 +127,7 @@ def test_a_monitor_watches_the_confidence_or_each_class(calibrant, rows, tmp_pat
         jsonschema.validate(found, json.loads((SCHEMAS / "monitor.json").read_text()))
         look = cal.Monitor().update(np.array(NAMES)[LABELS], PROBS, classes=NAMES, multiclass=view)
         assert found["looks"][0] == {"batch": rows.name, **look.to_dict()}
-        assert "counts once" in calibrant(*words, word, "--state", state).err
+        assert "not counted again" in calibrant(*words, word, "--state", state).err
         assert calibrant(*words, "confidence", "--state", state).code == 2
     days = json.loads(calibrant(*words, "top-label", "--batch", "day").out)
     assert [look["batch"] for look in days["looks"]] == [

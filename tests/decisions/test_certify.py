@@ -263,8 +263,8 @@ def test_nothing_right_says_how_near_it_came():
 def test_the_sentence():
     y, p = sample()
     found = cal.certify(y, p)
-    assert found.sentence.startswith("Answer on your own at 0.8")
-    assert "at most 10 % of them are wrong (95 % confidence)" in found.sentence
+    assert found.sentence.startswith("Accept without review at 0.8")
+    assert "at most 10% of those are wrong (95% confidence)" in found.sentence
     assert str(found) == found.sentence
     assert found.sentence in found._repr_html_()
 

@@ -124,6 +124,6 @@ def test_the_sentence_on_a_gain_says_what_the_table_shows(error, brier, log) -> 
 @pytest.mark.parametrize("confidence", [0.9, 0.95, 0.975, 0.99, 0.999, 0.9999])
 def test_a_confidence_is_written_as_it_was_asked_for(confidence: float) -> None:
     made = cal.report(np.arange(200) % 2, np.full(200, 0.5), confidence=confidence)
-    written = f"{100 * confidence:g} %"
+    written = f"{100 * confidence:g}%"
     assert f"{written} interval" in made.markdown
     assert f"with {written} confidence" in made.markdown

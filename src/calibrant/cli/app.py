@@ -63,7 +63,7 @@ def _calibrant(
         ),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere in the command.")
+        bool, typer.Option("--debug", help="Show tracebacks. Works anywhere in the command.")
     ] = False,
 ) -> None:
     pass

@@ -165,6 +165,9 @@ def _matching(pattern: str, present: Sequence[str], where: str) -> list[str]:
         require_column(pattern, present, where)
         return [pattern]
     names = [name for name in present if fnmatch.fnmatchcase(name, pattern)]
+    if not pattern.endswith(RECALIBRATED):
+        # What `recalibrate --apply` added stands beside the columns it was made from.
+        names = [name for name in names if not _is_recalibrated(name, present)]
     if not names:
         raise InputError(
             "no column of {file} matches {pattern}",
@@ -176,6 +179,10 @@ def _matching(pattern: str, present: Sequence[str], where: str) -> list[str]:
             cure="Check the pattern, or name the columns one by one.",
         )
     return names
+
+
+def _is_recalibrated(name: str, present: Sequence[str]) -> bool:
+    return name.endswith(RECALIBRATED) and name.removesuffix(RECALIBRATED) in present
 
 
 def _obvious(
@@ -196,11 +203,11 @@ def _obvious(
     if classes and not fitting:
         cures.append("Columns such as {classes} look like class probabilities: pass {multiclass}.")
     raise InputError(
-        "which column of {file} holds the {what}? {why}: {columns}",
+        "cannot tell which column of {file} holds the {what}. {why}: {columns}",
         file=printable(where, 200),
         what=what,
         columns=_listed(fitting or free),
-        why="Several could hold them" if fitting else "No name says so",
+        why="Candidates" if fitting else "Columns",
         cure=cures,
         option=Option(argument, "NAME"),
         classes=_listed(classes[:3]),

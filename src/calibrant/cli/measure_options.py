@@ -73,7 +73,7 @@ def plot(
     ] = "smooth",
     axes: Annotated[
         Literal["auto", "probability", "fit", "logit"],
-        option("From 0 to 1, as far as the rows go, or in log-odds; auto fits rare events. [auto]",
+        option("0 to 1, as far as the predictions go (fit), or log-odds; auto fits rare events. [auto]",
                section="Picture", metavar="auto|probability|fit|logit"),
     ] = "auto",
     attributes: Annotated[
@@ -152,9 +152,9 @@ def decide(
     ] = None,
     json: Json = False,
 ) -> None:  # fmt: skip
-    """Measure what predictions are worth to someone who acts on them.
+    """Measure what acting on predictions is worth (net benefit).
 
-    Prints net benefit against the threshold, with bands, beside acting always; and how much of it is lost
+    Prints net benefit at each threshold with its band, that of always acting, and how much of it is lost
     to miscalibration.
     """
     from calibrant.cli.decide import run_decide
@@ -175,7 +175,7 @@ def compare(
     ] = None,
     json: Json = False,
 ) -> None:  # fmt: skip
-    """Compare models: which is better calibrated, and how sure is that?
+    """Find out which model is better calibrated.
 
     Models are columns (--prob a --prob b), groups (--by model) or files (--per-file). Comparing models on
     the same rows removes the noise they share. Columns always share rows; for groups, name the row id with
@@ -204,10 +204,10 @@ def certify(
     ] = "above",
     json: Json = False,
 ) -> None:  # fmt: skip
-    """Find the threshold beyond which at most --risk are wrong, with a guarantee.
+    """Find a threshold with a guaranteed error rate.
 
     The guarantee holds over the choice of the threshold, and the predictions need not be calibrated. Exits
-    with 4 where nothing can be certified.
+    with 4 if nothing can be certified.
     """
     from calibrant.cli.certify import run_certify
 
@@ -226,7 +226,7 @@ def selective(
     ] = None,
     json: Json = False,
 ) -> None:  # fmt: skip
-    """Measure what confidence is worth: risk by coverage, AURC, excess AURC, AUGRC."""
+    """Measure how well confidence ranks answers (AURC, AUGRC)."""
     from calibrant.cli.selective import run_selective
 
     run_selective(files, reading, grouping, measuring, output, json)

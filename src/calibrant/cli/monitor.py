@@ -92,7 +92,7 @@ def _looks(
             looks.append(monitor.update(rows, batch=_identity(file, name, batch)))
             names.append(name)
             if monitor.n == before:
-                note(f"{printable(name, 200)} was taken before, and counts once.")
+                note(f"{printable(name, 200)} has been counted before, so it is not counted again.")
     return looks, names
 
 

@@ -112,7 +112,7 @@ def _largest(loaded: Loaded, limit: int) -> dict[str, Sketch]:
         largest = set(sorted(groups, key=lambda key: -groups[key].n)[:limit])
         others = [sketch for key, sketch in groups.items() if key not in largest]
         note(
-            f"There are {len(groups):,} groups. The {limit} largest are shown, the others summed up. "
+            f"There are {len(groups):,} groups. The {limit} largest are shown; the rest are combined. "
             "`--max-groups` shows more."
         )
         groups = {key: sketch for key, sketch in groups.items() if key in largest}

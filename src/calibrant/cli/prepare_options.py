@@ -64,7 +64,7 @@ def merge(
     ],
     by: By = None,
 ) -> None:  # fmt: skip
-    """Add up sketches of other days, shards or machines."""
+    """Add up sketches from several days, shards or machines."""
     from calibrant.cli.scan import run_merge
 
     run_merge(files, by, output)
@@ -190,7 +190,7 @@ def sql(
 ) -> None:  # fmt: skip
     """Print a query that makes a sketch in a warehouse.
 
-    Save its result as Parquet or CSV: `calibrant assess` and the others read it.
+    Save its result as Parquet or CSV: `calibrant assess` and the other commands read it.
     """
     if apply is not None:
         if by or weight or label != "y":

@@ -24,6 +24,7 @@ from calibrant.recalibration.learned_map import Recalibrator
 __all__ = [
     "METHODS",
     "files_to_repair",
+    "how_to_apply",
     "require_new_column",
     "run_apply",
     "run_fit",
@@ -89,8 +90,7 @@ def run_fit(
     article = "an" if kind[0] in "aeiou" else "a"
     note(
         f"Wrote {printable(output, 200)}: {article} {kind} map learned from {count(sketch.n, 'row')}. "
-        f"{recalibrator.explain()} {judged}Apply it to other rows: `calibrant recalibrate NEW.parquet "
-        f"--apply {printable(output, 200)} -o BETTER.parquet`."
+        f"{recalibrator.explain()} {judged}{how_to_apply(files, output)}"
     )
     if picture is not None:
         from calibrant.repair.map_diagram import map_diagram
@@ -98,6 +98,15 @@ def run_fit(
         diagram = map_diagram(sketch, recalibrator=recalibrator)
         written(Path(picture), diagram.save)
         note(f"Wrote {printable(picture, 200)} (the map and its uncertainty).")
+
+
+def how_to_apply(files: Sequence[str], output: str, *, options: str = "") -> str:
+    """The command that applies a map to a file like the one it was learned from."""
+    ending = ".csv" if str(files[0]).lower().endswith(".csv") else ".parquet"
+    return (
+        f"Apply it to other rows: `calibrant recalibrate NEW{ending} {options}"
+        f"--apply {printable(output, 200)} -o BETTER{ending}`."
+    )
 
 
 def _learned(sketch: Sketch, method: str) -> tuple[Recalibrator, str]:

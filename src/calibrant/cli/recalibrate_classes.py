@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,12 @@ from calibrant._optional import require
 from calibrant.cli.classes import rows_of_classes
 from calibrant.cli.columns import RECALIBRATED, choose_predictions
 from calibrant.cli.output import count, note, printable, quoted, require_ending, written
-from calibrant.cli.recalibrate import files_to_repair, require_new_column, write_table
+from calibrant.cli.recalibrate import (
+    files_to_repair,
+    how_to_apply,
+    require_new_column,
+    write_table,
+)
 from calibrant.cli.shared_options import Measuring, Reading
 from calibrant.errors import Cure, InputError, Option, TooFewRows
 from calibrant.read.predictions import class_matrix
@@ -89,9 +95,15 @@ def run_fit_classes(
     written(Path(output), learned.save)
     note(
         f"Wrote {printable(output, 200)}: {_called(learned)} for {probs.shape[1]:,} classes, learned "
-        f"from {count(len(probs), 'row')}. {judged}Apply it to other rows: `calibrant recalibrate "
-        f"NEW.parquet --multiclass confidence --prob ... --apply {printable(output, 200)} -o BETTER.parquet`."
+        f"from {count(len(probs), 'row')}. {judged}"
+        f"{how_to_apply(files, output, options=_prob_options(reading, chosen.prob))}"
     )
+
+
+def _prob_options(reading: Reading, columns: Sequence[str]) -> str:
+    """The option that names the columns of classes, as it was typed."""
+    names = reading.prob or columns
+    return "".join(f"--prob {shlex.quote(printable(name, 200))} " for name in names)
 
 
 def _called(learned: LearnedMap) -> str:
@@ -104,7 +116,7 @@ def _called(learned: LearnedMap) -> str:
 
 
 def _called_classes(columns: Sequence[str], reading: Reading) -> list[str] | None:
-    """What columns of classes are called, less what all begin with; None of a column of lists."""
+    """What columns of classes stand for; None for a column of lists."""
     if reading.classes:
         return [name.strip() for name in reading.classes.split(",")]
     return distinct_parts(columns) if len(columns) > 1 else None
@@ -177,8 +189,8 @@ def run_apply_classes(files: Sequence[str], reading: Reading, chosen_map: str, o
     plain = replace(reading, prob=None, sep=None, multiclass=None, from_logits=False, classes=None)
     if plain != Reading() or not reading.prob:
         raise InputError(
-            "a map of classes needs the columns of their probabilities, and nothing else",
-            cure="Name the columns with {prob}, and leave out other options that say how to read rows.",
+            "a map of classes needs the columns of its classes, and no other option on how to read rows",
+            cure="Name the columns with {prob}.",
             prob=Option("y_prob", "p_*"),
         )
     learned = load_recalibrator(chosen_map)

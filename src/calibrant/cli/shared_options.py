@@ -141,12 +141,12 @@ class Reading:
     ] = None  # fmt: skip
     words: Annotated[
         str | None,
-        option("What the words stand for in which a log states confidence, such as "
+        option("What a log's words of confidence stand for, such as "
                "'very likely=0.9,likely=0.7'.", section=VALUES, metavar="WORD=SHARE,..."),
     ] = None  # fmt: skip
     score_range: Annotated[
         str | None,
-        option("The lowest and the highest score of the judge of a log, such as 1,5; with --outcomes soft.",
+        option("Lowest and highest score that a judge can give, such as 1,5; with --outcomes soft.",
                section=VALUES, metavar="LOW,HIGH"),
     ] = None  # fmt: skip
 
@@ -176,7 +176,7 @@ class Grouping:
     per_file: PerFile = False
     max_groups: Annotated[
         int,
-        option("Show this many of the largest groups, the others summed up. [50]", section=GROUPS,
+        option("Show this many of the largest groups and combine the rest. [50]", section=GROUPS,
                min=1, metavar="N"),
     ] = 50  # fmt: skip
     correction: Annotated[

@@ -16,23 +16,27 @@ __all__ = ["as_class_names", "class_indices", "class_names"]
 
 
 def class_names(columns: Sequence[str], labels: set[Any]) -> tuple[str, ...] | None:
-    """What columns of class probabilities stand for: their names less what all begin with.
+    """What columns of class probabilities stand for: what tells their names apart.
 
-    As much is taken off as makes them the labels, or whole words. Labels that are numbers count the columns.
+    Words that all names begin or end with are taken off, as far as that makes the names labels. Labels that
+    are numbers count the columns.
 
     Examples
     --------
     >>> class_names(["p_dog", "p_deer"], {"dog", "deer"}), class_names(["p0", "p1"], {0, 1})
     (('dog', 'deer'), None)
+    >>> class_names(["p_dog_recalibrated", "p_deer_recalibrated"], {"dog", "deer"})
+    ('dog', 'deer')
     """
     if all(isinstance(label, int | float | None) for label in labels):
         return None
     shared = [k for k in range(min(map(len, columns)) + 1) if len({c[:k] for c in columns}) == 1]
-    for start in (common_start(columns), *reversed(shared)):
-        names = tuple(name[start:] for name in columns)
-        if labels <= {*names, None}:
-            return names
-    return tuple(distinct_parts(columns))
+    by_start = [
+        tuple(name[start:] for name in columns)
+        for start in (common_start(columns), *reversed(shared))
+    ]
+    apart = tuple(distinct_parts(columns))
+    return next((names for names in (*by_start, apart) if labels <= {*names, None}), apart)
 
 
 def as_class_names(classes: Sequence[Any], columns: int | None) -> list[Any]:

@@ -72,7 +72,7 @@ def from_table(
     by : iterable of str
         Names of the group columns; none gives one Sketch.
     nodes : int
-        Of the grid on which the cells were counted.
+        Nodes of the grid on which the cells were counted.
     scale : str or Scale
         Of that grid.
     """

@@ -106,7 +106,7 @@ def load(path: str | os.PathLike[str]) -> Sketch | Sketches:
     Parameters
     ----------
     path : str or path
-        Of a `.parquet` or `.json` file.
+        Path of a `.parquet` or `.json` file.
 
     Returns
     -------

@@ -35,7 +35,7 @@ __all__ = ["Certified", "OperatingPoint", "certify"]
 
 Asked = Literal["above", "below", "both"]
 NEARLY = 0.99
-_VERBS: Mapping[Side, str] = {"above": "Answer", "below": "Decline"}
+_VERBS: Mapping[Side, str] = {"above": "Accept", "below": "Reject"}
 _WRONG: Mapping[Side, str] = {"above": "wrong", "below": "right"}
 
 
@@ -146,8 +146,8 @@ class Certified:
     def sentence(self) -> str:
         """The result for people."""
         said = [
-            f"{_VERBS[point.side]} on your own at {point.text} or {point.side}: that is "
-            f"{percent(point.coverage)} of the cases, and at most {percent(self.risk)} of them are "
+            f"{_VERBS[point.side]} without review at {point.text} or {point.side}: this covers "
+            f"{percent(point.coverage)} of the cases, and at most {percent(self.risk)} of those are "
             f"{_WRONG[point.side]} ({percent(self.confidence)} confidence)."
             for point in self.points
         ]
@@ -162,24 +162,24 @@ class Certified:
         missing = [s for s in sides if getattr(self, s) is None]
         units = "rows" if self.clusters is None else "clusters"
         size = self.n if self.clusters is None else self.clusters
-        start = f"No threshold {' or '.join(missing)} which to decide can be certified"
+        start = f"No threshold can be certified ({' or '.join(missing)} which to decide)"
         if size < self.rows_needed:
             return (
-                f"{start}: it takes at least {self.rows_needed} {units}, even if all are right; there "
+                f"{start}. It takes at least {self.rows_needed} {units}, even if all are right; there "
                 f"are {size}."
             )
         near = self.nearest
         if near is None:
             return f"{start}."
         return (
-            f"{start}: the nearest is {near.text}, where {near.errors:g} of "
-            f"{near.rows:g} are {_WRONG[near.side]} and up to {self._above_risk(near.risk_bound)} may be."
+            f"{start}. The nearest is {near.text}: {near.errors:g} of {near.rows:g} cases there are "
+            f"{_WRONG[near.side]}, and the upper bound is {self._above_risk(near.risk_bound)}."
         )
 
     def _above_risk(self, bound: float) -> str:
         """The bound with as many decimals as tell it from the risk that was asked for."""
         text = percent(bound)
-        return f"{100.0 * bound:.2f} %" if text == percent(self.risk) else text
+        return f"{100.0 * bound:.2f}%" if text == percent(self.risk) else text
 
     def __str__(self) -> str:
         return self.sentence
@@ -217,10 +217,10 @@ def certify(
     abstained: int = 0,
     **options: Unpack[InputOptions],
 ) -> Certified:
-    """The threshold beyond which at most `risk` of the decisions are wrong, with a guarantee.
+    """The threshold beyond which at most the share `risk` of decisions is wrong, with a guarantee.
 
     The guarantee holds for the threshold that is returned, although it was chosen on the same rows:
-    in at most 1 - `confidence` of all samples is the risk beyond it above `risk`. No distribution is
+    the risk beyond it is above `risk` in at most 1 - `confidence` of all samples. No distribution is
     assumed, and the predictions need not be calibrated.
 
     Parameters
@@ -233,7 +233,7 @@ def certify(
     risk : float
         The largest share of wrong decisions that is acceptable.
     confidence : float
-        Of the guarantee; with both sides, of both at once.
+        Confidence of the guarantee; with both sides, of both at once.
     side : {"above", "below", "both"}
         Answer above a threshold, where at least 1 - `risk` must be right (precision); decline below
         one, where at most `risk` may be right (negative predictive value); or both, and leave the band
@@ -260,7 +260,7 @@ def certify(
     two fifths of the rows .06, and thresholds in the last tenth .02. With clusters, few rows or few
     distinct predictions, testing starts at a twentieth, a fifth and half of the rows, with .6, .3 and .1
     of the level. The bound of a single
-    threshold that is fixed in advance is tighter; that of the threshold that looks best holds in far
+    threshold that is fixed in advance is tighter; and that of the threshold that looks best holds in far
     fewer samples than it says. What is given up is coverage: a model that is good enough only among its
     surest few per cent can be left without a threshold, and one that is good enough everywhere, but
     barely, with one that leaves out the least confident tenth.
@@ -277,7 +277,7 @@ def certify(
     >>> p = rng.random(2000)
     >>> found = certify(rng.random(2000) < p, p, risk=0.1)
     >>> print(found)  # doctest: +ELLIPSIS
-    Answer on your own at 0.8... or above: that is 2... of the cases, and at most 10... are wrong (95...).
+    Accept without review at 0.8... or above: this covers 2..., and at most 10... are wrong (95...).
     >>> certify([1] * 20, [0.9] * 20).threshold is None
     True
     """

@@ -75,7 +75,7 @@ class ThresholdTest:
     level : float
         The level at which it was tested: its own, and what the test before it passed on.
     p_value : float
-        Of "more are wrong than is acceptable".
+        P-value of "more are wrong than is acceptable".
     """
 
     place: int

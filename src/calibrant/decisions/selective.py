@@ -88,7 +88,7 @@ class Selective:
     clusters : int or None
         Clusters, if rows depend on each other.
     confidence : float
-        Of the intervals.
+        Confidence of the intervals.
     dropped : mapping
         Rows that were left out, by reason.
     """
@@ -263,7 +263,7 @@ def selective(
     abstained : int
         Cases that were declined: they lower the coverage, and nothing is known of their risk.
     confidence : float
-        Of the intervals.
+        Confidence of the intervals.
     **options
         How to read the arrays (see `InputOptions`).
 

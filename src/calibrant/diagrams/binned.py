@@ -142,9 +142,9 @@ class BinnedDiagram(Diagram):
         Parameters
         ----------
         name : str
-            Of the model.
+            Name of the model.
         color : str or three numbers, optional
-            Of the points.
+            Colour of the points.
         reference : {"band", "diagonal", None}
             With the band that a calibrated model would stay in, the diagonal alone, or neither.
         axes : {"auto", "probability", "fit", "logit"}
@@ -218,7 +218,7 @@ def binned_diagram(
     binning : {"width", "mass"}
         Bins of equal width, or with an equal number of rows as far as ties allow.
     confidence : float
-        Of the whiskers and of the consistency band.
+        Confidence of the whiskers and of the consistency band.
     **options
         How to read the arrays (see `InputOptions`).
 

@@ -181,7 +181,7 @@ def cumulative_diagram(
     y_prob : array
         Predicted probabilities of outcome 1.
     confidence : float
-        Of the band in which a calibrated model stays at each single point.
+        Confidence of the band in which a calibrated model stays at each single point.
     **options
         How to read the arrays (see `InputOptions`).
 

@@ -53,7 +53,7 @@ class Mesh:
     Attributes
     ----------
     bandwidth : float
-        Of the picture, in units of the scale.
+        Bandwidth of the picture, in units of the scale.
     steps : int
         Equal steps from one end of the grid to the other; a power of two.
     kept : int64[m]

@@ -168,7 +168,7 @@ def decision_curve(
     seed: int = 0,
     **options: Unpack[InputOptions],
 ) -> DecisionCurve:
-    """Net benefit against the threshold at which you act, and what of it miscalibration costs.
+    """Net benefit against the threshold at which you act, and how much of it miscalibration costs.
 
     Parameters
     ----------
@@ -186,9 +186,9 @@ def decision_curve(
         The map that is learned and judged on other rows; by default the one of `calibrant recalibrate`,
         which leaves predictions alone where the rows give no reason to change them.
     confidence : float
-        Of the bands, each of which holds a whole curve.
+        Confidence of the bands, each of which holds a whole curve.
     seed : int
-        Of the folds and of the bands' draws.
+        Seed of the folds and of the bands' draws.
     **options
         How to read the arrays (see `InputOptions`).
 

@@ -41,7 +41,7 @@ class ForestPlot(Diagram):
         What is wrong with each, in a few words.
     rows : int64[k]
     confidence : float
-        Of the intervals.
+        Confidence of the intervals.
     """
 
     names: tuple[str, ...]
@@ -126,7 +126,7 @@ class ForestPlot(Diagram):
             says="what chance alone would show",
         )
         marks: list[Mark] = [floor]
-        share = f"{100 * self.confidence:g} %"
+        share = f"{100 * self.confidence:g}%"
         words = ("not clearly miscalibrated", "miscalibrated")
         for bad, ink in ((False, "neutral"), (True, "accent")):
             of = self.miscalibrated[:count] == bad

@@ -38,7 +38,7 @@ class Diagrams(Mapping[str, Diagram]):
     ----------
     diagrams : mapping of name to diagram
     whole : ReliabilityDiagram, optional
-        Of all rows together, where the diagrams are of groups of them: a grey ghost in small multiples.
+        The diagram of all rows together, if the others show groups of them: a grey line in small multiples.
 
     Examples
     --------

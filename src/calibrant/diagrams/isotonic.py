@@ -139,9 +139,9 @@ class IsotonicDiagram(Diagram):
         Parameters
         ----------
         name : str
-            Of the model.
+            Name of the model.
         color : str or three numbers, optional
-            Of the curve.
+            Colour of the curve.
         reference : {"band", "diagonal", None}
             With the band that a calibrated model would stay in, the diagonal alone, or neither.
         axes : {"auto", "probability", "fit", "logit"}
@@ -204,7 +204,7 @@ def isotonic_diagram(
     y_prob : array
         Predicted probabilities of outcome 1.
     confidence : float
-        Of the band.
+        Confidence of the band.
     resamples : int
         How many sets of outcomes are drawn for the band.
     seed : int

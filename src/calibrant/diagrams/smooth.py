@@ -260,9 +260,9 @@ class ReliabilityDiagram(Diagram):
             Mean outcome against mean prediction, (f̂(t), μ̂(t)): a calibrated model lies on the diagonal.
             Or against the position t, as in the paper, where its reference bends at the ends.
         name : str
-            Of the model, written above its number.
+            Name of the model, written above its number.
         color : str or three numbers, optional
-            Of the curve.
+            Colour of the curve.
         reference : {"band", "diagonal", None}
             With the band that a calibrated model would stay in, the diagonal alone, or neither.
         curve : {"trail", "line"}
@@ -338,17 +338,18 @@ def reliability_diagram(
     y_prob : array
         Predicted probabilities of outcome 1.
     assessment : Assessment, optional
-        Of a Sketch: its number, interval, confidence and seed are taken, and nothing is solved again.
+        The assessment of a Sketch: its number, interval, confidence and seed are used, and nothing is solved
+        again.
     bandwidth : float, optional
         By default the one that equals its own error, σ* = smECE_σ*.
     scale : str or Scale, default "probability"
-        Where the smoothing happens. On "logit" σ* is so many log-odds, which is too narrow for a picture
+        Where the smoothing happens. On "logit" σ* is in log-odds, which is too narrow for a picture
         where the error is small: give a `bandwidth` of some tenths, or take "relative" for rare events.
     confidence : float
-        Of the bands.
+        Confidence of the bands.
     resamples : int
-        Of calibrated outcomes, for the consistency band; 0 leaves all bands out. They are drawn on the
-        sketch, so their cost does not depend on the number of rows.
+        How many draws of calibrated outcomes, for the consistency band; 0 leaves all bands out. They are
+        drawn on the sketch, so their cost does not depend on the number of rows.
     curves : int
         How many of the resampled curves to keep and draw.
     seed : int

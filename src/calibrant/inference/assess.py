@@ -87,13 +87,13 @@ def assess(
         The largest SmoothECE that is acceptable: the result's `decision` says whether the interval is
         within it, beyond it, or neither.
     confidence : float
-        Of the interval; the test's level is 1 - `confidence`.
+        Confidence of the interval; the test's level is 1 - `confidence`.
     seed : int
-        Recorded for what is made of the assessment later. None of its own numbers depends on it.
+        Recorded for pictures made from the assessment later. None of its own numbers depends on it.
     scale : str or Scale, default "probability"
         Where the smoothing happens.
     profile : {"clinical", "credit", "weather", "llm"} or Profile, optional
-        What your field asks for beside: the result's `profile` holds it (see `calibrant.profiles`).
+        Adds the numbers that your field asks for, as the result's `profile` (see `calibrant.profiles`).
     weights : {"importance", "frequency"}
         What `sample_weight` means. Importance: a row of weight 2 counts twice and is still one
         observation; weights may depend on the outcome. Frequency: it stands for two equal rows.
@@ -110,7 +110,7 @@ def assess(
     -----
     The interval is for the population from which the rows were drawn. Rows are taken to be
     independent unless `cluster` says otherwise; where they are not, the interval is too narrow and
-    the p-value too small. The interval leaves 0 exactly where the p-value is at most 1 - `confidence`:
+    the p-value too small. The interval excludes 0 exactly when the p-value is at most 1 - `confidence`:
     both come from one construction (see `calibrant.inference.calibration_test`).
 
     Examples

@@ -69,9 +69,9 @@ def assess_by(
         For the number of groups. "holm" keeps the chance of any false finding below 1 - `confidence`;
         "bh" keeps the expected share of false ones among the findings below it, and finds more.
     limit : int, optional
-        Assess so many of the largest groups, and all others as one more.
+        Assess this many of the largest groups, and all others together as one more.
     profile : str or Profile, optional
-        What a field of use asks for beside; see `assess`. From `data` and Sketches as far as a sketch of
+        The numbers your field asks for; see `assess`. From `data` and Sketches as far as a sketch of
         each group goes.
     **options
         How to read the rows: `sample_weight`, `pos_label`, `from_logits`, `percent`, `labels`,

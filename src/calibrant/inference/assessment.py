@@ -56,14 +56,14 @@ class Assessment:
     Attributes
     ----------
     smooth_ece : float
-        SmoothECE of the sample: the plug-in, which is above 0 also for calibrated predictions. Read it
+        SmoothECE of the sample: the plug-in, which is above 0 even for calibrated predictions. Read it
         beside the noise floor.
     interval : Interval
-        For the population's SmoothECE. It leaves 0 exactly where calibration is rejected.
+        For the population's SmoothECE. It excludes 0 exactly when calibration is rejected.
     noise_floor : NoiseFloor
         Mean SmoothECE of calibrated predictions like these.
     p_value : float
-        Of "the predictions are calibrated".
+        P-value of "the predictions are calibrated".
     observed_expected : Ratio
         Events seen over events predicted.
     relative : float
@@ -81,10 +81,10 @@ class Assessment:
     confidence, seed, margin : float, int, float or None
         As they were asked for.
     corrected_p_value : float or None
-        Of a group among several (`assess_by`): after correction for how many there are. The finding is
+        For one of several groups (`assess_by`): corrected for how many there are. The finding is
         then by this one.
     profile : Profiled or None
-        What a field of use asks for beside, where a profile was given.
+        The numbers of a profile, if one was asked for.
 
     Examples
     --------

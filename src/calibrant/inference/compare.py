@@ -59,7 +59,7 @@ def compare(
     cluster : array, optional
         What makes rows dependent; see `assess`.
     confidence : float
-        Of the intervals, and 1 minus the level of the verdict.
+        Confidence of the intervals, and 1 minus the level of the verdict.
     correction : {"holm", "bh", "bonferroni", "none"}
         For the number of pairs. Unless it is "none", the intervals of all pairs hold together, too.
     seed, scale, **options
@@ -72,9 +72,9 @@ def compare(
     of the unbiased estimates of its square, over pairs of different rows, with a jackknife standard error.
     Neither model's noise biases it, so that it finds differences far below the noise floor of SmoothECE.
 
-    *The interval.* It is for the difference of SmoothECE. Each end takes one model's plug-in, which errs
-    upwards, and of the other the mean of (f - y) g(f) with a g that was learnt on other rows, which errs
-    downwards: it holds wherever the errors lie, and is wide near the noise floor. Small errors of
+    *The interval.* It is for the difference of SmoothECE. Each end takes the plug-in of one model, which errs
+    upwards, and for the other the mean of (f - y) g(f), with a g that was learnt on other rows, which errs
+    downwards. So it holds wherever the errors lie, and is wide near the noise floor. Small errors of
     many signs have a small kernel error, so that it may hold 0 where the test tells the models apart.
 
     Examples

@@ -30,7 +30,7 @@ class GroupComparisons(Mapping[Any, Comparison]):
     Attributes
     ----------
     comparisons : mapping of class to Comparison
-        Of classes with rows enough.
+        Comparisons of the classes that have enough rows.
     too_few : tuple
         Classes with fewer than two rows of a model.
     by : str

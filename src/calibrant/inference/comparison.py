@@ -32,8 +32,8 @@ class Difference:
     low, high : float
         Interval for that difference in the population.
     p_value, adjusted_p_value : float
-        Of "both models have the same kernel calibration error"; the second accounts for all pairs that
-        were compared.
+        P-values of "both models have the same kernel calibration error"; the second accounts for all pairs
+        that were compared.
     """
 
     first: str

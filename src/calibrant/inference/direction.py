@@ -34,7 +34,7 @@ class Region:
         Smoothed prediction minus smoothed outcome there, on average: positive where predictions are too
         high.
     share : float
-        Of the SmoothECE that comes from this range; the shares of all ranges add up to 1.
+        Share of the SmoothECE that comes from this range; the shares of all ranges add up to 1.
     contribution : float
         The same in units of SmoothECE.
     """

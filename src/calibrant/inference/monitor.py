@@ -238,7 +238,7 @@ class Monitor:
         Parameters
         ----------
         path : str or path
-            Of its state; a new one begins where there is no file.
+            Path of its state; a new one begins where there is no file.
         level : float
             As of the class; that of a state must not change on the way.
 

@@ -37,7 +37,7 @@ class Alarm:
     mean_error : float
         Mean prediction minus event rate since that look.
     group : optional
-        Of many classes, the one that has won most: the rest of the alarm is about it.
+        For many classes, the one with the most evidence: the rest of the alarm is about it.
     """
 
     look: int
@@ -62,7 +62,7 @@ class ClassLook:
     n : int
         Rows of it so far: that were predicted to be of it, or all.
     e_value, p_value : float
-        Of this class alone.
+        Those of this class alone.
     mean_error : float
         Mean prediction minus event rate over all of them.
     """

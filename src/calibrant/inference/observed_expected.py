@@ -23,7 +23,7 @@ class Ratio:
     low, high : float
         Ends of the interval for the population's ratio.
     confidence : float
-        Of the interval.
+        Confidence of the interval.
     """
 
     value: float

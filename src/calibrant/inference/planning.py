@@ -48,11 +48,11 @@ class RequiredRows:
     Attributes
     ----------
     simulated : int
-        With so many rows the interval of `assess` ends within the margin with probability `power`, if
+        With this many rows the interval of `assess` ends within the margin with probability `power`, if
         the predictor is calibrated. This is the number to plan with; other seeds give numbers that
         differ by some per cent.
     theorem : int
-        With so many rows a proved bound does the same for any distribution of predictions and
+        With this many rows a proved bound does the same for any distribution of predictions and
         outcomes: ten times more and beyond.
     margin, confidence, power : float
         As they were asked for.
@@ -93,11 +93,11 @@ def required_n(
         Predictions like those to come; uniform ones if there are none yet. Predictions close to 0 and
         1 need fewer rows.
     confidence : float
-        Of the interval.
+        Confidence of the interval.
     power : float
         How often the interval should end within the margin, if the predictor is calibrated.
     seed : int
-        Of the simulation.
+        Seed of the simulation.
     from_logits, percent, on_invalid
         How to read the predictions; see `InputOptions`.
 

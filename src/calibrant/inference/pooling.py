@@ -45,9 +45,9 @@ class Pooling:
     Attributes
     ----------
     p_value : float
-        Of "in no group are predictions too high or too low on average".
+        P-value of "in no group are predictions too high or too low on average".
     differ_p_value : float
-        Of "they are so by the same amount in all groups".
+        P-value of "they are so by the same amount in all groups".
     typical : PooledError
         The mean over the groups.
     spread : float

@@ -48,7 +48,7 @@ class Measured(Record):
     Attributes
     ----------
     name : str
-        Of the measure.
+        Name of the measure.
     value, error : float
         What it is, and how far the exact value can lie from it (not a sampling error). Both NaN
         where the measure does not apply: `misses` then says why. The error alone is NaN where a

@@ -37,7 +37,7 @@ class Decomposition(Record):
     Attributes
     ----------
     mean_score : float
-        Of the predictions as they are.
+        Score of the predictions as they are.
     miscalibration : float
         What recalibration would gain (MCB, reliability).
     discrimination : float

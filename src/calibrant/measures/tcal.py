@@ -87,7 +87,7 @@ def t_cal(
     draws : int
         How often outcomes are drawn from the predictions.
     seed : int
-        Of the draws.
+        Seed of the draws.
     **options
         How to read the arrays (see `InputOptions`).
 

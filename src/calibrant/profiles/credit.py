@@ -33,7 +33,7 @@ SOURCE = (
 )
 INDEPENDENT = (
     "defaults are taken to be independent given the grade, as in Pluto and Tasche's first model; "
-    "where they are not, p-values are too small and bounds too low. Say what defaults share, as clusters"
+    "if they are not, p-values are too small and bounds too low: name what defaults share as the cluster"
 )
 CLUSTERED = (
     "numbers of rows and defaults are divided by the factor by which clusters inflate the variance of the "

@@ -321,9 +321,7 @@ def _rows(number: float) -> str:
 def _certain_note(data: LogOdds) -> str:
     if data.certain == 0.0:
         return ""
-    return (
-        f"{_rows(data.certain)} had probability 0 or 1 and held: nothing is added to the likelihood"
-    )
+    return f"{_rows(data.certain)} had probability 0 or 1 and came true: they add nothing to the likelihood"
 
 
 def _chi_squared(statistic: float, degrees: int) -> float:

@@ -39,7 +39,7 @@ def weather(*, climatology: Any = None, bins: int = BINS, at: Forecast = "mean")
     climatology : array or float, optional
         The forecast to beat, for each row or for all. Without it, the sample's own event rate.
     bins : int
-        Of equal width, for the binned parts.
+        How many bins of equal width, for the binned parts.
     at : {"mean", "middle"}
         The forecast that stands for a bin: the mean of its forecasts, or its middle, as where forecasts
         were rounded to it.

@@ -77,7 +77,7 @@ def scan(
     progress: bool | None = None,
     **reading: Unpack[ReadingOptions],
 ) -> Sketch | Sketches:
-    """Read predictions and outcomes once, where they lie, and keep only their sketch.
+    """Read predictions and outcomes once, where they are stored, and keep only their sketch.
 
     Parameters
     ----------
@@ -103,13 +103,13 @@ def scan(
     scale : str or Scale
         The scale of the grid.
     checkpoint : path, optional
-        For files: note now and then how far the scan is. A scan that was stopped goes on from there
-        when called again, and gives the same bits. The note stays when the scan is done; it goes when
+        For files: save now and then how far the scan is. A scan that was stopped goes on from there
+        when called again, and gives the same bits. The file stays when the scan is done; it goes when
         the result is on the disk, with `save(sketch, path, checkpoint=...)`.
     threads : int, optional
-        For files: how many read at a time; all cores unless told.
+        For files: how many threads read at a time; all cores by default.
     progress : bool, optional
-        For files: draw a bar; on a terminal unless told.
+        For files: draw a progress bar; by default, only on a terminal.
     **reading
         How rows are read: `sample_weight` (a column), `pos_label`, `from_logits`, `from_logprobs`,
         `percent`, `labels`, `on_invalid`, `multiclass`, `classes`, `per_file`, `sep` (see `ReadingOptions`).

@@ -51,7 +51,7 @@ def to_sql(
         As for `calibrant.read.sql.query`.
     tolerance : float
         The largest distance from `transform`. Near 0 and 1 the map is also kept within 100 times this
-        share, 0.1% unless told, of its distance from them; for predictions closer to them than 1e-9,
+        share, 0.1% by default, of its distance from them; for predictions closer to them than 1e-9,
         that is not promised.
 
     Examples
@@ -80,7 +80,7 @@ def to_python(
     recalibrator : Recalibrator
         One that is fitted.
     name : str
-        Of the function, which takes one prediction and gives back one.
+        Name of the function, which takes one prediction and gives back one.
     tolerance : float
         As for `to_sql`.
 

@@ -237,7 +237,7 @@ class Recalibrator(LearnedMap):
         Parameters
         ----------
         name : str
-            Of the function. It takes one probability and returns one.
+            Name of the function. It takes one probability and returns one.
         tolerance : float
             The largest distance from `transform`. A larger one gives a shorter text.
 

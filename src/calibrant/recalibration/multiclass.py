@@ -144,7 +144,7 @@ def as_distributions(matrix: ClassProbabilities) -> Floats:
 
 
 def called_classes(y_prob: Any) -> list[str] | None:
-    """What the columns of a table of class probabilities are called, less what all begin with.
+    """What the columns of a table of class probabilities stand for: what tells their names apart.
 
     Examples
     --------

@@ -137,8 +137,9 @@ class TemperatureRecalibrator(Recalibrator):
 
 @dataclass
 class BetaRecalibrator(Recalibrator):
-    """logit p' = a · log p - b · log(1 - p) + c with a, b ≥ 0: Platt with a slope for each end, and
-    his targets.
+    """logit p' = a · log p - b · log(1 - p) + c with a, b ≥ 0: Platt's map with a slope for each end.
+
+    Learned with Platt's targets.
 
     Parameters
     ----------

@@ -55,7 +55,8 @@ class LogitScaling(LearnedMap):
                 argument="y_true",
                 seen=matrix.given_labels[wrong[0]],
                 where=Where(row=int(wrong[0])),
-                cure="Leave such rows out, or name the classes of the columns.",
+                cure="Name the classes of the columns with {classes}, or leave such rows out.",
+                classes=Option("classes"),
             )
         zeros = np.zeros(matrix.n)
         weight = as_pairs(zeros, zeros, sample_weight=sample_weight).weight

@@ -53,7 +53,7 @@ class SmoothRecalibrator(Recalibrator):
         Where the smoothing happens: by default "logit/4", which tells .999 from .99 in the tails of
         confident models; a Sketch is smoothed on the scale that it was made on.
     pseudo_rows : float
-        So many rows are added at every place, with the outcome that a Platt map gives there. Where
+        This many rows are added at every place, with the outcome that a Platt map gives there. Where
         rows are few they decide, so that no prediction becomes 0 or 1 because one row was seen; where
         rows are many they do not matter.
 

@@ -40,7 +40,7 @@ class SplineRecalibrator(Recalibrator):
         How far the curve bends is chosen by the log loss of rows that it was not learned from, over so many
         folds.
     seed : int
-        Of the folds.
+        Seed of the folds.
 
     Notes
     -----

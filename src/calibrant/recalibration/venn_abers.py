@@ -104,7 +104,7 @@ class CrossVennAbersRecalibrator(_Interval):
     folds : int
         Into how many parts the rows are dealt.
     seed : int
-        Of the dealing.
+        Seed of the dealing.
 
     References
     ----------

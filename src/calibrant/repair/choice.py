@@ -55,7 +55,7 @@ class Candidate(Record):
     Attributes
     ----------
     name : str
-        Of the map.
+        Name of the map.
     loss : float
         Mean loss.
     gain, gain_se : float
@@ -143,7 +143,7 @@ def choose_recalibrator(
     folds : int
         Every row is predicted by maps learned from the other folds.
     seed : int
-        Of the folds.
+        Seed of the folds.
 
     Returns
     -------

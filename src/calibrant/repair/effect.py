@@ -46,13 +46,13 @@ class Effect(Record):
     Attributes
     ----------
     before, after : Scores
-        Of the predictions as they are, and mapped.
+        Scores of the predictions as they are, and mapped.
     gain : float
         By how much the mean log loss falls.
     low, high : float
         The interval of the gain.
     confidence : float
-        Of the interval.
+        Confidence of the interval.
     n : int
         Rows that were judged.
     """
@@ -107,7 +107,7 @@ def effect_of(
     cluster : array, optional
         Which rows belong together; the interval then counts clusters.
     confidence : float
-        Of the interval of the gain.
+        Confidence of the interval of the gain.
 
     Notes
     -----
@@ -160,9 +160,9 @@ def cross_fitted_effect(
     folds : int
         Every row is judged by the map of the other folds.
     confidence : float
-        Of the interval of the gain.
+        Confidence of the interval of the gain.
     seed : int
-        Of the folds.
+        Seed of the folds.
 
     Notes
     -----

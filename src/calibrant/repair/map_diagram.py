@@ -53,11 +53,11 @@ class MapDiagram(Diagram):
     prediction, repaired : float64[k]
         Points of the map, as far as there are rows.
     band : Bounds or None
-        Of the map at each point; None where nothing is known of it.
+        Band of the map at each point; None where nothing is known of it.
     effect : Effect or None
         Scores before and after on held-out rows; None of a map without rows, or with too few.
     confidence : float
-        Of the band, and of the interval of the gain.
+        Confidence of the band, and of the interval of the gain.
     n : int or None
         Rows that the map was learned from.
     """
@@ -134,9 +134,9 @@ class MapDiagram(Diagram):
         Parameters
         ----------
         name : str
-            Of the model.
+            Name of the model.
         color : str or three numbers, optional
-            Of the curve.
+            Colour of the curve.
         axes : {"auto", "probability", "fit", "logit"}
             As for a reliability diagram.
         rare : float
@@ -219,11 +219,11 @@ def map_diagram(
     cluster : array, optional
         Which rows belong together: they are resampled and held out together.
     confidence : float
-        Of the band at each point, and of the interval of the gain.
+        Confidence of the band at each point, and of the interval of the gain.
     resamples : int
         How often rows are drawn again for the band.
     seed : int
-        Of the draws and of the folds.
+        Seed of the draws and of the folds.
 
     Returns
     -------

@@ -42,7 +42,7 @@ class RandomizedRecalibrator(Recalibrator):
     bandwidth : float, optional
         By default SmoothECE's own, σ* = smECE_σ*.
     seed : int
-        Of the noise: the same predictions in the same order give the same bytes.
+        Seed of the noise: the same predictions in the same order give the same bytes.
     require_miscalibration : bool
         Refuse to fit where the test of calibration has p > 0.05. The noise of κ does harm to a model
         that is calibrated already: fresh error about σ* where there was none.

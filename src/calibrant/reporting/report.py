@@ -139,7 +139,7 @@ def report(
         Predicted probabilities of outcome 1; for several models, name to predictions. With a column for
         each class, `y_true` holds classes, and the page has a section on them.
     title : str
-        Of the page.
+        Title of the page.
     cluster : array, optional
         What makes rows dependent (see `calibrant.assess`): recalibration is then tried on clusters
         that it has not seen. Of Sketches, one of their columns; the gain of recalibration is then not
@@ -149,11 +149,11 @@ def report(
     scale : str or Scale, default "probability"
         Where the smoothing happens.
     limit : int
-        Most groups that are shown one by one: the largest. All others are taken together.
+        How many groups to show one by one, the largest first. All others are combined.
     assessment : Assessment, optional
-        Of the same rows, where it has been made already.
+        The assessment of the same rows, if you have it already.
     profile : str or Profile, optional
-        What a field of use asks for beside (see `calibrant.assess`), as a section of the page.
+        The numbers your field asks for (see `calibrant.assess`), as a section of the page.
     **options
         How to read the arrays (see `InputOptions`).
 

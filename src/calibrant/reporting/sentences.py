@@ -63,9 +63,9 @@ def confidence_text(confidence: float) -> str:
     Examples
     --------
     >>> confidence_text(0.95), confidence_text(0.975), confidence_text(0.9999)
-    ('95 %', '97.5 %', '99.99 %')
+    ('95%', '97.5%', '99.99%')
     """
-    return f"{100 * confidence:g} %"
+    return f"{100 * confidence:g}%"
 
 
 def points(value: float) -> str:
@@ -205,10 +205,10 @@ def notes_on(sketch: Sketch, *, clusters: int | None = None) -> tuple[str, ...]:
     --------
     >>> for note in notes_on(Sketch.from_counts(p=[0, 0.5], n=[60, 40], events=[0, 21])):
     ...     print(note)
-    100 rows, 21 with the event (21 %). No rows were dropped.
+    100 rows, 21 with the event (21%). No rows were dropped.
     The predictions take only 2 different values: between them the curve is interpolation.
-    60 % of the rows share one prediction, 0.
-    60 % of the rows lie at 0 or within 0.00002 of it, 0 % at 1.
+    60% of the rows share one prediction, 0.
+    60% of the rows lie at 0 or within 0.00002 of it, 0% at 1.
     """
     atoms = Atoms.from_sketch(sketch)
     share = over_outcomes(atoms.mass) / atoms.total
@@ -257,7 +257,7 @@ def _weights(sketch: Sketch) -> str:
     effective = sketch.total_weight**2 / float(sketch.squared_weights.sum())
     return (
         f"The weights leave an effective {effective:,.0f} rows: the value is that of the weighted "
-        "population, the uncertainty that of so many rows."
+        "population, the uncertainty that of this many rows."
     )
 
 

@@ -114,7 +114,7 @@ class Summary:
     Attributes
     ----------
     title : str
-        Of the page.
+        Title of the page.
     groups : tuple of GroupSummary
         Those that could be assessed, the worst first.
     finding : GroupAssessments or None

@@ -19,6 +19,7 @@ import calibrant as cal
 from calibrant.errors import PYTHON, InputError, Option
 from calibrant.read.answers import as_probability, members, read_answers
 from calibrant.read.answers.answers import Place, question_number
+from calibrant.read.answers.reading import log_format
 
 
 def write_lines(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -535,3 +536,18 @@ def test_an_inspect_log_may_be_compressed(tmp_path: Path) -> None:
         gzip.compress(json.dumps({"eval": {"task": "t"}, "samples": [sample]}).encode())
     )
     assert read_answers(path).y_prob.tolist() == [0.7]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ({"question_id": 1, "p": 0.9, "correct": True}, "jsonl"),
+        ({"id": 1, "confidence": 0.9, "correct": True}, "jsonl"),
+        ({"id": 1, "p": 0.9, "correct": True}, None),
+        ({"id": 1, "confidence": 0.9, "label": 1}, None),
+    ],
+)
+def test_a_log_is_told_from_rows_by_its_first_line(tmp_path, line, kind):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(line) + "\n")
+    assert log_format(path) == kind

@@ -29,7 +29,7 @@ class BinarySmoothECE(SketchMetric):
     Parameters
     ----------
     nodes : int
-        Cells of the grid; the state takes 32 bytes for each, 2 MB unless told.
+        Cells of the grid; the state takes 32 bytes for each, 2 MB by default.
     from_logits : bool
         The predictions are log-odds. Nothing is guessed.
     ignore_index : int, optional
@@ -88,7 +88,7 @@ class MulticlassSmoothECE(SketchMetric):
         The largest probability against "was it right?", over all rows or apart by predicted class; or
         every class against the rest.
     average : {"mean", "none"}
-        Of `top_label`, the mean weighted by rows; of `classwise`, the plain mean; or one value for each
+        For `top_label`, the mean weighted by rows; for `classwise`, the plain mean; or one value for each
         class, NaN for those without rows.
     nodes : int, optional
         Cells of the grid: 65536 for one table, 4096 where there is one for each class (131 kB each).

@@ -208,5 +208,5 @@ def _format_of(line: bytes) -> str | None:
         return None
     if isinstance(row.get("spec"), dict) and "completion_fns" in row["spec"]:
         return "openai-evals"
-    asked = not row.keys().isdisjoint(ASKED) and not row.keys().isdisjoint(JUDGED)
-    return "jsonl" if asked else None
+    asked = not row.keys().isdisjoint(ASKED) or row.keys() >= {"id", "confidence"}
+    return "jsonl" if asked and not row.keys().isdisjoint(JUDGED) else None
