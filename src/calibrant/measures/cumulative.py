@@ -156,7 +156,7 @@ def truthful_atb(y_true: Any, y_prob: Any = None, **options: Unpack[InputOptions
     """Averaged two-bin calibration error: ∫₀¹ A(t)² + (A(1) - A(t))² dt.
 
     Cut [0, 1] at a random place; the squared biases on both sides, added up, on average. It is
-    perfectly truthful: no forecaster gains by reporting anything but the probabilities he believes.
+    perfectly truthful: forecasters gain nothing by reporting anything but the probabilities they believe.
 
     Parameters
     ----------

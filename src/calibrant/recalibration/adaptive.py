@@ -170,8 +170,8 @@ class AdaptiveRecalibrator(Recalibrator):
     def interval(self, y_prob: Any, *, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
         """Lower and upper end of what the event's chance may be, given the prediction and the rows.
 
-        From the spread of the log-odds over all families, taken as normal. Also where predictions are left
-        alone, it is around the average of the families.
+        From the spread of the log-odds over all families, taken as normal. It is around the average of
+        the families even where predictions are left alone.
         """
         from scipy.special import ndtri
 

@@ -48,7 +48,7 @@ class _Interval(Recalibrator):
 
 @dataclass
 class VennAbersRecalibrator(_Interval):
-    """Two probabilities for each prediction, of which one is calibrated, and one number between them.
+    """Two probabilities for each prediction, one of which is calibrated, and one number between them.
 
     Isotonic regression is fitted to the rows and the new prediction, once with outcome 0 and once with
     outcome 1. For exchangeable rows, the value for the outcome that comes true is calibrated, whatever the

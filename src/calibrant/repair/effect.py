@@ -143,7 +143,7 @@ def cross_fitted_effect(
     seed: int = 0,
     **options: Unpack[FitOptions],
 ) -> Effect:
-    """Scores before and after a map, with every row by a map that was learned from the others.
+    """Scores before and after a map, each row judged by a map that was learned from the others.
 
     For rows that are too few to set some aside: all of them learn, and all of them judge.
 

@@ -234,9 +234,9 @@ def map_diagram(
     -----
     The band is the map's own `interval` where it has one: of `AdaptiveRecalibrator`, the spread of its
     average; of Venn–Abers, the two probabilities. Otherwise, and with clusters, it holds the central maps of
-    resampled rows at each point. It does not know how wrong the form of a map is: a temperature has a narrow
-    band also where no temperature fits. The gain is that of maps learned from four fifths of the rows and
-    judged on the rest.
+    resampled rows at each point. It does not know how wrong the form of a map is: a temperature has a
+    narrow band even where no temperature fits. The gain is that of maps learned from four fifths of the
+    rows and judged on the rest.
 
     Examples
     --------

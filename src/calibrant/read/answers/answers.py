@@ -142,7 +142,7 @@ class Answers:
 
     @property
     def unscored(self) -> int:
-        """Answers of which nobody said whether they are right."""
+        """Answers that nobody marked as right or wrong."""
         return int(np.isnan(self.y_true).sum())
 
     @property

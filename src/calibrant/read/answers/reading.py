@@ -43,7 +43,7 @@ def read_answers(
     score_range: tuple[float, float] | None = None,
     on_invalid: Literal["raise", "drop"] = "raise",
 ) -> Answers:
-    """Read an evaluation log: which answers were right, and how probable the model held that.
+    """Read an evaluation log: which answers were right, and how sure the model was of each.
 
     Parameters
     ----------
@@ -61,20 +61,21 @@ def read_answers(
         ``"stated"``. HELM: ``"tokens"``. JSON lines: the name of the field; ``"judge.confidence"``
         is a field inside another.
     correct : str, optional
-        The metric of lm-eval, the scorer of Inspect, the field of JSON lines that says who was right.
+        The metric of lm-eval, the scorer of Inspect, the field of JSON lines that says whether an answer
+        was right.
     question : str, optional
         The field of JSON lines that names the question.
     filter : str, optional
         The answer filter of lm-eval, where a log has several.
     form : {"probability", "percent", "sum", "mean", "token", "choices", "agreement"}
         How the confidence is written: a probability (or text such as "85%", "8 out of 10"); a number from
-        0 to 100; log-probabilities of the answer's tokens, of which the product, the geometric mean or
-        the first token's is taken; log-probabilities of the options, of which the chosen one's share is;
-        or sampled answers, of which the share that agree is.
+        0 to 100; log-probabilities of the answer's tokens, as their product, geometric mean, or that of the
+        first token; log-probabilities of the options, as the share of the chosen one; or sampled answers,
+        as the share that agree.
     words : mapping, optional
         What words stand for: ``{"very likely": 0.9}``. No word is a number unless you say so.
     score_range : (float, float), optional
-        The lowest and the highest score of a judge, who says how right an answer is: 0 and 1.
+        The lowest and the highest score that a judge can give; they become 0 and 1.
     on_invalid : {"raise", "drop"}
         A confidence or a score that cannot be read, such as "high", is an error, or infinite: then
         `assess(..., on_invalid="drop")` leaves it out and counts it.
