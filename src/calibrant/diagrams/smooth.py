@@ -338,8 +338,7 @@ def reliability_diagram(
     y_prob : array
         Predicted probabilities of outcome 1.
     assessment : Assessment, optional
-        The assessment of a Sketch: its number, interval, confidence and seed are used, and nothing is solved
-        again.
+        The assessment of a Sketch: its number, interval, confidence and seed are used as they are.
     bandwidth : float, optional
         By default the one that equals its own error, σ* = smECE_σ*.
     scale : str or Scale, default "probability"
