@@ -8,6 +8,7 @@ Singles = NDArray[np.float32]
 Integers = NDArray[np.int64]
 Real = TypeVar("Real", np.float32, np.float64)
 
+def product(a: NDArray[Real], b: NDArray[Real]) -> NDArray[Real]: ...
 def kernel_shares(
     position: Floats,
     edges: Floats,

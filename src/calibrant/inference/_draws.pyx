@@ -10,6 +10,8 @@ cdef extern from "lanes.h":
     void count_above(const float *, size_t, const float *, size_t, float, float, float *) nogil
     void next_kernels(double *, double *, size_t, double) nogil
     void add_sizes(const float *, const float *, size_t, size_t, double, double *) nogil
+    void product_of_floats(const float *, size_t, size_t, const float *, size_t, size_t, float *) nogil
+    void product_of_doubles(const double *, size_t, size_t, const double *, size_t, size_t, double *) nogil
 
 cdef:
     double REACH = 6.0  # bandwidths from its middle to where a kernel is taken to end
@@ -19,6 +21,31 @@ cdef:
 ctypedef fused real:
     float
     double
+
+
+def product(const real[:, ::1] a, const real[:, :] b):
+    """The matrix product, on one thread: BLAS starts several, which cost more than they save at these sizes.
+
+    The rows of b may lie apart, as those of a slice of columns do.
+    """
+    cdef:
+        Py_ssize_t rows = a.shape[0], inner = a.shape[1], columns = b.shape[1]
+        size_t step = <size_t>(b.strides[0] // <Py_ssize_t>sizeof(real))
+    if b.shape[0] != inner or (columns > 1 and b.strides[1] != <Py_ssize_t>sizeof(real)):
+        raise ValueError("as many rows as there are columns, each in one piece")
+    values = np.empty((rows, columns), dtype=np.float32 if real is float else np.float64)
+    cdef real[:, ::1] out = values
+    if not rows or not columns:
+        return values
+    if not inner:
+        values[:] = 0.0
+        return values
+    with nogil:
+        if real is float:
+            product_of_floats(&a[0, 0], rows, inner, &b[0, 0], step, columns, &out[0, 0])
+        else:
+            product_of_doubles(&a[0, 0], rows, inner, &b[0, 0], step, columns, &out[0, 0])
+    return values
 
 
 def kernel_shares(const double[::1] position, const double[::1] edges, double bandwidth, bint reflected,

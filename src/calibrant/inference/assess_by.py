@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -10,6 +12,7 @@ from calibrant._arguments import CONFIDENCE, require_count, require_seed
 from calibrant.data.as_pairs import has_classes
 from calibrant.data.input_forms import InputOptions
 from calibrant.data.scales import Scale
+from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import TooFewRows
 from calibrant.inference.assess import assessment_and_rejection, require_margin
@@ -29,6 +32,9 @@ from calibrant.inference.profile import Profile, Sample, as_profile
 from calibrant.read.progress import Progress
 
 __all__ = ["assess_by"]
+
+LARGE = 10_000
+"""Rows of a group, on average, from which on groups are assessed side by side."""
 
 
 def assess_by(
@@ -146,24 +152,28 @@ def _assessed(
     cluster = units.cluster
     names = tuple(name for name in by if not isinstance(cluster, str) or name != cluster)
     totals = {key: total_of(own) for key, own in units.parts.items()}
-    groups: dict[Any, GroupAssessment] = {}
-    progress = Progress(len(totals), doing="assessing")
-    for key, sketch in totals.items():
-        progress.advance(1, sketch.n)
-        why, clusters = "" if sketch.n >= 2 else "fewer than two rows", None
+
+    def assessed(key: Any) -> GroupAssessment:
+        sketch, clusters = totals[key], None
+        why = "" if sketch.n >= 2 else "fewer than two rows"
         if not why:
             try:
                 clusters = units.clusters(key)
             except TooFewRows:
                 why = "fewer than two clusters"
         if why:
-            groups[key] = GroupAssessment(key, sketch.n, None, why=why)
-            continue
+            return GroupAssessment(key, sketch.n, None, why=why)
         assessment, rejection = assessment_and_rejection(
             sketch, clusters, margin=margin, confidence=confidence, seed=seed
         )
         detectable = detectable_error(rejection, level=1.0 - confidence)
-        groups[key] = GroupAssessment(key, sketch.n, assessment, detectable)
+        return GroupAssessment(key, sketch.n, assessment, detectable)
+
+    groups: dict[Any, GroupAssessment] = {}
+    progress = Progress(len(totals), doing="assessing")
+    for key, group in zip(totals, _side_by_side(assessed, totals), strict=True):
+        progress.advance(1, group.n)
+        groups[key] = group
     progress.close()
     if not any(group.assessment for group in groups.values()):
         what = "rows" if cluster is None else "clusters"
@@ -183,6 +193,22 @@ def _assessed(
         seed=seed,
         sketches=totals,
     )
+
+
+def _side_by_side(
+    assessed: Callable[[Any], GroupAssessment], totals: Mapping[Any, Sketch]
+) -> Iterator[GroupAssessment]:
+    """The groups in their order, on as many threads as there are cores where they are large.
+
+    None depends on another. The compiled loops run side by side; of small groups these are so short that
+    threads would wait for one another.
+    """
+    cores = min(os.cpu_count() or 1, len(totals))
+    if cores < 2 or sum(sketch.n for sketch in totals.values()) < LARGE * len(totals):
+        yield from map(assessed, totals)
+        return
+    with ThreadPoolExecutor(max_workers=cores) as pool:
+        yield from pool.map(assessed, totals)
 
 
 def _corrected(groups: Iterable[GroupAssessment], correction: Correction) -> list[GroupAssessment]:

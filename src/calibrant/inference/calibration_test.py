@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant._locks import cached_property
 from calibrant.data.sketch import Sketch
+from calibrant.inference._draws import product
 from calibrant.inference.lower_bound import BUMP, ROUND, lowered, proved_error
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.null_draws import (
@@ -23,6 +24,7 @@ from calibrant.inference.null_draws import (
     FEW_DRAWS,
     FEW_EVENTS,
     are_fixed,
+    null_means,
     null_residuals,
     tail_of,
     tail_of_failures,
@@ -34,6 +36,7 @@ from calibrant.inference.witnesses import (
     Cells,
     chain_of,
     shares_and_degrees,
+    smoothed,
     witnesses_of,
 )
 
@@ -129,7 +132,7 @@ class Rejection:
     def p_values(self, residuals: NDArray[np.floating]) -> Floats:
         """P-values of calibration for other residuals of the same predictions, [samples, m]."""
         look = self._looked(DRAWS)
-        drawn = self._reduced(np.asarray(residuals, dtype=np.float32))
+        drawn = self._of_residuals(residuals)
         values = self._statistics(drawn, look.variance)
         return np.array([self._p_value(value, 0.0, look) for value in values.tolist()])
 
@@ -234,33 +237,27 @@ class Rejection:
         return np.flatnonzero(np.diff(place, prepend=-np.inf))
 
     @cached_property
-    def _least(self) -> float:
-        """The variance of one row: no mean is known better."""
-        return 1.0 / self.cells.units**2
-
-    @cached_property
     def _witnesses(self) -> tuple[Floats, Floats, NDArray[np.int64]]:
         """Functions before and after they are smoothed, and where each family of them begins."""
         plain, first = witnesses_of(self.cells, self.bandwidth, waves=LONGEST_CHAIN)
-        return plain, plain @ self._kernel[0].T, first
+        return plain, smoothed(plain, self._kernel[0]), first
 
     @cached_property
     def _single(self) -> tuple[Floats, NDArray[np.int64]]:
         """Smoothed witnesses, and where each family of them begins."""
-        _, smooth, first = self._witnesses
-        return smooth[: 1 - LONGEST_CHAIN], first
+        return self._witnesses[1][: 1 - LONGEST_CHAIN], self._witnesses[2]
 
     @cached_property
     def _means(self) -> tuple[Floats, Floats]:
         """Size of the mean of each witness, and its variance if calibrated."""
         smooth = self._single[0]
-        variance = self.cells.null_variance(smooth) + self._least
+        variance = self.cells.null_variance(smooth) + self.cells.least
         return np.abs(smooth @ self.cells.residual), variance
 
     @cached_property
     def _seen(self) -> Floats:
         """Variance of the mean of each witness, as it was seen."""
-        return self.cells.seen_variance(self._single[0]) + self._least
+        return self.cells.seen_variance(self._single[0]) + self.cells.least
 
     @cached_property
     def _chain(self) -> tuple[Floats, Floats]:
@@ -272,7 +269,7 @@ class Rejection:
         plain, smooth = self._chain
         z = smooth @ self.cells.residual
         first = np.tri(len(z))  # as many as each chain has
-        signs = np.sign((first * z) @ plain) @ self._kernel[0].T
+        signs = smoothed(np.sign((first * z) @ plain), self._kernel[0])
         ways = np.stack([first * z, first * self.cells.covariances(signs, smooth)])
         ways /= np.maximum(np.linalg.norm(ways, axis=2, keepdims=True), 1e-300)
         largest = np.maximum(np.abs(ways @ plain).max(axis=2, initial=0.0), 1e-300)
@@ -288,7 +285,7 @@ class Rejection:
     def _whole(self) -> tuple[float, float]:
         """Λ and its variance as they were seen."""
         value, slopes = lowered(self.cells.residual @ self._mesh, self._errors)
-        seen = float(self.cells.seen_variance((self._mesh @ slopes)[None])[0]) + self._least
+        seen = float(self.cells.seen_variance((self._mesh @ slopes)[None])[0]) + self.cells.least
         return value, seen
 
     @cached_property
@@ -298,19 +295,23 @@ class Rejection:
         single = self._single[0] / np.sqrt(self._means[1])[:, None]
         return np.concatenate([single, self._chain[1], (self._mesh / errors).T], dtype=np.float32)
 
-    def _reduced(self, residuals: Singles) -> _Drawn:
+    def _of_residuals(self, residuals: NDArray[np.floating]) -> _Drawn:
         """What the test needs of residuals [draws, m]."""
+        columns = np.ascontiguousarray(residuals.T, dtype=np.float32)
+        return self._of_means(product(self._functions, columns))
+
+    def _of_means(self, means: Singles) -> _Drawn:
+        """What it needs of the means of all functions [k, draws]."""
         single, first = self._single
         chain = len(single) + len(self._chain[0])
-        means = self._functions @ residuals.T
         logs = log_tails_of_draws(means[:chain], first, len(single), self._parts[0].size - 1)
         stretches = np.abs(means[chain:])
-        errors = self._errors.astype(np.float32)
-        values = (errors @ stretches).astype(np.float64)
+        errors = self._errors.astype(np.float32)[None]
+        values = product(errors, stretches)[0].astype(np.float64)
         bump = np.square(stretches, out=stretches)
         bump *= -0.5 / ROUND**2
         np.exp(bump, out=bump)
-        return _Drawn(logs, values - BUMP * (errors @ bump), values)
+        return _Drawn(logs, values - BUMP * product(errors, bump)[0], values)
 
     @cached_property
     def _first(self) -> list[list[_Drawn]]:
@@ -321,12 +322,12 @@ class Rejection:
         """Draws of each null from start to stop, some at a time: so many as stay close to the processor."""
         parts = [slice(k, k + FEW_DRAWS) for k in range(start, stop, FEW_DRAWS)]
         if self.nulls is not None:
-            return [[self._reduced(null[part]) for part in parts] for null in self.nulls]
+            return [[self._of_residuals(null[part]) for part in parts] for null in self.nulls]
         if are_fixed(self.cells):
-            blocks = (null_residuals(self.cells, part.start, part.stop) for part in parts)
-            return [list(map(self._reduced, blocks))]
+            blocks = (null_means(self.cells, self._functions, p.start, p.stop) for p in parts)
+            return [list(map(self._of_means, blocks))]
         null = null_residuals(self.cells, 0, stop)
-        return [[self._reduced(null[part]) for part in parts]]
+        return [[self._of_residuals(null[part]) for part in parts]]
 
     def _looked(self, draws: int) -> _Look:
         nulls = self._first
@@ -336,7 +337,7 @@ class Rejection:
         elif draws > FEW_DRAWS:
             nulls = self._drawn(0, draws)
         wholes = [np.concatenate([part.wholes for part in null]) for null in nulls]
-        variance = max(float((whole**2).mean()) for whole in wholes) + self._least
+        variance = max(float((whole**2).mean()) for whole in wholes) + self.cells.least
         statistics = [
             np.sort(np.concatenate([self._statistics(part, variance) for part in null]))[::-1]
             for null in nulls

@@ -53,3 +53,56 @@ WIDE void add_sizes(const float *kernel, const float *residual, size_t sites, si
     for (int j = 0; j < LANES; j++) errors[d + (size_t)j] += weight * (double)fabsf(sums[j]);
   }
 }
+
+/* Six rows at a time, of so many columns that they fill a register. The last rows and columns are counted
+   from the end, some of them twice. */
+#if defined(__GNUC__)
+typedef float floats __attribute__((vector_size(64), aligned(4), may_alias));
+typedef double doubles __attribute__((vector_size(64), aligned(8), may_alias));
+#define TILE(real, vector, width)                                                                          \
+  vector s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, s4 = {0}, s5 = {0};                                       \
+  for (size_t i = 0; i < inner; i++) {                                                                     \
+    vector x = *(const vector *)(b + i * step + d);                                                        \
+    s0 += f[0][i] * x, s1 += f[1][i] * x, s2 += f[2][i] * x;                                               \
+    s3 += f[3][i] * x, s4 += f[4][i] * x, s5 += f[5][i] * x;                                               \
+  }                                                                                                        \
+  *(vector *)to[0] = s0, *(vector *)to[1] = s1, *(vector *)to[2] = s2;                                     \
+  *(vector *)to[3] = s3, *(vector *)to[4] = s4, *(vector *)to[5] = s5;
+#else
+#define TILE(real, vector, width)                                                                          \
+  for (int q = 0; q < 6; q++)                                                                              \
+    for (size_t j = 0; j < width; j++) {                                                                   \
+      real sum = 0;                                                                                        \
+      for (size_t i = 0; i < inner; i++) sum += f[q][i] * b[i * step + d + j];                             \
+      to[q][j] = sum;                                                                                      \
+    }
+#endif
+
+#define PRODUCT(name, real, vector, width)                                                                 \
+  WIDE void name(const real *a, size_t rows, size_t inner, const real *b, size_t step, size_t columns,     \
+                 real *out) {                                                                              \
+    for (size_t start = 0; start < columns; start += width) {                                              \
+      size_t d = columns < width ? 0 : start + width <= columns ? start : columns - width;                 \
+      for (size_t first = 0; first < rows; first += 6) {                                                   \
+        const real *f[6];                                                                                  \
+        real *to[6];                                                                                       \
+        for (size_t q = 0; q < 6; q++) {                                                                   \
+          size_t row = first + q < rows ? first + q : rows - 1;                                            \
+          f[q] = a + row * inner, to[q] = out + row * columns + d;                                         \
+        }                                                                                                  \
+        if (columns >= width) {                                                                            \
+          TILE(real, vector, width)                                                                        \
+        } else {                                                                                           \
+          for (int q = 0; q < 6; q++)                                                                      \
+            for (size_t j = 0; j < columns; j++) {                                                         \
+              real sum = 0;                                                                                \
+              for (size_t i = 0; i < inner; i++) sum += f[q][i] * b[i * step + j];                         \
+              to[q][j] = sum;                                                                              \
+            }                                                                                              \
+        }                                                                                                  \
+      }                                                                                                    \
+    }                                                                                                      \
+  }
+
+PRODUCT(product_of_floats, float, floats, 16)
+PRODUCT(product_of_doubles, double, doubles, 8)

@@ -20,4 +20,11 @@ void next_kernels(double *kernel, double *ratio, size_t count, double bend);
 void add_sizes(const float *kernel, const float *residual, size_t sites, size_t draws, double weight,
                double *errors);
 
+/* out [rows, columns] = a [rows, inner] times b [inner, columns], whose rows lie `step` apart. Each number is
+   a sum from the first to the last, the same on every machine and however many threads it has. */
+void product_of_floats(const float *a, size_t rows, size_t inner, const float *b, size_t step, size_t columns,
+                       float *out);
+void product_of_doubles(const double *a, size_t rows, size_t inner, const double *b, size_t step,
+                        size_t columns, double *out);
+
 #endif

@@ -7,9 +7,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.inference._draws import product
 from calibrant.inference.quantiles import normal_quantile
 from calibrant.inference.wilson import wilson_error
-from calibrant.inference.witnesses import Cells, witnesses_of
+from calibrant.inference.witnesses import Cells, smoothed, witnesses_of
 
 __all__ = ["BUMP", "ROUND", "lowered", "proved_error"]
 
@@ -26,10 +27,12 @@ def proved_error(cells: Cells, bandwidth: float, level: float, degrees: float) -
     """What smECE at this bandwidth is at least, with confidence 1 - level (see `Rejection`)."""
     smoother = cells.smoother(bandwidth)
     errors = np.sqrt(cells.null_variance(smoother.T))
-    value, slopes = lowered(cells.residual @ smoother, errors)
-    means = witnesses_of(cells, bandwidth)[0] @ smoother.T
-    variances = cells.seen_variance(np.concatenate([(smoother @ slopes)[None], means]))
-    values = np.concatenate([[value], np.abs(means @ cells.residual)])
+    value, slopes = lowered(product(cells.residual[None], smoother)[0], errors)
+    functions = np.concatenate([slopes[None], witnesses_of(cells, bandwidth)[0]])
+    smooth = smoothed(functions, smoother)
+    variances = cells.seen_variance(smooth)
+    values = np.abs(smooth @ cells.residual)
+    values[0] = value
     tails = [_SHARES["whole"], 0.5 * _SHARES["mean"], 0.5 * _SHARES["others"] / (values.size - 2)]
     z = np.empty(values.size)
     z[:2], z[2:] = np.split([normal_quantile(1.0 - level * tail, degrees) for tail in tails], [2])

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inference._draws import binomial_surprises
+from calibrant.inference._draws import binomial_surprises, product
 from calibrant.inference.witnesses import MOST_CELLS, Cells
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "FEW_DRAWS",
     "FEW_EVENTS",
     "are_fixed",
+    "null_means",
     "null_residuals",
     "tail_of",
     "tail_of_failures",
@@ -71,6 +72,14 @@ def null_residuals(cells: Cells, start: int = 0, stop: int = DRAWS) -> Singles:
     events = rng.poisson(weight * f / event, size=(stop, f.size)) * event
     others = rng.poisson(weight * (1.0 - f) / other, size=(stop, f.size)) * other
     return np.asarray(f * others - (1.0 - f) * events, dtype=np.float32)[start:]
+
+
+def null_means(cells: Cells, functions: Singles, start: int, stop: int) -> Singles:
+    """Means of functions [k, m] times such residuals: [k, draws]."""
+    if cells.blocks is None and cells.events >= FEW_EVENTS:  # numbers, scaled with the functions
+        scaled = functions * np.sqrt(cells.null).astype(np.float32)
+        return product(scaled, _normal_draws(MOST_CELLS)[: cells.null.size, start:stop])
+    return product(functions, np.ascontiguousarray(null_residuals(cells, start, stop).T))
 
 
 def _square_root(blocks: Floats) -> Floats:

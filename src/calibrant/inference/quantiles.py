@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inference._draws import between_entries, strayed_logs
+from calibrant.inference._draws import between_entries, product, strayed_logs
 
 __all__ = [
     "crossing",
@@ -135,10 +135,11 @@ def _table(m: int) -> Floats:
     return np.asarray(np.logaddexp(_table(m - 2), term))
 
 
-def harmonic_mean(logs: NDArray[np.floating], shares: Floats) -> Floats:
+def harmonic_mean(logs: NDArray[Real], shares: Floats) -> Floats:
     """Minus the logarithm of the harmonic mean of p-values, whose logarithms are [parts, draws]."""
     smallest = logs.min(axis=0)
-    mean = smallest - np.log(shares.astype(logs.dtype) @ np.exp(smallest - logs))
+    inverse = product(shares.astype(logs.dtype)[None], np.exp(smallest - logs))[0]
+    mean = smallest - np.log(inverse)
     return np.asarray(-mean, dtype=np.float64)
 
 

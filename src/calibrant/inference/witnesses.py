@@ -22,7 +22,7 @@ from calibrant._locks import cached_property
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.inference._cells import starts_of_runs, sums_of_runs, witness_rows
-from calibrant.inference._draws import kernel_shares, orthogonal
+from calibrant.inference._draws import kernel_shares, orthogonal, product
 from calibrant.inference.resampling import (
     cell_positions,
     cross_weights,
@@ -31,7 +31,15 @@ from calibrant.inference.resampling import (
     worth_of_rows,
 )
 
-__all__ = ["LONGEST_CHAIN", "MOST_CELLS", "Cells", "chain_of", "shares_and_degrees", "witnesses_of"]
+__all__ = [
+    "LONGEST_CHAIN",
+    "MOST_CELLS",
+    "Cells",
+    "chain_of",
+    "shares_and_degrees",
+    "smoothed",
+    "witnesses_of",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -151,6 +159,11 @@ class Cells:
         """The null variance in units of one row, or cluster: how many surprises there are to be."""
         return float(self.null_variance(np.ones((1, self.null.size)))[0]) * self.units**2
 
+    @property
+    def least(self) -> float:
+        """The variance of one row: no mean is known better."""
+        return 1.0 / self.units**2
+
     def smoother(self, bandwidth: float) -> Floats:
         """What the kernel around each cell gives to each: [from, to], every row adds up to 1."""
         return self._shares_of_kernel(bandwidth, self.edges, np.empty(0, dtype=np.int64))[0]
@@ -178,7 +191,8 @@ class Cells:
     def null_variance(self, values: Floats) -> Floats:
         """Variance of the mean of (f - y) times each function [..., m], if calibrated."""
         if self.blocks is None:
-            return np.asarray((values * values) @ self.null)
+            squares = np.ascontiguousarray((values * values).T)
+            return np.asarray(product(self.null[None], squares)[0])
         return np.asarray(((self.blocks @ values.T) ** 2).sum(axis=0))
 
     def seen_variance(self, values: Floats) -> Floats:
@@ -214,6 +228,11 @@ def witnesses_of(cells: Cells, bandwidth: float, *, waves: int = 0) -> tuple[Flo
     return functions, np.array([0, 1, 2, *(1 + 2**level for level in range(1, levels + 2))])
 
 
+def smoothed(functions: Floats, smoother: Floats) -> Floats:
+    """Functions [k, m], smoothed: what each cell's kernel sees of them."""
+    return np.ascontiguousarray(product(smoother, np.ascontiguousarray(functions.T)).T)
+
+
 def chain_of(cells: Cells, plain: Floats, smooth: Floats) -> tuple[Floats, Floats]:
     """Functions, and what they are when smoothed, uncorrelated and of variance 1 if calibrated.
 
@@ -225,7 +244,7 @@ def chain_of(cells: Cells, plain: Floats, smooth: Floats) -> tuple[Floats, Float
         np.concatenate([part[:3], part[1 - LONGEST_CHAIN :]]) for part in (plain, smooth)
     )
     gram = cells.covariances(smooth, smooth)
-    least = _FEWEST_ROWS / cells.units**2 * np.abs(smooth).max(axis=1) ** 2
+    least = _FEWEST_ROWS * cells.least * np.abs(smooth).max(axis=1) ** 2
     mixed = np.empty_like(gram)
     mixed = mixed[: orthogonal(gram, least, _DEPENDENT, mixed)]
     return mixed @ plain, mixed @ smooth
