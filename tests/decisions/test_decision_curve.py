@@ -107,6 +107,15 @@ def test_without_rows_to_learn_from_there_is_no_loss_but_a_reason():
     assert np.isfinite(found.net_benefit[0])
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{"sample_weight": [1.0, 2.0, 3.0]}, {"sample_weight": [1, 0, 2]}, {"labels": "soft"}],
+)
+def test_folds_without_rows_are_no_reason_to_refuse(options):
+    found = cal.decision_curve([0, 1, 0.5 if "labels" in options else 1], [0.2, 0.7, 0.4], **options)
+    assert np.isfinite(found.net_benefit).all()
+
+
 def test_it_is_drawn_three_ways_and_kept(tmp_path):
     curve = cal.decision_curve(*rows(power=3.0))
     drawn = curve.plot()

@@ -67,7 +67,7 @@ def deal_pairs(pairs: Pairs, codes: tuple[Integers, int] | None, seed: int) -> D
         fold = generator(seed, 20).permutation(pairs.n) % FOLDS
     else:
         fold = _folds_of_clusters(codes[1], seed)[codes[0]]
-    parts = [Sketch.from_pairs(pairs.select(fold == k)) for k in range(FOLDS)]
+    parts = [_fold_of(pairs, fold == k) for k in range(FOLDS)]
     unit, units = (None, pairs.n) if codes is None else codes
     if pairs.soft:  # a soft outcome is a row of either outcome, and both depend on each other
         unit = np.arange(pairs.n) if unit is None else unit
@@ -78,6 +78,12 @@ def deal_pairs(pairs: Pairs, codes: tuple[Integers, int] | None, seed: int) -> D
     else:
         entries = Entries(pairs.p, pairs.y.astype(np.int64), share, share**2, fold, unit, units)
     return Dealt(entries, parts, sketch, None if codes is None else codes[1])
+
+
+def _fold_of(pairs: Pairs, rows: NDArray[np.bool_]) -> Sketch:
+    """The rows of a fold, which may be none, or none that count."""
+    counted = rows if pairs.weight is None else pairs.weight[rows] > 0
+    return Sketch.from_pairs(pairs.select(rows)) if counted.any() else Sketch.empty()
 
 
 def deal_sketch(sketch: Sketch, seed: int) -> Dealt:
