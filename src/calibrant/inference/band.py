@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,13 @@ from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option, TooFewRows
 from calibrant.inference.interval import require_confidence
-from calibrant.inference.resampling import cell_positions, coarse_sketch
+from calibrant.inference.resampling import (
+    cell_positions,
+    coarse_sketch,
+    cross_weights,
+    expected_weights,
+    worth_of_rows,
+)
 from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 
@@ -144,7 +151,10 @@ class _Residuals:
     group, outcome : float64[m]
         g - π and y - μ, each without the row itself.
     calibrated, skew : float64[m]
-        Variance f (1 - f) and skewness 1 - 2f of the outcome, were predictions calibrated.
+        Variance f (1 - f) and skewness 1 - 2f of the outcome, were predictions calibrated; with weights
+        that depend on the outcome, those of w (y - f), the variance in units of `squared`.
+    step : float64[m]
+        How far w (y - f) moves where the outcome is the other one, and no less than a row weighs.
     """
 
     place: Floats
@@ -154,6 +164,7 @@ class _Residuals:
     outcome: Floats
     calibrated: Floats
     skew: Floats
+    step: Floats
 
     @classmethod
     def of(cls, first: Sketch, second: Sketch, bandwidth: float) -> _Residuals:
@@ -181,26 +192,28 @@ class _Residuals:
         near = _kernel(place, place, width)
         near[:atoms] = near[:, :atoms] = 0.0
         near[np.arange(atoms), np.arange(atoms)] = 1.0
-        total = near @ weight.sum(axis=(1, 2))
-        share = near @ weight[:, 1].sum(axis=1)
-        excess = near @ (weight[..., 1].sum(axis=1) - weight.sum(axis=(1, 2)) * f)
         own = np.divide(squared, weight, out=np.zeros_like(weight), where=weight > 0)
+        rows_alike = not both.weighted or bool(cross_weights(both).any())
+        like = _Calibrated.of(f, weight, None if rows_alike else squared)
         g, y = np.arange(2.0)[None, :, None], np.arange(2.0)[None, None, :]
         off = y - f[:, None, None]
-        others = total[:, None, None] - own
-        known = others > 1e-9 * own
-        pi, mu = (
-            np.divide(sums[:, None, None] - own * each, others, out=np.zeros_like(own), where=known)
-            for sums, each in ((share, g), (excess, off))
-        )
-        used = (weight > 0) & known
+
+        def without_itself(values: Floats, of_all: Floats, own: Floats, each: Floats) -> Floats:
+            others = (near @ of_all)[:, None, None] - own
+            known = others > 1e-9 * own
+            left = (near @ values)[:, None, None] - own * each
+            return np.divide(left, others, out=np.full_like(own, np.nan), where=known)
+
+        pi = without_itself(like.weight[:, 1], like.weight.sum(axis=1), own * like.row, g)
+        mu = without_itself((weight * off).sum(axis=(1, 2)), weight.sum(axis=(1, 2)), own, off)
+        used = (weight > 0) & np.isfinite(pi + mu)
+        step = np.maximum(own, like.step[..., None])
         everywhere, chance, skew = (
-            np.broadcast_to(each[:, None, None], weight.shape)
-            for each in (place, f * (1.0 - f), 1.0 - 2.0 * f)
+            np.broadcast_to(each, weight.shape)
+            for each in (place[:, None, None], like.variance[..., None], like.skew[..., None])
         )
-        return cls(
-            *(each[used] for each in (everywhere, weight, squared, g - pi, off - mu, chance, skew))
-        )
+        columns = (everywhere, weight, squared, g - pi, off - mu, chance, skew, step)
+        return cls(*(each[used] for each in columns))
 
     def differences(
         self, points: Floats, bandwidth: float
@@ -223,7 +236,7 @@ class _Residuals:
         enough &= overlap >= FEWEST_SHARED * (k @ self.weight)
         skewed = k**2 @ (self.squared * squares * self.calibrated * np.abs(self.skew))
         skew = np.divide(skewed, calibrated, out=np.ones_like(skewed), where=calibrated > 0)
-        one_row = (k * np.abs(self.group) * (self.squared / self.weight)).max(axis=1)
+        one_row = (k * np.abs(self.group) * self.step).max(axis=1)
         most = skew * one_row / scale
         return difference, np.where(enough, error, 1.0), most, enough
 
@@ -236,6 +249,51 @@ class _Residuals:
         inner = (vector[1:] * vector[:-1]).sum(axis=1)
         cosine = np.divide(inner, both, out=np.ones_like(both), where=both > 0)
         return float(np.arccos(np.clip(cosine, 0.0, 1.0)).sum())
+
+
+class _Calibrated(NamedTuple):
+    """What each unit and group would have, were predictions calibrated.
+
+    Attributes
+    ----------
+    weight : float64[units, 2]
+        Of the rows, whichever outcomes came: a group's share must not depend on them.
+    row : float64[units, 2, 2]
+        What a row of each outcome adds to it, in units of its own weight.
+    variance, skew, step : float64[units, 2]
+        Of w (y - f): the variance in units of Σw², the skewness, and how far the other outcome moves it.
+    """
+
+    weight: Floats
+    row: Floats
+    variance: Floats
+    skew: Floats
+    step: Floats
+
+    @classmethod
+    def of(cls, f: Floats, weight: Floats, squared: Floats | None) -> _Calibrated:
+        """Of weights [units, 2 groups, 2 outcomes]; without their squares all rows count alike, as weighed."""
+        chance = f * (1.0 - f)
+        if squared is None:
+            columns = (
+                np.repeat(each[:, None], 2, axis=1)
+                for each in (chance, 1.0 - 2.0 * f, np.zeros_like(f))
+            )
+            return cls(weight.sum(axis=2), np.ones_like(weight), *columns)
+        worth = np.stack([worth_of_rows(weight[:, k], squared[:, k]) for k in (0, 1)], axis=1)
+        expected = np.stack(
+            [expected_weights(weight[:, k], worth[:, k], f) for k in (0, 1)], axis=1
+        )
+        other, event = (1.0 - f)[:, None] / worth[..., 0], f[:, None] / worth[..., 1]
+        step = (other + event) * worth.prod(axis=2)  # f w₀ + (1 - f) w₁
+        squares = np.maximum(squared.sum(axis=2), 1e-300)
+        return cls(
+            expected,
+            1.0 / (worth * (other + event)[..., None]),
+            expected * chance[:, None] * step / squares,
+            1.0 - 2.0 * event / (other + event),
+            step,
+        )
 
 
 def _units(both: Sketch, nodes: int, width: float) -> tuple[NDArray[np.intp], int]:
