@@ -184,9 +184,9 @@ class _Residuals:
         units = int(unit.max()) + 1
         weight, squared = np.zeros((2, units, 2, 2))
         for number, part in enumerate((second, first)):
-            own = unit[np.searchsorted(both.cells, part.cells)]
-            np.add.at(weight[:, number], own, part.weights)
-            np.add.at(squared[:, number], own, part.squared_weights)
+            place_of = unit[np.searchsorted(both.cells, part.cells)]
+            np.add.at(weight[:, number], place_of, part.weights)
+            np.add.at(squared[:, number], place_of, part.squared_weights)
         place = np.bincount(unit, mass * cell_positions(both)) / np.bincount(unit, mass)
         f = np.clip(both.scale.prediction(place), 0.0, 1.0)
         near = _kernel(place, place, width)
@@ -272,7 +272,7 @@ class _Calibrated(NamedTuple):
 
     @classmethod
     def of(cls, f: Floats, weight: Floats, squared: Floats | None) -> _Calibrated:
-        """Of weights [units, 2 groups, 2 outcomes]; without their squares all rows count alike, as weighed."""
+        """Of weights [units, 2 groups, 2 outcomes]; without their squares rows count alike."""
         chance = f * (1.0 - f)
         if squared is None:
             columns = (
