@@ -112,7 +112,9 @@ def test_without_rows_to_learn_from_there_is_no_loss_but_a_reason():
     [{"sample_weight": [1.0, 2.0, 3.0]}, {"sample_weight": [1, 0, 2]}, {"labels": "soft"}],
 )
 def test_folds_without_rows_are_no_reason_to_refuse(options):
-    found = cal.decision_curve([0, 1, 0.5 if "labels" in options else 1], [0.2, 0.7, 0.4], **options)
+    found = cal.decision_curve(
+        [0, 1, 0.5 if "labels" in options else 1], [0.2, 0.7, 0.4], **options
+    )
     assert np.isfinite(found.net_benefit).all()
 
 
