@@ -119,6 +119,8 @@ def without_checks():
     from calibrant.read import files, parquet_arrow_reader
 
     before = parquet_arrow_reader.validated, files.unchanged, parquet.ParquetFile
+    one_file = parquet_arrow_reader.require_one_file
+    parquet_arrow_reader.require_one_file = lambda *_: None
     parquet_arrow_reader.validated = lambda column: column
     files.unchanged = lambda _: nullcontext()
     parquet.ParquetFile = lambda *given, **options: before[2](
@@ -128,6 +130,7 @@ def without_checks():
         yield
     finally:
         parquet_arrow_reader.validated, files.unchanged, parquet.ParquetFile = before
+        parquet_arrow_reader.require_one_file = one_file
 
 
 def cost_of_checks(path: str, repeats: int) -> dict[str, float]:

@@ -65,7 +65,7 @@ def try_rows(least: int, seed: int = 0, ways: Iterable[str] = tuple(WAYS)) -> Ch
             break
         rng = np.random.default_rng([seed, number])
         rows, nodes = drawn(rng, drawn_kinds(rng)), int(rng.choice(NODES))
-        exact = exact_sums(rows.y, rows.p, nodes, rows.weights, rows.groups)
+        exact = _exact(rows, nodes)
         for name in ways:
             way = (WAYS | ENGINES)[name]
             if way.has(rows, nodes):
@@ -86,10 +86,15 @@ def try_cases(least: int, seed: int = 0, ways: Iterable[str] = tuple(ENGINES)) -
             many = way.groups and number % 4 > 0
             rows = drawn(rng, kinds, CASES if many else None)
             if way.has(rows, nodes):
-                exact = exact_sums(rows.y, rows.p, nodes, rows.weights, rows.groups)
+                exact = _exact(rows, nodes)
                 case = f"{'cases' if many else 'case'} {number} of seed {seed}"
                 checks.compare(name, way, rows, nodes, exact, case)
     return checks
+
+
+def _exact(rows: Rows, nodes: int) -> Sums:
+    percent = rows.kinds.percent
+    return exact_sums(rows.y, rows.p, nodes, rows.weights, rows.groups, percent=percent)
 
 
 def taken(way: Way, rows: Rows, nodes: int, folder: Path) -> Sums | Exception:

@@ -51,13 +51,14 @@ VALUES: dict[str, list[Any]] = {
 
 @dataclass(frozen=True)
 class Kinds:
-    """The types of the columns of some rows, and the digits of decimals after the point."""
+    """The types of the columns of some rows, the digits of decimals, and whether these are percentages."""
 
     label: str
     prediction: str
     weight: str | None
     group: str | None
     digits: int
+    percent: bool
 
     def __contains__(self, kind: str) -> bool:
         """Whether a column of numbers is of that kind, or one of the role that is named after it."""
@@ -67,7 +68,7 @@ class Kinds:
 
     def __str__(self) -> str:
         kinds = (self.label, self.prediction, self.weight, self.group)
-        return ", ".join(map(str, kinds)) + f", {self.digits} digits"
+        return ", ".join(map(str, kinds)) + f", {self.digits} digits" + ", %" * self.percent
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,8 @@ class Rows:
 def drawn_kinds(rng: np.random.Generator) -> Kinds:
     label, prediction = str(rng.choice(LABELS)), str(rng.choice(PREDICTIONS))
     weight, group = rng.choice(np.array(WEIGHTS)), rng.choice(np.array(GROUPS))
-    return Kinds(label, prediction, weight, group, int(rng.integers(1, 16)))
+    digits, percent = int(rng.integers(1, 16)), bool(rng.random() < 0.15)
+    return Kinds(label, prediction, weight, group, digits, percent)
 
 
 def drawn(rng: np.random.Generator, kinds: Kinds, cases: int | None = None) -> Rows:

@@ -173,8 +173,10 @@ ENGINES: dict[str, Way] = {
     "dask": Way(_dask, scan, NO_HALVES, "dask"),
     "ray": Way(_ray, scan, package="ray"),
     "spark": Way(_spark, scan, NARROW | {"uint64 labels"}, "pyspark"),
-    "sql on spark": Way(_in_spark, by_query("spark"), IN_DATABASES, "pyspark"),
+    "sql on spark": Way(_in_spark, by_query("spark"), IN_DATABASES, "pyspark", percent=False),
     "ibis": Way(_ibis, scan, NARROW, "ibis"),
     "modin": Way(_modin, scan, package="modin"),
-    "sql on postgres": Way(_in_postgres, by_query("postgres"), IN_POSTGRES, "psycopg"),
+    "sql on postgres": Way(
+        _in_postgres, by_query("postgres"), IN_POSTGRES, "psycopg", percent=False
+    ),
 }

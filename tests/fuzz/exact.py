@@ -24,6 +24,8 @@ def exact_sums(
     nodes: int,
     weights: Sequence[Any] | None = None,
     groups: Sequence[Any] | None = None,
+    *,
+    percent: bool = False,
 ) -> Sums:
     """Each row's cell and distance from its left end, in units of 2**-36, added up.
 
@@ -35,7 +37,10 @@ def exact_sums(
         Cells of the grid.
     groups : sequence
         The group of each row; without them, all are in the group None.
+    percent : bool
+        Predictions run from 0 to 100: each stands for the float that is nearest to its hundredth.
     """
+    p = [_hundredth(value) if percent else value for value in p]
     width = (1 << FRACTION_BITS) // nodes
     found: Sums = {}
     for row, (label, prediction) in enumerate(zip(y, p, strict=True)):
@@ -74,6 +79,12 @@ def _broken_rule_of_weights(weight: Any) -> str | None:
         return "missing weight"
     usable = _is_finite(weight) and 0 <= _rational(weight) <= LARGEST_WEIGHT
     return None if usable else "invalid weight"
+
+
+def _hundredth(value: Any) -> Any:
+    if _is_missing(value) or not _is_finite(value):
+        return value
+    return float(_rational(value) / 100)
 
 
 def _is_missing(value: Any) -> bool:

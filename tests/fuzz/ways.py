@@ -76,6 +76,8 @@ class Way:
         Whether it has groups.
     nodes : int
         The one grid that it has.
+    percent : bool
+        Whether it has predictions that are percentages.
     """
 
     make: Make
@@ -84,6 +86,7 @@ class Way:
     package: str | None = None
     groups: bool = True
     nodes: int | None = None
+    percent: bool = True
 
     @property
     def is_installed(self) -> bool:
@@ -95,6 +98,7 @@ class Way:
             not any(kind in rows.kinds for kind in self.lacks)
             and self.nodes in (None, nodes)
             and (self.groups or not rows.by)
+            and (self.percent or not rows.kinds.percent)
         )
 
 
@@ -107,6 +111,7 @@ def scan(source: Any, rows: Rows, nodes: int) -> Result:
         by=rows.by or None,
         nodes=nodes,
         on_invalid="drop",
+        percent=rows.kinds.percent,
     )
 
 
@@ -122,14 +127,14 @@ def by_query(dialect: str) -> Callable[[Callable[[str], Any], Rows, int], Result
 
 
 def from_arrays(columns: dict[str, Any], rows: Rows, nodes: int) -> Result:
-    weights = {"sample_weight": columns["w"]} if "w" in columns else {}
-    return cal.Sketch.from_arrays(
-        columns["y"], columns["p"], nodes=nodes, on_invalid="drop", **weights
-    )
+    options = {"sample_weight": columns["w"]} if "w" in columns else {}
+    options |= {"percent": rows.kinds.percent, "on_invalid": "drop"}
+    return cal.Sketch.from_arrays(columns["y"], columns["p"], nodes=nodes, **options)
 
 
 def _by_command(path: Path, rows: Rows, nodes: int) -> Result:
     words = ["scan", str(path), "--prob", "p", "--label", "y", "--on-invalid", "drop"]
+    words += ["--percent"] * rows.kinds.percent
     words += ["--weight", "w"] * (rows.weights is not None)
     words += [word for name in rows.by for word in ("--by", name)]
     said, target = io.StringIO(), path.with_name("made.parquet")
@@ -302,8 +307,8 @@ WAYS: dict[str, Way] = {
     "polars": Way(lambda rows, _: pl.from_arrow(rows.table), scan, NARROW),
     "polars lazy": Way(lambda rows, _: pl.from_arrow(rows.table).lazy(), scan, NARROW),
     "duckdb": Way(lambda rows, _: duckdb.from_arrow(rows.table), scan, NARROW),
-    "sql on duckdb": Way(_in_duckdb, by_query("duckdb"), IN_DUCKDB),
-    "sql on sqlite": Way(_in_sqlite, by_query("sqlite"), IN_SQLITE),
+    "sql on duckdb": Way(_in_duckdb, by_query("duckdb"), IN_DUCKDB, percent=False),
+    "sql on sqlite": Way(_in_sqlite, by_query("sqlite"), IN_SQLITE, percent=False),
     "parquet": Way(
         _written(lambda table, path: pq.write_table(table, path, row_group_size=9), "rows.parquet"),
         scan,

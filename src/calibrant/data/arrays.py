@@ -122,7 +122,10 @@ def _from_foreign(values: Any, name: str) -> NDArray[Any]:
         if series.dtype == nw.Decimal and not series.implementation.is_polars():
             return np.array(series.to_list(), dtype=object)  # Arrow's cast misses the nearest float
         if series.null_count() and series.dtype.is_numeric():
-            series = series.cast(nw.Float64)
+            try:
+                series = series.cast(nw.Float64)
+            except Exception:  # Arrow's cast refuses integers that are no floats
+                return np.array(series.to_list(), dtype=object)
         values = series
     try:
         return np.asarray(values.to_numpy() if isinstance(values, nw.Series) else values)

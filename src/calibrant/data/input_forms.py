@@ -96,17 +96,21 @@ def as_form(*, from_logits: bool, percent: bool, from_logprobs: bool = False) ->
 
 
 def as_probabilities(values: NDArray[Any], form: Form) -> NDArray[Any]:
-    """Numbers of this form as probabilities, converted but not checked."""
+    """Numbers of this form as probabilities, converted but not checked.
+
+    Single floats are converted as doubles: where one is missing, or in text, they come as these.
+    """
+    if form == "probability":
+        return values
+    doubles = np.asarray(values, dtype=np.float64)
     if form == "percent":
-        return values / 100.0
+        return doubles / 100.0
     if form == "logprob":
         with np.errstate(over="ignore"):
-            return np.asarray(np.exp(values), dtype=np.float64)
-    if form == "logit":
-        from scipy.special import expit
+            return np.exp(doubles)
+    from scipy.special import expit
 
-        return np.asarray(expit(values), dtype=np.float64)
-    return values
+    return np.asarray(expit(doubles))
 
 
 def refuse_label_of_soft(labels: str, pos_label: Any) -> None:
