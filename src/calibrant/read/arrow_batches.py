@@ -14,7 +14,7 @@ from calibrant._files import decoding
 from calibrant._optional import require
 from calibrant.errors import Cure, InputError, Option, TypeName, Where
 from calibrant.read.group_keys import Key, indexed, require_microseconds
-from calibrant.read.predictions import LOOP_LABELS
+from calibrant.read.predictions import LOOP_LABELS, NAMED_LABELS
 from calibrant.read.required_columns import (
     LABEL,
     PROB,
@@ -216,7 +216,7 @@ def refuse_kind(
     """Raise the InputError for a column that holds no numbers, with what reads such a column."""
     cure = Cure("Convert it to numbers first.")
     if alias == LABEL:
-        cure = Cure("Name the event with {option}.", {"option": Option("pos_label", ...)})
+        cure = NAMED_LABELS
     elif alias.startswith(PROB) and nested:
         cure = Cure(
             "Lists of class probabilities are read with {option}.",

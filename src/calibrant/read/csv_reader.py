@@ -14,6 +14,7 @@ from calibrant.read.arrow_batches import Batch
 from calibrant.read.csv_rows import has_decimal_commas, rows_of
 from calibrant.read.file_layout import PERCENT_CURE, layout, without_sign
 from calibrant.read.find_files import DataFile
+from calibrant.read.predictions import NAMED_LABELS
 from calibrant.read.required_columns import LABEL, PROB, WEIGHT
 from calibrant.read.scan_request import Request
 
@@ -204,7 +205,7 @@ def refused_text(alias: str, name: str, cell: Any, where: Where) -> InputError:
     drop = Cure("To leave such rows out and count them, pass {drop}.", {"drop": _DROP})
     cures = [drop]
     if alias == LABEL:
-        cures = [Cure("Name the event with {option}.", {"option": Option("pos_label", ...)})]
+        cures = [NAMED_LABELS]
     elif isinstance(cell, list):
         classes = Option("multiclass", "confidence")
         cures = [Cure("Lists of class probabilities are read with {option}.", {"option": classes})]

@@ -19,8 +19,13 @@ from calibrant.data.multiclass import ClassProbabilities, as_class_probabilities
 from calibrant.errors import Cure, Function, InputError, Option, Where, show_value
 from calibrant.read.scan_request import Request
 
-__all__ = ["LOOP_LABELS", "Outcomes", "Piece", "class_matrix", "pieces_of"]
+__all__ = ["LOOP_LABELS", "NAMED_LABELS", "Outcomes", "Piece", "class_matrix", "pieces_of"]
 
+NAMED_LABELS = Cure(
+    "Name the event with {event}. For a column of probabilities for each class, pass {classes}.",
+    {"event": Option("pos_label", ...), "classes": Option("multiclass", "confidence")},
+)
+"""What reads outcomes that are words."""
 LOOP_LABELS = ("uint8", "int32", "int64", "float32", "float64")
 
 MOST_LABELS = 6

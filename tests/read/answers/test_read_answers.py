@@ -17,7 +17,7 @@ from tests.refusals import data_of
 
 import calibrant as cal
 from calibrant.errors import PYTHON, InputError, Option
-from calibrant.read.answers import as_probability, members, read_answers
+from calibrant.read.answers import as_probability, json_members, read_answers
 from calibrant.read.answers.answers import Place, question_number
 from calibrant.read.answers.reading import log_format
 
@@ -501,7 +501,7 @@ def test_a_log_without_confidences_says_what_it_has(tmp_path: Path, field: str, 
 
 @pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
 def test_members_come_one_by_one_as_json_has_them(tmp_path: Path, monkeypatch, chunk: int) -> None:
-    monkeypatch.setattr(members, "CHUNK", chunk)
+    monkeypatch.setattr(json_members, "CHUNK", chunk)
     document = {
         "a": {"b": [1, 2.5e-3, None], "ü": 'x"\\'},
         "n": -12345,
@@ -510,7 +510,7 @@ def test_members_come_one_by_one_as_json_has_them(tmp_path: Path, monkeypatch, c
     }
     path = tmp_path / "x.json.gz"
     path.write_bytes(gzip.compress(json.dumps(document, indent=1, ensure_ascii=False).encode()))
-    told = list(members.document_members(path, "items", "a log"))
+    told = list(json_members.document_members(path, "items", "a log"))
     assert [value for name, value in told if name == "items"] == document.pop("items")
     assert {name: value for name, value in told if name != "items"} == document
 
@@ -522,7 +522,7 @@ def test_what_is_no_object_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(text)
     with pytest.raises(InputError):
-        list(members.document_members(path, "items", "a log"))
+        list(json_members.document_members(path, "items", "a log"))
 
 
 def test_an_inspect_log_may_be_compressed(tmp_path: Path) -> None:
