@@ -21,6 +21,7 @@ from calibrant._optional import require
 from calibrant.drawing.altair_marks import (
     Kind,
     Rows,
+    encoded,
     kind_of,
     layers_of,
     rounded,
@@ -345,13 +346,8 @@ class _Canvas:
         )
         x, up = corner.place(self.pad)
         y = (1 - up + (0.01 if top else -0.01)) * self.height - (0 if top else 14 * self.tall)
-        return [
-            text.encode(
-                x=self.alt.value(x * self.width),
-                y=self.alt.value(y),
-                text="text:N",
-            )
-        ]
+        place = {"x": self.alt.value(x * self.width), "y": self.alt.value(y)}
+        return [encoded(text, **place, text="text:N")]
 
     def said(self) -> list[Entry]:
         """What the marks say, but for who they are."""
@@ -367,7 +363,7 @@ class _Canvas:
                 align="left", baseline="middle", fontSize=11, color=self.theme.ink
             )
             place = {"x": self.alt.value(30), "y": self.alt.value(y)}
-            layers += [swatch_of(entry, self, y), text.encode(**place, text="text:N")]
+            layers += [swatch_of(entry, self, y), encoded(text, **place, text="text:N")]
         return layers
 
     def hover(self) -> list[Any]:
@@ -380,15 +376,17 @@ class _Canvas:
         source = self.source(rows, fixed=all(kind in self.fixed for kind in kinds))
         place = {"x": self.x(), "y": self.y()}
         seen = alt.condition(self.near, alt.value(1), alt.value(0))
-        rule = source.mark_rule(clip=True, color=self.theme.faint).encode(x=self.x(), opacity=seen)
+        rule = source.mark_rule(clip=True, color=self.theme.faint)
         dot = source.mark_point(
             clip=True, filled=True, size=70, color=self.theme.ink, stroke=self.theme.paper
-        ).encode(**place, opacity=seen)
+        )
         read_out = alt.value(alt.expr(self._read_out(targets[0])))
-        target = source.mark_point(clip=True, size=300, opacity=0).encode(**place, tooltip=read_out)
+        target = source.mark_point(clip=True, size=300, opacity=0)
+        target = encoded(target, **place, tooltip=read_out)
         if self.panel.legend:  # a legend toggles a parameter of a layer that it describes
-            target = target.encode(color=self.color(targets[0]))
-        return [rule, dot, target]
+            target = encoded(target, color=self.color(targets[0]))
+        rule = encoded(rule, x=self.x(), opacity=seen)
+        return [rule, encoded(dot, **place, opacity=seen), target]
 
     def _read_out(self, mark: Mark) -> str:
         """The tooltip, spelled out: of the nearest point Vega-Lite itself would read only the numbers."""

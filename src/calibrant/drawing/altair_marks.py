@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._optional import require
 from calibrant.drawing.layout import hill_span, runs, tick_span
 from calibrant.drawing.looks import OUTLINE_OPACITY, Theme, color_of
 from calibrant.drawing.panel import (
@@ -28,7 +29,17 @@ from calibrant.drawing.panel import (
     broken,
 )
 
-__all__ = ["Kind", "Rows", "kind_of", "layers_of", "rounded", "rows_of", "swatch_of", "title_of"]
+__all__ = [
+    "Kind",
+    "Rows",
+    "encoded",
+    "kind_of",
+    "layers_of",
+    "rounded",
+    "rows_of",
+    "swatch_of",
+    "title_of",
+]
 
 Rows: TypeAlias = list[dict[str, Any]]
 Kind: TypeAlias = tuple[type, str, str]
@@ -168,7 +179,7 @@ def swatch_of(entry: Entry, canvas: Any, y: float) -> Any:
     source = alt.Chart(alt.InlineData(values=[{}]))
     if isinstance(mark, Points):
         dot = source.mark_point(filled=True, size=60, color=color, opacity=1)
-        return dot.encode(x=alt.value(11), y=alt.value(y))
+        return encoded(dot, x=alt.value(11), y=alt.value(y))
     if isinstance(mark, Band | Hill) or (isinstance(mark, Steps) and mark.thick):
         own = mark.ink in ("series", "accent")
         alpha = theme.band_opacity if own else theme.neutral_opacity
@@ -176,14 +187,16 @@ def swatch_of(entry: Entry, canvas: Any, y: float) -> Any:
         if isinstance(mark, Band) and mark.ink == "neutral":
             look |= {"stroke": color, "strokeWidth": 0.7, "strokeOpacity": OUTLINE_OPACITY}
         box = source.mark_rect(color=color, **look)
-        return box.encode(x=alt.value(0), x2=alt.value(22), y=alt.value(y - 5), y2=alt.value(y + 5))
+        return encoded(
+            box, x=alt.value(0), x2=alt.value(22), y=alt.value(y - 5), y2=alt.value(y + 5)
+        )
     dashed = isinstance(mark, Line) and mark.dash != "solid"
     rule = source.mark_rule(
         color=color,
         strokeWidth=4 if isinstance(mark, Trail) else 1.4,
         strokeDash=[5, 3] if dashed else [1, 0],
     )
-    return rule.encode(x=alt.value(0), x2=alt.value(22), y=alt.value(y))
+    return encoded(rule, x=alt.value(0), x2=alt.value(22), y=alt.value(y))
 
 
 def title_of(alt: Any, panel: Panel, theme: Theme, width: int) -> Any:
@@ -219,7 +232,7 @@ def _(mark: Line, canvas: Any, source: Any) -> list[Any]:
 def _(mark: Trail, canvas: Any, source: Any) -> list[Any]:
     alt = canvas.alt
     size = alt.Size("size:Q", scale=None, legend=None)  # a scale would be shared between layers
-    drawn = _encode(source.mark_trail(clip=True), mark, canvas, 1.0).encode(size=size)
+    drawn = encoded(_encode(source.mark_trail(clip=True), mark, canvas, 1.0), size=size)
     return [_faded(drawn, mark, canvas, 1.0)]
 
 
@@ -228,7 +241,7 @@ def _faded(drawn: Any, mark: Trail | Band, canvas: Any, full: float) -> Any:
     if mark.evidence is None:
         return drawn
     drawn = drawn.transform_calculate(faded=f"datum.strength * {full:g}")
-    return drawn.encode(opacity=canvas.opacity_by("faded", mark))
+    return encoded(drawn, opacity=canvas.opacity_by("faded", mark))
 
 
 @layers_of.register
@@ -240,31 +253,31 @@ def _(mark: Bundle, canvas: Any, source: Any) -> list[Any]:
 def _(mark: Band, canvas: Any, source: Any) -> list[Any]:
     own = mark.ink in ("series", "accent")
     value = canvas.theme.band_opacity if own else canvas.theme.neutral_opacity
-    area = _encode(source.mark_area(clip=True), mark, canvas, value).encode(y2="y2:Q")
+    area = encoded(_encode(source.mark_area(clip=True), mark, canvas, value), y2="y2:Q")
     area = _faded(area, mark, canvas, value)
     if mark.ink != "neutral":
         return [area]
     # A reference has an outline, which tells it from other bands without colour.
     edge = _encode(source.mark_line(clip=True, strokeWidth=0.7), mark, canvas, OUTLINE_OPACITY)
-    return [area, edge, edge.encode(y=canvas.y("y2"))]
+    return [area, edge, encoded(edge, y=canvas.y("y2"))]
 
 
 @layers_of.register
 def _(mark: Blank, canvas: Any, source: Any) -> list[Any]:
     box = source.mark_rect(color=canvas.theme.paper, opacity=1)
-    return [box.encode(x=canvas.x(), y=canvas.y(), x2="x2:Q", y2="y2:Q")]
+    return [encoded(box, x=canvas.x(), y=canvas.y(), x2="x2:Q", y2="y2:Q")]
 
 
 @layers_of.register
 def _(mark: Hill, canvas: Any, source: Any) -> list[Any]:
     alpha = 0.55 if mark.bars else 0.18
-    return [_encode(source.mark_area(clip=True), mark, canvas, alpha).encode(y2="y2:Q")]
+    return [encoded(_encode(source.mark_area(clip=True), mark, canvas, alpha), y2="y2:Q")]
 
 
 @layers_of.register
 def _(mark: Ticks, canvas: Any, source: Any) -> list[Any]:
     drawn = source.mark_rule(clip=True, strokeWidth=0.6)
-    return [_encode(drawn, mark, canvas, 0.4, connected=False).encode(y2="y2:Q")]
+    return [encoded(_encode(drawn, mark, canvas, 0.4, connected=False), y2="y2:Q")]
 
 
 @layers_of.register
@@ -273,22 +286,38 @@ def _(mark: Points, canvas: Any, source: Any) -> list[Any]:
     size = alt.Size("size:Q", scale=None, legend=None)
     dots = _encode(source.mark_point(clip=True, filled=True), mark, canvas, 1.0, connected=False)
     whiskers = _encode(source.mark_rule(clip=True), mark, canvas, 0.7, connected=False)
-    return [whiskers.encode(y=canvas.y("low_end"), y2="high_end:Q"), dots.encode(size=size)]
+    return [encoded(whiskers, y=canvas.y("low_end"), y2="high_end:Q"), encoded(dots, size=size)]
 
 
 @layers_of.register
 def _(mark: Steps, canvas: Any, source: Any) -> list[Any]:
     drawn = source.mark_rule(clip=True, strokeWidth=9 if mark.thick else 1.6)
     alpha = canvas.theme.neutral_opacity if mark.thick else 0.8
-    return [_encode(drawn, mark, canvas, alpha, connected=False).encode(x2="x2:Q")]
+    return [encoded(_encode(drawn, mark, canvas, alpha, connected=False), x2="x2:Q")]
 
 
 @layers_of.register
 def _(mark: Words, canvas: Any, source: Any) -> list[Any]:
     words = source.mark_text(clip=True, fontSize=9 if mark.small else 12, color=canvas.theme.ink)
     return [
-        words.encode(x=canvas.x(), y=canvas.y(), text="text:N", opacity=canvas.opacity(mark, 1.0))
+        encoded(words, x=canvas.x(), y=canvas.y(), text="text:N", opacity=canvas.opacity(mark, 1.0))
     ]
+
+
+def encoded(drawn: Any, **channels: Any) -> Any:
+    """What its method `encode` gives, which looks every text and value up among all of Altair's classes."""
+    return drawn.encode(**{name: _channel(name, given) for name, given in channels.items()})
+
+
+def _channel(name: str, given: Any) -> Any:
+    if isinstance(given, list):
+        return [_channel(name, one) for one in given]
+    if not isinstance(given, str | dict):
+        return given
+    altair, kind = require("altair", caller="chart"), name.title()
+    if isinstance(given, str):
+        return getattr(altair, kind)(given)
+    return getattr(altair, f"{kind}Value" if "value" in given else kind)(**given)
 
 
 def _encode(drawn: Any, mark: Mark, canvas: Any, opacity: float, *, connected: bool = True) -> Any:
@@ -300,4 +329,4 @@ def _encode(drawn: Any, mark: Mark, canvas: Any, opacity: float, *, connected: b
     }
     if connected:
         channels["detail"] = ["run:N", "series:N"]
-    return drawn.encode(**channels)
+    return encoded(drawn, **channels)

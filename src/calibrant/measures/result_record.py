@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from html import escape
@@ -73,6 +74,10 @@ def plain(value: Any) -> Any:
     >>> plain({"a": np.float32(0.5), "b": (np.inf, np.int64(3)), "c": np.array([1.0, np.nan])})
     {'a': 0.5, 'b': [None, 3], 'c': [1.0, None]}
     """
+    if type(value) is float:  # nearly all that there is, so it comes first
+        return value if math.isfinite(value) else None
+    if value is None or type(value) in (str, int, bool):
+        return value
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, float | np.floating):

@@ -40,6 +40,16 @@ __all__ = ["escaped", "json_in_html", "render_html", "render_markdown"]
 _SPECIAL = re.compile(r"([\\`*_{}\[\]#|~])")
 
 
+@cache
+def _template() -> Any:
+    """The page, compiled once."""
+    jinja2 = require("jinja2", caller="report")
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(_text("page.html"))
+
+
 def render_html(summary: Summary) -> str:
     """One self-contained page, as text: it opens from disk and sends no request."""
     jinja2 = require("jinja2", caller="report")
@@ -63,11 +73,7 @@ def render_html(summary: Summary) -> str:
         pictures.append(_pictures(group, len(diagrams) > 1, color, markup))
         drawing.advance(1)
     scripts = [_libraries(), _text("page.js")]
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    template = environment.from_string(_text("page.html"))
-    html: str = template.render(
+    html: str = _template().render(
         page=contents_of(summary),
         legend=_legend(diagrams, shown, told_apart),
         picture=markup(svg(picture, _title(", ".join(shown)))),
