@@ -150,6 +150,26 @@ UNSEEN = {
     "two large clusters in a hundred": Shape(flat(0.1), 400, sizes=((1, 50), (0.98, 0.02))),
     "partial credit in clusters, at the limit": Shape(flat(0.1), 2_000, repeats=4, credit=True),
     "below a threshold, at the limit": Shape(flat(0.1), 1_000, side="below"),
+    "at the limit in the surest sixth, worse below": Shape(
+        lambda p: np.where(p > 5 / 6, 0.1, 0.4), 5_000
+    ),
+    "at the limit in the surest half, always wrong below": Shape(
+        lambda p: np.where(p > 0.5, 0.1, 1.0), 2_000
+    ),
+    "worse in steps, the surest fifth at the limit": Shape(
+        lambda p: np.select([p > 0.8, p > 0.6, p > 0.4], [0.1, 0.25, 0.5], 0.9), 4_000
+    ),
+    "right and wrong by turns, back at the limit": Shape(lambda p: _back_and_forth(p), 5_000),
+    "half of a lattice of 40 at the limit": Shape(
+        lambda p: np.where(p >= 0.5, 0.1, 0.45), 3_000, lattice=40
+    ),
+    "falls late, above the limit": Shape(lambda p: 0.1 + 0.4 * (1 - p**8), 5_000),
+    "limit .02, at it in the surest quarter": Shape(
+        lambda p: np.where(p > 0.75, 0.02, 0.1), 8_000, risk=0.02
+    ),
+    "below a threshold, at the limit in the lowest fifth": Shape(
+        lambda p: np.where(p < 0.2, 0.1, 0.5), 4_000, side="below"
+    ),
 }
 """Chosen to break the promise; no constant of `certify` was tuned on any of them."""
 
@@ -157,6 +177,13 @@ UNSEEN = {
 def _made_up_for(p: Floats) -> Floats:
     """Wrong at .3 in the surest twentieth, at .06 in the next quarter, at .1 below: .1 from there on."""
     return np.where(p > 0.95, 0.3, np.where(p > 0.7, 0.06, 0.1))
+
+
+def _back_and_forth(p: Floats) -> Floats:
+    """Good, and then so bad that the risk beyond is at the limit again, four times; bad at the end."""
+    place = 1.0 - p
+    good = np.floor(place * 40) % 2 == 0
+    return np.where(place > 0.2, 0.5, np.where(good, 0.02, 0.18))
 
 
 def _words(u: Floats) -> Floats:
@@ -172,10 +199,16 @@ FALLING = {
     "a step": lambda p: np.where(p > 0.6, 0.02, 0.5),
     "below the limit everywhere": lambda p: 0.08 - 0.02 * p,
     "never far below the limit": lambda p: 0.35 - 0.3 * p,
-}
-UNSEEN_FALLING = {
     "two steps": lambda p: np.where(p > 0.9, 0.01, np.where(p > 0.4, 0.09, 0.4)),
     "a logistic curve": lambda p: 1 / (1 + np.exp(12 * (p - 0.5))),
     "falls late": lambda p: 0.4 * (1 - p**8),
     "hardly falls": lambda p: 0.11 - 0.04 * p,
+}
+UNSEEN_FALLING = {
+    "falls, then stays": lambda p: np.maximum(0.5 - 0.8 * p, 0.05),
+    "stays, then falls": lambda p: np.minimum(0.3, 1.2 * (1 - p)),
+    "halves with each tenth": lambda p: 0.5 ** (10 * p) + 0.03,
+    "three steps": lambda p: np.select([p > 0.85, p > 0.6, p > 0.3], [0.03, 0.12, 0.3], 0.6),
+    "a tenth knows": lambda p: np.where(p > 0.9, 0.02, 0.2),
+    "a square root": lambda p: 0.3 * np.sqrt(1 - p),
 }

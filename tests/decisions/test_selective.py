@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import warnings
 from itertools import pairwise, permutations
 
 import numpy as np
@@ -13,6 +14,7 @@ from tests.refusals import refused
 
 import calibrant as cal
 from calibrant.errors import InputError
+from calibrant.inference.dependence import DependenceWarning
 
 
 def by_definition(right, order):
@@ -254,3 +256,22 @@ def test_the_picture_shows_the_curve_and_the_certified_point():
     assert "<svg" in diagram.to_svg()
     assert list(diagram.to_frame("pandas").columns)[:2] == ["threshold", "coverage"]
     assert cal.diagrams.risk_coverage_diagram(diagram.selective).selective is diagram.selective
+
+
+@pytest.mark.parametrize("call", [cal.selective, cal.certify, cal.assess])
+@pytest.mark.parametrize("sketched", [False, True])
+def test_rows_that_come_three_times_are_told_by_their_ties(call, sketched):
+    rng = np.random.default_rng(0)
+    p = rng.random(500)
+    y = rng.random(500) < p
+
+    def sample(times):
+        rows = np.repeat(y, times), np.repeat(p, times)
+        return (cal.Sketch.from_arrays(*rows),) if sketched else rows
+
+    with pytest.warns(DependenceWarning) as told:
+        call(*sample(3))
+    assert 2.9 < told[0].message.seen < 3.2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        call(*sample(1))

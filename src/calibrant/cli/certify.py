@@ -91,14 +91,14 @@ def samples_of(loaded: Loaded) -> dict[tuple[Any, ...], dict[str, Any]]:
         return {name: rows[name].arguments for name in groups}
     if loaded.cluster is None or not isinstance(sketches, Sketches):
         return {name: {"y_true": sketch} for name, sketch in groups.items()}
-    parts: dict[tuple[Any, ...], dict[Any, Sketch]] = {(): dict(sketches)}
-    if loaded.by:
-        at = sketches.by.index(loaded.cluster)
-        parts = {}
-        for key, sketch in sketches.items():
-            group = (*key[:at], *key[at + 1 :])
-            parts.setdefault(group, {})[key[at]] = sketch
     cluster = loaded.cluster
+    if not loaded.by:
+        return {(): {"y_true": sketches, "cluster": cluster}}
+    at = sketches.by.index(cluster)
+    parts: dict[tuple[Any, ...], dict[Any, Sketch]] = {}
+    for key, sketch in sketches.items():
+        group = (*key[:at], *key[at + 1 :])
+        parts.setdefault(group, {})[key[at]] = sketch
     return {
         name: {"y_true": Sketches(own, by=cluster), "cluster": cluster}
         for name, own in parts.items()

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from calibrant.cli.columns import Chosen, choose
 from calibrant.cli.errors import read_from
 from calibrant.cli.group_rows import GroupRows
@@ -136,6 +138,8 @@ def _with_rows(loaded: Loaded, keeping_empty: bool) -> Loaded:
         return loaded
     if empty:
         note(f"Left out {count(len(empty), 'group')} without a valid row.")
+    if np.all(sketches.stacked().rows):
+        return loaded
     filled = {key: sketch for key, sketch in sketches.items() if sketch.n}
     return replace(loaded, sketches=Sketches(filled, by=sketches.by))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from calibrant.data.cell_sums import Columns
 from calibrant.data.sketch import Sketch
+from calibrant.data.stacked import PackedGroups, Stacked
 from calibrant.errors import Code, InputError, MergeError
 
 __all__ = ["Sketches"]
@@ -36,8 +37,10 @@ class Sketches(Mapping[Any, Sketch]):
 
     def __init__(self, groups: Mapping[Any, Sketch], *, by: str | list[str] | tuple[str, ...]):
         self.by = (by,) if isinstance(by, str) else tuple(by)
-        self._groups: dict[Any, Sketch] = dict(groups)
-        grids = {(part.nodes, part.scale.name) for part in self._groups.values()}
+        packed = isinstance(groups, PackedGroups)
+        self._groups: Mapping[Any, Sketch] = groups if packed else dict(groups)
+        parts = () if packed else self._groups.values()  # of one grid
+        grids = {(part.nodes, part.scale.name) for part in parts}
         if len(grids) > 1:
             raise MergeError(
                 "sketches by group must be on one grid and one scale",
@@ -104,6 +107,8 @@ class Sketches(Mapping[Any, Sketch]):
 
     def _copy(self) -> Sketches:
         """With sketches of its own: an update of a sum must not reach its parts."""
+        if isinstance(self._groups, PackedGroups):
+            return Sketches(self._groups.copy(), by=self.by)
         return Sketches({key: 0 + sketch for key, sketch in self.items()}, by=self.by)
 
     def total(self) -> Sketch:
@@ -115,6 +120,8 @@ class Sketches(Mapping[Any, Sketch]):
                 saying="there are {}",
                 cure="Scan rows, or load a sketch, first.",
             )
+        if isinstance(self._groups, PackedGroups):
+            return self._groups.stacked().total()
         first, *others = self._groups.values()
         dropped = Counter(first.dropped)
         for other in others:
@@ -123,6 +130,12 @@ class Sketches(Mapping[Any, Sketch]):
         parts = (sketch.columns for sketch in self._groups.values())
         columns = Columns.total(parts, offset_bits=first.offset_bits)
         return Sketch(columns, nodes=first.nodes, scale=first.scale, dropped=dropped)
+
+    def stacked(self) -> Stacked:
+        """The sketches in one table; of many groups far smaller than so many objects."""
+        if isinstance(self._groups, PackedGroups):
+            return self._groups.stacked()
+        return Stacked.of(self._groups.values())
 
     def select(self, keep: Callable[[Any], bool]) -> Sketches:
         """The groups whose key passes the test."""

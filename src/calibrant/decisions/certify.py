@@ -24,7 +24,8 @@ from calibrant.decisions.ranking import (
     require_risk,
     shortest,
 )
-from calibrant.decisions.risk_tests import ThresholdTest, least_units, threshold_tests, upper_bound
+from calibrant.decisions.risk_tests import ThresholdTest, threshold_tests, upper_bound
+from calibrant.decisions.testing_order import least_units
 from calibrant.errors import InputError, Option
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.dependence import warn_of_repeated_cells, warn_of_repeated_rows
@@ -255,15 +256,14 @@ def certify(
     Thresholds are tested one after the other, in an order that is fixed before any outcome that their
     tests use is looked at, and a test that succeeds passes its level on: exact binomial tests for
     independent rows; for clusters (and for partial credit) a bet on their sums, which takes clusters to
-    be no larger than the largest of them here. With independent rows, the least confident tenth says
-    where to start: the more of it is wrong, the fewer rows. That start has .92 of the level, another at
-    two fifths of the rows .06, and thresholds in the last tenth .02. With clusters, few rows or few
-    distinct predictions, testing starts at a twentieth, a fifth and half of the rows, with .6, .3 and .1
-    of the level. The bound of a single
-    threshold that is fixed in advance is tighter; and that of the threshold that looks best holds in far
-    fewer samples than it says. What is given up is coverage: a model that is good enough only among its
-    surest few per cent can be left without a threshold, and one that is good enough everywhere, but
-    barely, with one that leaves out the least confident tenth.
+    be no larger than the largest of them here. With independent rows, the least confident say where to
+    start: the more of them is wrong, the fewer rows. Some of the level is kept for thresholds among those
+    that were looked at, for starts before and after, and for a fallback where the surest answers are bad.
+    With clusters, few rows or few distinct predictions, testing starts at a twentieth, a fifth and half of
+    the rows, with .6, .3 and .1 of the level. The bound of a single threshold that is fixed in advance is
+    tighter; that of the threshold that looks best holds in far fewer samples than it says. What is given
+    up is coverage: a model that is barely good enough, everywhere or only among its surest few, can be
+    left with a higher threshold than it deserves, or without one.
 
     References
     ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import cached_property
@@ -21,6 +21,7 @@ from calibrant.data.input_forms import InputOptions
 from calibrant.data.pairs import ABSTAINED, Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
+from calibrant.data.stacked import Stacked
 from calibrant.errors import Function, InputError, Option
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.clusters import clusters_of_sketches
@@ -217,7 +218,7 @@ def _of_sketches(sketches: Sketches, cluster: Any, side: Side) -> Ranking:
     return rank_cells(as_sketch(sketches.total()), side, parts)
 
 
-def rank_cells(sketch: Sketch, side: Side, parts: Sequence[Sketch] | None) -> Ranking:
+def rank_cells(sketch: Sketch, side: Side, parts: Stacked | None) -> Ranking:
     """The ranking of a sketch; `parts` are those of its clusters."""
     mass = sketch.weights
     used = over_outcomes(mass) > 0
@@ -231,9 +232,7 @@ def rank_cells(sketch: Sketch, side: Side, parts: Sequence[Sketch] | None) -> Ra
     clusters = None
     if parts is not None:
         wrong = 0 if side == "above" else 1
-        place = np.concatenate([np.searchsorted(cells, part.cells) for part in parts])
-        code = np.repeat(np.arange(len(parts)), [part.cells.size for part in parts])
-        weights = np.concatenate([part.weights for part in parts])
+        place, code, weights = np.searchsorted(cells, parts.cells), parts.code, parts.weights
         place = cells.size - 1 - place if side == "above" else place
         order = np.argsort(place, kind="stable")
         clusters = ClusterRows(

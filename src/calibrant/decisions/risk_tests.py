@@ -1,14 +1,11 @@
-"""Tests of "at most this share is wrong beyond the threshold", and the order in which to make them.
+"""Tests of "at most this share is wrong beyond the threshold".
 
 One test at a threshold that was fixed in advance is an exact binomial test. A threshold that was chosen
-after looking at the outcomes needs more: here all thresholds are put in order before any outcome is
-looked at, and a test passes its level on to the next only if it succeeds (the fallback procedure, of
-which fixed-sequence testing is the case of a single start). The chance that any of the thresholds that
-pass is a false one is at most the level, however many are tried and however they depend on each other.
-
-Where to start decides what can be had: a model that is right only where it is surest needs a start among
-few rows, one that is never far below the limit needs one among many, and every further start takes from
-the level. For independent rows the least confident tenth, which no test before it uses, says which it is.
+after looking at the outcomes needs more: here thresholds are put in order before any outcome that their
+tests use is looked at, and a test passes its level on to the next only if it succeeds (the fallback
+procedure, of which fixed-sequence testing is the case of a single start). The chance that any of the
+thresholds that pass is a false one is at most the level, however many are tried and however they depend
+on each other.
 
 References
 ----------
@@ -25,40 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.decisions.ranking import Ranking
+from calibrant.decisions.testing_order import INSIDE, order_of_tests
 
-__all__ = ["ThresholdTest", "least_rows", "least_units", "threshold_tests", "upper_bound"]
+__all__ = ["ThresholdTest", "threshold_tests", "upper_bound"]
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
-STEP = 1.01
-"""From one threshold to the next, the rows beyond it grow by at least this factor."""
-STARTS = ((1 / 20, 0.6), (1 / 5, 0.3), (1 / 2, 0.1))
-"""Without scouts, shares of the rows at which testing starts, and the share of the level that each gets.
-
-Early enough for a model that is right only where it is surest; a chance fluke among few rows is made up
-for by the later ones. Chosen by simulation over eleven shapes of risk.
-"""
-SCOUTS = 0.1
-"""Share of the rows, the least confident ones, that say where to start among the others."""
-MOST_SCOUTS = 0.2
-"""Ties may make them more, but no more than this."""
-AHEAD = 0.42
-"""The start, as a share of the rows: this times the risk over the share of the scouts that is wrong.
-
-Were risk to fall in a straight line to 0, a single test would have most power at 0.63; a start before it
-leaves room for bad luck. Chosen, with the three below, by simulation over ten shapes of risk.
-"""
-ROOM = 2.1
-"""The start has at least this many times the rows that it takes without an error."""
-MIDDLE = (0.4, 0.06)
-"""Where testing starts once more, should the most confident answers be bad; and its share of the level."""
-EARLY = (0.02, 0.06)
-"""Where testing starts first, should risk fall only among the very surest; and its share of the level."""
-LAST = 0.02
-"""Share of the level that is kept for thresholds that take in scouts."""
-INSIDE = 0.95
-"""The share of its bound that a stake may use."""
 BISECTIONS = 60
 MOST_PAIRS = 1 << 20
 """Of (rows, errors) in a cluster that are counted rather than kept one by one."""
@@ -94,12 +63,12 @@ def threshold_tests(ranking: Ranking, risk: float, level: float) -> list[Thresho
     Their order depends on the predictions, the sizes of the clusters, and on outcomes of rows that the
     tests it is for do not use.
     """
-    order = _scouted(ranking, risk, level) or _unscouted(ranking, risk, level)
+    order = order_of_tests(ranking, risk, level)
     sums = None if ranking.clusters is None else _ClusterSums(ranking)
     tests: list[ThresholdTest] = []
     carried = 0.0
     for place, share in zip(order.places.tolist(), order.shares.tolist(), strict=True):
-        if place == order.afresh:
+        if place in order.afresh:
             carried = 0.0
         available = carried + level * share
         carried = 0.0
@@ -111,97 +80,6 @@ def threshold_tests(ranking: Ranking, risk: float, level: float) -> list[Thresho
             tests.append(ThresholdTest(place, available, p_value))
             carried = available if p_value <= available else 0.0
     return tests
-
-
-@dataclass(frozen=True)
-class _Order:
-    """Thresholds in the order of testing, and the share of the level that starts at each.
-
-    No level is passed on to the place `afresh`.
-    """
-
-    places: Integers
-    shares: Floats
-    afresh: int | None = None
-
-
-def _unscouted(ranking: Ranking, risk: float, level: float) -> _Order:
-    """The order without a look at any outcome."""
-    total, size = float(ranking.rows[-1]), _mean_size(ranking)
-    starts = [
-        (min(max(part * total, least_units(ranking, risk, level * share) * size), total), share)
-        for part, share in STARTS
-    ]
-    return _Order(*_sequence(ranking.rows, starts))
-
-
-def _scouted(ranking: Ranking, risk: float, level: float) -> _Order | None:
-    """The order with a start that the least confident rows choose; None with clusters or too few rows.
-
-    Rows are independent, so given the choice the tests of the other rows are as exact as without it.
-    What the scouts chose must not be rewarded by them: thresholds that take them in start afresh, from
-    the first of them on and with a share of the level of their own.
-    """
-    rows, errors = ranking.rows, ranking.errors
-    total = float(rows[-1])
-    last = int(np.searchsorted(rows, (1.0 - SCOUTS) * total, side="right")) - 1
-    if ranking.clusters is not None or last < 0 or rows[last] < (1.0 - MOST_SCOUTS) * total:
-        return None
-    top = float(rows[last])
-    part, middle = MIDDLE
-    few, early = EARLY
-    first = 1.0 - early - middle - LAST
-    enough, enough_last = least_rows(risk, level * first), least_rows(risk, level * LAST)
-    if top < enough or total < enough_last:
-        return None
-    wrong = (errors[-1] - errors[last] + 1.0) / (total - top + 2.0)
-    start = min(max(AHEAD * risk / wrong * total, ROOM * enough), top)
-    again = min(max(part * total, start), top)
-    soon = min(max(few * total, ROOM * least_rows(risk, level * early)), start)
-    starts = [(soon, early), (start, first), (again, middle)]
-    places, shares = _sequence(rows[: last + 1], starts)
-    later = max(float(rows[last + 1]), enough_last)
-    after, after_shares = _sequence(rows, [(later, LAST)])
-    return _Order(np.append(places, after), np.append(shares, after_shares), int(after[0]))
-
-
-def _sequence(rows: Floats, starts: list[tuple[float, float]]) -> tuple[Integers, Floats]:
-    """Places from the first start on, and the share of the level that starts at each."""
-    total = float(rows[-1])
-    targets = [min(start for start, _ in starts)]
-    while targets[-1] < total:
-        targets.append(min(max(targets[-1] * STEP, targets[-1] + 1.0), total))
-    slack = 1.0 - 1e-12
-    places = np.unique(np.searchsorted(rows, np.array(targets) * slack))
-    shares = np.zeros(places.size)
-    for start, share in starts:
-        shares[np.searchsorted(rows[places], start * slack)] += share
-    return places, shares
-
-
-def least_rows(risk: float, level: float) -> int:
-    """Independent rows that it takes to certify anything, all of them right.
-
-    Examples
-    --------
-    >>> least_rows(0.10, 0.05), least_rows(0.01, 0.05)
-    (29, 299)
-    """
-    return int(np.ceil(np.log(level) / np.log1p(-risk) * (1.0 - 1e-12)))
-
-
-def least_units(ranking: Ranking, risk: float, level: float) -> int:
-    """Rows, or clusters, that it takes to certify anything."""
-    if ranking.clusters is None:
-        return least_rows(risk, level)
-    # The largest gain of a bet on a cluster without errors of mean size.
-    largest = INSIDE / (1.0 - risk) * _mean_size(ranking) / ranking.clusters.largest
-    return int(np.ceil(-np.log(level) / np.log1p(largest * risk)))
-
-
-def _mean_size(ranking: Ranking) -> float:
-    clusters = ranking.clusters
-    return 1.0 if clusters is None else float(ranking.rows[-1] / clusters.clusters)
 
 
 # -- the tests themselves ------------------------------------------------------------------------------

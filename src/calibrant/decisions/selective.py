@@ -14,7 +14,9 @@ from calibrant._arguments import CONFIDENCE, is_number
 from calibrant._format import decimals
 from calibrant.data.dropped import Dropped
 from calibrant.data.input_forms import InputOptions
-from calibrant.decisions.ranking import Ranking, rank, require_abstained, require_risk
+from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import Sketches
+from calibrant.decisions.ranking import Ranking, rank, rank_pairs, require_abstained, require_risk
 from calibrant.decisions.risk_areas import (
     area,
     best_sum,
@@ -24,6 +26,8 @@ from calibrant.decisions.risk_areas import (
     sum_of_risks,
 )
 from calibrant.errors import InputError, TooFewRows
+from calibrant.inference.assess import read_clustered
+from calibrant.inference.dependence import warn_of_repeated_cells, warn_of_repeated_rows
 from calibrant.inference.interval import Interval, normal_quantile, require_confidence
 from calibrant.inference.quantiles import exact_binomial
 from calibrant.measures.result_record import plain, rows_text
@@ -292,7 +296,15 @@ def selective(
     """
     require_confidence(confidence)
     require_abstained(abstained)
-    ranking = rank(y_true, y_prob, cluster=cluster, **options)
+    if isinstance(y_true, Sketch | Sketches):
+        ranking = rank(y_true, y_prob, cluster=cluster, **options)
+        if isinstance(y_true, Sketch) and ranking.whole:
+            warn_of_repeated_cells(y_true, stacklevel=3)
+    else:
+        pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
+        if codes is None and pairs.raw_weight is None:
+            warn_of_repeated_rows(pairs, stacklevel=3)
+        ranking = rank_pairs(pairs, codes, side="above")
     return selective_of(ranking, abstained=abstained, confidence=confidence)
 
 

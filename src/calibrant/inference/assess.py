@@ -19,6 +19,7 @@ from calibrant.data.pairs import Pairs
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
+from calibrant.data.stacked import Stacked
 from calibrant.errors import Function, InputError, Option, TooFewRows, Where
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.calibration_test import Rejection
@@ -27,7 +28,7 @@ from calibrant.inference.clusters import (
     cluster_codes,
     clusters_of_sketches,
 )
-from calibrant.inference.dependence import warn_of_repeated_rows
+from calibrant.inference.dependence import warn_of_repeated_cells, warn_of_repeated_rows
 from calibrant.inference.direction import direction_of
 from calibrant.inference.interval import (
     Interval,
@@ -129,10 +130,11 @@ def assess(
     asked = None if profile is None else as_profile(profile)
     _require_meaning(weights, y_true)
     clusters: ClusterSource | None = None
-    pairs, codes, parts = None, None, list[Sketch]()
+    pairs, codes = None, None
+    stacked: Stacked | None = None
     if isinstance(y_true, Sketches):
-        total, parts = _clusters_of_sketches(y_true, cluster)
-        clusters = partial(ClusterResiduals.of_sketches, sketches=parts)
+        total, stacked = _clusters_of_sketches(y_true, cluster)
+        clusters = partial(ClusterResiduals.of_sketches, sketches=stacked)
         sketch = as_sketch(total, y_prob, scale=scale, **options)
     elif isinstance(y_true, Sketch):
         if cluster is not None:
@@ -146,6 +148,8 @@ def assess(
                 cluster=Option("cluster", ...),
             )
         sketch = as_sketch(y_true, y_prob, scale=scale, **options)
+        if not sketch.weighted:
+            warn_of_repeated_cells(sketch, stacklevel=3)
     else:
         if y_prob is None and not isinstance(y_true, Pairs):
             as_sketch(y_true)  # says what is missing
@@ -162,7 +166,7 @@ def assess(
     )
     if asked is None:
         return assessment
-    sample = Sample(sketch, assessment, pairs, codes, parts)
+    sample = Sample(sketch, assessment, pairs, codes, () if stacked is None else stacked)
     return replace(assessment, profile=asked.measured(sample))
 
 
@@ -328,7 +332,7 @@ def counted(pairs: Pairs, sketch: Sketch) -> Sketch:
     return Sketch(rows, nodes=sketch.nodes, scale=sketch.scale, dropped=sketch.dropped)
 
 
-def _clusters_of_sketches(sketches: Sketches, cluster: Any) -> tuple[Sketch, list[Sketch]]:
+def _clusters_of_sketches(sketches: Sketches, cluster: Any) -> tuple[Sketch, Stacked]:
     """The total of sketches by cluster, and the sketch of each."""
     if not isinstance(cluster, str) or cluster not in sketches.by:
         raise InputError(

@@ -7,7 +7,7 @@ these are independent, and what resampling or flipping signs does to rows it doe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +18,8 @@ from calibrant._arguments import generator
 from calibrant.data.arrays import as_column, is_missing
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.pairs import Pairs
-from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
+from calibrant.data.stacked import Stacked
 from calibrant.errors import InputError, TooFewRows, Where, show_value
 from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.interval import Spread
@@ -160,14 +160,12 @@ class ClusterResiduals:
         return cls(grid, *_in_order(residuals, shares), codes[1], units, outcomes)
 
     @classmethod
-    def of_sketches(cls, grid: ResidualGrid, sketches: Sequence[Sketch]) -> ClusterResiduals:
+    def of_sketches(cls, grid: ResidualGrid, sketches: Stacked) -> ClusterResiduals:
         """Lay one sketch for each cluster onto the grid."""
         clusters, total = len(sketches), grid.sketch.total_weight
-        cluster = np.repeat(np.arange(clusters), [sketch.cells.size for sketch in sketches])
-        position = np.concatenate([cell_positions(sketch) for sketch in sketches])
-        mass = np.concatenate([over_outcomes(sketch.weights) for sketch in sketches]) / total
-        events = np.concatenate([sketch.weights[:, 1] for sketch in sketches]) / total
-        rows = np.concatenate([over_outcomes(sketch.counts) for sketch in sketches])
+        cluster, position, weights = sketches.code, cell_positions(sketches), sketches.weights
+        mass, events = over_outcomes(weights) / total, weights[:, 1] / total
+        rows = over_outcomes(sketches.columns.counts)
         p = np.asarray(grid.sketch.scale.prediction(position))
         cluster = _in_order_of_weight(cluster, mass, position)
         block, blocks = random_blocks(cluster, clusters, seed=0)
@@ -335,7 +333,7 @@ def rows_on_nodes(
     return sums.reshape(blocks, grid.cells + 1)
 
 
-def clusters_of_sketches(sketches: Sketches, cluster: Any) -> list[Sketch]:
+def clusters_of_sketches(sketches: Sketches, cluster: Any) -> Stacked:
     """The sketches of the clusters that have weight, of which there must be two."""
     if not isinstance(cluster, str) or cluster not in sketches.by:
         raise InputError(
@@ -345,12 +343,12 @@ def clusters_of_sketches(sketches: Sketches, cluster: Any) -> list[Sketch]:
             cure="Name one of them.",
             columns=", ".join(sketches.by),
         )
-    return clusters_with_weight(sketches.roll_up(cluster).values())
+    return clusters_with_weight(sketches.roll_up(cluster).stacked())
 
 
-def clusters_with_weight(sketches: Iterable[Sketch]) -> list[Sketch]:
+def clusters_with_weight(sketches: Stacked) -> Stacked:
     """Those that have weight, of which there must be two."""
-    parts = [part for part in sketches if part.total_weight > 0]
+    parts = sketches.with_weight()
     if len(parts) < 2:
         raise TooFewRows(
             "must name at least two clusters",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,6 +16,7 @@ from calibrant.data.input_forms import InputOptions
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
+from calibrant.data.stacked import Stacked
 from calibrant.errors import InputError
 from calibrant.inference.assess import ClusterSource
 from calibrant.inference.assessment import Assessment
@@ -83,14 +84,17 @@ class GroupUnits:
             assert codes is not None
             return partial(ClusterResiduals.of, pairs=pairs, codes=codes)
         return partial(
-            ClusterResiduals.of_sketches, sketches=clusters_with_weight(self.parts[key].values())
+            ClusterResiduals.of_sketches,
+            sketches=clusters_with_weight(Stacked.of(self.parts[key].values())),
         )
 
     def sample(self, key: Any, assessment: Assessment) -> Sample:
         """A group as quantities are computed from it."""
         sketch = total_of(self.parts[key])
         if self.rows is None:
-            parts = [] if self.cluster is None else clusters_with_weight(self.parts[key].values())
+            parts: Sequence[Sketch] = []
+            if self.cluster is not None:
+                parts = clusters_with_weight(Stacked.of(self.parts[key].values()))
             return Sample(sketch, assessment, parts=parts)
         pairs, codes = self._own(key)
         places = (self.rows.places[self._at(key)], self.rows.passed)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import generator
 from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.sketch import Sketch
+from calibrant.data.stacked import Stacked
 from calibrant.inference._cells import mean_positions
 from calibrant.smoothing.curves import smoothed_series
 from calibrant.smoothing.spectrum import cosine_coefficients
@@ -250,7 +251,7 @@ def worth_of_rows(weights: Floats, squared: Floats) -> Floats:
     return np.asarray((squared + _BORROWED * here**2) / (weights + _BORROWED * here))
 
 
-def cell_positions(sketch: Sketch, *, by_label: bool = False) -> Floats:
+def cell_positions(sketch: Sketch | Stacked, *, by_label: bool = False) -> Floats:
     """Mean place of the rows in each non-empty cell, or (cell, label), on the scale's grid from 0 to 1."""
     weights, moments = sketch.weights, sketch.weighted_offsets
     return mean_positions(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._format import decimals
 from calibrant.data.atoms import Atoms
+from calibrant.data.stacked import Stacked
 from calibrant.decisions.ranking import Ranking, rank_cells, rank_pairs, require_abstained
 from calibrant.decisions.selective import Selective, selective_of
 from calibrant.errors import TooFewRows
@@ -166,7 +167,7 @@ def _risk_coverage(sample: Sample, *, abstained: int) -> list[Quantity]:
 def _ranked(sample: Sample) -> Ranking:
     if sample.pairs is not None:
         return rank_pairs(sample.pairs, sample.clusters, side="above")
-    return rank_cells(sample.sketch, "above", sample.parts or None)
+    return rank_cells(sample.sketch, "above", Stacked.of(sample.parts) if sample.parts else None)
 
 
 def _areas(found: Selective) -> list[Quantity]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from calibrant.data.pairs import REASONS
 from calibrant.data.row_refusals import DROP
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
+from calibrant.data.stacked import PackedGroups, Stacked
 from calibrant.errors import InputError, InvalidRows, Option, TooFewRows
 from calibrant.read.group_keys import Key, place_of, sort_key
 from calibrant.read.predictions import Outcomes
@@ -117,8 +118,9 @@ def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketc
         raise no_rows()
     _refuse_labels(request, places, sums, total.notes)
     _refuse_invalid(request, places, sums, total.notes)
-    sketches = _split(request, list(total.index), places, sums, total.surprises)
-    if not any(sketch.n for sketch in sketches.values()):
+    keys = list(total.index)
+    sketches = _split(request, len(keys), places, sums, total.surprises)
+    if not sketches.columns.rows:
         refused = refused_rows(request, places, sums[0])
         raise TooFewRows(
             "no valid rows are left: all {rows} were dropped ({reasons})",
@@ -131,7 +133,7 @@ def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketc
             drop=Option("on_invalid", "drop"),
         )
     if not request.by:
-        return sketches[()]
+        return sketches[0]
     single = len(request.by) == 1
     order = {name: place for place, name in enumerate(request.class_names or request.models)}
 
@@ -140,8 +142,13 @@ def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketc
         added = key[0] if request.added else None
         return (order.get(added, len(order)), sort_key(key)) if order else sort_key(key)
 
-    groups = {(key[0] if single else key): sketches[key] for key in sorted(sketches, key=rank)}
-    return Sketches(groups, by=request.by)
+    names = [key[0] for key in keys] if single else keys
+    if single and not order and {type(name) for name in names} == {str}:
+        ordered = sorted(range(len(keys)), key=names.__getitem__)  # the same, in less memory
+    else:
+        ordered = sorted(range(len(keys)), key=lambda place: rank(keys[place]))
+    packed = PackedGroups([names[place] for place in ordered], sketches.taken(np.array(ordered)))
+    return Sketches(packed, by=request.by)
 
 
 def sorted_groups(groups: Sketches) -> Sketches:
@@ -153,13 +160,14 @@ def sorted_groups(groups: Sketches) -> Sketches:
 
 def _split(
     request: Request,
-    keys: Sequence[Key],
+    groups: int,
     places: NDArray[np.int64],
     sums: tuple[NDArray[Any], ...],
     surprises: NDArray[np.float64] | None,
-) -> dict[Key, Sketch]:
-    bounds = np.searchsorted(places, np.arange(len(keys) + 1) * request.slots)
-    group = np.repeat(np.arange(len(keys)), np.diff(bounds))
+) -> Stacked:
+    """The sketches of so many groups, in the order of their numbers."""
+    bounds = np.searchsorted(places, np.arange(groups + 1) * request.slots)
+    group = np.repeat(np.arange(groups), np.diff(bounds))
     slot = places - group * request.slots
     is_row = slot < request.cell_slots
     refused: dict[int, dict[str, int]] = {}
@@ -178,16 +186,8 @@ def _split(
         wide.append(table)
     require_room(int(wide[0].max(initial=0)), request.offset_bits)
     cells = slot[first] >> 1
-    bounds = np.searchsorted(group[first], np.arange(len(keys) + 1))
-    sketches = {}
-    for place, key in enumerate(keys):
-        piece = slice(bounds[place], bounds[place + 1])
-        columns = Columns(cells[piece], *(table[piece] for table in wide))
-        if surprises is not None:
-            columns = columns.with_surprises(surprises[place])
-        dropped = refused.get(place, {})
-        sketches[key] = Sketch(columns, nodes=request.nodes, scale=request.scale, dropped=dropped)
-    return sketches
+    bounds = np.searchsorted(group[first], np.arange(groups + 1))
+    return Stacked(bounds, Columns(cells, *wide), request.nodes, request.scale, surprises, refused)
 
 
 def _refused_by_group(
