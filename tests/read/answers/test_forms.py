@@ -174,6 +174,11 @@ def test_forms_in_which_models_write_a_confidence(text: str, value: float) -> No
     assert stated_confidence(f"The answer is 12.\nConfidence: {text}") == value
 
 
+def test_a_field_may_hold_a_sentence_that_states_the_confidence() -> None:
+    said = ("I am 85% sure.", "Confidence: 85%", "Confidence: 0.85", "85% confident")
+    assert [as_probability(text, HERE) for text in said] == [0.85] * 4
+
+
 @pytest.mark.parametrize("text", ["85", "-5%", "eighty", "5 of 7", "0.5-0.9", "120%", "1.2.3"])
 def test_forms_that_could_be_anything_are_refused(text: str) -> None:
     with pytest.raises(InputError) as error:
@@ -279,6 +284,16 @@ def test_a_path_without_a_file_is_called_that(tmp_path: Path) -> None:
         with pytest.raises(InputError) as error:
             read_answers(path)
         assert error.value.argument == "path"
+
+
+def test_log_probabilities_of_options_suggest_the_share_of_the_chosen_one(tmp_path: Path) -> None:
+    scored = {"question_id": 1, "choices": {"A": -0.1, "B": -2.5}, "answer": "A", "correct": True}
+    path = log(tmp_path, scored)
+    with pytest.raises(InputError) as error:
+        read_answers(path)
+    assert Option("form", "choices") in error.value.cures[0].values.values()
+    share = np.exp(-0.1) / (np.exp(-0.1) + np.exp(-2.5))
+    assert read_answers(path, form="choices").y_prob == pytest.approx([share])
 
 
 def test_samples_without_a_confidence_suggest_their_agreement(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def as_probability(value: Any, place: Place) -> float | None:
     Examples
     --------
     >>> here = Place("x.jsonl", 1)
-    >>> [as_probability(text, here) for text in ("85%", 0.85, "8 out of 10", "85/100", "")]
+    >>> [as_probability(text, here) for text in ("85%", 0.85, "8 out of 10", "I am 85% sure", "")]
     [0.85, 0.85, 0.8, 0.85, None]
     """
     if value is None or (isinstance(value, str) and not value.strip()):
@@ -158,7 +158,7 @@ def as_probability(value: Any, place: Place) -> float | None:
     number = value
     if isinstance(value, str):
         match = _WRITTEN.fullmatch(value)
-        number = None if match is None else _scaled(match[1], match[2])
+        number = stated_confidence(value) if match is None else _scaled(match[1], match[2])
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise place.refuse(
             "must be a number or text such as '85%'",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 from array import array
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from calibrant._arguments import is_number
 from calibrant.errors import InputError, Option
 from calibrant.read.answers.answers import (
     Answer,
@@ -29,6 +31,7 @@ __all__ = ["plain_answers"]
 PROBABILITY = ("confidence", "answer_probability", "probability", "prob", "p", "stated_confidence")
 JUDGED = "judge_response.confidence"
 LOGS = ("logprobs", "logprob", "token_logprobs", "choice_logprobs", "option_logprobs")
+OPTIONS = ("choices", "options")
 SAMPLES = ("samples", "sampled_answers", "answers", "responses")
 CORRECT = ("correct", "is_correct", "y", "label", "score", "judge_response.correct")
 QUESTION = ("question_id", "qid", "doc_id", "question", "id")
@@ -50,7 +53,8 @@ def plain_answers(
     """The answers of such a file; fields are found by their names unless given."""
     present = _fields(path)
     known = {
-        **dict.fromkeys(("sum", "mean", "token", "choices"), LOGS),
+        **dict.fromkeys(("sum", "mean", "token"), LOGS),
+        "choices": (*LOGS, *_scored(present)),
         "agreement": (*SAMPLES, *ANSWER),
     }.get(values.form, (*PROBABILITY, JUDGED))
     prob_field = _field(path, present, probability, known, "probability", "a confidence")
@@ -203,7 +207,8 @@ def _field(
         return given
     names = [name for name in known if _has(present, name)]
     if not names:
-        logs = [name for name in LOGS if name in present and option == "probability"]
+        logs = [name for name in LOGS if name in present] + _scored(present)
+        logs = logs if option == "probability" else []
         values: dict[str, Any] = {"option": Option(option, ...)}
         cure = "Name it with {option}."
         if logs:
@@ -224,6 +229,17 @@ def _field(
             **values,
         )
     return names[0]
+
+
+def _scored(present: dict[str, Row]) -> list[str]:
+    """Fields of options that have log-probabilities, and not only names."""
+    found = []
+    for name in OPTIONS:
+        options = present.get(name, {}).get(name)
+        scores = options.values() if isinstance(options, dict) else options
+        if isinstance(scores, Iterable) and not isinstance(scores, str):
+            found += [name] if all(is_number(score) and score <= 0.0 for score in scores) else []
+    return found
 
 
 def _sampled(present: dict[str, Row]) -> str | None:
