@@ -389,18 +389,50 @@ def test_difference_band_sees_the_difference_and_only_that() -> None:
     assert repr(found).startswith("DifferenceBand(")
 
 
-def test_detectable_error_is_detected_with_the_power_it_says() -> None:
+@pytest.mark.parametrize(
+    ("a", "b", "n", "sign"), [(1, 1, 300, 1), (2, 5, 300, -1), (1, 49, 1000, 1)]
+)
+def test_detectable_error_is_detected_with_the_power_it_says(
+    a: int, b: int, n: int, sign: int
+) -> None:
     rng = np.random.default_rng(0)
-    p = rng.random(1000)
-    sketch = Sketch.from_arrays(np.zeros(1000, int), p)
-    size = detectable_error(Rejection.of(sketch, noise_floor(sketch).value))
-    slope = 1 - 4.1 * size  # SmoothECE of outcomes .5 + slope (p - .5) is about (1 - slope) / 4.1
-    found = 0
-    for seed in range(30):
-        p = rng.random(1000)
-        y = rng.random(1000) < 0.5 + slope * (p - 0.5)
-        found += assess(y, p, seed=seed).p_value <= 0.05
-    assert found >= 21
+
+    def rejection(error: float) -> Rejection:
+        p = rng.beta(a, b, n)
+        sketch = Sketch.from_arrays(rng.random(n) < p + sign * error, p, nodes=1 << 12)
+        return Rejection.of(sketch, noise_floor(sketch).value)
+
+    size = detectable_error(rejection(0.0))
+    assert size is not None
+    # an error of one sign has the SmoothECE of its mean
+    outcomes = np.clip((p := rng.beta(a, b, 10_000)) + sign * 1.1 * size, 0, 1)
+    error = 1.1 * size * size / abs(np.mean(outcomes - p))
+    found = sum(rejection(error).p_value <= 0.05 for _ in range(60))
+    assert 44 <= found < 60  # .8 of 60 is 48
+
+
+def test_what_no_rows_could_show_is_not_detectable() -> None:
+    y, p = np.tile([0, 1], 20), np.tile([0.4, 0.6], 20)
+    by, cluster = np.repeat([0, 1], 20), np.arange(40) // 10
+    groups = assess_by(y, p, by=by, cluster=cluster)
+    assert [one.detectable for one in groups.groups] == [None, None]  # of two clusters each
+
+
+def test_certain_predictions_are_refuted_by_one_failure() -> None:
+    sketch = Sketch.from_arrays(np.ones(100, int), np.ones(100))
+    size = detectable_error(Rejection.of(sketch, 0.0))
+    assert size == pytest.approx(1 - 0.2 ** (1 / 100))
+
+
+def test_what_is_detectable_accounts_for_all_groups() -> None:
+    rng = np.random.default_rng(1)
+    p, by = rng.random(2000), np.arange(2000) % 20
+    y = rng.random(2000) < p
+    alone, together = (
+        assess_by(y, p, by=by, correction=correction).groups for correction in ("none", "holm")
+    )
+    of_alone = {one.key: one.detectable for one in alone}
+    assert all(one.detectable > 1.1 * of_alone[one.key] for one in together)
 
 
 def test_required_n() -> None:

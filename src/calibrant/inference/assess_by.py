@@ -166,10 +166,12 @@ def _assessed(
         assessment, rejection = assessment_and_rejection(
             sketch, clusters, margin=margin, confidence=confidence, seed=seed
         )
-        detectable = detectable_error(rejection, level=1.0 - confidence)
+        detectable = detectable_error(rejection, level=level)
         return GroupAssessment(key, sketch.n, assessment, detectable)
 
     groups: dict[Any, GroupAssessment] = {}
+    number = 1 if correction == "none" else sum(sketch.n >= 2 for sketch in totals.values())
+    level = (1.0 - confidence) / max(number, 1)  # which a group must reach where no other does
     progress = Progress(len(totals), doing="assessing")
     for key, group in zip(totals, _side_by_side(assessed, totals), strict=True):
         progress.advance(1, group.n)

@@ -22,12 +22,12 @@ from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.null_draws import (
     DRAWS,
     FEW_DRAWS,
-    FEW_EVENTS,
     are_fixed,
     null_means,
     null_residuals,
     tail_of,
     tail_of_failures,
+    value_of_tail,
 )
 from calibrant.inference.quantiles import crossing, harmonic_mean, log_tail, log_tails_of_draws
 from calibrant.inference.resampling import coarse_sketch
@@ -48,25 +48,22 @@ Singles = NDArray[np.float32]
 LARGE = 0.2
 """A p-value that few draws say is larger than this is left at that: no level is near it."""
 _TOO_FEW, _SMALLEST = 10.0, 1e-300
-_NARROWEST, _NARROW, _WIDER = 1e-4, 0.05, 0.1
+_NARROWEST, _NARROW = 1e-4, 0.05
 
 
 class _Drawn(NamedTuple):
-    """Of some residuals: log p of witnesses and chains [parts, draws], Λ, and smECE at the floor."""
+    """Of some residuals: log p of witnesses and chains [parts, draws], and Λ."""
 
     logs: Singles
     wholes: Floats
-    values: Floats
 
 
 class _Look(NamedTuple):
     """What draws from calibrated predictions show, for each null.
 
-    `values` are their smECE at the floor's bandwidth, `statistics` what the test makes of them, in falling
-    order; `variance` is that of Λ.
+    `statistics` are what the test makes of them, in falling order; `variance` is that of Λ.
     """
 
-    values: Sequence[Floats]
     statistics: Sequence[Floats]
     variance: float
 
@@ -157,29 +154,32 @@ class Rejection:
 
     def _p_value(self, value: float, size: float, look: _Look) -> float:
         cells = self.cells
-        # Where surprises are few, their tail is that of a count, and longer than the normal's.
-        slope = 1.0 if cells.events >= FEW_EVENTS else 0.5
-        tails = [tail_of(null, value, slope) for null in look.statistics]
+        tails = [tail_of(null, value, cells.events) for null in look.statistics]
         if cells.blocks is not None:  # of so many signs, as many sums are different
             tails.append(2.0 ** (1.0 - len(cells.blocks)))
         elif size > 0.0 and cells.events < _TOO_FEW:  # draws of hardly any events say little
             tails.append(math.exp(-value))
         return min(max(*tails, _SMALLEST), 1.0)
 
-    def null_values(self) -> Floats:
-        """SmoothECE of the draws, whose mean is the noise floor b0: one of Newton's steps from there.
+    def mean_needed(self, level: float) -> float | None:
+        """How large the mean residual must be for calibration to be rejected, if nothing else is amiss."""
+        cells, (shares, degrees) = self.cells, self._parts
+        if cells.blocks is not None and 2.0 ** (1.0 - len(cells.blocks)) > level:
+            return None
+        nulls = self._settled[0].statistics
+        needed = max(value_of_tail(null, level, cells.events) for null in nulls)
+        error = math.sqrt(self._means[1][0])
+        along = cells.covariances(np.ones((1, cells.null.size)), self._chain[1])[0]
+        along = np.cumsum((along / error) ** 2)
+        chain = slice(shares.size - 1 - along.size, -1)
+        strayed = np.zeros((shares.size, 1))
 
-        smECE at the bandwidth b0 strays from its mean by v - v̄; where it falls with the bandwidth at the
-        rate D, the bandwidth that equals its own error strays by (v - v̄) / (1 + D).
-        """
-        if not self.cells.null.any() and self.cells.blocks is None:
-            return np.zeros(1)
-        values = self._settled[0].values[-1]
-        wider = self.cells.mesh((1.0 + _WIDER) * self.bandwidth, self._stretches)
-        noise = np.sqrt(self.cells.null_variance(wider.T)).sum() / self._errors.sum()
-        steepness = max(1.0 - float(noise), 0.0) / _WIDER
-        mean = float(values.mean())
-        return np.asarray(self.floor * (1.0 + (values / mean - 1.0) / (1.0 + steepness)))
+        def beyond(mean: float) -> float:
+            strayed[0], strayed[chain, 0] = mean, np.sqrt(degrees[chain] + (mean**2 - 1.0) * along)
+            return float(harmonic_mean(log_tail(strayed, degrees), shares)[0]) - needed
+
+        most = 38.0  # where the normal's tail is the smallest number
+        return error * crossing(beyond, (0.0, beyond(0.0)), (most, beyond(most)), 1e-3)
 
     def lower_end(self, confidence: float) -> float:
         """The smallest SmoothECE that is not rejected; above 0 exactly where p ≤ 1 - confidence."""
@@ -311,7 +311,7 @@ class Rejection:
         bump = np.square(stretches, out=stretches)
         bump *= -0.5 / ROUND**2
         np.exp(bump, out=bump)
-        return _Drawn(logs, values - BUMP * product(errors, bump)[0], values)
+        return _Drawn(logs, values - BUMP * product(errors, bump)[0])
 
     @cached_property
     def _first(self) -> list[list[_Drawn]]:
@@ -342,8 +342,7 @@ class Rejection:
             np.sort(np.concatenate([self._statistics(part, variance) for part in null]))[::-1]
             for null in nulls
         ]
-        values = [np.concatenate([part.values for part in null]) for null in nulls]
-        return _Look(values, statistics, variance)
+        return _Look(statistics, variance)
 
     @cached_property
     def _parts(self) -> tuple[Floats, NDArray[np.int64]]:

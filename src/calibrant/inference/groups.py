@@ -59,7 +59,9 @@ class GroupAssessment:
     assessment : Assessment or None
         Its `finding`, `miscalibrated`, `verdict` and `corrected_p_value` account for all groups.
     detectable : float or None
-        The smallest SmoothECE that its rows would show, with probability .8.
+        The SmoothECE that its rows would show with a probability of .8 or more, were predictions too high
+        everywhere, or too low everywhere. Errors of both signs may take a larger one. Accounts for all
+        groups; None where its rows could show none.
     why : str
         Why there is no assessment: "fewer than two rows".
     """

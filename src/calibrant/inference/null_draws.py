@@ -20,6 +20,7 @@ __all__ = [
     "null_residuals",
     "tail_of",
     "tail_of_failures",
+    "value_of_tail",
 ]
 
 Floats = NDArray[np.float64]
@@ -93,19 +94,33 @@ def are_fixed(cells: Cells) -> bool:
     return cells.blocks is not None or cells.events >= FEW_EVENTS or cells.rows is not None
 
 
-def tail_of(null: Floats, value: float, slope: float) -> float:
+def tail_of(null: Floats, value: float, events: float) -> float:
     """P(statistic ≥ value), by the draws, and one standard error more, lest chance make it too small.
 
-    Values that are equal up to rounding count in full. Beyond the last draws, P falls like
-    exp(-slope · value).
+    Values that are equal up to rounding count in full. Beyond the last draws, P falls like exp(-value), or
+    half as fast where few events are to be: their tail is that of a count, and longer than the normal's.
     """
     beyond = int(np.searchsorted(-null, 1e-4 * (1.0 + abs(value)) - value, side="right"))
     counted, all_draws = max(beyond, _TAIL_DRAWS), null.size + 1.0
     share = (counted + math.sqrt(counted) + 1.0) / all_draws
     if beyond >= _TAIL_DRAWS:
         return share
-    share *= math.exp(slope * min(float(null[_TAIL_DRAWS - 1]) - value, 0.0))
+    share *= math.exp(_slope(events) * min(float(null[_TAIL_DRAWS - 1]) - value, 0.0))
     return max(share, (beyond + math.sqrt(beyond)) / all_draws)
+
+
+def value_of_tail(null: Floats, level: float, events: float) -> float:
+    """The statistic at which `tail_of` is this level, had all been drawn, judged by those that were."""
+    last = (_TAIL_DRAWS + math.sqrt(_TAIL_DRAWS) + 1.0) / (DRAWS + 1.0)
+    inside = max(level, last)
+    counted = (math.sqrt(inside * (DRAWS + 1.0) - 0.75) - 0.5) ** 2
+    place = counted / DRAWS * null.size - 0.5
+    value = float(np.interp(place, np.arange(null.size), null))
+    return value + math.log(inside / level) / _slope(events)
+
+
+def _slope(events: float) -> float:
+    return 1.0 if events >= FEW_EVENTS else 0.5
 
 
 def tail_of_failures(cells: Cells, size: float) -> float:

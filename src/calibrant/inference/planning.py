@@ -163,22 +163,30 @@ def required_n(
     )
 
 
-def detectable_error(rejection: Rejection, *, level: float = 0.05, power: float = 0.8) -> float:
-    """The smallest SmoothECE that the test at `level` would find with this power, on these rows.
+def detectable_error(
+    rejection: Rejection, *, level: float = 0.05, power: float = 0.8
+) -> float | None:
+    """The SmoothECE of one sign that the test at `level` finds with this power; None if there is none.
 
-    A sample's value is about √(θ² + b0²) with b0 the noise floor. It must lie so far out that all but
-    1 - `power` of the values exceed the null's 1 - `level` quantile; they spread as those of the null
-    do, or as the mean residual does, whichever is more: an error of one sign is such a mean.
+    Of an error of one sign, too high everywhere or too low, SmoothECE is the size of the mean residual. Such
+    an error θ is found where the mean residual is as large as the test asks of it if nothing else is amiss.
+    So θ is that, and as many standard errors more as the power takes, of outcomes that are θ more frequent,
+    or less: their variance is larger than that of calibrated ones by at most θ |1 - 2f|.
+    Predictions of 0 and 1 alone are refuted by the first failure.
     """
-    if rejection.floor == 0.0:
-        return 0.0
-    drawn, cells = rejection.null_values(), rejection.cells
-    error = math.sqrt(float(cells.null_variance(np.ones((1, cells.null.size)))[0]))
-    spread = max(float(drawn.std()), error)
-    place = (1.0 - level) * (drawn.size - 1)  # NumPy's own quantile takes five times as long
-    largest = float(np.interp(place, np.arange(drawn.size), np.sort(drawn)))
-    needed = largest + normal_quantile(power) * spread
-    return math.sqrt(max(needed**2 - float(drawn.mean()) ** 2, 0.0))
+    cells = rejection.cells
+    if rejection.floor == 0.0 and cells.blocks is None:
+        return float(-np.expm1(np.log1p(-power) / cells.units))
+    needed = rejection.mean_needed(level)
+    if needed is None:
+        return None
+    quantile = normal_quantile(power, rejection.degrees)
+    variance = float(cells.null_variance(np.ones((1, cells.null.size)))[0])
+    skew = abs(float(cells.shares[:, 0] @ (1.0 - 2.0 * cells.prediction))) / cells.units
+    # θ = needed + q √(variance + θ skew)
+    half = needed + 0.5 * quantile**2 * skew
+    size = half + math.sqrt(max(half**2 - needed**2 + quantile**2 * variance, 0.0))
+    return size if size < 1.0 else None
 
 
 def _simulated_rows(like: Sketch, margin: float, confidence: float, power: float, seed: int) -> int:
