@@ -7,16 +7,17 @@ import os
 import sys
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing import get_context
 
 from tests.fuzz.corruption import Outcomes, try_flips
 from tests.fuzz.file_kinds import KINDS
 from tests.fuzz.forgery import try_forgeries
 from tests.fuzz.processes import try_forks, try_kills, try_threads
 
-FLIPS_AT_ONCE = 2500
+FLIPS_AT_ONCE, CHECKS_AT_ONCE = 2500, 5000
 
 
 @dataclass
@@ -84,10 +85,11 @@ def compare(log: Log, options: argparse.Namespace) -> None:
     from tests.fuzz.differential import ENGINES, try_cases, try_rows  # needs every light engine
 
     made: Counter[str] = Counter()
-    if options.checks:
-        checks = try_rows(options.checks, options.seed)
-        log.say("every way in", checks, checks.failures)
-        made += checks.made
+    sizes, seeds = parts(options.checks, CHECKS_AT_ONCE, options.seed)
+    with ProcessPoolExecutor(options.workers, get_context("spawn")) as pool:
+        for checks in pool.map(try_rows, sizes, seeds):
+            log.say("every way in", checks, checks.failures, in_short=False)
+            made += checks.made
     wanted = (options.engines or list(ENGINES)) if options.engine_checks else []
     for name in wanted:
         if ENGINES[name].is_installed:
@@ -103,13 +105,18 @@ def compare(log: Log, options: argparse.Namespace) -> None:
 def flipped(name: str, flips: int, seed: int, workers: int) -> Outcomes:
     """The outcomes of so many damaged files of one kind, some thousand to a child."""
     total = Outcomes()
-    sizes = [min(FLIPS_AT_ONCE, flips - first) for first in range(0, flips, FLIPS_AT_ONCE)]
+    sizes, seeds = parts(flips, FLIPS_AT_ONCE, seed)
     with ThreadPoolExecutor(workers) as pool:
-        seeds = range(1000 * seed, 1000 * seed + len(sizes))
         for part in pool.map(partial(try_flips, [name]), sizes, seeds):
             total.counts += part[name].counts
             total.failures += part[name].failures
     return total
+
+
+def parts(number: int, at_once: int, seed: int) -> tuple[list[int], range]:
+    """So many, in parts for one process each, and the seeds of these."""
+    sizes = [min(at_once, number - first) for first in range(0, number, at_once)]
+    return sizes, range(1000 * seed, 1000 * seed + len(sizes))
 
 
 if __name__ == "__main__":
