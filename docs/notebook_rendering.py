@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-WIDTH = 84
+WIDTH = 80
 """Characters of a line that fit beside the navigation."""
 WAY = "[Download this notebook]({name}){{ .md-button download={name} }}\n"
 
