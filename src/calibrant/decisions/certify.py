@@ -163,7 +163,8 @@ class Certified:
         missing = [s for s in sides if getattr(self, s) is None]
         units = "rows" if self.clusters is None else "clusters"
         size = self.n if self.clusters is None else self.clusters
-        start = f"No threshold can be certified ({' or '.join(missing)} which to decide)"
+        which = "" if missing == sides else f" to {_VERBS[missing[0]].lower()} {missing[0]} it"
+        start = f"No threshold{which} can be certified"
         if size < self.rows_needed:
             return (
                 f"{start}. It takes at least {self.rows_needed} {units}, even if all are right; there "
