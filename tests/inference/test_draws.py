@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from calibrant.inference._draws import binomial_surprises, kernel_shares, orthogonal
+from calibrant.inference._draws import (
+    binomial_surprises,
+    kernel_shares,
+    orthogonal,
+    product,
+    smoothed_errors,
+)
 from calibrant.inference.quantiles import log_tail, log_tails_of_draws
 from calibrant.inference.witnesses import _NORMAL, _STEPS
 
@@ -52,3 +58,32 @@ def test_mixtures_are_uncorrelated_and_leave_out_what_others_give() -> None:
     assert count == 5
     assert mixed[:count] @ gram @ mixed[:count].T == pytest.approx(np.eye(5), abs=1e-9)
     assert not mixed[:count, 3].any()
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (7, 5, 3), (6, 40, 16), (13, 30, 37), (2, 0, 9)])
+def test_a_product_is_that_of_matrices(kind: type, shape: tuple[int, int, int]) -> None:
+    rows, inner, columns = shape
+    a = RNG.standard_normal((rows, inner)).astype(kind)
+    b = RNG.standard_normal((inner, columns + 9)).astype(kind)[:, 4 : 4 + columns]
+    assert product(a, b) == pytest.approx(a.astype(float) @ b.astype(float), abs=1e-4)
+    assert product(a, b).dtype == kind
+
+
+def test_a_product_refuses_what_does_not_fit() -> None:
+    with pytest.raises(ValueError, match="rows"):
+        product(np.ones((2, 3)), np.ones((4, 2)))
+    with pytest.raises(ValueError, match="piece"):
+        product(np.ones((2, 3)), np.ones((2, 3)).T)
+
+
+@pytest.mark.parametrize("bandwidth", [0.004, 0.05, 0.4])
+def test_errors_of_draws_are_integrals_of_reflected_kernels(bandwidth: float) -> None:
+    place = np.sort(RNG.random(12))
+    residuals = RNG.standard_normal((12, 80)).astype(np.float32)
+    found = np.zeros(80)
+    smoothed_errors(place, residuals, bandwidth, 0.0, 1.0, found)
+    t = (np.arange(20_000) + 0.5) / 20_000
+    images = [side * place + 2 * k for k in range(-3, 4) for side in (1, -1)]
+    kernel = sum(norm.pdf((t[:, None] - at) / bandwidth) / bandwidth for at in images)
+    assert found == pytest.approx(np.abs(kernel @ residuals).mean(axis=0), rel=0.02, abs=0.01)

@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 SAMPLE = 1 << 14
+SAMPLED_CELLS = 1 << 11
 ROWS_WORTH_SUMMING = 1 << 21
 WHOLE = 0.75
 """Rows that would need a window wider than this are given the whole of [0, 1]."""
@@ -191,15 +192,17 @@ class SketchResiduals:
         self._sums = weights, offsets, 2.0**sketch.offset_bits
         self._start, self.length = 0.0, scale.length
         self._predictions = np.empty((0, 4))
-        about = cells / sketch.nodes
+        some = slice(None, None, max(1, cells.size // SAMPLED_CELLS))
+        about = cells[some] / sketch.nodes
         if not scale.reflected:
             means = np.empty((cells.size, 2))
             means_of_cells(cells, *self._sums, float(sketch.nodes), means)
             ends = np.stack([cells, cells + 1], axis=1) / sketch.nodes
             self._predictions = scale.prediction(np.concatenate([means, ends], axis=1))
-            about = self._predictions[:, 2]
-        too_high, too_low = float(weights[:, 0] @ about), float(weights[:, 1] @ (1.0 - about))
-        total = float(weights.sum())
+            about = self._predictions[some, 2]
+        negative, positive = weights[some].astype(np.float64).T
+        too_high, too_low = float(negative @ about), float(positive @ (1.0 - about))
+        total = float(negative.sum() + positive.sum()) or 1.0
         self.size = (too_high + too_low) / total
         reach = scale.length * (self._range[1] - self._range[0])
         self.guess = max(abs(too_high - too_low) / total, noise(reach, self.size, sketch.n))
