@@ -50,6 +50,9 @@ def warn_of_repeated_rows(*models: Pairs, stacklevel: int) -> None:
         part = pairs.select(np.arange(min(pairs.n, ROWS_LOOKED_AT)))
         inside = (part.p > 0.001) & (part.p < 0.999)  # beyond, single precision makes ties
         p, y = part.p[inside], part.y[inside]
+        ordered = np.sort(p)
+        if not (ordered[1:] == ordered[:-1]).any():
+            continue
         distinct, expected, seen = _ties(p, y)
         how = "and rows that tie share their outcome"
         repeated = expected >= EXPECTED_TO_DIFFER and seen < SHARE_DIFFERING * expected

@@ -1,6 +1,7 @@
 #include "lanes.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "wide.h"
 
@@ -55,25 +56,29 @@ WIDE void add_sizes(const float *kernel, const float *residual, size_t sites, si
 }
 
 /* Six rows at a time, of so many columns that they fill a register. The last rows and columns are counted
-   from the end, some of them twice. */
+   from the end, some of them twice. Columns are brought together first: those of a wide matrix lie on as
+   many pages as it has rows. */
+#define PANEL 256
 #if defined(__GNUC__)
+#define ALIGNED __attribute__((aligned(64)))
 typedef float floats __attribute__((vector_size(64), aligned(4), may_alias));
 typedef double doubles __attribute__((vector_size(64), aligned(8), may_alias));
 #define TILE(real, vector, width)                                                                          \
   vector s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, s4 = {0}, s5 = {0};                                       \
   for (size_t i = 0; i < inner; i++) {                                                                     \
-    vector x = *(const vector *)(b + i * step + d);                                                        \
+    vector x = *(const vector *)(from + i * apart);                                                        \
     s0 += f[0][i] * x, s1 += f[1][i] * x, s2 += f[2][i] * x;                                               \
     s3 += f[3][i] * x, s4 += f[4][i] * x, s5 += f[5][i] * x;                                               \
   }                                                                                                        \
   *(vector *)to[0] = s0, *(vector *)to[1] = s1, *(vector *)to[2] = s2;                                     \
   *(vector *)to[3] = s3, *(vector *)to[4] = s4, *(vector *)to[5] = s5;
 #else
+#define ALIGNED
 #define TILE(real, vector, width)                                                                          \
   for (int q = 0; q < 6; q++)                                                                              \
     for (size_t j = 0; j < width; j++) {                                                                   \
       real sum = 0;                                                                                        \
-      for (size_t i = 0; i < inner; i++) sum += f[q][i] * b[i * step + d + j];                             \
+      for (size_t i = 0; i < inner; i++) sum += f[q][i] * from[i * apart + j];                             \
       to[q][j] = sum;                                                                                      \
     }
 #endif
@@ -83,6 +88,13 @@ typedef double doubles __attribute__((vector_size(64), aligned(8), may_alias));
                  real *out) {                                                                              \
     for (size_t start = 0; start < columns; start += width) {                                              \
       size_t d = columns < width ? 0 : start + width <= columns ? start : columns - width;                 \
+      size_t apart = step;                                                                                 \
+      const real *from = b + d;                                                                            \
+      ALIGNED real panel[PANEL * width];                                                                   \
+      if (inner <= PANEL && rows > 6 && columns >= width) {                                                \
+        for (size_t i = 0; i < inner; i++) memcpy(panel + i * width, from + i * step, width * sizeof(real)); \
+        from = panel, apart = width;                                                                       \
+      }                                                                                                    \
       for (size_t first = 0; first < rows; first += 6) {                                                   \
         const real *f[6];                                                                                  \
         real *to[6];                                                                                       \
@@ -96,7 +108,7 @@ typedef double doubles __attribute__((vector_size(64), aligned(8), may_alias));
           for (int q = 0; q < 6; q++)                                                                      \
             for (size_t j = 0; j < columns; j++) {                                                         \
               real sum = 0;                                                                                \
-              for (size_t i = 0; i < inner; i++) sum += f[q][i] * b[i * step + j];                         \
+              for (size_t i = 0; i < inner; i++) sum += f[q][i] * from[i * apart + j];                     \
               to[q][j] = sum;                                                                              \
             }                                                                                              \
         }                                                                                                  \
