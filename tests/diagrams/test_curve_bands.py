@@ -28,7 +28,7 @@ def _rows(kind: str, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.n
     return p, 0.5 + 0.8 * (p - 0.5)
 
 
-@pytest.mark.parametrize("kind", ["overconfident", "rare", "ties at 0 and 1"])
+@pytest.mark.parametrize("kind", ["overconfident", "rare", "ties at 0 and 1", "1 in 20 kept"])
 def test_the_bands_hold_the_smoothed_curve_of_the_population(kind: str) -> None:
     rng = np.random.default_rng(0)
     p, chance = _rows(kind, 1 << 17, rng)
@@ -36,8 +36,12 @@ def test_the_bands_hold_the_smoothed_curve_of_the_population(kind: str) -> None:
     points, bandwidth = np.linspace(0.0, 1.0, 65), 0.05
     held, whole = [], []
     for _ in range(60):
-        p, chance = _rows(kind, 500, rng)
-        sketch = Sketch.from_arrays(rng.random(500) < chance, p)
+        p, chance = _rows(kind, 1000 if "kept" in kind else 500, rng)
+        y, weight = rng.random(p.size) < chance, None
+        if "kept" in kind:  # of those without the event
+            kept = y | (rng.random(p.size) < 0.05)
+            p, y, weight = p[kept], y[kept], np.where(y[kept], 1.0, 20.0)
+        sketch = Sketch.from_arrays(y, p, sample_weight=weight)
         near = np.array([(np.abs(p - t) < bandwidth).sum() for t in points]) >= 10
         regression = _curve(sketch, points[near], bandwidth)
         bands = curve_bands(sketch, regression, points[near], bandwidth, confidence=0.95)

@@ -17,6 +17,9 @@ from calibrant.inference.resampling import (
     cell_predictions,
     coarse_sketch,
     consistency_events,
+    cross_weights,
+    expected_weights,
+    worth_of_rows,
 )
 
 __all__ = [
@@ -118,12 +121,17 @@ def curve_bands(
     simultaneous band widens each interval to the tail at which the largest of all deviations leaves it
     with probability 1 - `confidence`, by the length of the path of the weights on the sphere (Sun and
     Loader, 1994). Nothing is drawn at random.
+
+    Where rows of one outcome weigh more, as if only one in twenty of them was kept, the rate among the rows
+    that are there has the odds of μ̂ times the ratio of the weights. The interval is that of this rate, and
+    its ends are turned back.
     """
     cells = _resampled_cells(sketch, bandwidth)
     kernel = KernelMatrix(cells, points, bandwidth, labels=2)
-    mass = kernel(cells.weights[None])[0].sum(axis=0)
-    squares, length = _squared_weights(kernel, cells)
-    rate = np.clip(regression, 0.0, 1.0)
+    weights, squared, ratio = _as_sampled(cells, kernel)
+    mass = kernel(weights[None])[0].sum(axis=0)
+    squares, length = _squared_weights(kernel, squared.T)
+    rate = _with_odds_times(np.clip(regression, 0.0, 1.0), 1.0 / ratio)
     with np.errstate(divide="ignore", invalid="ignore"):
         rows = mass**2 / squares.sum(axis=0)
         variance = (squares[1] * (1.0 - rate) ** 2 + squares[0] * rate**2) / mass**2
@@ -131,12 +139,34 @@ def curve_bands(
     rows = np.minimum(rows, np.where(seen > 0.0, seen, np.inf))
     tail = 0.5 * (1.0 - confidence)
     of_all = NormalDist().cdf(-reach_of_all(1.0 - confidence, length))
-    return CurveBands(*(_binomial_bounds(rate, rows, each) for each in (tail, of_all)))
+    bounds = (_binomial_bounds(rate, rows, each) for each in (tail, of_all))
+    return CurveBands(
+        *(Bounds(*(_with_odds_times(end, ratio) for end in (b.low, b.high))) for b in bounds)
+    )
 
 
-def _squared_weights(kernel: KernelMatrix, sketch: Sketch) -> tuple[Floats, float]:
+def _as_sampled(sketch: Sketch, kernel: KernelMatrix) -> tuple[Floats, Floats, Floats]:
+    """Weights [m, 2] and their squares, had events and others the same weight; their ratio at each point."""
+    weights, squared = sketch.weights, sketch.squared_weights
+    if not sketch.weighted or cross_weights(sketch).any():
+        return weights, squared, np.ones(kernel.points)
+    worth = worth_of_rows(weights, squared)
+    alike = np.stack([worth[:, 1] / worth[:, 0], np.ones(len(worth))], axis=1)
+    expected = expected_weights(weights, worth, cell_predictions(sketch).clip(0.0, 1.0))
+    others, everything = kernel((expected[:, None] * alike)[None])[0]
+    ratio = np.divide(others, everything, out=np.ones_like(others), where=everything > 0)
+    return weights * alike, squared * alike**2, ratio
+
+
+def _with_odds_times(rate: Floats, factor: Floats) -> Floats:
+    """The rate whose odds are so many times those of this one."""
+    if np.all(factor == 1.0):
+        return rate
+    return np.asarray(rate * factor / (rate * factor + 1.0 - rate))
+
+
+def _squared_weights(kernel: KernelMatrix, of_rows: Floats) -> tuple[Floats, float]:
     """Σ (w k)² of each outcome at each point, and how far the unit vector of these weights travels."""
-    of_rows = sketch.squared_weights.T
     squares = np.empty((2, kernel.points))
     turn = 0.0
     for block in kernel.blocks:
