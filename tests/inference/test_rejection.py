@@ -236,3 +236,15 @@ def test_few_rows_of_large_weight_keep_the_size() -> None:
         sketch = Sketch.from_arrays(y[kept], p[kept], sample_weight=weight, nodes=1 << 12)
         rejected += Rejection.of(sketch, noise_floor(sketch).value).p_value <= 0.05
     assert rejected <= 10  # 20 where a cell weighs as much as the outcomes that came
+
+
+def test_weights_that_are_all_the_same_change_nothing() -> None:
+    """Few events, where outcomes are drawn: as many as there are rows, whatever each of them weighs."""
+    rng = np.random.default_rng(9)
+    p = rng.beta(1, 9, 60)
+    y = rng.random(60) < p
+    alone = assess(y, p)
+    for weight in (1e-9, 7.3):
+        found = assess(y, p, sample_weight=np.full(60, weight))
+        assert found.p_value == pytest.approx(alone.p_value, rel=1e-9)
+        assert found.interval.high == pytest.approx(alone.interval.high, rel=1e-6)

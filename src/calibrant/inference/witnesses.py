@@ -86,7 +86,7 @@ class Cells:
     units : float
         The effective number of rows.
     rows : int64[m] or None
-        How many rows there are, where they are counted and not weighted.
+        How many rows there are, where all of them weigh the same.
     shares : float64[m, 3]
         Of the weight: each cell's, if calibrated, and what one event, and one row without, count for.
     edges : float64[m + 1]
@@ -148,7 +148,7 @@ class Cells:
             sums[:, 6] / total**2,
             sums[:, 7] / total**2,
             min(total**2 / float(squared.sum()), float(sketch.n)),
-            None if sketch.weighted else rows,
+            rows if _are_alike(sketch) else None,
             np.stack([expected, worth[:, 1], worth[:, 0]], axis=1) / total,
             edges,
             sketch.scale.reflected,
@@ -210,6 +210,15 @@ class Cells:
         if self.blocks is None:
             return np.asarray((values * self.null) @ others.T)
         return np.asarray((self.blocks @ values.T).T @ (self.blocks @ others.T))
+
+
+def _are_alike(sketch: Sketch) -> bool:
+    """Whether every row weighs the same, be it 1 or any other number."""
+    if not sketch.weighted:
+        return True
+    one = sketch.total_weight / sketch.n
+    pairs = ((sketch.weights, sketch.counts), (sketch.squared_weights, sketch.weights))
+    return all(bool(np.allclose(each, one * of, 1e-9, 0.0)) for each, of in pairs)
 
 
 def witnesses_of(cells: Cells, bandwidth: float, *, waves: int = 0) -> tuple[Floats, Integers]:
