@@ -3,10 +3,14 @@
 import os
 
 from hypothesis import HealthCheck, settings
-from tests.absent import pytest_make_collect_report, pytest_runtest_makereport
+from tests.absent import (
+    pytest_make_collect_report,
+    pytest_runtest_makereport,
+    pytest_runtest_setup,
+)
 from tests.other_words import reword
 
-__all__ = ["pytest_make_collect_report", "pytest_runtest_makereport"]
+__all__ = ["pytest_make_collect_report", "pytest_runtest_makereport", "pytest_runtest_setup"]
 
 # Whether a machine is slow is nothing that a law is about.
 AT_ANY_SPEED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}

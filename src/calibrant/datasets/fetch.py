@@ -113,6 +113,8 @@ def download(address: str, target: Path, *, stream: TextIO | None = None) -> Non
     except DownloadError:
         raise
     except (urllib.error.URLError, HTTPException, OSError) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()  # it holds the answer's socket
         raise DownloadError(
             "the file could not be fetched ({reason}), and nothing was kept",
             where=Where(file=address),

@@ -159,7 +159,8 @@ class Certified:
         return " ".join(said)
 
     def _why_not(self) -> str:
-        sides = [s for s in ("above", "below") if self.side in (s, "both")]
+        both: tuple[Side, ...] = ("above", "below")
+        sides = [s for s in both if self.side in (s, "both")]
         missing = [s for s in sides if getattr(self, s) is None]
         units = "rows" if self.clusters is None else "clusters"
         size = self.n if self.clusters is None else self.clusters
