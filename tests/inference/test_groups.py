@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -573,3 +574,12 @@ def test_groups_whose_outcomes_were_sampled_apart_are_not_apart() -> None:
             groups.append(Sketch.from_arrays(y[kept], p[kept], sample_weight=weight, nodes=1 << 12))
         told += difference_band(*groups).p_value <= 0.05
     assert told <= 6  # 11 where the share of a group depends on the outcomes that came
+
+
+def test_groups_side_by_side_are_those_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = _frame(3000)
+    alone = assess_by(**COLUMNS, data=frame, by=["sex", "race"])
+    monkeypatch.setattr(sys.modules["calibrant.inference.assess_by"], "LARGE", 10)
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    together = assess_by(**COLUMNS, data=frame, by=["sex", "race"])
+    assert together.to_dict() == alone.to_dict()

@@ -89,6 +89,11 @@ def assess_by(
         From group to Assessment, the worst first. Print it for a table; `.summary` is a few sentences;
         `.groups` has those with too few rows too.
 
+    Notes
+    -----
+    Groups of ten thousand rows and more, on average, are assessed side by side on all cores. Every number is
+    the same however many there are.
+
     Examples
     --------
     >>> import numpy as np
