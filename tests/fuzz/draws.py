@@ -147,7 +147,8 @@ def _array(values: list[Any], kind: str | None, digits: int) -> pa.Array:
         return pa.array(values, pa.string() if kind else pa.int64())
     if kind == "categories":  # of which pandas has no two that are equal, and no NaN
         plain = [None if v != v else 0.0 if v == 0.0 else v for v in values]
-        return pa.array(plain).dictionary_encode()
+        of_text = any(isinstance(value, str) for value in plain)
+        return pa.array(plain, pa.string() if of_text else pa.float64()).dictionary_encode()
     if kind == "float16":
         values = [None if v is None else np.float16(v) for v in values]
     if "decimal" in kind and kind != "wide decimal":
