@@ -175,7 +175,7 @@ def test_the_row_of_a_wrong_climatology_is_that_of_the_file():
 def test_one_number_is_a_climatology():
     y, p = rows()
     one, each = (weather(climatology=value) for value in (0.3, np.full(y.size, 0.3)))
-    assert profile_of(y, p, one) == profile_of(y, p, each)
+    assert profile_of(y, p, one).to_dict() == profile_of(y, p, each).to_dict()
 
 
 def test_one_outcome_alone_leaves_the_uncertainty_open():
