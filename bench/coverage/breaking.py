@@ -98,6 +98,8 @@ SAMPLED = {  # predictions, and the slope of the chance in log-odds
     "1 in 10 without the event, Beta(6, 2)": (6, 2, 1.0),
     "1 in 10 without the event, Beta(1, 19)": (1, 19, 1.0),
     "1 in 10 without the event, Beta(6, 2), slope .8": (6, 2, 0.8),
+    "1 in 100 without the event, uniform": (1, 1, 1.0),
+    "1 in 100 without the event, Beta(.1, .1)": (0.1, 0.1, 1.0),
     "log-normal, Beta(1, 49)": (1, 49, 1.0),
 }
 CLUSTERED = {  # rows in each cluster, and the slope of the chance in log-odds
@@ -182,8 +184,9 @@ def samples(trial: Trial) -> Iterator[dict[str, Any]]:
                 some = slice(trial.n)
                 yield {"y": y[some], "p": p[some], "w": np.exp(1.5 * rng.standard_normal(trial.n))}
                 continue
-            kept = np.flatnonzero(y | (rng.random(p.size) < 0.1))[: trial.n]
-            yield {"y": y[kept], "p": p[kept], "w": np.where(y[kept], 1.0, 10.0)}
+            one_in = 100.0 if trial.population.startswith("1 in 100") else 10.0
+            kept = np.flatnonzero(y | (rng.random(p.size) < 1.0 / one_in))[: trial.n]
+            yield {"y": y[kept], "p": p[kept], "w": np.where(y[kept], 1.0, one_in)}
         elif trial.kind == "clusters":
             sizes, slope = CLUSTERED[trial.population]
             cluster = np.repeat(np.arange(len(sizes)), sizes)
