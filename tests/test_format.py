@@ -16,7 +16,7 @@ def test_what_is_written_is_within_five_percent(value: float, places: int, sign:
 
 @given(st.floats(1e-9, 1 - 1e-9))
 def test_a_percentage_shows_what_there_is_and_what_is_left(share: float) -> None:
-    written = float(percent(share).removesuffix(" %")) / 100
+    written = float(percent(share).removesuffix("%")) / 100
     assert written == pytest.approx(share, rel=0.051)
     assert 1 - written == pytest.approx(1 - share, rel=0.51)
     assert 0 < written < 1

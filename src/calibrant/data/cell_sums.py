@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._locks import cached_property
-from calibrant.data._fill import coarse_sums
 from calibrant.data.log_loss_sums import coarse_enough
 from calibrant.errors import InputError, MergeError
 
@@ -193,6 +192,8 @@ class Columns:
 
     def coarsened(self, shift: int, offset_bits: int) -> Columns:
         """The same rows in cells that are 2**shift times wider; exact for integers."""
+        from calibrant.data._fill import coarse_sums  # adding up on a device does without
+
         m, wide = self.cells.size, self.cells >> shift
         if self.rows > most_rows(offset_bits + shift):  # as many may be in one cell
             fullest = int(

@@ -166,7 +166,7 @@ class MapDiagram(Diagram):
             color=color,
             finding=f"{says} {'; '.join(self._notes())}.",
         )
-        return replace(laid, subtitle=says.replace(" %", "\N{NO-BREAK SPACE}%"), judged=True)
+        return replace(laid, subtitle=says, judged=True)
 
     def _evenly(self) -> tuple[Floats, Floats, Floats]:
         return self.prediction, self.repaired, np.ones(self.prediction.size)
