@@ -9,6 +9,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.data.as_pairs import as_pairs
+from calibrant.data.fill import mean_log_loss
 from calibrant.data.sketch import Sketch
 from calibrant.inference.scores import log_loss
 
@@ -23,7 +24,7 @@ def _rows(kind: str, n: int = 2000) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _slow(y: np.ndarray, p: np.ndarray, weight: np.ndarray) -> float:
-    loss = -np.where(y == 1, np.log(p), np.log1p(-p))
+    loss = -(y * np.log(p) + (1 - y) * np.log1p(-p))
     return float((weight * loss).sum() / weight.sum())
 
 
@@ -108,3 +109,24 @@ def test_soft_outcomes_and_a_certain_miss() -> None:
     missed = [0, 1, 1], [0.2, 0.0, 0.9]
     assert cal.assess(*missed).log_loss.value == np.inf
     assert cal.assess(Sketch.from_arrays(*missed)).log_loss == cal.assess(*missed).log_loss
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("share", ["whole", "weighted", "soft"])
+@pytest.mark.parametrize("kind", ["even", "rare", "minute", "nearly certain"])
+def test_the_log_loss_of_rows_is_a_sum_of_logarithms(kind, share, dtype) -> None:
+    """Products stand in for sums of logarithms, and must not be told from them at any size of prediction."""
+    rng = np.random.default_rng(7)
+    n = 3000
+    p = {
+        "even": rng.random(n),
+        "rare": rng.random(n) * 1e-6,
+        "minute": 10.0 ** -rng.uniform(0, 37, n),
+        "nearly certain": 1.0 - 10.0 ** -rng.uniform(0, 6, n),
+    }[kind].astype(dtype)
+    p = np.clip(p, np.finfo(dtype).tiny, 1.0 - np.finfo(dtype).epsneg)
+    y = rng.random(n) if share == "soft" else (rng.random(n) < np.where(p < 1e-3, 0.1, p)) * 1.0
+    weight = rng.gamma(1.0, 1.0, n) if share == "weighted" else None
+    rows = as_pairs(y, p, sample_weight=weight, labels="soft" if share == "soft" else "binary")
+    exact = _slow(y, p.astype(np.float64), np.ones(n) if weight is None else weight)
+    assert mean_log_loss(rows) == pytest.approx(exact, rel=1e-12)

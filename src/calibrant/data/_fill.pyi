@@ -47,6 +47,9 @@ def fill_weights(
 def outline(
     p: NDArray[np.floating], y: NDArray[np.generic], w: Floats, step: int
 ) -> tuple[float, float, float, float, float]: ...
+def sum_log_losses(
+    p: NDArray[np.floating], y: NDArray[np.generic], w: Floats, soft: bool
+) -> tuple[float, float]: ...
 def add_moments(
     p: NDArray[np.floating],
     y: NDArray[np.generic],

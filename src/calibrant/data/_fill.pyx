@@ -4,7 +4,7 @@ Each loop releases the GIL, checks the values it reads and returns the first row
 -1. The caller explains that row in words (calibrant.data.pairs).
 """
 
-from libc.math cimport fabs
+from libc.math cimport fabs, frexp, log, log1p
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -30,6 +30,8 @@ cdef enum:
     FRACTION_BITS = 36
 
 cdef double ONE = <double>(<int64_t>1 << FRACTION_BITS)
+cdef double LOG_OF_2 = log(2.0)
+cdef double NEARLY_ONE = 1.0 - 1.0 / 1024.0, LEAST_FACTOR = 1e-30, LEAST_PRODUCT = 1e-150
 
 
 cdef inline bint lies_in_unit_interval(const probability *p) noexcept nogil:
@@ -278,6 +280,51 @@ def outline(const probability[::1] p, const label[::1] y, const double[::1] w, P
             high = p[i] if p[i] > high else high
             i += step
     return total, bias, absolute, low, high
+
+
+cdef inline double log_of_nearly_one(double rest) noexcept nogil:
+    """log(1 - rest), for rest below 2**-10."""
+    return -rest * (1.0 + rest * (0.5 + rest * (1.0 / 3.0 + rest * (0.25 + rest * 0.2))))
+
+
+def sum_log_losses(const probability[::1] p, const label[::1] y, const double[::1] w, bint soft):
+    """Sums of -log of the chance given to what came, and of the weights. Nothing is checked.
+
+    An empty `w` means that every weight is 1. Rows that count as one are multiplied, and the logarithm is
+    that of the product: its power of two is taken out before it gets too small to hold.
+    """
+    cdef:
+        Py_ssize_t n = p.shape[0], i
+        double f, outcome, chance, rest, weight = 1.0, product = 1.0, logs = 0.0, total = 0.0
+        int64_t powers = 0
+        int power
+        bint weighted = w.shape[0] > 0
+    with nogil:
+        if weighted or soft:
+            for i in range(n):
+                f, outcome = <double>p[i], <double>y[i]
+                if weighted:
+                    weight = w[i]
+                total += weight
+                if weight * outcome > 0.0:
+                    logs += weight * outcome * log(f)
+                if weight * (1.0 - outcome) > 0.0:
+                    logs += weight * (1.0 - outcome) * log1p(-f)
+        else:
+            total = <double>n
+            for i in range(n):
+                chance = fabs((1.0 - <double>y[i]) - <double>p[i])
+                if chance > NEARLY_ONE:
+                    rest = fabs(<double>y[i] - <double>p[i])
+                    logs += log_of_nearly_one(rest)
+                elif chance < LEAST_FACTOR:
+                    logs += log(chance)
+                else:
+                    product *= chance
+                    if product < LEAST_PRODUCT:
+                        product = frexp(product, &power)
+                        powers += power
+    return -(logs + log(product) + <double>powers * LOG_OF_2), total
 
 
 def add_moments(const probability[::1] p, const label[::1] y, const double[::1] w, bint soft,

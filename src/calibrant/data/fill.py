@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 from contextlib import suppress
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from calibrant.data._fill import (
     pack,
     rows_of_a_word,
     sum_cells,
+    sum_log_losses,
     unpack,
 )
 from calibrant.data.cell_sums import Columns, bits_of_offsets, require_room
@@ -29,7 +31,15 @@ from calibrant.data.log_loss_sums import are_surprises, coarse_enough, surprises
 from calibrant.data.pairs import BLOCK_ROWS, LEAST_TOTAL_WEIGHT, Pairs
 from calibrant.data.scales import PROBABILITY, Scale
 
-__all__ = ["Outline", "fill", "outline_of", "residual_moments", "sums_of_cells", "sums_of_squares"]
+__all__ = [
+    "Outline",
+    "fill",
+    "mean_log_loss",
+    "outline_of",
+    "residual_moments",
+    "sums_of_cells",
+    "sums_of_squares",
+]
 
 ROWS_PER_THREAD = 1 << 18
 ROWS_WORTH_THREADS = 1 << 19
@@ -278,6 +288,20 @@ def sums_of_cells(pairs: Pairs, cells: int) -> NDArray[np.float64]:
         pairs.refuse_zero_weights()
     pairs.mark_valid()
     return sums
+
+
+def mean_log_loss(pairs: Pairs) -> float:
+    """Mean of -log of the chance that valid rows give to what came: infinite where that was impossible."""
+
+    def sum_range(rows: range) -> list[tuple[float, float]]:
+        return [
+            sum_log_losses(p, y, _NO_WEIGHTS if weight is None else weight, pairs.soft)
+            for _, p, y, weight in pairs.blocks(rows)
+        ]
+
+    pieces = _map_ranges(sum_range, pairs.n, PIECES if pairs.n > ROWS_WORTH_THREADS else 1)
+    losses, mass = zip(*chain.from_iterable(pieces), strict=True)
+    return math.fsum(losses) / math.fsum(mass)
 
 
 def _map_ranges(work: Any, n: int, parts: int) -> list[Any]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from math import fsum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.cell_sums import over_outcomes
+from calibrant.data.fill import mean_log_loss
 from calibrant.data.log_loss_sums import places_of_surprises
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
@@ -128,24 +128,10 @@ def log_loss(sketch: Sketch, pairs: Pairs | None = None) -> Score:
 
 def _log_loss(sketch: Sketch, pairs: Pairs | None, losses: _Losses, predictions: Floats) -> Score:
     if pairs is not None:
-        return losses.score(1, _log_loss_of_rows(pairs))
+        return losses.score(1, mean_log_loss(pairs))
     least, most = _log_loss_of_cells(sketch, predictions)
     score = losses.score(1, least)
     return score if most <= least * (1.0 + _EXACT) else replace(score, at_most=most)
-
-
-def _log_loss_of_rows(pairs: Pairs) -> float:
-    total, mass = [], []
-    for _, p, y, weight in pairs.blocks():
-        p, y = np.asarray(p, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        share = np.ones(p.size) if weight is None else weight
-        mass.append(float(share.sum()))
-        for label, of_label in ((0, share * (1.0 - y)), (1, share * y)):
-            some = of_label > 0.0
-            with np.errstate(divide="ignore"):
-                logs = np.log(p[some]) if label else np.log1p(-p[some])
-            total.append(-float(of_label[some] @ logs))
-    return fsum(total) / fsum(mass)
 
 
 def _log_loss_of_cells(sketch: Sketch, predictions: Floats) -> tuple[float, float]:
