@@ -47,6 +47,14 @@ def fill_weights(
 def outline(
     p: NDArray[np.floating], y: NDArray[np.generic], w: Floats, step: int
 ) -> tuple[float, float, float, float, float]: ...
+def add_surprises(
+    p: NDArray[np.floating],
+    y: NDArray[np.generic],
+    w: Floats,
+    group: Integers,
+    impossible: float,
+    sums: Floats,
+) -> None: ...
 def sum_log_losses(
     p: NDArray[np.floating], y: NDArray[np.generic], w: Floats, soft: bool
 ) -> tuple[float, float]: ...

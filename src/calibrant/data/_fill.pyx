@@ -282,6 +282,33 @@ def outline(const probability[::1] p, const label[::1] y, const double[::1] w, P
     return total, bias, absolute, low, high
 
 
+def add_surprises(const probability[::1] p, const label[::1] y, const double[::1] w, const int64_t[::1] group,
+                  double impossible, double[:, ::1] sums):
+    """Add w (-log) of the chance given to what came to sums[group, label], where that is below `impossible`.
+
+    Nothing is checked. An empty `w` means that every weight is 1, an empty `group` that all are one.
+    """
+    cdef:
+        Py_ssize_t i, place = 0
+        double f, share, weight = 1.0, certain = 1.0 - impossible
+        bint weighted = w.shape[0] > 0, grouped = group.shape[0] > 0
+    with nogil:
+        for i in range(p.shape[0]):
+            if impossible <= p[i] < certain:
+                continue
+            f = p[i]
+            if weighted:
+                weight = w[i]
+            if grouped:
+                place = group[i]
+            share = weight * <double>y[i]
+            if f < impossible and share > 0.0:
+                sums[place, 1] -= share * log(f)
+            share = weight * (1.0 - <double>y[i])
+            if f >= certain and share > 0.0:
+                sums[place, 0] -= share * log1p(-f)
+
+
 cdef inline double log_of_nearly_one(double rest) noexcept nogil:
     """log(1 - rest), for rest below 2**-10."""
     return -rest * (1.0 + rest * (0.5 + rest * (1.0 / 3.0 + rest * (0.25 + rest * 0.2))))

@@ -12,12 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data._fill import add_surprises
+
 __all__ = ["IMPOSSIBLE", "are_surprises", "coarse_enough", "places_of_surprises", "surprises_of"]
 
 Floats = NDArray[np.float64]
 
 IMPOSSIBLE = 1 / 256
 """What is given a smaller chance than this, and comes, is a surprise: whole cells of every usual grid."""
+
+
+_NO_WEIGHTS, _ONE_GROUP = np.empty(0), np.empty(0, np.int64)
 
 
 def coarse_enough(nodes: int) -> bool:
@@ -53,19 +58,8 @@ def surprises_of(
     array([[0., 8.]])
     """
     sums = np.zeros((groups, 2))
-    for label, near in ((0, p >= 1.0 - IMPOSSIBLE), (1, p < IMPOSSIBLE)):
-        rows = np.flatnonzero(near)  # few: the others' outcomes are not looked at
-        rows = rows[y[rows] > 0.0 if label else y[rows] < 1.0]
-        share = y[rows].astype(np.float64)
-        share = share if label else 1.0 - share
-        if weight is not None:
-            share = share * weight[rows]
-            rows, share = rows[share > 0.0], share[share > 0.0]
-        if not rows.size:
-            continue
-        chance = p[rows].astype(np.float64)
-        with np.errstate(divide="ignore"):
-            loss = share * -(np.log(chance) if label else np.log1p(-chance))
-        place = np.zeros(rows.size, np.int64) if group is None else group[rows]
-        sums[:, label] = np.bincount(place, weights=loss, minlength=groups)
+    weights = _NO_WEIGHTS if weight is None else np.ascontiguousarray(weight, np.float64)
+    groups_of_rows = _ONE_GROUP if group is None else np.ascontiguousarray(group, np.int64)
+    p, y = np.ascontiguousarray(p), np.ascontiguousarray(y)
+    add_surprises(p, y, weights, groups_of_rows, IMPOSSIBLE, sums)
     return sums
