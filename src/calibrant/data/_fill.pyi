@@ -47,17 +47,8 @@ def fill_weights(
 def outline(
     p: NDArray[np.floating], y: NDArray[np.generic], w: Floats, step: int
 ) -> tuple[float, float, float, float, float]: ...
-def add_surprises(
-    p: NDArray[np.floating],
-    y: NDArray[np.generic],
-    w: Floats,
-    group: Integers,
-    impossible: float,
-    sums: Floats,
-) -> None: ...
-def sum_log_losses(
-    p: NDArray[np.floating], y: NDArray[np.generic], w: Floats, soft: bool
-) -> tuple[float, float]: ...
+def find_beyond(p: NDArray[np.floating], low: float, high: float, rows: Integers) -> int: ...
+def sum_log_losses(p: Floats, y: Floats, w: Floats, soft: bool) -> tuple[float, float]: ...
 def add_moments(
     p: NDArray[np.floating],
     y: NDArray[np.generic],

@@ -282,31 +282,15 @@ def outline(const probability[::1] p, const label[::1] y, const double[::1] w, P
     return total, bias, absolute, low, high
 
 
-def add_surprises(const probability[::1] p, const label[::1] y, const double[::1] w, const int64_t[::1] group,
-                  double impossible, double[:, ::1] sums):
-    """Add w (-log) of the chance given to what came to sums[group, label], where that is below `impossible`.
-
-    Nothing is checked. An empty `w` means that every weight is 1, an empty `group` that all are one.
-    """
-    cdef:
-        Py_ssize_t i, place = 0
-        double f, share, weight = 1.0, certain = 1.0 - impossible
-        bint weighted = w.shape[0] > 0, grouped = group.shape[0] > 0
+def find_beyond(const probability[::1] p, double low, double high, int64_t[::1] rows):
+    """Which rows are below `low` or not below `high`: written to `rows`; returns how many there are."""
+    cdef Py_ssize_t i, count = 0
     with nogil:
         for i in range(p.shape[0]):
-            if impossible <= p[i] < certain:
-                continue
-            f = p[i]
-            if weighted:
-                weight = w[i]
-            if grouped:
-                place = group[i]
-            share = weight * <double>y[i]
-            if f < impossible and share > 0.0:
-                sums[place, 1] -= share * log(f)
-            share = weight * (1.0 - <double>y[i])
-            if f >= certain and share > 0.0:
-                sums[place, 0] -= share * log1p(-f)
+            if not low <= p[i] < high:
+                rows[count] = i
+                count += 1
+    return count
 
 
 cdef inline double log_of_nearly_one(double rest) noexcept nogil:
@@ -314,7 +298,7 @@ cdef inline double log_of_nearly_one(double rest) noexcept nogil:
     return -rest * (1.0 + rest * (0.5 + rest * (1.0 / 3.0 + rest * (0.25 + rest * 0.2))))
 
 
-def sum_log_losses(const probability[::1] p, const label[::1] y, const double[::1] w, bint soft):
+def sum_log_losses(const double[::1] p, const double[::1] y, const double[::1] w, bint soft):
     """Sums of -log of the chance given to what came, and of the weights. Nothing is checked.
 
     An empty `w` means that every weight is 1. Rows that count as one are multiplied, and the logarithm is
@@ -329,7 +313,7 @@ def sum_log_losses(const probability[::1] p, const label[::1] y, const double[::
     with nogil:
         if weighted or soft:
             for i in range(n):
-                f, outcome = <double>p[i], <double>y[i]
+                f, outcome = p[i], y[i]
                 if weighted:
                     weight = w[i]
                 total += weight
@@ -340,9 +324,9 @@ def sum_log_losses(const probability[::1] p, const label[::1] y, const double[::
         else:
             total = <double>n
             for i in range(n):
-                chance = fabs((1.0 - <double>y[i]) - <double>p[i])
+                chance = fabs((1.0 - y[i]) - p[i])
                 if chance > NEARLY_ONE:
-                    rest = fabs(<double>y[i] - <double>p[i])
+                    rest = fabs(y[i] - p[i])
                     logs += log_of_nearly_one(rest)
                 elif chance < LEAST_FACTOR:
                     logs += log(chance)

@@ -41,6 +41,7 @@ __all__ = [
     "sums_of_squares",
 ]
 
+CACHED_ROWS = 1 << 13
 ROWS_PER_THREAD = 1 << 18
 ROWS_WORTH_THREADS = 1 << 19
 PIECES = 4
@@ -77,8 +78,9 @@ def _surprises(
     weights = columns.counts if columns.weights is None else columns.weights
     sums = np.zeros(2)
     if are_surprises(columns.cells, weights, nodes):
-        for _, p, y, weight in pairs.blocks():
-            sums += surprises_of(p, y, weight)[0]
+        for start in range(0, pairs.n, BLOCK_ROWS):
+            for _, p, y, weight in pairs.blocks(range(start, min(start + BLOCK_ROWS, pairs.n))):
+                sums += surprises_of(p, y, weight)[0]
     return sums
 
 
@@ -294,10 +296,15 @@ def mean_log_loss(pairs: Pairs) -> float:
     """Mean of -log of the chance that valid rows give to what came: infinite where that was impossible."""
 
     def sum_range(rows: range) -> list[tuple[float, float]]:
-        return [
-            sum_log_losses(p, y, _NO_WEIGHTS if weight is None else weight, pairs.soft)
-            for _, p, y, weight in pairs.blocks(rows)
-        ]
+        sums = []
+        for _, p, y, weight in pairs.blocks(rows):
+            for start in range(0, p.size, CACHED_ROWS):
+                few = slice(start, start + CACHED_ROWS)
+                w = _NO_WEIGHTS if weight is None else weight[few]
+                sums.append(
+                    sum_log_losses(p[few].astype(float), y[few].astype(float), w, pairs.soft)
+                )
+        return sums
 
     pieces = _map_ranges(sum_range, pairs.n, PIECES if pairs.n > ROWS_WORTH_THREADS else 1)
     losses, mass = zip(*chain.from_iterable(pieces), strict=True)
