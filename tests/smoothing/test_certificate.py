@@ -59,7 +59,7 @@ def test_certificate_bounds_the_error_of_the_fixed_point(shape):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_many_rows_summed_up_in_cells_are_certified_too(shape, monkeypatch):
     """The table of counts, means and variances: by itself where it does, and with the rows where not."""
-    monkeypatch.setattr("calibrant.smoothing.residuals.ROWS_WORTH_SUMMING", 0)
+    monkeypatch.setattr("calibrant.smoothing.residuals.ROWS_WORTH_A_CELL", 0)
     y, p, weight, options = measured(shape)
     for bandwidth in (0.05, 0.002):
         truth = smooth_error(y, p, bandwidth, weight)
@@ -73,11 +73,11 @@ def test_many_rows_summed_up_in_cells_are_certified_too(shape, monkeypatch):
 
 def test_cells_of_a_table_leave_open_what_the_bound_says(monkeypatch):
     """Three rows whose third moment is far from the middle of its range, in cells of the table."""
-    monkeypatch.setattr("calibrant.smoothing.residuals.ROWS_WORTH_SUMMING", 0)
-    cell = np.random.default_rng(0).integers(0, 1 << 15, 40)
-    p = np.concatenate([cell, cell, cell, cell + 0.9]) / (1 << 15)
+    monkeypatch.setattr("calibrant.smoothing.residuals.ROWS_WORTH_A_CELL", 0)
     y = np.ones(160, int)
-    for bandwidth in (1e-3, 1e-4):
+    for log2_cells, bandwidth in ((12, 1e-2), (15, 1e-3)):
+        cell = np.random.default_rng(0).integers(0, 1 << log2_cells, 40)
+        p = np.concatenate([cell, cell, cell, cell + 0.9]) / (1 << log2_cells)
         result = smooth_ece_result(y, p, bandwidth=bandwidth, tolerance=1e-2)
         truth = smooth_error(y, p, bandwidth)
         assert abs(result.value - truth) <= result.certificate.total

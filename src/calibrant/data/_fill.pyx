@@ -7,10 +7,12 @@ Each loop releases the GIL, checks the values it reads and returns the first row
 from libc.math cimport fabs, frexp, log, log1p
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 
 cdef extern from "bits.h":
     int lowest_bit(uint64_t) nogil
     int count_bits(uint64_t) nogil
+    uint64_t bits_of(double) nogil
 
 cdef extern from "moments.h":
     void add_residual(double *moments, size_t cells, double place, double residual) nogil
@@ -28,6 +30,8 @@ ctypedef fused label:
 
 cdef enum:
     FRACTION_BITS = 36
+    SQUARE_BITS = 22
+    COARSE_CELLS = 8
 
 cdef double ONE = <double>(<int64_t>1 << FRACTION_BITS)
 cdef double LOG_OF_2 = log(2.0)
@@ -183,22 +187,22 @@ def fill_counts(const probability[::1] p, const label[::1] y, int log2_cells, in
 
 def add_squares(const probability[::1] p, const label[::1] y, int log2_cells, uint64_t[:, ::1] packed,
                 double[:, ::1] sums):
-    """Add count, offset and squared offset of each row to its (cell, label), in units of 2**-36.
+    """Add count, offset and squared offset of each row to its (cell, label), in units of 2**-22 of a cell.
 
     `packed` is room for two words a (cell, label), zero before and after; `sums` has their three sums.
-    Returns the first row that breaks a rule, or -1.
+    Positions are rounded to the nearest unit. Returns the first row that breaks a rule, or -1.
     """
     cdef:
-        int offset_bits = FRACTION_BITS - log2_cells, shift = offset_bits + (64 - offset_bits) // 2
-        uint64_t one_row = (<uint64_t>1) << shift, mask = ((<uint64_t>1) << offset_bits) - 1, fixed, offset
-        Py_ssize_t n = p.shape[0], chunk = ((<Py_ssize_t>1) << ((64 - offset_bits) // 2)) - 1
+        int shift = SQUARE_BITS + (64 - SQUARE_BITS) // 2
+        uint64_t one_row = (<uint64_t>1) << shift, mask = ((<uint64_t>1) << SQUARE_BITS) - 1, fixed, offset
+        Py_ssize_t n = p.shape[0], chunk = ((<Py_ssize_t>1) << (64 - 2 * SQUARE_BITS)) - 1
         Py_ssize_t i, start = 0, stop, slot, invalid = -1
         const probability *probs = &p[0]
         const label *outcomes = &y[0]
         uint64_t *words = &packed[0, 0]
         uint64_t *word
-        double one = ONE
-    chunk = min(chunk, ((<Py_ssize_t>1) << (64 - 2 * offset_bits)) - 1)  # squares must fit, too
+        double anchor = <double>((<int64_t>1) << (52 - SQUARE_BITS - log2_cells))  # its last bit is a unit
+        uint64_t bits_of_anchor = bits_of(anchor)
     with nogil:
         while start < n and invalid < 0:
             stop = min(n, start + chunk)
@@ -206,9 +210,9 @@ def add_squares(const probability[::1] p, const label[::1] y, int log2_cells, ui
                 if not lies_in_unit_interval(&probs[i]) or not is_binary(&outcomes[i]):
                     invalid = i
                     break
-                fixed = <uint64_t><int64_t>(probs[i] * one)
+                fixed = bits_of(<double>probs[i] + anchor) - bits_of_anchor
                 offset = fixed & mask
-                word = words + 2 * (2 * (fixed >> offset_bits) + <uint64_t><int64_t>outcomes[i])
+                word = words + 2 * (2 * (fixed >> SQUARE_BITS) + <uint64_t><int64_t>outcomes[i])
                 word[0] += one_row + offset
                 word[1] += offset * offset
             for slot in range(packed.shape[0]):
@@ -260,26 +264,38 @@ def fill_weights(const double[::1] p, const double[::1] y, const double[::1] w, 
 
 
 def outline(const probability[::1] p, const label[::1] y, const double[::1] w, Py_ssize_t step):
-    """Of every `step`-th row: sums of weight, residual p - y and |p - y|, and the range of p.
+    """Of one row in `step`: sums of weight, residual p - y and |p - y|, and the range of p.
 
-    Nothing is checked. An empty `w` means that every weight is 1.
+    And the sums of the residuals in each eighth of [0, 1], without their signs. Rows are taken eight in a
+    row, as memory hands them over. Nothing is checked. An empty `w` means that every weight is 1.
     """
     cdef:
-        Py_ssize_t n = p.shape[0], i = 0
-        double residual, weight = 1.0, total = 0.0, bias = 0.0, absolute = 0.0, low = p[0], high = p[0]
+        Py_ssize_t n = p.shape[0], start = 0, i, cell
+        double value, residual, weight = 1.0, total = 0.0, bias = 0.0, absolute = 0.0, coarse = 0.0
+        double low = p[0], high = p[0]
+        double cells[COARSE_CELLS + 1][8]  # no sum waits for that of the row before
         bint weighted = w.shape[0] > 0
+    memset(cells, 0, sizeof(cells))
     with nogil:
-        while i < n:
-            if weighted:
-                weight = w[i]
-            residual = (<double>p[i] - <double>y[i]) * weight
-            total += weight
-            bias += residual
-            absolute += fabs(residual)
-            low = p[i] if p[i] < low else low
-            high = p[i] if p[i] > high else high
-            i += step
-    return total, bias, absolute, low, high
+        while start < n:
+            for i in range(start, min(n, start + 8)):
+                value = <double>p[i]
+                if weighted:
+                    weight = w[i]
+                residual = (value - <double>y[i]) * weight
+                total += weight
+                absolute += fabs(residual)
+                low = value if value < low else low
+                high = value if value > high else high
+                cell = <Py_ssize_t>(value * COARSE_CELLS) if 0.0 <= value <= 1.0 else COARSE_CELLS
+                cells[cell][i & 7] += residual
+            start += 8 * step
+    for cell in range(COARSE_CELLS + 1):
+        for i in range(1, 8):
+            cells[cell][0] += cells[cell][i]
+        bias += cells[cell][0]
+        coarse += fabs(cells[cell][0])
+    return total, bias, absolute, low, high, coarse
 
 
 def find_beyond(const probability[::1] p, double low, double high, int64_t[::1] rows):

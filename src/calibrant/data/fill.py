@@ -32,6 +32,7 @@ from calibrant.data.pairs import BLOCK_ROWS, LEAST_TOTAL_WEIGHT, Pairs
 from calibrant.data.scales import PROBABILITY, Scale
 
 __all__ = [
+    "SQUARE_BITS",
     "Outline",
     "fill",
     "mean_log_loss",
@@ -47,17 +48,20 @@ ROWS_WORTH_THREADS = 1 << 19
 PIECES = 4
 MOST_BYTES = 17 << 20
 USUAL_NODES = 1 << 16
+SQUARE_BITS = 22
+"""Bits of a position inside a cell whose squares are summed."""
 _NO_WEIGHTS = np.empty(0)
 _NO_WORDS = np.empty(0, np.uint64)
 
 
 class Outline(NamedTuple):
-    """Rows in a few numbers: means of p - y and |p - y|, and the range of p."""
+    """Rows in a few numbers: means of p - y and |p - y|, the range of p, and an error in eight bins."""
 
     bias: float
     absolute: float
     low: float
     high: float
+    coarse: float
 
 
 def fill(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
@@ -199,14 +203,14 @@ def _fill_weights(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
 
 
 def outline_of(pairs: Pairs, step: int = 1) -> Outline:
-    """Every `step`-th row in a few numbers. Nothing is checked: a row that breaks a rule is not refused."""
-    sums = [
-        outline(p, y, _NO_WEIGHTS if weight is None else weight, step)
-        for _, p, y, weight in pairs.blocks()
-    ]
-    total, bias, absolute, lows, highs = zip(*sums, strict=True)
-    mass = sum(total) or float("nan")  # the loop that reads the rows refuses them
-    return Outline(sum(bias) / mass, sum(absolute) / mass, min(lows), max(highs))
+    """One row in `step`, in a few numbers. Nothing is checked: a row that breaks a rule is not refused."""
+    mass, bias, absolute, low, high, coarse = 0.0, 0.0, 0.0, math.inf, -math.inf, 0.0
+    for _, p, y, weight in pairs.blocks():
+        more = outline(p, y, _NO_WEIGHTS if weight is None else weight, step)
+        mass, bias, absolute = mass + more[0], bias + more[1], absolute + more[2]
+        low, high, coarse = min(low, more[3]), max(high, more[4]), coarse + more[5]
+    mass = mass or math.nan  # the loop that reads the rows refuses them
+    return Outline(bias / mass, absolute / mass, low, high, coarse / mass)
 
 
 def residual_moments(
@@ -218,9 +222,11 @@ def residual_moments(
     the first row that breaks a rule is refused. Many rows are cut into a fixed number of pieces, so that
     the result does not depend on the number of cores.
     """
+    parts = _pieces(pairs.n)
+    tables = list(np.zeros((parts, cells, 8)))
 
     def add_range(rows: range) -> tuple[NDArray[np.float64], float, float, int]:
-        moments, total, absolute = np.zeros((cells, 8)), 0.0, 0.0
+        moments, total, absolute = tables.pop(), 0.0, 0.0
         for first, p, y, weight in pairs.blocks(rows):
             weights = _NO_WEIGHTS if weight is None else weight
             invalid, mass, size = add_moments(
@@ -231,7 +237,7 @@ def residual_moments(
             total, absolute = total + mass, absolute + size
         return moments, total, absolute, -1
 
-    pieces = _map_ranges(add_range, pairs.n, PIECES if pairs.n > ROWS_WORTH_THREADS else 1)
+    pieces = _map_ranges(add_range, pairs.n, parts)
     _refuse_first(pairs, [row for *_, row in pieces])
     moments, total, absolute, _ = pieces[0]
     for more, mass, size, _ in pieces[1:]:
@@ -244,22 +250,24 @@ def residual_moments(
 
 
 def sums_of_squares(pairs: Pairs, log2_cells: int) -> NDArray[np.float64]:
-    """Rows, their offsets and squared offsets, summed for each (cell, label), in units of 2**-36.
+    """Rows, their offsets and squared offsets, summed for each (cell, label), in units of 2**-22 of a cell.
 
-    For rows of weight 1. One pass over the rows; the first that breaks a rule is refused.
+    For rows of weight 1. One pass over the rows; the first that breaks a rule is refused. Pieces as in
+    `residual_moments`.
     """
-    slots = 2 * ((1 << log2_cells) + 1)
+    slots, parts = 2 * ((1 << log2_cells) + 1), _pieces(pairs.n)
+    tables = list(np.zeros((parts, slots, 3)))
+    rooms = list(np.zeros((parts, slots, 2), np.uint64))
 
     def add_range(rows: range) -> tuple[NDArray[np.float64], int]:
-        sums, packed = np.zeros((slots, 3)), np.zeros((slots, 2), np.uint64)
+        sums, packed = tables.pop(), rooms.pop()
         for start, p, y, _ in pairs.blocks(rows):
             invalid = add_squares(p, y, log2_cells, packed, sums)
             if invalid >= 0:
                 return sums, start + invalid
         return sums, -1
 
-    # Whole numbers below 2**53 (squares: but for their last bits) add up to the same in any pieces.
-    pieces = _map_ranges(add_range, pairs.n, min(os.cpu_count() or 1, PIECES))
+    pieces = _map_ranges(add_range, pairs.n, parts)
     _refuse_first(pairs, [row for _, row in pieces])
     pairs.mark_valid()
     sums: NDArray[np.float64] = pieces[0][0]
@@ -306,18 +314,23 @@ def mean_log_loss(pairs: Pairs) -> float:
                 )
         return sums
 
-    pieces = _map_ranges(sum_range, pairs.n, PIECES if pairs.n > ROWS_WORTH_THREADS else 1)
+    pieces = _map_ranges(sum_range, pairs.n, _pieces(pairs.n))
     losses, mass = zip(*chain.from_iterable(pieces), strict=True)
     return math.fsum(losses) / math.fsum(mass)
 
 
+def _pieces(n: int) -> int:
+    """In how many to cut n rows: whatever the number of cores, so that sums do not depend on it."""
+    return min(PIECES, -(-n // ROWS_WORTH_THREADS))
+
+
 def _map_ranges(work: Any, n: int, parts: int) -> list[Any]:
-    bounds = [n * part // parts for part in range(parts + 1)]
-    ranges = [range(low, high) for low, high in pairwise(bounds)]
     if parts == 1:
-        return [work(ranges[0])]
+        return [work(range(n))]
     from concurrent.futures import ThreadPoolExecutor
 
+    bounds = [n * part // parts for part in range(parts + 1)]
+    ranges = [range(low, high) for low, high in pairwise(bounds)]
     with ThreadPoolExecutor(max_workers=min(parts, os.cpu_count() or 1)) as pool:
         return list(pool.map(work, ranges))
 

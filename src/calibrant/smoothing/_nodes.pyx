@@ -132,8 +132,8 @@ def add_variances(const double[:, ::1] sums, double cell_width, double start, do
         size_t parts = <size_t>moments.shape[0]
         int label
         double rows, u, square, spread, low, high, at_low, at_high, residual, half
-        double left, right = 0.0, before, after = 0.0, nodes = <double>(cells - 1)
-        double per_unit = <double>parts / length
+        double left, right = 0.0, before, after = 0.0, per_node = 1.0 / <double>(cells - 1)
+        double per_unit = <double>parts / length, per_cell = 1.0 / cell_width  # powers of two: exact
         double absolute = 0.0, third = 0.0, third_mass = 0.0, fourth = 0.0, fourth_mass = 0.0
         gathering table
     memset(&table, 0, sizeof(gathering))
@@ -141,20 +141,20 @@ def add_variances(const double[:, ::1] sums, double cell_width, double start, do
     table.cells = parts
     with nogil:
         for cell in range(cells):
-            left = <double>cell / nodes
-            right = <double>(cell + 1) / nodes
+            left = <double>cell * per_node
+            right = <double>(cell + 1) * per_node
             before = after  # the end of one cell is the start of the next
             after = 0.0
             for label in range(2):
                 rows = sums[2 * cell + label, 0]
                 if rows == 0.0:
                     continue
-                u = sums[2 * cell + label, 1] / rows / cell_width
-                square = sums[2 * cell + label, 2] / rows / cell_width / cell_width
+                u = sums[2 * cell + label, 1] / rows * per_cell
+                square = sums[2 * cell + label, 2] / rows * per_cell * per_cell
                 spread = square - u * u
-                residual = (<double>cell + u) / nodes - label
+                residual = (<double>cell + u) * per_node - label
                 if not spread > 1e-13:  # all at one place, but for rounding
-                    gather(&table, ((<double>cell + u) / nodes - start) * per_unit, rows * residual)
+                    gather(&table, ((<double>cell + u) * per_node - start) * per_unit, rows * residual)
                     absolute += rows * fabs(residual)
                     continue
                 low = square / u
@@ -167,11 +167,11 @@ def add_variances(const double[:, ::1] sums, double cell_width, double start, do
                 fourth += rows * spread * fabs(residual)
                 fourth_mass += rows * spread
                 rows *= 0.5
-                residual = rows * at_low * ((<double>cell + low) / nodes - label)
-                gather(&table, ((<double>cell + low) / nodes - start) * per_unit, residual)
+                residual = rows * at_low * ((<double>cell + low) * per_node - label)
+                gather(&table, ((<double>cell + low) * per_node - start) * per_unit, residual)
                 absolute += fabs(residual)
-                residual = rows * at_high * ((<double>cell + high) / nodes - label)
-                gather(&table, ((<double>cell + high) / nodes - start) * per_unit, residual)
+                residual = rows * at_high * ((<double>cell + high) * per_node - label)
+                gather(&table, ((<double>cell + high) * per_node - start) * per_unit, residual)
                 absolute += fabs(residual)
                 residual = rows * (1.0 - at_low) * (left - label)
                 before += residual

@@ -9,7 +9,12 @@ from numpy.typing import NDArray
 
 from calibrant.data.atoms import Atoms
 from calibrant.data.cell_sums import FRACTION_BITS
-from calibrant.data.fill import outline_of, residual_moments, sums_of_squares
+from calibrant.data.fill import (
+    SQUARE_BITS,
+    outline_of,
+    residual_moments,
+    sums_of_squares,
+)
 from calibrant.data.pairs import Pairs
 from calibrant.data.scales import WIDTHS_OF_MARGIN, Scale
 from calibrant.data.sketch import Sketch
@@ -24,7 +29,9 @@ Integers = NDArray[np.int64]
 
 SAMPLE = 1 << 14
 SAMPLED_CELLS = 1 << 11
-ROWS_WORTH_SUMMING = 1 << 21
+ROWS_WORTH_A_CELL = 32
+"""So many rows are summed up in cells and laid from there in half the time that laying each of them takes."""
+MOST_LOG2_SUMMED = 16
 WHOLE = 0.75
 """Rows that would need a window wider than this are given the whole of [0, 1]."""
 SMALLEST_WIDTH = 1e-5
@@ -54,7 +61,11 @@ class RowResiduals:
         seen = outline_of(pairs, step)
         widest = seen.absolute if bandwidth is None else bandwidth
         self.size = seen.absolute
-        self.guess = max(abs(seen.bias), noise(seen.high - seen.low, seen.absolute, pairs.n))
+        self.guess = max(
+            noise(seen.high - seen.low, seen.absolute, pairs.n),
+            shown_by_bins(seen.coarse, seen.absolute, pairs.n / step),
+            abs(seen.bias) if step == 1 else 0.0,
+        )
         if step > 1 and _window(seen.low, seen.high, widest)[1] < 1.0:
             seen = outline_of(pairs)
             widest = max(widest, seen.absolute if bandwidth is None else bandwidth)
@@ -73,37 +84,51 @@ class RowResiduals:
         Many rows are summed up in cells first, in half the time; if what that leaves open is too much,
         they are read again.
         """
-        margin = _margin(self._start, self.length, self._range)
-        position = 2.0 * EPSILON / self.length
-        if self._pairs.n > ROWS_WORTH_SUMMING and not self._pairs.fractional and not self._exact:
-            moments, total, error = self._from_sums(cells)
+        pairs, skew = self._pairs, None
+        total, summands = float(pairs.n), pairs.n
+        log2_summed = self._log2_summed(cells)
+        if log2_summed:
+            moments, absolute, summands, skew = self._from_sums(cells, log2_summed)
         else:
-            moments, total, absolute = residual_moments(
-                self._pairs, cells, self._start, self.length
-            )
-            error = BinningError(cells, absolute / total, summands=self._pairs.n)
-        error = error._replace(position=position, margin=margin, window=self.length)
+            moments, total, absolute = residual_moments(pairs, cells, self._start, self.length)
+        error = BinningError(
+            cells,
+            absolute / total,
+            summands,
+            position=2.0 * EPSILON / self.length,
+            margin=_margin(self._start, self.length, self._range),
+            spread=skew,
+            window=self.length,
+        )
         return Spectrum(Transform(moments, 1.0 / total), error, self.length)
 
-    def _from_sums(self, cells: int) -> tuple[Floats, float, BinningError]:
-        n, log2_cells = self._pairs.n, 15 if self._pairs.n < 1 << 25 else 16
-        if self._sums is None:
+    def _log2_summed(self, cells: int) -> int:
+        """Cells of [0, 1] in which to sum up the rows first: as a power of two, or 0 for none.
+
+        Four to a cell of the grid at least, or the bound would hardly do; more where they cost little.
+        """
+        pairs = self._pairs
+        if self._exact or pairs.fractional:
+            return 0
+        log2_cells = max(
+            math.ceil(math.log2(4.0 * cells / self.length)), min(13, pairs.n.bit_length() - 8)
+        )
+        worth = pairs.n >= ROWS_WORTH_A_CELL << log2_cells
+        return log2_cells if worth and log2_cells <= MOST_LOG2_SUMMED else 0
+
+    def _from_sums(self, cells: int, log2_cells: int) -> tuple[Floats, float, int, Skew]:
+        """Moments, Σ|p - y|, how many numbers were added up at most, and what the sums leave open."""
+        n, slots = self._pairs.n, 2 * ((1 << log2_cells) + 1)
+        if self._sums is None or self._sums.shape[0] < slots:
             self._sums = sums_of_squares(self._pairs, log2_cells)
-        moments = np.zeros((cells, 8))
-        width = 2.0 ** (FRACTION_BITS - log2_cells)
+        slots = self._sums.shape[0]
+        moments, width = np.zeros((cells, 8)), 1.0 / (slots // 2 - 1)
         absolute, third, third_mass, fourth, fourth_mass = add_variances(
-            self._sums, width, self._start, self.length, moments
+            self._sums, 2.0**SQUARE_BITS, self._start, self.length, moments
         )
-        skew = Skew(
-            2.0**-log2_cells,
-            third / n,
-            third_mass / n,
-            fourth / n,
-            fourth_mass / n,
-            2.0**-FRACTION_BITS,
-        )
-        summands = self._sums.shape[0] * 2
-        return moments, float(n), BinningError(cells, absolute / n, summands, spread=skew)
+        unit = width * 2.0**-SQUARE_BITS
+        skew = Skew(width, third / n, third_mass / n, fourth / n, fourth_mass / n, unit)
+        return moments, absolute, 2 * slots, skew
 
     def refine(self) -> bool:
         """Read the rows themselves from now on; False where that is so already."""
@@ -263,6 +288,16 @@ def noise(reach: float, size: float, n: int) -> float:
     I = ∫ √(p(t) t(1-t)) dt; I² is at most their range times E[f(1-f)], half the mean absolute residual.
     """
     return 0.6 * math.cbrt(max(reach, 1e-3) * 0.5 * max(size, SMALLEST_SIZE) / (5.57 * n))
+
+
+def shown_by_bins(error: float, size: float, n: float) -> float:
+    """A bandwidth below which the fixed point hardly lies, by the error in eight bins of n rows.
+
+    It tells nothing unless it is twice what calibrated rows show, Σ √(2/π · variance), and nothing of
+    bandwidths wider than a bin.
+    """
+    calm = 0.8 * math.sqrt(8 * 0.5 * size / n)
+    return 0.6 * min(error, 0.1) if error > 2.0 * calm else 0.0
 
 
 def _window(low: float, high: float, widest: float) -> tuple[float, float]:
