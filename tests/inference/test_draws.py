@@ -9,11 +9,12 @@ from scipy.stats import binom, norm
 from calibrant.inference._draws import (
     binomial_surprises,
     kernel_shares,
+    lowered_sums,
     orthogonal,
     product,
     smoothed_errors,
 )
-from calibrant.inference.quantiles import log_tail, log_tails_of_draws
+from calibrant.inference.quantiles import evidence_of, harmonic_mean, log_tail, log_tails_of_draws
 from calibrant.inference.witnesses import _NORMAL, _STEPS
 
 RNG = np.random.default_rng(0)
@@ -42,7 +43,7 @@ def test_tails_of_draws_are_those_of_families_and_chains() -> None:
 def test_shares_of_a_reflected_kernel(bandwidth: float) -> None:
     at, edges = np.array([0.0, 0.03, 0.5, 0.98]), np.array([0.0, 0.02, 0.4, 0.9, 1.0])
     found, first, stretches = np.empty((4, 4)), np.array([0, 1, 3]), np.empty((4, 3))
-    kernel_shares(at, edges, bandwidth, True, 9.0, _NORMAL, float(_STEPS), found, first, stretches)
+    kernel_shares(at, edges, bandwidth, True, _NORMAL, float(_STEPS), found, first, stretches)
     assert stretches == pytest.approx(np.add.reduceat(found, first, axis=1))
     images = np.concatenate([side * at[None] + 2 * k for k in range(-6, 7) for side in (1, -1)])
     below = norm.cdf((edges[:, None, None] - images) / bandwidth)
@@ -68,6 +69,27 @@ def test_a_product_is_that_of_matrices(kind: type, shape: tuple[int, int, int]) 
     b = RNG.standard_normal((inner, columns + 9)).astype(kind)[:, 4 : 4 + columns]
     assert product(a, b) == pytest.approx(a.astype(float) @ b.astype(float), abs=1e-4)
     assert product(a, b).dtype == kind
+    a[:, : inner // 3] = a[4:, -(inner // 4) :] = 0.0
+    assert product(a, b) == pytest.approx(a.astype(float) @ b.astype(float), abs=1e-4)
+
+
+def test_sizes_are_lowered_near_0() -> None:
+    x = (4 * RNG.standard_normal((5, 40))).astype(np.float32)
+    x[0, :3] = 0.0, 1e-20, 1e4
+    errors = RNG.random(5).astype(np.float32)
+    lowered = np.abs(x) - 1.5 * np.exp(-0.7 * x.astype(float) ** 2)
+    assert lowered_sums(x, errors, 0.7, 1.5) == pytest.approx(errors @ lowered, rel=1e-5, abs=1e-5)
+
+
+def test_evidence_is_that_of_the_draws() -> None:
+    strayed, degrees = np.array([0.0, 0.7, 3.0, 50.0]), np.array([1, 1, 2, 5])
+    shares = np.array([0.4, 0.3, 0.2, 0.1])
+    for size in (0.01, 1.0):
+        logs = log_tail((size * strayed)[:, None], degrees)
+        drawn = harmonic_mean(logs.astype(np.float32), shares)
+        assert evidence_of(size * strayed, degrees, shares) == pytest.approx(drawn[0], rel=1e-4)
+        plain = -np.log(1.0 / (shares @ np.exp(-logs[:, 0].astype(np.longdouble))))
+        assert evidence_of(size * strayed, degrees, shares) == pytest.approx(float(plain), rel=1e-9)
 
 
 def test_a_product_refuses_what_does_not_fit() -> None:

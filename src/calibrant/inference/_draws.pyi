@@ -14,7 +14,6 @@ def kernel_shares(
     edges: Floats,
     bandwidth: float,
     reflected: bool,
-    tail: float,
     table: Floats,
     per_unit: float,
     shares: Floats,
@@ -44,6 +43,10 @@ def strayed_logs(
     per_unit: float,
     logs: Singles,
 ) -> None: ...
+def lowered_sums(x: Singles, errors: Singles, narrow: float, bump: float) -> Singles: ...
+def evidence(
+    x: Floats, degrees: Integers, shares: Floats, tables: Floats, per_unit: float
+) -> float: ...
 def orthogonal(gram: Floats, least: Floats, dependent: float, mixed: Floats) -> int: ...
 def smoothed_errors(
     place: Floats,

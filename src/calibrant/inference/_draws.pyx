@@ -2,16 +2,20 @@
 
 import numpy as np
 
-from libc.math cimport ceil, exp, fabs, fabsf, log1p, sqrt, sqrtf
+from libc.math cimport ceil, exp, fabs, log, log1p, sqrt
 from libc.stdint cimport int64_t
 
 cdef extern from "lanes.h":
     void normal_at(const double *, size_t, double, double, double, const double *, int, double *) nogil
     void count_above(const float *, size_t, const float *, size_t, float, float, float *) nogil
+    void largest_sizes(const float *, size_t, size_t, float *) nogil
+    void next_lengths(const float *, size_t, float *, float *) nogil
+    void look_up(float *, size_t, const float *, int, float) nogil
+    void add_lowered(const float *, size_t, size_t, const float *, float, float, float *) nogil
     void next_kernels(double *, double *, size_t, double) nogil
     void add_sizes(const float *, const float *, size_t, size_t, double, double *) nogil
-    void product_of_floats(const float *, size_t, size_t, const float *, size_t, size_t, float *) nogil
-    void product_of_doubles(const double *, size_t, size_t, const double *, size_t, size_t, double *) nogil
+    void product_of_floats(const float *, size_t, size_t, const float *, size_t, size_t, size_t *, float *) nogil
+    void product_of_doubles(const double *, size_t, size_t, const double *, size_t, size_t, size_t *, double *) nogil
 
 cdef:
     double REACH = 6.0  # bandwidths from its middle to where a kernel is taken to end
@@ -26,7 +30,7 @@ ctypedef fused real:
 def product(const real[:, ::1] a, const real[:, :] b):
     """The matrix product, on one thread: BLAS starts several, which cost more than they save at these sizes.
 
-    The rows of b may lie apart, as those of a slice of columns do.
+    The rows of b may lie apart, as those of a slice of columns do. Zeros at both ends of rows of a cost nothing.
     """
     cdef:
         Py_ssize_t rows = a.shape[0], inner = a.shape[1], columns = b.shape[1]
@@ -35,6 +39,7 @@ def product(const real[:, ::1] a, const real[:, :] b):
         raise ValueError("as many rows as there are columns, each in one piece")
     values = np.empty((rows, columns), dtype=np.float32 if real is float else np.float64)
     cdef real[:, ::1] out = values
+    cdef size_t[::1] bands = np.empty(rows // 3 + 2, dtype=np.uintp)
     if not rows or not columns:
         return values
     if not inner:
@@ -42,36 +47,43 @@ def product(const real[:, ::1] a, const real[:, :] b):
         return values
     with nogil:
         if real is float:
-            product_of_floats(&a[0, 0], rows, inner, &b[0, 0], step, columns, &out[0, 0])
+            product_of_floats(&a[0, 0], rows, inner, &b[0, 0], step, columns, &bands[0], &out[0, 0])
         else:
-            product_of_doubles(&a[0, 0], rows, inner, &b[0, 0], step, columns, &out[0, 0])
+            product_of_doubles(&a[0, 0], rows, inner, &b[0, 0], step, columns, &bands[0], &out[0, 0])
     return values
 
 
 def kernel_shares(const double[::1] position, const double[::1] edges, double bandwidth, bint reflected,
-                  double tail, const double[::1] table, double per_unit, double[:, ::1] shares,
-                  const int64_t[::1] first, double[:, ::1] stretches):
+                  const double[::1] table, double per_unit, double[:, ::1] shares, const int64_t[::1] first,
+                  double[:, ::1] stretches):
     """What a normal kernel around each position gives to what lies between each two edges.
 
-    Where it is reflected, what passes the first or last edge comes back; as often as `tail` bandwidths
-    reach. The rows of `shares` add up to 1. `table` is Φ, `per_unit` entries to a bandwidth, its middle at
-    0. What lies between the edges `first` and the last one goes to `stretches` too.
+    Where it is reflected, what passes the first or last edge comes back, as often as it reaches. The rows of
+    `shares` add up to 1. `table` is Φ, `per_unit` entries to a bandwidth, 0 at its start and 1 at its end: there
+    the kernel ends. What lies between the edges `first` and the last one goes to `stretches` too.
     """
     cdef:
-        Py_ssize_t i, j, count = edges.shape[0], near
+        Py_ssize_t i, j, count = edges.shape[0], near, begin = 0, end = 0, stretch = 0
         int image, images = 0, last = <int>table.shape[0] - 1
         double at, low = edges[0], high = edges[count - 1], narrow = per_unit / bandwidth, turn
-        double start, reach = tail * bandwidth, middle = 0.5 * <double>last
+        double start, middle = 0.5 * <double>last, reach = middle / narrow
         const double *phi = &table[0]
-        double[:, ::1] room = np.empty((2, count))
+        double[:, ::1] room = np.ones((2, count))
         double *share = &room[0, 0]
         double *part = &room[1, 0]
+    shares[:, :] = 0.0
+    stretches[:, :] = 0.0
     if reflected:
         images = <int>(reach / (high - low)) + 1
     with nogil:
         for i in range(position.shape[0]):
             at = position[i]
-            normal_at(&edges[0], count, at, narrow, middle, phi, last, share)
+            while images < 2 and edges[begin] < at - reach:  # what it does not reach from below is 0
+                share[begin] = 0.0
+                begin += 1
+            while end < count and (images > 1 or edges[end] <= at + reach):  # and from above 1
+                end += 1
+            normal_at(&edges[begin], end - begin, at, narrow, middle, phi, last, share + begin)
             for image in range(images):
                 turn = 2.0 * image * (high - low)
                 near = 0  # what passed the first edge, as far as it reaches
@@ -93,13 +105,17 @@ def kernel_shares(const double[::1] position, const double[::1] edges, double ba
                     normal_at(&edges[0], count, at - turn, narrow, middle, phi, last, part)
                     for j in range(count):
                         share[j] += part[j] - 1.0
-            start = share[0] if reflected else 0.0
-            for j in range(1, count - 1):
+            start = share[0] if begin == 0 and reflected else 0.0
+            for j in range(begin, end):
                 share[j] -= start
             share[0], share[count - 1] = 0.0, 1.0
-            for j in range(1, count):
+            for j in range(max(begin, 1), min(end + 1, count)):
                 shares[i, j - 1] = share[j] - share[j - 1]
-            for j in range(first.shape[0]):
+            while stretch + 1 < first.shape[0] and first[stretch + 1] < begin:
+                stretch += 1
+            for j in range(stretch, first.shape[0]):
+                if first[j] >= end:
+                    break
                 turn = share[first[j + 1]] if j + 1 < first.shape[0] else 1.0
                 stretches[i, j] = turn - share[first[j]]
 
@@ -162,39 +178,53 @@ def strayed_logs(const float[:, ::1] means, const int64_t[::1] first, Py_ssize_t
     has beside the families. The row m - 1 of the tables has the logarithms for a length of m.
     """
     cdef:
-        Py_ssize_t families = first.shape[0], draws = means.shape[1], part, row, stop, d
+        Py_ssize_t families = first.shape[0], draws = means.shape[1], part, stop
+        int last = <int>tables.shape[1] - 2
         float[::1] squares = np.zeros(draws, dtype=np.float32)
         float *out
-        const float *mean
     with nogil:
         for part in range(logs.shape[0]):
             out = &logs[part, 0]
             if part < families:
                 stop = first[part + 1] if part + 1 < families else chain
-                for d in range(draws):
-                    out[d] = 0.0
-                for row in range(first[part], stop):
-                    mean = &means[row, 0]
-                    for d in range(draws):
-                        out[d] = max(out[d], fabsf(mean[d]))
+                largest_sizes(&means[first[part], 0], stop - first[part], draws, out)
             else:
-                mean = &means[chain + part - families, 0]
-                for d in range(draws):
-                    squares[d] += mean[d] * mean[d]
-                    out[d] = sqrtf(squares[d])
-            look_up(out, draws, &tables[0 if part < families else part - families, 0],
-                    tables.shape[1] - 2, per_unit)
+                next_lengths(&means[chain + part - families, 0], draws, &squares[0], out)
+            look_up(out, draws, &tables[0 if part < families else part - families, 0], last, per_unit)
 
 
-cdef void look_up(float *x, Py_ssize_t count, const float *table, Py_ssize_t last,
-                  float per_unit) noexcept nogil:
+def lowered_sums(const float[:, ::1] x, const float[::1] errors, float narrow, float bump):
+    """Σ error (|x| - bump exp(-narrow x²)) over the rows of x [rows, draws], with an error each."""
+    values = np.zeros(x.shape[1], dtype=np.float32)
+    cdef float[::1] sums = values
+    if x.shape[0] and x.shape[1]:
+        with nogil:
+            add_lowered(&x[0, 0], x.shape[0], x.shape[1], &errors[0], narrow, bump, &sums[0])
+    return values
+
+
+def evidence(const double[::1] x, const int64_t[::1] degrees, const double[::1] shares,
+             const double[:, ::1] tables, double per_unit):
+    """Minus the logarithm of the harmonic mean, with these shares, of p-values whose logarithms are tabled.
+
+    The row m - 1 of the tables has them for m degrees of freedom; beyond the last entry its line goes on.
+    """
     cdef:
-        Py_ssize_t d, at
-        float place
-    for d in range(count):
-        place = x[d] * per_unit
-        at = <Py_ssize_t>place if place < <float>last else last
-        x[d] = table[at] + (place - <float>at) * (table[at + 1] - table[at])
+        Py_ssize_t i, at, last = tables.shape[1] - 2
+        int turn
+        double place, value, smallest = 0.0, inverse = 0.0
+        const double *table
+    for turn in range(2):
+        for i in range(x.shape[0]):
+            table = &tables[degrees[i] - 1, 0]
+            place = x[i] * per_unit
+            at = <Py_ssize_t>place if place < <double>last else last
+            value = table[at] + (place - <double>at) * (table[at + 1] - table[at])
+            if turn:
+                inverse += shares[i] * exp(smallest - value)
+            else:
+                smallest = min(smallest, value)
+    return log(inverse) - smallest
 
 
 def orthogonal(const double[:, ::1] gram, const double[::1] least, double dependent, double[:, ::1] mixed):

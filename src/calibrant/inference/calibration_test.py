@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant._locks import cached_property
 from calibrant.data.sketch import Sketch
-from calibrant.inference._draws import product
+from calibrant.inference._draws import lowered_sums, product
 from calibrant.inference.lower_bound import BUMP, ROUND, lowered, proved_error
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.null_draws import (
@@ -29,7 +29,13 @@ from calibrant.inference.null_draws import (
     tail_of_failures,
     value_of_tail,
 )
-from calibrant.inference.quantiles import crossing, harmonic_mean, log_tail, log_tails_of_draws
+from calibrant.inference.quantiles import (
+    crossing,
+    evidence_of,
+    harmonic_mean,
+    log_tail,
+    log_tails_of_draws,
+)
 from calibrant.inference.resampling import coarse_sketch
 from calibrant.inference.witnesses import (
     LONGEST_CHAIN,
@@ -55,7 +61,13 @@ class _Drawn(NamedTuple):
     """Of some residuals: log p of witnesses and chains [parts, draws], and Λ."""
 
     logs: Singles
-    wholes: Floats
+    wholes: Singles
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Drawn]) -> _Drawn:
+        """All draws in one."""
+        logs, wholes = zip(*parts, strict=True)
+        return cls(np.concatenate(logs, axis=1), np.concatenate(wholes))
 
 
 class _Look(NamedTuple):
@@ -64,7 +76,7 @@ class _Look(NamedTuple):
     `statistics` are what the test makes of them, in falling order; `variance` is that of Λ.
     """
 
-    statistics: Sequence[Floats]
+    statistics: Sequence[Singles]
     variance: float
 
 
@@ -172,11 +184,11 @@ class Rejection:
         along = cells.covariances(np.ones((1, cells.null.size)), self._chain[1])[0]
         along = np.cumsum((along / error) ** 2)
         chain = slice(shares.size - 1 - along.size, -1)
-        strayed = np.zeros((shares.size, 1))
+        strayed = np.zeros(shares.size)
 
         def beyond(mean: float) -> float:
-            strayed[0], strayed[chain, 0] = mean, np.sqrt(degrees[chain] + (mean**2 - 1.0) * along)
-            return float(harmonic_mean(log_tail(strayed, degrees), shares)[0]) - needed
+            strayed[0], strayed[chain] = mean, np.sqrt(degrees[chain] + (mean**2 - 1.0) * along)
+            return evidence_of(strayed, degrees, shares) - needed
 
         most = 38.0  # where the normal's tail is the smallest number
         return error * crossing(beyond, (0.0, beyond(0.0)), (most, beyond(most)), 1e-3)
@@ -305,44 +317,33 @@ class Rejection:
         single, first = self._single
         chain = len(single) + len(self._chain[0])
         logs = log_tails_of_draws(means[:chain], first, len(single), self._parts[0].size - 1)
-        stretches = np.abs(means[chain:])
-        errors = self._errors.astype(np.float32)[None]
-        values = product(errors, stretches)[0].astype(np.float64)
-        bump = np.square(stretches, out=stretches)
-        bump *= -0.5 / ROUND**2
-        np.exp(bump, out=bump)
-        return _Drawn(logs, values - BUMP * product(errors, bump)[0])
+        errors = self._errors.astype(np.float32)
+        return _Drawn(logs, lowered_sums(means[chain:], errors, 0.5 / ROUND**2, BUMP))
 
     @cached_property
-    def _first(self) -> list[list[_Drawn]]:
+    def _first(self) -> list[_Drawn]:
         """The first few draws of each null."""
         return self._drawn(0, FEW_DRAWS)
 
-    def _drawn(self, start: int, stop: int) -> list[list[_Drawn]]:
+    def _drawn(self, start: int, stop: int) -> list[_Drawn]:
         """Draws of each null from start to stop, some at a time: so many as stay close to the processor."""
         parts = [slice(k, k + FEW_DRAWS) for k in range(start, stop, FEW_DRAWS)]
-        if self.nulls is not None:
-            return [[self._of_residuals(null[part]) for part in parts] for null in self.nulls]
-        if are_fixed(self.cells):
-            blocks = (null_means(self.cells, self._functions, p.start, p.stop) for p in parts)
-            return [list(map(self._of_means, blocks))]
-        null = null_residuals(self.cells, 0, stop)
-        return [[self._of_residuals(null[part]) for part in parts]]
+        if self.nulls is None and are_fixed(self.cells):
+            blocks = null_means(self.cells, self._functions, parts)
+            return [_Drawn.joined(list(map(self._of_means, blocks)))]
+        nulls = [null_residuals(self.cells, 0, stop)] if self.nulls is None else self.nulls
+        return [_Drawn.joined([self._of_residuals(null[part]) for part in parts]) for null in nulls]
 
     def _looked(self, draws: int) -> _Look:
         nulls = self._first
         if draws > FEW_DRAWS and (self.nulls is not None or are_fixed(self.cells)):
-            more = self._drawn(FEW_DRAWS, draws)
-            nulls = [[*first, *others] for first, others in zip(nulls, more, strict=True)]
+            pairs = zip(nulls, self._drawn(FEW_DRAWS, draws), strict=True)
+            nulls = [_Drawn.joined(pair) for pair in pairs]
         elif draws > FEW_DRAWS:
             nulls = self._drawn(0, draws)
-        wholes = [np.concatenate([part.wholes for part in null]) for null in nulls]
-        variance = max(float((whole**2).mean()) for whole in wholes) + self.cells.least
-        statistics = [
-            np.sort(np.concatenate([self._statistics(part, variance) for part in null]))[::-1]
-            for null in nulls
-        ]
-        return _Look(statistics, variance)
+        squares = (np.square(null.wholes, dtype=np.float64).mean() for null in nulls)
+        variance = float(max(squares)) + self.cells.least
+        return _Look([np.sort(self._statistics(null, variance))[::-1] for null in nulls], variance)
 
     @cached_property
     def _parts(self) -> tuple[Floats, NDArray[np.int64]]:
@@ -368,11 +369,11 @@ class Rejection:
             whole = float(_strayed(mean, size, *both)[0])
         strayed = np.concatenate([np.maximum.reduceat(single, first), lengths, [whole]])
         shares, degrees = self._parts
-        return float(harmonic_mean(log_tail(strayed[:, None], degrees), shares)[0])
+        return evidence_of(strayed, degrees, shares)
 
-    def _statistics(self, drawn: _Drawn, variance: float) -> Floats:
+    def _statistics(self, drawn: _Drawn, variance: float) -> Singles:
         """The statistic at size 0 of draws, with this variance of Λ."""
-        whole = (np.maximum(drawn.wholes, 0.0)[None] / math.sqrt(variance)).astype(np.float32)
+        whole = np.maximum(drawn.wholes, 0.0)[None] / np.float32(math.sqrt(variance))
         shares, degrees = self._parts
         logs = np.concatenate([drawn.logs, log_tail(whole, degrees[-1:])])
         return harmonic_mean(logs, shares)

@@ -1,6 +1,7 @@
 #include "lanes.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "wide.h"
@@ -32,6 +33,48 @@ WIDE void count_above(const float *numbers, size_t count, const float *threshold
   for (size_t d = 0; d < count; d++) values[d] = (values[d] - mean) * factor;
 }
 
+WIDE void largest_sizes(const float *numbers, size_t rows, size_t count, float *sizes) {
+  for (size_t d = 0; d < count; d++) sizes[d] = 0.0f;
+  for (size_t row = 0; row < rows; row++)
+    for (size_t d = 0; d < count; d++) {
+      float size = fabsf(numbers[row * count + d]);
+      sizes[d] = size > sizes[d] ? size : sizes[d];
+    }
+}
+
+WIDE void next_lengths(const float *numbers, size_t count, float *squares, float *lengths) {
+  for (size_t d = 0; d < count; d++) squares[d] += numbers[d] * numbers[d], lengths[d] = sqrtf(squares[d]);
+}
+
+WIDE void look_up(float *x, size_t count, const float *table, int last, float per_unit) {
+  for (size_t d = 0; d < count; d++) {
+    float place = x[d] * per_unit;
+    int entry = (int)(place < (float)last ? place : (float)last);
+    x[d] = table[entry] + (place - (float)entry) * (table[entry + 1] - table[entry]);
+  }
+}
+
+/* exp(-x) of x >= 0, to two units in the last place near 0 and 1e-5 where it vanishes: 2 to the power of a whole
+   number, times a series for what is left. */
+static inline float vanishing(float x) {
+  float power = (x < 87.0f ? x : 87.0f) * -1.44269504f;
+  float whole = (power + 12582912.0f) - 12582912.0f, y = (power - whole) * 0.69314718f;
+  float series = 1.0f + y * (1.0f + y * (0.5f + y * (1.6666667e-1f + y * (4.1666667e-2f + y * (8.3333333e-3f + y * 1.3888889e-3f)))));
+  int32_t bits = ((int32_t)whole + 127) << 23;
+  float scale;
+  memcpy(&scale, &bits, sizeof(scale));
+  return series * scale;
+}
+
+WIDE void add_lowered(const float *x, size_t rows, size_t count, const float *errors, float narrow, float bump,
+                      float *sums) {
+  for (size_t row = 0; row < rows; row++)
+    for (size_t d = 0; d < count; d++) {
+      float one = x[row * count + d];
+      sums[d] += errors[row] * (fabsf(one) - bump * vanishing(narrow * one * one));
+    }
+}
+
 WIDE void next_kernels(double *kernel, double *ratio, size_t count, double bend) {
   for (size_t i = 0; i < count; i++) kernel[i] *= ratio[i], ratio[i] *= bend;
 }
@@ -57,7 +100,8 @@ WIDE void add_sizes(const float *kernel, const float *residual, size_t sites, si
 
 /* Six rows at a time, of so many columns that they fill a register. The last rows and columns are counted
    from the end, some of them twice. Columns are brought together first: those of a wide matrix lie on as
-   many pages as it has rows. */
+   many pages as it has rows. Zeros before the first number of all six rows, and after their last, are passed
+   over: kernels are 0 far away. */
 #define PANEL 256
 #if defined(__GNUC__)
 #define ALIGNED __attribute__((aligned(64)))
@@ -65,7 +109,7 @@ typedef float floats __attribute__((vector_size(64), aligned(4), may_alias));
 typedef double doubles __attribute__((vector_size(64), aligned(8), may_alias));
 #define TILE(real, vector, width)                                                                          \
   vector s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, s4 = {0}, s5 = {0};                                       \
-  for (size_t i = 0; i < inner; i++) {                                                                     \
+  for (size_t i = begin; i < end; i++) {                                                                   \
     vector x = *(const vector *)(from + i * apart);                                                        \
     s0 += f[0][i] * x, s1 += f[1][i] * x, s2 += f[2][i] * x;                                               \
     s3 += f[3][i] * x, s4 += f[4][i] * x, s5 += f[5][i] * x;                                               \
@@ -78,14 +122,25 @@ typedef double doubles __attribute__((vector_size(64), aligned(8), may_alias));
   for (int q = 0; q < 6; q++)                                                                              \
     for (size_t j = 0; j < width; j++) {                                                                   \
       real sum = 0;                                                                                        \
-      for (size_t i = 0; i < inner; i++) sum += f[q][i] * from[i * apart + j];                             \
+      for (size_t i = begin; i < end; i++) sum += f[q][i] * from[i * apart + j];                           \
       to[q][j] = sum;                                                                                      \
     }
 #endif
 
 #define PRODUCT(name, real, vector, width)                                                                 \
   WIDE void name(const real *a, size_t rows, size_t inner, const real *b, size_t step, size_t columns,     \
-                 real *out) {                                                                              \
+                 size_t *bands, real *out) {                                                               \
+    for (size_t first = 0; first < rows; first += 6) {                                                     \
+      size_t begin = inner, end = 0;                                                                       \
+      for (size_t row = first; row < first + 6 && row < rows; row++) {                                     \
+        const real *f = a + row * inner;                                                                   \
+        size_t i = 0, j = inner;                                                                           \
+        while (i < begin && f[i] == 0) i++;                                                                \
+        while (j > end && f[j - 1] == 0) j--;                                                              \
+        begin = i, end = j;                                                                                \
+      }                                                                                                    \
+      bands[first / 6 * 2] = begin, bands[first / 6 * 2 + 1] = end;                                        \
+    }                                                                                                      \
     for (size_t start = 0; start < columns; start += width) {                                              \
       size_t d = columns < width ? 0 : start + width <= columns ? start : columns - width;                 \
       size_t apart = step;                                                                                 \
@@ -96,6 +151,7 @@ typedef double doubles __attribute__((vector_size(64), aligned(8), may_alias));
         from = panel, apart = width;                                                                       \
       }                                                                                                    \
       for (size_t first = 0; first < rows; first += 6) {                                                   \
+        size_t begin = bands[first / 6 * 2], end = bands[first / 6 * 2 + 1];                               \
         const real *f[6];                                                                                  \
         real *to[6];                                                                                       \
         for (size_t q = 0; q < 6; q++) {                                                                   \
@@ -108,7 +164,7 @@ typedef double doubles __attribute__((vector_size(64), aligned(8), may_alias));
           for (int q = 0; q < 6; q++)                                                                      \
             for (size_t j = 0; j < columns; j++) {                                                         \
               real sum = 0;                                                                                \
-              for (size_t i = 0; i < inner; i++) sum += f[q][i] * from[i * apart + j];                     \
+              for (size_t i = begin; i < end; i++) sum += f[q][i] * from[i * apart + j];                   \
               to[q][j] = sum;                                                                              \
             }                                                                                              \
         }                                                                                                  \

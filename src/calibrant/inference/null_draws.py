@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 import numpy as np
@@ -75,12 +76,16 @@ def null_residuals(cells: Cells, start: int = 0, stop: int = DRAWS) -> Singles:
     return np.asarray(f * others - (1.0 - f) * events, dtype=np.float32)[start:]
 
 
-def null_means(cells: Cells, functions: Singles, start: int, stop: int) -> Singles:
-    """Means of functions [k, m] times such residuals: [k, draws]."""
+def null_means(cells: Cells, functions: Singles, parts: Iterable[slice]) -> Iterator[Singles]:
+    """Means of functions [k, m] times such residuals, of each part of the draws: [k, draws]."""
     if cells.blocks is None and cells.events >= FEW_EVENTS:  # numbers, scaled with the functions
         scaled = functions * np.sqrt(cells.null).astype(np.float32)
-        return product(scaled, _normal_draws(MOST_CELLS)[: cells.null.size, start:stop])
-    return product(functions, np.ascontiguousarray(null_residuals(cells, start, stop).T))
+        normal = _normal_draws(MOST_CELLS)[: cells.null.size]
+        yield from (product(scaled, normal[:, part]) for part in parts)
+        return
+    for part in parts:
+        residuals = null_residuals(cells, part.start, part.stop)
+        yield product(functions, np.ascontiguousarray(residuals.T))
 
 
 def _square_root(blocks: Floats) -> Floats:
@@ -94,7 +99,7 @@ def are_fixed(cells: Cells) -> bool:
     return cells.blocks is not None or cells.events >= FEW_EVENTS or cells.rows is not None
 
 
-def tail_of(null: Floats, value: float, events: float) -> float:
+def tail_of(null: NDArray[np.floating], value: float, events: float) -> float:
     """P(statistic ≥ value), by the draws, and one standard error more, lest chance make it too small.
 
     Values that are equal up to rounding count in full. Beyond the last draws, P falls like exp(-value), or
@@ -109,7 +114,7 @@ def tail_of(null: Floats, value: float, events: float) -> float:
     return max(share, (beyond + math.sqrt(beyond)) / all_draws)
 
 
-def value_of_tail(null: Floats, level: float, events: float) -> float:
+def value_of_tail(null: NDArray[np.floating], level: float, events: float) -> float:
     """The statistic at which `tail_of` is this level, had all been drawn, judged by those that were."""
     last = (_TAIL_DRAWS + math.sqrt(_TAIL_DRAWS) + 1.0) / (DRAWS + 1.0)
     inside = max(level, last)

@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inference._draws import between_entries, product, strayed_logs
+from calibrant.inference._draws import between_entries, evidence, product, strayed_logs
 
 __all__ = [
     "crossing",
+    "evidence_of",
     "exact_binomial",
     "harmonic_mean",
     "log_tail",
@@ -135,12 +136,16 @@ def _table(m: int) -> Floats:
     return np.asarray(np.logaddexp(_table(m - 2), term))
 
 
-def harmonic_mean(logs: NDArray[Real], shares: Floats) -> Floats:
+def harmonic_mean(logs: Singles, shares: Floats) -> Singles:
     """Minus the logarithm of the harmonic mean of p-values, whose logarithms are [parts, draws]."""
     smallest = logs.min(axis=0)
-    inverse = product(shares.astype(logs.dtype)[None], np.exp(smallest - logs))[0]
-    mean = smallest - np.log(inverse)
-    return np.asarray(-mean, dtype=np.float64)
+    inverse = product(shares.astype(np.float32)[None], np.exp(smallest - logs))[0]
+    return np.asarray(np.log(inverse) - smallest)
+
+
+def evidence_of(strayed: Floats, degrees: NDArray[np.int64], shares: Floats) -> float:
+    """The same of one sample, whose parts stray so far: p is that of `log_tail`."""
+    return evidence(strayed, degrees, shares, _tables(int(degrees.max()), "d"), _PER_UNIT)
 
 
 def crossing(

@@ -53,11 +53,12 @@ _TAIL = 9.0
 LONGEST_CHAIN = 12
 _DEPENDENT = 1e-3
 _FEWEST_ROWS = 1.0
-_STEPS = 128
+_STEPS, _ENDS = 128, 704
 _NORMAL = np.array(
-    [0.5 * math.erfc(-x / _STEPS / math.sqrt(2.0)) for x in range(-9 * _STEPS, 9 * _STEPS + 1)]
+    [0.0] + [0.5 * math.erfc(-x / _STEPS / math.sqrt(2.0)) for x in range(1 - _ENDS, _ENDS)] + [1.0]
 )
-"""Φ, whose lines between entries are right to 2e-6: SciPy takes longer to load than an assessment to run."""
+"""Φ, whose lines between entries are right to 2e-6, so that 5.5 bandwidths away a kernel ends: SciPy takes
+longer to load than an assessment to run."""
 
 _WEIGHTS = {
     "mean": 3.0,
@@ -183,8 +184,8 @@ class Cells:
         shares = np.empty((self.position.size, edges.size - 1))
         stretches = np.empty((self.position.size, first.size))
         kernel_shares(
-            self.position, edges, bandwidth, self.reflected, _TAIL, _NORMAL, float(_STEPS), shares,
-            first, stretches,
+            self.position, edges, bandwidth, self.reflected, _NORMAL, float(_STEPS), shares, first,
+            stretches,
         )  # fmt: skip
         return shares, stretches
 
