@@ -158,7 +158,7 @@ def _by_group() -> None:
 
 
 def _pool() -> None:
-    from calibrant.measures._pooling import pooled
+    from calibrant.measures._chains import pooled
 
     p, y = _rows()
     pooled(np.ascontiguousarray(y[np.argsort(p)], dtype=np.float64), np.ones(ROWS))
@@ -193,9 +193,9 @@ LOOPS: dict[str, tuple[str, Callable[[], None]]] = {
     "SmoothECE of a thousand rows, solver": ("_solver", _solve),
     "noise floor of ten thousand rows": ("_draws", _noise_floor),
     "tests of 300 and of 3,000 rows": ("_draws", _test),
-    "isotonic regression": ("_pooling", _pool),
-    "weak calibration error": ("_lipschitz", _weak_calibration),
-    "Laplace kernel error": ("_laplace", _laplace),
+    "isotonic regression": ("_chains", _pool),
+    "weak calibration error": ("_chains", _weak_calibration),
+    "Laplace kernel error": ("_chains", _laplace),
 }
 
 

@@ -414,7 +414,7 @@ BARE = """
 import sys, importlib.abc
 class Refuse(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {refused} or name.endswith(("._fill", "._lipschitz", "._laplace")):
+        if name.split(".")[0] in {refused} or name.endswith(("._fill", "._chains")):
             raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Refuse())
 sys.path.insert(0, {source!r})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import isotonic_regression
 
-from calibrant.measures._pooling import pooled
+from calibrant.measures._chains import pooled
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 1000])

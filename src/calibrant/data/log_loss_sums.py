@@ -66,4 +66,5 @@ def surprises_of(
         loss = share * -np.where(chance < IMPOSSIBLE, np.log(chance), np.log1p(-chance))
     label = (chance < IMPOSSIBLE).astype(np.int64)
     place = label if group is None else 2 * group[rows] + label
-    return np.bincount(place, weights=loss, minlength=2 * groups).reshape(-1, 2)
+    sums: Floats = np.bincount(place, weights=loss, minlength=2 * groups).astype(np.float64)
+    return sums.reshape(-1, 2)

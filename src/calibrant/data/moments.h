@@ -6,12 +6,15 @@
 #include <stdint.h>
 
 #if defined(__GNUC__)
+#define INLINE static inline __attribute__((always_inline))
 typedef double moment_pair __attribute__((vector_size(16), aligned(8), may_alias));
+#else
+#define INLINE static inline
 #endif
 
 /* `place` counts cells from the start of the grid; the moments 0 ... 7 are about the middle of a cell, in
    units of its width. */
-static inline void add_residual(double *moments, size_t cells, double place, double residual) {
+INLINE void add_residual(double *moments, size_t cells, double place, double residual) {
   size_t j = (size_t)(int64_t)place;
   j -= j >= cells; /* the right end belongs to the last cell; no branch, which many rows at 1 would miss */
   double v = place - (double)(int64_t)j - 0.5, square = v * v;
@@ -42,7 +45,7 @@ typedef struct {
 #endif
 } gathering;
 
-static inline void gather_rest(gathering *g) {
+INLINE void gather_rest(gathering *g) {
 #if defined(__GNUC__)
   moment_pair *at = (moment_pair *)(g->moments + 8 * g->cell), none = {0.0, 0.0};
   at[0] += g->a, at[1] += g->b, at[2] += g->c, at[3] += g->d;
@@ -56,7 +59,7 @@ static inline void gather_rest(gathering *g) {
 #endif
 }
 
-static inline void gather(gathering *g, double place, double residual) {
+INLINE void gather(gathering *g, double place, double residual) {
   size_t j = (size_t)(int64_t)place;
   if (j >= g->cells) j = g->cells - 1;
   if (j != g->cell) {

@@ -29,7 +29,7 @@ from calibrant.drawing.panel import Panel, Trail
 from calibrant.inference.interval import require_confidence
 from calibrant.inference.profile import Profiled
 from calibrant.inference.resampling import cell_predictions, consistency_events
-from calibrant.measures._pooling import pooled
+from calibrant.measures._chains import pooled
 from calibrant.measures.isotonic import corp_decomposition
 from calibrant.measures.result_record import rows_text
 

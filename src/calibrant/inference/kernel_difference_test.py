@@ -22,7 +22,7 @@ from calibrant._format import SMALLEST_P_VALUE
 from calibrant.data.pairs import Pairs
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
-from calibrant.measures._laplace import laplace_sums
+from calibrant.measures._chains import laplace_sums
 
 __all__ = ["KERNEL_WIDTH", "KernelError", "difference_p_value"]
 

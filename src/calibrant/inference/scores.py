@@ -15,7 +15,7 @@ from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.inference._cells import log_loss_bounds, score_sums
 from calibrant.inference.resampling import cell_positions
-from calibrant.measures._pooling import pooled
+from calibrant.measures._chains import pooled
 
 __all__ = ["Score", "brier_score", "log_loss", "scores_of"]
 

@@ -14,7 +14,7 @@ from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
 from calibrant.data.input_forms import InputOptions
-from calibrant.measures._pooling import pooled
+from calibrant.measures._chains import pooled
 from calibrant.measures.binned import DEFAULT_BINS, Binning, bins_of
 from calibrant.measures.result_record import Bounded, Record, rows_text
 

@@ -13,7 +13,7 @@ from calibrant.data.input_forms import InputOptions
 from calibrant.data.named_scales import as_scale
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.errors import InputError, Option
-from calibrant.measures._laplace import laplace_sum
+from calibrant.measures._chains import laplace_sum
 from calibrant.measures.result_record import Bounded
 from calibrant.measures.weak_error import cell_reach, mean_drift
 

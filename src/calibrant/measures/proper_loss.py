@@ -15,7 +15,7 @@ from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
 from calibrant.data.input_forms import InputOptions
 from calibrant.errors import CalibrationError
-from calibrant.measures._lipschitz import solve_chain
+from calibrant.measures._chains import solve_chain
 from calibrant.measures.result_record import Record, bound_text, rows_text
 
 __all__ = ["LossGap", "loss_gap", "loss_gap_result"]

@@ -15,7 +15,7 @@ from calibrant.data.dropped import Dropped
 from calibrant.data.input_forms import InputOptions
 from calibrant.data.named_scales import as_scale
 from calibrant.data.scales import PROBABILITY, Scale
-from calibrant.measures._lipschitz import minimise, witness
+from calibrant.measures._chains import minimise, witness
 from calibrant.measures.result_record import Record, rows_text
 
 __all__ = ["WeakCalibration", "weak_calibration_error", "weak_calibration_result"]

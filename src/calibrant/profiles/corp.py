@@ -11,7 +11,7 @@ from calibrant._arguments import generator
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.inference.profile import Quantity, Sample
 from calibrant.inference.quantiles import skewed_quantiles
-from calibrant.measures._pooling import pooled
+from calibrant.measures._chains import pooled
 from calibrant.measures.isotonic import corp_decomposition
 from calibrant.profiles.cells import cells_of
 

@@ -12,7 +12,7 @@ from calibrant._arguments import CONFIDENCE, require_confidence
 from calibrant.data.arrays import as_column
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.measures._pooling import pooled
+from calibrant.measures._chains import pooled
 from calibrant.recalibration.cures import TO_APPLY, only_cures
 from calibrant.recalibration.learned_map import Recalibrator, State
 from calibrant.recalibration.logistic import (

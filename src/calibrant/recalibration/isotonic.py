@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.measures._pooling import pooled
+from calibrant.measures._chains import pooled
 from calibrant.recalibration.learned_map import Floats, Recalibrator, State
 from calibrant.recalibration.state_checks import PROBABILITIES, Parts
 from calibrant.recalibration.training import Training

@@ -14,7 +14,7 @@ from calibrant.data.named_scales import as_scale
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
-from calibrant.measures._pooling import pooled
+from calibrant.measures._chains import pooled
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.learned_map import Recalibrator, State
 from calibrant.recalibration.parametric import PlattRecalibrator

@@ -1,5 +1,8 @@
-"""Loops along a chain of sorted predictions: the sweep behind the weak calibration error, the witness
-function that attains it, and the linear system behind the loss gap.
+"""Loops along sorted predictions: isotonic regression, sums of a Laplace kernel, the sweep behind the weak
+calibration error, the witness function that attains it, and the linear system behind the loss gap.
+
+SciPy has isotonic regression too, in `scipy.optimize`, which takes longer to import than `assess` takes to
+run.
 
 The dual of sup E[r w] over functions w that change by at most d_i from one point to the next and stay
 within [-1, 1] is total-variation smoothing of the cumulative residual A with an L1 loss:
@@ -9,8 +12,74 @@ within [-1, 1] is total-variation smoothing of the cumulative residual A with an
 Its message passing keeps a multiset of breakpoints of total weight 2; each enters and leaves once.
 """
 
-from libc.math cimport fabs
+import numpy as np
+
+from libc.math cimport exp, fabs
 from libc.stdlib cimport free, malloc, qsort
+
+
+def pooled(const double[::1] values, const double[::1] weights):
+    """The increasing sequence nearest to `values` in weighted least squares; weights are positive."""
+    cdef Py_ssize_t n = values.shape[0], i, k, blocks = 0, row = 0
+    fitted = np.empty(n)
+    cdef double[::1] out = fitted
+    cdef double[::1] mean = np.empty(n)
+    cdef double[::1] weight = np.empty(n)
+    cdef Py_ssize_t[::1] size = np.empty(n, dtype=np.intp)
+    cdef double total
+    with nogil:
+        for i in range(n):
+            mean[blocks], weight[blocks], size[blocks] = values[i], weights[i], 1
+            blocks += 1
+            while blocks > 1 and mean[blocks - 2] >= mean[blocks - 1]:
+                total = weight[blocks - 2] + weight[blocks - 1]
+                mean[blocks - 2] += (mean[blocks - 1] - mean[blocks - 2]) * (weight[blocks - 1] / total)
+                weight[blocks - 2] = total
+                size[blocks - 2] += size[blocks - 1]
+                blocks -= 1
+        for k in range(blocks):
+            for i in range(size[k]):
+                out[row] = mean[k]
+                row += 1
+    return fitted
+
+
+def laplace_sum(const double[::1] z, const double[::1] r, double bandwidth):
+    """Sum of r_i r_j exp(-|z_i - z_j| / bandwidth) over all pairs; z increases, ends may be infinite."""
+    cdef:
+        Py_ssize_t m = z.shape[0], i
+        double before = 0.0, total = 0.0
+    with nogil:
+        for i in range(m):
+            if i > 0:
+                before = (before + r[i - 1]) * exp(-(z[i] - z[i - 1]) / bandwidth)
+            total += r[i] * (r[i] + 2.0 * before)
+    return total
+
+
+def laplace_sums(const double[::1] z, const double[::1] r, const long long[::1] group):
+    """Sum over j of r_j exp(-|z_i - z_j|) for every i, of the j in its group.
+
+    Groups lie one after the other, and z increases in each.
+    """
+    cdef:
+        Py_ssize_t m = z.shape[0], i
+        double before = 0.0, after = 0.0
+        double[::1] sums
+    result = np.empty(m)
+    sums = result
+    with nogil:
+        for i in range(m):
+            if i > 0 and group[i] == group[i - 1]:
+                before = (before + r[i - 1]) * exp(z[i - 1] - z[i])
+            else:
+                before = 0.0
+            sums[i] = r[i] + before
+        for i in range(m - 2, -1, -1):
+            after = (after + r[i + 1]) * exp(z[i] - z[i + 1]) if group[i] == group[i + 1] else 0.0
+            sums[i] += after
+    return result
+
 
 cdef struct Breakpoint:
     double position
