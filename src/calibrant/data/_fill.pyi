@@ -58,9 +58,7 @@ def add_moments(
     cells_per_unit: float,
     moments: Floats,
 ) -> tuple[int, float, float]: ...
-def sum_cells(
-    p: NDArray[np.floating], y: NDArray[np.generic], w: Floats, soft: bool, sums: Floats
-) -> int: ...
+def sum_cells(p: Floats, y: Floats, w: Floats, soft: bool, sums: Floats) -> int: ...
 def fill_classes(
     probs: NDArray[np.floating],
     labels: Integers,

@@ -396,7 +396,7 @@ def add_moments(const probability[::1] p, const label[::1] y, const double[::1] 
     return invalid, total, absolute
 
 
-def sum_cells(const probability[::1] p, const label[::1] y, const double[::1] w, bint soft,
+def sum_cells(const double[::1] p, const double[::1] y, const double[::1] w, bint soft,
               double[:, ::1] sums):
     """Add weight, weight with the event, weighted prediction and squared weight to each row's cell.
 
@@ -407,22 +407,22 @@ def sum_cells(const probability[::1] p, const label[::1] y, const double[::1] w,
         Py_ssize_t n = p.shape[0], i, invalid = -1
         double cells = <double>(sums.shape[0] - 1), weight = 1.0, outcome
         bint weighted = w.shape[0] > 0
-        const probability *probs = &p[0]
+        const double *probs = &p[0]
         double *all_sums = &sums[0, 0]
         double *at
     with nogil:
         for i in range(n):
-            outcome = <double>y[i]
+            outcome = y[i]
             if weighted:
                 weight = w[i]
             if (not lies_in_unit_interval(&probs[i]) or not (weight >= 0.0 and weight <= 1e100)
                     or not ((outcome >= 0.0 and outcome <= 1.0) if soft else is_binary(&y[i]))):
                 invalid = i
                 break
-            at = all_sums + 4 * <Py_ssize_t>(<double>probs[i] * cells)
+            at = all_sums + 4 * <Py_ssize_t>(probs[i] * cells)
             at[0] += weight
             at[1] += weight * outcome
-            at[2] += weight * <double>probs[i]
+            at[2] += weight * probs[i]
             at[3] += weight * weight
     return invalid
 

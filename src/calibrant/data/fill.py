@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import chain, pairwise
@@ -285,8 +286,8 @@ def sums_of_cells(pairs: Pairs, cells: int) -> NDArray[np.float64]:
 
     def sum_range(rows: range) -> tuple[NDArray[np.float64], int]:
         sums = np.zeros((cells + 1, 4))
-        for start, p, y, weight in pairs.blocks(rows):
-            invalid = sum_cells(p, y, _NO_WEIGHTS if weight is None else weight, pairs.soft, sums)
+        for start, p, y, weights in _cached_blocks(pairs, rows):
+            invalid = sum_cells(p, y, weights, pairs.soft, sums)
             if invalid >= 0:
                 return sums, start + invalid
         return sums, -1
@@ -304,19 +305,23 @@ def mean_log_loss(pairs: Pairs) -> float:
     """Mean of -log of the chance that valid rows give to what came: infinite where that was impossible."""
 
     def sum_range(rows: range) -> list[tuple[float, float]]:
-        sums = []
-        for _, p, y, weight in pairs.blocks(rows):
-            for start in range(0, p.size, CACHED_ROWS):
-                few = slice(start, start + CACHED_ROWS)
-                w = _NO_WEIGHTS if weight is None else weight[few]
-                sums.append(
-                    sum_log_losses(p[few].astype(float), y[few].astype(float), w, pairs.soft)
-                )
-        return sums
+        blocks = _cached_blocks(pairs, rows)
+        return [sum_log_losses(p, y, weights, pairs.soft) for _, p, y, weights in blocks]
 
     pieces = _map_ranges(sum_range, pairs.n, _pieces(pairs.n))
     losses, mass = zip(*chain.from_iterable(pieces), strict=True)
     return math.fsum(losses) / math.fsum(mass)
+
+
+def _cached_blocks(
+    pairs: Pairs, rows: range
+) -> Iterator[tuple[int, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]:
+    """As `Pairs.blocks`, in float64 and small enough to stay in the cache: for loops of one type alone."""
+    for first, p, y, weight in pairs.blocks(rows):
+        for start in range(0, p.size, CACHED_ROWS):
+            few = slice(start, start + CACHED_ROWS)
+            weights = _NO_WEIGHTS if weight is None else weight[few]
+            yield first + start, p[few].astype(np.float64), y[few].astype(np.float64), weights
 
 
 def _pieces(n: int) -> int:
