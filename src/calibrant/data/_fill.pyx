@@ -25,7 +25,6 @@ ctypedef fused label:
     uint8_t
     int32_t
     int64_t
-    float
     double
 
 cdef enum:
@@ -51,13 +50,9 @@ cdef inline bint is_binary(const label *y) noexcept nogil:
     two comparisons holds is a branch, missed as often as outcomes are random.
     """
     cdef uint64_t wide
-    cdef uint32_t narrow
     if label is double:
         wide = (<const uint64_t *>y)[0]
         return wide == (-(wide >> 60 & 1) & 0x3FF0000000000000ULL) or y[0] == 0.0
-    elif label is float:
-        narrow = (<const uint32_t *>y)[0]
-        return narrow == (-(narrow >> 28 & 1) & 0x3F800000U) or y[0] == 0.0
     else:
         return <uint64_t>y[0] <= 1
 
