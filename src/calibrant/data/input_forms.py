@@ -74,6 +74,8 @@ class InputOptions(TypedDict, total=False):
 
 def as_form(*, from_logits: bool, percent: bool, from_logprobs: bool = False) -> Form:
     """How predictions are written, from the keywords that say so."""
+    if from_logits is from_logprobs is percent is False:
+        return "probability"
     flags: dict[Form, bool] = {"logit": from_logits, "logprob": from_logprobs, "percent": percent}
     for form, flag in flags.items():
         if not isinstance(flag, bool | np.bool_):

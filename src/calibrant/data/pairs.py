@@ -75,7 +75,7 @@ class Pairs:
     dropped: Mapping[str, int] = field(default_factory=Dropped)
     kept: NDArray[np.int64] | None = None
 
-    @property
+    @cached_property
     def n(self) -> int:
         """Number of rows."""
         return int(self.raw_prob.size)
@@ -88,14 +88,15 @@ class Pairs:
     @cached_property
     def needs_no_conversion(self) -> bool:
         """Whether the compiled loops can read the columns as they are."""
-        columns = (self.raw_prob, self.raw_label, self.raw_weight)
+        p, y, weight = self.raw_prob, self.raw_label, self.raw_weight
         return (
             self.form == "probability"
             and self.pos_label is None
-            and self.raw_prob.dtype in _FLOATS
-            and self.raw_label.dtype in _NATIVE_LABELS
-            and all(column is None or column.flags.c_contiguous for column in columns)
-            and (self.raw_weight is None or self.raw_weight.dtype == np.float64)
+            and p.dtype in _FLOATS
+            and y.dtype in _NATIVE_LABELS
+            and p.flags.c_contiguous
+            and y.flags.c_contiguous
+            and (weight is None or (weight.dtype == np.float64 and weight.flags.c_contiguous))
         )
 
     @cached_property
@@ -152,9 +153,16 @@ class Pairs:
         Columns that need no conversion come whole, as views; a weight of None means 1 for every row.
         """
         rows = range(self.n) if rows is None else rows
-        size = max(len(rows), 1) if self.needs_no_conversion else BLOCK_ROWS
-        for start in rows[::size]:
-            piece = slice(start, min(start + size, rows.stop))
+        if self.needs_no_conversion and rows:
+            p, y, weight = self.raw_prob, self.raw_label, self.raw_weight
+            y = y.view(np.uint8) if y.dtype in _BYTES else y
+            if len(rows) < self.n:
+                piece = slice(rows.start, rows.stop)
+                p, y, weight = p[piece], y[piece], None if weight is None else weight[piece]
+            yield rows.start, p, y, weight
+            return
+        for start in rows[::BLOCK_ROWS]:
+            piece = slice(start, min(start + BLOCK_ROWS, rows.stop))
             weight = None if self.raw_weight is None else self._weights(piece)
             yield start, self.probabilities(piece), self._outcomes(piece), weight
 

@@ -73,19 +73,18 @@ def solve(residuals: Residuals, *, tolerance: float) -> FixedPoint:
     evaluations = 0
     while True:
         spectrum = residuals.spectrum(cells)
-        fixed, coarse = _on_grid(spectrum, residuals, tolerance)
-        evaluations += fixed.evaluations
-        if fixed.certificate > tolerance:
+        fixed, coarse = _on_grid(spectrum, residuals, tolerance, evaluations)
+        evaluations, last, certified = fixed.evaluations, fixed.last, fixed.certificate <= tolerance
+        if not certified:
             exact = _where_residuals_cancel(residuals, fixed, tolerance)
             if exact is not None:
                 return exact
-        width = fixed.last.bandwidth / spectrum.length
-        if not (coarse or _worth_more_cells(spectrum, width, tolerance)) or cells >= MOST_CELLS:
-            if fixed.certificate <= tolerance or not residuals.refine():
-                return fixed._replace(evaluations=evaluations)
+        if cells >= MOST_CELLS or not (coarse or _worth_more_cells(spectrum, last, tolerance)):
+            if certified or not residuals.refine():
+                return fixed
             continue
         residuals.narrow(fixed.high)
-        aim = fixed.last.bandwidth * (0.5 if coarse else 0.97)
+        aim = last.bandwidth * (0.5 if coarse else 0.97)
         cells = max(2 * cells, _cells_for(residuals, aim, tolerance))
 
 
@@ -95,8 +94,7 @@ def evaluate(residuals: Residuals, bandwidth: float, *, tolerance: float) -> Eva
     while True:
         spectrum = residuals.spectrum(cells)
         seen = spectrum.evaluate(bandwidth, tolerance=tolerance / 8)
-        width = bandwidth / spectrum.length
-        if _worth_more_cells(spectrum, width, tolerance) and cells < MOST_CELLS:
+        if cells < MOST_CELLS and _worth_more_cells(spectrum, seen, tolerance):
             cells *= 2
         elif seen.error <= tolerance or not residuals.refine():
             return seen
@@ -111,57 +109,65 @@ def _cells_for(residuals: Residuals, bandwidth: float, tolerance: float) -> int:
     return min(MOST_CELLS, 1 << math.ceil(math.log2(wanted)))
 
 
-def _worth_more_cells(spectrum: Spectrum, width: float, tolerance: float) -> bool:
-    error = spectrum.error
+def _worth_more_cells(spectrum: Spectrum, seen: Evaluation, tolerance: float) -> bool:
+    """Whether what more cells would mend is too much, and not little beside what they would not."""
+    if seen.binning <= tolerance / 4.0:
+        return False
+    error, width = spectrum.error, seen.bandwidth / spectrum.length
     return error.interpolation(width) > max(tolerance / 4.0, 0.1 * error.inherent(width))
 
 
-def _on_grid(spectrum: Spectrum, residuals: Residuals, tolerance: float) -> tuple[FixedPoint, bool]:
+def _on_grid(
+    spectrum: Spectrum, residuals: Residuals, tolerance: float, evaluations: int
+) -> tuple[FixedPoint, bool]:
     """The fixed point on one grid, and whether it lies below what that grid can tell."""
-    floor = max(SMALLEST_BANDWIDTH, residuals.finest) * spectrum.length
-    if spectrum.transform.nodal < floor:
-        return _vanishing(spectrum, floor), False
+    transform, length = spectrum.transform, spectrum.length
+    floor = max(SMALLEST_BANDWIDTH, residuals.finest) * length
+    if transform.nodal < floor:
+        return _vanishing(spectrum, floor, evaluations), False
     # smECE_σ never exceeds the mean absolute residual, so neither does σ*.
     start = min(START, spectrum.error.total_residual, 2.0 * residuals.guess)
-    sigma, value, _, quadrature, rounding, evaluations, coarse = spectrum.transform.solve(
-        spectrum.length, start, floor, tolerance
+    sigma, value, _, quadrature, rounding, more, coarse = transform.solve(
+        length, start, floor, tolerance
     )
     last = spectrum.evaluated(sigma, value, quadrature, rounding)
-    return _certified(spectrum, last, tolerance, evaluations), coarse
+    return _certified(spectrum, last, tolerance, evaluations + more), coarse
 
 
-def _vanishing(spectrum: Spectrum, floor: float) -> FixedPoint:
+def _vanishing(spectrum: Spectrum, floor: float, evaluations: int) -> FixedPoint:
     """Where residuals cancel on the nodes, the grid alone says how far from 0 the value can be."""
     proofs = [spectrum.at_most(floor * 2.0**k) for k in range(16)]
-    low, high = _common_interval(spectrum, proofs)
+    low, high = _within(spectrum, *proofs)
     best = min(proofs, key=lambda seen: max(seen.bandwidth, seen.value + seen.error))
-    return FixedPoint(0.5 * (low + high), low, high, best, 1)
+    return FixedPoint(0.5 * (low + high), low, high, best, evaluations + 1)
 
 
 def _certified(
     spectrum: Spectrum, last: Evaluation, tolerance: float, evaluations: int
 ) -> FixedPoint:
     """smECE_σ falls with σ, so σ* lies between σ and smECE_σ, up to the proved error of the latter."""
-    proofs = [last]
-    low, high = _common_interval(spectrum, proofs)
+    low, high = _within(spectrum, last)
     # Far below the width of a cell an evaluation proves little; a wider bandwidth may prove more.
-    wider = last.bandwidth
+    wider, proofs = last.bandwidth, [last]
     while high - low > tolerance and wider < 0.1 * spectrum.length and last.error > 0.1 * wider:
         wider *= 2.0
         proofs.append(spectrum.evaluate(wider))
-        low, high = _common_interval(spectrum, proofs)
+        low, high = _within(spectrum, *proofs)
     value = min(max(last.value, low), high)
     if last.value < last.bandwidth * (1 - 1e-9):  # stopped at the floor
         value = 0.5 * (low + high)
     return FixedPoint(value, low, high, last, evaluations + len(proofs) - 1)
 
 
-def _common_interval(spectrum: Spectrum, proofs: list[Evaluation]) -> tuple[float, float]:
-    lows = [min(seen.bandwidth, seen.value - seen.error) for seen in proofs]
-    highs = [max(seen.bandwidth, seen.value + seen.error) for seen in proofs]
-    low = max(abs(spectrum.bias) - spectrum.bias_error, *lows, 0.0)
-    # No error exceeds 1, so an interval up to 1 says that the grid tells nothing.
-    return min(low, 1.0), min(1.0, *highs)
+def _within(spectrum: Spectrum, *proofs: Evaluation) -> tuple[float, float]:
+    """Where σ* lies by all of these evaluations."""
+    low = max(abs(spectrum.bias) - spectrum.bias_error, 0.0)
+    high = 1.0  # no error exceeds 1, so an interval up to 1 says that the grid tells nothing
+    for seen in proofs:
+        sigma, value, error = seen.bandwidth, seen.value, seen.error
+        low = max(low, min(sigma, value - error))
+        high = min(high, max(sigma, value + error))
+    return min(low, 1.0), high
 
 
 def _where_residuals_cancel(
