@@ -27,7 +27,7 @@ from calibrant.data._fill import (
     sum_log_losses,
     unpack,
 )
-from calibrant.data.cell_sums import Columns, bits_of_offsets, require_room
+from calibrant.data.cell_sums import Columns, bits_of_offsets, most_rows, require_room
 from calibrant.data.log_loss_sums import are_surprises, coarse_enough, surprises_of
 from calibrant.data.pairs import BLOCK_ROWS, LEAST_TOTAL_WEIGHT, Pairs
 from calibrant.data.scales import PROBABILITY, Scale
@@ -69,7 +69,8 @@ def fill(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
     """One pass over the rows; the first row that breaks a rule is refused."""
     filling = _fill_weights if pairs.fractional else _fill_counts
     columns = filling(pairs, nodes, scale)
-    require_room(int(columns.counts.max(initial=0)), bits_of_offsets(nodes))
+    if pairs.n > most_rows(bits_of_offsets(nodes)):  # as many may be in one cell
+        require_room(int(columns.counts.max(initial=0)), bits_of_offsets(nodes))
     pairs.mark_valid()
     return columns.with_surprises(_surprises(pairs, columns, nodes, scale))
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data._fill import find_beyond
+from calibrant.data._fill import add_surprises, find_beyond
 
 __all__ = ["IMPOSSIBLE", "are_surprises", "coarse_enough", "places_of_surprises", "surprises_of"]
 
@@ -20,6 +20,8 @@ Floats = NDArray[np.float64]
 
 IMPOSSIBLE = 1 / 256
 """What is given a smaller chance than this, and comes, is a surprise: whole cells of every usual grid."""
+
+_NO_WEIGHTS, _NO_GROUPS = np.empty(0), np.empty(0, np.int64)
 
 
 def coarse_enough(nodes: int) -> bool:
@@ -54,17 +56,14 @@ def surprises_of(
     >>> surprises_of(np.array([0.5, np.exp(-8.0), 1.0]), np.array([1, 1, 1])).round(6)
     array([[0., 8.]])
     """
-    rows = np.empty(p.size, np.int64)
+    rows, sums = np.empty(p.size, np.int64), np.zeros((groups, 2))
     rows = rows[: find_beyond(np.ascontiguousarray(p), IMPOSSIBLE, 1.0 - IMPOSSIBLE, rows)]
-    chance, outcome = p[rows].astype(np.float64), y[rows].astype(np.float64)
-    share = np.where(chance < IMPOSSIBLE, outcome, 1.0 - outcome)
-    if weight is not None:
-        share *= weight[rows]
-    some = share > 0.0
-    rows, chance, share = rows[some], chance[some], share[some]
-    with np.errstate(divide="ignore"):
-        loss = share * -np.where(chance < IMPOSSIBLE, np.log(chance), np.log1p(-chance))
-    label = (chance < IMPOSSIBLE).astype(np.int64)
-    place = label if group is None else 2 * group[rows] + label
-    sums: Floats = np.bincount(place, weights=loss, minlength=2 * groups).astype(np.float64)
-    return sums.reshape(-1, 2)
+    add_surprises(
+        p[rows].astype(np.float64, copy=False),
+        y[rows].astype(np.float64),
+        _NO_WEIGHTS if weight is None else weight[rows].astype(np.float64, copy=False),
+        _NO_GROUPS if group is None else group[rows],
+        IMPOSSIBLE,
+        sums,
+    )
+    return sums

@@ -63,7 +63,7 @@ def add_cells(const int64_t[::1] cells, const int64_t[:, ::1] counts, const amou
         Py_ssize_t i
         int label
         int64_t rows
-        double weight, u, v, mean, left, right = 0.0, residual, before = 0.0, after = 0.0
+        double weight, u, v, mean, left, right = 0.0, residual, at_left, at_right, before = 0.0, after = 0.0
         double total = 0.0, absolute = 0.0, spread = 0.0, spread_mass = 0.0
         size_t parts = <size_t>moments.shape[0]
         double per_unit = <double>parts / length, cell = 1.0 / nodes  # a power of two: exact
@@ -102,14 +102,12 @@ def add_cells(const int64_t[::1] cells, const int64_t[:, ::1] counts, const amou
                 spread += v * fabs(residual)
                 spread_mass += v * weight
                 gather(&table, (mean - start) * per_unit, 0.5 * residual)
-                absolute += 0.5 * fabs(residual)
                 weight *= 0.5
-                residual = weight * (1.0 - u) * ((left if plain else predictions[i, 2]) - label)
-                before += residual
-                absolute += fabs(residual)
-                residual = weight * u * ((right if plain else predictions[i, 3]) - label)
-                after += residual
-                absolute += fabs(residual)
+                at_left = weight * (1.0 - u) * ((left if plain else predictions[i, 2]) - label)
+                at_right = weight * u * ((right if plain else predictions[i, 3]) - label)
+                before += at_left
+                after += at_right
+                absolute += 0.5 * fabs(residual) + (fabs(at_left) + fabs(at_right))
             if before != 0.0:
                 gather(&table, (left - start) * per_unit, before)
         if after != 0.0:
@@ -131,7 +129,7 @@ def add_variances(const double[:, ::1] sums, double cell_width, double start, do
         Py_ssize_t cell, cells = sums.shape[0] // 2
         size_t parts = <size_t>moments.shape[0]
         int label
-        double rows, u, square, spread, low, high, at_low, at_high, residual, half
+        double rows, u, square, spread, low, high, at_low, at_high, residual, half, size
         double left, right = 0.0, before, after = 0.0, per_node = 1.0 / <double>(cells - 1)
         double per_unit = <double>parts / length, per_cell = 1.0 / cell_width  # powers of two: exact
         double absolute = 0.0, third = 0.0, third_mass = 0.0, fourth = 0.0, fourth_mass = 0.0
@@ -167,18 +165,19 @@ def add_variances(const double[:, ::1] sums, double cell_width, double start, do
                 fourth += rows * spread * fabs(residual)
                 fourth_mass += rows * spread
                 rows *= 0.5
+                size = 0.0
                 residual = rows * at_low * ((<double>cell + low) * per_node - label)
                 gather(&table, ((<double>cell + low) * per_node - start) * per_unit, residual)
-                absolute += fabs(residual)
+                size += fabs(residual)
                 residual = rows * at_high * ((<double>cell + high) * per_node - label)
                 gather(&table, ((<double>cell + high) * per_node - start) * per_unit, residual)
-                absolute += fabs(residual)
+                size += fabs(residual)
                 residual = rows * (1.0 - at_low) * (left - label)
                 before += residual
-                absolute += fabs(residual)
+                size += fabs(residual)
                 residual = rows * (1.0 - at_high) * (right - label)
                 after += residual
-                absolute += fabs(residual)
+                absolute += size + fabs(residual)
             if before != 0.0:
                 gather(&table, (left - start) * per_unit, before)
         gather_rest(&table)
