@@ -57,10 +57,15 @@ def test_sums_of_what_outcomes_stray() -> None:
 
 def test_sums_of_losses_and_their_bounds() -> None:
     f = np.stack([F, F], axis=1)
-    brier, least, surprise, _ = score_sums(WEIGHTS, f, F)
+    brier, least, surprise = score_sums(WEIGHTS, f, F)
     logs = np.stack([-np.log1p(-F), -np.log(F)], axis=1)
-    assert brier == least == pytest.approx((WEIGHTS * (f - [0, 1]) ** 2).sum())
+    assert (brier, least) == pytest.approx(((WEIGHTS * (f - [0, 1]) ** 2).sum(),) * 2)
     assert surprise == pytest.approx((WEIGHTS * logs).sum())
+    steps = np.repeat(F[::4], 4)[:M]  # the same for runs of cells
+    runs = np.stack([-np.log1p(-steps), -np.log(steps)], axis=1)
+    assert score_sums(WEIGHTS, f, steps) == pytest.approx(
+        (brier, (WEIGHTS * (steps[:, None] - [0, 1]) ** 2).sum(), (WEIGHTS * runs).sum())
+    )
     ends = np.stack([F - 0.01 * F, F + 0.01 * (1 - F)], axis=1)
     counts = np.full((M, 2), 5)
     low, high = log_loss_bounds(counts, WEIGHTS, f, ends, 0, M)

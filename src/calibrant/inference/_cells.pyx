@@ -79,21 +79,31 @@ cdef inline double log_loss(double f, int label) noexcept nogil:
 
 
 def score_sums(const double[:, ::1] weights, const double[:, ::1] predictions, const double[::1] regression):
-    """Of the predictions of each (cell, label), and of one for each cell: sums of squares, and of -log."""
+    """Sums of squares of the predictions of each (cell, label), and of their regression, with that of -log.
+
+    The regression, one number for each cell, is the same for runs of cells: their weights come first.
+    """
     cdef:
-        Py_ssize_t i
+        Py_ssize_t i = 0, m = weights.shape[0]
         int label
-        double w, brier = 0.0, least_brier = 0.0, surprise = 0.0, least_surprise = 0.0
+        double f, brier = 0.0, least_brier = 0.0, least_surprise = 0.0
+        double own[2]
     with nogil:
-        for i in range(weights.shape[0]):
+        while i < m:
+            f = regression[i]
+            own[0], own[1] = 0.0, 0.0
+            while True:
+                for label in range(2):
+                    own[label] += weights[i, label]
+                    brier += weights[i, label] * (predictions[i, label] - label) * (predictions[i, label] - label)
+                i += 1
+                if i == m or regression[i] != f:
+                    break
             for label in range(2):
-                w = weights[i, label]
-                if w > 0.0:
-                    brier += w * (predictions[i, label] - label) * (predictions[i, label] - label)
-                    least_brier += w * (regression[i] - label) * (regression[i] - label)
-                    surprise += w * log_loss(predictions[i, label], label)
-                    least_surprise += w * log_loss(regression[i], label)
-    return brier, least_brier, surprise, least_surprise
+                if own[label] > 0.0:
+                    least_brier += own[label] * (f - label) * (f - label)
+                    least_surprise += own[label] * log_loss(f, label)
+    return brier, least_brier, least_surprise
 
 
 def log_loss_bounds(const int64_t[:, ::1] counts, const double[:, ::1] weights,
@@ -193,7 +203,7 @@ def witness_rows(const double[::1] position, const double[::1] prediction, const
     cdef:
         Py_ssize_t i, m = position.shape[0], row, boxes = (2 << levels) - 2
         int level, k
-        double f, below = 0.0, centre = 0.0, size = 1e-300, rank
+        double f, below = 0.0, centre = 0.0, size = 1e-300, rank, turn, before, wave
         bint low, high
         double[:, ::1] rows = np.zeros((3 + boxes + 4 + (waves - 1 if waves > 0 else 0), m))
     with nogil:
@@ -218,6 +228,9 @@ def witness_rows(const double[::1] position, const double[::1] prediction, const
             low, high = position[i] <= position[0] + reach, position[i] >= position[m - 1] - reach
             rows[row, i], rows[row + 1, i] = low, high
             rows[row + 2, i], rows[row + 3, i] = low or high, <double>low - <double>high
-            for k in range(2, waves + 1):
-                rows[row + 2 + k, i] = cos(PI * (<double>k * rank))
+            turn = cos(PI * rank)
+            before, wave = 1.0, turn
+            for k in range(2, waves + 1):  # cos(kx) = 2 cos(x) cos((k - 1)x) - cos((k - 2)x)
+                before, wave = wave, 2.0 * turn * wave - before
+                rows[row + 2 + k, i] = wave
     return np.asarray(rows)

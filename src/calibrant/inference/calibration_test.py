@@ -296,9 +296,9 @@ class Rejection:
     @cached_property
     def _whole(self) -> tuple[float, float]:
         """Λ and its variance as they were seen."""
-        value, slopes = lowered(self.cells.residual @ self._mesh, self._errors)
-        seen = float(self.cells.seen_variance((self._mesh @ slopes)[None])[0]) + self.cells.least
-        return value, seen
+        value, slopes = lowered(product(self.cells.residual[None], self._mesh)[0], self._errors)
+        witness = np.einsum("ij,j->i", self._mesh, slopes)
+        return value, float(self.cells.seen_variance(witness[None])[0]) + self.cells.least
 
     @cached_property
     def _functions(self) -> Singles:

@@ -156,22 +156,25 @@ def regions_of(
     """
     bandwidth = value if bandwidth is None else bandwidth
     weight = over_outcomes(grid.sketch.weights)
-    on_nodes = np.stack([grid.observed, grid.on_nodes(weight / weight.sum())])
-    residual, mass = grid.smoothed(on_nodes, bandwidth)
+    residual = grid.smoothed_residual(bandwidth)
+    mass = grid.smoothed(grid.on_nodes(weight / weight.sum()), bandwidth)
     edges = np.flatnonzero(np.diff(np.sign(residual))) + 1
     ends = [0, *edges.tolist(), residual.size]
     coarse = np.append(grid.sketch.cells, grid.sketch.nodes + 1)
     beyond = coarse[np.searchsorted(grid.places(grid.sketch.cells), ends)]
     first = np.searchsorted(sketch.cells, beyond * (sketch.nodes // grid.sketch.nodes))
-    at = cell_predictions(sketch)
     whole = float(np.abs(residual).sum())
     if not whole > 0:
         return ()
     rows, errors = np.add.reduceat(mass, ends[:-1]), np.add.reduceat(residual, ends[:-1])
     large = (first[1:] > first[:-1]) & (rows > 0) & (np.abs(errors) >= SMALLEST_SHARE * whole)
-    found = []
-    for k in np.flatnonzero(large).tolist():
-        held = float(at[first[k]]), float(at[first[k + 1] - 1])
-        share = abs(float(errors[k])) / whole
-        found.append(Region(*held, float(errors[k] / rows[k]), share, share * value))
+    at = np.flatnonzero(large)
+    lows, highs = (
+        cell_predictions(sketch, some).tolist() for some in (first[at], first[at + 1] - 1)
+    )
+    shares, gaps = np.abs(errors[at]) / whole, errors[at] / rows[at]
+    found = [
+        Region(low, high, gap, share, share * value)
+        for low, high, gap, share in zip(lows, highs, gaps.tolist(), shares.tolist(), strict=True)
+    ]
     return tuple(sorted(found, key=lambda region: -region.share)[:MOST_REGIONS])

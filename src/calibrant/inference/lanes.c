@@ -130,6 +130,12 @@ typedef double doubles __attribute__((vector_size(64), aligned(8), may_alias));
 #define PRODUCT(name, real, vector, width)                                                                 \
   WIDE void name(const real *a, size_t rows, size_t inner, const real *b, size_t step, size_t columns,     \
                  size_t *bands, real *out) {                                                               \
+    if (rows == 1) {                                                                                       \
+      memset(out, 0, columns * sizeof(real));                                                              \
+      for (size_t i = 0; i < inner; i++)                                                                   \
+        for (size_t j = 0; j < columns; j++) out[j] += a[i] * b[i * step + j];                             \
+      return;                                                                                              \
+    }                                                                                                      \
     for (size_t first = 0; first < rows; first += 6) {                                                     \
       size_t begin = inner, end = 0;                                                                       \
       for (size_t row = first; row < first + 6 && row < rows; row++) {                                     \

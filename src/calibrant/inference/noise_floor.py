@@ -81,8 +81,8 @@ def noise_floor(sketch: Sketch) -> NoiseFloor:
     NoiseFloor(value=0.01..., method='simulated')
     """
     f, rows = cell_predictions(sketch), effective_rows(sketch)
-    variance = outcome_variances(sketch) / sketch.total_weight**2
-    expected = float(rows @ np.minimum(f, 1.0 - f))
+    variance = outcome_variances(sketch, f) / sketch.total_weight**2
+    expected = float((rows * np.minimum(f, 1.0 - f)).sum())
     if not variance.any() or expected < _NO_EVENT:  # predictions of 0 and 1 that are never wrong
         return NoiseFloor(0.0, "closed form")
     closed, values = _closed_form(sketch, variance)
@@ -113,8 +113,8 @@ def _closed_form(sketch: Sketch, variance: Floats) -> tuple[float, float]:
         if abs(value - before) <= 1e-4 * value:
             break
     smooth = smoothed_series(coefficients, width, points)
-    distinct = total**2 / float(variance @ variance)
-    spread = total**2 * smooth.size / float(smooth @ smooth)
+    distinct = total**2 / float(np.square(variance).sum())  # BLAS would start threads for a product
+    spread = total**2 * smooth.size / float(np.square(smooth).sum())
     return value, value / length * distinct / spread
 
 

@@ -197,8 +197,8 @@ def cross_weights(sketch: Sketch) -> Floats:
     return np.maximum(positive, 0.0) if counted and both else np.zeros(sketch.cells.size)
 
 
-def outcome_variances(sketch: Sketch) -> Floats:
-    """Variance of the weight of events in each cell, were the predictions calibrated.
+def outcome_variances(sketch: Sketch, predictions: Floats | None = None) -> Floats:
+    """Variance of the weight of events in each cell, were the predictions, if known already, calibrated.
 
     Outcomes of 0 and 1 are Bernoulli; soft ones stray less, as far as they do in the data. Weights may
     depend on the outcome, as where only one in ten of the rows without the event was kept: with
@@ -208,7 +208,8 @@ def outcome_variances(sketch: Sketch) -> Floats:
 
     where W is that of `expected_weights`.
     """
-    f, weight = cell_predictions(sketch).clip(0.0, 1.0), over_outcomes(sketch.weights)
+    f = (cell_predictions(sketch) if predictions is None else predictions).clip(0.0, 1.0)
+    weight = over_outcomes(sketch.weights)
     if not sketch.weighted:
         return np.asarray(weight * f * (1.0 - f))
     worth = worth_of_rows(sketch.weights, sketch.squared_weights)
@@ -251,17 +252,27 @@ def worth_of_rows(weights: Floats, squared: Floats) -> Floats:
     return np.asarray((squared + _BORROWED * here**2) / (weights + _BORROWED * here))
 
 
-def cell_positions(sketch: Sketch | Stacked, *, by_label: bool = False) -> Floats:
-    """Mean place of the rows in each non-empty cell, or (cell, label), on the scale's grid from 0 to 1."""
-    weights, moments = sketch.weights, sketch.weighted_offsets
-    return mean_positions(
-        sketch.cells, weights, moments, sketch.nodes, 2.0**FRACTION_BITS, by_label
+def cell_positions(
+    sketch: Sketch | Stacked,
+    *,
+    by_label: bool = False,
+    some: NDArray[np.intp] | slice = slice(None),
+) -> Floats:
+    """Mean place of the rows in each non-empty cell, or (cell, label), on the scale's grid from 0 to 1.
+
+    Of some of them, where these are named by where they come among the non-empty ones.
+    """
+    cells, weights, moments = (
+        sketch.cells[some],
+        sketch.weights[some],
+        sketch.weighted_offsets[some],
     )
+    return mean_positions(cells, weights, moments, sketch.nodes, 2.0**FRACTION_BITS, by_label)
 
 
-def cell_predictions(sketch: Sketch) -> Floats:
-    """Mean prediction of the rows in each non-empty cell."""
-    return np.asarray(sketch.scale.prediction(cell_positions(sketch)))
+def cell_predictions(sketch: Sketch, some: NDArray[np.intp] | slice = slice(None)) -> Floats:
+    """Mean prediction of the rows in each non-empty cell, or in some of them."""
+    return np.asarray(sketch.scale.prediction(cell_positions(sketch, some=some)))
 
 
 def _block_sizes(resamples: int, draws_each: int, at_once: int | None = None) -> Iterator[int]:

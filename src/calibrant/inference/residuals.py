@@ -224,7 +224,13 @@ class ResidualGrid:
 
     def smoothed(self, on_nodes: Floats, bandwidth: float) -> Floats:
         """What lies on the nodes, smoothed, as a density on the same nodes."""
-        coefficients = cosine_coefficients(on_nodes)
+        return self._series(cosine_coefficients(on_nodes), bandwidth)
+
+    def smoothed_residual(self, bandwidth: float) -> Floats:
+        """The same of the rows."""
+        return self._series(self._spectrum, bandwidth)
+
+    def _series(self, coefficients: Floats, bandwidth: float) -> Floats:
         return smoothed_series(coefficients, self._resolved(bandwidth), self.cells)
 
     def errors(self, residuals: Floats, bandwidth: float) -> Floats:

@@ -53,9 +53,12 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class _Losses:
-    """Mean losses, squared and logarithmic: of predictions, their isotonic regression and the event rate."""
+    """Mean losses, squared and logarithmic: of an isotonic regression and of the event rate.
 
-    predictions: tuple[float, float]
+    `squares` is that of the predictions.
+    """
+
+    squares: float
     regression: tuple[float, float]
     rate: tuple[float, float]
 
@@ -67,21 +70,25 @@ class _Losses:
             used = per_cell > 0
             weights, predictions, per_cell = weights[used], predictions[used], per_cell[used]
         regression = pooled(weights[:, 1] / per_cell, per_cell)
-        squares, best_squares, logs, best_logs = score_sums(weights, predictions, regression)
+        squares, *best = score_sums(weights, predictions, regression)
+        of_regression = best[0], best[1]
         negative, rate = float(weights[:, 0].sum()), float(weights[:, 1].sum())
         if not (negative > 0.0 and rate > 0.0):  # what rounding leaves is no uncertainty
-            return cls((squares, logs), (best_squares, best_logs), (math.nan, math.nan))
+            return cls(squares, of_regression, (math.nan, math.nan))
         uncertain = -rate * math.log(rate) - negative * math.log(negative)
         of_rate = negative * rate**2 + rate * (1.0 - rate) ** 2, uncertain
-        return cls((squares, logs), (best_squares, best_logs), of_rate)
+        return cls(squares, of_regression, of_rate)
 
-    def score(self, kind: int, value: float | None = None) -> Score:
-        """Of the squares, 0, or the logarithms, 1, with the loss of the predictions where it is known better.
+    def brier(self) -> Score:
+        """Of the squares."""
+        return self.score(0, self.squares)
+
+    def score(self, kind: int, value: float) -> Score:
+        """Of the squares, 0, or the logarithms, 1, with this loss of the predictions.
 
         Dimitriadis, Gneiting and Jordan (2021) show that the isotonic part is never negative, for any
         proper score.
         """
-        value = self.predictions[kind] if value is None else value
         refinement = self.regression[kind]
         calibration = value - refinement
         if abs(calibration) < 1e-12:
@@ -93,7 +100,7 @@ def scores_of(sketch: Sketch, pairs: Pairs | None = None) -> tuple[Score, Score]
     """Brier score and log loss: `brier_score` and `log_loss`, with one isotonic regression for both."""
     predictions = _predictions(sketch)
     losses = _Losses.of(sketch, predictions)
-    return losses.score(0), _log_loss(sketch, pairs, losses, predictions)
+    return losses.brier(), _log_loss(sketch, pairs, losses, predictions)
 
 
 def brier_score(sketch: Sketch) -> Score:
@@ -104,7 +111,7 @@ def brier_score(sketch: Sketch) -> Score:
     >>> brier_score(Sketch.from_counts([0.25, 0.75], [4, 4], [1, 3]))
     Score(value=0.1875, calibration=0.0, refinement=0.1875, skill=0.25)
     """
-    return _Losses.of(sketch, _predictions(sketch)).score(0)
+    return _Losses.of(sketch, _predictions(sketch)).brier()
 
 
 def log_loss(sketch: Sketch, pairs: Pairs | None = None) -> Score:

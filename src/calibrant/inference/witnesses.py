@@ -118,7 +118,7 @@ class Cells:
         weight, total = over_outcomes(weights), sketch.total_weight
         place = cell_positions(sketch)
         f = sketch.scale.prediction(place).clip(0.0, 1.0)
-        variance = outcome_variances(sketch)
+        variance = outcome_variances(sketch, f)
         first = np.arange(weight.size)
         if weight.size > MOST_CELLS:
             whole = max(float(variance.sum()), 1e-300)
