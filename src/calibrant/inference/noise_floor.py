@@ -99,6 +99,7 @@ def _closed_form(sketch: Sketch, variance: Floats) -> tuple[float, float]:
     position = sketch.cells / sketch.nodes
     value = (length * total / np.pi**1.5) ** (1 / 3)
     cells, points, coefficients, width = 0, 0, variance, value
+    step, factor = math.nan, 1.0
     for _ in range(_MOST_STEPS):
         mesh = 1 << math.ceil(math.log2(max(64.0, 16.0 * length / value)))
         if cells < min(mesh, sketch.nodes):  # sixteen to a bandwidth: interpolation costs 1e-10
@@ -109,8 +110,12 @@ def _closed_form(sketch: Sketch, variance: Floats) -> tuple[float, float]:
         points, width = min(mesh, sketch.nodes), value / length
         finer = mesh_for(coefficients.size, width, points)
         integral = mean_root(coefficients, width, points, finer)
-        before, value = value, (length * integral**2 / np.pi**1.5) ** (1 / 3)
-        if abs(value - before) <= 1e-4 * value:
+        b0 = (length * integral**2 / np.pi**1.5) ** (1 / 3)
+        before, step = step, math.log(b0 / value)
+        if not math.isnan(before) and before != step:  # a secant, as b0 rises with its bandwidth
+            factor = min(max(factor * before / (before - step), 0.5), 2.0)
+        value *= math.exp(factor * step)
+        if abs(step) <= _CONVERGED:
             break
     smooth = smoothed_series(coefficients, width, points)
     distinct = total**2 / float(np.square(variance).sum())  # BLAS would start threads for a product

@@ -145,7 +145,7 @@ def harmonic_mean(logs: Singles, shares: Floats) -> Singles:
 
 def evidence_of(strayed: Floats, degrees: NDArray[np.int64], shares: Floats) -> float:
     """The same of one sample, whose parts stray so far: p is that of `log_tail`."""
-    return evidence(strayed, degrees, shares, _tables(int(degrees.max()), "d"), _PER_UNIT)
+    return evidence(strayed, degrees, shares, _tables(max(degrees.tolist()), "d"), _PER_UNIT)
 
 
 def crossing(
