@@ -34,52 +34,60 @@ INLINE void add_residual(double *moments, size_t cells, double place, double res
 #endif
 }
 
-/* The same for residuals that come in order of their places: those of one cell are added up first. */
+/* The same for residuals that come in order of their places: those of one cell are added up first. A few
+   are held back, so that the loop that adds them has the registers to itself. */
+enum { HELD = 96 };
 typedef struct {
   double *moments;
-  size_t cells, cell;
-#if defined(__GNUC__)
-  moment_pair a, b, c, d;
-#else
-  double sums[8];
-#endif
+  size_t cells, held;
+  double places[HELD], residuals[HELD];
 } gathering;
 
-INLINE void gather_rest(gathering *g) {
+static void gather_rest(gathering *g) {
+  size_t cell = 0;
 #if defined(__GNUC__)
-  moment_pair *at = (moment_pair *)(g->moments + 8 * g->cell), none = {0.0, 0.0};
-  at[0] += g->a, at[1] += g->b, at[2] += g->c, at[3] += g->d;
-  g->a = g->b = g->c = g->d = none;
+  moment_pair a = {0.0, 0.0}, b = a, c = a, d = a;
+#define EMPTY                                                                                          \
+  moment_pair *at = (moment_pair *)(g->moments + 8 * cell);                                            \
+  at[0] += a, at[1] += b, at[2] += c, at[3] += d;
 #else
-  double *at = g->moments + 8 * g->cell;
-  for (int i = 0; i < 8; i++) {
-    at[i] += g->sums[i];
-    g->sums[i] = 0.0;
-  }
+  double sums[8] = {0.0};
+#define EMPTY                                                                                          \
+  for (int k = 0; k < 8; k++) g->moments[8 * cell + k] += sums[k];
 #endif
+  for (size_t i = 0; i < g->held; i++) {
+    double place = g->places[i], residual = g->residuals[i];
+    size_t j = (size_t)(int64_t)place;
+    if (j >= g->cells) j = g->cells - 1;
+    double v = place - (double)(int64_t)j - 0.5, square = v * v;
+    int other = j != cell;
+    if (other) {
+      EMPTY
+      cell = j;
+    }
+#if defined(__GNUC__)
+    moment_pair term = {residual, residual * v}, squares = {square, square}, none = {0.0, 0.0};
+    if (other) a = b = c = d = none;
+    a += term, term *= squares;
+    b += term, term *= squares;
+    c += term, term *= squares;
+    d += term;
+#else
+    double even = residual, odd = residual * v;
+    for (int k = 0; k < 4; k++) {
+      sums[2 * k] = (other ? 0.0 : sums[2 * k]) + even, even *= square;
+      sums[2 * k + 1] = (other ? 0.0 : sums[2 * k + 1]) + odd, odd *= square;
+    }
+#endif
+  }
+  EMPTY
+  g->held = 0;
 }
 
 INLINE void gather(gathering *g, double place, double residual) {
-  size_t j = (size_t)(int64_t)place;
-  if (j >= g->cells) j = g->cells - 1;
-  if (j != g->cell) {
-    gather_rest(g);
-    g->cell = j;
-  }
-  double v = place - (double)(int64_t)j - 0.5, square = v * v;
-#if defined(__GNUC__)
-  moment_pair term = {residual, residual * v}, squares = {square, square};
-  g->a += term, term *= squares;
-  g->b += term, term *= squares;
-  g->c += term, term *= squares;
-  g->d += term;
-#else
-  double even = residual, odd = residual * v;
-  for (int i = 0; i < 4; i++) {
-    g->sums[2 * i] += even, g->sums[2 * i + 1] += odd;
-    even *= square, odd *= square;
-  }
-#endif
+  g->places[g->held] = place, g->residuals[g->held] = residual;
+  if (++g->held == HELD) gather_rest(g);
 }
 
+#undef EMPTY
 #endif

@@ -13,6 +13,9 @@ def means_of_cells(
     nodes: float,
     means: Floats,
 ) -> None: ...
+def outline_of_cells(
+    cells: Integers, weights: Floats | Integers, predictions: Floats, nodes: float, step: int
+) -> tuple[float, float, float]: ...
 def add_cells(
     cells: Integers,
     counts: Integers,

@@ -2,13 +2,12 @@
 
 from libc.math cimport fabs
 from libc.stdint cimport int64_t
-from libc.string cimport memset
 
 
 cdef extern from "moments.h":
     ctypedef struct gathering:
         double *moments
-        size_t cells
+        size_t cells, held
     void add_residual(double *moments, size_t cells, double place, double residual) nogil
     void gather(gathering *, double place, double residual) nogil
     void gather_rest(gathering *) nogil
@@ -48,16 +47,47 @@ def means_of_cells(const int64_t[::1] cells, const amount[:, ::1] weights, const
                 means[i, label] = (<double>cells[i] + u) / nodes
 
 
+def outline_of_cells(const int64_t[::1] cells, const amount[:, ::1] weights, const double[:, ::1] predictions,
+                     double nodes, Py_ssize_t step):
+    """Of every `step`-th cell, as if its rows lay at its left end: what `outline` has of rows.
+
+    Means of p - y and |p - y|, and the sum of means of p - y in each eighth of the grid, without signs.
+    """
+    cdef:
+        Py_ssize_t i = 0, eighth = 0
+        double position, p, negative, positive, too_high = 0.0, too_low = 0.0, total = 0.0
+        double here = 0.0, coarse = 0.0, bounds = 1.0 / 8.0
+        bint plain = predictions.shape[0] == 0
+    with nogil:
+        while i < cells.shape[0]:
+            position = <double>cells[i] / nodes
+            if position >= bounds:
+                coarse += fabs(here)
+                here = 0.0
+                eighth = <Py_ssize_t>(8.0 * position)
+                bounds = <double>(eighth + 1) / 8.0
+            p = position if plain else predictions[i, 2]
+            negative = <double>weights[i, 0]
+            positive = <double>weights[i, 1]
+            total += negative + positive
+            too_high += negative * p
+            too_low += positive * (1.0 - p)
+            here += negative * p - positive * (1.0 - p)
+            i += step
+    total = total if total > 0.0 else 1.0
+    return (too_high - too_low) / total, (too_high + too_low) / total, (coarse + fabs(here)) / total
+
+
 def add_cells(const int64_t[::1] cells, const int64_t[:, ::1] counts, const amount[:, ::1] weights,
               const amount[:, ::1] offsets, double cell_width, bint shared, double nodes,
               const double[:, ::1] predictions, double start, double length, double[:, ::1] moments):
     """Add the residuals of each (cell, label), half at the mean and half at both ends (see `Spread`).
 
-    A cell's rows are `shared` between the labels where soft outcomes may be; otherwise a count of 1 means
-    that the position is known, and all of it lies there. The grid of `moments` covers [start, start +
-    length] of the sketch's. `predictions` are those at `means_of_cells` and at both ends of each cell;
-    empty where a prediction is its position. Returns sums of the weights, of |p - y|, and of ū(1-ū)/2
-    with and without |p - y|, times the weight.
+    A cell's rows are `shared` between the labels where weights or soft outcomes may be; otherwise weights
+    are counts, and a count of 1 means that the position is known, and all of it lies there. The grid of
+    `moments` covers [start, start + length] of the sketch's. `predictions` are those at `means_of_cells`
+    and at both ends of each cell; empty where a prediction is its position. Returns sums of the weights,
+    of |p - y|, and of ū(1-ū)/2 with and without |p - y|, times the weight.
     """
     cdef:
         Py_ssize_t i
@@ -70,7 +100,7 @@ def add_cells(const int64_t[::1] cells, const int64_t[:, ::1] counts, const amou
         double per_cell = 1.0 / cell_width
         gathering table
         bint plain = predictions.shape[0] == 0
-    memset(&table, 0, sizeof(gathering))
+    table.held = 0
     table.moments = &moments[0, 0]
     table.cells = parts
     with nogil:
@@ -85,6 +115,16 @@ def add_cells(const int64_t[::1] cells, const int64_t[:, ::1] counts, const amou
                     mean = <double>(cells[i - 1] + 1) * cell
                     gather(&table, (mean - start) * per_unit, after)
             after = 0.0
+            if not shared and counts[i, 0] + counts[i, 1] == 1:  # no branch on an outcome, as good as random
+                label = <int>counts[i, 1]
+                mean = (<double>cells[i] + <double>offsets[i, label] * per_cell) * cell
+                residual = (mean if plain else predictions[i, label]) - label
+                gather(&table, (mean - start) * per_unit, residual)
+                total += 1.0
+                absolute += fabs(residual)
+                if before != 0.0:
+                    gather(&table, (left - start) * per_unit, before)
+                continue
             for label in range(2):
                 weight = <double>weights[i, label]
                 if weight <= 0.0:
@@ -134,7 +174,7 @@ def add_variances(const double[:, ::1] sums, double cell_width, double start, do
         double per_unit = <double>parts / length, per_cell = 1.0 / cell_width  # powers of two: exact
         double absolute = 0.0, third = 0.0, third_mass = 0.0, fourth = 0.0, fourth_mass = 0.0
         gathering table
-    memset(&table, 0, sizeof(gathering))
+    table.held = 0
     table.moments = &moments[0, 0]
     table.cells = parts
     with nogil:

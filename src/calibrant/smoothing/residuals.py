@@ -18,7 +18,13 @@ from calibrant.data.fill import (
 from calibrant.data.pairs import Pairs
 from calibrant.data.scales import WIDTHS_OF_MARGIN, Scale
 from calibrant.data.sketch import Sketch
-from calibrant.smoothing._nodes import add_cells, add_points, add_variances, means_of_cells
+from calibrant.smoothing._nodes import (
+    add_cells,
+    add_points,
+    add_variances,
+    means_of_cells,
+    outline_of_cells,
+)
 from calibrant.smoothing._solver import Transform
 from calibrant.smoothing.spectrum import EPSILON, BinningError, Skew, Spectrum, Spread
 
@@ -217,20 +223,21 @@ class SketchResiduals:
         self._sums = weights, offsets, 2.0**sketch.offset_bits
         self._start, self.length = 0.0, scale.length
         self._predictions = np.empty((0, 4))
-        some = slice(None, None, max(1, cells.size // SAMPLED_CELLS))
-        about = cells[some] / sketch.nodes
         if not scale.reflected:
             means = np.empty((cells.size, 2))
             means_of_cells(cells, *self._sums, float(sketch.nodes), means)
             ends = np.stack([cells, cells + 1], axis=1) / sketch.nodes
             self._predictions = scale.prediction(np.concatenate([means, ends], axis=1))
-            about = self._predictions[some, 2]
-        negative, positive = weights[some].astype(np.float64).T
-        too_high, too_low = float(negative @ about), float(positive @ (1.0 - about))
-        total = float(negative.sum() + positive.sum()) or 1.0
-        self.size = (too_high + too_low) / total
+        step = max(1, cells.size // SAMPLED_CELLS)
+        bias, self.size, coarse = outline_of_cells(
+            cells, weights, self._predictions, float(sketch.nodes), step
+        )
         reach = scale.length * (self._range[1] - self._range[0])
-        self.guess = max(abs(too_high - too_low) / total, noise(reach, self.size, sketch.n))
+        self.guess = max(
+            noise(reach, self.size, sketch.n),
+            shown_by_bins(coarse, self.size, sketch.n / step),
+            abs(bias) if step == 1 else 0.0,
+        )
 
     def narrow(self, widest: float) -> None:
         """Leave no more room around the rows than bandwidths up to `widest` need."""
