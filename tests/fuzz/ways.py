@@ -266,8 +266,13 @@ def _in_duckdb(rows: Rows, _: Path) -> Callable[[str], Any]:
     return lambda text: warehouse.execute(text)
 
 
+class _ClosedAtTheEnd(sqlite3.Connection):
+    def __del__(self) -> None:
+        self.close()
+
+
 def _in_sqlite(rows: Rows, _: Path) -> Callable[[str], Any]:
-    warehouse = sqlite3.connect(":memory:")
+    warehouse = sqlite3.connect(":memory:", factory=_ClosedAtTheEnd)
     names = rows.table.column_names
     warehouse.execute(f"CREATE TABLE rows ({', '.join(f'`{name}`' for name in names)})")
     places = ", ".join("?" * len(names))

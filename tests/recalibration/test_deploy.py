@@ -70,7 +70,8 @@ def test_the_expression_is_the_map(recalibrator):
 @pytest.mark.parametrize("dialect", ["duckdb", "sqlite"])
 def test_what_is_no_prediction_stays_none(dialect):
     duckdb = pytest.importorskip("duckdb")
-    run = (duckdb if dialect == "duckdb" else sqlite3).connect(":memory:").execute
+    connection = (duckdb if dialect == "duckdb" else sqlite3).connect(":memory:")
+    run = connection.execute
     run("CREATE TABLE t (p DOUBLE PRECISION, y INTEGER)")
     invalid = [None, float("nan"), -1.0, -1e-300, 7.0, 1 + 2**-52, float("inf"), float("-inf")]
     for value in [0.25, *invalid]:
@@ -80,6 +81,7 @@ def test_what_is_no_prediction_stays_none(dialect):
     nan_as_none = [None if value is None or value != value else value for value in (got[1:])]
     assert nan_as_none == [None, None, *invalid[2:]]
     found = sql.read(run(sql.query("t", repair, "y", dialect=dialect)))
+    connection.close()
     assert found.n == 1
     assert found.dropped == {"missing prediction": 2, "prediction out of range": 6}
 
