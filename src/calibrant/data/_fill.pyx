@@ -106,12 +106,15 @@ def pack(const probability[::1] p, const label[::1] y, int log2_cells, uint64_t[
 
 def mark(const uint64_t[::1] packed, uint64_t[::1] occupied):
     """Set the bit of every cell of which a word is not zero; returns how many there are."""
-    cdef Py_ssize_t cell, cells = packed.shape[0] // 2, count = 0
+    cdef Py_ssize_t i, cell, cells = packed.shape[0] // 2, count = 0
+    cdef uint64_t bits
     with nogil:
-        for cell in range(cells):
-            if packed[2 * cell] | packed[2 * cell + 1]:
-                occupied[cell >> 6] |= (<uint64_t>1) << (cell & 63)
-                count += 1
+        for i in range(occupied.shape[0]):
+            bits = 0
+            for cell in range(64 * i, min(cells, 64 * (i + 1))):  # no branch, which random cells would miss
+                bits |= <uint64_t>((packed[2 * cell] | packed[2 * cell + 1]) != 0) << (cell & 63)
+            occupied[i] = bits
+            count += count_bits(bits)
     return count
 
 

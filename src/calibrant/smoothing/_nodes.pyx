@@ -1,6 +1,6 @@
 """The compiled loops over points and over the cells of a sketch: onto nodes, and into moments."""
 
-from libc.math cimport fabs
+from libc.math cimport fabs, fmax
 from libc.stdint cimport int64_t
 
 
@@ -93,11 +93,12 @@ def add_cells(const int64_t[::1] cells, const int64_t[:, ::1] counts, const amou
         Py_ssize_t i
         int label
         int64_t rows
-        double weight, u, v, mean, left, right = 0.0, residual, at_left, at_right, before = 0.0, after = 0.0
+        double weight, u, at_end, place, mean, left, right = 0.0, residual, at_left, at_right
+        double before = 0.0, after = 0.0
         double total = 0.0, absolute = 0.0, spread = 0.0, spread_mass = 0.0
         size_t parts = <size_t>moments.shape[0]
         double per_unit = <double>parts / length, cell = 1.0 / nodes  # a power of two: exact
-        double per_cell = 1.0 / cell_width
+        double per_cell = 1.0 / cell_width, step = per_unit * cell
         gathering table
         bint plain = predictions.shape[0] == 0
     table.held = 0
@@ -115,7 +116,8 @@ def add_cells(const int64_t[::1] cells, const int64_t[:, ::1] counts, const amou
                     mean = <double>(cells[i - 1] + 1) * cell
                     gather(&table, (mean - start) * per_unit, after)
             after = 0.0
-            if not shared and counts[i, 0] + counts[i, 1] == 1:  # no branch on an outcome, as good as random
+            place = (left - start) * per_unit
+            if not shared and counts[i, 0] + counts[i, 1] == 1:  # no branch on its outcome, which is random
                 label = <int>counts[i, 1]
                 mean = (<double>cells[i] + <double>offsets[i, label] * per_cell) * cell
                 residual = (mean if plain else predictions[i, label]) - label
@@ -123,7 +125,7 @@ def add_cells(const int64_t[::1] cells, const int64_t[:, ::1] counts, const amou
                 total += 1.0
                 absolute += fabs(residual)
                 if before != 0.0:
-                    gather(&table, (left - start) * per_unit, before)
+                    gather(&table, place, before)
                 continue
             for label in range(2):
                 weight = <double>weights[i, label]
@@ -131,25 +133,26 @@ def add_cells(const int64_t[::1] cells, const int64_t[:, ::1] counts, const amou
                     continue
                 total += weight
                 rows = counts[i, 0] + counts[i, 1] if shared else counts[i, label]
-                u = <double>offsets[i, label] / weight * per_cell
-                v = 0.5 * u * (1.0 - u)
-                mean = (<double>cells[i] + u) * cell
-                residual = weight * ((mean if plain else predictions[i, label]) - label)
-                if rows == 1 or not v > 0.0:
-                    gather(&table, (mean - start) * per_unit, residual)
-                    absolute += fabs(residual)
+                at_end = <double>offsets[i, label] * per_cell  # of the weight, were all of it at both ends
+                u = at_end / weight
+                at_left = 0.5 * (weight - at_end) * ((left if plain else predictions[i, 2]) - label)
+                at_right = 0.5 * at_end * ((right if plain else predictions[i, 3]) - label)
+                if plain:  # half at the mean is as much as half at both ends, and of one sign
+                    residual = at_left + at_right
+                    absolute += 2.0 * fabs(residual)
+                else:
+                    residual = 0.5 * weight * (predictions[i, label] - label)
+                    absolute += fabs(residual) + fmax(fabs(residual), fabs(at_left) + fabs(at_right))
+                if rows == 1 or not u * (1.0 - u) > 0.0:
+                    gather(&table, place + u * step, 2.0 * residual)
                     continue
-                spread += v * fabs(residual)
-                spread_mass += v * weight
-                gather(&table, (mean - start) * per_unit, 0.5 * residual)
-                weight *= 0.5
-                at_left = weight * (1.0 - u) * ((left if plain else predictions[i, 2]) - label)
-                at_right = weight * u * ((right if plain else predictions[i, 3]) - label)
+                gather(&table, place + u * step, residual)
                 before += at_left
                 after += at_right
-                absolute += 0.5 * fabs(residual) + (fabs(at_left) + fabs(at_right))
+                spread += u * (1.0 - u) * fabs(residual)
+                spread_mass += 0.5 * at_end * (1.0 - u)
             if before != 0.0:
-                gather(&table, (left - start) * per_unit, before)
+                gather(&table, place, before)
         if after != 0.0:
             gather(&table, (right - start) * per_unit, after)
         gather_rest(&table)
