@@ -36,7 +36,9 @@ def test_tails_of_draws_are_those_of_families_and_chains() -> None:
     families = np.stack([np.abs(rows).max(axis=0) for rows in np.split(means[:6], [1, 4])])
     lengths = np.sqrt(np.cumsum(means[6:] ** 2, axis=0))
     degrees = np.array([1, 1, 1, 1, 2, 3])
-    assert found == pytest.approx(log_tail(np.concatenate([families, lengths]), degrees), rel=1e-5)
+    assert found == pytest.approx(
+        log_tail(np.concatenate([families, lengths]).astype(float), degrees), rel=1e-5
+    )
 
 
 @pytest.mark.parametrize("bandwidth", [0.01, 0.2, 0.7])

@@ -29,11 +29,11 @@ def binomial_surprises(
     surprises: Singles,
 ) -> None: ...
 def between_entries(
-    x: NDArray[Real],
+    x: Floats,
     row: Integers,
-    tables: NDArray[Real],
+    tables: Floats,
     per_unit: float,
-    values: NDArray[Real],
+    values: Floats,
 ) -> None: ...
 def strayed_logs(
     means: Singles,

@@ -13,7 +13,7 @@ cdef extern from "lanes.h":
     void look_up(float *, size_t, const float *, int, float) nogil
     void add_lowered(const float *, size_t, size_t, const float *, float, float, float *) nogil
     void next_kernels(double *, double *, size_t, double) nogil
-    void add_sizes(const float *, const float *, size_t, size_t, double, double *) nogil
+    void add_sizes(const float *, size_t, size_t, const double *, double *) nogil
     void product_of_floats(const float *, size_t, size_t, const float *, size_t, size_t, size_t *, float *) nogil
     void product_of_doubles(const double *, size_t, size_t, const double *, size_t, size_t, size_t *, double *) nogil
 
@@ -151,23 +151,23 @@ def binomial_surprises(const float[:, ::1] uniform, Py_ssize_t start, const int6
                         <float>(<double>rows[i] * chance[i]), <float>worth[i], &surprises[i, 0])
 
 
-def between_entries(const real[:, ::1] x, const int64_t[::1] row, const real[:, ::1] tables, real per_unit,
-                    real[:, ::1] values):
+def between_entries(const double[:, ::1] x, const int64_t[::1] row, const double[:, ::1] tables, double per_unit,
+                    double[:, ::1] values):
     """Each row of x ≥ 0 in the row of the tables that is named, by the line between two entries.
 
     Beyond the last entry the last line goes on.
     """
     cdef:
         Py_ssize_t i, d, at, last = tables.shape[1] - 2
-        real place
-        const real *table
+        double place
+        const double *table
     with nogil:
         for i in range(x.shape[0]):
             table = &tables[row[i], 0]
             for d in range(x.shape[1]):
                 place = x[i, d] * per_unit
-                at = <Py_ssize_t>place if place < <real>last else last
-                values[i, d] = table[at] + (place - <real>at) * (table[at + 1] - table[at])
+                at = <Py_ssize_t>place if place < <double>last else last
+                values[i, d] = table[at] + (place - <double>at) * (table[at + 1] - table[at])
 
 
 def strayed_logs(const float[:, ::1] means, const int64_t[::1] first, Py_ssize_t chain,
@@ -270,68 +270,97 @@ cdef inline double gauss(double x) noexcept nogil:
     return exp(-0.5 * x * x)
 
 
+cdef struct workplace:
+    double *kernel
+    double *ratio
+    float *folded
+    float *sums
+
+
 cdef void add_run(const double *place, Py_ssize_t sites, const float *residual, Py_ssize_t draws,
-                  double bandwidth, double low, double high, double *kernel, double *ratio, float *folded,
-                  double *errors) noexcept nogil:
+                  double bandwidth, double low, double high, workplace room, double *errors) noexcept nogil:
     """Add ∫|Σ r K| over a run of sites that see each other, for all draws at once.
 
     By trapezoids, six to a bandwidth: their error at each change of sign is as often above as below. From
-    one to the next a kernel is multiplied by a ratio, which falls by the same factor each time.
+    one to the next a kernel is multiplied by a ratio, which falls by the same factor each time. Six of them
+    are multiplied with the residuals together.
     """
     cdef:
         double narrow = 1.0 / bandwidth, reach = REACH * bandwidth
         double start = max(place[0] - reach, low), end = min(place[sites - 1] + reach, high)
         Py_ssize_t steps = <Py_ssize_t>ceil(PER_BANDWIDTH * (end - start) * narrow)
-        double step = (end - start) / <double>steps, ahead = step * narrow, t, x, turn, weight
-        double bend = gauss(ahead) * gauss(ahead)
-        Py_ssize_t k, i, first = 0, stop = 0
-        int image, images = <int>(reach / (high - low)) if reach > high - low else 0
-    for k in range(steps + 1):
+        double step = (end - start) / <double>steps, ahead = step * narrow, t, x, bend = gauss(ahead) * gauss(ahead)
+        double weights[6]
+        size_t bands[2]
+        Py_ssize_t k = 0, i, first = 0, stop = 0, row, rows
+        float *folded
+    while k <= steps:
+        rows = min(6, steps + 1 - k)
         t = start + <double>k * step
-        while first < sites and place[first] < t - reach:
+        while first < sites - 1 and place[first] < t - reach:
             first += 1
-        while stop < sites and place[stop] <= t + reach:
+        while stop < sites and place[stop] <= t + <double>(rows - 1) * step + reach:
             x = (t - place[stop]) * narrow
-            kernel[stop] = gauss(x)
-            ratio[stop] = exp(-(x + 0.5 * ahead) * ahead)
+            room.kernel[stop] = gauss(x)
+            room.ratio[stop] = exp(-(x + 0.5 * ahead) * ahead)
             stop += 1
-        for i in range(first, stop):
-            folded[i] = <float>kernel[i]
-        next_kernels(kernel + first, ratio + first, stop - first, bend)
-        weight = step * narrow * 0.3989422804014327 * (0.5 if k == 0 or k == steps else 1.0)
-        for i in range(first, stop):  # what passes an end comes back
-            x = (t + place[i] - 2.0 * low) * narrow
-            if x > REACH:
-                break
-            folded[i] += <float>gauss(x)
-        for i in range(stop - 1, first - 1, -1):
-            x = (2.0 * high - t - place[i]) * narrow
-            if x > REACH:
-                break
-            folded[i] += <float>gauss(x)
-        for image in range(1, images + 1):  # and may come back again from the other
-            turn = 2.0 * image * (high - low)
+        for row in range(rows):
+            folded = room.folded + row * (stop - first)
             for i in range(first, stop):
-                x = t - place[i]
-                folded[i] += <float>(gauss((x + turn) * narrow) + gauss((x - turn) * narrow))
-                x = t + place[i] - 2.0 * low
-                folded[i] += <float>(gauss((x + turn) * narrow) + gauss((x - turn - 2.0 * (high - low)) * narrow))
-        add_sizes(folded + first, residual + first * draws, stop - first, draws, weight, errors)
+                folded[i - first] = <float>room.kernel[i]
+            next_kernels(room.kernel + first, room.ratio + first, stop - first, bend)
+            add_images(place + first, stop - first, start + <double>(k + row) * step, narrow, low, high, folded)
+            weights[row] = ahead * 0.3989422804014327 * (0.5 if k + row == 0 or k + row == steps else 1.0)
+        product_of_floats(room.folded, rows, stop - first, residual + first * draws, draws, draws, bands, room.sums)
+        add_sizes(room.sums, rows, draws, weights, errors)
+        k += rows
+
+
+cdef void add_images(const double *place, Py_ssize_t sites, double t, double narrow, double low, double high,
+                     float *folded) noexcept nogil:
+    """Add to the kernels at t what passes an end and comes back."""
+    cdef:
+        Py_ssize_t i
+        double x, turn
+        int image, images = <int>(REACH / narrow / (high - low))
+    for i in range(sites):
+        x = (t + place[i] - 2.0 * low) * narrow
+        if x > REACH:
+            break
+        folded[i] += <float>gauss(x)
+    for i in range(sites - 1, -1, -1):
+        x = (2.0 * high - t - place[i]) * narrow
+        if x > REACH:
+            break
+        folded[i] += <float>gauss(x)
+    for image in range(1, images + 1):  # and may come back again from the other
+        turn = 2.0 * image * (high - low)
+        for i in range(sites):
+            x = t - place[i]
+            folded[i] += <float>(gauss((x + turn) * narrow) + gauss((x - turn) * narrow))
+            x = t + place[i] - 2.0 * low
+            folded[i] += <float>(gauss((x + turn) * narrow) + gauss((x - turn - 2.0 * (high - low)) * narrow))
 
 
 def smoothed_errors(const double[::1] place, const float[:, ::1] residuals, double bandwidth, double low,
                     double high, double[::1] errors):
     """smECE at a bandwidth of many residuals [sites, draws], reflected at both ends, added to `errors`.
 
-    The number of draws is a multiple of 16. A site that no other is near to adds the size of its residual.
+    Quickest where the number of draws is a multiple of 16. A site that no other is near to adds the size of
+    its residual.
     """
     cdef:
         Py_ssize_t first = 0, stop, d, sites = place.shape[0], draws = residuals.shape[1]
         double apart = APART * bandwidth
-        double[:, ::1] room = np.empty((2, sites))
-        float[::1] folded = np.empty(sites, dtype=np.float32)
-    if draws % 16 or errors.shape[0] != draws or residuals.shape[0] != sites:
-        raise ValueError("residuals of all sites, sixteen draws at a time")
+        double[:, ::1] kernels = np.empty((2, sites))
+        float[::1] folded = np.empty(6 * sites, dtype=np.float32)
+        float[::1] sums = np.empty(6 * draws, dtype=np.float32)
+        workplace room
+    if errors.shape[0] != draws or residuals.shape[0] != sites:
+        raise ValueError("residuals of all sites, and an error for each draw")
+    if not sites or not draws:
+        return
+    room.kernel, room.ratio, room.folded, room.sums = &kernels[0, 0], &kernels[1, 0], &folded[0], &sums[0]
     with nogil:
         while first < sites:
             stop = first + 1
@@ -341,6 +370,6 @@ def smoothed_errors(const double[::1] place, const float[:, ::1] residuals, doub
                 for d in range(draws):
                     errors[d] += fabs(<double>residuals[first, d])
             else:
-                add_run(&place[first], stop - first, &residuals[first, 0], draws, bandwidth, low, high,
-                        &room[0, first], &room[1, first], &folded[first], &errors[0])
+                add_run(&place[first], stop - first, &residuals[first, 0], draws, bandwidth, low, high, room,
+                        &errors[0])
             first = stop

@@ -373,10 +373,10 @@ class Rejection:
 
     def _statistics(self, drawn: _Drawn, variance: float) -> Singles:
         """The statistic at size 0 of draws, with this variance of Λ."""
-        whole = np.maximum(drawn.wholes, 0.0)[None] / np.float32(math.sqrt(variance))
+        whole = np.maximum(drawn.wholes, 0.0, dtype=np.float64)[None] / math.sqrt(variance)
         shares, degrees = self._parts
-        logs = np.concatenate([drawn.logs, log_tail(whole, degrees[-1:])])
-        return harmonic_mean(logs, shares)
+        tails = log_tail(whole, degrees[-1:])
+        return harmonic_mean(np.concatenate([drawn.logs, tails], dtype=np.float32), shares)
 
 
 def calibration_p_value(sketch: Sketch) -> float:

@@ -54,24 +54,21 @@ WIDE void look_up(float *x, size_t count, const float *table, int last, float pe
   }
 }
 
-/* exp(-x) of x >= 0, to two units in the last place near 0 and 1e-5 where it vanishes: 2 to the power of a whole
-   number, times a series for what is left. */
-static inline float vanishing(float x) {
-  float power = (x < 87.0f ? x : 87.0f) * -1.44269504f;
-  float whole = (power + 12582912.0f) - 12582912.0f, y = (power - whole) * 0.69314718f;
-  float series = 1.0f + y * (1.0f + y * (0.5f + y * (1.6666667e-1f + y * (4.1666667e-2f + y * (8.3333333e-3f + y * 1.3888889e-3f)))));
-  int32_t bits = ((int32_t)whole + 127) << 23;
-  float scale;
-  memcpy(&scale, &bits, sizeof(scale));
-  return series * scale;
-}
-
+/* exp is 2 to the power of a whole number, times a series for what is left: right to two units in the last
+   place near 0, and to 1e-5 where it vanishes. */
 WIDE void add_lowered(const float *x, size_t rows, size_t count, const float *errors, float narrow, float bump,
                       float *sums) {
   for (size_t row = 0; row < rows; row++)
     for (size_t d = 0; d < count; d++) {
-      float one = x[row * count + d];
-      sums[d] += errors[row] * (fabsf(one) - bump * vanishing(narrow * one * one));
+      float one = x[row * count + d], square = narrow * one * one;
+      float power = (square < 87.0f ? square : 87.0f) * -1.44269504f;
+      float whole = (power + 12582912.0f) - 12582912.0f, y = (power - whole) * 0.69314718f;
+      float series = 4.1666667e-2f + y * (8.3333333e-3f + y * 1.3888889e-3f);
+      series = 1.0f + y * (1.0f + y * (0.5f + y * (1.6666667e-1f + y * series)));
+      int32_t bits = ((int32_t)whole + 127) << 23;
+      float scale;
+      memcpy(&scale, &bits, sizeof(scale));
+      sums[d] += errors[row] * (fabsf(one) - bump * (series * scale));
     }
 }
 
@@ -79,23 +76,9 @@ WIDE void next_kernels(double *kernel, double *ratio, size_t count, double bend)
   for (size_t i = 0; i < count; i++) kernel[i] *= ratio[i], ratio[i] *= bend;
 }
 
-#define LANES 16
-
-WIDE void add_sizes(const float *kernel, const float *residual, size_t sites, size_t draws, double weight,
-                    double *errors) {
-  size_t d = 0;
-  for (; d + 4 * LANES <= draws; d += 4 * LANES) {
-    float sums[4 * LANES] = {0.0f};
-    for (size_t i = 0; i < sites; i++)
-      for (int j = 0; j < 4 * LANES; j++) sums[j] += kernel[i] * residual[i * draws + d + (size_t)j];
-    for (int j = 0; j < 4 * LANES; j++) errors[d + (size_t)j] += weight * (double)fabsf(sums[j]);
-  }
-  for (; d < draws; d += LANES) {
-    float sums[LANES] = {0.0f};
-    for (size_t i = 0; i < sites; i++)
-      for (int j = 0; j < LANES; j++) sums[j] += kernel[i] * residual[i * draws + d + (size_t)j];
-    for (int j = 0; j < LANES; j++) errors[d + (size_t)j] += weight * (double)fabsf(sums[j]);
-  }
+WIDE void add_sizes(const float *sums, size_t rows, size_t draws, const double *weights, double *errors) {
+  for (size_t row = 0; row < rows; row++)
+    for (size_t d = 0; d < draws; d++) errors[d] += weights[row] * (double)fabsf(sums[row * draws + d]);
 }
 
 /* Six rows at a time, of so many columns that they fill a register. The last rows and columns are counted

@@ -29,9 +29,8 @@ void add_lowered(const float *x, size_t rows, size_t count, const float *errors,
 /* Kernels at one place go to the next: each is multiplied by its ratio, and that by `bend`. */
 void next_kernels(double *kernel, double *ratio, size_t count, double bend);
 
-/* errors += weight * |sum over sites of kernel times residual|, of each of the draws, 16 at a time. */
-void add_sizes(const float *kernel, const float *residual, size_t sites, size_t draws, double weight,
-               double *errors);
+/* errors += weight * |sum|, of rows of sums with a weight each. */
+void add_sizes(const float *sums, size_t rows, size_t draws, const double *weights, double *errors);
 
 /* out [rows, columns] = a [rows, inner] times b [inner, columns], whose rows lie `step` apart. Each number is
    a sum from the first to the last, the same on every machine and however many threads it has. `bands` is room

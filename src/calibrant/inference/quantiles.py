@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from functools import cache
 from statistics import NormalDist
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,6 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
-Real = TypeVar("Real", np.float32, np.float64)
 
 _PER_UNIT = 64
 _LARGEST = 40.0
@@ -82,7 +81,7 @@ def skewed_quantiles(confidence: float, degrees: float, skew: float) -> tuple[fl
     return min(ends), max(ends)
 
 
-def log_tail(x: NDArray[Real], degrees: NDArray[np.int64]) -> NDArray[Real]:
+def log_tail(x: Floats, degrees: NDArray[np.int64]) -> Floats:
     """log P(χ_m > x), the length of m independent normal numbers, for rows x of so many degrees each.
 
     For m = 1 these are the two tails of the normal. Interpolated in a table to 1e-4; beyond 40 standard
@@ -96,7 +95,7 @@ def log_tail(x: NDArray[Real], degrees: NDArray[np.int64]) -> NDArray[Real]:
     """
     values = np.empty_like(x)
     most = int(degrees.max())
-    between_entries(x, degrees - 1, _tables(most, x.dtype.char), _PER_UNIT, values)
+    between_entries(x, degrees - 1, _tables(most, "d"), _PER_UNIT, values)
     return values
 
 

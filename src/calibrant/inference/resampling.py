@@ -51,7 +51,7 @@ def coarse_sketch(sketch: Sketch, bandwidth: float) -> Sketch:
     cells = _FEWEST_CELLS
     while cells < sketch.nodes and cells * bandwidth < _CELLS_PER_BANDWIDTH * sketch.scale.length:
         cells *= 2
-    return sketch.rebin(min(cells, sketch.nodes))
+    return sketch if cells >= sketch.nodes else sketch.rebin(cells)
 
 
 def bootstrap_weights(sketch: Sketch, resamples: int, *, seed: int) -> Iterator[Floats]:
