@@ -38,6 +38,8 @@ def as_array(values: Any, name: str, *, dates: bool = False) -> NDArray[Any]:
 def as_column(values: Any, name: str, *, dates: bool = False) -> NDArray[Any]:
     """As `as_array`, for what must be one-dimensional and not empty."""
     column = as_array(values, name, dates=dates)
+    if column.ndim == 1 and column.size:
+        return column
     if column.ndim == 2 and 1 in column.shape:
         raise _not_one_dimensional(name, column, "Pass {flat}.", flat=Code(f"numpy.ravel({name})"))
     if column.ndim == 2 and column.shape[1] == 2 and name == "y_prob":
@@ -65,13 +67,9 @@ def as_column(values: Any, name: str, *, dates: bool = False) -> NDArray[Any]:
             top_label=Function("top_label"),
             classwise=Function("classwise"),
         )
-    if column.size == 0:
-        raise InputError(
-            "must not be empty; it has no rows",
-            argument=name,
-            cure="Pass at least one row.",
-        )
-    return column
+    raise InputError(
+        "must not be empty; it has no rows", argument=name, cure="Pass at least one row."
+    )
 
 
 def _not_one_dimensional(name: str, column: NDArray[Any], cure: str, **values: Any) -> InputError:

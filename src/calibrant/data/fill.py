@@ -225,7 +225,7 @@ def residual_moments(
     the result does not depend on the number of cores.
     """
     parts = _pieces(pairs.n)
-    tables = list(np.zeros((parts, cells, 8)))
+    tables = [np.zeros((cells, 8)) for _ in range(parts)]
 
     def add_range(rows: range) -> tuple[NDArray[np.float64], float, float, int]:
         moments, total, absolute = tables.pop(), 0.0, 0.0
@@ -258,8 +258,8 @@ def sums_of_squares(pairs: Pairs, log2_cells: int) -> NDArray[np.float64]:
     `residual_moments`.
     """
     slots, parts = 2 * ((1 << log2_cells) + 1), _pieces(pairs.n)
-    tables = list(np.zeros((parts, slots, 3)))
-    rooms = list(np.zeros((parts, slots, 2), np.uint64))
+    tables = [np.zeros((slots, 3)) for _ in range(parts)]
+    rooms = [np.zeros((slots, 2), np.uint64) for _ in range(parts)]
 
     def add_range(rows: range) -> tuple[NDArray[np.float64], int]:
         sums, packed = tables.pop(), rooms.pop()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -72,7 +72,7 @@ class Pairs:
     form: Form = "probability"
     pos_label: Any = None
     soft: bool = False
-    dropped: Mapping[str, int] = field(default_factory=Dropped)
+    dropped: Mapping[str, int] = Dropped()
     kept: NDArray[np.int64] | None = None
 
     @cached_property

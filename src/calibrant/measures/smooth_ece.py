@@ -238,11 +238,17 @@ def _measured(
         last = evaluate(residuals, width, tolerance=tolerance)
         value, evaluations, solver = last.value, 1, 0.0
         total = min(last.error, max(value, 1.0 - value))
-    terms = (last.binning, last.quadrature, last.rounding, solver)
+    certificate = Certificate(
+        total,
+        min(last.binning, 1.0),
+        min(last.quadrature, 1.0),
+        min(last.rounding, 1.0),
+        min(solver, 1.0),
+    )
     return SmoothECE(
         value=value,
         bandwidth=width,
-        certificate=Certificate(total, *[min(term, 1.0) for term in terms]),
+        certificate=certificate,
         evaluations=evaluations,
         n=data.n,
         dropped=Dropped(data.dropped),

@@ -114,10 +114,10 @@ class RowResiduals:
         Four to a cell of the grid at least, or the bound would hardly do; more where they cost little.
         """
         pairs = self._pairs
-        if self._exact or pairs.fractional:
+        if pairs.n < 4 * cells * ROWS_WORTH_A_CELL or self._exact or pairs.fractional:
             return 0
         log2_cells = max(
-            math.ceil(math.log2(4.0 * cells / self.length)), min(13, pairs.n.bit_length() - 8)
+            math.ceil(math.log2(4.0 * cells / self.length)), min(12, pairs.n.bit_length() - 8)
         )
         worth = pairs.n >= ROWS_WORTH_A_CELL << log2_cells
         return log2_cells if worth and log2_cells <= MOST_LOG2_SUMMED else 0
