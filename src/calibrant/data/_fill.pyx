@@ -5,7 +5,7 @@ Each loop releases the GIL, checks the values it reads and returns the first row
 """
 
 from libc.math cimport fabs, frexp, log, log1p
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -23,7 +23,6 @@ ctypedef fused probability:
 
 ctypedef fused label:
     uint8_t
-    int32_t
     int64_t
     double
 

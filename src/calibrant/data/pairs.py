@@ -47,7 +47,7 @@ LEAST_TOTAL_WEIGHT = 1e-100
 """Between these, no sum of weights, of their squares or of weighted offsets leaves the floats."""
 _FLOATS = frozenset(map(np.dtype, ("float32", "float64")))
 _BYTES = frozenset(map(np.dtype, ("bool", "int8")))
-_NATIVE_LABELS = _BYTES | frozenset(map(np.dtype, ("uint8", "int32", "int64", "float64")))
+_NATIVE_LABELS = _BYTES | frozenset(map(np.dtype, ("uint8", "int64", "float64")))
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ NAMED_LABELS = Cure(
     {"event": Option("pos_label", ...), "classes": Option("multiclass", "confidence")},
 )
 """What reads outcomes that are words."""
-LOOP_LABELS = ("uint8", "int32", "int64", "float64")
+LOOP_LABELS = ("uint8", "int64", "float64")
 
 MOST_LABELS = 6
 WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
