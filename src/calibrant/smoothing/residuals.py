@@ -294,7 +294,7 @@ def noise(reach: float, size: float, n: int) -> float:
     For predictions with density p, SmoothECE of calibrated rows is about (I² / (π^{3/2} n))^{1/3} with
     I = ∫ √(p(t) t(1-t)) dt; I² is at most their range times E[f(1-f)], half the mean absolute residual.
     """
-    return 0.6 * math.cbrt(max(reach, 1e-3) * 0.5 * max(size, SMALLEST_SIZE) / (5.57 * n))
+    return 0.75 * math.cbrt(max(reach, 1e-3) * 0.5 * max(size, SMALLEST_SIZE) / (5.57 * n))
 
 
 def shown_by_bins(error: float, size: float, n: float) -> float:
