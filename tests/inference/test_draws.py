@@ -8,6 +8,7 @@ from scipy.stats import binom, norm
 
 from calibrant.inference._draws import (
     binomial_surprises,
+    inverse_sums,
     kernel_shares,
     lowered_sums,
     orthogonal,
@@ -88,7 +89,9 @@ def test_evidence_is_that_of_the_draws() -> None:
     shares = np.array([0.4, 0.3, 0.2, 0.1])
     for size in (0.01, 1.0):
         logs = log_tail((size * strayed)[:, None], degrees)
-        drawn = harmonic_mean(logs.astype(np.float32), shares)
+        *others, whole = logs.astype(np.float32)
+        sums = inverse_sums(np.stack(others), shares[:-1].astype(np.float32))
+        drawn = harmonic_mean(sums, whole.astype(float), shares[-1])
         assert evidence_of(size * strayed, degrees, shares) == pytest.approx(drawn[0], rel=1e-4)
         plain = -np.log(1.0 / (shares @ np.exp(-logs[:, 0].astype(np.longdouble))))
         assert evidence_of(size * strayed, degrees, shares) == pytest.approx(float(plain), rel=1e-9)

@@ -11,6 +11,7 @@ cdef extern from "lanes.h":
     void largest_sizes(const float *, size_t, size_t, float *) nogil
     void next_lengths(const float *, size_t, float *, float *) nogil
     void look_up(float *, size_t, const float *, int, float) nogil
+    void add_inverse(const float *, size_t, size_t, const float *, float *, float *) nogil
     void add_lowered(const float *, size_t, size_t, const float *, float, float, float *) nogil
     void next_kernels(double *, double *, size_t, double) nogil
     void add_sizes(const float *, size_t, size_t, const double *, double *) nogil
@@ -191,6 +192,16 @@ def strayed_logs(const float[:, ::1] means, const int64_t[::1] first, Py_ssize_t
             else:
                 next_lengths(&means[chain + part - families, 0], draws, &squares[0], out)
             look_up(out, draws, &tables[0 if part < families else part - families, 0], last, per_unit)
+
+
+def inverse_sums(const float[:, ::1] logs, const float[::1] shares):
+    """Of p-values with these logarithms [parts, draws]: the smallest, and Σ share exp(smallest - log): [2, draws]."""
+    values = np.zeros((2, logs.shape[1]), dtype=np.float32)
+    cdef float[:, ::1] out = values
+    if logs.shape[0] and logs.shape[1]:
+        with nogil:
+            add_inverse(&logs[0, 0], logs.shape[0], logs.shape[1], &shares[0], &out[0, 0], &out[1, 0])
+    return values
 
 
 def lowered_sums(const float[:, ::1] x, const float[::1] errors, float narrow, float bump):

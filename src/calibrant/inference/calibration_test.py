@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant._locks import cached_property
 from calibrant.data.sketch import Sketch
-from calibrant.inference._draws import lowered_sums, product
+from calibrant.inference._draws import inverse_sums, lowered_sums, product
 from calibrant.inference.lower_bound import BUMP, ROUND, lowered, proved_error
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.null_draws import (
@@ -58,16 +58,16 @@ _NARROWEST, _NARROW = 1e-4, 0.05
 
 
 class _Drawn(NamedTuple):
-    """Of some residuals: log p of witnesses and chains [parts, draws], and Λ."""
+    """Of some residuals: what p-values of witnesses and chains add up to (see `inverse_sums`), and Λ."""
 
-    logs: Singles
+    sums: Singles
     wholes: Singles
 
     @classmethod
     def joined(cls, parts: Sequence[_Drawn]) -> _Drawn:
         """All draws in one."""
-        logs, wholes = zip(*parts, strict=True)
-        return cls(np.concatenate(logs, axis=1), np.concatenate(wholes))
+        sums, wholes = zip(*parts, strict=True)
+        return cls(np.concatenate(sums, axis=1), np.concatenate(wholes))
 
 
 class _Look(NamedTuple):
@@ -318,7 +318,8 @@ class Rejection:
         chain = len(single) + len(self._chain[0])
         logs = log_tails_of_draws(means[:chain], first, len(single), self._parts[0].size - 1)
         errors = self._errors.astype(np.float32)
-        return _Drawn(logs, lowered_sums(means[chain:], errors, 0.5 / ROUND**2, BUMP))
+        sums = inverse_sums(logs, self._parts[0][:-1].astype(np.float32))
+        return _Drawn(sums, lowered_sums(means[chain:], errors, 0.5 / ROUND**2, BUMP))
 
     @cached_property
     def _first(self) -> list[_Drawn]:
@@ -375,8 +376,7 @@ class Rejection:
         """The statistic at size 0 of draws, with this variance of Λ."""
         whole = np.maximum(drawn.wholes, 0.0, dtype=np.float64)[None] / math.sqrt(variance)
         shares, degrees = self._parts
-        tails = log_tail(whole, degrees[-1:])
-        return harmonic_mean(np.concatenate([drawn.logs, tails], dtype=np.float32), shares)
+        return harmonic_mean(drawn.sums, log_tail(whole, degrees[-1:])[0], float(shares[-1]))
 
 
 def calibration_p_value(sketch: Sketch) -> float:

@@ -54,21 +54,39 @@ WIDE void look_up(float *x, size_t count, const float *table, int last, float pe
   }
 }
 
-/* exp is 2 to the power of a whole number, times a series for what is left: right to two units in the last
-   place near 0, and to 1e-5 where it vanishes. */
+/* exp(-x) of x >= 0: 2 to the power of a whole number, times a series for what is left, right to two units in
+   the last place near 0, and to 1e-5 where it vanishes. */
+#if defined(__GNUC__)
+__attribute__((always_inline))
+#endif
+static inline float vanishing(float x) {
+  float power = (x < 87.0f ? x : 87.0f) * -1.44269504f;
+  float whole = (power + 12582912.0f) - 12582912.0f, y = (power - whole) * 0.69314718f;
+  float series = 4.1666667e-2f + y * (8.3333333e-3f + y * 1.3888889e-3f);
+  series = 1.0f + y * (1.0f + y * (0.5f + y * (1.6666667e-1f + y * series)));
+  int32_t bits = ((int32_t)whole + 127) << 23;
+  float scale;
+  memcpy(&scale, &bits, sizeof(scale));
+  return series * scale;
+}
+
+WIDE void add_inverse(const float *logs, size_t rows, size_t count, const float *shares, float *smallest,
+                      float *sums) {
+  for (size_t row = 0; row < rows; row++)
+    for (size_t d = 0; d < count; d++) {
+      float one = logs[row * count + d];
+      smallest[d] = one < smallest[d] ? one : smallest[d];
+    }
+  for (size_t row = 0; row < rows; row++)
+    for (size_t d = 0; d < count; d++) sums[d] += shares[row] * vanishing(logs[row * count + d] - smallest[d]);
+}
+
 WIDE void add_lowered(const float *x, size_t rows, size_t count, const float *errors, float narrow, float bump,
                       float *sums) {
   for (size_t row = 0; row < rows; row++)
     for (size_t d = 0; d < count; d++) {
-      float one = x[row * count + d], square = narrow * one * one;
-      float power = (square < 87.0f ? square : 87.0f) * -1.44269504f;
-      float whole = (power + 12582912.0f) - 12582912.0f, y = (power - whole) * 0.69314718f;
-      float series = 4.1666667e-2f + y * (8.3333333e-3f + y * 1.3888889e-3f);
-      series = 1.0f + y * (1.0f + y * (0.5f + y * (1.6666667e-1f + y * series)));
-      int32_t bits = ((int32_t)whole + 127) << 23;
-      float scale;
-      memcpy(&scale, &bits, sizeof(scale));
-      sums[d] += errors[row] * (fabsf(one) - bump * (series * scale));
+      float one = x[row * count + d];
+      sums[d] += errors[row] * (fabsf(one) - bump * vanishing(narrow * one * one));
     }
 }
 

@@ -22,6 +22,9 @@ void next_lengths(const float *numbers, size_t count, float *squares, float *len
 /* x >= 0 becomes what a table has at x * per_unit, by the line between two entries. The last line goes on. */
 void look_up(float *x, size_t count, const float *table, int last, float per_unit);
 
+/* The smallest of several rows of logarithms, at most 0, and sums += share * exp(smallest - log). */
+void add_inverse(const float *logs, size_t rows, size_t count, const float *shares, float *smallest, float *sums);
+
 /* sums += error * (|x| - bump * exp(-narrow * x * x)), of rows of x with an error each. */
 void add_lowered(const float *x, size_t rows, size_t count, const float *errors, float narrow, float bump,
                  float *sums);

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inference._draws import between_entries, evidence, product, strayed_logs
+from calibrant.inference._draws import between_entries, evidence, strayed_logs
 
 __all__ = [
     "crossing",
@@ -135,10 +135,14 @@ def _table(m: int) -> Floats:
     return np.asarray(np.logaddexp(_table(m - 2), term))
 
 
-def harmonic_mean(logs: Singles, shares: Floats) -> Singles:
-    """Minus the logarithm of the harmonic mean of p-values, whose logarithms are [parts, draws]."""
-    smallest = logs.min(axis=0)
-    inverse = product(shares.astype(np.float32)[None], np.exp(smallest - logs))[0]
+def harmonic_mean(sums: Singles, whole: Floats, share: float) -> Singles:
+    """Minus the logarithm of the harmonic mean of p-values: those of `inverse_sums`, and one more of draws.
+
+    The logarithms of that one are `whole` [draws].
+    """
+    smallest = np.minimum(sums[0], whole, dtype=np.float32)
+    inverse = sums[1] * np.exp(smallest - sums[0])
+    inverse += np.float32(share) * np.exp(smallest - whole.astype(np.float32))
     return np.asarray(np.log(inverse) - smallest)
 
 
