@@ -45,7 +45,7 @@ def test_tails_of_draws_are_those_of_families_and_chains() -> None:
 @pytest.mark.parametrize("bandwidth", [0.01, 0.2, 0.7])
 def test_shares_of_a_reflected_kernel(bandwidth: float) -> None:
     at, edges = np.array([0.0, 0.03, 0.5, 0.98]), np.array([0.0, 0.02, 0.4, 0.9, 1.0])
-    found, first, stretches = np.empty((4, 4)), np.array([0, 1, 3]), np.empty((4, 3))
+    found, first, stretches = np.zeros((4, 4)), np.array([0, 1, 3]), np.zeros((4, 3))
     kernel_shares(at, edges, bandwidth, True, _NORMAL, float(_STEPS), found, first, stretches)
     assert stretches == pytest.approx(np.add.reduceat(found, first, axis=1))
     images = np.concatenate([side * at[None] + 2 * k for k in range(-6, 7) for side in (1, -1)])

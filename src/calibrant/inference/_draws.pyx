@@ -61,7 +61,8 @@ def kernel_shares(const double[::1] position, const double[::1] edges, double ba
 
     Where it is reflected, what passes the first or last edge comes back, as often as it reaches. The rows of
     `shares` add up to 1. `table` is Φ, `per_unit` entries to a bandwidth, 0 at its start and 1 at its end: there
-    the kernel ends. What lies between the edges `first` and the last one goes to `stretches` too.
+    the kernel ends. What lies between the edges `first` and the last one goes to `stretches` too. Both hold
+    zeros before.
     """
     cdef:
         Py_ssize_t i, j, count = edges.shape[0], near, begin = 0, end = 0, stretch = 0
@@ -72,8 +73,6 @@ def kernel_shares(const double[::1] position, const double[::1] edges, double ba
         double[:, ::1] room = np.ones((2, count))
         double *share = &room[0, 0]
         double *part = &room[1, 0]
-    shares[:, :] = 0.0
-    stretches[:, :] = 0.0
     if reflected:
         images = <int>(reach / (high - low)) + 1
     with nogil:

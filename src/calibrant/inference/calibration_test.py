@@ -184,10 +184,11 @@ class Rejection:
         along = cells.covariances(np.ones((1, cells.null.size)), self._chain[1])[0]
         along = np.cumsum((along / error) ** 2)
         chain = slice(shares.size - 1 - along.size, -1)
-        strayed = np.zeros(shares.size)
+        strayed, still = np.zeros(shares.size), degrees[chain] - along
 
         def beyond(mean: float) -> float:
-            strayed[0], strayed[chain] = mean, np.sqrt(degrees[chain] + (mean**2 - 1.0) * along)
+            strayed[0] = mean
+            np.sqrt(still + mean**2 * along, out=strayed[chain])
             return evidence_of(strayed, degrees, shares) - needed
 
         most = 38.0  # where the normal's tail is the smallest number

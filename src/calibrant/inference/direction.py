@@ -158,7 +158,8 @@ def regions_of(
     weight = over_outcomes(grid.sketch.weights)
     residual = grid.smoothed_residual(bandwidth)
     mass = grid.smoothed(grid.on_nodes(weight / weight.sum()), bandwidth)
-    edges = np.flatnonzero(np.diff(np.sign(residual))) + 1
+    sign = np.sign(residual)
+    edges = np.flatnonzero(sign[1:] != sign[:-1]) + 1
     ends = [0, *edges.tolist(), residual.size]
     coarse = np.append(grid.sketch.cells, grid.sketch.nodes + 1)
     beyond = coarse[np.searchsorted(grid.places(grid.sketch.cells), ends)]

@@ -181,8 +181,8 @@ class Cells:
     def _shares_of_kernel(
         self, bandwidth: float, edges: Floats, first: Integers
     ) -> tuple[Floats, Floats]:
-        shares = np.empty((self.position.size, edges.size - 1))
-        stretches = np.empty((self.position.size, first.size))
+        shares = np.zeros((self.position.size, edges.size - 1))
+        stretches = np.zeros((self.position.size, first.size))
         kernel_shares(
             self.position, edges, bandwidth, self.reflected, _NORMAL, float(_STEPS), shares, first,
             stretches,
