@@ -214,7 +214,7 @@ def miscalibration_of_atoms(atoms: Atoms) -> Bounded:
 def _mean_score(p: Floats, atoms: Atoms, score: Score) -> float:
     negative, positive = atoms.mass.T / atoms.total
     if score == "brier":
-        return float(negative @ p**2 + positive @ (1.0 - p) ** 2)
+        return float((negative * p**2 + positive * (1.0 - p) ** 2).sum())
     require_choice("score", score, ("brier", "log"))
     from scipy.special import xlog1py, xlogy
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.atoms import Atoms
+from calibrant.inference._draws import product
 
 __all__ = ["LIMIT", "Posterior", "expit", "log_odds", "logarithms", "posterior", "rows_per_weight"]
 
@@ -81,20 +82,25 @@ def posterior(
     """
     prior = np.diag(spread**-2.0)
     events = rows * share
+    features = np.ascontiguousarray(features)
+    across = np.ascontiguousarray(features.T)
+
+    def log_odds_at(coefficients: Floats) -> Floats:
+        return np.asarray(offset + product(coefficients[None, :], across)[0])
 
     def value(coefficients: Floats) -> float:
-        s = offset + features @ coefficients
+        s = log_odds_at(coefficients)
         penalty = 0.5 * coefficients @ prior @ coefficients
-        return float(rows @ np.logaddexp(0.0, s) - events @ s + penalty)
+        return float((rows * np.logaddexp(0.0, s) - events * s).sum() + penalty)
 
     def curvature(q: Floats) -> Floats:
-        return np.asarray((features * (rows * q * (1.0 - q))[:, None]).T @ features + prior)
+        return np.asarray(product(across * (rows * q * (1.0 - q)), features) + prior)
 
     coefficients = np.zeros(features.shape[1])
     loss = value(coefficients)
     for _ in range(MOST_STEPS if coefficients.size else 0):
-        q = expit(offset + features @ coefficients)
-        slope = features.T @ (rows * q - events) + prior @ coefficients
+        q = expit(log_odds_at(coefficients))
+        slope = product((rows * q - events)[None, :], features)[0] + prior @ coefficients
         step = -np.linalg.solve(curvature(q), slope)
         size, fall = 1.0, float(slope @ step)
         while (
@@ -105,7 +111,7 @@ def posterior(
         loss, before = value(coefficients), loss
         if before - loss <= CONVERGED * (1.0 + abs(loss)):
             break
-    precision = curvature(expit(offset + features @ coefficients))
+    precision = curvature(expit(log_odds_at(coefficients)))
     volume = np.linalg.slogdet(precision)[1] if coefficients.size else 0.0
     evidence = -loss - 0.5 * volume - float(np.log(spread).sum())
     return Posterior(coefficients, precision, evidence)
