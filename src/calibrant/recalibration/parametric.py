@@ -15,6 +15,7 @@ from calibrant.data.atoms import Atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrationError, InputError
+from calibrant.inference._draws import product
 from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
 from calibrant.recalibration.learned_map import Recalibrator, State
 from calibrant.recalibration.logistic import expit, log_odds, logarithms, rows_per_weight
@@ -229,7 +230,7 @@ class OffsetRecalibrator(Recalibrator):
         weight, x = over_outcomes(atoms.mass) / atoms.total, log_odds(atoms.p)
 
         def excess(offset: float) -> float:
-            return float(weight @ expit(x + offset)) - target
+            return float((weight * expit(x + offset)).sum()) - target
 
         return {"offset": float(brentq(excess, -800.0, 800.0, xtol=1e-13))}
 
@@ -256,14 +257,17 @@ def _fit_logistic(
     weight = over_outcomes(atoms.mass) / atoms.total
     events = (atoms.mass @ np.array([low, high])) / atoms.total
 
+    features = np.ascontiguousarray(features)
+    across = np.ascontiguousarray(features.T)
+
     def loss(coefficients: Floats) -> tuple[float, Floats]:
-        s = features @ coefficients
-        value = float(weight @ np.logaddexp(0.0, s) - events @ s)
-        return value, features.T @ (weight * expit(s) - events)
+        s = product(coefficients[None, :], across)[0]
+        value = float((weight * np.logaddexp(0.0, s) - events * s).sum())
+        return value, product((weight * expit(s) - events)[None, :], features)[0]
 
     def curvature(coefficients: Floats) -> Floats:
-        q = expit(features @ coefficients)
-        return np.asarray(features.T @ ((weight * q * (1.0 - q))[:, None] * features))
+        q = expit(product(coefficients[None, :], across)[0])
+        return np.asarray(product(across * (weight * q * (1.0 - q)), features))
 
     start = np.zeros(features.shape[1])
     minimum = minimize(
