@@ -142,17 +142,19 @@ def promise(
     rules = ("certify", "bound", "plug-in", "certified")
     return pages.Table(
         title,
-        ["shape", "rows", "limit", "certify", "bound of the best", "plug-in", "certified at all"],
+        ["shape", "rows", "limit", "certify", "naive bound", "plug-in", "any certificate"],
         [
             [name, f"{shape.n:,}", f"{shape.risk:g}", *(f"{shares[name][r]:.3f}" for r in rules)]
             for name, shape in shapes.items()
         ],
         [
-            f"Share of {runs:,} samples whose threshold has a true risk at or above the limit; the level is "
-            f"{1 - CONFIDENCE:.2f}. Exactly at the limit counts as false here, which is the hardest case.",
-            "Bound of the best: the threshold with the most coverage among those whose exact bound "
-            "is within the limit, as if it had not been chosen. Plug-in: the same with the observed "
-            "risk in place of the bound.",
+            f"Share of {runs:,} samples in which each rule picks a threshold whose true risk is at or "
+            f"above the limit; the level is {1 - CONFIDENCE:.2f}. A risk exactly at the limit counts as "
+            "false here, which is the hardest case. Any certificate: the share in which `certify` "
+            "gives a threshold at all.",
+            "Naive bound: the threshold with the most coverage whose exact bound is within the limit, "
+            "ignoring that it was picked from many. Plug-in: the same, with the observed risk instead "
+            "of the bound.",
         ],
     )
 
@@ -164,7 +166,7 @@ def unseen(runs: int) -> tuple[pages.Table, list[str]]:
     with ProcessPoolExecutor() as pool:
         counted = list(pool.map(falsely, names, chunks))
     shares = shares_of(names, counted, runs)
-    return promise("Shapes that no constant was tuned on", UNSEEN, shares, runs), [
+    return promise("Shapes not used for tuning", UNSEEN, shares, runs), [
         name for name, share in shares.items() if share["certify"] > 1 - CONFIDENCE
     ]
 
@@ -195,42 +197,42 @@ def study(runs: int) -> tuple[list[pages.Table], list[str]]:
     broken = [name for name, share in shares.items() if share["certify"] > allowed]
     promises = [
         promise("False certificates", SHAPES, shares, runs),
-        promise("Shapes that no constant was tuned on", UNSEEN, shares, runs),
+        promise("Shapes not used for tuning", UNSEEN, shares, runs),
     ]
     low = [name for name, coverages in had.items() if not coverages.enough]
     broken += [f"coverage, {name}" for name in low if name in FALLING]
     for name in low:  # those that nothing was tuned on are told, and stand on the page
         print(f"less than {LEAST:g} of the coverage that is wanted: {name}", file=sys.stderr)
     cost = pages.Table(
-        f"What the promise costs, {ORACLE_ROWS:,} rows",
+        f"What the promise costs: coverage with {ORACLE_ROWS:,} rows",
         [
             "shape",
             "oracle",
             "one test",
             "best start",
             "certify",
-            "of the oracle's",
-            "of the best start's",
+            "÷ oracle",
+            "÷ best start",
         ],
         [[name, *coverages.cells()] for name, coverages in had.items()],
         [
-            f"Mean coverages, limit .1; those of certify and of the best start over {ORACLE_RUNS:,} "
-            "samples. The oracle knows the true risk and stops two standard errors below the limit, as no "
-            "rule that looks at outcomes can. One test: a single exact test, at the threshold that is "
-            "best for the shape. Best start: tests from few rows to many, all at the full level, from "
-            "the start that is best for the shape. Both know the shape; certify does not.",
-            f"Wanted: {LEAST:g} of the oracle's, or of the best start's where that is less. No constant "
-            f"was tuned on the last {len(UNSEEN_FALLING)} shapes.",
+            f"Mean coverage at limit .1; for certify and best start, over {ORACLE_RUNS:,} samples. "
+            "Oracle: knows the true risk and stops two standard errors below the limit, which no rule "
+            "that sees only outcomes can do. One test: a single exact test at the best threshold for "
+            "the shape. Best start: tests from few rows to many, each at the full level, from the best "
+            "start for the shape. Both know the shape; certify does not.",
+            f"Target: {LEAST:g} of the oracle's coverage, or of the best start's where that is smaller. "
+            f"The last {len(UNSEEN_FALLING)} shapes were not used for tuning.",
         ],
     )
     areas = pages.Table(
-        "Intervals of AURC and AUGRC",
-        ["rows", "clusters of", "AURC", "AUGRC"],
+        "Intervals for AURC and AUGRC",
+        ["rows", "rows per cluster", "AURC", "AUGRC"],
         [
             [f"{n:,}", str(repeats), f"{one:.3f}", f"{other:.3f}"]
             for (n, repeats), (one, other) in zip(cells, held, strict=True)
         ],
-        [f"Share of {runs:,} samples whose 95% interval holds the truth."],
+        [f"Share of {runs:,} samples whose 95% interval contains the truth."],
     )
     return [*promises, cost, areas], broken
 
@@ -250,7 +252,7 @@ def main() -> int:
         "certify",
         "Certified thresholds",
         "python -m bench.certify",
-        "How often `certify` promises too much, in samples whose truth is known, and what its caution costs.",
+        "How often `certify` promises too much when the truth is known, and what its caution costs.",
         tables,
     )
     print(page.write(pages.place(reduced)).read_text(encoding="utf-8"))

@@ -142,7 +142,7 @@ def _table(title: str, sets: Sets, workers: int | None) -> pages.Table:
                 f"{mean[1]:+.4f} ± {se[1]:.4f}",
             ]
         )
-    header = ["map", "log loss", f"against {OLD}", "better / worse", "SmoothECE", "against it"]
+    header = ["map", "log loss", f"change from {OLD}", "better / worse", "SmoothECE", "change"]
     return pages.Table(f"{title}: {len(measured)} sets", header, rows)
 
 
@@ -152,14 +152,14 @@ def study(*, reduced: bool, workers: int | None) -> list[pages.Table]:
     if reduced:
         chosen, confirmed = (dict(list(sets.items())[::20]) for sets in (chosen, confirmed))
     notes = (
-        "Mean over sets of the log loss and the SmoothECE on unseen halves, two cuts each; ± one standard "
+        "Mean over sets of log loss and SmoothECE on unseen halves, two splits each. ± is one standard "
         "error over sets.",
-        "Sets are groups of rows of one source (a forecaster, a project, a class, a model), used "
-        "alternately for choosing and for confirming: other groups, but not other sources, so their "
-        "errors are not independent.",
+        "A set is a group of rows from one source (a forecaster, a project, a class, a model). Sets "
+        "serve alternately for choosing and for confirming. The two use different groups but the same "
+        "sources, so their errors are not independent.",
     )
-    confirming = _table("Confirming it", confirmed, workers)
+    confirming = _table("Confirming that choice", confirmed, workers)
     return [
-        _table("Choosing the default of SmoothRecalibrator", chosen, workers),
+        _table("Choosing the default for SmoothRecalibrator", chosen, workers),
         replace(confirming, notes=notes),
     ]

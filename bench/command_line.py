@@ -93,14 +93,24 @@ def table(python: str, path: str) -> pages.Table:
             ]
         )
     return pages.Table(
-        "The command, cold",
-        ["command", "seconds", "beside", "seconds", "ratio", "processor", "at most", ""],
+        "Cold starts",
+        [
+            "command",
+            "seconds",
+            "compared with",
+            "seconds",
+            "ratio",
+            "ratio of processor time",
+            "at most",
+            "",
+        ],
         rows,
         [
-            f"The best of {ROUNDS} fresh processes of each, taken in turn.",
-            "`assess` is beside an empty command of typer that imports what reads the file: since it "
-            "checks arguments with pydantic, typer imports more when it runs than when it is imported.",
-            "In an ordinary install: an editable one checks its build at every start.",
+            f"Best of {ROUNDS} fresh processes of each, run in turn.",
+            "We compare `assess` with an empty typer command that imports what reading the file needs. "
+            "The command has to run: typer imports more when it runs a command than when it is "
+            "imported.",
+            "Measured in an ordinary install. An editable install checks its build at every start.",
         ],
     )
 
@@ -113,7 +123,7 @@ def main() -> None:
             "command_line",
             "The cost of the command line",
             "python -m bench.command_line",
-            "How long a fresh process takes to answer, beside the imports that it cannot do without.",
+            "How long a fresh process takes to answer, compared with the imports it cannot avoid.",
             [table(python, str(predictions(folder)))],
         )
     print(page.write(pages.EVIDENCE).read_text(encoding="utf-8"))

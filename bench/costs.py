@@ -64,19 +64,18 @@ def versions(costs: Costs) -> dict[str, str]:
 
 
 def header(sizes: Sequence[int]) -> list[str]:
-    columns = ["package", "asked for"]
+    columns = ["package", "call"]
     for n in sizes:
         columns += [f"n = {n:,}", "processor", "× calibrant", "× plain sum", "MB"]
     return columns
 
 
 NOTES = (
-    "The first time is wall-clock time, the second is processor time summed over threads: the best "
-    "of three or more calls in one process, alternating with the plain sum of both arrays, which is "
-    "the least that any measure can cost. Ratios are of processor time, which a busy machine "
-    "disturbs least.",
-    "MB: how far the resident size rose during the first full call; a thousand rows are too few to "
-    "show.",
+    "The first time is wall-clock time; the second is processor time, summed over threads. Each is the "
+    "best of three or more calls in one process, alternating with a plain sum of both arrays, which is "
+    "the least any measure can cost. The ratios use processor time, which a busy machine disturbs "
+    "least.",
+    "MB: how much resident memory grew during the first full call. A thousand rows are too few to show.",
 )
 
 
@@ -111,7 +110,7 @@ def better(costs: Costs, sizes: Sequence[int]) -> list[str]:
         if n >= SEEN_IN_MEMORY:
             least = own["megabytes"] - 1
             leaner = [peer for peer, cost in others.items() if cost["megabytes"] < least]
-            found.append(f"Leaner than calibrant at n = {n:,}: {', '.join(leaner) or 'none'}.")
+            found.append(f"Less memory than calibrant at n = {n:,}: {', '.join(leaner) or 'none'}.")
     return found
 
 

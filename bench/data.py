@@ -26,15 +26,15 @@ def main() -> None:
     names = datasets.names()
     table = pages.Table(
         "Public predictions",
-        ["name", "what", "rows", "event rate", "original", "licence as stated there"],
+        ["name", "what", "rows", "event rate", "original", "licence stated there"],
         [row(name) for name in names],
         [
             "`calibrant.datasets.load(name)` fetches the original at that commit, converts it, and "
-            "checks the rows against a fingerprint; none of it is part of the package.",
+            "checks the rows against a fingerprint. None of the data ships with the package.",
         ],
     )
     drawn = pages.Table(
-        "Shapes whose truth is known",
+        "Synthetic shapes with a known truth",
         ["shape", "event rate at n = 100,000", "true ECE"],
         [
             [f"`{shape}`", f"{one.y.mean():.4f}", f"{one.calibration_gap():.4f}"]
@@ -44,12 +44,12 @@ def main() -> None:
         ["`calibrant.datasets.generate(shape, n, seed=0)` returns p, y and the true curve."],
     )
     cited = sorted({one for name in names for one in datasets.describe(name).citations})
-    credits = pages.Text("Whom to cite", "\n".join(f"- {one}" for one in cited))
+    credits = pages.Text("What to cite", "\n".join(f"- {one}" for one in cited))
     page = pages.Page(
         "data",
         "The data",
         "python -m bench.data",
-        "Everything that the other pages measure.",
+        "The public predictions and synthetic shapes that the other pages use.",
         [table, drawn, credits],
     )
     print(page.write(pages.EVIDENCE).read_text(encoding="utf-8"))

@@ -88,8 +88,9 @@ def comparison(python: Path, rounds: int) -> pages.Table:
         ["time", "relplot, 200 + 100 resamples", "calibrant, 1,000 resamples", "ratio"],
         lines,
         [
-            "relplot: `prepare_rel_diagram` at its defaults. calibrant: `reliability_diagram` from arrays, "
-            "with the band of each point, that of the whole curve, the consistency band, number and interval."
+            "relplot: `prepare_rel_diagram` with its defaults. calibrant: `reliability_diagram` from "
+            "arrays, with the pointwise band, the band for the whole curve, the consistency band, the "
+            "number and its interval."
         ],
     )
 
@@ -106,8 +107,8 @@ def by_size(powers: range) -> pages.Table:
             [f"{10**power:,}", f"{1000 * made:.1f} ms", f"{1000 * beyond:.0f} ms", f"{width:.4f}"]
         )
     return pages.Table(
-        "By number of rows: the sketch, and everything after it",
-        ["rows", "sketch", "beyond the sketch", "bandwidth"],
+        "Cost by number of rows",
+        ["rows", "making the sketch", "everything else", "bandwidth"],
         lines,
         ["Processor time, summed over threads."],
     )
@@ -125,7 +126,7 @@ def main() -> None:
         "diagrams",
         "The cost of a diagram",
         "python -m bench.diagrams" + (" --reduced" if reduced else ""),
-        "Bands are resampled from the sketch, so their cost is bounded however many rows there are.",
+        "Bands are resampled from the sketch, so their cost is bounded, however many rows there are.",
         sections,
         environments.pinned("relplot"),
     )

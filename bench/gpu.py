@@ -298,7 +298,7 @@ def page(
         for row in updates
     ]
     binary = pages.Table(
-        "`BinarySmoothECE.update`, picoseconds a row",
+        "`BinarySmoothECE.update`, picoseconds per row",
         [
             "rows",
             "predictions",
@@ -310,15 +310,16 @@ def page(
         ],
         rows,
         [
-            "float32 predictions, uint8 targets; the median of 15 calls, by events on the device.",
-            "`torch.bincount`: into the same number of bins, with their indices given. Sum: of both "
-            "tensors.",
-            f"The state is {megabytes(BinarySmoothECE()):.1f} MB, whatever the number of rows. `update` "
-            "was checked never to wait for the device, and to give the bits of plain sums.",
+            "float32 predictions and uint8 targets. Median of 15 calls, timed by events on the device.",
+            "`torch.bincount`: the same number of bins, with the bin indices given. Sum: the sum of "
+            "both tensors.",
+            f"The state takes {megabytes(BinarySmoothECE()):.1f} MB for any number of rows. The run "
+            "also checks that `update` never waits for the device and gives the same bits as plain "
+            "sums.",
         ],
     )
     beside = pages.Table(
-        "Beside torchmetrics' `BinaryCalibrationError`, milliseconds",
+        "Compared with torchmetrics' `BinaryCalibrationError`, milliseconds",
         [
             "rows",
             "`update`",
@@ -336,20 +337,25 @@ def page(
             for row in epochs
         ],
         [
-            "Wall-clock time: the median of 15 calls, until the device has finished. `update` is what every "
-            "batch costs. `compute` solves for SmoothECE on the device, in the same time whatever the "
-            "number of rows; no table is copied to the host. torchmetrics keeps the rows and bins them in "
-            "`compute`.",
+            "Wall-clock time until the device has finished, median of 15 calls. `update` is what each "
+            "batch costs. `compute` solves for SmoothECE on the device, in about the same time for any "
+            "number of rows, and copies no table to the host. torchmetrics keeps the rows and bins "
+            "them in `compute`.",
         ],
     )
     many = pages.Table(
         "`MulticlassSmoothECE`, 20,000 rows of 1,000 classes, milliseconds",
         ["kind", "`update`", "`compute`"],
         [[f"`{kind}`", *(f"{each:.2f}" for each in both)] for kind, both in classes.items()],
-        [f"Class-wise, the state is {megabytes(MulticlassSmoothECE(1000, 'classwise')):.0f} MB."],
+        [
+            f"With `classwise`, the state takes {megabytes(MulticlassSmoothECE(1000, 'classwise')):.0f} MB."
+        ],
     )
     name = f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
-    lead = f"One pass over each batch, and the number at the end, both on the device: {name}."
+    lead = (
+        "Everything runs on the device: one pass over each batch, then the number at the end. "
+        f"Measured on {name}."
+    )
     versions = {name: importlib.metadata.version(name) for name in ("torch", "torchmetrics")}
     return pages.Page(
         "gpu", "On a GPU", "python -m bench.gpu", lead, [binary, beside, many], versions

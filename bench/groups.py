@@ -60,12 +60,20 @@ def assessments(groups: int) -> pages.Table:
         ratio = own / theirs
         verdict = "kept" if ratio <= LIMIT else "**not kept**"
         rows.append([*cells, f"{1e3 * theirs:.2f} ms", f"{ratio:.2f}", f"{LIMIT:g}", verdict])
-    header = ["groups", "number", "`assess_by`, each", "relplot's number", "ratio", "at most", ""]
+    header = [
+        "groups",
+        "number of groups",
+        "`assess_by`, per group",
+        "relplot's SmoothECE",
+        "ratio",
+        "at most",
+        "",
+    ]
     notes = [
-        f"Processor time for a group of {ROWS} rows: value, interval, noise floor, test, detectable error, "
-        "direction and scores, beside the bare SmoothECE of relplot for as many rows. The best of three "
-        "runs, and of many calls of relplot.",
-        f"Load of the machine while this was written: {os.getloadavg()[0]:.1f}.",
+        f"Processor time for a group of {ROWS} rows. `assess_by` gives value, interval, noise floor, "
+        "test, detectable error, direction and scores; relplot gives SmoothECE alone for as many rows. "
+        "Best of three runs, and of many calls to relplot.",
+        f"Machine load while this was written: {os.getloadavg()[0]:.1f}.",
     ]
     return pages.Table("Assessments", header, rows, notes)
 
@@ -80,9 +88,9 @@ def growth(sizes: list[int]) -> pages.Table:
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
         first = first or each
         rows.append([f"{groups:,}", f"{1e3 * each:.2f} ms", f"{each / first:.2f}", f"{grown:.0f}"])
-    header = ["groups", "each", "× the first", "MB more"]
-    notes = ["100 rows each. Memory: the highest resident size, less that before."]
-    return pages.Table("As groups grow", header, rows, notes)
+    header = ["groups", "per group", "× the first", "extra MB"]
+    notes = ["100 rows per group. Extra MB: peak resident memory minus that before the call."]
+    return pages.Table("Cost by number of groups", header, rows, notes)
 
 
 def scans() -> pages.Table:
@@ -106,8 +114,8 @@ def scans() -> pages.Table:
         verdict = "kept" if ratio <= SCAN_LIMIT else "**not kept**"
         times = [f"{1e3 * ours:.1f} ms", f"{1e3 * theirs:.1f} ms", f"{ratio:.1f}"]
         rows.append([what, *times, f"{SCAN_LIMIT:g}", verdict])
-    header = ["groups are", "`scan(..., by=)`", "pandas' sum by group", "ratio", "at most", ""]
-    notes = [f"{y.size:,} rows in {GROUPS:,} groups; processor time, the best of nine by turns."]
+    header = ["group column", "`scan(..., by=)`", "pandas' sum by group", "ratio", "at most", ""]
+    notes = [f"{y.size:,} rows in {GROUPS:,} groups. Processor time, best of nine, run in turn."]
     return pages.Table("Sketches by group", header, rows, notes)
 
 
@@ -120,7 +128,8 @@ def main() -> None:
         "groups",
         "Many groups",
         "python -m bench.groups" + (" --reduced" if reduced else ""),
-        "What a thousand groups cost, in numbers of a peer and in sums of the engine.",
+        "What a thousand groups cost, compared with one number from a peer and with a plain sum by "
+        "group.",
         [assessments(200 if reduced else GROUPS), growth(sizes), scans()],
         {},
     )

@@ -40,9 +40,8 @@ def main() -> None:
         "index",
         "Evidence",
         "make evidence",
-        "Each page was written by a command in the repository, which anyone can rerun. "
-        f"The {len(told)} pages that say how long they took were made in {sum(told):.0f} minutes in "
-        "all.",
+        f"Each page was written by a command in the repository that anyone can rerun. The {len(told)} "
+        f"pages that report a time took {sum(told):.0f} minutes in all.",
         [pages.Text("Pages", entries)],
         timed=False,
     )

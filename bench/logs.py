@@ -94,11 +94,11 @@ def study(size: int) -> pages.Table:
                 print(*rows[-1], file=sys.stderr, flush=True)
     header = [
         "command",
-        "bytes a line",
+        "bytes per line",
         "answers",
         "MB of log",
         "peak MB",
-        "bytes an answer",
+        "bytes per answer",
         "seconds",
     ]
     return pages.Table(
@@ -106,9 +106,9 @@ def study(size: int) -> pages.Table:
         header,
         rows,
         [
-            "Peak MB: the largest resident memory of the process. Bytes an answer: what of it is beyond "
-            "`calibrant assess --help`. Seconds: of one processor.",
-            "Each question has five answers, which are a cluster.",
+            "Peak MB: peak resident memory of the process. Bytes per answer: how much of that exceeds "
+            "`calibrant assess --help`, divided by the number of answers. Seconds: processor time.",
+            "Each question has five answers, which form a cluster.",
         ],
     )
 
@@ -163,10 +163,9 @@ def main() -> None:
         return
     page = pages.Page(
         "logs",
-        "Logs of evaluations",
+        "Evaluation logs",
         "python -m bench.logs",
-        "What it costs to read a log of one gigabyte. An answer is kept as a few numbers, however "
-        "long its line is.",
+        "What it costs to read a one-gigabyte log. Each answer is kept as a few numbers, not as text.",
         [study(REDUCED_SIZE if reduced else SIZE)],
     )
     print(page.write(pages.place(reduced)).read_text(encoding="utf-8"))

@@ -47,9 +47,9 @@ def study(*, reduced: bool) -> list[pages.Table]:
             rows.append([name, f"{n:,}", f"{share:.3f}", f"{width:.3f}"])
     notes = [
         f"Share of rows whose true chance lies in `AdaptiveRecalibrator.interval` at 95%, over {trials} "
-        "draws of normal log-odds with standard deviation 1.5. The intervals come from a prior that expects "
-        "smooth maps: a curve with four waves is smoothed over, and the intervals do not allow for "
-        "it.",
+        "draws of normal log-odds with standard deviation 1.5. The intervals come from a prior that "
+        "expects smooth maps. It smooths over a curve with four waves, and the intervals do not allow "
+        "for that.",
     ]
     title = "The interval of the default map"
-    return [pages.Table(title, ["true curve", "rows", "inside", "mean width"], rows, notes)]
+    return [pages.Table(title, ["true curve", "rows", "share inside", "mean width"], rows, notes)]

@@ -143,7 +143,7 @@ def every_measure(n: int) -> pages.Table:
         [m.name, f"{m.value:.6g}", f"{1e3 * m.seconds:.1f} ms", m.misses]
         for m in measure_all(y, p, which="all")
     ]
-    title = f"All measures of {n:,} overconfident predictions"
+    title = f"All measures on {n:,} overconfident predictions"
     return pages.Table(title, ["measure", "value", "cost after the sort", "misses"], rows)
 
 
@@ -172,7 +172,7 @@ def main() -> None:
         "python -m bench.measures",
         "How closely the distances and kernel measures match their definitions, and what they cost.",
         [
-            pages.Table("Exactness and cost", ["what", "found", "meant to be"], rows),
+            pages.Table("Exactness and cost", ["what", "measured", "target"], rows),
             agreement.table(),
             every_measure(n),
         ],

@@ -83,7 +83,7 @@ def scaling(logits: np.ndarray, labels: np.ndarray) -> list[list[str]]:
     rows = [
         ["temperature scaling: passes of `exp`", f"{passes:.2f}", f"{MOST_PASSES}",
          kept(passes, MOST_PASSES)],
-        ["temperature scaling: seconds of the processor", f"{seconds:.1f}", "", ""],
+        ["temperature scaling: processor seconds", f"{seconds:.1f}", "", ""],
         ["temperature scaling: MB beyond the inputs", f"{more:.0f}", f"{MOST_MEGABYTES:,}",
          kept(more, MOST_MEGABYTES)],
     ]  # fmt: skip
@@ -98,11 +98,11 @@ def classwise(logits: np.ndarray, labels: np.ndarray) -> list[list[str]]:
     some = cal.Sketches({key: sketches[key] for key in range(FEW)}, by="class")
     whole = spent(lambda: cal.assess_by(some))
     return [
-        ["SmoothECE of every class: seconds of the processor", f"{error[0]:.1f}", f"{MOST_SECONDS}",
+        ["SmoothECE of every class: processor seconds", f"{error[0]:.1f}", f"{MOST_SECONDS}",
          kept(error[0], MOST_SECONDS)],
         ["SmoothECE of every class: MB beyond the inputs", f"{error[1]:.0f}", f"{MOST_MEGABYTES:,}",
          kept(error[1], MOST_MEGABYTES)],
-        [f"interval, floor and test of {FEW} classes: seconds of the processor", f"{whole[0]:.1f}",
+        [f"interval, floor and test of {FEW} classes: processor seconds", f"{whole[0]:.1f}",
          f"{MOST_SECONDS * FEW / CLASSES:g}", kept(whole[0], MOST_SECONDS * FEW / CLASSES)],
         [f"interval, floor and test of {FEW} classes: MB beyond the inputs", f"{whole[1]:.0f}",
          f"{MOST_MEGABYTES:,}", kept(whole[1], MOST_MEGABYTES)],
@@ -117,12 +117,12 @@ def one_pass(probs: np.ndarray, labels: np.ndarray) -> pages.Table:
         f"{ROWS:,} rows of {CLASSES:,} classes, float32",
         ["what", "took", "measured", "at most", ""],
         [
-            ["confidence and `smooth_ece`: times one argmax", f"{whole * 1e3:.1f} ms",
+            ["confidence and `smooth_ece`: multiple of one argmax", f"{whole * 1e3:.1f} ms",
              f"{whole / argmax:.2f}", "3", kept(whole, 3 * argmax)],
             ["`classwise`: MB beyond the inputs", f"{seconds:.2f} s", f"{more:.0f}", "1,000",
              kept(more, MOST_MEGABYTES)],
         ],
-        [f"argmax alone: {argmax * 1e3:.1f} ms. The best of {REPEATS}."],
+        [f"argmax alone: {argmax * 1e3:.1f} ms. Best of {REPEATS}."],
     )  # fmt: skip
 
 
@@ -133,8 +133,9 @@ def main() -> None:
         f"Logits of {ROWS:,} rows and {CLASSES:,} classes, float32",
         ["what", "measured", "at most", ""],
         rows,
-        ["Class-wise, the logits are divided by the fitted temperature. Full assessments are made one"
-         " after the other, from the sketches: their cost does not depend on the number of rows."],
+        ["For SmoothECE of every class, the logits are divided by the fitted temperature. Full "
+         "assessments run one after the other from the sketches, so their cost does not depend on the "
+         "number of rows."],
     )  # fmt: skip
     np.exp(logits, out=logits)
     logits /= logits.sum(axis=1, keepdims=True)
@@ -142,7 +143,7 @@ def main() -> None:
         "multiclass",
         "The cost of many classes",
         "python -m bench.multiclass",
-        "A row of class probabilities is read once, in the loop that finds the largest.",
+        "Each row of class probabilities is read once, in the loop that finds the largest.",
         [one_pass(logits, labels), from_logits],
     )
     print(page.write(pages.EVIDENCE).read_text(encoding="utf-8"))

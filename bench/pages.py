@@ -104,7 +104,7 @@ class Page:
         head = (
             f"# {self.title}\n\n{self.lead}\n\n"
             f"Made by `{self.command}`{took} on {made} ({machine()}). "
-            "Nothing on this page is typed by hand.\n"
+            "No number on this page is typed by hand.\n"
         )
         if versions:
             head += f"\nVersions: {versions}.\n"
@@ -127,7 +127,7 @@ def _minutes() -> str:
         resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
     busy = own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
-    return f"{(time.monotonic() - STARTED) / 60:.1f} minutes ({busy / 60:.1f} of one core)"
+    return f"{(time.monotonic() - STARTED) / 60:.1f} minutes ({busy / 60:.1f} of processor time)"
 
 
 def place(reduced: bool) -> Path:

@@ -56,18 +56,18 @@ def main() -> None:
         "profile_costs",
         "Profiles: what they cost",
         "python -m bench.profile_costs",
-        "Milliseconds of one core for the assessment alone, for the assessment with the clinical "
-        "profile, and for the profile alone: all of its quantities with their intervals, and three "
-        "net benefits.",
+        "Milliseconds of processor time for the assessment alone, for the assessment with the clinical "
+        "profile, and for the profile alone: all its quantities with their intervals, and three net "
+        "benefits.",
         [
             pages.Table(
                 "The clinical profile",
                 ["from", "cells", "assess", "with the profile", "the profile alone"],
                 costs(REDUCED_ROWS if reduced else ROWS),
                 [
-                    f"The least of {REPEATS}, taken in turn. The cost from a sketch does not depend "
-                    "on the number of rows. The probability sketch refuses the slope where predictions lie "
-                    "too near 0 or 1.",
+                    f"Best of {REPEATS}, run in turn. The cost from a sketch does not depend on the "
+                    "number of rows. A probability sketch gives no slope where predictions lie too "
+                    "close to 0 or 1.",
                 ],
             ),
         ],

@@ -243,7 +243,7 @@ def tables(results: list[Result]) -> list[pages.Table]:
     shown = [*ranked([cell for r in results for cell in r.cells]), promise(results, DEFAULT)]
     methods = [name for name in METHODS if name != CHOSEN]
     rows = [[r.name, f"{r.size:,}", *(_mean(r, m, "smooth_ece") for m in methods)] for r in results]
-    title = "SmoothECE on the unseen half, learned from a whole half"
+    title = "SmoothECE on the unseen half, for maps fitted to a whole half"
     return [*shown, pages.Table(title, ["data set", "rows", *methods], rows)]
 
 
@@ -259,7 +259,7 @@ def ranked(cells: list[Cell]) -> list[pages.Table]:
         losses = [f"{cell.losses[m]:.4f}" if m in cell.losses else "" for m in shown]
         errors = [f"{cell.excess:+.4f}", f"{cell.error:.4f}", f"{cell.paired:.4f}"]
         rows.append([cell.name, f"{cell.n:,}", *losses, cell.best, *errors])
-    header = ["data set", "rows learned", *shown, "best", "default - best", "SE", "paired SE"]
+    header = ["data set", "rows fitted", *shown, "best", "default - best", "SE", "paired SE"]
     ranks = {m: np.array([cell.ranks()[m] for cell in cells]) for m in (*RIVALS, DEFAULT)}
     excess = {m: [c.losses[m] - c.losses[c.best] for c in cells] for m in (*RIVALS, DEFAULT)}
     near = {
@@ -273,13 +273,14 @@ def ranked(cells: list[Cell]) -> list[pages.Table]:
     ]  # fmt: skip
     strict = sum(cell.excess <= cell.paired for cell in cells)
     notes = [
-        "Means over random splits into halves. The map is learned from that many rows of one half, or from "
-        f"all of them, and judged on all rows of the other half, or on about {MOST_JUDGED:,} where it "
-        "has more.",
-        "Near the best: at most one standard error of the best map's mean loss on a half above it, "
-        "as in the one-standard-error rule. Rows of one event count as one cluster.",
-        "By the standard error of the paired difference, which shrinks as the judging half grows, the "
-        f"default is near the best in {strict} of {len(cells)}.",
+        "Means over random splits into halves. Each map is fitted to a given number of rows of one "
+        "half, or to all of them, and judged on all rows of the other half, or on about "
+        f"{MOST_JUDGED:,} if it has more.",
+        "Near the best: a mean loss at most one standard error above the best map's, as in the "
+        "one-standard-error rule. The standard error is that of the best map's mean loss on a half. "
+        "Rows of one event count as one cluster.",
+        "If we use the standard error of the paired difference instead, which shrinks as the judging "
+        f"half grows, the default is near the best in {strict} of {len(cells)}.",
     ]
     return [
         pages.Table(
@@ -321,32 +322,36 @@ def promise(results: list[Result], method: str) -> pages.Table:
         [
             "data set",
             "p, all rows",
-            "p, learned half",
-            "SmoothECE, first cut",
+            "p, fitted half",
+            "SmoothECE, first split",
             "",
-            "log loss, first cut",
+            "log loss, first split",
             "",
-            "cuts where SmoothECE falls",
-            "cuts where log loss is kept",
+            "splits where SmoothECE falls",
+            "splits where log loss is kept",
         ],
         rows,
         [
-            _counted("sets whose rows test as miscalibrated", seen),
-            _counted("of them whose learned half does, too", [one for one in seen if one[0]]),
-            f"The protocol: cut each data set in two at random (seed 0), learn from one half, measure the "
-            f"other; for the sets whose rows test as miscalibrated (p ≤ {LEVEL}), SmoothECE must fall "
-            "and log loss must not rise by more than two standard errors of its change over the rows, or "
-            "over the events.",
+            _counted("sets that test as miscalibrated", seen),
+            _counted(
+                "of these whose fitted half also tests as miscalibrated",
+                [one for one in seen if one[0]],
+            ),
+            "The protocol: split each data set in two at random (seed 0), fit to one half, measure on "
+            f"the other. On the sets that test as miscalibrated (p ≤ {LEVEL}), SmoothECE must fall, and "
+            "log loss must be kept: it must not rise by more than two standard errors of its change "
+            "over the rows, or over the events.",
             "The last two columns repeat this with other splits. Half of a few hundred rows says "
-            "little: with the same map, an error can rise in one split and fall on average.",
-            f"Forecasts of one event ({', '.join((*EVENTS, *SAME_ORDER))}) are tested and cut together.",
+            "little: with the same map, the error can rise in one split and still fall on average.",
+            "Forecasts of the same event are tested and split together; "
+            f"{', '.join((*EVENTS, *SAME_ORDER))} have such rows.",
         ],
     )
 
 
 def _counted(which: str, seen: list[tuple[bool, bool, bool]]) -> str:
     _, fell, kept = np.reshape(seen, (-1, 3)).astype(int).sum(axis=0)
-    return f"The {len(seen)} {which}: SmoothECE falls on {fell}, and log loss is kept on {kept}."
+    return f"Of the {len(seen)} {which}, SmoothECE falls on {fell} and log loss is kept on {kept}."
 
 
 def kept(data: Rows, cuts: int, names: tuple[str, ...], resume: bool) -> Result:
@@ -389,7 +394,7 @@ def main() -> None:
         "repair",
         "Repair",
         "python -m bench.repair",
-        "Recalibration maps learned from one half of real predictions and measured on the other.",
+        "Recalibration maps fitted to one half of real predictions and measured on the other half.",
         shown,
         {"scikit-learn": importlib.metadata.version("scikit-learn")},
         timed=not options.resume,

@@ -213,14 +213,14 @@ def measure(case: str, folder: Path, repeats: int) -> dict[str, float]:
 def table(found: dict[str, dict[str, float]], rows: dict[str, int], groups: int) -> pages.Table:
     parquet, csv, polars = (found[case] for case in ("parquet", "csv", "csv in polars"))
     measured = [
-        ("Parquet: times decoding", rows["parquet"], f"{parquet['seconds']:.1f} s", 1.6,
+        ("Parquet: multiple of decoding", rows["parquet"], f"{parquet['seconds']:.1f} s", 1.6,
          parquet["ratio"]),
-        ("Parquet: MB resident", rows["parquet"], "", 300, parquet["MB"]),
-        ("Parquet: times a scan without its checks", rows["parquet"], "", 1.05,
+        ("Parquet: peak MB", rows["parquet"], "", 300, parquet["MB"]),
+        ("Parquet: multiple of a scan without checks", rows["parquet"], "", 1.05,
          found["checks"]["ratio"]),
-        ("CSV: times polars' own group-by", rows["csv"], f"{csv['seconds']:.1f} s", 1.3,
+        ("CSV: multiple of polars' own group-by", rows["csv"], f"{csv['seconds']:.1f} s", 1.3,
          csv["seconds"] / polars["seconds"]),
-        (f"{groups:,} groups: MB resident", rows["groups"], f"{found['groups']['seconds']:.1f} s",
+        (f"{groups:,} groups: peak MB", rows["groups"], f"{found['groups']['seconds']:.1f} s",
          2000, found["groups"]["MB"]),
     ]  # fmt: skip
     return pages.Table(
@@ -238,14 +238,15 @@ def table(found: dict[str, dict[str, float]], rows: dict[str, int], groups: int)
             for what, n, took, limit, value in measured
         ],
         [
-            "Decoding: the same columns read by the same reader with as many threads, and dropped. "
-            f"In processor time, {parquet['processor ratio']:.2f} times.",
-            "Checks: every batch validated, row counts, checksums of pages and the file's identity; "
-            "processor time with them over that without, in turn, the median of "
-            f"{found['checks']['least']:.2f} to {found['checks']['most']:.2f}.",
-            "polars groups the same CSV file into the same cells with its streaming engine, in "
-            f"{polars['seconds']:.1f} s and {polars['MB']:,.0f} MB; the scan took {csv['MB']:,.0f} MB.",
-            "Resident: the peak of the whole process, libraries included.",
+            "Decoding: the same reader reads the same columns with as many threads and drops them. In "
+            f"processor time, the scan takes {parquet['processor ratio']:.2f} times as long.",
+            "Checks: validation of every batch, row counts, page checksums and the file's identity. "
+            "The figure is processor time with them over processor time without, run in turn: the "
+            f"median of ratios from {found['checks']['least']:.2f} to {found['checks']['most']:.2f}.",
+            "polars' streaming engine groups the same CSV file into the same cells in "
+            f"{polars['seconds']:.1f} s, with {polars['MB']:,.0f} MB; the scan needs {csv['MB']:,.0f} "
+            "MB.",
+            "Peak MB: resident memory of the whole process, libraries included.",
         ],
     )
 
@@ -288,10 +289,9 @@ def study(folder: Path, repeats: int, reduced: bool) -> int:
     measured = table(found, rows, groups)
     page = pages.Page(
         "scans",
-        "Files out of core",
+        "Scanning files",
         "python -m bench.scans" + (" --reduced" if reduced else ""),
-        "Files are read once, by row groups, on all cores; memory does not grow with the number of "
-        "rows.",
+        "Files are read once, in row groups, on all cores; the rows are never all in memory.",
         [measured],
         {name: importlib.metadata.version(name) for name in ("pyarrow", "polars")},
     )

@@ -80,11 +80,12 @@ def values(sizes: list[int]) -> pages.Table:
             rows.append([f"{n:,}", name, *_compared(own, curve, limit)])
     return pages.Table(
         "SmoothECE from arrays",
-        ["n", "rows", "`smooth_ece`", "`calibration_curve`", "ratio", "at most", ""],
+        ["n", "predictions", "`smooth_ece`", "`calibration_curve`", "ratio", "at most", ""],
         rows,
         [
-            "Processor time, the best of many calls taken by turns in one process. float64 and int64.",
-            f"Load of the machine while this was written: {os.getloadavg()[0]:.1f}.",
+            "Processor time, best of many calls, run in turn in one process. float64 predictions and "
+            "int64 labels.",
+            f"Machine load while this was written: {os.getloadavg()[0]:.1f}.",
         ],
     )
 
@@ -134,7 +135,8 @@ def main() -> None:
         "sizes",
         "Speed at every size",
         "python -m bench.sizes" + (" --reduced" if reduced else ""),
-        "What SmoothECE costs from a hundred rows to ten million, in calibration curves.",
+        "What SmoothECE costs from a hundred rows to ten million, compared with scikit-learn's "
+        "`calibration_curve`.",
         [values(sizes), sketches()],
         {},
     )

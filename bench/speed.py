@@ -39,12 +39,12 @@ def promises(measured: costs.Costs, small: int, large: int) -> pages.Table:
     rows.append(["MB beyond the inputs", f"{large:,}", *_kept((own["megabytes"],) * 2, 20)])
     return pages.Table(
         "What calibrant promises",
-        ["what", "n", "by the clock", "by processor time", "promise", ""],
+        ["what", "n", "wall clock", "processor time", "promise", ""],
         rows,
         [
-            "The promises are about wall-clock time on an otherwise idle machine. Processor time counts "
-            "both of calibrant's threads against the one of the others.",
-            f"Load of the machine over the five minutes before this was written: {os.getloadavg()[1]:.1f}.",
+            "The promises are about wall-clock time on an otherwise idle machine. Processor time "
+            "counts both of calibrant's threads; the others use one.",
+            f"Machine load over the five minutes before this was written: {os.getloadavg()[1]:.1f}.",
         ],
     )
 
@@ -79,22 +79,22 @@ def assessments(sizes: range) -> pages.Table:
             ]
         )
     return pages.Table(
-        "An assessment",
+        "What an assessment costs",
         [
             "n",
             "`smooth_ece`",
             "processor",
             "`assess`",
             "processor",
-            "beyond three times",
+            "beyond 3 × `smooth_ece`",
             "processor",
         ],
         rows,
         [
-            "Interval, noise floor, test with 4,000 draws, direction and "
-            "scores come from the sketch, so they cost the same for every n.",
-            "Best of five, in wall-clock and in processor time. The promise: at most three times "
-            "`smooth_ece` and 300 ms at a million rows.",
+            "Interval, noise floor, test with 4,000 draws, direction and scores come from the sketch, "
+            "so their cost stops growing once the sketch is full.",
+            "Best of five, by wall clock and by processor time. The promise: at a million rows, at "
+            "most three times `smooth_ece` plus 300 ms.",
         ],
     )
 
@@ -134,7 +134,7 @@ def main() -> None:
         "speed",
         "Speed and memory",
         "python -m bench.speed" + (" --reduced" if reduced else ""),
-        "What one number costs, in calibrant and in the packages that people use today.",
+        "What one number costs in calibrant and in the packages people use today.",
         [table, promises(measured, small, large), assessments(range(3, 7 if reduced else 8))],
         costs.versions(measured),
     )

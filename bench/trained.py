@@ -73,8 +73,8 @@ def tables(cells: list[Any], ranked: Callable[..., list[pages.Table]]) -> list[p
     summary, _ = ranked(cells)
     _, losses = ranked([cell for cell in cells if cell.excess > cell.paired])
     note = (
-        "Ten tasks that come with scikit-learn, five models each, every row predicted by a model that has "
-        "not seen it. None of them was looked at when the default was chosen."
+        "Ten tasks that come with scikit-learn, five models each. Every row is predicted by a model "
+        "that has not seen it. We looked at none of these when we chose the default."
     )
     return [
         replace(summary, title="Confirming the default", notes=[note, *summary.notes]),

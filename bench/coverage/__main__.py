@@ -150,7 +150,7 @@ def main() -> int:
     failures = tables.failures(found, tried, contrasted, searched, watched)
     page = pages.Page(
         "coverage",
-        "How sure: do the intervals cover?",
+        "Coverage: do the intervals contain the truth?",
         "python -m bench.coverage" + (" --reduced" if given.reduced else ""),
         tables.lead(found, tried, contrasted, failures, whole=whole),
         [

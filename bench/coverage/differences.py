@@ -204,20 +204,21 @@ STUDIES = {
         "Two models on the same rows: test of equal kernel error at level .05",
         kernel_tests,
         _each(POPULATIONS, 300, 1_000, 5_000),
-        ("equals told apart", "from the chance itself", "from half of the error"),
+        ("equal models", "against the true chance", "against half the error"),
         sizes=lambda population: (0, 1, 2) if population == "low" else (0,),
         notes=(
-            "Overconfident: SmoothECE .05, uniform. Local: 40% at 1, wrong in 1 of 40. Ends: 30% at 0 and "
-            "30% at 1, wrong in 1 of 60. Rare: 2% events, predicted a third too often. Low: calibrated, "
-            "below .02. Equals are wrong on opposite halves of the rows; the second model of the other "
-            "columns is right, or half as wrong.",
+            "The columns give the share of samples in which the test rejects. Equal models are wrong "
+            "on opposite halves of the rows. In the other columns, the second model predicts the true "
+            "chance, or is half as wrong. Overconfident: SmoothECE .05, uniform. Local: 40% at 1, "
+            "wrong in 1 of 40. Ends: 30% at 0 and 30% at 1, wrong in 1 of 60. Rare: 2% events, "
+            "predicted a third too often. Low: calibrated, below .02.",
         ),
     ),
     "intervals": Study(
-        "Two models on the same rows: 95% interval for the difference of SmoothECE",
+        "Two models on the same rows: 95% interval for the difference in SmoothECE",
         intervals,
         _each(POPULATIONS, 1_000, 5_000),
-        ("holds, of equals", "holds, against the chance itself", "width"),
+        ("coverage, equal models", "coverage, against the true chance", "width"),
         covers=(0, 1),
         late=True,
     ),
@@ -227,28 +228,29 @@ STUDIES = {
         _each(GROUPS, 300, 1_000, 5_000),
         ("rejected",),
         sizes=lambda population: () if population.startswith("different") else (0,),
-        notes=("n rows in each group.",),
+        notes=("n: rows in each group.",),
     ),
     "pooled": Study(
-        "Many groups together, at level .05 and with 95% intervals",
+        "Many groups: tests at level .05 and 95% intervals",
         pooled,
         (
             ("2 groups", 100), ("20 groups", 50), ("100 groups", 20), ("100 groups, all off by .024", 50),
             ("20 groups, off by .05 or so", 200), ("100 groups, off by .1 or so", 30),
         ),
-        ("found off", "found to differ", "groups' intervals hold"),
+        ("found miscalibrated", "found to differ", "coverage of groups' intervals"),
         covers=(2,),
         sizes=lambda population: (0, 1) if population in ("2 groups", "20 groups", "100 groups") else (),
-        notes=("n rows in each group; the last column is the share of groups, on average.",),
+        notes=("n: rows in each group. The last column is the mean share of groups whose interval "
+               "contains the truth.",),
     ),
     "bands": Study(
-        "95% bands of the smoothed curve",
+        "95% bands for the smoothed curve",
         bands,
         _each(POPULATIONS, 300, 3_000),
-        ("at a point", "whole curve"),
+        ("coverage at a point", "coverage of the whole curve"),
         covers=(0, 1),
         late=True,
-        notes=("Bands for the population's curve at the sample's bandwidth.",),
+        notes=("The bands are for the population's curve, smoothed with the sample's bandwidth.",),
     ),
 }  # fmt: skip
 REDUCED = (

@@ -201,12 +201,12 @@ def tables(searched: list[dict[str, Any]]) -> list[pages.Table]:
         ["n", "alternative", "samples", "calibrant", *RIVALS],
         rows,
         [
-            "Each rival's critical value is the 95% quantile of its statistic in as many calibrated "
-            "samples of the same predictions, so that each rejects calibrated predictions in 5% of "
-            "samples; calibrant's is the p-value "
-            "that `assess` gives.",
-            "Errors shrink like 1/√n. Overconfident and shifted: Beta(2, 2), slope and intercept of the "
-            "log-odds; wiggle and bump: uniform; rare tail: Beta(1, 9), too high above 0.3.",
+            "Each rival's critical value is the 95% quantile of its statistic over as many calibrated "
+            "samples of the same predictions, so each rejects calibrated predictions in 5% of samples. "
+            "calibrant uses the p-value from `assess`.",
+            "The errors shrink like 1/√n. Overconfident and shifted: Beta(2, 2) predictions, with the "
+            "wrong slope or intercept of the log-odds. Wiggle and bump: uniform predictions. Rare "
+            "tail: Beta(1, 9) predictions, too high above 0.3.",
         ],
     )
     of_sets = [
@@ -216,6 +216,9 @@ def tables(searched: list[dict[str, Any]]) -> list[pages.Table]:
         "How often calibrated predictions are rejected at level .05",
         ["predictions", "n", "samples", "rejected"],
         of_sets,
-        ["Where events are few, few p-values are possible, and ties count in full."],
+        [
+            "With few events, only a few p-values are possible. Ties count in full, which makes the test "
+            "cautious."
+        ],
     )
     return [table for table in (power, size) if table.rows]

@@ -226,19 +226,20 @@ def main() -> int:
     )
     page = pages.Page(
         "profiles",
-        "Profiles: do their intervals cover?",
+        "Profiles: do their intervals contain the truth?",
         "python -m bench.coverage.profiles"
         + (" --reduced" if given.reduced else f" --runs {runs}" if runs != RUNS else ""),
-        f"Share of {runs} samples in which a 95% interval held the population's value. Predictions have "
-        "normal log-odds, outcomes the log-odds a + b z; in clusters, rows share 60% of both. A "
-        "band of a decision curve counts only if the whole curve is inside, at 19 thresholds; E50, E90 and "
-        "Emax are those of the population's curve at the sample's bandwidth. The calibration intercept has "
-        "the profile likelihood of a model whose slope is 1, as in R: over-confident predictions are not of "
-        "that model, and it covers less.",
+        f"Share of {runs} samples whose 95% interval contains the population's value. The log-odds z of "
+        "the predictions are normal; those of the outcomes are a + b z. The rows of a cluster share "
+        "60% of the variance of z and of the hidden variable that decides the outcome. A band for a "
+        "decision curve counts only if it contains the whole curve, at 19 thresholds. E50, E90 and "
+        "Emax are those of the population's curve at the sample's bandwidth. The interval for the "
+        "calibration intercept uses the profile likelihood of a model with slope 1, as in R. "
+        "Over-confident predictions do not fit that model, so coverage can be lower for them.",
         [
             pages.Table("Coverage of 95% intervals", ["interval", *names], rows),
             pages.Table(
-                "Pluto and Tasche's upper bounds at 95%", ["grade", "held"], upper_bounds(20_000)
+                "Pluto and Tasche's upper bounds at 95%", ["grade", "covered"], upper_bounds(20_000)
             ),
         ],
         {},

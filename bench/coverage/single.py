@@ -39,13 +39,15 @@ def table() -> pages.Table:
             ]
         )
     return pages.Table(
-        "One prediction for all rows",
+        "The same prediction for every row",
         ["prediction", "chance of the event", "n", "coverage", "width", "rejected"],
         rows,
         [
-            "Summed over every number of events, each with its chance; `assess` as it comes.",
-            "Outcomes that all agree are the hardest: the sample shows no spread, and few values of the "
-            "statistic are possible. Where prediction and chance are equal, `rejected` is the size of the "
-            "test at level .05; ties count in full, so that it is below.",
+            "Computed, not simulated: a sum over all numbers of events, each weighted by its "
+            "probability. `assess` runs with its defaults.",
+            "The hardest samples are those whose outcomes all agree: they show no spread, and only a "
+            "few values of the statistic are possible. Where prediction and chance are equal, "
+            "`rejected` is the size of the test at level .05. Ties count in full, so it stays below "
+            ".05.",
         ],
     )

@@ -109,16 +109,16 @@ def lead(found: Found, tried: Found, contrasted: Found, failures: list[str], *, 
     often = sum(cell["runs"] >= 1_000 for cell in cells)
     short = "none falls" if not failures else f"{len(failures)} fall"
     text = (
-        f"Samples are drawn from populations whose SmoothECE is known, and we count how often the nominal "
-        f"95% interval contains it, in {len(cells)} cells of "
-        f"{min(cell['runs'] for cell in cells):,} to {max(cell['runs'] for cell in cells):,} samples "
-        f"({often} of 1,000 or more). Its mean coverage is "
-        f"{np.mean([cell['coverage'] for cell in cells]):.3f}; the lowest is {lowest['coverage']:.3f} "
-        f"({lowest['name']}). The test of calibration at level .05 rejects calibrated predictions in "
-        f"{min(nulls):.3f} to {max(nulls):.3f} of the samples. Test and interval contradict each other in "
-        f"{sum(cell['contradictions'] for cell in cells)} of {cases:,} cases. By a binomial test at "
-        f"{CHANCE:g}, {short} short of what is promised, of these cells and {len(contrasted)} of "
-        f"comparisons, groups and bands{': ' + '; '.join(failures) if failures else ''}."
+        "We draw samples from populations whose SmoothECE is known and count how often the nominal 95% "
+        f"interval contains it, in {len(cells)} cells of {min(cell['runs'] for cell in cells):,} to "
+        f"{max(cell['runs'] for cell in cells):,} samples ({often} cells have 1,000 or more). Mean "
+        f"coverage is {np.mean([cell['coverage'] for cell in cells]):.3f}; the lowest is "
+        f"{lowest['coverage']:.3f} ({lowest['name']}). The test of calibration at level .05 rejects "
+        f"calibrated predictions in {min(nulls):.3f} to {max(nulls):.3f} of the samples. Test and "
+        f"interval contradict each other in {sum(cell['contradictions'] for cell in cells)} of "
+        f"{cases:,} cases. Of these cells and {len(contrasted)} more for comparisons, groups and bands, "
+        f"{short} significantly short of the promise, by a binomial test at level "
+        f"{CHANCE:g}{': ' + '; '.join(failures) if failures else ''}."
     )
     return text if whole else text + _NOT_WHOLE
 
@@ -156,13 +156,13 @@ def _summary(found: Found, beside: dict[str, Any]) -> pages.Table:
                 row.append(f"{np.mean([cells[name][what] for name in names]):.{digits}f}")
         rows.append(row)
     return pages.Table(
-        "Beside the peers: mean coverage and width",
+        "Compared with the peers: mean coverage and width",
         header,
         rows,
         [
-            "Over the cells below with n ≤ 10,000; a peer was asked about fewer samples of each.",
-            "A narrower interval is better where it covers: for that look at the cells, where a peer's "
-            "can be narrower and hold the truth.",
+            "Means over the cells below with n ≤ 10,000. The peers saw fewer samples of each.",
+            "A narrower interval is better only if it covers. Look at the cells below: in some, a "
+            "peer's interval may be narrower and still contain the truth.",
         ],
     )
 
@@ -186,18 +186,20 @@ def _intervals(found: Found, beside: dict[str, Any], distribution: str) -> pages
         row += [f"{cell['rejected']:.3f}", f"{cell['ecce']:.3f}"]
         rows.append(row)
     notes = [
-        "Misses below: the interval ends below the truth; above: it begins above it.",
-        "How often the test of calibration, and ECCE-R's, reject at level .05: their size where the truth is "
-        "0, their power elsewhere. Rare events happen in 0.2% of the rows.",
-        f"The study runs the parts of `assess` on a grid of {NODES:,} nodes, with "
-        f"SmoothECE to {TOLERANCE:g}.",
+        "Misses below: the whole interval lies below the truth. Misses above: the whole interval lies "
+        "above it.",
+        "Rejected and ECCE-R: how often our test of calibration and the ECCE-R test reject at level "
+        ".05. This is their size where the truth is 0 and their power elsewhere. Rare events happen in "
+        "0.2% of the rows.",
+        f"The study runs the parts of `assess` on a grid of {NODES:,} nodes and computes SmoothECE to "
+        f"within {TOLERANCE:g}.",
     ]
     if beside:
         notes.append(
-            f"relplot's interval for SmoothECE, and probcal's (stratify=False) for its error over bins of "
-            f"equal mass, each against the population value of its own measure, from up to {asked} "
-            "samples a cell with n ≤ 10,000. Where a package gives no interval, such as for samples "
-            "without an event, the sample is left out."
+            "We check relplot's interval for SmoothECE, and probcal's (stratify=False) for its error "
+            "over bins of equal mass, against the population value of their own measures, on up to "
+            f"{asked} samples per cell with n ≤ 10,000. Samples for which a package gives no interval, "
+            "such as those without an event, are left out."
         )
     return pages.Table(f"Intervals: {distribution}", header, rows, notes)
 
@@ -222,23 +224,24 @@ def _clusters(found: Found) -> pages.Table:
         if cell["kind"] == "clusters"
     ]
     return pages.Table(
-        "Repeated forecasts: ten rows for every event",
+        "Repeated forecasts: ten rows per event",
         [
             "predictions",
             "truth",
             "rows",
             "samples",
             "rejected",
-            "by cluster",
+            "coverage, by cluster",
             "width",
-            "as if independent",
+            "coverage, as if independent",
             "width",
         ],
         rows,
         [
-            "Ten forecasts of every event: with `cluster=` the interval covers; by row it does not.",
-            "Rejected: how often the test of calibration, by cluster, rejects at level .05. Where "
-            "events are few it is cautious.",
+            "Ten forecasts of each event. With `cluster=` the interval covers. If you treat the rows "
+            "as independent, it does not.",
+            "Rejected: how often the test of calibration, by cluster, rejects at level .05. With few "
+            "events it is cautious.",
         ],
     )
 
@@ -247,11 +250,11 @@ def _weights(found: Found) -> pages.Table:
     rows = [_assessed(cell) for cell in found if cell["kind"] == "weights"]
     return pages.Table(
         "Weighted rows",
-        ["predictions", "truth", "rows, about", "samples", "rejected", "coverage", "width"],
+        ["predictions", "truth", "rows (about)", "samples", "rejected", "coverage", "width"],
         rows,
         [
-            "Of four times as many rows, each is kept with probability .1 + .3p and weighted by its "
-            "inverse, so that the weights differ by up to a factor of four.",
+            "Out of four times as many rows, each is kept with probability .1 + .3p and weighted by "
+            "the inverse of that probability, so the weights differ by up to a factor of four.",
         ],
     )
 
@@ -269,9 +272,15 @@ def _monitor(watched: dict[str, Any]) -> pages.Table:
     ]
     return pages.Table(
         "Monitor at level .05, up to 1,000 looks of 50 rows",
-        ["truth", "runs", "alarms", "median look of the alarm", "median look it says since"],
+        [
+            "truth",
+            "runs",
+            "alarms",
+            "median look at the alarm",
+            "median look reported as the start",
+        ],
         rows,
-        ["Sketches of 256 cells. For calibrated forecasts every alarm is false."],
+        ["Sketches of 256 cells. For calibrated forecasts, every alarm is false."],
     )
 
 
@@ -288,18 +297,18 @@ def _tried(tried: Found) -> pages.Table:
         )  # fmt: skip
     levels = [f"{100 * confidence:g}%" for confidence in CONFIDENCES]
     return pages.Table(
-        "Populations that break intervals",
+        "Populations chosen to break intervals",
         [
-            "kind", "population", "truth", "n", "samples", *levels, "misses below", "above", "width",
+            "kind", "population", "truth", "n", "samples", *levels, "misses below", "misses above", "width",
             "rejected", "contradictions",
         ],
         rows,
         [
-            "Coverage at five levels of confidence; misses, width and rejections at 95%. A contradiction is "
-            "a p-value of at most .05 beside an interval that holds 0, or the other way round.",
-            "Scale: on log-odds. Sketch: of 4,096 cells. Classes: the top label of five. Weights: of "
-            "the rows without the event one in ten was kept, with weight 10; log-normal ones have a standard "
-            "deviation of 1.5 in logarithms. Clusters: rows of a cluster "
-            "share a quarter of the variance of what decides the outcome.",
+            "Coverage at five confidence levels; misses, width and rejections at 95%. A contradiction "
+            "is a p-value of at most .05 with an interval that contains 0, or the other way round.",
+            "Scale: on log-odds. Sketch: a sketch of 4,096 cells. Classes: the top label of five "
+            "classes. Weights: one in ten of the rows without the event is kept, with weight 10; the "
+            "logarithms of log-normal weights have a standard deviation of 1.5. Clusters: the rows of "
+            "a cluster share a quarter of the variance of the hidden variable that decides the outcome.",
         ],
     )  # fmt: skip

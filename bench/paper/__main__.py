@@ -64,11 +64,14 @@ def note(experiment: Experiment, found: dict[str, dict[str, Any]]) -> str:
     if agrees(one["exact"], printed, digits):
         return "agrees to the printed digits"
     if agrees(one["relplot"], printed, digits):
-        return "printed is relplot's value: its reflection at the ends, its grid of bandwidths"
+        return (
+            "the printed number is relplot's value: its reflection at the ends and its grid of "
+            "bandwidths differ"
+        )
     for other in EXPERIMENTS:
         theirs = found[other.name]["relplot"]
         if other.variant_of == experiment.name and agrees(theirs, printed, digits):
-            return f"printed is relplot's value ({theirs:.4f}) for: {other.title}"
+            return f"the printed number is relplot's ({theirs:.4f}) for: {other.title}"
     return f"the exact value is {abs(one['exact'] - printed):.4f} away from the printed one"
 
 
@@ -93,15 +96,15 @@ def table(found: dict[str, dict[str, Any]]) -> pages.Table:
             ]
         )
     return pages.Table(
-        "Every number, four times",
+        "Every number, four ways",
         ["figure", "rows", "printed", "relplot", "exact", "calibrant", "its certificate", "note"],
         rows,
         [
-            "Printed: in the paper's figure; for the first figure, by the authors' notebook. Margins "
-            "are the paper's own (bootstrap).",
-            "Exact: without a grid, by `bench/exact.py`. The certificate is calibrant's proved bound "
-            "on its own error.",
-            "The eight rows are ours: the paper does not print those of its illustration.",
+            "Printed: the number in the paper's figure or, for the first figure, in the authors' "
+            "notebook. The margins are the paper's own (bootstrap).",
+            "Exact: computed without a grid by `bench/exact.py`. The certificate is calibrant's proven "
+            "bound on its own error.",
+            "The eight rows are ours: the paper does not print the rows of its illustration.",
         ],
     )
 
@@ -127,7 +130,7 @@ def main() -> None:
         "The paper, reproduced",
         "python -m bench.paper" + (" --reduced" if reduced else ""),
         "The figures of Błasiok and Nakkiran, *Smooth ECE: Principled Reliability Diagrams via Kernel "
-        "Smoothing* (arXiv:2309.12236), from the same data.",
+        "Smoothing* (arXiv:2309.12236), redrawn from the same data.",
         [table(found), *drawn],
         versions,
     )

@@ -36,9 +36,8 @@ def page(found: dict[str, Any], sizes: list[int], *, reduced: bool) -> pages.Pag
         "peers",
         "calibrant and its peers",
         "python -m bench.peers" + (" --reduced" if reduced else ""),
-        "Twelve packages answer the same questions, each with its best documented settings, in an "
-        "environment of its own (those that need torch share one). Where a peer is better, the "
-        "tables say so.",
+        "Twelve packages answer the same questions. Each uses its best documented settings and has its "
+        "own environment (those that need torch share one). Where a peer is better, the tables say so.",
         [
             *accuracy.tables(found["accuracy"]),
             pages.Table(

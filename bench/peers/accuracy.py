@@ -100,10 +100,10 @@ def tables(found: dict[str, Any]) -> list[pages.Table]:
         ["data", "exact", *smooth],
         rows,
         [
-            "Relative errors are in brackets. The exact value is computed without a grid by "
-            "`bench/exact.py`, which shares no code with calibrant.",
-            "relplot (which probmetrics calls) halves the mass at the ends when it reflects, and "
-            "its bandwidth is a multiple of 1/1024.",
+            "Relative errors are in brackets. `bench/exact.py` computes the exact value without a grid "
+            "and shares no code with calibrant.",
+            "relplot, which probmetrics calls, halves the mass at the ends when it reflects, and its "
+            "bandwidth is a multiple of 1/1024.",
         ],
     )
     worst = []
@@ -130,15 +130,16 @@ def tables(found: dict[str, Any]) -> list[pages.Table]:
         )
     summary = pages.Table(
         "Error against the exact value of what each package computes",
-        ["package", "asked for", "exact value of", "median", "worst", "on"],
+        ["package", "call", "exact value of", "median", "worst", "worst on"],
         worst,
         [
-            f"Binned: {BINS} bins of equal width on [0, 1]; where predictions lie on an edge, the "
-            "rule that suits the package is taken. `binned range`: from the lowest to the highest.",
-            "`smooth confidence`: torch-uncertainty measures the predicted class, max(p, 1 - p), "
-            "in float32; its exact value is that of the same rows.",
+            f"Binned: {BINS} bins of equal width on [0, 1]. Where predictions lie on an edge, we use "
+            "the edge rule that suits the package. `binned range`: bins from the lowest prediction to "
+            "the highest.",
+            "`smooth confidence`: torch-uncertainty measures the confidence in the predicted class, "
+            "max(p, 1 - p), in float32. We compare it with the exact value of the same quantity.",
             "mapie puts predictions of exactly 0 in a bin of their own.",
-            "A binned ECE that is exact is still a binned ECE: it depends on the bins.",
+            "An exact binned ECE is still a binned ECE: it depends on the bins.",
         ],
     )
     return [by_set, summary]

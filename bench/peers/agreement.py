@@ -23,9 +23,9 @@ SCRIPT = Path(__file__).with_name("companions.py")
 ROWS = 3000
 ROUNDING = 1e-6
 NO_PEER = (
-    "weak_calibration_error, distance_to_calibration (linear programs of HiGHS), truthful_atb, kde_ece, "
-    "spline_ks_error, t_cal and cross_validated_ece: no package here has them; the tests compare them "
-    "with their formulas written out."
+    "No package here has weak_calibration_error, distance_to_calibration (linear programs for HiGHS), "
+    "truthful_atb, kde_ece, spline_ks_error, t_cal or cross_validated_ece. The tests compare these "
+    "with their formulas, written out."
 )
 
 
@@ -97,19 +97,19 @@ def table() -> pages.Table:
     header = [
         "measure",
         "package",
-        "asked for",
+        "call",
         "calibrant",
-        "package says",
+        "package's value",
         "difference",
-        "because",
+        "reason",
     ]
     return pages.Table(
-        f"Beside other packages: {ROWS:,} predictions between .01 and .99",
+        f"Compared with other packages: {ROWS:,} predictions between .01 and .99",
         header,
         rows,
         [
             NO_PEER,
-            "kernel_of_hits: `kernel_calibration_error` with bandwidth .4 of p against whether the class "
-            "p ≥ ½ was right, which is what netcal's MMCE measures.",
+            "kernel_of_hits: `kernel_calibration_error` with bandwidth .4, of p against whether the "
+            "predicted class (p ≥ ½) was right. This is what netcal's MMCE measures.",
         ],
     )

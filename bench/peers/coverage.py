@@ -105,17 +105,17 @@ def tables(found: dict[str, Any]) -> list[pages.Table]:
     return [
         pages.Table(
             "Coverage of nominal 95% intervals",
-            ["package", "interval of", "truth", "population value", "coverage", "width", "time"],
+            ["package", "interval for", "truth", "population value", "coverage", "width", "time"],
             rows,
             [
-                f"{samples} samples of {ROWS} rows with uniform predictions for each truth; each "
+                f"For each truth, {samples} samples of {ROWS} rows with uniform predictions. Each "
                 "package's interval is compared with the population value of its own measure.",
                 f"Narrower than calibrant's, and covering in {COVERS:.0%} of the samples or more: "
                 f"{', '.join(better) or 'none'}.",
-                "Widths count only what lies above 0. ± is two standard errors of the study.",
-                "relplot: the basic bootstrap of its diagram; uncertainty-calibration: its bootstrap, "
-                "whose alpha is in per cent; probcal: its bootstrap with stratify=False, because "
-                "its default leaves out the error of the event rate.",
+                "Widths count only the part above 0. ± is two standard errors of the study.",
+                "relplot: the basic bootstrap of its diagram. uncertainty-calibration: its bootstrap, "
+                "whose alpha is in per cent. probcal: its bootstrap with stratify=False, because its "
+                "default ignores the error in the event rate.",
             ],
         )
     ]

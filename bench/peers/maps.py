@@ -137,17 +137,17 @@ def table(rows: list[Row]) -> pages.Table:
         for row in rows
     ]
     notes = [
-        "Largest difference between the two probabilities, over 60 new predictions, after learning "
-        "from 500 rows of two classes or 2,000 rows of four.",
-        "Run to the end: the peer's own loss, minimised further. betacal by scikit-learn with tol=1e-12; "
-        "netcal by Nelder and Mead's method, since it gives its optimiser no gradient; probmetrics by "
-        "L-BFGS in double precision. venn-abers has nothing to optimise.",
-        "Their loss minus ours: mean log loss on the rows learned from, with the peer's default "
-        "settings. Where it is "
-        "positive, the peer stops before the optimum of its own definition.",
+        "Largest difference between their probabilities and ours on 60 new predictions, after fitting "
+        "to 500 rows of two classes or 2,000 rows of four.",
+        "Fully optimised: we minimise the peer's own loss further. For betacal with scikit-learn and "
+        "tol=1e-12; for netcal with Nelder–Mead, since it gives its optimiser no gradient; for "
+        "probmetrics with L-BFGS in double precision. venn-abers has nothing to optimise.",
+        "Their loss minus ours: mean log loss on the fitted rows, with the peer's default settings. "
+        "Where it is positive beyond rounding (about 1e-16), the peer stops before the optimum of its "
+        "own definition.",
     ]
-    header = ["map", "as it comes", "run to the end", "their loss minus ours"]
-    return pages.Table("Maps of peers and ours", header, lines, notes)
+    header = ["map", "with default settings", "fully optimised", "their loss minus ours"]
+    return pages.Table("Their maps and ours", header, lines, notes)
 
 
 def main() -> None:
@@ -155,9 +155,9 @@ def main() -> None:
     rows = compared(data, theirs(data, environments.make("maps")))
     page = pages.Page(
         "maps",
-        "Maps of peers",
+        "Recalibration maps of other packages",
         "python -m bench.peers.maps",
-        "Recalibration maps of other packages beside ours, where the definition is the same.",
+        "Their maps compared with ours, where both use the same definition.",
         [table(rows)],
         environments.pinned("venn-abers", "betacal", "netcal", "probmetrics"),
     )

@@ -43,14 +43,14 @@ def tables(found: dict[str, Any]) -> list[pages.Table]:
     ]
     return [
         pages.Table(
-            "Input that cannot be right",
+            "Invalid input",
             ["package", *cases],
             rows,
             [
-                "1,000 rows; one bad row among them for NaN, sentinel and tie. A number means that "
-                "the package returned it without a warning; where it equals that of `clean`, the "
-                "same data without a bad row, labels in {-1, 1} were read as intended.",
-                "scikit-learn gives a curve; its number here is the widest gap of that curve.",
+                "1,000 rows, one of them bad for NaN, sentinel and tie. A number means that the "
+                "package returned it without a warning. `clean` is the same data without a bad row: if "
+                "a package gives the same number for labels in {-1, 1}, it read them as intended.",
+                "scikit-learn gives a curve; the number here is the widest gap of that curve.",
             ],
         ),
         pages.Table("What calibrant says", ["input", "message"], said),

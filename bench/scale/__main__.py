@@ -78,21 +78,21 @@ def trillion(measured: growth.Constants) -> list[pages.Table | pages.Text]:
             ]
         )
     body = (
-        f"Measured here: a row costs {measured.fill_ns:.2f} ns of one core with every check; adding two full "
-        f"sketches {costs.seconds(measured.merge_s)}; the answer from a sketch "
-        f"{costs.seconds(measured.solve_s)}; a full sketch on the wire "
-        f"{measured.sketch_bytes / 1e6:.2f} MB. A trillion rows of float32 and uint8 are 5 TB. In "
-        f"{partitions:,} partitions they leave {partitions:,} sketches, {moved / 1e9:.1f} GB in all, "
-        f"and a tree of {depth} levels adds them up: integers, so that the result is the same to the "
-        f"bit whatever the tree. One cell holds {capacity:.1e} rows before int64 would overflow (which "
-        "is refused), so a trillion rows fit even if every prediction is the same. The times leave "
-        "out reading: the last column is what each core has to read.."
+        f"Measured here, on one core: a row costs {measured.fill_ns:.2f} ns with every check, adding "
+        f"two full sketches takes {costs.seconds(measured.merge_s)}, and the answer from a sketch takes "
+        f"{costs.seconds(measured.solve_s)}. A full sketch is {measured.sketch_bytes / 1e6:.2f} MB on "
+        f"the wire. A trillion rows of float32 and uint8 are 5 TB. In {partitions:,} partitions they "
+        f"leave {partitions:,} sketches, {moved / 1e9:.1f} GB in all, and a tree of {depth} levels adds "
+        "them up. They hold integers, so the result is the same to the bit for any tree. One cell "
+        f"holds {capacity:.1e} rows before int64 would overflow (calibrant refuses that), so a trillion "
+        "rows fit even if every prediction is the same. The times leave out reading; the last column "
+        "says how much each core has to read."
     )
     return [
-        pages.Text("A trillion rows, on paper", body),
+        pages.Text("A trillion rows, extrapolated", body),
         pages.Table(
             "What it takes",
-            ["cores", "fill", "merge", "answer", "in all", "read by each core"],
+            ["cores", "fill", "merge", "answer", "total", "read per core"],
             rows,
         ),
     ]
@@ -109,8 +109,8 @@ def page(grown: list[growth.Growth], measured: growth.Constants, *, reduced: boo
         "scale",
         "From a thousand rows to a trillion",
         "python -m bench.scale" + (" --reduced" if reduced else ""),
-        "Rows are drawn in blocks and are never all in memory; after the pass, no cost depends on "
-        "their number. Times are processor times, summed over threads.",
+        "Rows are drawn in blocks and are never all in memory. After the pass, no cost depends on how "
+        "many there were. Times are processor time, summed over threads.",
         [*sections, *trillion(measured)],
     )
 

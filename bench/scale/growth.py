@@ -94,7 +94,7 @@ def groups(sizes: Sequence[int], n: int) -> Growth:
 
         seconds.append(_best(scan, 2))
         limit.append(_best(engine, 2))
-    return Growth("groups", sizes, seconds, limit, "the engine's own sum of both columns by group")
+    return Growth("groups", sizes, seconds, limit, "polars' own sum of both columns by group")
 
 
 def resamples(sizes: Sequence[int]) -> Growth:
@@ -119,7 +119,11 @@ def resamples(sizes: Sequence[int]) -> Growth:
         seconds.append(_best(bootstrap, 2))
         limit.append(_best(draw, 2))
     return Growth(
-        "resamples", sizes, seconds, limit, "as many random numbers as there are (cell, label)"
+        "resamples",
+        sizes,
+        seconds,
+        limit,
+        "one random number for each pair (cell, label) and resample",
     )
 
 
