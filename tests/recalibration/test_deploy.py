@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,6 +66,21 @@ def test_the_expression_is_the_map(recalibrator):
     from_ends = np.minimum(expected, 1 - expected)
     assert np.all(np.abs(repaired - expected) <= 2e-3 * from_ends + 1e-11)
     assert len(expression.text) < 500_000
+
+
+def test_predictions_next_to_the_ends_are_mapped_as_they_are():
+    """As naive Bayes makes them. The default map takes 1e-12 and 1e-300 for 0, and jumps beyond."""
+    rng = np.random.default_rng(3)
+    p = 1.0 / (1.0 + np.exp(-12.0 * rng.standard_normal(2000)))
+    p[:200] = 10.0 ** -rng.uniform(9, 300, 200)
+    recalibrator = AdaptiveRecalibrator().fit(p, (rng.random(2000) < 0.05 + 0.9 * p).astype(int))
+    places = np.concatenate(
+        [p, 10.0 ** -np.arange(8, 17, 0.25), 1 - 10.0 ** -np.arange(8, 16, 0.25)]
+    )
+    exported: dict[str, Any] = {}
+    exec(recalibrator.to_python(), exported)
+    got = [exported["recalibrate"](float(place)) for place in places]
+    np.testing.assert_allclose(got, recalibrator.transform(places), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("dialect", ["duckdb", "sqlite"])

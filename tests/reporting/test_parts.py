@@ -127,3 +127,17 @@ def test_a_confidence_is_written_as_it_was_asked_for(confidence: float) -> None:
     written = f"{100 * confidence:g}%"
     assert f"{written} interval" in made.markdown
     assert f"with {written} confidence" in made.markdown
+
+
+def test_predictions_next_to_an_end_are_not_taken_for_one_value() -> None:
+    """They share a cell of the sketch, as those of naive Bayes do, and differ all the same."""
+    rng = np.random.default_rng(0)
+    p = np.concatenate([1.0 - 10.0 ** -rng.uniform(6, 12, 300), rng.random(30)])
+    notes = " ".join(notes_on(cal.Sketch.from_arrays(np.ones(p.size, int), p)))
+    assert "different values" not in notes
+    assert "share one prediction" not in notes
+    assert "times on average" not in notes
+    exact = np.concatenate([np.ones(300), rng.random(30)])
+    assert "share one prediction, 1." in " ".join(
+        notes_on(cal.Sketch.from_arrays(np.ones(p.size, int), exact))
+    )

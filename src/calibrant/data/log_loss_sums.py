@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data._fill import add_surprises, find_beyond
-
 __all__ = ["IMPOSSIBLE", "are_surprises", "coarse_enough", "places_of_surprises", "surprises_of"]
 
 Floats = NDArray[np.float64]
@@ -56,6 +54,11 @@ def surprises_of(
     >>> surprises_of(np.array([0.5, np.exp(-8.0), 1.0]), np.array([1, 1, 1])).round(6)
     array([[0., 8.]])
     """
+    from calibrant.data._fill import (  # updating on a device needs neither
+        add_surprises,
+        find_beyond,
+    )
+
     rows, sums = np.empty(p.size, np.int64), np.zeros((groups, 2))
     rows = rows[: find_beyond(np.ascontiguousarray(p), IMPOSSIBLE, 1.0 - IMPOSSIBLE, rows)]
     add_surprises(

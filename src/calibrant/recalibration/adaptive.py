@@ -16,6 +16,7 @@ from calibrant.measures._chains import pooled
 from calibrant.recalibration.cures import TO_APPLY, only_cures
 from calibrant.recalibration.learned_map import Recalibrator, State
 from calibrant.recalibration.logistic import (
+    AN_END,
     LIMIT,
     Posterior,
     expit,
@@ -43,8 +44,6 @@ ODDS_OF_NONE = 3.0
 SURPRISES, OTHERS = 0.5, 1.0
 """Outcomes against and with a prediction of exactly 0 or 1, before rows are seen."""
 LEFT_ALONE = 0.5
-AN_END = 1e-12
-"""Predictions this close to 0 or 1 count as equal to it; sketches on the logit scale keep no others."""
 CELLS_PER_UNIT = 128
 MOST_PLACES = 1 << 12
 QUANTILES = 33

@@ -13,7 +13,7 @@ from calibrant.data.named_scales import as_scale
 from calibrant.data.scales import Scale
 from calibrant.errors import Code, InputError
 from calibrant.read.sql import Expression, piecewise_linear
-from calibrant.recalibration.logistic import NEAREST_TO_THE_ENDS, expit
+from calibrant.recalibration.logistic import AN_END, NEAREST_TO_THE_ENDS, expit
 from calibrant.recalibration.smooth import SmoothRecalibrator
 
 if TYPE_CHECKING:
@@ -184,8 +184,10 @@ def places_of(recalibrator: Recalibrator) -> Floats:
         own = np.concatenate([one.state["p"] for one in state["maps"]])
     if recalibrator.kind.endswith("venn-abers"):  # it jumps, and is a third value at the jump
         own = np.concatenate([np.nextafter(own, 0.0), own, np.nextafter(own, 1.0)])
-    if recalibrator.kind == "adaptive":
-        own = expit(state["x"])
+    if recalibrator.kind == "adaptive":  # it jumps where predictions count as exactly 0 or 1
+        low, high = AN_END, 1.0 - AN_END
+        jumps = [low, np.nextafter(low, 1.0), np.nextafter(high, 0.0), high]
+        own = np.concatenate([expit(state["x"]), jumps])
     if isinstance(recalibrator, SmoothRecalibrator):
         given = recalibrator.scale
         scale = given if isinstance(given, Scale) else as_scale(state["scale"])

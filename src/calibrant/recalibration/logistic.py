@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from calibrant.data.atoms import Atoms
 from calibrant.inference._draws import product
 
-__all__ = ["LIMIT", "Posterior", "expit", "log_odds", "logarithms", "posterior", "rows_per_weight"]
+__all__ = [
+    "AN_END",
+    "LIMIT",
+    "Posterior",
+    "expit",
+    "log_odds",
+    "logarithms",
+    "posterior",
+    "rows_per_weight",
+]
 
 Floats = NDArray[np.float64]
 
@@ -18,6 +27,8 @@ NEAREST_TO_THE_ENDS = 2.0**-24
 """Logarithms see predictions of exactly 0 and 1 as this far away: half of float32's spacing at 1."""
 LIMIT = float(np.log(1.0 - NEAREST_TO_THE_ENDS) - np.log(NEAREST_TO_THE_ENDS))
 """The log-odds of a prediction of exactly 1."""
+AN_END = 1e-12
+"""Predictions this close to 0 or 1 count as equal to it; sketches on the logit scale keep no others."""
 MOST_STEPS = 100
 SMALLEST_STEP = 1e-6
 CONVERGED = 1e-11

@@ -199,7 +199,8 @@ def densest_half(diagram: ReliabilityDiagram, region: Region) -> tuple[float, fl
 def notes_on(sketch: Sketch, *, clusters: int | None = None) -> tuple[str, ...]:
     """Sentences on the data, in the order in which they are read.
 
-    `clusters` is how many clusters the rows are known to form, if they are not independent.
+    `clusters` is how many clusters the rows are known to form, if they are not independent. Predictions
+    next to 0 or 1, as naive Bayes makes them, share a cell without being equal: nothing is said of them.
 
     Examples
     --------
@@ -212,15 +213,17 @@ def notes_on(sketch: Sketch, *, clusters: int | None = None) -> tuple[str, ...]:
     """
     atoms = Atoms.from_sketch(sketch)
     share = over_outcomes(atoms.mass) / atoms.total
+    at_an_end = np.minimum(atoms.p, 1.0 - atoms.p) <= NEAR_AN_END
+    mixed = at_an_end & (atoms.p > 0.0) & (atoms.p < 1.0) & (share * sketch.n > 1.5)
     return tuple(
         note
         for note in (
             _size(sketch),
             _weights(sketch),
-            _few_values(sketch, atoms),
-            _ties(atoms, share),
+            "" if mixed.any() else _few_values(sketch, atoms),
+            _ties(atoms, np.where(mixed, 0.0, share)),
             _ends(atoms, share),
-            _clusters(clusters) if clusters else _repeats(sketch, atoms),
+            _clusters(clusters) if clusters else _repeats(sketch, atoms, at_an_end),
             _one_outcome(sketch),
             _few_events(sketch),
         )
@@ -287,10 +290,13 @@ def _clusters(clusters: int) -> str:
     return f"The rows belong to {clusters:,} clusters; interval, floor and p-value are those of clusters."
 
 
-def _repeats(sketch: Sketch, atoms: Atoms) -> str:
+def _repeats(sketch: Sketch, atoms: Atoms, at_an_end: np.ndarray) -> str:
     """Where rows are few beside the cells, chance rarely puts two of them into one."""
-    each = sketch.n / atoms.p.size
-    if atoms.p.size <= FEW_VALUES or each < MANY_ALIKE or sketch.n > sketch.nodes / 8:
+    values = int(np.count_nonzero(~at_an_end))
+    if values <= FEW_VALUES or sketch.n > sketch.nodes / 8:
+        return ""
+    each = sketch.n * float(over_outcomes(atoms.mass)[~at_an_end].sum() / atoms.total) / values
+    if each < MANY_ALIKE:
         return ""
     return (
         f"Each prediction occurs {each:.1f} times on average. If these are several rows of one event, "
