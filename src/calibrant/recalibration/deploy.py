@@ -176,24 +176,24 @@ def knots_of(recalibrator: Recalibrator, tolerance: float) -> tuple[Floats, Floa
 
 
 def places_of(recalibrator: Recalibrator) -> Floats:
-    """Where the map is looked at: evenly, closer and closer to the ends, and at its own knots."""
+    """Where the map is looked at: evenly, ever closer to the ends, at its knots and beside its jumps."""
     near = np.logspace(np.log10(SMALLEST), -2, 2000)
     state = recalibrator.state
     own = np.asarray(state.get("p", []), dtype=np.float64)
     if recalibrator.kind == "cross venn-abers":
         own = np.concatenate([one.state["p"] for one in state["maps"]])
-    if recalibrator.kind.endswith("venn-abers"):  # it jumps, and is a third value at the jump
-        own = np.concatenate([np.nextafter(own, 0.0), own, np.nextafter(own, 1.0)])
-    if recalibrator.kind == "adaptive":  # it jumps where predictions count as exactly 0 or 1
-        low, high = AN_END, 1.0 - AN_END
-        jumps = [low, np.nextafter(low, 1.0), np.nextafter(high, 0.0), high]
-        own = np.concatenate([expit(state["x"]), jumps])
+    jumps = np.empty(0)
+    if recalibrator.kind.endswith("venn-abers"):  # a third value at the jump
+        jumps = own
+    if recalibrator.kind == "adaptive":  # where predictions count as exactly 0 or 1
+        own, jumps = expit(state["x"]), np.array([AN_END, 1.0 - AN_END])
     if isinstance(recalibrator, SmoothRecalibrator):
         given = recalibrator.scale
         scale = given if isinstance(given, Scale) else as_scale(state["scale"])
         own = scale.prediction(np.linspace(0.0, 1.0, len(state["values"])))
     even = np.arange(EVEN_STEPS + 1) / EVEN_STEPS
-    return np.unique(np.clip(np.concatenate([even, near, 1.0 - near, own]), 0.0, 1.0))
+    beside = np.nextafter(jumps, 0.0), jumps, np.nextafter(jumps, 1.0)
+    return np.unique(np.clip(np.concatenate([even, near, 1.0 - near, own, *beside]), 0.0, 1.0))
 
 
 def _thinned(x: Floats, y: Floats, tolerance: float) -> NDArray[np.int64]:

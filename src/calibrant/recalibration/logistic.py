@@ -13,6 +13,7 @@ from calibrant.inference._draws import product
 __all__ = [
     "AN_END",
     "LIMIT",
+    "Design",
     "Posterior",
     "expit",
     "log_odds",
@@ -63,6 +64,26 @@ def rows_per_weight(atoms: Atoms) -> float:
     return max(1.0, worth)
 
 
+class Design:
+    """Features [places, k] of a regression, multiplied on one thread: BLAS starts more than are worth it."""
+
+    def __init__(self, features: Floats) -> None:
+        self._features = np.ascontiguousarray(features)
+        self._across = np.ascontiguousarray(features.T)
+
+    def at(self, coefficients: Floats) -> Floats:
+        """features · coefficients, at each place."""
+        return np.asarray(product(coefficients[None, :], self._across)[0])
+
+    def sums(self, weight: Floats) -> Floats:
+        """Σ weight · features."""
+        return np.asarray(product(weight[None, :], self._features)[0])
+
+    def squares(self, weight: Floats) -> Floats:
+        """Σ weight · features featuresᵀ."""
+        return product(self._across * weight, self._features)
+
+
 @dataclass(frozen=True)
 class Posterior:
     """The most likely coefficients, the curvature there, and the evidence (Laplace's approximation).
@@ -93,25 +114,21 @@ def posterior(
     """
     prior = np.diag(spread**-2.0)
     events = rows * share
-    features = np.ascontiguousarray(features)
-    across = np.ascontiguousarray(features.T)
-
-    def log_odds_at(coefficients: Floats) -> Floats:
-        return np.asarray(offset + product(coefficients[None, :], across)[0])
+    design = Design(features)
 
     def value(coefficients: Floats) -> float:
-        s = log_odds_at(coefficients)
+        s = offset + design.at(coefficients)
         penalty = 0.5 * coefficients @ prior @ coefficients
         return float((rows * np.logaddexp(0.0, s) - events * s).sum() + penalty)
 
     def curvature(q: Floats) -> Floats:
-        return np.asarray(product(across * (rows * q * (1.0 - q)), features) + prior)
+        return design.squares(rows * q * (1.0 - q)) + prior
 
     coefficients = np.zeros(features.shape[1])
     loss = value(coefficients)
     for _ in range(MOST_STEPS if coefficients.size else 0):
-        q = expit(log_odds_at(coefficients))
-        slope = product((rows * q - events)[None, :], features)[0] + prior @ coefficients
+        q = expit(offset + design.at(coefficients))
+        slope = design.sums(rows * q - events) + prior @ coefficients
         step = -np.linalg.solve(curvature(q), slope)
         size, fall = 1.0, float(slope @ step)
         while (
@@ -122,7 +139,7 @@ def posterior(
         loss, before = value(coefficients), loss
         if before - loss <= CONVERGED * (1.0 + abs(loss)):
             break
-    precision = curvature(expit(log_odds_at(coefficients)))
+    precision = curvature(expit(offset + design.at(coefficients)))
     volume = np.linalg.slogdet(precision)[1] if coefficients.size else 0.0
     evidence = -loss - 0.5 * volume - float(np.log(spread).sum())
     return Posterior(coefficients, precision, evidence)

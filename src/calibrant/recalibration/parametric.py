@@ -15,10 +15,15 @@ from calibrant.data.atoms import Atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrationError, InputError
-from calibrant.inference._draws import product
 from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
 from calibrant.recalibration.learned_map import Recalibrator, State
-from calibrant.recalibration.logistic import expit, log_odds, logarithms, rows_per_weight
+from calibrant.recalibration.logistic import (
+    Design,
+    expit,
+    log_odds,
+    logarithms,
+    rows_per_weight,
+)
 from calibrant.recalibration.state_checks import POSITIVE, Part, Parts
 from calibrant.recalibration.training import FitOptions, Training
 
@@ -256,18 +261,16 @@ def _fit_logistic(
         low, high = 1.0 / (negative + 2.0), (positive + 1.0) / (positive + 2.0)
     weight = over_outcomes(atoms.mass) / atoms.total
     events = (atoms.mass @ np.array([low, high])) / atoms.total
-
-    features = np.ascontiguousarray(features)
-    across = np.ascontiguousarray(features.T)
+    design = Design(features)
 
     def loss(coefficients: Floats) -> tuple[float, Floats]:
-        s = product(coefficients[None, :], across)[0]
+        s = design.at(coefficients)
         value = float((weight * np.logaddexp(0.0, s) - events * s).sum())
-        return value, product((weight * expit(s) - events)[None, :], features)[0]
+        return value, design.sums(weight * expit(s) - events)
 
     def curvature(coefficients: Floats) -> Floats:
-        q = expit(product(coefficients[None, :], across)[0])
-        return np.asarray(product(across * (weight * q * (1.0 - q)), features))
+        q = expit(design.at(coefficients))
+        return design.squares(weight * q * (1.0 - q))
 
     start = np.zeros(features.shape[1])
     minimum = minimize(

@@ -223,7 +223,7 @@ def notes_on(sketch: Sketch, *, clusters: int | None = None) -> tuple[str, ...]:
             "" if mixed.any() else _few_values(sketch, atoms),
             _ties(atoms, np.where(mixed, 0.0, share)),
             _ends(atoms, share),
-            _clusters(clusters) if clusters else _repeats(sketch, atoms, at_an_end),
+            _clusters(clusters) if clusters else _repeats(sketch, share[~at_an_end]),
             _one_outcome(sketch),
             _few_events(sketch),
         )
@@ -290,12 +290,14 @@ def _clusters(clusters: int) -> str:
     return f"The rows belong to {clusters:,} clusters; interval, floor and p-value are those of clusters."
 
 
-def _repeats(sketch: Sketch, atoms: Atoms, at_an_end: np.ndarray) -> str:
-    """Where rows are few beside the cells, chance rarely puts two of them into one."""
-    values = int(np.count_nonzero(~at_an_end))
-    if values <= FEW_VALUES or sketch.n > sketch.nodes / 8:
+def _repeats(sketch: Sketch, share: np.ndarray) -> str:
+    """Where rows are few beside the cells, chance rarely puts two of them into one.
+
+    `share` is that of the rows in each cell away from the ends.
+    """
+    if share.size <= FEW_VALUES or sketch.n > sketch.nodes / 8:
         return ""
-    each = sketch.n * float(over_outcomes(atoms.mass)[~at_an_end].sum() / atoms.total) / values
+    each = sketch.n * float(share.mean())
     if each < MANY_ALIKE:
         return ""
     return (
