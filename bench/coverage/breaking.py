@@ -94,13 +94,16 @@ COARSE = 1 << 12
 SKETCHED = ("calibrated, Beta(2, 5)", "40% at 1, wrong there", "slope, Beta(2, 5)")
 CLASSES = {"5 classes, calibrated": (5, 1.0), "5 classes, too sure": (5, 0.7)}
 """Classes, and the factor of the logits that makes the predictions right."""
-SAMPLED = {  # predictions, and the slope of the chance in log-odds
-    "1 in 10 without the event, Beta(6, 2)": (6, 2, 1.0),
-    "1 in 10 without the event, Beta(1, 19)": (1, 19, 1.0),
-    "1 in 10 without the event, Beta(6, 2), slope .8": (6, 2, 0.8),
-    "1 in 100 without the event, uniform": (1, 1, 1.0),
-    "1 in 100 without the event, Beta(.1, .1)": (0.1, 0.1, 1.0),
-    "log-normal, Beta(1, 49)": (1, 49, 1.0),
+SAMPLED = {  # predictions, the slope of the chance in log-odds, and how rows come by their weight
+    "1 in 10 without the event, Beta(6, 2)": (6, 2, 1.0, "1 in 10"),
+    "1 in 10 without the event, Beta(1, 19)": (1, 19, 1.0, "1 in 10"),
+    "1 in 10 without the event, Beta(6, 2), slope .8": (6, 2, 0.8, "1 in 10"),
+    "1 in 100 without the event, uniform": (1, 1, 1.0, "1 in 100"),
+    "1 in 100 without the event, Beta(.1, .1)": (0.1, 0.1, 1.0, "1 in 100"),
+    "1 in 10 without the event, uneven, uniform": (1, 1, 1.0, "uneven"),
+    "log-normal, Beta(1, 49)": (1, 49, 1.0, "log-normal"),
+    "log-normal, Beta(6, 2), slope .6": (6, 2, 0.6, "log-normal"),
+    "few of 100, Beta(1, 49)": (1, 49, 1.0, "few of 100"),
 }
 CLUSTERED = {  # rows in each cluster, and the slope of the chance in log-odds
     "100 of 10 rows": ((10,) * 100, 1.0),
@@ -163,7 +166,8 @@ def truth_of(kind: str, population: str) -> float:
     elif kind in ("rows", "scale", "sketch"):
         p, chance = ROWS[population](rng, LARGE)
     else:
-        a, b, slope = SAMPLED[population] if kind == "weights" else (2, 2, CLUSTERED[population][1])
+        slope = SAMPLED[population][2] if kind == "weights" else CLUSTERED[population][1]
+        a, b = SAMPLED[population][:2] if kind == "weights" else (2, 2)
         p = rng.beta(a, b, LARGE)
         chance = p if slope == 1.0 else expit(slope * logit(p))
     if np.array_equal(p, chance):
@@ -172,21 +176,29 @@ def truth_of(kind: str, population: str) -> float:
     return cal.smooth_ece(chance, p, labels="soft", scale=scale)
 
 
+def _weights(design: str, rng: np.random.Generator, y: NDArray[np.bool_]) -> Floats:
+    """What each row weighs; 0 if it is not in the sample."""
+    if design == "log-normal":
+        return np.exp(1.5 * rng.standard_normal(y.size))
+    if design == "few of 100":
+        return np.where(rng.random(y.size) < 0.01, 100.0, 1.0)
+    chance = np.where(y, 1.0, 0.01 if design == "1 in 100" else 0.1)
+    if design == "uneven":
+        chance = chance * expit(rng.standard_normal(y.size))
+    return np.where(rng.random(y.size) < chance, 1.0 / chance, 0.0)
+
+
 def samples(trial: Trial) -> Iterator[dict[str, Any]]:
     """What `assess` is given, run by run."""
     rng = trial.generator
     for _ in range(trial.runs):
         if trial.kind == "weights":
-            a, b, slope = SAMPLED[trial.population]
+            a, b, slope, design = SAMPLED[trial.population]
             p = rng.beta(a, b, 4 * trial.n)
             y = rng.random(p.size) < expit(slope * logit(p))
-            if trial.population.startswith("log-normal"):
-                some = slice(trial.n)
-                yield {"y": y[some], "p": p[some], "w": np.exp(1.5 * rng.standard_normal(trial.n))}
-                continue
-            one_in = 100.0 if trial.population.startswith("1 in 100") else 10.0
-            kept = np.flatnonzero(y | (rng.random(p.size) < 1.0 / one_in))[: trial.n]
-            yield {"y": y[kept], "p": p[kept], "w": np.where(y[kept], 1.0, one_in)}
+            weight = _weights(design, rng, y)
+            kept = np.flatnonzero(weight)[: trial.n]
+            yield {"y": y[kept], "p": p[kept], "w": weight[kept]}
         elif trial.kind == "clusters":
             sizes, slope = CLUSTERED[trial.population]
             cluster = np.repeat(np.arange(len(sizes)), sizes)

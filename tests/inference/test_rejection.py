@@ -15,6 +15,7 @@ from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.dependence import DependenceWarning
 from calibrant.inference.lower_bound import BUMP, ROUND
 from calibrant.inference.noise_floor import noise_floor
+from calibrant.inference.null_draws import null_residuals
 from calibrant.inference.quantiles import log_tail
 from calibrant.inference.witnesses import Cells, witnesses_of
 
@@ -225,6 +226,58 @@ def test_few_events_of_uneven_weights_keep_the_size() -> None:
         sketch = Sketch.from_arrays(rng.random(300) < p, p, sample_weight=weight, nodes=1 << 12)
         rejected += Rejection.of(sketch, noise_floor(sketch).value).p_value <= 0.05
     assert rejected <= 10  # 18 where only those events say what an event weighs
+
+
+@pytest.mark.parametrize(("n", "weigh"), [
+    (2000, lambda rng, n: np.where(rng.random(n) < 0.01, 100.0, 1.0)),  # 41 of 100 where events weigh
+    (1000, lambda rng, n: np.where(rng.random(n) < 0.1, 20.0, 1.0)),  # what those weigh that came: 17
+    (5000, lambda rng, n: np.exp(1.5 * rng.standard_normal(n))),
+])  # fmt: skip
+def test_weights_that_have_nothing_to_do_with_the_outcome_keep_the_size(n, weigh) -> None:
+    """Of rare events the heavy ones may be missing by chance, though heavy rows are there."""
+    rng = np.random.default_rng(3)
+    rejected = 0
+    for _ in range(80):
+        p, weight = rng.beta(1, 49, n), weigh(rng, n)
+        sketch = Sketch.from_arrays(rng.random(n) < p, p, sample_weight=weight)
+        rejected += Rejection.of(sketch, noise_floor(sketch).value).p_value <= 0.05
+    assert rejected <= 10
+
+
+@pytest.mark.parametrize("weigh", [
+    lambda rng, y: np.where(rng.random(y.size) < 0.01, 100.0, 1.0),
+    lambda rng, y: np.exp(1.5 * rng.standard_normal(y.size)),
+    lambda rng, y: np.where(y, 1.0, 10.0),
+])  # fmt: skip
+def test_drawn_residuals_of_weighted_rows_vary_as_calibrated_ones(weigh) -> None:
+    """Mean 0 and the null variance, in every cell, with heavy rows and without."""
+    rng = np.random.default_rng(4)
+    p = rng.beta(1, 9, 500)
+    y = rng.random(500) < p
+    sketch = Sketch.from_arrays(y, p, sample_weight=weigh(rng, y))
+    cells = Rejection.of(sketch, noise_floor(sketch).value).cells
+    drawn = null_residuals(cells).astype(float)
+    assert np.abs(drawn.mean(axis=0)).max() < 5.0 * np.sqrt(cells.null.max() / len(drawn))
+    assert drawn.var(axis=0).sum() == pytest.approx(cells.null.sum(), rel=0.1)
+    at = np.argsort(cells.null)[-3:]
+    assert drawn.var(axis=0)[at] == pytest.approx(cells.null[at], rel=0.3)
+
+
+def test_heavy_rows_draw_steps_of_their_own_weight() -> None:
+    """A row of weight 100 among light ones: the sum moves by 100, and not by what rows are worth."""
+    rng = np.random.default_rng(6)
+    p, weight = rng.uniform(0.02, 0.03, 200), np.ones(200)
+    weight[:3] = 100.0
+    sketch = Sketch.from_arrays(np.arange(200) % 50 == 7, p, sample_weight=weight)
+    cells = Rejection.of(sketch, noise_floor(sketch).value).cells
+    assert cells.heavy is not None
+    assert cells.heavy.share == pytest.approx(np.full(3, 100.0 / weight.sum()), rel=1e-4)
+    assert sorted(cells.heavy.prediction) == pytest.approx(sorted(p[:3]), abs=1e-5)
+    assert cells.shares[:, 0].sum() == pytest.approx(197.0 / weight.sum(), rel=0.02)
+    drawn = null_residuals(cells).astype(float).sum(axis=1) * weight.sum()
+    far = drawn < -50.0  # where one of them came true
+    assert far.mean() == pytest.approx(3 * 0.025, rel=0.2)
+    assert np.median(drawn[far]) == pytest.approx(np.median(drawn[~far]) - 100.0, abs=1.5)
 
 
 def test_few_rows_of_large_weight_keep_the_size() -> None:

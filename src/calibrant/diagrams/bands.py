@@ -150,7 +150,7 @@ def _as_sampled(sketch: Sketch, kernel: KernelMatrix) -> tuple[Floats, Floats, F
     weights, squared = sketch.weights, sketch.squared_weights
     if not sketch.weighted or cross_weights(sketch).any():
         return weights, squared, np.ones(kernel.points)
-    worth = worth_of_rows(weights, squared)
+    worth = worth_of_rows(weights, squared, sketch.counts)
     alike = np.stack([worth[:, 1] / worth[:, 0], np.ones(len(worth))], axis=1)
     expected = expected_weights(weights, worth, cell_predictions(sketch).clip(0.0, 1.0))
     others, everything = kernel((expected[:, None] * alike)[None])[0]

@@ -182,11 +182,12 @@ class _Residuals:
         width = max(width, 1.0 / nodes)
         unit, atoms = _units(both, nodes, width)
         units = int(unit.max()) + 1
-        weight, squared = np.zeros((2, units, 2, 2))
+        weight, squared, counts = np.zeros((3, units, 2, 2))
         for number, part in enumerate((second, first)):
             place_of = unit[np.searchsorted(both.cells, part.cells)]
             np.add.at(weight[:, number], place_of, part.weights)
             np.add.at(squared[:, number], place_of, part.squared_weights)
+            np.add.at(counts[:, number], place_of, part.counts)
         place = np.bincount(unit, mass * cell_positions(both)) / np.bincount(unit, mass)
         f = np.clip(both.scale.prediction(place), 0.0, 1.0)
         near = _kernel(place, place, width)
@@ -194,7 +195,7 @@ class _Residuals:
         near[np.arange(atoms), np.arange(atoms)] = 1.0
         own = np.divide(squared, weight, out=np.zeros_like(weight), where=weight > 0)
         rows_alike = not both.weighted or bool(cross_weights(both).any())
-        like = _Calibrated.of(f, weight, None if rows_alike else squared)
+        like = _Calibrated.of(f, weight, None if rows_alike else squared, counts)
         g, y = np.arange(2.0)[None, :, None], np.arange(2.0)[None, None, :]
         off = y - f[:, None, None]
 
@@ -271,7 +272,7 @@ class _Calibrated(NamedTuple):
     step: Floats
 
     @classmethod
-    def of(cls, f: Floats, weight: Floats, squared: Floats | None) -> _Calibrated:
+    def of(cls, f: Floats, weight: Floats, squared: Floats | None, counts: Floats) -> _Calibrated:
         """Of weights [units, 2 groups, 2 outcomes]; without their squares rows count alike."""
         chance = f * (1.0 - f)
         if squared is None:
@@ -280,7 +281,8 @@ class _Calibrated(NamedTuple):
                 for each in (chance, 1.0 - 2.0 * f, np.zeros_like(f))
             )
             return cls(weight.sum(axis=2), np.ones_like(weight), *columns)
-        worth = np.stack([worth_of_rows(weight[:, k], squared[:, k]) for k in (0, 1)], axis=1)
+        groups = (tuple(each[:, k] for each in (weight, squared, counts)) for k in (0, 1))
+        worth = np.stack([worth_of_rows(*group) for group in groups], axis=1)
         expected = np.stack(
             [expected_weights(weight[:, k], worth[:, k], f) for k in (0, 1)], axis=1
         )

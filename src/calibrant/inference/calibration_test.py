@@ -124,7 +124,7 @@ class Rejection:
     @classmethod
     def of(cls, sketch: Sketch, floor: float) -> Rejection:
         """The evidence of independent rows."""
-        cells = Cells.of(coarse_sketch(sketch, 0.5 * floor) if floor > 0.0 else sketch)
+        cells = Cells.of(coarse_sketch(sketch, 0.5 * floor) if floor > 0.0 else sketch, sketch)
         return cls(cells, floor)
 
     @cached_property

@@ -73,7 +73,11 @@ def null_residuals(cells: Cells, start: int = 0, stop: int = DRAWS) -> Singles:
     rng = np.random.default_rng(_SEED)
     events = rng.poisson(weight * f / event, size=(stop, f.size)) * event
     others = rng.poisson(weight * (1.0 - f) / other, size=(stop, f.size)) * other
-    return np.asarray(f * others - (1.0 - f) * events, dtype=np.float32)[start:]
+    residuals = f * others - (1.0 - f) * events
+    if cells.heavy is not None:
+        for cell, own in zip(cells.heavy.cell, cells.heavy.residuals(rng, stop).T, strict=True):
+            residuals[:, cell] += own
+    return np.asarray(residuals, dtype=np.float32)[start:]
 
 
 def null_means(cells: Cells, functions: Singles, parts: Iterable[slice]) -> Iterator[Singles]:

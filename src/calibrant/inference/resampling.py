@@ -7,7 +7,9 @@ the bandwidth allows, and all resamples are smoothed by one batch of cosine tran
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +45,7 @@ _NORMAL_VARIANCE = 9.0
 _FEW_TRIALS = 16.0
 _BORROWED = 5.0
 """So many rows of all cells stand behind what a row of one cell is worth."""
+_NEIGHBOURHOODS, _ROWS_OF_NEIGHBOURHOOD = 8, 100
 _DRAWS_AT_ONCE = 1 << 19
 
 
@@ -212,8 +215,9 @@ def outcome_variances(sketch: Sketch, predictions: Floats | None = None) -> Floa
     weight = over_outcomes(sketch.weights)
     if not sketch.weighted:
         return np.asarray(weight * f * (1.0 - f))
-    worth = worth_of_rows(sketch.weights, sketch.squared_weights)
-    soft = bool(cross_weights(sketch).any())
+    cross = cross_weights(sketch)
+    soft = bool(cross.any())
+    worth = worth_of_rows(sketch.weights, sketch.squared_weights + cross[:, None], sketch.counts)
     expected = weight if soft else expected_weights(sketch.weights, worth, f)
     chance = expected * f * (1.0 - f) * ((1.0 - f) * worth[:, 1] + f * worth[:, 0])
     if soft:
@@ -233,13 +237,55 @@ def expected_weights(weights: Floats, worth: Floats, f: Floats) -> Floats:
     return np.asarray(rows / (f / worth[:, 1] + (1.0 - f) / worth[:, 0]))
 
 
-def worth_of_rows(weights: Floats, squared: Floats) -> Floats:
-    """Σw² / Σw of each cell and label [m, 2]: what one of its rows counts for.
+def worth_of_rows(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Floats:
+    """Σw² / Σw of each cell and label [m, 2]: what one of its rows counts for, with so many of them.
+
+    Weights that have nothing to do with the outcome are those of all rows of a cell: an event would weigh
+    what any row does, however much those weigh that happened to come. So it is unless the rows show that
+    events weigh more than the others, or less; then each label speaks for itself.
+    """
+    weight = over_outcomes(weights)
+    alike = np.divide(over_outcomes(squared), weight, out=np.ones_like(weight), where=weight > 0)
+    worth = np.repeat(np.maximum(alike, 1e-300)[:, None], 2, axis=1)
+    apart = _dependence_on_outcome(weights, squared, counts)
+    if apart == 0.0:
+        return worth
+    return np.asarray(worth ** (1.0 - apart) * _worth_by_label(weights, squared, counts) ** apart)
+
+
+def _dependence_on_outcome(weights: Floats, squared: Floats, counts: NDArray[Any]) -> float:
+    """Whether events weigh more or less than the other rows near them: from 0, as far as is known, to 1.
+
+    By how many standard errors the weight of the events is off, were outcomes dealt to rows at random
+    inside at most eight neighbourhoods of equal size: from 3, where it begins to tell, to 5. A difference
+    that could be chance must not count: where events are light by chance, too little happened by weight,
+    and to take them for light by nature would turn that into evidence.
+    """
+    rows = over_outcomes(counts).astype(np.float64)
+    parts = min(_NEIGHBOURHOODS, max(int(rows.sum()) // _ROWS_OF_NEIGHBOURHOOD, 1))
+    place = (np.cumsum(rows) - 0.5 * rows) * (parts / rows.sum())
+    first = np.flatnonzero(np.diff(np.minimum(np.floor(place), parts - 1), prepend=-1))
+    n, w, q = (
+        np.add.reduceat(each, first)
+        for each in (rows, over_outcomes(weights), over_outcomes(squared))
+    )
+    events, drawn = np.add.reduceat(counts[:, 1], first), np.add.reduceat(weights[:, 1], first)
+    spread = np.maximum(q / n - (w / n) ** 2, 0.0)
+    variance = float((events * (n - events) / np.maximum(n - 1.0, 1.0)) @ spread)
+    if variance <= 1e-12 * float(q.sum()):
+        return 0.0
+    errors = abs(float((drawn - events * w / n).sum())) / math.sqrt(variance)
+    return min(max((errors - 3.0) / 2.0, 0.0), 1.0)
+
+
+def _worth_by_label(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Floats:
+    """What a row of each cell and label counts for, judged by the rows of this label.
 
     Where a cell holds few rows of a label, those of all cells speak for it, times what the rows of the
     cell, of either label, weigh in comparison; where there are few in all, those of the other label do.
     So weights may depend on predictions, on outcomes and on both, and yet outcomes that did not come are
-    not taken for ones that cannot.
+    not taken for ones that cannot. Where the weights of a label are uneven, the heaviest are seldom in the
+    sample, and Σw² / Σw is mostly too small: it is taken two standard errors larger.
     """
     totals, squares = weights.sum(axis=0), squared.sum(axis=0)
     overall = np.divide(squares, totals, out=np.zeros(2), where=totals > 0)
@@ -249,7 +295,24 @@ def worth_of_rows(weights: Floats, squared: Floats) -> Floats:
     overall = np.maximum(overall, _BORROWED * of_all / (rows + _BORROWED))
     here = over_outcomes(squared / overall**2) + _BORROWED
     here = overall * (here / (over_outcomes(weights / overall) + _BORROWED))[:, None]
-    return np.asarray((squared + _BORROWED * here**2) / (weights + _BORROWED * here))
+    worth = (squared + _BORROWED * here**2) / (weights + _BORROWED * here)
+    return np.asarray(worth * np.exp(2.0 * _errors_of_worth(weights, squared, counts)))
+
+
+def _errors_of_worth(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Floats:
+    """Standard error of each label's Σw² / Σw, in units of itself.
+
+    Its square is Σw² (w - ω)² / (Σw²)². Sums of w³ and w⁴ in a cell are those of log-normal weights with
+    its sums of w and w², and exact where it has one row, or rows of one weight.
+    """
+    known = squared > 0
+    n, s, q = (np.where(known, each, 1.0) for each in (counts, weights, squared))
+    third = n * (q / s) ** 3
+    fourth = np.minimum(q**2, n * (q / n) ** 6 / (s / n) ** 8)
+    squares = np.where(known, q, 0.0).sum(axis=0)
+    ratio = squares / np.where(known, s, 1e-300).sum(axis=0)
+    strayed = np.where(known, fourth - 2.0 * ratio * third + ratio**2 * q, 0.0).sum(axis=0)
+    return np.asarray(np.sqrt(np.maximum(strayed, 0.0)) / np.maximum(squares, 1e-300))
 
 
 def cell_positions(

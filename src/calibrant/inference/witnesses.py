@@ -23,6 +23,7 @@ from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.inference._cells import starts_of_runs, sums_of_runs, witness_rows
 from calibrant.inference._draws import kernel_shares, orthogonal, product
+from calibrant.inference.heavy_rows import HeavyRows
 from calibrant.inference.resampling import (
     cell_positions,
     cross_weights,
@@ -96,6 +97,8 @@ class Cells:
         Whether the kernel is reflected at the first and last edge.
     blocks, block_shares : float64[blocks, m], float64[blocks], or None
         Residuals of independent sets of dependent rows, which add up to `residual`; and their weight.
+    heavy : HeavyRows or None
+        Rows that draw outcomes of their own, and count no longer in `shares`; their `cell` is one of these.
     """
 
     position: Floats
@@ -110,10 +113,14 @@ class Cells:
     reflected: bool
     blocks: Floats | None = None
     block_shares: Floats | None = None
+    heavy: HeavyRows | None = None
 
     @classmethod
-    def of(cls, sketch: Sketch) -> Cells:
-        """The cells of a sketch, of nearly equal weight and variance; its first and last stay alone."""
+    def of(cls, sketch: Sketch, fine: Sketch | None = None) -> Cells:
+        """The cells of a sketch, of nearly equal weight and variance; its first and last stay alone.
+
+        `fine` has the same rows on a finer grid, where a heavy row is more often alone.
+        """
         weights, squared = sketch.weights, sketch.squared_weights
         weight, total = over_outcomes(weights), sketch.total_weight
         place = cell_positions(sketch)
@@ -130,8 +137,10 @@ class Cells:
         np.divide(sums[:, 5], mass, out=prediction, where=mass > 0)
         expected, worth = mass, np.ones((mass.size, 2))
         if sketch.weighted:
-            worth = worth_of_rows(sums[:, :2], sums[:, 2:4])
             cross = cross_weights(sketch)
+            together = np.add.reduceat(cross, first)[:, None]
+            of_label = np.add.reduceat(sketch.counts, first, axis=0)
+            worth = worth_of_rows(sums[:, :2], sums[:, 2:4] + together, of_label)
             if cross.any():  # soft outcomes: their two labels go together
                 sums[:, 7] -= 2.0 * np.add.reduceat(cross * f * (1.0 - f), first)
             else:
@@ -142,6 +151,12 @@ class Cells:
         edges = np.empty(mass.size + 1)
         edges[1:-1] = 0.5 * (position[1:] + position[:-1])
         edges[0], edges[-1] = (0.0, length) if sketch.scale.reflected else (-np.inf, np.inf)
+        shares, heavy = np.stack([expected, worth[:, 1], worth[:, 0]], axis=1) / total, None
+        if sketch.weighted and fine is not None and np.array_equal(worth[:, 0], worth[:, 1]):
+            heavy = HeavyRows.of(fine)
+            coarse = np.searchsorted(sketch.cells, heavy.cell * sketch.nodes // fine.nodes)
+            heavy = heavy._replace(cell=np.searchsorted(first, coarse, side="right") - 1)
+            shares = heavy.shares_of_others(shares)
         return cls(
             position,
             prediction,
@@ -150,9 +165,10 @@ class Cells:
             sums[:, 7] / total**2,
             min(total**2 / float(squared.sum()), float(sketch.n)),
             rows if _are_alike(sketch) else None,
-            np.stack([expected, worth[:, 1], worth[:, 0]], axis=1) / total,
+            shares,
             edges,
             sketch.scale.reflected,
+            heavy=heavy,
         )
 
     @cached_property
