@@ -69,13 +69,16 @@ def null_residuals(cells: Cells, start: int = 0, stop: int = DRAWS) -> Singles:
         chance = np.minimum(f, 1.0 - f)
         binomial_surprises(_uniform_draws(MOST_CELLS), start, cells.rows, chance, worth, surprises)
         return surprises.T
-    weight, event, other = cells.shares.T
+    heavy = cells.heavy
+    weight, event, other = (
+        cells.shares if heavy is None else heavy.shares_of_others(cells.shares)
+    ).T
     rng = np.random.default_rng(_SEED)
     events = rng.poisson(weight * f / event, size=(stop, f.size)) * event
     others = rng.poisson(weight * (1.0 - f) / other, size=(stop, f.size)) * other
     residuals = f * others - (1.0 - f) * events
-    if cells.heavy is not None:
-        for cell, own in zip(cells.heavy.cell, cells.heavy.residuals(rng, stop).T, strict=True):
+    if heavy is not None:
+        for cell, own in zip(heavy.cell, heavy.residuals(rng, stop).T, strict=True):
             residuals[:, cell] += own
     return np.asarray(residuals, dtype=np.float32)[start:]
 

@@ -98,7 +98,7 @@ class Cells:
     blocks, block_shares : float64[blocks, m], float64[blocks], or None
         Residuals of independent sets of dependent rows, which add up to `residual`; and their weight.
     heavy : HeavyRows or None
-        Rows that draw outcomes of their own, and count no longer in `shares`; their `cell` is one of these.
+        Rows that draw outcomes of their own, and in which of these cells each lies.
     """
 
     position: Floats
@@ -151,12 +151,11 @@ class Cells:
         edges = np.empty(mass.size + 1)
         edges[1:-1] = 0.5 * (position[1:] + position[:-1])
         edges[0], edges[-1] = (0.0, length) if sketch.scale.reflected else (-np.inf, np.inf)
-        shares, heavy = np.stack([expected, worth[:, 1], worth[:, 0]], axis=1) / total, None
-        if sketch.weighted and fine is not None and np.array_equal(worth[:, 0], worth[:, 1]):
+        alike, heavy = _are_alike(sketch), None
+        if fine is not None and not alike and np.array_equal(worth[:, 0], worth[:, 1]):
             heavy = HeavyRows.of(fine)
             coarse = np.searchsorted(sketch.cells, heavy.cell * sketch.nodes // fine.nodes)
             heavy = heavy._replace(cell=np.searchsorted(first, coarse, side="right") - 1)
-            shares = heavy.shares_of_others(shares)
         return cls(
             position,
             prediction,
@@ -164,8 +163,8 @@ class Cells:
             sums[:, 6] / total**2,
             sums[:, 7] / total**2,
             min(total**2 / float(squared.sum()), float(sketch.n)),
-            rows if _are_alike(sketch) else None,
-            shares,
+            rows if alike else None,
+            np.stack([expected, worth[:, 1], worth[:, 0]], axis=1) / total,
             edges,
             sketch.scale.reflected,
             heavy=heavy,
