@@ -8,6 +8,7 @@ from scipy.stats import binom, norm
 
 from calibrant.inference._draws import (
     binomial_surprises,
+    counts_below,
     inverse_sums,
     kernel_shares,
     lowered_sums,
@@ -114,3 +115,14 @@ def test_errors_of_draws_are_integrals_of_reflected_kernels(bandwidth: float) ->
     images = [side * place + 2 * k for k in range(-3, 4) for side in (1, -1)]
     kernel = sum(norm.pdf((t[:, None] - at) / bandwidth) / bandwidth for at in images)
     assert found == pytest.approx(np.abs(kernel @ residuals).mean(axis=0), rel=0.02, abs=0.01)
+
+
+def test_counts_are_of_the_numbers_below_the_chance_of_each_cell() -> None:
+    rows, chance = np.array([1, 4, 2, 9]), np.array([0.5, 0.1, 1.0, 0.3])
+    uniform = RNG.random((50, rows.sum()))
+    ends = np.cumsum(rows)
+    expected = [
+        (uniform[:, end - n : end] < c).sum(axis=1)
+        for end, n, c in zip(ends, rows, chance, strict=True)
+    ]
+    assert counts_below(uniform, rows, chance) == pytest.approx(np.stack(expected, axis=1))

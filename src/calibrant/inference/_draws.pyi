@@ -28,6 +28,7 @@ def binomial_surprises(
     worth: Floats,
     surprises: Singles,
 ) -> None: ...
+def counts_below(uniform: Floats, rows: Integers, chance: Floats) -> Floats: ...
 def between_entries(
     x: Floats,
     row: Integers,

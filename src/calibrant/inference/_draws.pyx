@@ -151,6 +151,24 @@ def binomial_surprises(const float[:, ::1] uniform, Py_ssize_t start, const int6
                         <float>(<double>rows[i] * chance[i]), <float>worth[i], &surprises[i, 0])
 
 
+def counts_below(const double[:, ::1] uniform, const int64_t[::1] rows, const double[::1] chance):
+    """Of the numbers of each draw, so many for each cell in turn, how many are below its chance: [draws, cells]."""
+    cdef:
+        Py_ssize_t d, i, k, at
+        int64_t below
+        double[:, ::1] counts = np.empty((uniform.shape[0], rows.shape[0]))
+    with nogil:
+        for d in range(uniform.shape[0]):
+            at = 0
+            for i in range(rows.shape[0]):
+                below = 0
+                for k in range(at, at + rows[i]):
+                    below += uniform[d, k] < chance[i]
+                counts[d, i] = <double>below
+                at += rows[i]
+    return np.asarray(counts)
+
+
 def between_entries(const double[:, ::1] x, const int64_t[::1] row, const double[:, ::1] tables, double per_unit,
                     double[:, ::1] values):
     """Each row of x ≥ 0 in the row of the tables that is named, by the line between two entries.

@@ -33,8 +33,8 @@ from calibrant.read.progress import Progress
 
 __all__ = ["assess_by"]
 
-LARGE = 10_000
-"""Rows of a group, on average, from which on groups are assessed side by side."""
+LARGE = 2_000
+"""Cells with rows of a group, on average, from which on groups are assessed side by side."""
 
 
 def assess_by(
@@ -91,8 +91,8 @@ def assess_by(
 
     Notes
     -----
-    Groups of ten thousand rows and more, on average, are assessed side by side on all cores. Every number is
-    the same however many there are.
+    Groups whose predictions take thousands of values, on average, are assessed side by side on all cores.
+    Every number is the same however many there are.
 
     Examples
     --------
@@ -207,11 +207,11 @@ def _side_by_side(
 ) -> Iterator[GroupAssessment]:
     """The groups in their order, on as many threads as there are cores where they are large.
 
-    None depends on another. The compiled loops run side by side; of small groups these are so short that
-    threads would wait for one another.
+    None depends on another. The compiled loops run side by side; where rows lie in few cells, as those of
+    small groups and rare classes do, these are so short that threads would wait for one another.
     """
     cores = min(os.cpu_count() or 1, len(totals))
-    if cores < 2 or sum(sketch.n for sketch in totals.values()) < LARGE * len(totals):
+    if cores < 2 or sum(sketch.cells.size for sketch in totals.values()) < LARGE * len(totals):
         yield from map(assessed, totals)
         return
     with ThreadPoolExecutor(max_workers=cores) as pool:

@@ -13,8 +13,8 @@ from calibrant.inference._draws import smoothed_errors
 from calibrant.inference.resampling import cell_predictions, effective_rows, outcome_variances
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.smoothing._nodes import add_points
-from calibrant.smoothing._solver import Transform, mean_root
-from calibrant.smoothing.curves import mesh_for, smoothed_series
+from calibrant.smoothing._solver import nodes_of_moments
+from calibrant.smoothing.on_nodes import OnNodes
 
 __all__ = ["NoiseFloor", "noise_floor"]
 
@@ -98,7 +98,7 @@ def _closed_form(sketch: Sketch, variance: Floats) -> tuple[float, float]:
     length, total = sketch.scale.length, float(variance.sum())
     position = sketch.cells / sketch.nodes
     value = (length * total / np.pi**1.5) ** (1 / 3)
-    cells, points, coefficients, width = 0, 0, variance, value
+    cells, points, laid, width = 0, 0, OnNodes(variance), value
     step, factor = math.nan, 1.0
     for _ in range(_MOST_STEPS):
         mesh = 1 << math.ceil(math.log2(max(64.0, 16.0 * length / value)))
@@ -106,10 +106,9 @@ def _closed_form(sketch: Sketch, variance: Floats) -> tuple[float, float]:
             cells = max(min(2 * mesh, sketch.nodes), _FEWEST_CELLS)
             moments = np.zeros((cells, 8))
             add_points(position, variance, moments)
-            coefficients = Transform(moments, 1.0).coefficients
+            laid = OnNodes(nodes_of_moments(moments))
         points, width = min(mesh, sketch.nodes), value / length
-        finer = mesh_for(coefficients.size, width, points)
-        integral = mean_root(coefficients, width, points, finer)
+        integral = laid.mean_root(width, points)
         b0 = (length * integral**2 / np.pi**1.5) ** (1 / 3)
         before, step = step, math.log(b0 / value)
         if not math.isnan(before) and before != step:  # a secant, as b0 rises with its bandwidth
@@ -117,7 +116,7 @@ def _closed_form(sketch: Sketch, variance: Floats) -> tuple[float, float]:
         value *= math.exp(factor * step)
         if abs(step) <= _CONVERGED:
             break
-    smooth = smoothed_series(coefficients, width, points)
+    smooth = laid.values(width, points)
     distinct = total**2 / float(np.square(variance).sum())  # BLAS would start threads for a product
     spread = total**2 * smooth.size / float(np.square(smooth).sum())
     return value, value / length * distinct / spread
@@ -133,14 +132,16 @@ def _fixed_points(grid: ResidualGrid, residuals: Floats, start: float) -> Floats
     place = (sketch.cells + grid.right_share) * (length / sketch.nodes)
     ends = (0.0, length) if sketch.scale.reflected else (-np.inf, np.inf)
     low = np.maximum(np.abs(residuals.sum(axis=1)), _NARROWEST * length / sketch.nodes)
-    columns = np.ascontiguousarray(residuals.T, dtype=np.float32)
+    columns = np.zeros((place.size, _padded(len(residuals))), dtype=np.float32)
+    columns[:, : len(residuals)] = residuals.T
     gaps: dict[int, Floats] = {}
 
     def smooth(step: int, draws: NDArray[np.intp]) -> NDArray[np.intp]:
         """Find log(smECE_σ / σ), so many steps from the start; which draws have not crossed σ there."""
-        sigma = start * _RATIO**step
-        some = np.zeros((len(columns), -(-draws.size // _AT_ONCE) * _AT_ONCE), dtype=np.float32)
-        some[:, : draws.size] = columns[:, draws]
+        sigma, some = start * _RATIO**step, columns
+        if draws.size < len(residuals):
+            some = np.zeros((place.size, _padded(draws.size)), dtype=np.float32)
+            some[:, : draws.size] = columns[:, draws]
         errors = np.zeros(some.shape[1])
         smoothed_errors(place, some, sigma, *ends, errors)
         errors = np.maximum(errors[: draws.size], 1e-300)
@@ -159,6 +160,11 @@ def _fixed_points(grid: ResidualGrid, residuals: Floats, start: float) -> Floats
     steps = np.array(sorted(gaps))
     crossed = _crossings(steps, np.stack([gaps[step] for step in steps.tolist()]))
     return np.asarray(np.where(np.isnan(crossed), low, np.maximum(start * _RATIO**crossed, low)))
+
+
+def _padded(draws: int) -> int:
+    """So many and a few more: the compiled loop takes them by the register."""
+    return -(-draws // _AT_ONCE) * _AT_ONCE
 
 
 def _crossings(steps: NDArray[np.int64], gaps: Floats) -> Floats:

@@ -19,6 +19,7 @@ from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.data.stacked import Stacked
 from calibrant.inference._cells import mean_positions
+from calibrant.inference._draws import counts_below
 from calibrant.smoothing.curves import smoothed_series
 from calibrant.smoothing.spectrum import cosine_coefficients
 
@@ -140,14 +141,14 @@ def _binomial(rng: np.random.Generator, trials: Floats, chance: Floats, size: in
     few = ~wide & (trials <= _FEW_TRIALS)
     middle = ~wide & ~few
     shape = (size, trials.size)
-    draws = rng.standard_normal(shape) if wide.any() else np.zeros(shape)
-    draws *= np.sqrt(variance)
-    draws += trials * chance
+    draws = np.empty(shape)
+    if wide.any():
+        draws = rng.standard_normal(shape)
+        draws *= np.sqrt(variance)
+        draws += trials * chance
     if few.any():
         rows = trials[few].astype(np.int64)
-        events = rng.random((size, int(rows.sum()))) < np.repeat(chance[few], rows)
-        first = np.cumsum(rows) - rows
-        draws[:, few] = np.add.reduceat(events, first, axis=1, dtype=np.float64)
+        draws[:, few] = counts_below(rng.random((size, int(rows.sum()))), rows, chance[few])
     if middle.any():
         rows = trials[middle].astype(np.int64)
         draws[:, middle] = rng.binomial(rows, chance[middle], size=(size, rows.size))

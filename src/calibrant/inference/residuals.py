@@ -6,7 +6,6 @@ resample is another such function, so a test or a noise floor is one batch of co
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -26,7 +25,8 @@ from calibrant.inference.resampling import (
 )
 from calibrant.smoothing._solver import series_sizes
 from calibrant.smoothing.curves import smoothed_series
-from calibrant.smoothing.spectrum import DECAY, cosine_coefficients
+from calibrant.smoothing.on_nodes import OnNodes, mesh_of_series
+from calibrant.smoothing.spectrum import cosine_coefficients
 
 __all__ = ["ResidualGrid", "Strayed"]
 
@@ -224,14 +224,14 @@ class ResidualGrid:
 
     def smoothed(self, on_nodes: Floats, bandwidth: float) -> Floats:
         """What lies on the nodes, smoothed, as a density on the same nodes."""
-        return self._series(cosine_coefficients(on_nodes), bandwidth)
+        width = self._resolved(bandwidth)
+        if on_nodes.ndim == 1:
+            return OnNodes(on_nodes).values(width, self.cells)
+        return smoothed_series(cosine_coefficients(on_nodes), width, self.cells)
 
     def smoothed_residual(self, bandwidth: float) -> Floats:
         """The same of the rows."""
-        return self._series(self._spectrum, bandwidth)
-
-    def _series(self, coefficients: Floats, bandwidth: float) -> Floats:
-        return smoothed_series(coefficients, self._resolved(bandwidth), self.cells)
+        return self._rows.values(self._resolved(bandwidth), self.cells)
 
     def errors(self, residuals: Floats, bandwidth: float) -> Floats:
         """smECE at one bandwidth of residuals [..., cells + 1]."""
@@ -239,12 +239,14 @@ class ResidualGrid:
         return _errors(coefficients, np.full(residuals.shape[:-1], self._resolved(bandwidth)))
 
     @cached_property
-    def _spectrum(self) -> Floats:
-        return cosine_coefficients(self.observed)
+    def _rows(self) -> OnNodes:
+        return OnNodes(self.observed)
 
     def error(self, bandwidth: float) -> float:
         """smECE of the rows at a bandwidth."""
-        return float(_errors(self._spectrum, np.array(self._resolved(bandwidth))))
+        width = self._resolved(bandwidth)
+        mesh = mesh_of_series(self.cells + 1, width, _MESH_PER_BANDWIDTH)
+        return self._rows.mean_size(width, mesh)
 
     def _resolved(self, bandwidth: float) -> float:
         """The bandwidth in units of this grid: a quarter of a cell is as narrow as a point."""
@@ -335,8 +337,7 @@ def _steepness(
 
 def _errors(coefficients: Floats, bandwidths: Floats) -> Floats:
     """smECE at one bandwidth, in units of the grid, for each row of coefficients [..., K]."""
-    narrowest, known = float(bandwidths.min()), coefficients.shape[-1]
-    last = min(known - 1, math.ceil(DECAY / narrowest))
-    mesh = 1 << max(6, math.ceil(math.log2(max(last, _MESH_PER_BANDWIDTH / narrowest))))
+    known = coefficients.shape[-1]
+    mesh = mesh_of_series(known, float(bandwidths.min()), _MESH_PER_BANDWIDTH)
     sizes = series_sizes(coefficients.reshape(-1, known), bandwidths.reshape(-1), mesh)
     return sizes.reshape(bandwidths.shape)

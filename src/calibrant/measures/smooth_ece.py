@@ -208,7 +208,8 @@ def smooth_ece_result(
         as_scale(scale, base_rate=0.5)
     if isinstance(y_true, Sketch):
         sketch = as_sketch(y_true, y_prob, scale=scale, **options)
-        return _measured(SketchResiduals(sketch), sketch, sketch.scale, bandwidth, tolerance)
+        cells = SketchResiduals(sketch, bandwidth)
+        return _measured(cells, sketch, sketch.scale, bandwidth, tolerance)
     pairs = as_pairs(y_true, y_prob, **options)
     chosen = PROBABILITY
     if scale is not None and scale not in (PROBABILITY, PROBABILITY.name):

@@ -25,7 +25,6 @@ def add_cells(
     shared: bool,
     nodes: float,
     predictions: Floats,
-    start: float,
     length: float,
     moments: Floats,
 ) -> tuple[float, float, float, float]: ...

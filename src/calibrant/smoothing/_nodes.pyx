@@ -80,13 +80,14 @@ def outline_of_cells(const int64_t[::1] cells, const amount[:, ::1] weights, con
 
 def add_cells(const int64_t[::1] cells, const int64_t[:, ::1] counts, const amount[:, ::1] weights,
               const amount[:, ::1] offsets, double cell_width, bint shared, double nodes,
-              const double[:, ::1] predictions, double start, double length, double[:, ::1] moments):
+              const double[:, ::1] predictions, double length, double[:, ::1] moments):
     """Add the residuals of each (cell, label), half at the mean and half at both ends (see `Spread`).
 
     A cell's rows are `shared` between the labels where weights or soft outcomes may be; otherwise weights
     are counts, and a count of 1 means that the position is known, and all of it lies there. The grid of
-    `moments` covers [start, start + length] of the sketch's. `predictions` are those at `means_of_cells`
-    and at both ends of each cell; empty where a prediction is its position. Returns sums of the weights,
+    `moments` covers so much of the sketch's from its start, or of a line on which the cells lie elsewhere,
+    in any order. `predictions` are those at `means_of_cells` and at both ends of each cell; empty where a
+    prediction is its position. Returns sums of the weights,
     of |p - y|, and of ū(1-ū)/2 with and without |p - y|, times the weight.
     """
     cdef:
@@ -114,14 +115,14 @@ def add_cells(const int64_t[::1] cells, const int64_t[:, ::1] counts, const amou
                     before = after  # the end of one cell is the start of the next
                 elif after != 0.0:
                     mean = <double>(cells[i - 1] + 1) * cell
-                    gather(&table, (mean - start) * per_unit, after)
+                    gather(&table, mean * per_unit, after)
             after = 0.0
-            place = (left - start) * per_unit
+            place = left * per_unit
             if not shared and counts[i, 0] + counts[i, 1] == 1:  # no branch on its outcome, which is random
                 label = <int>counts[i, 1]
                 mean = (<double>cells[i] + <double>offsets[i, label] * per_cell) * cell
                 residual = (mean if plain else predictions[i, label]) - label
-                gather(&table, (mean - start) * per_unit, residual)
+                gather(&table, mean * per_unit, residual)
                 total += 1.0
                 absolute += fabs(residual)
                 if before != 0.0:
@@ -154,7 +155,7 @@ def add_cells(const int64_t[::1] cells, const int64_t[:, ::1] counts, const amou
             if before != 0.0:
                 gather(&table, place, before)
         if after != 0.0:
-            gather(&table, (right - start) * per_unit, after)
+            gather(&table, right * per_unit, after)
         gather_rest(&table)
     return total, absolute, spread, spread_mass
 

@@ -20,7 +20,9 @@ cdef extern from "solver.h":
     void spectrum_free(spectrum *) nogil
     int spectrum_evaluate(const spectrum *, double, double, evaluation *) nogil
     int spectrum_solve(const spectrum *, double, double, double, double, evaluation *) nogil
+    int spectrum_lay(const double *, size_t, double, double *) nogil
     int smooth_series(const double *, size_t, size_t, const double *, int, size_t, double *, double *, double *) nogil
+    int smooth_nodes(const double *, size_t, double, size_t, double *, double *, double *) nogil
 
 cdef extern from "fourier.h":
     const double *fourier_roots(int, double **)
@@ -144,6 +146,55 @@ def mean_root(const double[::1] coefficients, double bandwidth, Py_ssize_t point
     if failed:
         raise MemoryError
     return mean
+
+
+def nodes_of_moments(const double[:, ::1] moments):
+    """What lies on the nodes of a grid, from moments about the middles of its cells (see `Transform`)."""
+    cdef:
+        Py_ssize_t cells = moments.shape[0]
+        double[::1] nodes = np.empty(cells + 1)
+        int failed
+    if cells < 8 or moments.shape[1] != 8:
+        raise ValueError("eight moments of eight cells or more")
+    with nogil:
+        failed = spectrum_lay(&moments[0, 0], cells, 1.0, &nodes[0])
+    if failed:
+        raise MemoryError
+    return np.asarray(nodes)
+
+
+def kernel_values(const double[::1] on_nodes, double bandwidth, Py_ssize_t points):
+    """What lies on nodes, smoothed by adding up kernels, at points + 1 of them."""
+    cdef double[::1] values = np.empty(points + 1)
+    add_kernels(on_nodes, bandwidth, points, &values[0], NULL, NULL)
+    return np.asarray(values)
+
+
+def kernel_size(const double[::1] on_nodes, double bandwidth, Py_ssize_t points):
+    """The mean absolute value of that, by trapezoids."""
+    cdef double size = 0.0
+    add_kernels(on_nodes, bandwidth, points, NULL, &size, NULL)
+    return size
+
+
+def kernel_root(const double[::1] on_nodes, double bandwidth, Py_ssize_t points):
+    """Its mean square root; where below 0, of 0."""
+    cdef double root = 0.0
+    add_kernels(on_nodes, bandwidth, points, NULL, NULL, &root)
+    return root
+
+
+cdef int add_kernels(const double[::1] on_nodes, double bandwidth, Py_ssize_t points, double *values,
+                     double *size, double *root) except -1:
+    cdef Py_ssize_t cells = on_nodes.shape[0] - 1
+    cdef int failed
+    if points < 1 or cells < points or cells % points:
+        raise ValueError("a part of the nodes")
+    with nogil:
+        failed = smooth_nodes(&on_nodes[0], cells, bandwidth, points, values, size, root)
+    if failed:
+        raise MemoryError
+    return 0
 
 
 def transform(const double[::1] re, const double[::1] im):

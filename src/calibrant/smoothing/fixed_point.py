@@ -22,8 +22,8 @@ class Residuals(Protocol):
     ----------
     length : float
         Range of the scale that a grid covers.
-    finest : float
-        Bandwidths narrower than this part of the grid tell nothing.
+    narrowest : float
+        Bandwidths narrower than this tell nothing.
     guess : float
         A bandwidth below which the fixed point hardly lies.
     size : float
@@ -33,7 +33,7 @@ class Residuals(Protocol):
     @property
     def length(self) -> float: ...
     @property
-    def finest(self) -> float: ...
+    def narrowest(self) -> float: ...
     @property
     def guess(self) -> float: ...
     @property
@@ -44,6 +44,9 @@ class Residuals(Protocol):
 
     def narrow(self, widest: float) -> None:
         """Leave no more room around the rows than bandwidths up to `widest` need."""
+
+    def widen(self, bandwidth: float) -> bool:
+        """Leave the room that a wider bandwidth needs; False where there is no more to be had."""
 
     def refine(self) -> bool:
         """Read the rows more exactly from now on; False where that cannot be done."""
@@ -75,6 +78,10 @@ def solve(residuals: Residuals, *, tolerance: float) -> FixedPoint:
         spectrum = residuals.spectrum(cells)
         fixed, coarse = _on_grid(spectrum, residuals, tolerance, evaluations)
         evaluations, last, certified = fixed.evaluations, fixed.last, fixed.certificate <= tolerance
+        mirrored = spectrum.error.mirrored(last.bandwidth / spectrum.length)
+        if mirrored > tolerance / 16 and residuals.widen(last.bandwidth):
+            cells = max(cells, _cells_for(residuals, last.bandwidth, tolerance))
+            continue
         if not certified:
             exact = _where_residuals_cancel(residuals, fixed, tolerance)
             if exact is not None:
@@ -122,7 +129,7 @@ def _on_grid(
 ) -> tuple[FixedPoint, bool]:
     """The fixed point on one grid, and whether it lies below what that grid can tell."""
     transform, length = spectrum.transform, spectrum.length
-    floor = max(SMALLEST_BANDWIDTH, residuals.finest) * length
+    floor = max(SMALLEST_BANDWIDTH * length, residuals.narrowest)
     if transform.nodal < floor:
         return _vanishing(spectrum, floor, evaluations), False
     # smECE_σ never exceeds the mean absolute residual, so neither does σ*.

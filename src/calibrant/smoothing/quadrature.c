@@ -131,6 +131,10 @@ static double error_near_zero(const double *b, double gap, double seventh) {
   return fmin(gap, 2.0 * GAP_OF_INTEGRAL * seventh + 8.0 * gap * gap / least);
 }
 
+/* fmin and fmax are calls: they know what to do without a number. */
+static inline double least(double a, double b) { return a < b ? a : b; }
+static inline double most(double a, double b) { return a > b ? a : b; }
+
 absolute_integral integrate_absolute(const double *A, const double *B, size_t mesh,
                                      const double *seventh, double largest, double noise) {
   size_t length = 2 * mesh;
@@ -144,8 +148,8 @@ absolute_integral integrate_absolute(const double *A, const double *B, size_t me
     double b[7] = {ra, ra + sa / 6.0, ra + sa / 3.0 + qa / 30.0, 0.0,
                    rb - sb / 3.0 + qb / 30.0, rb - sb / 6.0, rb};
     b[3] = 7.0 * mean - ((b[0] + b[6]) + (b[1] + b[5]) + (b[2] + b[4]));
-    double low = fmin(fmin(fmin(b[0], b[6]), fmin(b[1], b[5])), fmin(fmin(b[2], b[4]), b[3]));
-    double high = fmax(fmax(fmax(b[0], b[6]), fmax(b[1], b[5])), fmax(fmax(b[2], b[4]), b[3]));
+    double low = least(least(least(b[0], b[6]), least(b[1], b[5])), least(least(b[2], b[4]), b[3]));
+    double high = most(most(most(b[0], b[6]), most(b[1], b[5])), most(most(b[2], b[4]), b[3]));
     double bound = seventh ? seventh[j] : largest, gap = GAP * bound;
     if (low > gap || high < -gap) {
       total += fabs(mean);

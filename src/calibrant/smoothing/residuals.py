@@ -27,6 +27,7 @@ from calibrant.smoothing._nodes import (
 )
 from calibrant.smoothing._solver import Transform
 from calibrant.smoothing.spectrum import EPSILON, BinningError, Skew, Spectrum, Spread
+from calibrant.smoothing.stretches import shortened
 
 __all__ = ["LineResiduals", "RowResiduals", "SketchResiduals"]
 
@@ -38,6 +39,8 @@ SAMPLED_CELLS = 1 << 11
 ROWS_WORTH_A_CELL = 32
 """So many rows are summed up in cells and laid from there in half the time that laying each of them takes."""
 MOST_LOG2_SUMMED = 16
+WIDTHS_OF_KERNEL = 8.0
+"""Bandwidths that a kernel covers."""
 WHOLE = 0.75
 """Rows that would need a window wider than this are given the whole of [0, 1]."""
 SMALLEST_WIDTH = 1e-5
@@ -59,7 +62,7 @@ class RowResiduals:
         The only one that will be asked for.
     """
 
-    finest = 0.0
+    narrowest = 0.0
 
     def __init__(self, pairs: Pairs, bandwidth: float | None = None) -> None:
         self._pairs = pairs
@@ -136,6 +139,10 @@ class RowResiduals:
         skew = Skew(width, third / n, third_mass / n, fourth / n, fourth_mass / n, unit)
         return moments, absolute, 2 * slots, skew
 
+    def widen(self, bandwidth: float) -> bool:
+        """No fixed point needs more room than that for the mean absolute residual."""
+        return False
+
     def refine(self) -> bool:
         """Read the rows themselves from now on; False where that is so already."""
         again = self._sums is not None and not self._exact
@@ -164,7 +171,7 @@ class LineResiduals:
         The only one that will be asked for.
     """
 
-    finest = 0.0
+    narrowest = 0.0
 
     def __init__(self, pairs: Pairs, scale: Scale, bandwidth: float | None = None) -> None:
         self._pairs = pairs
@@ -199,6 +206,10 @@ class LineResiduals:
         )
         return Spectrum(Transform(moments, 1.0), error, self.length)
 
+    def widen(self, bandwidth: float) -> bool:
+        """No fixed point needs more room than that for the mean absolute residual."""
+        return False
+
     def refine(self) -> bool:
         """The rows are at hand."""
         return False
@@ -209,40 +220,76 @@ class LineResiduals:
 
 
 class SketchResiduals:
-    """Residuals of a sketch's cells, each at its mean and at both its ends (see `Spread`)."""
+    """Residuals of a sketch's cells, each at its mean and at both its ends (see `Spread`).
+
+    On the probability scale the grid covers only what kernels reach (see `shortened`).
+
+    Parameters
+    ----------
+    sketch : Sketch
+        The rows.
+    bandwidth : float, optional
+        The only one that will be asked for.
+    """
 
     def __init__(self, sketch: Sketch, bandwidth: float | None = None) -> None:
         self._sketch = sketch
         scale, cells = sketch.scale, sketch.cells
-        self.finest = 1.0 / sketch.nodes
-        self._range = float(cells[0]) / sketch.nodes, min(float(cells[-1] + 1) / sketch.nodes, 1.0)
+        self.narrowest = max(SMALLEST_WIDTH, 1.0 / sketch.nodes) * scale.length
         weights: Floats | Integers = sketch.counts
         offsets: Floats | Integers = sketch.offsets
         if sketch.weighted:
             weights, offsets = sketch.weights, sketch.weighted_offsets
         self._sums = weights, offsets, 2.0**sketch.offset_bits
-        self._start, self.length = 0.0, scale.length
-        self._predictions = np.empty((0, 4))
-        if not scale.reflected:
-            means = np.empty((cells.size, 2))
-            means_of_cells(cells, *self._sums, float(sketch.nodes), means)
-            ends = np.stack([cells, cells + 1], axis=1) / sketch.nodes
-            self._predictions = scale.prediction(np.concatenate([means, ends], axis=1))
+        self._cells, self.length = cells, scale.length
+        self._margin = math.inf if scale.reflected else scale.margin / scale.length
+        self._predictions = np.empty((0, 4)) if scale.reflected else self._at_means_and_ends()
         step = max(1, cells.size // SAMPLED_CELLS)
         bias, self.size, coarse = outline_of_cells(
             cells, weights, self._predictions, float(sketch.nodes), step
         )
-        reach = scale.length * (self._range[1] - self._range[0])
         self.guess = max(
-            noise(reach, self.size, sketch.n),
+            self._noise(),
             shown_by_bins(coarse, self.size, sketch.n / step),
             abs(bias) if step == 1 else 0.0,
         )
+        self.narrow(self.guess if bandwidth is None else bandwidth)
+
+    def _noise(self) -> float:
+        """What `noise` says of rows that reach from the first to the last, less what is far from all."""
+        sketch, cells = self._sketch, self._sketch.cells
+        width = sketch.scale.length / sketch.nodes
+        reach = width * (min(int(cells[-1]) + 1, sketch.nodes) - int(cells[0]))
+        calm = noise(reach, self.size, sketch.n)
+        if cells.size > SAMPLED_CELLS:  # of so many hardly any is far from all others
+            return calm
+        near = np.minimum(np.diff(cells), WIDTHS_OF_KERNEL * calm / width)
+        return noise(min(reach, width * float(near.sum() + 1.0)), self.size, sketch.n)
+
+    def _at_means_and_ends(self) -> Floats:
+        """Predictions at the mean of each (cell, label), and at both ends of each cell: [m, 4]."""
+        sketch, cells = self._sketch, self._sketch.cells
+        places = np.empty((cells.size, 4))
+        means = np.empty((cells.size, 2))
+        means_of_cells(cells, *self._sums, float(sketch.nodes), means)
+        places[:, :2], places[:, 2], places[:, 3] = means, cells, cells + 1
+        places[:, 2:] /= sketch.nodes
+        return np.asarray(sketch.scale.prediction(places))
 
     def narrow(self, widest: float) -> None:
         """Leave no more room around the rows than bandwidths up to `widest` need."""
-        if self._sketch.scale.reflected:
-            self._start, self.length = _window(*self._range, widest)
+        sketch = self._sketch
+        if not sketch.scale.reflected:
+            return
+        margin = WIDTHS_OF_MARGIN * max(widest, SMALLEST_WIDTH) * sketch.nodes
+        self._cells, self.length, self._margin = sketch.cells, 1.0, math.inf
+        self._predictions = np.empty((0, 4))
+        if margin < WHOLE * sketch.nodes:
+            line = shortened(sketch.cells, self._sums[0], sketch.nodes, math.ceil(margin))
+            if line.length < WHOLE * sketch.nodes:
+                self._cells, length, self._margin = line
+                self.length = length / sketch.nodes
+                self._predictions = self._at_means_and_ends()
 
     def spectrum(self, cells: int) -> Spectrum:
         """Lay the cells onto a grid, and transform."""
@@ -250,13 +297,12 @@ class SketchResiduals:
         moments = np.zeros((cells, 8))
         window = self.length / scale.length
         total, absolute, spread, mass = add_cells(
-            sketch.cells,
+            self._cells,
             sketch.counts,
             *self._sums,
             sketch.weighted,  # a soft row is counted once, but lies under both labels
             float(sketch.nodes),
             self._predictions,
-            self._start,
             window,
             moments,
         )
@@ -265,20 +311,25 @@ class SketchResiduals:
             scale.curvature * scale.length**2,
             scale.higher_slopes[0] * scale.length**3,
         )
-        unknown = Spread(self.finest, spread / total, mass / total, slopes, 2.0**-FRACTION_BITS)
-        margin = scale.margin / scale.length
-        if scale.reflected:
-            margin = _margin(self._start, self.length, self._range)
+        cell = 1.0 / sketch.nodes
+        unknown = Spread(cell, spread / total, mass / total, slopes, 2.0**-FRACTION_BITS)
         error = BinningError(
             cells,
             absolute / total,
             summands=sketch.n if sketch.weighted else 4 * sketch.cells.size,
             position=2.0 * EPSILON / window,
-            margin=margin,
+            margin=self._margin,
             spread=unknown,
             window=window,
         )
         return Spectrum(Transform(moments, 1.0 / total), error, self.length)
+
+    def widen(self, bandwidth: float) -> bool:
+        """Leave the room that a wider bandwidth needs; False where nothing is left out."""
+        if self._margin == math.inf or not self._sketch.scale.reflected:
+            return False
+        self.narrow(2.0 * bandwidth)
+        return True
 
     def refine(self) -> bool:
         """A sketch has no rows to be read again."""

@@ -172,13 +172,16 @@ class BinningError(NamedTuple):
     def inherent(self, bandwidth: float) -> float:
         """The part that more cells would not change."""
         bound = self.position * self.total_residual * SLOPE_NORMS[0] / bandwidth
-        if self.margin < math.inf:
-            bound += (
-                2.0 * self.total_residual * math.erfc(self.margin / (bandwidth * math.sqrt(2.0)))
-            )
+        bound += self.mirrored(bandwidth)
         if self.spread is not None:
             bound += self.spread.at(bandwidth * self.window, self.total_residual)
         return bound
+
+    def mirrored(self, bandwidth: float) -> float:
+        """The part of that which more room around the rows would make smaller."""
+        if self.margin == math.inf:
+            return 0.0
+        return 2.0 * self.total_residual * math.erfc(self.margin / (bandwidth * math.sqrt(2.0)))
 
     def of_mean(self) -> float:
         """The bound on the mean residual, which no bandwidth changes."""
