@@ -106,7 +106,7 @@ class Reading:
     multiclass: Annotated[
         Literal["confidence", "top-label", "classwise"] | None,
         option("Predictions are one column per class (--prob 'p_*') or a column of lists. Labels are "
-               "class numbers, or names as in the columns.", section=VALUES,
+               "names as in the columns, or count them from 0.", section=VALUES,
                metavar="confidence|top-label|classwise"),
     ] = None  # fmt: skip
     classes: Annotated[

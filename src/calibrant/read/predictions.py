@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.arrays import is_missing
+from calibrant.data.class_names import TRUTH
 from calibrant.data.multiclass import ClassProbabilities, as_class_probabilities
 from calibrant.errors import Cure, Function, InputError, Option, Where, show_value
 from calibrant.read.scan_request import Request
@@ -29,7 +30,7 @@ NAMED_LABELS = Cure(
 LOOP_LABELS = ("uint8", "int64", "float64")
 
 MOST_LABELS = 6
-WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+WORDS = {**TRUTH, "1": True, "0": False}
 
 
 @dataclass(frozen=True)

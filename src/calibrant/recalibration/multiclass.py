@@ -96,7 +96,8 @@ class OneVsRestRecalibrator(LearnedMap):
                 columns=len(maps),
                 cure="Pass a column for each class that the map was fitted on.",
             )
-        probs = as_distributions(as_class_probabilities(np.zeros(len(given)), y_prob))
+        zeros, places = np.zeros(len(given)), range(len(maps))
+        probs = as_distributions(as_class_probabilities(zeros, y_prob, classes=places))
         columns = [
             probs[:, k] if learned is None else learned.transform(probs[:, k])
             for k, learned in enumerate(maps)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator
+from calibrant.data.arrays import as_array
 from calibrant.data.multiclass import as_class_probabilities, as_weights, confidence
 from calibrant.errors import Code, InputError, TooFewRows, TypeName
 from calibrant.inference.clusters import cluster_codes
@@ -48,7 +49,7 @@ class IdentityOfClasses(LearnedMap):
 
     def transform(self, y_prob: Any) -> Floats:
         """The same rows, checked."""
-        matrix = as_class_probabilities(np.zeros(len(y_prob)), y_prob)
+        matrix = as_class_probabilities(np.zeros(len(y_prob)), as_array(y_prob, "y_prob"))
         return as_distributions(matrix)
 
 
