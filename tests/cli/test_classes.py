@@ -51,6 +51,63 @@ def test_each_prob_is_a_model(calibrant, rows):
     assert each.verdict in shown.out.replace("\n", " ")
 
 
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    """The same models below each other, the cases of the second in another order."""
+    path = tmp_path_factory.mktemp("long") / "long.parquet"
+    order = np.random.default_rng(0).permutation(500)
+    columns = {"case": np.concatenate([np.arange(500), order]), "model": ["p"] * 500 + ["q"] * 500}
+    columns["y"] = np.array(NAMES)[np.concatenate([LABELS, LABELS[order]])]
+    columns["day"] = columns["case"] // 5
+    both = np.concatenate([PROBS, SURE[order]])
+    columns |= {f"p_{name}": both[:, k] for k, name in enumerate(NAMES)}
+    pyarrow.parquet.write_table(pa.table(columns), path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["confidence", "classwise"])
+@pytest.mark.parametrize("more", [(), ("--cluster", "day")])
+def test_groups_that_are_lined_up_are_the_same_as_columns(calibrant, rows, long, kind, more):
+    reading = ("--label", "y", "--multiclass", kind, "--json")
+    done = calibrant(
+        "compare", long, "--prob", "p_*", "--by", "model", "--on", "case", *reading, *more
+    )
+    assert done.code == 0, done.err
+    models, cluster = {"p": PROBS, "q": SURE}, np.arange(500) // 5 if more else None
+    found = json.loads(done.out)
+    if kind == "confidence":
+        expected = [cal.compare(LABELS, models, cluster=cluster)]
+    else:
+        expected = list(compare_by(LABELS, models, cluster=cluster).values())
+    assert found["paired"]
+    assert [line["low"] for line in found["differences"]] == [
+        pair.low for one in expected for pair in one.differences
+    ]
+
+
+@pytest.mark.parametrize("kind", ["classwise", "top-label"])
+def test_a_class_is_never_compared_with_a_class(calibrant, long, rows, kind):
+    words = ("--prob", "p_*", "--label", "y", "--multiclass", kind)
+    done = calibrant("compare", long, *words, "--by", "model", "--json")
+    found = json.loads(done.out)
+    assert found["models"] == ["p", "q"]
+    assert sorted(line["class"] for line in found["differences"]) == NAMES
+    assert not found["paired"]
+    view = kind.replace("-", "_")
+    sketches = {"p": getattr(cal, view)(LABELS, PROBS), "q": getattr(cal, view)(LABELS, SURE)}
+    assert found["verdict"] == compare_by(sketches).verdict
+    done = calibrant("compare", rows, *words)
+    assert done.code == 2, done.out
+    assert "--by" in done.err
+
+
+def test_what_lines_up_groups_of_classes_is_there_and_has_groups(calibrant, long):
+    words = ("compare", long, "--prob", "p_*", "--label", "y", "--multiclass", "confidence")
+    assert calibrant(*words, "--by", "model", "--on", "nosuch").code == 2
+    assert calibrant(*words, "--on", "case").code == 2
+    assert calibrant(*words, "--by", "model", "--on", "day").code == 2
+
+
 @pytest.mark.parametrize("method", ["choose", "temperature", "one-vs-rest", "vector"])
 def test_a_map_of_classes_is_learned_judged_and_applied(calibrant, rows, tmp_path, method):
     words = ("recalibrate", rows, "--prob", "q_*", "--multiclass", "confidence")

@@ -70,7 +70,7 @@ def run_fit_classes(
             cure="Pass one of {maps}.",
             maps=", ".join((*MAPS_OF_CLASSES, CHOOSE)),
         )
-    rows, chosen, _ = rows_of_classes(files, reading, Measuring(), several=False)
+    rows, chosen = rows_of_classes(files, reading, Measuring())
     probs = _probabilities(rows.y_probs[""], reading)
     options: dict[str, Any] = {} if rows.classes is None else {"classes": rows.classes}
     weight = rows.sample_weight
