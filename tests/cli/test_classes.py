@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import jsonschema
@@ -14,6 +15,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.inference import compare_by
+from calibrant.recalibration import TemperatureScaling
 
 NAMES = ["cat", "dog", "owl"]
 RNG = np.random.default_rng(3)
@@ -152,6 +154,128 @@ def test_a_column_of_lists_is_repaired_too(calibrant, rows, tmp_path):
     better = pyarrow.parquet.read_table(tmp_path / "better.parquet")["probs_recalibrated"]
     expected = cal.load_recalibrator(tmp_path / "map.json").transform(SURE)
     assert np.allclose(better.to_pylist(), expected)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+@pytest.mark.parametrize("written", [json.dumps, str, lambda row: str(np.array(row)), tuple])
+def test_lists_may_be_text(calibrant, tmp_path, ending, written):
+    path = tmp_path / f"rows{ending}"
+    lines = [(NAMES[k], str(written(row))) for k, row in zip(LABELS, SURE.tolist(), strict=True)]
+    if ending == ".csv":
+        path.write_text("y,probs\n" + "".join(f'{y},"{text}"\n' for y, text in lines))
+    else:
+        path.write_text("".join(json.dumps({"y": y, "probs": p}) + "\n" for y, p in lines))
+    words = ("--prob", "probs", "--classes", ",".join(NAMES))
+    more = ("--label", "y", "--multiclass", "confidence")
+    done = calibrant("assess", path, *words, *more, "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)["results"][0]["smooth_ece"]
+    assert found == pytest.approx(cal.smooth_ece(LABELS, SURE), abs=1e-4)
+    target, better = tmp_path / "map.json", tmp_path / "better.csv"
+    done = calibrant("recalibrate", path, *words, *more, "--method", "temperature", "-o", target)
+    assert done.code == 0, done.err
+    done = calibrant("recalibrate", path, *words, "--apply", target, "-o", better)
+    assert done.code == 0, done.err
+    done = calibrant("assess", better, "--prob", "probs_recalibrated", *words[2:], *more, "--json")
+    found = json.loads(done.out)["results"][0]["smooth_ece"]
+    mapped = cal.load_recalibrator(target).transform(SURE)
+    assert found == pytest.approx(cal.smooth_ece(LABELS, mapped), abs=1e-4)
+
+
+def test_text_that_is_no_list_is_refused_with_its_line(calibrant, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text('y,probs\n0,"[0.5, 0.5]"\n1,"[0.5; 0.5]"\n1,"[0.1, 0.9]"\n')
+    words = ("--prob", "probs", "--multiclass", "confidence", "--label", "y")
+    for verb in (("assess", path), ("recalibrate", path, "-o", tmp_path / "map.json")):
+        done = calibrant(*verb, *words)
+        assert done.code == 2
+        assert done.refusal.where.line == 3
+        assert "--on-invalid" in done.err
+    path.write_text("y,probs\n0,low\n1,high\n")
+    assert calibrant("assess", path, *words).code == 2
+
+
+def test_lists_are_written_to_csv(calibrant, rows, tmp_path):
+    words = ("recalibrate", rows, "--prob", "probs", "--classes", ",".join(NAMES))
+    done = calibrant(*words, "--multiclass", "confidence", "--label", "y", "--method", "temperature",
+                     "-o", tmp_path / "map.json")  # fmt: skip
+    assert done.code == 0, done.err
+    done = calibrant(*words, "--apply", tmp_path / "map.json", "-o", tmp_path / "better.csv")
+    assert done.code == 0, done.err
+    table = pyarrow.csv.read_csv(tmp_path / "better.csv")
+    found = np.array([json.loads(text) for text in table["probs_recalibrated"].to_pylist()])
+    assert np.allclose(found, cal.load_recalibrator(tmp_path / "map.json").transform(SURE))
+
+
+def _file(path, probs, labels):
+    columns = {"y": np.array(NAMES)[labels]}
+    columns |= {f"p_{name}": probs[:, k] for k, name in enumerate(NAMES)}
+    pyarrow.csv.write_csv(pa.table(columns), path)
+    return path
+
+
+def test_the_command_that_is_printed_works_for_logits(calibrant, tmp_path):
+    path = _file(tmp_path / "rows.csv", np.log(SURE), LABELS)
+    words = ("--prob", "p_*", "--multiclass", "confidence", "--label", "y", "--from-logits")
+    done = calibrant("recalibrate", path, *words, "-o", tmp_path / "map.json")
+    assert done.code == 0, done.err
+    command = shlex.split(done.err.replace("\n", " ").split("`calibrant ")[1].split("`")[0])
+    better = tmp_path / "better.csv"
+    done = calibrant(*({"NEW.csv": path, "BETTER.csv": better}.get(word, word) for word in command))
+    assert done.code == 0, done.err
+    table = pyarrow.csv.read_csv(better)
+    found = np.column_stack([table[f"p_{name}_recalibrated"] for name in NAMES])
+    assert np.allclose(found, cal.load_recalibrator(tmp_path / "map.json").transform(SURE))
+
+
+def test_bad_rows_are_named_by_their_line_and_can_be_dropped(calibrant, tmp_path):
+    probs = SURE.copy()
+    probs[7, 0] += 0.2
+    path = _file(tmp_path / "rows.csv", probs, LABELS)
+    words = ("recalibrate", path, "--prob", "p_*", "--multiclass", "confidence", "--label", "y",
+             "--method", "temperature", "-o", tmp_path / "map.json")  # fmt: skip
+    done = calibrant(*words)
+    assert done.code == 2
+    assert (done.refusal.where.line, Path(done.refusal.where.file).name) == (9, "rows.csv")
+    done = calibrant(*words, "--on-invalid", "drop")
+    assert done.code == 0, done.err
+    others = np.arange(500) != 7
+    expected = TemperatureScaling(from_logits=False).fit(SURE[others], LABELS[others])
+    learned = cal.load_recalibrator(tmp_path / "map.json")
+    assert np.allclose(learned.transform(SURE), expected.transform(SURE), atol=1e-6)
+    assert "499 rows" in " ".join(done.err.split())
+
+
+def test_a_map_of_classes_explains_itself_beside_the_others(calibrant, rows, tmp_path):
+    words = ("recalibrate", rows, "--prob", "q_*", "--multiclass", "confidence", "--label", "y")
+    done = calibrant(*words, "--cluster", "day", "-o", tmp_path / "map.json")
+    assert done.code == 0, done.err  # there are three days, and so three folds
+    days = pyarrow.parquet.read_table(rows).append_column("week", pa.array(np.arange(500) // 10))
+    pyarrow.parquet.write_table(days, tmp_path / "weeks.parquet")
+    done = calibrant("recalibrate", tmp_path / "weeks.parquet", *words[2:], "--cluster", "week",
+                     "-o", tmp_path / "map.json")  # fmt: skip
+    assert done.code == 0, done.err
+    said = " ".join(done.err.split())
+    assert cal.load_recalibrator(tmp_path / "map.json").explain() in said
+    for line in str(cal.choose_recalibrator(LABELS, SURE, cluster=np.arange(500) // 10)).split(
+        "\n"
+    ):
+        assert " ".join(line.split()) in said
+    unseen = _file(tmp_path / "few.csv", SURE[LABELS > 0], LABELS[LABELS > 0])
+    done = calibrant("recalibrate", unseen, *words[2:3], "p_*", *words[4:], "--method", "vector",
+                     "-o", tmp_path / "map.json")  # fmt: skip
+    assert done.code == 2
+    assert "--method temperature" in done.err
+
+
+@pytest.mark.parametrize("more", ["--percent", "--from-logprobs", "--pos-label cat", "--outcomes soft",
+                                  "--words sure=1"])  # fmt: skip
+def test_what_does_not_apply_to_classes_is_refused(calibrant, rows, tmp_path, more):
+    words = ("recalibrate", rows, "--prob", "q_*", "--multiclass", "confidence", "--label", "y")
+    done = calibrant(*words, *more.split(), "-o", tmp_path / "map.json")
+    assert done.code == 2
+    assert more.split()[0] in done.err
+    assert not (tmp_path / "map.json").exists()
 
 
 def test_mistakes_with_maps_of_classes(calibrant, rows, tmp_path):

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from calibrant._format import decimals, p_text
 from calibrant.cli.assess import result_of
 from calibrant.cli.classes import compared_on_classes, document_of_classes, show_classes
-from calibrant.cli.columns import Chosen, choose, require_column
-from calibrant.cli.errors import read_from
-from calibrant.cli.inputs import kind_of, load_sketches
+from calibrant.cli.columns import Chosen
+from calibrant.cli.inputs import load_sketches
 from calibrant.cli.output import count, listed, note, printable, shown
 from calibrant.cli.paired_groups import rows_of_cases
+from calibrant.cli.rows import options_of_rows, rows_of_columns
 from calibrant.cli.shared_options import Grouping, Measuring, Reading
-from calibrant.cli.standard_input import opened
 from calibrant.cli.table import Column, show_table
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
@@ -28,9 +27,7 @@ from calibrant.inference.compare import compare
 from calibrant.inference.compare_by import GroupComparisons, compare_by
 from calibrant.inference.comparison import Comparison
 from calibrant.inference.groups import GroupAssessment
-from calibrant.read.find_files import find_files
-from calibrant.read.rows import Rows, read_rows
-from calibrant.read.tables import columns_of
+from calibrant.read.rows import Rows
 
 __all__ = ["run_compare"]
 
@@ -81,38 +78,16 @@ def _compared_on_rows(
     measuring: Measuring,
     on: str | None,
 ) -> Comparison:
-    paths = opened(files)
-    if any(kind_of(path, log=reading.log) != "rows" for path in paths):
-        raise InputError(
-            "models are paired row by row, and this file holds no rows",
-            cure="Leave out {on}.",
-            on=Option("on"),
-        )
-    first = find_files(paths, separator=reading.sep)[0]
-    present = columns_of(first)
-    chosen = choose(present, first.path, reading, grouping, measuring)
-    read_from(chosen.spoken)
-    if on is not None:
-        require_column(on, present, first.path)
-    elif chosen.by:
+    rows, chosen = rows_of_columns(files, reading, measuring, grouping, on=on)
+    if on is None and chosen.by:
         raise InputError(
             "models are told apart by column ({prob}) or by group ({by}), not by both",
             prob=Option("y_prob"),
             by=Option("by"),
             cure="Give one of the two.",
         )
-    extra = [name for name in (*chosen.by, chosen.cluster, on) if name is not None]
-    rows = read_rows(
-        paths,
-        y_true=chosen.label,
-        y_prob=chosen.prob,
-        sample_weight=chosen.weight,
-        columns=list(dict.fromkeys(extra)),
-        named_labels=reading.pos_label is not None,
-        sep=reading.sep,
-    )
     paired = (
-        Paired(rows.y_true, rows.y_probs, _options(rows, chosen, reading))
+        Paired(rows.y_true, rows.y_probs, options_of_rows(rows, chosen, reading))
         if on is None
         else _by_group(rows, chosen, reading, on)
     )
@@ -124,28 +99,6 @@ def _compared_on_rows(
         scale=measuring.scale,
         **paired.options,
     )
-
-
-def _options(
-    rows: Rows, chosen: Chosen, reading: Reading, at: NDArray[Any] | slice = slice(None)
-) -> dict[str, Any]:
-    """The keywords by which the library reads these rows."""
-    options = {k: v for k, v in reading.options.items() if k not in ("sample_weight", "sep")}
-    if rows.sample_weight is not None:
-        options["sample_weight"] = rows.sample_weight[at]
-    if chosen.cluster is not None:
-        options["cluster"] = rows.groups[chosen.cluster][at]
-    if reading.pos_label is not None and rows.y_true.dtype.kind in "biuf":
-        try:
-            options["pos_label"] = float(reading.pos_label)
-        except ValueError:
-            raise InputError(
-                "must be one of the labels, which are numbers",
-                argument="pos_label",
-                seen=reading.pos_label,
-                cure="Pass one of the numbers in the column.",
-            ) from None
-    return options
 
 
 def _by_group(rows: Rows, chosen: Chosen, reading: Reading, on: str) -> Paired:
@@ -160,7 +113,7 @@ def _by_group(rows: Rows, chosen: Chosen, reading: Reading, on: str) -> Paired:
     lines = rows_of_cases(rows.groups, chosen.by, on, rows.y_true, chosen.label)
     first = next(iter(lines.values()))
     predictions = {name: rows.y_probs[chosen.prob[0]][line] for name, line in lines.items()}
-    return Paired(rows.y_true[first], predictions, _options(rows, chosen, reading, first))
+    return Paired(rows.y_true[first], predictions, options_of_rows(rows, chosen, reading, first))
 
 
 def _compared_apart(

@@ -110,6 +110,7 @@ OPTIONS = {
     "classes": "--classes",
     "per_file": "--per-file",
     "limit": "--max-groups",
+    "matrix": "--method structured-matrix",
     **{name: f"--{name.replace('_', '-')}" for name in SAME_NAMES},
 }
 """What each argument of the library is called on the command line."""
@@ -119,6 +120,8 @@ FUNCTIONS = {
     "assess": "calibrant assess",
     "save": "calibrant scan",
     "recalibrate": "calibrant recalibrate",
+    "recalibration.TemperatureScaling": "--method temperature",
+    "recalibration.StructuredScaling": "--method structured",
     "datasets.names": "calibrant datasets",
     "read.answers.read_answers": "--log jsonl",
 }
