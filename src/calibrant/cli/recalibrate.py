@@ -30,6 +30,7 @@ from calibrant.cli.shared_options import FORMS, Grouping, Measuring, Reading
 from calibrant.cli.standard_input import opened
 from calibrant.data.arrays import as_column
 from calibrant.data.as_pairs import as_pairs
+from calibrant.data.hard_labels import warn_of_hard_labels
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option, TooFewRows
 from calibrant.inference.assess import read_clustered
@@ -104,6 +105,12 @@ def run_fit(
     read = _rows if by_rows else _sketch
     sample = read(files, reading, Measuring(cluster=cluster, scale=_scale(method)))
     note_dropped(sample.dropped)
+    whole = (
+        sample.arguments[0]
+        if len(sample.arguments) == 1
+        else Sketch.from_arrays(*sample.arguments, labels="soft")
+    )
+    warn_of_hard_labels([whole], stacklevel=2)
     recalibrator, judged = _learned(sample, method)
     written(Path(output), recalibrator.save)
     kind = recalibrator.kind

@@ -32,7 +32,9 @@ from calibrant.cli.rows import options_of_rows, rows_of_classes
 from calibrant.cli.shared_options import FORMS, Measuring, Reading
 from calibrant.data.as_pairs import require_forms_of_classes
 from calibrant.data.class_distributions import class_distributions
+from calibrant.data.hard_labels import warn_of_hard_labels
 from calibrant.data.input_forms import as_form
+from calibrant.data.sketch import Sketch
 from calibrant.errors import Cure, InputError, Option, TooFewRows
 from calibrant.read.predictions import class_matrix
 from calibrant.read.rows import placed
@@ -95,6 +97,9 @@ def run_fit_classes(
         del options["multiclass"]
         valid = class_distributions(rows.y_true, rows.y_probs[""], **options)
     note_dropped(valid.dropped)
+    warn_of_hard_labels(
+        [Sketch.from_arrays(valid.labels >= 0, valid.probs.max(axis=1))], stacklevel=2
+    )
     settings: dict[str, Any] = {"sample_weight": valid.weight, "classes": valid.classes}
     y_true, probs = rows.y_true[valid.rows], valid.probs
     candidates = None if method == CHOOSE else {method: _map(method)}

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.class_order import warn_of_other_order
 from calibrant.data.dropped import Dropped
 from calibrant.data.multiclass import as_class_probabilities, as_weights
 from calibrant.data.pairs import Pairs
@@ -79,6 +80,7 @@ def class_distributions(
     if on_invalid == "drop":
         pairs = pairs.without_invalid()
     pairs.require_valid()
+    warn_of_other_order(matrix, stacklevel=3)
     kept = rows if pairs.kept is None else pairs.kept
     probs = np.concatenate([block for _, block in matrix.blocks()]).astype(np.float64)
     return ClassDistributions(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.arrays import is_missing
 from calibrant.data.class_names import TRUTH
+from calibrant.data.class_order import warn_of_other_order
 from calibrant.data.multiclass import ClassProbabilities, as_class_probabilities
 from calibrant.data.row_refusals import DROP
 from calibrant.errors import Cure, Function, InputError, Option, Where, show_value
@@ -178,6 +179,7 @@ def _class_pieces(
         classes=request.class_names,
         on_invalid=request.on_invalid,
     )
+    warn_of_other_order(rows, stacklevel=3)
     if request.multiclass == "classwise":
         yield from _one_against_rest(rows, w)
         return

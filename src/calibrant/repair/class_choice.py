@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from calibrant._arguments import generator
 from calibrant.data.arrays import as_array
 from calibrant.data.class_distributions import class_distributions
-from calibrant.data.multiclass import as_class_probabilities, confidence
+from calibrant.data.multiclass import as_class_probabilities
+from calibrant.data.pairs import Pairs
 from calibrant.errors import Code, InputError, TooFewRows, TypeName
 from calibrant.inference.clusters import cluster_codes
 from calibrant.measures.smooth_ece import smooth_ece
@@ -124,7 +125,8 @@ def choose_map_of_classes(
         for k in range(folds):
             predicted[fold == k] = fitted(made, fold != k).transform(probs[fold == k])
         losses[name] = _losses(labels, predicted, loss)
-        errors[name] = smooth_ece(confidence(labels, predicted, sample_weight=ones))
+        right = predicted.argmax(axis=1) == labels
+        errors[name] = smooth_ece(Pairs(np.minimum(predicted.max(axis=1), 1.0), right, ones))
     lines, best = compared(losses, errors, ones, unit)
     return Choice(best, lines, loss, fitted(maps[best], np.ones(n, dtype=np.bool_)))
 
