@@ -348,3 +348,48 @@ def test_the_largest_classes_are_those_with_the_most_cases():
     labels = np.repeat([5, 4, 3, 2, 1, 0], [100, 80, 60, 30, 20, 10])
     found = cal.assess_by(labels, probs, multiclass="classwise", limit=3)
     assert {group.key for group in found.groups if group.stands_for == 1} == {5, 4, 3}
+
+
+def test_sections_of_a_report_are_the_worst_classes():
+    rng = np.random.default_rng(4)
+    probs = rng.dirichlet(np.ones(12), 1500)
+    labels = (probs.cumsum(axis=1) > rng.random((1500, 1))).argmax(axis=1)
+    labels[labels == 3] = np.where(rng.random((labels == 3).sum()) < 0.7, 8, 3)
+    finding = cal.assess_by(labels, probs, multiclass="classwise")
+    worst = [str(group.key) for group in finding.groups[:3]]
+    assert {"3", "8"} <= set(worst)
+    sketches = cal.classwise(labels, probs)
+    made = [
+        cal.report(labels, probs, multiclass="classwise", limit=3),
+        cal.report(sketches, limit=3),
+        cal.report(finding, limit=3),
+    ]
+    for one in made:
+        page = one.to_dict()
+        assert [group["name"] for group in page["groups"]] == worst
+        assert page["sentences"] == list(finding.sentences)
+        assert "12" in one.markdown
+
+
+@pytest.mark.parametrize("view", ["classwise", "top_label"])
+def test_what_takes_one_sample_says_what_takes_classes(view):
+    with refused("multiclass", view, holds="compare_by"):
+        cal.compare(LABELS, {"a": PROBS, "b": OTHER}, multiclass=view)
+    for call in (
+        lambda: cal.certify(LABELS, PROBS, multiclass=view),
+        lambda: cal.certify("y", ["p0", "p1", "p2"], multiclass=view, data=_table()),
+    ):
+        with refused("multiclass", view) as caught:
+            call()
+        (cure,) = caught.value.cures
+        code = cure.values["each"]
+        made = eval(code.text, {"cal": cal, "y": LABELS, "probs": PROBS})
+        assert {k: one.to_dict() for k, one in made.items()} == {
+            k: cal.certify(one).to_dict() for k, one in getattr(cal, view)(LABELS, PROBS).items()
+        }
+    with refused("multiclass", view, holds=("assess_by", view)):
+        cal.selective(LABELS, PROBS, multiclass=view)
+
+
+def _table():
+    return {"y": LABELS} | {f"p{k}": PROBS[:, k] for k in range(3)}

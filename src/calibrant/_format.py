@@ -8,6 +8,7 @@ from sys import float_info
 
 __all__ = [
     "SMALLEST_P_VALUE",
+    "common_length",
     "common_start",
     "decimals",
     "distinct_parts",
@@ -81,6 +82,18 @@ def percent(share: float) -> str:
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text}%"
 
 
+def common_length(names: Sequence[str]) -> int:
+    """How many characters all names begin with.
+
+    Examples
+    --------
+    >>> common_length(["p_dog", "p_deer"]), common_length(["dog", "cat"])
+    (3, 0)
+    """
+    shortest = min(map(len, names))
+    return next((k for k in range(shortest) if len({name[k] for name in names}) > 1), shortest)
+
+
 def common_start(names: Sequence[str]) -> int:
     """How many characters all names begin with, up to the end of a word.
 
@@ -89,8 +102,7 @@ def common_start(names: Sequence[str]) -> int:
     >>> common_start(["p_dog", "p_deer"]), common_start(["dog", "deer"])
     (2, 0)
     """
-    shortest = min(map(len, names))
-    same = next((k for k in range(shortest) if len({name[k] for name in names}) > 1), shortest)
+    same = common_length(names)
     while same and names[0][same - 1].isalnum():
         same -= 1
     return same

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import jsonschema
@@ -14,6 +15,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.inference import compare_by
+from calibrant.recalibration import TemperatureScaling
 
 NAMES = ["cat", "dog", "owl"]
 RNG = np.random.default_rng(3)
@@ -49,6 +51,63 @@ def test_each_prob_is_a_model(calibrant, rows):
     assert [line["class"] for line in found["differences"]] == [NAMES[k] for k in each]
     shown = calibrant(*words[:-1], "--multiclass", "classwise")
     assert each.verdict in shown.out.replace("\n", " ")
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    """The same models below each other, the cases of the second in another order."""
+    path = tmp_path_factory.mktemp("long") / "long.parquet"
+    order = np.random.default_rng(0).permutation(500)
+    columns = {"case": np.concatenate([np.arange(500), order]), "model": ["p"] * 500 + ["q"] * 500}
+    columns["y"] = np.array(NAMES)[np.concatenate([LABELS, LABELS[order]])]
+    columns["day"] = columns["case"] // 5
+    both = np.concatenate([PROBS, SURE[order]])
+    columns |= {f"p_{name}": both[:, k] for k, name in enumerate(NAMES)}
+    pyarrow.parquet.write_table(pa.table(columns), path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["confidence", "classwise"])
+@pytest.mark.parametrize("more", [(), ("--cluster", "day")])
+def test_groups_that_are_lined_up_are_the_same_as_columns(calibrant, rows, long, kind, more):
+    reading = ("--label", "y", "--multiclass", kind, "--json")
+    done = calibrant(
+        "compare", long, "--prob", "p_*", "--by", "model", "--on", "case", *reading, *more
+    )
+    assert done.code == 0, done.err
+    models, cluster = {"p": PROBS, "q": SURE}, np.arange(500) // 5 if more else None
+    found = json.loads(done.out)
+    if kind == "confidence":
+        expected = [cal.compare(LABELS, models, cluster=cluster)]
+    else:
+        expected = list(compare_by(LABELS, models, cluster=cluster).values())
+    assert found["paired"]
+    assert [line["low"] for line in found["differences"]] == [
+        pair.low for one in expected for pair in one.differences
+    ]
+
+
+@pytest.mark.parametrize("kind", ["classwise", "top-label"])
+def test_a_class_is_never_compared_with_a_class(calibrant, long, rows, kind):
+    words = ("--prob", "p_*", "--label", "y", "--multiclass", kind)
+    done = calibrant("compare", long, *words, "--by", "model", "--json")
+    found = json.loads(done.out)
+    assert found["models"] == ["p", "q"]
+    assert sorted(line["class"] for line in found["differences"]) == NAMES
+    assert not found["paired"]
+    view = kind.replace("-", "_")
+    sketches = {"p": getattr(cal, view)(LABELS, PROBS), "q": getattr(cal, view)(LABELS, SURE)}
+    assert found["verdict"] == compare_by(sketches).verdict
+    done = calibrant("compare", rows, *words)
+    assert done.code == 2, done.out
+    assert "--by" in done.err
+
+
+def test_what_lines_up_groups_of_classes_is_there_and_has_groups(calibrant, long):
+    words = ("compare", long, "--prob", "p_*", "--label", "y", "--multiclass", "confidence")
+    assert calibrant(*words, "--by", "model", "--on", "nosuch").code == 2
+    assert calibrant(*words, "--on", "case").code == 2
+    assert calibrant(*words, "--by", "model", "--on", "day").code == 2
 
 
 @pytest.mark.parametrize("method", ["choose", "temperature", "one-vs-rest", "vector"])
@@ -95,6 +154,128 @@ def test_a_column_of_lists_is_repaired_too(calibrant, rows, tmp_path):
     better = pyarrow.parquet.read_table(tmp_path / "better.parquet")["probs_recalibrated"]
     expected = cal.load_recalibrator(tmp_path / "map.json").transform(SURE)
     assert np.allclose(better.to_pylist(), expected)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+@pytest.mark.parametrize("written", [json.dumps, str, lambda row: str(np.array(row)), tuple])
+def test_lists_may_be_text(calibrant, tmp_path, ending, written):
+    path = tmp_path / f"rows{ending}"
+    lines = [(NAMES[k], str(written(row))) for k, row in zip(LABELS, SURE.tolist(), strict=True)]
+    if ending == ".csv":
+        path.write_text("y,probs\n" + "".join(f'{y},"{text}"\n' for y, text in lines))
+    else:
+        path.write_text("".join(json.dumps({"y": y, "probs": p}) + "\n" for y, p in lines))
+    words = ("--prob", "probs", "--classes", ",".join(NAMES))
+    more = ("--label", "y", "--multiclass", "confidence")
+    done = calibrant("assess", path, *words, *more, "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)["results"][0]["smooth_ece"]
+    assert found == pytest.approx(cal.smooth_ece(LABELS, SURE), abs=1e-4)
+    target, better = tmp_path / "map.json", tmp_path / "better.csv"
+    done = calibrant("recalibrate", path, *words, *more, "--method", "temperature", "-o", target)
+    assert done.code == 0, done.err
+    done = calibrant("recalibrate", path, *words, "--apply", target, "-o", better)
+    assert done.code == 0, done.err
+    done = calibrant("assess", better, "--prob", "probs_recalibrated", *words[2:], *more, "--json")
+    found = json.loads(done.out)["results"][0]["smooth_ece"]
+    mapped = cal.load_recalibrator(target).transform(SURE)
+    assert found == pytest.approx(cal.smooth_ece(LABELS, mapped), abs=1e-4)
+
+
+def test_text_that_is_no_list_is_refused_with_its_line(calibrant, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text('y,probs\n0,"[0.5, 0.5]"\n1,"[0.5; 0.5]"\n1,"[0.1, 0.9]"\n')
+    words = ("--prob", "probs", "--multiclass", "confidence", "--label", "y")
+    for verb in (("assess", path), ("recalibrate", path, "-o", tmp_path / "map.json")):
+        done = calibrant(*verb, *words)
+        assert done.code == 2
+        assert done.refusal.where.line == 3
+        assert "--on-invalid" in done.err
+    path.write_text("y,probs\n0,low\n1,high\n")
+    assert calibrant("assess", path, *words).code == 2
+
+
+def test_lists_are_written_to_csv(calibrant, rows, tmp_path):
+    words = ("recalibrate", rows, "--prob", "probs", "--classes", ",".join(NAMES))
+    done = calibrant(*words, "--multiclass", "confidence", "--label", "y", "--method", "temperature",
+                     "-o", tmp_path / "map.json")  # fmt: skip
+    assert done.code == 0, done.err
+    done = calibrant(*words, "--apply", tmp_path / "map.json", "-o", tmp_path / "better.csv")
+    assert done.code == 0, done.err
+    table = pyarrow.csv.read_csv(tmp_path / "better.csv")
+    found = np.array([json.loads(text) for text in table["probs_recalibrated"].to_pylist()])
+    assert np.allclose(found, cal.load_recalibrator(tmp_path / "map.json").transform(SURE))
+
+
+def _file(path, probs, labels):
+    columns = {"y": np.array(NAMES)[labels]}
+    columns |= {f"p_{name}": probs[:, k] for k, name in enumerate(NAMES)}
+    pyarrow.csv.write_csv(pa.table(columns), path)
+    return path
+
+
+def test_the_command_that_is_printed_works_for_logits(calibrant, tmp_path):
+    path = _file(tmp_path / "rows.csv", np.log(SURE), LABELS)
+    words = ("--prob", "p_*", "--multiclass", "confidence", "--label", "y", "--from-logits")
+    done = calibrant("recalibrate", path, *words, "-o", tmp_path / "map.json")
+    assert done.code == 0, done.err
+    command = shlex.split(done.err.replace("\n", " ").split("`calibrant ")[1].split("`")[0])
+    better = tmp_path / "better.csv"
+    done = calibrant(*({"NEW.csv": path, "BETTER.csv": better}.get(word, word) for word in command))
+    assert done.code == 0, done.err
+    table = pyarrow.csv.read_csv(better)
+    found = np.column_stack([table[f"p_{name}_recalibrated"] for name in NAMES])
+    assert np.allclose(found, cal.load_recalibrator(tmp_path / "map.json").transform(SURE))
+
+
+def test_bad_rows_are_named_by_their_line_and_can_be_dropped(calibrant, tmp_path):
+    probs = SURE.copy()
+    probs[7, 0] += 0.2
+    path = _file(tmp_path / "rows.csv", probs, LABELS)
+    words = ("recalibrate", path, "--prob", "p_*", "--multiclass", "confidence", "--label", "y",
+             "--method", "temperature", "-o", tmp_path / "map.json")  # fmt: skip
+    done = calibrant(*words)
+    assert done.code == 2
+    assert (done.refusal.where.line, Path(done.refusal.where.file).name) == (9, "rows.csv")
+    done = calibrant(*words, "--on-invalid", "drop")
+    assert done.code == 0, done.err
+    others = np.arange(500) != 7
+    expected = TemperatureScaling(from_logits=False).fit(SURE[others], LABELS[others])
+    learned = cal.load_recalibrator(tmp_path / "map.json")
+    assert np.allclose(learned.transform(SURE), expected.transform(SURE), atol=1e-6)
+    assert "499 rows" in " ".join(done.err.split())
+
+
+def test_a_map_of_classes_explains_itself_beside_the_others(calibrant, rows, tmp_path):
+    words = ("recalibrate", rows, "--prob", "q_*", "--multiclass", "confidence", "--label", "y")
+    done = calibrant(*words, "--cluster", "day", "-o", tmp_path / "map.json")
+    assert done.code == 0, done.err  # there are three days, and so three folds
+    days = pyarrow.parquet.read_table(rows).append_column("week", pa.array(np.arange(500) // 10))
+    pyarrow.parquet.write_table(days, tmp_path / "weeks.parquet")
+    done = calibrant("recalibrate", tmp_path / "weeks.parquet", *words[2:], "--cluster", "week",
+                     "-o", tmp_path / "map.json")  # fmt: skip
+    assert done.code == 0, done.err
+    said = " ".join(done.err.split())
+    assert cal.load_recalibrator(tmp_path / "map.json").explain() in said
+    for line in str(cal.choose_recalibrator(LABELS, SURE, cluster=np.arange(500) // 10)).split(
+        "\n"
+    ):
+        assert " ".join(line.split()) in said
+    unseen = _file(tmp_path / "few.csv", SURE[LABELS > 0], LABELS[LABELS > 0])
+    done = calibrant("recalibrate", unseen, *words[2:3], "p_*", *words[4:], "--method", "vector",
+                     "-o", tmp_path / "map.json")  # fmt: skip
+    assert done.code == 2
+    assert "--method temperature" in done.err
+
+
+@pytest.mark.parametrize("more", ["--percent", "--from-logprobs", "--pos-label cat", "--outcomes soft",
+                                  "--words sure=1"])  # fmt: skip
+def test_what_does_not_apply_to_classes_is_refused(calibrant, rows, tmp_path, more):
+    words = ("recalibrate", rows, "--prob", "q_*", "--multiclass", "confidence", "--label", "y")
+    done = calibrant(*words, *more.split(), "-o", tmp_path / "map.json")
+    assert done.code == 2
+    assert more.split()[0] in done.err
+    assert not (tmp_path / "map.json").exists()
 
 
 def test_mistakes_with_maps_of_classes(calibrant, rows, tmp_path):

@@ -75,7 +75,9 @@ recalibrate rows.parquet -o x.csv
 recalibrate rows.parquet -o nowhere/x.json
 recalibrate rows.parquet -o x.json --multiclass confidence --prob p --prob q
 recalibrate rows.parquet -o x.json --method magic
-recalibrate rows.parquet -o x.json --percent
+recalibrate rows.parquet -o x.json --percent --from-logits
+recalibrate rows.parquet -o x.json --cluster nope
+recalibrate rows.parquet -o x.json --classes a,b
 recalibrate rows.parquet -o x.csv --apply nope.json
 recalibrate rows.parquet -o x.csv --apply sketch.json
 recalibrate rows.parquet -o x.csv --apply sketch.json --method beta

@@ -218,7 +218,7 @@ def test_classes_are_named_as_the_labels_are(calibrant, tmp_path, columns, cut) 
 
 
 @pytest.mark.parametrize(
-    "wrong", ["[0.7, 0.3]", "null", '"[0.7, 0.2, 0.1]"', "[[1], [2], [3]]", "0.5"]
+    "wrong", ["[0.7, 0.3]", "null", '"0.7, 0.2, 0.1"', "[[1], [2], [3]]", "0.5"]
 )
 def test_rows_that_are_no_list_like_the_others(calibrant, tmp_path, wrong) -> None:
     path = tmp_path / "x.jsonl"

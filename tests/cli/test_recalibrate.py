@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import numpy as np
 import pyarrow
 import pyarrow.csv
@@ -93,7 +95,9 @@ def test_what_cannot_be(calibrant, overconfident, tmp_path) -> None:
             assert each in done.err, done.err
 
     refused([overconfident, "-o", tmp_path / "map.pkl"], "map.pkl")
-    refused([overconfident, "-o", target, "--percent"], "`--percent`")
+    refused([overconfident, "-o", target, "--percent", "--from-logits"], "`--percent`")
+    refused([overconfident, "-o", target, "--classes", "a,b"], "`--multiclass")
+    refused([overconfident, "-o", target, "--words", "sure=1"], "`--words`")
     refused([overconfident, "-o", target, "--picture", tmp_path / "map.txt"], "map.txt")
     refused([overconfident, "--apply", target, "-o", "x.csv", "--picture", "m.svg"], "--picture")
     refused(
@@ -131,11 +135,77 @@ def test_what_is_said_of_wrong_rows_can_be_done(calibrant, overconfident, tmp_pa
         done = calibrant("recalibrate", wrong, "-o", target)
         assert done.code != 0
         assert done.refusal.cures
-        assert "--from-logits" not in done.err
-        assert "--percent" not in done.err
+        option = "--percent" if given.max() > 50 else "--from-logits"
+        assert option in done.err
+        assert calibrant("recalibrate", wrong, option, "-o", target).code == 0
     assert calibrant("recalibrate", overconfident, "--method", "platt", "-o", target).code == 0
     pyarrow.parquet.write_table(pyarrow.table({"p": [0.1, np.nan]}), wrong)
     done = calibrant("recalibrate", wrong, "--apply", target, "-o", tmp_path / "out.csv")
     assert done.code != 0
     assert done.refusal.cures
     assert "--on-invalid" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("option", "written"),
+    [
+        ("--percent", lambda p: 100 * p),
+        ("--from-logits", lambda p: np.log(p / (1 - p))),
+        ("--from-logprobs", np.log),
+    ],
+)
+def test_predictions_in_any_form_are_learned_from_and_repaired(
+    calibrant, overconfident, tmp_path, option, written
+):
+    rows = pyarrow.parquet.read_table(overconfident)
+    p, y = rows["p"].to_numpy(), rows["y"].to_numpy()
+    other = tmp_path / "other.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"p": written(p), "y": y}), other)
+    _, said = _learned(calibrant, other, tmp_path, "platt", option)
+    expected = cal.recalibration.PlattRecalibrator().fit(p, y).transform(p)
+    command = shlex.split(said.replace("\n", " ").split("`calibrant ")[1].split("`")[0])
+    better = tmp_path / "better.parquet"
+    files = {"NEW.parquet": other, "BETTER.parquet": better}
+    done = calibrant(*(files.get(word, word) for word in command))
+    assert done.code == 0, done.err
+    mapped = pyarrow.parquet.read_table(better)["p_recalibrated"].to_numpy()
+    np.testing.assert_allclose(mapped, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["choose", "platt"])
+@pytest.mark.parametrize("more", ["--cluster day", "--weight w", "--weight w --cluster day"])
+def test_clusters_and_weights_judge_a_map_as_in_python(
+    calibrant, overconfident, tmp_path, method, more
+):
+    more = more.split()
+    rows = pyarrow.parquet.read_table(overconfident)
+    p, y = rows["p"].to_numpy(), rows["y"].to_numpy()
+    day, w = np.arange(2000) // 20, 0.5 + np.arange(2000) % 3
+    path = tmp_path / "rows.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"p": p, "y": y, "day": day, "w": w}), path)
+    target, said = _learned(calibrant, path, tmp_path, method, *more)
+    options = {
+        "cluster": day if "day" in more else None,
+        "sample_weight": w if "w" in more else None,
+    }
+    chosen = cal.choose_recalibrator(y, p, **options).recalibrator
+    learned = chosen if method == "choose" else cal.recalibration.PlattRecalibrator()
+    effect = cal.repair.cross_fitted_effect(learned, y, p, **options)
+    assert f"{effect.low:+.4f} to {effect.high:+.4f}" in said.replace("\n", " ")
+    if method == "choose":
+        assert type(cal.load_recalibrator(target)) is type(chosen)
+    done = calibrant("recalibrate", path, "--apply", target, "-o", tmp_path / "x.csv", *more[:2])
+    assert done.code == 2
+
+
+def test_rows_that_are_dropped_are_counted(calibrant, overconfident, tmp_path):
+    rows = pyarrow.parquet.read_table(overconfident)
+    p, y = rows["p"].to_numpy().copy(), rows["y"].to_numpy()
+    p[:3], p[3] = 1.5, np.nan
+    path = tmp_path / "rows.parquet"
+    table = {"p": p, "y": y, "w": np.ones(2000)}
+    pyarrow.parquet.write_table(pyarrow.table(table), path)
+    for more in ([], ["--weight", "w"]):
+        _, said = _learned(calibrant, path, tmp_path, "platt", "--on-invalid", "drop", *more)
+        assert "1,996 rows" in said
+        assert "3 rows" in said

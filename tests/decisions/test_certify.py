@@ -348,6 +348,16 @@ def test_the_printed_threshold_decides_the_same(seed: int, side: str) -> None:
         assert decided[0].sum() == point.rows
 
 
+@pytest.mark.parametrize("side", ["above", "below"])
+def test_the_threshold_of_a_crowded_sketch_is_short(side: str) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(400_000)
+    y = rng.random(400_000) < p
+    point = getattr(cal.certify(cal.Sketch.from_arrays(y, p), risk=0.2, side=side), side)
+    assert len(point.text) <= len("0.12345678")
+    assert float(point.text) == pytest.approx(point.threshold, abs=1e-8)
+
+
 def test_cases_without_a_confidence_lower_the_coverage() -> None:
     y, p = [1.0] * 60, [0.9] * 60
     whole = cal.certify(y, p)

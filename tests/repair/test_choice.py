@@ -9,6 +9,7 @@ from tests.refusals import refused
 from calibrant import InputError, Sketch
 from calibrant.errors import TooFewRows
 from calibrant.recalibration.isotonic import IsotonicRecalibrator
+from calibrant.recalibration.multiclass import OneVsRestRecalibrator
 from calibrant.recalibration.parametric import PlattRecalibrator
 from calibrant.recalibration.scaling import TemperatureScaling
 from calibrant.repair.choice import choose_recalibrator
@@ -148,6 +149,36 @@ def test_maps_of_many_classes_are_compared_too():
     alone = choose_recalibrator(*reversed(classes_of(1000, 1.0)))
     assert alone.best == "none"
     assert np.array_equal(alone.recalibrator.transform(probs), probs)
+
+
+def test_rows_of_many_classes_that_break_a_rule_can_be_dropped():
+    probs, y = classes_of(300, 2.5)
+    maps = {"temperature": TemperatureScaling(from_logits=False)}
+    cluster, weight = np.arange(300) // 3, np.ones(300)
+    bad, labels = probs.copy(), y.astype(float)
+    bad[0] = np.nan
+    bad[5] *= 0.9
+    labels[9], labels[30], weight[50] = np.nan, 17, -1.0
+    others = ~np.isin(np.arange(300), [0, 5, 9, 30, 50])
+    for rows in ((labels, probs, np.ones(300)), (y, bad, np.ones(300)), (y, probs, weight)):
+        with refused():
+            choose_recalibrator(rows[0], rows[1], sample_weight=rows[2], candidates=maps)
+    found = choose_recalibrator(labels, bad, sample_weight=weight, candidates=maps,
+                                cluster=cluster, on_invalid="drop")  # fmt: skip
+    expected = choose_recalibrator(y[others], probs[others], sample_weight=weight[others],
+                                   candidates=maps, cluster=cluster[others])  # fmt: skip
+    assert found.to_dict() == expected.to_dict()
+
+
+@pytest.mark.parametrize("made", [TemperatureScaling(from_logits=False), OneVsRestRecalibrator()])
+def test_a_map_of_classes_never_advises_what_it_cannot_do(made):
+    probs, y = classes_of(30, 1.0)
+    weight = np.where(np.arange(30) == 4, -1.0, 1.0)
+    for labels, own in ((np.where(y == 0, 9, y), None), (y, weight)):
+        with refused() as caught:
+            made.fit(probs, labels, own)
+        named = [value for cure in caught.value.cures for value in cure.values.values()]
+        assert "on_invalid" not in [getattr(value, "name", None) for value in named]
 
 
 def test_class_names_and_candidates_of_many_classes():

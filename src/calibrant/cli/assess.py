@@ -13,7 +13,7 @@ import typer
 from calibrant._format import decimals, p_text
 from calibrant.cli.gates import Gate, Limit, judged
 from calibrant.cli.inputs import Loaded, load_sketches
-from calibrant.cli.output import count, note, shown
+from calibrant.cli.output import note, note_dropped, shown
 from calibrant.cli.shared_options import Grouping, Measuring, Profiling, Reading
 from calibrant.cli.table import LONGEST_NAME, Column, show_table
 from calibrant.data.sketches import Sketches
@@ -137,10 +137,7 @@ def _note_dropped(assessments: Sequence[Assessment]) -> None:
     for assessment in assessments:
         for reason, rows in assessment.dropped.items():
             dropped[reason] = dropped.get(reason, 0) + rows
-    if dropped:
-        note(
-            "Dropped: " + "; ".join(f"{count(k, 'row')}, {why}" for why, k in dropped.items()) + "."
-        )
+    note_dropped(dropped)
 
 
 def _show_table(finding: Assessed, groups: Sequence[GroupAssessment], confidence: float) -> None:

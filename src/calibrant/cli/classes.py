@@ -2,83 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
+
+import numpy as np
 
 from calibrant._format import decimals, p_text
 from calibrant.cli.assess import result_of
-from calibrant.cli.columns import Chosen, choose, choose_predictions
-from calibrant.cli.errors import read_from
-from calibrant.cli.inputs import kind_of
 from calibrant.cli.output import listed, note, printable, shown
+from calibrant.cli.paired_groups import rows_of_cases
+from calibrant.cli.rows import options_of_rows, rows_of_classes
 from calibrant.cli.shared_options import Grouping, Measuring, Reading
-from calibrant.cli.standard_input import opened
 from calibrant.cli.table import Column, show_table
 from calibrant.errors import InputError, Option
 from calibrant.inference.compare import compare
 from calibrant.inference.compare_by import GroupComparisons, compare_by
 from calibrant.inference.comparison import Comparison
 from calibrant.inference.groups import GroupAssessment
-from calibrant.read.class_rows import ClassRows, read_classes
-from calibrant.read.find_files import find_files
-from calibrant.read.tables import columns_of
 
-__all__ = ["compared_on_classes", "document_of_classes", "rows_of_classes", "show_classes"]
-
-
-def rows_of_classes(
-    files: Sequence[str], reading: Reading, measuring: Measuring, *, several: bool
-) -> tuple[ClassRows, Chosen, Mapping[str, Sequence[str]]]:
-    """The matrices of one model or, where each `--prob` is one, of several; and their columns."""
-    paths = opened(files)
-    if any(kind_of(path, log=reading.log) != "rows" for path in paths):
-        raise InputError(
-            "class probabilities are read from rows, and this file holds none",
-            cure="Pass a file of rows.",
-        )
-    first = find_files(paths, separator=reading.sep)[0]
-    present = columns_of(first)
-    chosen = choose(present, first.path, reading, Grouping(), measuring)
-    read_from(chosen.spoken)
-    models: dict[str, Sequence[str]] = {"": chosen.prob}
-    if several:
-        models = {}
-        for pattern in reading.prob or []:
-            own = replace(reading, prob=[pattern])
-            models[_named(pattern, models)] = choose_predictions(present, first.path, own, present)
-    rows = read_classes(
-        paths,
-        y_true=chosen.label,
-        y_prob=models,
-        sample_weight=chosen.weight,
-        columns=[chosen.cluster] if chosen.cluster else [],
-        classes=reading.options.get("classes"),
-        sep=reading.sep,
-    )
-    return rows, chosen, models
-
-
-def _named(pattern: str, taken: Mapping[str, Any]) -> str:
-    """What a model is called whose columns match a pattern: `a` for `a_*`."""
-    name = pattern.split("*")[0].rstrip("_.- ") or pattern
-    return pattern if name in taken else name
+__all__ = ["compared_on_classes", "document_of_classes", "show_classes"]
 
 
 def compared_on_classes(
-    files: Sequence[str], reading: Reading, measuring: Measuring, correction: Any
+    files: Sequence[str],
+    reading: Reading,
+    grouping: Grouping,
+    measuring: Measuring,
+    on: str | None,
 ) -> Comparison | GroupComparisons:
-    """The comparison of their confidence, or class by class."""
-    rows, chosen, _ = rows_of_classes(files, reading, measuring, several=True)
-    options = {k: v for k, v in reading.options.items() if k not in ("sample_weight", "sep")}
-    options |= {} if rows.classes is None else {"classes": rows.classes}
-    if rows.sample_weight is not None:
-        options["sample_weight"] = rows.sample_weight
-    if chosen.cluster is not None:
-        options["cluster"] = rows.groups[chosen.cluster]
+    """The comparison of their confidence, or class by class: of models by column, or lined up by group."""
+    if on is not None and (not grouping.columns or grouping.per_file):
+        raise InputError(
+            "lines up the groups of {by}, one model in each",
+            argument="on",
+            by=Option("by"),
+            cure="Leave it out: columns of one file share their rows.",
+        )
+    rows, chosen = rows_of_classes(files, reading, measuring, grouping, several=on is None, on=on)
+    y_probs, at = rows.y_probs, np.arange(len(rows.y_true))
+    if on is not None:
+        lines = rows_of_cases(rows.groups, chosen.by, on, rows.y_true, chosen.label)
+        y_probs = {name: rows.y_probs[""][line] for name, line in lines.items()}
+        at = next(iter(lines.values()))
+    y_true = rows.y_true[at]
+    options = options_of_rows(rows, chosen, reading, at)
     settings: dict[str, Any] = {"confidence": measuring.confidence, "seed": measuring.seed}
     if options["multiclass"] == "confidence":
-        return compare(rows.y_true, rows.y_probs, scale=measuring.scale, **settings, **options)
+        return compare(y_true, y_probs, scale=measuring.scale, **settings, **options)
     if measuring.scale not in (None, "probability"):
         raise InputError(
             "is that of probabilities where classes are compared one by one",
@@ -87,7 +58,7 @@ def compared_on_classes(
             cure="Leave it out, or pass {option}.",
             option=Option("multiclass", "confidence"),
         )
-    return compare_by(rows.y_true, rows.y_probs, correction=correction, **settings, **options)
+    return compare_by(y_true, y_probs, correction=grouping.correction, **settings, **options)
 
 
 def show_classes(found: GroupComparisons, most: int) -> None:

@@ -5,31 +5,29 @@ from __future__ import annotations
 import json as json_format
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._format import decimals, p_text
 from calibrant.cli.assess import result_of
 from calibrant.cli.classes import compared_on_classes, document_of_classes, show_classes
-from calibrant.cli.columns import Chosen, choose, require_column
-from calibrant.cli.errors import read_from
-from calibrant.cli.inputs import kind_of, load_sketches
-from calibrant.cli.output import count, listed, note, printable, quoted, shown
+from calibrant.cli.columns import Chosen
+from calibrant.cli.inputs import load_sketches
+from calibrant.cli.output import count, listed, note, printable, shown
+from calibrant.cli.paired_groups import rows_of_cases
+from calibrant.cli.rows import options_of_rows, rows_of_columns
 from calibrant.cli.shared_options import Grouping, Measuring, Reading
-from calibrant.cli.standard_input import opened
 from calibrant.cli.table import Column, show_table
 from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, Option
 from calibrant.inference.compare import compare
-from calibrant.inference.compare_by import GroupComparisons
+from calibrant.inference.compare_by import GroupComparisons, compare_by
 from calibrant.inference.comparison import Comparison
 from calibrant.inference.groups import GroupAssessment
-from calibrant.read.find_files import find_files
-from calibrant.read.group_keys import indexed, sort_key
-from calibrant.read.rows import Rows, read_rows
-from calibrant.read.tables import columns_of
+from calibrant.read.rows import Rows
 
 __all__ = ["run_compare"]
 
@@ -56,23 +54,21 @@ def run_compare(
     """Compare models by column, or by group."""
     several = len(reading.prob or []) > 1 or any(set(n) & set("*?[") for n in reading.prob or [])
     apart = bool(grouping.by) or grouping.per_file
-    if reading.multiclass is not None and several and len(reading.prob or []) > 1 and not apart:
-        found = compared_on_classes(files, reading, measuring, grouping.correction)
-        if isinstance(found, GroupComparisons):
-            if json:
-                print(json_format.dumps(document_of_classes(found, SCHEMA), indent=2))
-            else:
-                show_classes(found, grouping.max_groups)
-            return
-        comparison = found
+    found: Comparison | GroupComparisons
+    if reading.multiclass is not None and (on or (not apart and len(reading.prob or []) > 1)):
+        found = compared_on_classes(files, reading, grouping, measuring, on)
     elif reading.multiclass is None and (on is not None or several):
-        comparison = _compared_on_rows(files, reading, grouping, measuring, on)
+        found = _compared_on_rows(files, reading, grouping, measuring, on)
     else:
-        comparison = _compared_apart(files, reading, grouping, measuring)
+        found = _compared_apart(files, reading, grouping, measuring)
+    if isinstance(found, GroupComparisons):
+        document, show = document_of_classes(found, SCHEMA), partial(show_classes, found)
+    else:
+        document, show = _document(found), partial(_show, found)
     if json:
-        print(json_format.dumps(_document(comparison), indent=2))
+        print(json_format.dumps(document, indent=2))
     else:
-        _show(comparison)
+        show(grouping.max_groups)
 
 
 def _compared_on_rows(
@@ -82,38 +78,16 @@ def _compared_on_rows(
     measuring: Measuring,
     on: str | None,
 ) -> Comparison:
-    paths = opened(files)
-    if any(kind_of(path, log=reading.log) != "rows" for path in paths):
-        raise InputError(
-            "models are paired row by row, and this file holds no rows",
-            cure="Leave out {on}.",
-            on=Option("on"),
-        )
-    first = find_files(paths, separator=reading.sep)[0]
-    present = columns_of(first)
-    chosen = choose(present, first.path, reading, grouping, measuring)
-    read_from(chosen.spoken)
-    if on is not None:
-        require_column(on, present, first.path)
-    elif chosen.by:
+    rows, chosen = rows_of_columns(files, reading, measuring, grouping, on=on)
+    if on is None and chosen.by:
         raise InputError(
             "models are told apart by column ({prob}) or by group ({by}), not by both",
             prob=Option("y_prob"),
             by=Option("by"),
             cure="Give one of the two.",
         )
-    extra = [name for name in (*chosen.by, chosen.cluster, on) if name is not None]
-    rows = read_rows(
-        paths,
-        y_true=chosen.label,
-        y_prob=chosen.prob,
-        sample_weight=chosen.weight,
-        columns=list(dict.fromkeys(extra)),
-        named_labels=reading.pos_label is not None,
-        sep=reading.sep,
-    )
     paired = (
-        Paired(rows.y_true, rows.y_probs, _options(rows, chosen, reading))
+        Paired(rows.y_true, rows.y_probs, options_of_rows(rows, chosen, reading))
         if on is None
         else _by_group(rows, chosen, reading, on)
     )
@@ -127,28 +101,6 @@ def _compared_on_rows(
     )
 
 
-def _options(
-    rows: Rows, chosen: Chosen, reading: Reading, at: NDArray[Any] | slice = slice(None)
-) -> dict[str, Any]:
-    """The keywords by which the library reads these rows."""
-    options = {k: v for k, v in reading.options.items() if k not in ("sample_weight", "sep")}
-    if rows.sample_weight is not None:
-        options["sample_weight"] = rows.sample_weight[at]
-    if chosen.cluster is not None:
-        options["cluster"] = rows.groups[chosen.cluster][at]
-    if reading.pos_label is not None and rows.y_true.dtype.kind in "biuf":
-        try:
-            options["pos_label"] = float(reading.pos_label)
-        except ValueError:
-            raise InputError(
-                "must be one of the labels, which are numbers",
-                argument="pos_label",
-                seen=reading.pos_label,
-                cure="Pass one of the numbers in the column.",
-            ) from None
-    return options
-
-
 def _by_group(rows: Rows, chosen: Chosen, reading: Reading, on: str) -> Paired:
     """A column of predictions per group, lined up by what `on` says is the same case."""
     if not chosen.by or len(chosen.prob) != 1:
@@ -158,59 +110,16 @@ def _by_group(rows: Rows, chosen: Chosen, reading: Reading, on: str) -> Paired:
             by=Option("by"),
             cure="Leave it out: columns of one file share their rows.",
         )
-    cases = rows.groups[on]
-    places: dict[str, dict[Any, int]] = {}
-    for name, members in _members([rows.groups[name] for name in chosen.by]):
-        places[name] = dict(zip(cases[members].tolist(), members.tolist(), strict=True))
-        if len(places[name]) < members.size:
-            raise InputError(
-                "column {on} must name each case of {group} once",
-                seen=members.size - len(places[name]),
-                saying="{} are repeated",
-                on=quoted(on),
-                group=name,
-                cure="Name the column that identifies a case, or leave out the repeats.",
-            )
-    common = set.intersection(*(set(of_group) for of_group in places.values()))
-    most = max(map(len, places.values()))
-    if not common:
-        raise InputError(
-            "must name a column whose values the groups share; no value is in all",
-            argument="on",
-            seen=on,
-            cure="Name the column that identifies a case.",
-        )
-    if len(common) < most:
-        note(f"Comparing on the {count(len(common), 'case')} that all have, of {most:,}.")
-    shared = [case for case in next(iter(places.values())) if case in common]
-    lines = {name: np.array([of[case] for case in shared]) for name, of in places.items()}
+    lines = rows_of_cases(rows.groups, chosen.by, on, rows.y_true, chosen.label)
     first = next(iter(lines.values()))
-    label = rows.y_true
-    for name, line in lines.items():
-        if not np.array_equal(label[line], label[first], equal_nan=label.dtype.kind == "f"):
-            raise InputError(
-                "one case has one outcome; {group} and the first group differ in column {label}",
-                group=name,
-                label=quoted(chosen.label),
-                cure="Is {on} what names a case?",
-                on=quoted(on),
-            )
     predictions = {name: rows.y_probs[chosen.prob[0]][line] for name, line in lines.items()}
-    return Paired(label[first], predictions, _options(rows, chosen, reading, first))
-
-
-def _members(columns: Sequence[NDArray[Any]]) -> list[tuple[str, NDArray[np.int64]]]:
-    """The name of each group, in their order, and its rows."""
-    place, keys = indexed(zip(*(column.tolist() for column in columns), strict=True))
-    order = sorted(range(len(keys)), key=lambda k: sort_key(keys[k]))
-    return [
-        (", ".join(shown(value) for value in keys[k]), np.flatnonzero(place == k)) for k in order
-    ]
+    return Paired(rows.y_true[first], predictions, options_of_rows(rows, chosen, reading, first))
 
 
 def _compared_apart(
     files: Sequence[str], reading: Reading, grouping: Grouping, measuring: Measuring
-) -> Comparison:
+) -> Comparison | GroupComparisons:
+    """Models on rows of their own: as one sample each, or class by class, never a class with a class."""
     if measuring.cluster is not None:
         raise InputError(
             "needs models on the same rows",
@@ -220,24 +129,32 @@ def _compared_apart(
             on=Option("on"),
         )
     loaded = load_sketches(files, reading, grouping, measuring)
-    groups = {", ".join(shown(v) for v in key): one for key, one in loaded.groups().items()}
-    few = [name for name, sketch in groups.items() if sketch.n < 2]
+    classes = reading.multiclass not in (None, "confidence")
+    models: dict[str, dict[Any, Sketch]] = {}
+    for key, sketch in loaded.groups().items():
+        called, rest = (key[0], key[1:]) if classes else (None, key)
+        models.setdefault(", ".join(shown(v) for v in rest), {})[called] = sketch
+    few = [name for name, own in models.items() if sum(one.n for one in own.values()) < 2]
     if few:
         note(f"Left out, with too few rows: {listed(few)}.")
-    models = {name: sketch for name, sketch in groups.items() if sketch.n >= 2}
+    models = {name: own for name, own in models.items() if name not in few}
     _require_several(models, grouping.max_groups)
-    can_line_up = loaded.columns is not None and not grouping.per_file and not reading.multiclass
-    cure = "`--on NAME` lines" if can_line_up else "one table with `--by` and `--on` lines"
-    note(
-        "Compared as if on different rows: the noise that models share does not cancel. If they "
-        f"forecast the same cases, {cure} them up."
-    )
-    return compare(
-        models, confidence=measuring.confidence, seed=measuring.seed, scale=measuring.scale
-    )
+    if reading.multiclass != "top-label":  # where each model has the rows for which it said a class
+        can_line_up = loaded.columns is not None and not grouping.per_file
+        cure = "`--on NAME` lines" if can_line_up else "one table with `--by` and `--on` lines"
+        note(
+            "Compared as if on different rows: the noise that models share does not cancel. If they "
+            f"forecast the same cases, {cure} them up."
+        )
+    settings: dict[str, Any] = {"confidence": measuring.confidence, "seed": measuring.seed}
+    if classes:
+        by_class = {name: Sketches(own, by=loaded.by[0]) for name, own in models.items()}
+        return compare_by(by_class, correction=grouping.correction, **settings)
+    whole = {name: own[None] for name, own in models.items()}
+    return compare(whole, scale=measuring.scale, **settings)
 
 
-def _require_several(models: Mapping[str, Sketch], limit: int) -> None:
+def _require_several(models: Mapping[str, Any], limit: int) -> None:
     if len(models) > limit:
         raise InputError(
             "a comparison takes every pair of groups, and stops at {limit} groups",
@@ -259,7 +176,7 @@ def _require_several(models: Mapping[str, Sketch], limit: int) -> None:
         )
 
 
-def _show(comparison: Comparison) -> None:
+def _show(comparison: Comparison, _: int) -> None:
     models = list(comparison.assessments.items())
     show_table(
         [

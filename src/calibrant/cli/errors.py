@@ -110,6 +110,7 @@ OPTIONS = {
     "classes": "--classes",
     "per_file": "--per-file",
     "limit": "--max-groups",
+    "matrix": "--method structured-matrix",
     **{name: f"--{name.replace('_', '-')}" for name in SAME_NAMES},
 }
 """What each argument of the library is called on the command line."""
@@ -119,11 +120,15 @@ FUNCTIONS = {
     "assess": "calibrant assess",
     "save": "calibrant scan",
     "recalibrate": "calibrant recalibrate",
+    "recalibration.TemperatureScaling": "--method temperature",
+    "recalibration.StructuredScaling": "--method structured",
     "datasets.names": "calibrant datasets",
     "read.answers.read_answers": "--log jsonl",
 }
 _columns: dict[str, str] = {}
 """The columns that the arguments are read from, while a verb runs."""
+_told: set[str] = set()
+"""Warnings that were shown, while a verb runs: each once, however often rows are looked at."""
 
 
 class Interrupted(Exception):
@@ -150,6 +155,7 @@ def rendered(message: Message) -> str:
 def presented(*, debug: bool) -> Iterator[None]:
     """Turn exceptions into a message on standard error and an exit code."""
     _columns.clear()
+    _told.clear()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _as_note
@@ -218,7 +224,9 @@ def _usage(error: Any) -> str:
 
 def _as_note(message: Warning | str, *_: object, **__: object) -> None:
     words = rendered(message) if isinstance(message, Message) else str(message)
-    note(f"Note: {words}")
+    if words not in _told:
+        note(f"Note: {words}")
+    _told.add(words)
 
 
 def _sentence(error: BaseException) -> str:

@@ -20,7 +20,7 @@ from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, MergeError, Option, TooFewRows
 
-__all__ = ["Kind", "Loaded", "kind_of", "load_sketches"]
+__all__ = ["Kind", "Loaded", "kind_of", "load_sketches", "refuse_options_of_logs"]
 
 Kind = Literal["rows", "sketch", "log"]
 OF_LOGS = {
@@ -86,7 +86,7 @@ def load_sketches(
         )
     kind = kinds.pop()
     if kind != "log":
-        _refuse_options_of_logs(reading)
+        refuse_options_of_logs(reading)
     if kind == "sketch":
         loaded = _from_sketches(paths, reading, grouping, measuring)
     elif kind == "log":
@@ -103,7 +103,8 @@ def load_sketches(
     return _with_rows(loaded, keeping_empty)
 
 
-def _refuse_options_of_logs(reading: Reading) -> None:
+def refuse_options_of_logs(reading: Reading) -> None:
+    """Refuse what only logs have, where rows are read."""
     for name, (what, log) in OF_LOGS.items():
         if getattr(reading, name) is not None:
             raise InputError(

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from calibrant._files import replaced_when_whole
@@ -19,6 +19,7 @@ __all__ = [
     "in_bytes",
     "listed",
     "note",
+    "note_dropped",
     "printable",
     "quoted",
     "require_ending",
@@ -125,6 +126,14 @@ def in_bytes(size: int) -> str:
 def note(message: str) -> None:
     """Say something on standard error, beside the result and never in it."""
     print(wrapped(message), file=sys.stderr, flush=True)
+
+
+def note_dropped(dropped: Mapping[str, int]) -> None:
+    """Say how many rows were left out, by reason."""
+    if dropped:
+        note(
+            "Dropped: " + "; ".join(f"{count(k, 'row')}, {why}" for why, k in dropped.items()) + "."
+        )
 
 
 def count(number: int, noun: str) -> str:

@@ -87,6 +87,11 @@ def recalibrate(
                "temperature, structured, structured-matrix, vector, one-vs-rest. [adaptive; choose]",
                section="Repair", metavar="NAME"),
     ] = None,
+    cluster: Annotated[
+        str | None,
+        option("Column that marks rows which belong together; they are held out together.",
+               section="Repair", metavar="NAME"),
+    ] = None,
     apply: Annotated[
         str | None,
         option("Apply this map instead of learning one; labels are not needed.", section="Repair",
@@ -115,16 +120,16 @@ def recalibrate(
             option=Option("multiclass" if apply is None else "apply"),
         )
     if apply is None and reading.multiclass is not None:
-        run_fit_classes(files, reading, method, output)
+        run_fit_classes(files, reading, method, output, cluster)
     elif apply is None:
         require_map_of_one_event(method)
-        run_fit(files, reading, method or "adaptive", output, picture)
-    elif method is not None:
+        run_fit(files, reading, method or "adaptive", output, picture, cluster)
+    elif method is not None or cluster is not None:
         raise InputError(
             "takes a map that was learned",
             argument="apply",
             cure="Leave out {option}.",
-            option=Option("method"),
+            option=Option("cluster" if method is None else "method"),
         )
     elif reading.multiclass is not None or is_map_of_classes(apply):
         run_apply_classes(files, reading, apply, output)

@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from calibrant._format import decimals, percent
 from calibrant._optional import require
 from calibrant.cli.columns import RECALIBRATED, choose_predictions
 from calibrant.cli.errors import read_from
 from calibrant.cli.inputs import kind_of, load_sketches
-from calibrant.cli.output import count, note, printable, quoted, require_ending, written
-from calibrant.cli.shared_options import Grouping, Measuring, Reading
+from calibrant.cli.output import (
+    count,
+    note,
+    note_dropped,
+    printable,
+    quoted,
+    require_ending,
+    written,
+)
+from calibrant.cli.rows import options_of_rows, rows_of_columns
+from calibrant.cli.shared_options import FORMS, Grouping, Measuring, Reading
 from calibrant.cli.standard_input import opened
+from calibrant.data.arrays import as_column
+from calibrant.data.as_pairs import as_pairs
+from calibrant.data.hard_labels import warn_of_hard_labels
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option, TooFewRows
+from calibrant.inference.assess import read_clustered
 from calibrant.read.find_files import DataFile, find_files
+from calibrant.read.rows import placed
 from calibrant.read.tables import columns_of, read_table
 from calibrant.recalibration.learned_map import Recalibrator
 
 __all__ = [
     "METHODS",
     "files_to_repair",
+    "folds_for",
     "how_to_apply",
     "require_new_column",
     "run_apply",
@@ -31,12 +50,6 @@ __all__ = [
     "write_table",
 ]
 
-CONVERT = {
-    "from_logits": "If these are logits, turn them into probabilities first.",
-    "from_logprobs": "If these are log-probabilities, turn them into probabilities first.",
-    "percent": "If these are percentages, divide them by 100 first.",
-}
-"""A map is learned from probabilities: other forms are converted before."""
 CHOOSE = "choose"
 FOLDS = 5
 METHODS = {
@@ -56,83 +69,152 @@ ON_LOG_ODDS = ("adaptive", "smooth", CHOOSE)
 """What tells .999 from .99 reads rows on a scale that does so, too."""
 
 
+@dataclass(frozen=True)
+class Sample:
+    """What a map is learned from: a sketch or, where weights or clusters judge it, rows.
+
+    `arguments` and `options` are those of `choose_recalibrator`; `units` counts what is held out together.
+    """
+
+    arguments: tuple[Any, ...]
+    options: dict[str, Any]
+    n: int
+    units: int
+    dropped: Mapping[str, int]
+
+    def fitted(self, recalibrator: Any) -> Recalibrator:
+        """The map, learned from all of it."""
+        options = {name: value for name, value in self.options.items() if name != "cluster"}
+        made: Recalibrator = recalibrator.fit(*reversed(self.arguments), **options)
+        return made
+
+
 def run_fit(
-    files: Sequence[str], reading: Reading, method: str, output: str, picture: str | None = None
+    files: Sequence[str],
+    reading: Reading,
+    method: str,
+    output: str,
+    picture: str | None = None,
+    cluster: str | None = None,
 ) -> None:
     """Learn the map and write it, and its picture."""
-    from calibrant.recalibration.smooth import DEFAULT_SCALE
-
     require_ending(output, (".json",), "a map", files)
     if picture is not None:
         require_ending(picture, PICTURES, "a picture", [*files, output])
-    for name in ("from_logits", "from_logprobs", "percent", "multiclass"):
-        if getattr(reading, name):
-            raise InputError(
-                "a map is learned from probabilities of one event, and applied to such",
-                cure="Convert the column first, and leave out {option}.",
-                option=Option(name),
-            )
-    scale = DEFAULT_SCALE if method in ON_LOG_ODDS else "probability"
-    try:
-        loaded = load_sketches(files, reading, Grouping(), Measuring(scale=scale))
-    except InputError as error:
-        raise error.instead(CONVERT) from error
-    if loaded.by:
-        raise InputError(
-            "a map is learned from one column of predictions",
-            cure="Give {prob} once.",
-            prob=Option("y_prob"),
-        )
-    sketch = loaded.groups()[()]
-    recalibrator, judged = _learned(sketch, method)
+    by_rows = reading.weight is not None or cluster is not None
+    read = _rows if by_rows else _sketch
+    sample = read(files, reading, Measuring(cluster=cluster, scale=_scale(method)))
+    note_dropped(sample.dropped)
+    whole = (
+        sample.arguments[0]
+        if len(sample.arguments) == 1
+        else Sketch.from_arrays(*sample.arguments, labels="soft")
+    )
+    warn_of_hard_labels([whole], stacklevel=2)
+    recalibrator, judged = _learned(sample, method)
     written(Path(output), recalibrator.save)
     kind = recalibrator.kind
     article = "an" if kind[0] in "aeiou" else "a"
     note(
-        f"Wrote {printable(output, 200)}: {article} {kind} map learned from {count(sketch.n, 'row')}. "
-        f"{recalibrator.explain()} {judged}{how_to_apply(files, output)}"
+        f"Wrote {printable(output, 200)}: {article} {kind} map learned from {count(sample.n, 'row')}. "
+        f"{recalibrator.explain()} {judged}{how_to_apply(files, output, reading, reading.prob or ())}"
     )
     if picture is not None:
         from calibrant.repair.map_diagram import map_diagram
 
-        diagram = map_diagram(sketch, recalibrator=recalibrator)
+        diagram = map_diagram(*sample.arguments, recalibrator=recalibrator, **sample.options)
         written(Path(picture), diagram.save)
         note(f"Wrote {printable(picture, 200)} (the map and its uncertainty).")
 
 
-def how_to_apply(files: Sequence[str], output: str, *, options: str = "") -> str:
-    """The command that applies a map to a file like the one it was learned from."""
-    ending = ".csv" if str(files[0]).lower().endswith(".csv") else ".parquet"
-    return (
-        f"Apply it to other rows: `calibrant recalibrate NEW{ending} {options}"
-        f"--apply {printable(output, 200)} -o BETTER{ending}`."
+def _scale(method: str) -> str:
+    from calibrant.recalibration.smooth import DEFAULT_SCALE
+
+    return DEFAULT_SCALE if method in ON_LOG_ODDS else "probability"
+
+
+def _sketch(files: Sequence[str], reading: Reading, measuring: Measuring) -> Sample:
+    loaded = load_sketches(files, reading, Grouping(), measuring)
+    if loaded.by:
+        raise _one_column()
+    sketch = loaded.groups()[()]
+    return Sample((sketch,), {}, sketch.n, sketch.n, sketch.dropped)
+
+
+def _rows(files: Sequence[str], reading: Reading, measuring: Measuring) -> Sample:
+    """Rows that are valid, as probabilities, with their weights and clusters."""
+    rows, chosen = rows_of_columns(files, reading, measuring)
+    if len(chosen.prob) != 1:
+        raise _one_column()
+    options = options_of_rows(rows, chosen, reading)
+    cluster = options.pop("cluster", None)
+    with placed(rows.place):
+        given = rows.y_probs[chosen.prob[0]]
+        pairs, codes = read_clustered(rows.y_true, given, cluster, **options)
+        pairs.require_valid()
+    kept: dict[str, Any] = {"labels": "soft"} if pairs.soft else {}
+    kept |= {} if pairs.weight is None else {"sample_weight": pairs.weight}
+    units = pairs.n
+    if codes is not None:
+        kept["cluster"], units = codes[0], codes[1]
+    return Sample((pairs.y, pairs.p), kept, pairs.n, units, pairs.dropped)
+
+
+def _one_column() -> InputError:
+    return InputError(
+        "a map is learned from one column of predictions",
+        cure="Give {prob} once.",
+        prob=Option("y_prob"),
     )
 
 
-def _learned(sketch: Sketch, method: str) -> tuple[Recalibrator, str]:
+def folds_for(units: int, *, clustered: bool) -> int:
+    """How many folds to hold out in turn: as many as there are rows or clusters, if these are few."""
+    if clustered and units < 2:
+        raise TooFewRows(
+            "must tell two clusters or more apart, to judge a map on clusters that it has not seen",
+            argument="cluster",
+            seen=units,
+            saying="there is {}",
+            cure="Name another column, or leave it out.",
+        )
+    return min(FOLDS, max(2, units))
+
+
+def how_to_apply(
+    files: Sequence[str], output: str, reading: Reading, columns: Sequence[str]
+) -> str:
+    """The command that applies a map to a file like the one it was learned from."""
+    ending = ".csv" if str(files[0]).lower().endswith(".csv") else ".parquet"
+    typed = [("--prob", name) for name in columns]
+    typed += [("--classes", reading.classes)] if reading.classes else []
+    typed += [("--sep", reading.sep)] if reading.sep else []
+    words = [f"{name} {shlex.quote(printable(value, 200))} " for name, value in typed]
+    words += [f"--{name.replace('_', '-')} " for name in FORMS if getattr(reading, name)]
+    return (
+        f"Apply it to other rows: `calibrant recalibrate NEW{ending} {''.join(words)}"
+        f"--apply {shlex.quote(printable(output, 200))} -o BETTER{ending}`."
+    )
+
+
+def _learned(sample: Sample, method: str) -> tuple[Recalibrator, str]:
     """The map of all rows, and what cross-fitting says of it: every row by a map that has not seen it."""
     from calibrant import recalibration
     from calibrant.repair.choice import choose_recalibrator
     from calibrant.repair.effect import cross_fitted_effect
 
-    folds = min(FOLDS, max(2, sketch.n))
+    folds = folds_for(sample.units, clustered="cluster" in sample.options)
     if method == CHOOSE:
-        if sketch.weighted:
-            raise InputError(
-                "cannot choose from weighted rows",
-                argument="method",
-                seen=method,
-                cure="Name a map, such as platt.",
-            )
-        choice = choose_recalibrator(sketch, folds=folds)
+        choice = choose_recalibrator(*sample.arguments, folds=folds, **sample.options)
         note(f"On held-out rows, best first:\n{choice}")
         learned: Recalibrator = choice.recalibrator
     else:
-        learned = getattr(recalibration, METHODS[method])().fit(sketch)
-    if sketch.weighted or method == "randomized":
+        learned = sample.fitted(getattr(recalibration, METHODS[method])())
+    whole = sample.arguments[0]
+    if method == "randomized" or (isinstance(whole, Sketch) and whole.weighted):
         return learned, ""
     try:
-        effect = cross_fitted_effect(learned, sketch, folds=folds)
+        effect = cross_fitted_effect(learned, *sample.arguments, folds=folds, **sample.options)
     except TooFewRows:
         return learned, ""
     before, after = effect.before, effect.after
@@ -148,9 +230,10 @@ def _learned(sketch: Sketch, method: str) -> tuple[Recalibrator, str]:
 def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: str) -> None:
     """Write the file again with a column of recalibrated predictions."""
     target = require_ending(output, (".parquet", ".csv"), "a file of rows", [*files, chosen_map])
-    if replace(reading, prob=None, sep=None) != Reading():
+    forms: dict[str, Any] = dict.fromkeys(FORMS, False)
+    if replace(reading, prob=None, sep=None, **forms) != Reading():
         raise InputError(
-            "a map needs only the column of predictions, as probabilities",
+            "a map needs only the column of predictions, and how these are written",
             cure="Leave out the other options that say how to read rows.",
         )
     recalibrator = Recalibrator.load(chosen_map)
@@ -168,13 +251,18 @@ def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: s
     require_new_column(name, present, data[0])
     read_from({"y_prob": prob[0]})
     table = read_table(data)
+    column = as_column(table[prob[0]], "y_prob")
     try:
-        better = recalibrator.transform(table[prob[0]])
+        pairs = as_pairs(np.zeros(column.size), column, **reading.options_of_forms)
+        better = recalibrator.transform(pairs.p)
     except InputError as error:
-        raise error.instead(CONVERT | {"on_invalid": "Leave such rows out first."}) from error
+        raise error.instead({"on_invalid": "Leave such rows out first."}) from error
     table = table.append_column(name, require("pyarrow", caller="recalibrate").array(better))
     written(target, lambda path: write_table(table, path, target.suffix))
-    note(f"Wrote {printable(output, 200)}: {count(len(better), 'row')}, new column {quoted(name)}.")
+    form = " (probabilities from 0 to 1)" if pairs.form != "probability" else ""
+    note(
+        f"Wrote {printable(output, 200)}: {count(len(better), 'row')}, new column {quoted(name)}{form}."
+    )
 
 
 def files_to_repair(files: Sequence[str], reading: Reading) -> tuple[list[DataFile], list[str]]:
@@ -201,8 +289,14 @@ def require_new_column(name: str, present: Sequence[str], file: DataFile) -> Non
 
 
 def write_table(table: Any, path: Path, suffix: str) -> None:
-    """Write all columns as CSV or Parquet."""
+    """Write all columns as CSV or Parquet; CSV has lists as text, which every verb reads."""
     if suffix == ".csv":
+        types = require("pyarrow.types", caller="calibrant recalibrate")
+        for place, field in enumerate(table.schema):
+            if types.is_nested(field.type):
+                texts = [None if v is None else json.dumps(v) for v in table[place].to_pylist()]
+                text = require("pyarrow", caller="calibrant recalibrate").array(texts, "string")
+                table = table.set_column(place, field.name, text)
         require("pyarrow.csv", caller="calibrant recalibrate").write_csv(table, path)
     else:
         require("pyarrow.parquet", caller="calibrant recalibrate").write_table(table, path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,18 +11,33 @@ import numpy as np
 
 from calibrant._format import decimals, distinct_parts
 from calibrant._optional import require
-from calibrant.cli.classes import rows_of_classes
 from calibrant.cli.columns import RECALIBRATED, choose_predictions
-from calibrant.cli.output import count, note, printable, quoted, require_ending, written
+from calibrant.cli.output import (
+    count,
+    note,
+    note_dropped,
+    printable,
+    quoted,
+    require_ending,
+    written,
+)
 from calibrant.cli.recalibrate import (
     files_to_repair,
+    folds_for,
     how_to_apply,
     require_new_column,
     write_table,
 )
-from calibrant.cli.shared_options import Measuring, Reading
+from calibrant.cli.rows import options_of_rows, rows_of_classes
+from calibrant.cli.shared_options import FORMS, Measuring, Reading
+from calibrant.data.as_pairs import require_forms_of_classes
+from calibrant.data.class_distributions import class_distributions
+from calibrant.data.hard_labels import warn_of_hard_labels
+from calibrant.data.input_forms import as_form
+from calibrant.data.sketch import Sketch
 from calibrant.errors import Cure, InputError, Option, TooFewRows
 from calibrant.read.predictions import class_matrix
+from calibrant.read.rows import placed
 from calibrant.read.tables import read_table
 from calibrant.recalibration.learned_map import LearnedMap, Recalibrator, load_recalibrator
 from calibrant.recalibration.multiclass import order_of_classes
@@ -55,10 +69,14 @@ def _map(method: str) -> LearnedMap:
 
 
 def run_fit_classes(
-    files: Sequence[str], reading: Reading, method: str | None, output: str
+    files: Sequence[str],
+    reading: Reading,
+    method: str | None,
+    output: str,
+    cluster: str | None = None,
 ) -> None:
     """Learn the map, judge it on rows that it has not seen, and write it."""
-    from calibrant.repair.choice import NONE, choose_recalibrator
+    from calibrant.repair.choice import choose_recalibrator
 
     require_ending(output, (".json",), "a map", files)
     method = method or CHOOSE
@@ -70,17 +88,30 @@ def run_fit_classes(
             cure="Pass one of {maps}.",
             maps=", ".join((*MAPS_OF_CLASSES, CHOOSE)),
         )
-    rows, chosen, _ = rows_of_classes(files, reading, Measuring(), several=False)
-    probs = _probabilities(rows.y_probs[""], reading)
-    options: dict[str, Any] = {} if rows.classes is None else {"classes": rows.classes}
-    weight = rows.sample_weight
+    form = as_form(**{name: getattr(reading, name) for name in FORMS})
+    require_forms_of_classes(form, reading.outcomes, reading.pos_label)
+    rows, chosen = rows_of_classes(files, reading, Measuring(cluster=cluster))
+    options = options_of_rows(rows, chosen, reading)
+    codes = options.pop("cluster", None)
+    with placed(rows.place):
+        del options["multiclass"]
+        valid = class_distributions(rows.y_true, rows.y_probs[""], **options)
+    note_dropped(valid.dropped)
+    warn_of_hard_labels(
+        [Sketch.from_arrays(valid.labels >= 0, valid.probs.max(axis=1))], stacklevel=2
+    )
+    settings: dict[str, Any] = {"sample_weight": valid.weight, "classes": valid.classes}
+    y_true, probs = rows.y_true[valid.rows], valid.probs
     candidates = None if method == CHOOSE else {method: _map(method)}
     if candidates is not None:
         learned: Any = candidates[method]
-        learned.fit(probs, rows.y_true, weight, **options)
+        learned.fit(probs, y_true, **settings)
     try:
+        clusters = None if codes is None else codes[valid.rows]
+        units = len(probs) if clusters is None else len(set(clusters.tolist()))
+        settings["folds"] = folds_for(units, clustered=clusters is not None)
         choice = choose_recalibrator(
-            rows.y_true, probs, sample_weight=weight, candidates=candidates, **options
+            y_true, probs, candidates=candidates, cluster=clusters, **settings
         )
         judged = _judged(choice, choice.best if method == CHOOSE else method)
     except TooFewRows:
@@ -89,21 +120,14 @@ def run_fit_classes(
         judged = ""
     if method == CHOOSE:
         learned = choice.recalibrator
-        compared = ", ".join(line.name for line in choice.candidates if line.name != NONE)
-        judged = f"Chosen on held-out rows among leaving it alone, {compared}. {judged}"
+        note(f"On held-out rows, best first:\n{choice}")
     learned.classes = _called_classes(chosen.prob, reading)
     written(Path(output), learned.save)
     note(
         f"Wrote {printable(output, 200)}: {_called(learned)} for {probs.shape[1]:,} classes, learned "
-        f"from {count(len(probs), 'row')}. {judged}"
-        f"{how_to_apply(files, output, options=_prob_options(reading, chosen.prob))}"
+        f"from {count(len(probs), 'row')}. {learned.explain()} {judged}"
+        f"{how_to_apply(files, output, reading, reading.prob or chosen.prob)}"
     )
-
-
-def _prob_options(reading: Reading, columns: Sequence[str]) -> str:
-    """The option that names the columns of classes, as it was typed."""
-    names = reading.prob or columns
-    return "".join(f"--prob {shlex.quote(printable(name, 200))} " for name in names)
 
 
 def _called(learned: LearnedMap) -> str:
@@ -146,26 +170,6 @@ def _judged(choice: Any, method: str) -> str:
     )
 
 
-def _probabilities(matrix: Any, reading: Reading) -> Any:
-    """Class probabilities; of logits, their softmax."""
-    if not reading.from_logits:
-        return matrix
-    from scipy.special import softmax
-
-    bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
-    if bad.size:
-        from calibrant.errors import Where
-
-        raise InputError(
-            "must be finite",
-            argument="y_prob",
-            seen=matrix[bad[0]][~np.isfinite(matrix[bad[0]])][0],
-            where=Where(row=int(bad[0])),
-            cure="Leave such rows out first.",
-        )
-    return softmax(np.asarray(matrix, dtype=np.float64), axis=1)
-
-
 def require_map_of_one_event(method: str | None) -> None:
     """Refuse methods that only class probabilities have."""
     if method in MAPS_OF_CLASSES and method != "temperature":
@@ -203,11 +207,15 @@ def run_apply_classes(files: Sequence[str], reading: Reading, chosen_map: str, o
     columns = [_column(table[name]) for name in prob]
     matrix = class_matrix(columns, prob[0], on_invalid="raise")
     order = _order(_called_classes(prob, reading), learned.classes)
-    if order is None:
-        better = learned.transform(_probabilities(matrix, reading))
-    else:
+    order = list(range(matrix.shape[1])) if order is None else order
+    try:
+        zeros, places = np.zeros(len(matrix)), range(len(order))
+        logits = reading.from_logits
+        probs = class_distributions(zeros, matrix, from_logits=logits, classes=places).probs
         better = np.empty(matrix.shape)
-        better[:, order] = learned.transform(_probabilities(matrix[:, order], reading))
+        better[:, order] = learned.transform(probs[:, order])
+    except InputError as error:
+        raise error.instead({"on_invalid": "Leave such rows out first."}) from error
     pyarrow = require("pyarrow", caller="recalibrate")
     if len(prob) == 1:
         table = table.append_column(names[0], pyarrow.array(better.tolist()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from calibrant.cli.assess import assessed
 from calibrant.cli.inputs import load_sketches
@@ -13,6 +14,7 @@ from calibrant.cli.shared_options import Grouping, Measuring, Profiling, Reading
 from calibrant.cli.standard_input import opened
 from calibrant.inference.groups import GroupAssessments
 from calibrant.read.class_arrays import scan_classes
+from calibrant.read.scan_request import CLASS_COLUMN
 from calibrant.reporting.report import report
 
 __all__ = ["run_report"]
@@ -36,7 +38,10 @@ def run_report(
     loaded = load_sketches(files, reading, grouping, measuring)
     if loaded.columns is not None and not grouping.per_file:
         loaded.columns.hint()
-    finding = assessed(loaded, grouping, measuring)
+    # Of classes all are assessed, and the worst shown.
+    each = bool(loaded.by) and loaded.by in CLASS_COLUMN.values()
+    everything = replace(grouping, max_groups=len(loaded.groups())) if each else grouping
+    finding = assessed(loaded, everything, measuring)
     if profiling is not None and profiling != Profiling():
         finding = with_profile(finding, files, loaded, reading, grouping, profiling)
     named = title or f"Calibration of {', '.join(map(printable, loaded.files[:3]))}"
@@ -44,7 +49,7 @@ def run_report(
         if finding.too_few:
             names = listed([shown(group.name) for group in finding.too_few])
             note(f"Left out, with too few rows or clusters: {names}.")
-        page = report(finding, title=named)
+        page = report(finding, title=named, limit=grouping.max_groups)
     else:
         sketch = loaded.groups()[()]
         page = report(sketch, assessment=finding, title=named)

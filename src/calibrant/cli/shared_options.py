@@ -17,6 +17,7 @@ from calibrant.cli.errors import Interrupted, NoReader
 from calibrant.errors import InputError
 
 __all__ = [
+    "FORMS",
     "By",
     "Files",
     "Grouping",
@@ -31,6 +32,8 @@ __all__ = [
     "option",
 ]
 
+FORMS = ("from_logits", "from_logprobs", "percent")
+"""Options that say how predictions are written."""
 COLUMNS, VALUES, GROUPS = "Columns", "Values", "Groups"
 MEASURE, OUTPUT, GATES = "Measurement", "Output", "Gates"
 
@@ -106,7 +109,7 @@ class Reading:
     multiclass: Annotated[
         Literal["confidence", "top-label", "classwise"] | None,
         option("Predictions are one column per class (--prob 'p_*') or a column of lists. Labels are "
-               "class numbers, or names as in the columns.", section=VALUES,
+               "names as in the columns, or count them from 0.", section=VALUES,
                metavar="confidence|top-label|classwise"),
     ] = None  # fmt: skip
     classes: Annotated[
@@ -166,6 +169,11 @@ class Reading:
             "sep": self.sep,
         }
         return {name: value for name, value in given.items() if value}
+
+    @property
+    def options_of_forms(self) -> dict[str, Any]:
+        """How predictions are written, as the library has it."""
+        return {name: value for name, value in self.options.items() if name in FORMS}
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from calibrant.data.input_forms import (
 from calibrant.data.multiclass import confidence
 from calibrant.data.pairs import Pairs
 from calibrant.data.row_refusals import refuse_keyword, refuse_text, two_scales
-from calibrant.errors import Function, InputError, Option, TypeName, show_value
+from calibrant.errors import Code, Function, InputError, Option, TypeName, show_value
 
 __all__ = ["as_pairs", "has_classes", "require_forms_of_classes", "require_one_sample"]
 
@@ -151,20 +151,28 @@ def require_forms_of_classes(form: Form, labels: str, pos_label: Any) -> None:
             )
 
 
-def require_one_sample(multiclass: Classes | None) -> None:
-    """Refuse the readings of class probabilities that make a group of each class."""
-    if multiclass not in (None, "confidence"):
-        raise InputError(
-            "makes a group of each class, where one sample is asked for",
-            argument="multiclass",
-            seen=multiclass,
-            cure=[
-                "Pass it to {verbs}.",
-                "For one class, take its sketch from {sketches}.",
-            ],
-            verbs=tuple(map(Function, ("assess_by", "report", "reliability_diagrams"))),
-            sketches=Function(multiclass),
-        )
+def require_one_sample(multiclass: Classes | None, verb: str = "") -> None:
+    """Refuse the readings of class probabilities that make a group of each class; say what takes them."""
+    if multiclass in (None, "confidence"):
+        return
+    cures = [
+        "To assess, report or draw each class, pass it to {verbs}.",
+        "Anything else takes the sketch of a class, from {sketches}.",
+    ]
+    if verb == "compare":
+        cures = ["Pass it to {compare_by}, which compares models class by class."]
+    if verb == "certify":
+        cures = ["Certify the sketch of each class that {sketches} makes: {each}."]
+    raise InputError(
+        "makes a group of each class, where one sample is asked for",
+        argument="multiclass",
+        seen=multiclass,
+        cure=cures,
+        verbs=tuple(map(Function, ("assess_by", "report", "reliability_diagrams"))),
+        compare_by=Function("inference.compare_by"),
+        each=Code(f"{{k: cal.certify(one) for k, one in cal.{multiclass}(y, probs).items()}}"),
+        sketches=Function(multiclass),
+    )
 
 
 def _warn_of_scale(p: NDArray[Any]) -> None:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._format import common_start, distinct_parts, group_text
+from calibrant._format import common_length, common_start, distinct_parts, group_text
 from calibrant.data.arrays import is_missing
 from calibrant.errors import InputError, Option
 
-__all__ = ["as_class_names", "class_indices", "class_names"]
+__all__ = ["TRUTH", "as_class_names", "class_indices", "class_names"]
+
+TRUTH = {"true": True, "yes": True, "false": False, "no": False}
+"""Words for truth values, in any case."""
 
 
-def class_names(columns: Sequence[str], labels: set[Any]) -> tuple[str, ...] | None:
-    """What columns of class probabilities stand for: what tells their names apart.
+def class_names(columns: Sequence[str], labels: set[Any]) -> tuple[Any, ...] | None:
+    """What columns of class probabilities stand for: what tells their names apart; None where labels count.
 
     Words that all names begin or end with are taken off, as far as that makes the names labels. Labels that
-    are numbers count the columns.
+    are numbers or truth values are looked up among names that are such, in whatever order these stand;
+    where the names are none, or count from 0 in order, labels count the columns.
 
     Examples
     --------
@@ -27,9 +32,11 @@ def class_names(columns: Sequence[str], labels: set[Any]) -> tuple[str, ...] | N
     (('dog', 'deer'), None)
     >>> class_names(["p_dog_recalibrated", "p_deer_recalibrated"], {"dog", "deer"})
     ('dog', 'deer')
+    >>> class_names(["p_2", "p_0", "p_1"], {0, 1, 2}), class_names(["p_True", "p_False"], {True})
+    ((2, 0, 1), (True, False))
     """
     if all(isinstance(label, int | float | None) for label in labels):
-        return None
+        return _numbered(columns, {label for label in labels if not _is_missing(label)})
     shared = [k for k in range(min(map(len, columns)) + 1) if len({c[:k] for c in columns}) == 1]
     by_start = [
         tuple(name[start:] for name in columns)
@@ -37,6 +44,64 @@ def class_names(columns: Sequence[str], labels: set[Any]) -> tuple[str, ...] | N
     ]
     apart = tuple(distinct_parts(columns))
     return next((names for names in (*by_start, apart) if labels <= {*names, None}), apart)
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or label != label
+
+
+def _numbered(columns: Sequence[str], labels: set[Any]) -> tuple[Any, ...] | None:
+    """The numbers or truth values that columns are named by; None where labels count the columns."""
+    readings = [_numbers(columns, decimal) for decimal in (False, True)]
+    named = [names for names in readings if any(not isinstance(name, str) for name in names)]
+    fitting = next((names for names in named if labels <= set(names)), None)
+    if fitting is None:
+        out_of_place = [names for names in named if any(_elsewhere(names))]
+        if not out_of_place:
+            return None
+        raise _not_among(labels, out_of_place[0])
+    if not any(_elsewhere(fitting)):
+        return None
+    if labels and all(isinstance(label, bool) for label in labels):
+        return tuple(bool(name) if name in (0, 1) else name for name in fitting)
+    return fitting
+
+
+def _elsewhere(names: Sequence[Any]) -> list[bool]:
+    """Which names are numbers, and stand elsewhere than where counting from 0 puts them."""
+    return [not isinstance(name, str) and float(name) != place for place, name in enumerate(names)]
+
+
+def _numbers(columns: Sequence[str], decimal: bool) -> tuple[Any, ...]:
+    """Names without what all begin or end with, as numbers where they are; a number is never cut in two."""
+    cut = r"\d+\.?\d*$" if decimal else r"\d+$"
+    start = len(re.sub(cut, "", columns[0][: common_length(columns)]))
+    parts = [name[start:] for name in columns]
+    end = common_start([part[::-1] for part in parts])
+    return tuple(_number(part[: len(part) - end]) for part in parts)
+
+
+def _number(text: str) -> Any:
+    """The number or truth value that a text stands for; the text where it stands for none."""
+    if text.lower() in TRUTH:
+        return int(TRUTH[text.lower()])
+    if not re.fullmatch(r"-?\d+(\.\d+)?", text):
+        return text
+    return int(float(text)) if float(text).is_integer() else float(text)
+
+
+def _not_among(labels: set[Any], names: Sequence[Any]) -> InputError:
+    """The error for labels that are not among the numbers that name the columns."""
+    return InputError(
+        "must hold the numbers that the columns of {y_prob} are named by",
+        argument="y_true",
+        seen=min(labels - set(names)),
+        saying="{} is not among {names}",
+        names=", ".join(map(str, names[:5])) + (", ..." if len(names) > 5 else ""),
+        cure="Say what label each column stands for, in the order of the columns, with {classes}.",
+        y_prob=Option("y_prob"),
+        classes=Option("classes", ...),
+    )
 
 
 def as_class_names(classes: Sequence[Any], columns: int | None) -> list[Any]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.data._fill import fill_classes, fill_weights
 from calibrant.data.cell_sums import DEFAULT_NODES, Columns, require_nodes
+from calibrant.data.class_order import warn_of_other_order
 from calibrant.data.dropped import Dropped
 from calibrant.data.multiclass import (
     ENTRIES_PER_LARGE_BLOCK,
@@ -76,6 +77,7 @@ def classwise(
     matrix = as_class_probabilities(
         y_true, y_prob, from_logits=from_logits, classes=classes, on_invalid=on_invalid
     )
+    warn_of_other_order(matrix, stacklevel=3)
     weight = as_weights(sample_weight, matrix.n)
     many = len(matrix.classes)
     if nodes is None:
@@ -176,6 +178,7 @@ def top_label(
     matrix = as_class_probabilities(
         y_true, y_prob, from_logits=from_logits, classes=classes, on_invalid=on_invalid
     )
+    warn_of_other_order(matrix, stacklevel=3)
     given = as_weights(sample_weight, matrix.n)
     top, weight = (matrix.top(), None) if given is None else _weighted_top(matrix, given)
     order = np.argsort(top.predicted, kind="stable")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_choice
 from calibrant.data.arrays import as_array, as_column, is_missing
 from calibrant.data.class_names import as_class_names, class_indices, class_names
+from calibrant.data.class_order import warn_of_other_order
 from calibrant.data.dropped import Dropped
 from calibrant.data.pairs import Pairs
 from calibrant.data.row_refusals import DROP, LOGITS, missing_value, refuse_text
@@ -79,6 +80,10 @@ class ClassProbabilities:
         for start in range(0, self.n, size):
             rows = slice(start, min(start + size, self.n))
             yield rows, self._probabilities(rows)
+
+    def first(self, rows: int) -> NDArray[Any]:
+        """The probabilities of so many rows, as they come."""
+        return self._probabilities(slice(0, rows))
 
     def _probabilities(self, rows: slice | NDArray[np.int64]) -> NDArray[Any]:
         block = self.raw[rows]
@@ -325,6 +330,7 @@ def confidence(
         y_true, y_prob, from_logits=from_logits, classes=classes, on_invalid=on_invalid
     )
     top = matrix.top()
+    warn_of_other_order(matrix, stacklevel=3)
     weight = as_weights(sample_weight, matrix.n)
     weight = None if weight is None else weight[top.rows]
     kept = None if isinstance(top.rows, slice) else top.rows

@@ -11,6 +11,7 @@ import numpy as np
 
 from calibrant._arguments import CONFIDENCE, require_choice
 from calibrant._format import percent
+from calibrant.data.as_pairs import require_one_sample
 from calibrant.data.dropped import Dropped
 from calibrant.data.input_forms import InputOptions
 from calibrant.data.sketch import Sketch
@@ -287,6 +288,7 @@ def certify(
     require_confidence(confidence)
     require_abstained(abstained)
     require_choice("side", side, get_args(Asked))
+    require_one_sample(options.get("multiclass"), "certify")
     level = (1.0 - confidence) / (2.0 if side == "both" else 1.0)
     rankings = _rankings(y_true, y_prob, side, cluster, options)
     tests = [threshold_tests(ranking, risk, level) for ranking in rankings]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import is_number, require_count
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.atoms import Atoms
-from calibrant.data.cell_sums import over_outcomes
+from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.dropped import Dropped
 from calibrant.data.input_forms import InputOptions
 from calibrant.data.pairs import ABSTAINED, Pairs
@@ -228,7 +228,8 @@ def rank_cells(sketch: Sketch, side: Side, parts: Stacked | None) -> Ranking:
     high = np.asarray(sketch.scale.prediction(np.minimum((cells + 1) / sketch.nodes, 1.0)))
     # A row on the edge between two cells lies in the upper one.
     last = np.where(high < 1.0, np.nextafter(high, 0.0), 1.0)
-    edge, other = (low, last) if side == "above" else (last, low)
+    edge = low if side == "above" else last
+    other = np.asarray(sketch.scale.prediction(_farthest(sketch, used, side)))
     clusters = None
     if parts is not None:
         wrong = 0 if side == "above" else 1
@@ -255,6 +256,21 @@ def rank_cells(sketch: Sketch, side: Side, parts: Stacked | None) -> Ranking:
         declined=sketch.dropped.get(ABSTAINED, 0),
         next_prediction=np.append(other[ordered][1:], -np.inf if side == "above" else np.inf),
     )
+
+
+def _farthest(sketch: Sketch, used: NDArray[np.bool_], side: Side) -> Floats:
+    """How high, or how low, the rows of a cell can lie, by the sum of their distances from its edge.
+
+    Of a crowded cell the last thousandth is taken to be empty, so that an edge has few decimals.
+    """
+    cells, counts = sketch.cells[used], over_outcomes(sketch.counts[used])
+    width = 1.0 / sketch.nodes
+    offsets, unit = over_outcomes(sketch.offsets[used]), 2.0**-FRACTION_BITS  # each rounded down
+    if side == "above":
+        far = cells * width + np.minimum((offsets + counts) * unit, 0.999 * width)
+    else:
+        far = (cells + 1) * width - np.minimum(counts * width - offsets * unit, 0.999 * width)
+    return np.asarray(np.minimum(far, 1.0))
 
 
 def require_abstained(abstained: int) -> int:

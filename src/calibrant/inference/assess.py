@@ -14,6 +14,7 @@ from calibrant._arguments import CONFIDENCE, is_number, require_seed
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.cell_sums import Columns
+from calibrant.data.hard_labels import warn_of_hard_labels
 from calibrant.data.input_forms import InputOptions
 from calibrant.data.pairs import Pairs
 from calibrant.data.scales import PROBABILITY, Scale
@@ -161,6 +162,7 @@ def assess(
             warn_of_repeated_rows(pairs, stacklevel=3)
         else:
             clusters = partial(ClusterResiduals.of, pairs=pairs, codes=codes)
+    warn_of_hard_labels([sketch], stacklevel=3)
     assessment = assessment_of(
         sketch, clusters, pairs=pairs, margin=margin, confidence=confidence, seed=seed
     )

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 
 from calibrant._arguments import CONFIDENCE, require_count, require_seed
 from calibrant.data.as_pairs import has_classes
+from calibrant.data.hard_labels import warn_of_hard_labels
 from calibrant.data.input_forms import InputOptions
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
@@ -124,6 +125,7 @@ def assess_by(
     if of_arrays and (cluster is not None or asked is not None):
         rows = GroupedRows.of(y_true, y_prob, by, cluster, options)
     parts = largest_of(parts_of(sketches, unit), limit, clustered=unit is not None)
+    warn_of_hard_labels((total_of(own) for own in parts.values()), stacklevel=3)
     units = GroupUnits(parts, rows, unit if rows is None else cluster)
     groups = _assessed(sketches.by, units, margin, float(confidence), correction, seed)
     if asked is None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, require_seed
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_pairs import as_pairs, require_one_sample
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.dropped import Dropped
 from calibrant.data.input_forms import InputOptions
@@ -98,6 +98,7 @@ def compare(
                 cure="Pass the mapping of sketches alone.",
             )
         return _unpaired(_named(y_true), scale, confidence, correction, seed)
+    require_one_sample(options.get("multiclass"), "compare")
     if not isinstance(y_probs, Mapping):
         raise InputError(
             'must be a mapping of model names to predictions, such as {"a": p1, "b": p2}',

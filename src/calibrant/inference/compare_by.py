@@ -14,7 +14,8 @@ from calibrant.data.as_pairs import require_forms_of_classes
 from calibrant.data.class_sketches import top_label
 from calibrant.data.input_forms import InputOptions, as_form
 from calibrant.data.multiclass import as_class_probabilities, as_weights
-from calibrant.errors import InputError, Option, TooFewRows, TypeName
+from calibrant.data.sketches import Sketches
+from calibrant.errors import Function, InputError, Option, TooFewRows, TypeName, Where
 from calibrant.inference.compare import compare
 from calibrant.inference.comparison import Comparison
 from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
@@ -99,7 +100,7 @@ class GroupComparisons(Mapping[Any, Comparison]):
 
 def compare_by(
     y_true: Any,
-    y_probs: Mapping[str, Any],
+    y_probs: Mapping[str, Any] | None = None,
     *,
     cluster: Any = None,
     confidence: float = CONFIDENCE,
@@ -111,8 +112,9 @@ def compare_by(
 
     Parameters
     ----------
-    y_true : array[n]
-        The class of each row.
+    y_true : array[n], or mapping of name to Sketches
+        The class of each row. Or, with models on rows of their own and no `y_probs`, each model's sketches
+        by class, as `classwise` and `top_label` make them.
     y_probs : mapping of name to array[n, classes]
         Each model's class probabilities, or logits with `from_logits=True`.
     cluster : array, optional
@@ -141,18 +143,18 @@ def compare_by(
     better calibrated: sharp for 3 of 3 classes (corrected for testing 3)
     """
     require_correction(correction)
-    view = _view(options)
-    if not isinstance(y_probs, Mapping) or len(y_probs) < 2:
-        raise InputError(
-            "must be a mapping of two models or more to their class probabilities",
-            argument="y_probs",
-            seen=TypeName.of(y_probs) if not isinstance(y_probs, Mapping) else len(y_probs),
-            cure="Name each model, with its predictions for all rows.",
-        )
-    each = _classwise if view == "classwise" else _top_label
+    if isinstance(y_true, Mapping):
+        models = _require_models(y_true, "y_true")
+        by, classes = _by_of(models, y_probs, cluster, options), _within(models)
+    else:
+        view = _view(options)
+        models = _require_models(y_probs, "y_probs")
+        by = "class" if view == "classwise" else "predicted"
+        each = _classwise if view == "classwise" else _top_label
+        classes = each(y_true, models, cluster, options)
     alone: dict[Any, Comparison] = {}
     too_few = []
-    for name, rows in each(y_true, y_probs, cluster, options):
+    for name, rows in classes:
         try:
             alone[name] = compare(*rows[0], **rows[1], confidence=confidence, correction="none",
                                   seed=seed)  # fmt: skip
@@ -165,12 +167,39 @@ def compare_by(
             saying="there are {} classes",
             cure="Pass more rows.",
         )
-    return GroupComparisons(
-        _corrected(alone, correction),
-        tuple(too_few),
-        "class" if view == "classwise" else "predicted",
-        correction,
-    )
+    return GroupComparisons(_corrected(alone, correction), tuple(too_few), by, correction)
+
+
+def _require_models(models: Any, argument: str) -> Mapping[str, Any]:
+    if not isinstance(models, Mapping) or len(models) < 2:
+        raise InputError(
+            "must be a mapping of two models or more to their class probabilities",
+            argument=argument,
+            seen=TypeName.of(models) if not isinstance(models, Mapping) else len(models),
+            cure="Name each model, with its predictions for all rows.",
+        )
+    return models
+
+
+def _by_of(models: Mapping[str, Any], y_probs: Any, cluster: Any, options: InputOptions) -> str:
+    """What the classes of sketches are called, which must be one word for all models."""
+    if y_probs is not None or cluster is not None or options:
+        raise InputError(
+            "cannot be combined with other rows: sketches hold outcomes and predictions",
+            argument="y_true",
+            cure="Pass the mapping of sketches alone.",
+        )
+    for name, sketches in models.items():
+        if not isinstance(sketches, Sketches) or len(sketches.by) != 1:
+            raise InputError(
+                "must hold sketches by class",
+                argument="y_true",
+                seen=TypeName.of(sketches),
+                where=Where(group=repr(str(name))),
+                cure="Make them with {classwise}, or pass the outcomes first.",
+                classwise=Function("classwise"),
+            )
+    return str(next(iter(models.values())).by[0])
 
 
 def _view(options: InputOptions) -> Literal["classwise", "top_label"]:
@@ -226,7 +255,7 @@ def _classwise(
 def _top_label(
     y_true: Any, y_probs: Mapping[str, Any], cluster: Any, options: InputOptions
 ) -> Iterator[tuple[Any, tuple[tuple[Any, ...], dict[str, Any]]]]:
-    """The sketches of each class that some model said, of those models that did."""
+    """The sketches of each class that every model said."""
     if cluster is not None:
         raise InputError(
             "needs the same rows for all models, and each has those for which it said a class",
@@ -236,7 +265,14 @@ def _top_label(
         )
     names = ("from_logits", "classes", "sample_weight")
     reading = {k: v for k, v in dict[str, Any](options).items() if k in names and v is not None}
-    models = {str(name): top_label(y_true, prob, **reading) for name, prob in y_probs.items()}
+    yield from _within({name: top_label(y_true, p, **reading) for name, p in y_probs.items()})
+
+
+def _within(
+    by_model: Mapping[str, Sketches],
+) -> Iterator[tuple[Any, tuple[tuple[Any, ...], dict[str, Any]]]]:
+    """The sketches of each class that every model has."""
+    models = {str(name): sketches for name, sketches in by_model.items()}
     said = dict.fromkeys(key for sketches in models.values() for key in sketches)
     for called in said:
         own = {name: sketches[called] for name, sketches in models.items() if called in sketches}

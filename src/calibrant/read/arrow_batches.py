@@ -134,8 +134,12 @@ def require_types(schema: Any, names: Mapping[str, str], where: str, request: Re
         if types.is_dictionary(kind):
             kind = kind.value_type
         numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
+        lone = request.multiclass is not None and len(request.prob_aliases) == 1
+        text = types.is_string(kind) or types.is_large_string(kind)
         may_be_lists = (
-            request.multiclass is not None and alias.startswith(PROB) and types.is_nested(kind)
+            request.multiclass is not None
+            and alias.startswith(PROB)
+            and (types.is_nested(kind) or (lone and text))
         )
         if not (any(test(kind) for test in numeric) or types.is_null(kind) or may_be_lists):
             refuse_kind(alias, request, str(kind), Where(file=where), nested=types.is_nested(kind))
@@ -290,7 +294,7 @@ def _whole(column: Any) -> Any:
 
 def _predictions(column: Any) -> NDArray[Any]:
     column = _whole(column)
-    if "list" in str(column.type):
+    if "list" in str(column.type) or "string" in str(column.type):  # lists may be text
         lists = np.empty(len(column), dtype=object)
         lists[:] = column.to_pylist()
         return lists

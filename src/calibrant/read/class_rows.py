@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from calibrant.data.class_names import class_names
 from calibrant.errors import InputError, Where
 from calibrant.read.predictions import class_matrix
 from calibrant.read.required_columns import LABEL, PROB, WEIGHT
-from calibrant.read.rows import read_arrays, request_for_rows
+from calibrant.read.rows import Place, placed, read_arrays, request_for_rows
 
 __all__ = ["ClassRows", "read_classes"]
 
@@ -36,6 +36,8 @@ class ClassRows:
         Weights.
     groups : mapping of name to array[n]
         Other columns that were asked for.
+    place : callable
+        From a row, counted from 0, to where it stands: a line of a file.
     """
 
     y_true: NDArray[Any]
@@ -43,6 +45,7 @@ class ClassRows:
     classes: list[Any] | None
     sample_weight: NDArray[Any] | None
     groups: Mapping[str, NDArray[Any]]
+    place: Place
 
 
 def read_classes(
@@ -53,6 +56,7 @@ def read_classes(
     sample_weight: str | None = None,
     columns: Sequence[str] = (),
     classes: Sequence[Any] | None = None,
+    on_invalid: Literal["raise", "drop"] = "raise",
     sep: str | None = None,
 ) -> ClassRows:
     """Rows of a frame, a dict of arrays, or files: of each model a column per class, or one of lists.
@@ -68,21 +72,22 @@ def read_classes(
         str(name): [own] if isinstance(own, str) else list(own) for name, own in y_prob.items()
     }
     every = [name for own in models.values() for name in own]
-    request = request_for_rows(y_true, every, sample_weight, columns, multiclass="confidence")
-    arrays = read_arrays(data, request, sep)
+    kept: Any = {"multiclass": "confidence", "on_invalid": on_invalid}
+    request = request_for_rows(y_true, every, sample_weight, columns, **kept)
+    arrays, place = read_arrays(data, request, sep)
     matrices: dict[str, NDArray[Any]] = {}
     names: dict[str, tuple[Any, ...] | None] = {}
     labels = set(arrays[LABEL].tolist())
     for name, own in models.items():
         probs = [arrays[f"{PROB}_{every.index(column)}"] for column in own]
-        matrices[name] = class_matrix(probs, own[0], on_invalid="raise")
+        with placed(place):
+            matrices[name] = class_matrix(probs, own[0], on_invalid=on_invalid)
         names[name] = None if len(own) == 1 else class_names(own, labels)
     _require_same(names, matrices)
     known = next(iter(names.values())) if classes is None else tuple(classes)
     groups = dict(zip(columns, (arrays[a] for a in request.group_aliases), strict=True))
-    return ClassRows(
-        arrays[LABEL], matrices, None if known is None else list(known), arrays.get(WEIGHT), groups
-    )
+    named = None if known is None else list(known)
+    return ClassRows(arrays[LABEL], matrices, named, arrays.get(WEIGHT), groups, place)
 
 
 def _require_same(

@@ -14,7 +14,7 @@ from calibrant.read.arrow_batches import Batch
 from calibrant.read.csv_rows import has_decimal_commas, rows_of
 from calibrant.read.file_layout import PERCENT_CURE, layout, without_sign
 from calibrant.read.find_files import DataFile
-from calibrant.read.predictions import NAMED_LABELS
+from calibrant.read.predictions import NAMED_LABELS, is_list_as_text
 from calibrant.read.required_columns import LABEL, PROB, WEIGHT
 from calibrant.read.scan_request import Request
 
@@ -37,8 +37,9 @@ class CsvParser:
         self.names, self.constants = layout(file, self.header, request)
         self.kinds = dict.fromkeys(self.names.values(), "string")
         self.numbers = {self.names[a] for a in self.names if a.startswith(PROB) or a == WEIGHT}
-        self.kinds |= dict.fromkeys(self.numbers, "float64")
         rows = list(islice(first, PEEK_ROWS))
+        self.numbers -= self._lists(rows)
+        self.kinds |= dict.fromkeys(self.numbers, "float64")
         if not request.named_labels:
             self.kinds[self.names[LABEL]] = self._label_kind(rows)
         cells = [cell for name in self.numbers for cell in self._cells(rows, name)]
@@ -47,6 +48,13 @@ class CsvParser:
     def _cells(self, rows: list[list[str]], name: str) -> Iterator[str]:
         place = self.header.index(name)
         return (row[place] for row in rows if place < len(row))
+
+    def _lists(self, rows: list[list[str]]) -> set[str]:
+        """Columns of class probabilities that hold lists, written as text."""
+        if self.request.multiclass is None:
+            return set()
+        names = {self.names[alias] for alias in self.request.prob_aliases}
+        return {n for n in names if any(map(is_list_as_text, self._cells(rows, n)))}
 
     def _label_kind(self, rows: list[list[str]]) -> str:
         """How Arrow is to read labels: as true and false, if some of the first are such words.

@@ -116,6 +116,12 @@ def _require_kinds(schema: Any, request: Request) -> None:
         kind = schema[alias]
         if (alias == LABEL and request.named_labels) or (request.multiclass and kind.is_nested()):
             continue
+        if (
+            request.multiclass
+            and len(request.prob_aliases) == 1
+            and type(kind).__name__ == "String"
+        ):
+            continue  # lists may be written as text
         if not (
             kind.is_numeric() or kind.is_boolean() or type(kind).__name__ in ("Object", "Unknown")
         ):

@@ -92,7 +92,7 @@ def takes_data(verb: Callable[..., Any]) -> Callable[..., Any]:
         ):
             return _on_rows(verb, data, y_true, y_prob, reading, columns)
         if verb.__name__ not in BY_GROUP:
-            require_one_sample(reading.get("multiclass"))
+            require_one_sample(reading.get("multiclass"), verb.__name__)
         by, scale = columns.pop("by", None), columns.pop("scale", None)
         sketches = from_data(
             y_true, y_prob, data, reading, by=by, cluster=columns.get("cluster"), scale=scale

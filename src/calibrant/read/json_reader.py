@@ -14,6 +14,7 @@ from calibrant.read.arrow_batches import Batch
 from calibrant.read.csv_reader import refused_text
 from calibrant.read.file_layout import layout, without_sign
 from calibrant.read.find_files import DataFile
+from calibrant.read.predictions import is_list_as_text
 from calibrant.read.required_columns import LABEL, PROB, WEIGHT
 from calibrant.read.scan_request import Request
 
@@ -46,6 +47,8 @@ class JsonParser:
         numbers = {self.names[a] for a in self.names if a.startswith(PROB) or a == WEIGHT}
         self.label = self.names[LABEL]
         self.lists = {name for name in numbers if request.multiclass and list in kinds[name]}
+        if request.multiclass is not None:
+            numbers -= self._lists_as_text(block)
         self.kinds = {
             name: "float64" if name in numbers else self._kind(name, kinds[name])
             for name in self.names.values()
@@ -54,6 +57,12 @@ class JsonParser:
         self.kinds[self.label] = "bool" if bool in kinds[self.label] else "float64"
         if request.named_labels:
             self.kinds[self.label] = self._kind(self.label, kinds[self.label])
+
+    def _lists_as_text(self, block: bytes) -> set[str]:
+        """Columns of class probabilities that hold lists, written as text."""
+        names = {self.names[alias] for alias in self.request.prob_aliases}
+        rows = list(islice(map(flat, _rows(block)), PEEK_LINES))
+        return {n for n in names if any(is_list_as_text(row.get(n)) for row in rows)}
 
     def _kind(self, name: str, kinds: set[type]) -> str | None:
         if kinds - KIND_OF.keys():

@@ -15,11 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.arrays import is_missing
+from calibrant.data.class_names import TRUTH
+from calibrant.data.class_order import warn_of_other_order
 from calibrant.data.multiclass import ClassProbabilities, as_class_probabilities
+from calibrant.data.row_refusals import DROP
 from calibrant.errors import Cure, Function, InputError, Option, Where, show_value
 from calibrant.read.scan_request import Request
 
-__all__ = ["LOOP_LABELS", "NAMED_LABELS", "Outcomes", "Piece", "class_matrix", "pieces_of"]
+__all__ = [
+    "LOOP_LABELS",
+    "NAMED_LABELS",
+    "Outcomes",
+    "Piece",
+    "class_matrix",
+    "is_list_as_text",
+    "pieces_of",
+]
 
 NAMED_LABELS = Cure(
     "Name the event with {event}. For a column of probabilities for each class, pass {classes}.",
@@ -29,7 +40,7 @@ NAMED_LABELS = Cure(
 LOOP_LABELS = ("uint8", "int64", "float64")
 
 MOST_LABELS = 6
-WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+WORDS = {**TRUTH, "1": True, "0": False}
 
 
 @dataclass(frozen=True)
@@ -168,6 +179,7 @@ def _class_pieces(
         classes=request.class_names,
         on_invalid=request.on_invalid,
     )
+    warn_of_other_order(rows, stacklevel=3)
     if request.multiclass == "classwise":
         yield from _one_against_rest(rows, w)
         return
@@ -208,13 +220,25 @@ def _one_against_rest(rows: ClassProbabilities, w: NDArray[Any] | None) -> Itera
             yield Piece(p[valid], y[valid], None if w is None else w[valid], (name,), rows=valid)
 
 
+def is_list_as_text(cell: Any) -> bool:
+    """Whether text is a list in brackets, as Python, NumPy and JSON write it.
+
+    Examples
+    --------
+    >>> is_list_as_text("[0.1, 0.7, 0.2]"), is_list_as_text("[0.1 0.9]"), is_list_as_text("0.1")
+    (True, True, False)
+    """
+    text = cell.strip() if isinstance(cell, str) else ""
+    return text[:1] + text[-1:] in ("[]", "()")
+
+
 def class_matrix(
     probs: Sequence[NDArray[Any]], name: str, *, on_invalid: Literal["raise", "drop"]
 ) -> NDArray[Any]:
     """Class probabilities as a matrix: a column per class, or one column of lists."""
     if len(probs) > 1:
         return np.column_stack(probs)
-    lists = probs[0]
+    lists = probs[0].astype(object) if probs[0].dtype.kind in "UT" else probs[0]
     if lists.dtype != object:
         raise InputError(
             "needs one column per class, or a column of lists",
@@ -236,17 +260,17 @@ def class_matrix(
                 argument="y_prob",
                 seen=str(lists[place])[:60],
                 where=Where(row=place),
-                cure=Cure(
-                    "To leave such rows out and count them, pass {drop}.",
-                    {"drop": Option("on_invalid", "drop")},
-                ),
+                cure=DROP if sizes else "Name the column of lists, or a column for each class.",
             )
     return matrix
 
 
 def _as_numbers(row: Any) -> NDArray[np.float64] | None:
-    """A list as numbers; None for what is none."""
-    if row is None or isinstance(row, str):
+    """A list as numbers, also one that is written as text; None for what is none."""
+    if isinstance(row, str):
+        text = row.strip()
+        row = text[1:-1].replace(",", " ").split() if is_list_as_text(text) else None
+    if row is None:
         return None
     try:
         numbers = np.asarray(row, dtype=np.float64)

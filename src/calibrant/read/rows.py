@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.arrays import as_array
+from calibrant.errors import InputError, Where
 from calibrant.read.arrow_batches import Batch, batches_of, column_of
 from calibrant.read.checkpoint import unchanged
 from calibrant.read.file_jobs import jobs_of
-from calibrant.read.find_files import find_files, reader_of
+from calibrant.read.find_files import DataFile, find_files, reader_of
 from calibrant.read.frames import arrow_stream, is_frame, select
 from calibrant.read.required_columns import LABEL, PROB, WEIGHT, no_rows, require_columns
 from calibrant.read.scan_request import Request, make_request
 
-__all__ = ["Rows", "read_arrays", "read_rows", "request_for_rows"]
+__all__ = ["Place", "Rows", "placed", "read_arrays", "read_rows", "request_for_rows"]
+
+Place = Callable[[int], Where]
 
 
 @dataclass(frozen=True)
@@ -35,12 +40,15 @@ class Rows:
         Weights.
     groups : dict
         From the name of every other column that was asked for to its values.
+    place : callable
+        From a row, counted from 0, to where it stands: a line of a file.
     """
 
     y_true: NDArray[Any]
     y_probs: Mapping[str, NDArray[Any]]
     sample_weight: NDArray[Any] | None
     groups: Mapping[str, NDArray[Any]]
+    place: Place
 
 
 def read_rows(
@@ -57,10 +65,23 @@ def read_rows(
     names = [y_prob] if isinstance(y_prob, str) else list(y_prob)
     kept = "" if named_labels else None  # labels that are text stay text
     request = request_for_rows(y_true, names, sample_weight, columns, pos_label=kept)
-    arrays = read_arrays(data, request, sep)
+    arrays, place = read_arrays(data, request, sep)
     groups = dict(zip(columns, (arrays[a] for a in request.group_aliases), strict=True))
     probs = {name: arrays[f"{PROB}_{k}"] for k, name in enumerate(names)}
-    return Rows(arrays[LABEL], probs, arrays.get(WEIGHT), groups)
+    return Rows(arrays[LABEL], probs, arrays.get(WEIGHT), groups, place)
+
+
+@contextmanager
+def placed(place: Place) -> Iterator[None]:
+    """Let errors that name a row of these rows say where it stands."""
+    try:
+        yield
+    except InputError as error:
+        row, where = error.where.row, error.where
+        if row is None or where.file is not None:
+            raise
+        found = place(row)
+        raise error.but(where=replace(found, group=where.group)) from error
 
 
 def request_for_rows(
@@ -75,19 +96,21 @@ def request_for_rows(
         cluster=None,
         nodes=1 << 16,
         scale="probability",
-        on_invalid="raise",
-        **more,
+        **{"on_invalid": "raise", **more},
     )
 
 
-def read_arrays(data: Any, request: Request, sep: str | None) -> dict[str, NDArray[Any]]:
-    """All that a request asks for, by its aliases."""
+def read_arrays(
+    data: Any, request: Request, sep: str | None
+) -> tuple[dict[str, NDArray[Any]], Place]:
+    """All that a request asks for, by its aliases; and where each row stands."""
     if isinstance(data, Mapping):
         require_columns(request.names(), data, "the data")
-        return {alias: as_array(data[name], name) for alias, name in request.selection.items()}
+        columns = request.selection.items()
+        return {alias: as_array(data[name], name) for alias, name in columns}, _row_alone
     if is_frame(data):
         batches = batches_of(arrow_stream(select(data, request)), request.selected())
-        return _joined(batches, request)
+        return _joined(batches, request), _row_alone
     files = find_files(data, separator=sep)
     with unchanged(files):
         jobs = jobs_of(files, request).jobs
@@ -98,13 +121,33 @@ def read_arrays(data: Any, request: Request, sep: str | None) -> dict[str, NDArr
             if all(value is None or isinstance(value, str) for value in values):
                 read = reader_of(values)
                 arrays[alias] = _objects([read(value) for value in values])
-    return arrays
+    return arrays, partial(_place_in, files, request)
+
+
+def _row_alone(row: int) -> Where:
+    return Where(row=row)
+
+
+def _place_in(files: Sequence[DataFile], request: Request, row: int) -> Where:
+    """Where a row of files stands: they are read again up to it, which only a refusal asks for."""
+    first = 0
+    for job in jobs_of(files, request).jobs:
+        for batch in job.read():
+            rows = _rows_in(batch)
+            if row < first + rows:
+                return batch.place(row - first)
+            first += rows
+    return Where(row=row)
+
+
+def _rows_in(batch: Batch) -> int:
+    return max(len(c) for c in batch.columns.values() if hasattr(c, "dictionary_encode"))
 
 
 def _joined(batches: Iterable[Batch], request: Request) -> dict[str, NDArray[Any]]:
     pieces: dict[str, list[NDArray[Any]]] = {alias: [] for alias in request.selection}
     for batch in batches:
-        rows = max(len(c) for c in batch.columns.values() if hasattr(c, "dictionary_encode"))
+        rows = _rows_in(batch)
         for alias, parts in pieces.items():
             column = batch.columns[alias]
             if not hasattr(column, "dictionary_encode"):  # it stands in the path

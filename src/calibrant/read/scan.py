@@ -49,8 +49,8 @@ class ReadingOptions(InputOptions, total=False):
     Attributes
     ----------
     multiclass : {"confidence", "top_label", "classwise"}
-        Predictions are one column per class, or a column of lists; outcomes are class numbers, or names
-        as in the columns, or as in `classes`.
+        Predictions are one column per class, or a column of lists; outcomes are names or numbers as in the
+        columns, or as in `classes`, or count columns whose names hold no numbers.
     per_file : bool
         For files: one group per file, by the name "file".
     sep : str
@@ -193,14 +193,18 @@ def _scanned(data: Any, request: Request, options: FileOptions) -> Sketch | Sket
 
 
 def _with_class_names(data: Any, request: Request) -> Request:
-    """The request with what the columns of classes of a table stand for, by the labels of its first rows."""
+    """The request with what the columns of classes of a table stand for, by the labels of its first rows.
+
+    Of a source whose first rows cannot be looked at before, only numbers in the columns' names are known.
+    """
     columns = [request.columns[alias] for alias in request.prob_aliases]
     label = request.columns[LABEL]
     if request.multiclass is None or request.class_names is not None or len(columns) < 2:
         return request
-    if not isinstance(label, str) or not (isinstance(data, Mapping) or is_frame(data)):
+    known = isinstance(label, str) and (isinstance(data, Mapping) or is_frame(data))
+    if not known and not all(isinstance(column, str) for column in columns):
         return request
-    labels = set(first_values(data, label))
+    labels = set(first_values(data, label)) if known else set()
     return replace(request, class_names=class_names(list(map(str, columns)), labels))
 
 

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 
 from calibrant.errors import Cure, InputError, Option
 
-__all__ = ["TO_APPLY", "TO_LEARN", "only_cures", "refuse_forms"]
+__all__ = ["TO_APPLY", "TO_LEARN", "TO_LEARN_CLASSES", "only_cures", "refuse_forms"]
 
 TO_LEARN = ("y_true", "y_prob", "sample_weight", "pos_label", "labels", "on_invalid")
 """What `fit` takes."""
+TO_LEARN_CLASSES = ("y_true", "y_prob", "sample_weight", "classes", "from_logits", "matrix")
+"""What `fit` of a map of classes takes, or the map itself."""
 TO_APPLY = ()
 """What `transform` takes beside predictions: it gives back one for each."""
 _INSTEAD = {

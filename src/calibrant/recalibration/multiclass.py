@@ -15,6 +15,7 @@ from calibrant.data.arrays import as_array
 from calibrant.data.multiclass import ClassProbabilities, as_class_probabilities, as_weights
 from calibrant.errors import InputError, Where
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
+from calibrant.recalibration.cures import TO_LEARN_CLASSES, only_cures
 from calibrant.recalibration.deploy_classes import MAY_CHANGE, one_vs_rest_to_python
 from calibrant.recalibration.learned_map import LearnedMap, Recalibrator, State, require_map
 from calibrant.recalibration.state_checks import Parts
@@ -54,6 +55,7 @@ class OneVsRestRecalibrator(LearnedMap):
     kind: ClassVar[str] = "one-vs-rest"
     parts: ClassVar[Parts] = {"maps": list}
 
+    @only_cures(TO_LEARN_CLASSES)
     def fit(
         self,
         y_prob: Any,
@@ -96,7 +98,8 @@ class OneVsRestRecalibrator(LearnedMap):
                 columns=len(maps),
                 cure="Pass a column for each class that the map was fitted on.",
             )
-        probs = as_distributions(as_class_probabilities(np.zeros(len(given)), y_prob))
+        zeros, places = np.zeros(len(given)), range(len(maps))
+        probs = as_distributions(as_class_probabilities(zeros, y_prob, classes=places))
         columns = [
             probs[:, k] if learned is None else learned.transform(probs[:, k])
             for k, learned in enumerate(maps)

@@ -14,7 +14,16 @@ from calibrant._arguments import require_positive
 from calibrant.data.arrays import as_array
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.multiclass import as_class_probabilities
-from calibrant.errors import CalibrationError, InputError, Option, TooFewRows, TypeName, Where
+from calibrant.errors import (
+    CalibrationError,
+    Function,
+    InputError,
+    Option,
+    TooFewRows,
+    TypeName,
+    Where,
+)
+from calibrant.recalibration.cures import TO_LEARN_CLASSES, only_cures
 from calibrant.recalibration.deploy_classes import explain_scaling, scaling_to_python
 from calibrant.recalibration.learned_map import LearnedMap, State
 from calibrant.recalibration.multiclass import as_distributions, called_classes, columns_in_order
@@ -29,6 +38,7 @@ STEEPEST = 1e-4
 """The largest gradient of a likelihood that counts as maximised."""
 SMALLEST_LOGARITHM = float(np.log(np.finfo(np.float32).tiny))
 """Of a class probability: 0 counts as the smallest float32 that has all its digits."""
+TEMPERATURE = Function("recalibration.TemperatureScaling")
 
 
 @dataclass
@@ -37,6 +47,7 @@ class LogitScaling(LearnedMap):
 
     from_logits: bool = True
 
+    @only_cures(TO_LEARN_CLASSES)
     def fit(
         self,
         logits: Any,
@@ -196,7 +207,7 @@ class VectorScaling(LogitScaling):
     parts: ClassVar[Parts] = {"slope": np.ndarray, "intercept": np.ndarray}
 
     def _require_enough(self, rows: ClassRows, classes: Sequence[Any]) -> None:
-        _require_rows(rows, 2 * len(classes), "Use TemperatureScaling, or more rows.")
+        _require_rows(rows, 2 * len(classes), "Use {temperature}, or more rows.")
         weight = np.bincount(rows.labels, rows.weight, len(classes))
         if not weight.all():
             raise TooFewRows(
@@ -204,7 +215,9 @@ class VectorScaling(LogitScaling):
                 argument="y_true",
                 seen=classes[int(np.argmin(weight))],
                 saying="it has none of class {}",
-                cure="Use TemperatureScaling or StructuredScaling.",
+                cure="Use {temperature} or {structured}.",
+                temperature=TEMPERATURE,
+                structured=Function("recalibration.StructuredScaling"),
             )
 
     def _learn(self, rows: ClassRows) -> State:
@@ -281,7 +294,7 @@ class StructuredScaling(LogitScaling):
         k = len(classes)
         if self.matrix:
             _require_rows(rows, k * (k + 1), "Leave out {matrix}, or use more rows.")
-        _require_rows(rows, 2 * k, "Use TemperatureScaling, or more rows.")
+        _require_rows(rows, 2 * k, "Use {temperature}, or more rows.")
 
     def _learn(self, rows: ClassRows) -> State:
         k = rows.logits.shape[1]
@@ -375,6 +388,7 @@ def _require_rows(rows: ClassRows, parameters: int, cure: str) -> None:
             cure=cure,
             parameters=parameters,
             matrix=Option("matrix", True),
+            temperature=TEMPERATURE,
         )
 
 

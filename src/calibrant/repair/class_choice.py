@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator
-from calibrant.data.multiclass import as_class_probabilities, as_weights, confidence
+from calibrant.data.arrays import as_array
+from calibrant.data.class_distributions import class_distributions
+from calibrant.data.multiclass import as_class_probabilities
+from calibrant.data.pairs import Pairs
 from calibrant.errors import Code, InputError, TooFewRows, TypeName
 from calibrant.inference.clusters import cluster_codes
 from calibrant.measures.smooth_ece import smooth_ece
@@ -48,8 +51,12 @@ class IdentityOfClasses(LearnedMap):
 
     def transform(self, y_prob: Any) -> Floats:
         """The same rows, checked."""
-        matrix = as_class_probabilities(np.zeros(len(y_prob)), y_prob)
+        matrix = as_class_probabilities(np.zeros(len(y_prob)), as_array(y_prob, "y_prob"))
         return as_distributions(matrix)
+
+    def explain(self) -> str:
+        """What the map does, in one sentence."""
+        return "This map leaves predictions as they are."
 
 
 def choose_map_of_classes(
@@ -64,6 +71,7 @@ def choose_map_of_classes(
     cluster: Any = None,
     classes: Sequence[Any] | None = None,
     from_logits: bool = False,
+    on_invalid: Literal["raise", "drop"] = "raise",
     **unknown: Any,
 ) -> Choice:
     """The comparison of `choose_recalibrator` for class probabilities."""
@@ -73,15 +81,19 @@ def choose_map_of_classes(
             argument=next(iter(unknown)),
             cure="Leave it out.",
         )
-    if from_logits:
-        logits = as_class_probabilities(y_true, y_prob, classes=classes, from_logits=True)
-        logits.top()  # refuses the first bad row
-        y_prob = np.concatenate([block for _, block in logits.blocks()]).astype(np.float64)
-    matrix = as_class_probabilities(y_true, y_prob, classes=classes)
-    probs, labels = as_distributions(matrix), matrix.labels
-    matrix.top()  # refuses the first row that has no known class
-    weight = as_weights(sample_weight, matrix.n)
-    unit = np.arange(matrix.n) if cluster is None else cluster_codes(cluster, matrix.n)[0]
+    rows = class_distributions(
+        y_true,
+        y_prob,
+        sample_weight=sample_weight,
+        from_logits=from_logits,
+        classes=classes,
+        on_invalid=on_invalid,
+    )
+    probs, labels, weight, n = rows.probs, rows.labels, rows.weight, rows.labels.size
+    unit = np.arange(n)
+    if cluster is not None:
+        codes = cluster_codes(cluster, n + sum(rows.dropped.values()))[0]
+        unit = cluster_codes(codes[rows.rows], n)[0]
     if not 2 <= folds <= unit.max() + 1:
         raise InputError(
             "must lie between 2 and the {n} {called}",
@@ -95,11 +107,11 @@ def choose_map_of_classes(
         raise TooFewRows(
             "must hold rows of two classes or more",
             argument="y_true",
-            seen=matrix.given_labels[0],
+            seen=rows.classes[labels[0]],
             saying="all hold {}",
             cure="Pass rows of other classes too.",
         )
-    maps = {NONE: IdentityOfClasses(), **_candidates(candidates, matrix.n, probs.shape[1])}
+    maps = {NONE: IdentityOfClasses(), **_candidates(candidates, n, probs.shape[1])}
     fold = _dealt(labels, unit, folds, seed)
 
     def fitted(made: LearnedMap, rows: NDArray[np.bool_]) -> Any:
@@ -107,15 +119,16 @@ def choose_map_of_classes(
         return learned.fit(probs[rows], labels[rows], None if weight is None else weight[rows])
 
     losses, errors = {}, {}
-    ones = np.ones(matrix.n) if weight is None else np.asarray(weight, dtype=np.float64)
+    ones = np.ones(n) if weight is None else weight
     for name, made in maps.items():
         predicted = np.empty_like(probs)
         for k in range(folds):
             predicted[fold == k] = fitted(made, fold != k).transform(probs[fold == k])
         losses[name] = _losses(labels, predicted, loss)
-        errors[name] = smooth_ece(confidence(labels, predicted, sample_weight=ones))
+        right = predicted.argmax(axis=1) == labels
+        errors[name] = smooth_ece(Pairs(np.minimum(predicted.max(axis=1), 1.0), right, ones))
     lines, best = compared(losses, errors, ones, unit)
-    return Choice(best, lines, loss, fitted(maps[best], np.ones(matrix.n, dtype=np.bool_)))
+    return Choice(best, lines, loss, fitted(maps[best], np.ones(n, dtype=np.bool_)))
 
 
 def _candidates(

@@ -118,6 +118,8 @@ def _verdict(summary: Summary) -> dict[str, Any]:
             f"The {len(summary.groups) - 1} largest groups are shown one by one; the other "
             f"{rest.stands_for:,} are taken together."
         )
+    if len(finding) > len(summary.groups):
+        others.append(f"The {len(summary.groups)} worst are shown, of {len(finding):,}.")
     levels = {level_of(group.assessment.finding) for group in summary.groups}
     unsure = "unsure" in levels or summary.too_few
     return {

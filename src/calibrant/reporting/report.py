@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Unpack
 
 import numpy as np
 
-from calibrant._arguments import CONFIDENCE
+from calibrant._arguments import CONFIDENCE, require_count
 from calibrant._files import replaced_when_whole
 from calibrant.data.as_pairs import has_classes
 from calibrant.data.as_sketch import as_sketch
@@ -28,6 +29,7 @@ from calibrant.inference.assessment import Assessment
 from calibrant.inference.groups import GroupAssessments
 from calibrant.inference.profile import Profile
 from calibrant.read.class_arrays import ClassSketches, class_columns, scan_classes
+from calibrant.read.scan_request import CLASS_COLUMN
 from calibrant.reporting.classes import classes_of
 from calibrant.reporting.repair import cluster_halves
 from calibrant.reporting.summary import Halves, Summary, shown_text, summarise
@@ -149,7 +151,8 @@ def report(
     scale : str or Scale, default "probability"
         Where the smoothing happens.
     limit : int
-        How many groups to show one by one, the largest first. All others are combined.
+        How many groups to show one by one, the largest first. All others are combined. Of classes, how
+        many of the worst have a section; all of them are assessed.
     assessment : Assessment, optional
         The assessment of the same rows, if you have it already.
     profile : str or Profile, optional
@@ -180,7 +183,7 @@ def report(
     """
     if isinstance(y_true, GroupAssessments):
         _require_nothing_else(y_prob=y_prob, cluster=cluster, assessment=assessment, **options)
-        return Report(summarise(y_true, y_true.sketches, title=title))
+        return _page(y_true, y_true.sketches, title, limit)
     settings: dict[str, Any] = {"confidence": confidence, "seed": seed, "profile": profile}
     finding: GroupAssessments | Assessment
     sketches: Mapping[Any, Sketch]
@@ -190,9 +193,7 @@ def report(
     )
     if many and options.get("multiclass") in ("top_label", "classwise"):
         _require_nothing_else(assessment=assessment)
-        finding = assess_by(
-            y_true, y_prob, cluster=cluster, scale=scale, limit=limit, **settings, **options
-        )
+        finding = assess_by(y_true, y_prob, cluster=cluster, scale=scale, **settings, **options)
         sketches = finding.sketches
     elif isinstance(y_true, Sketches) and y_true.by == (cluster,):  # clusters alone are one sample
         _require_nothing_else(y_prob=y_prob, assessment=assessment, **options)
@@ -202,7 +203,9 @@ def report(
         _require_nothing_else(y_prob=y_prob, assessment=assessment, **options)
         by = y_true.by if isinstance(y_true, Sketches) else "group"
         groups = Sketches({key: _own(key, one, scale) for key, one in y_true.items()}, by=by)
-        finding = assess_by(groups, cluster=cluster, limit=limit, **settings)
+        apart = tuple(name for name in groups.by if name != cluster)
+        most = None if apart in CLASS_COLUMN.values() else limit
+        finding = assess_by(groups, cluster=cluster, limit=most, **settings)
         sketches = finding.sketches
     elif isinstance(y_prob, Mapping):
         finding = _models(y_true, y_prob, cluster, scale, limit, settings, options)
@@ -220,10 +223,23 @@ def report(
         )
         if cluster is not None:
             parts = {"predictions": _halves(y_true, y_prob, cluster, sketch, seed, options)}
-    made = Report(summarise(finding, sketches, title=title, parts=parts))
+    made = _page(finding, sketches, title, limit, parts)
     return (
         made.with_classes(_classes(y_true, y_prob, options)) if many and cluster is None else made
     )
+
+
+def _page(
+    finding: GroupAssessments | Assessment,
+    sketches: Mapping[Any, Sketch],
+    title: str,
+    limit: int,
+    parts: Mapping[Hashable, Halves] = MappingProxyType({}),
+) -> Report:
+    """The report; of classes, which are assessed all, the worst have a section."""
+    of_classes = isinstance(finding, GroupAssessments) and finding.by in CLASS_COLUMN.values()
+    most = require_count("limit", limit) if of_classes else None
+    return Report(summarise(finding, sketches, title=title, parts=parts, most=most))
 
 
 def _classes(y_true: Any, y_prob: Any, options: InputOptions) -> ClassSketches:

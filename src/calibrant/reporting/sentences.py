@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from calibrant._format import decimals, percent
 from calibrant.data.atoms import Atoms
 from calibrant.data.cell_sums import over_outcomes
+from calibrant.data.hard_labels import are_hard_labels
 from calibrant.data.sketch import Sketch
 from calibrant.diagrams.smooth import ReliabilityDiagram
 from calibrant.inference.assessment import Finding
@@ -196,6 +197,9 @@ def densest_half(diagram: ReliabilityDiagram, region: Region) -> tuple[float, fl
     return float(grid[first]), float(grid[ends[first]])
 
 
+HARD_LABELS = "All predictions are 0 or 1: these are hard labels, not probabilities."
+
+
 def notes_on(sketch: Sketch, *, clusters: int | None = None) -> tuple[str, ...]:
     """Sentences on the data, in the order in which they are read.
 
@@ -219,6 +223,7 @@ def notes_on(sketch: Sketch, *, clusters: int | None = None) -> tuple[str, ...]:
         note
         for note in (
             _size(sketch),
+            HARD_LABELS if are_hard_labels(sketch) else "",
             _weights(sketch),
             "" if mixed.any() else _few_values(sketch, atoms),
             _ties(atoms, np.where(mixed, 0.0, share)),

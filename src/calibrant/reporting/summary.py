@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -174,6 +175,7 @@ def summarise(
     *,
     title: str,
     parts: Mapping[Hashable, Halves] = MappingProxyType({}),
+    most: int | None = None,
 ) -> Summary:
     """Lay out what was found, with the pictures of the same rows.
 
@@ -187,6 +189,8 @@ def summarise(
         As in `report`.
     parts : mapping of key to two Sketches
         The halves of groups whose rows are in clusters, whole clusters in each.
+    most : int, optional
+        How many groups, the worst first, have a section; all of them by default.
     """
     if isinstance(finding, GroupAssessments) and len(finding.groups) == 1:
         finding = next(iter(finding.values()))  # one group is one sample
@@ -195,7 +199,7 @@ def summarise(
         assessed, numbers, too_few = {key: finding}, {key: 1}, []
         by: tuple[str, ...] = ()
     else:
-        assessed, by = dict(finding), finding.by
+        assessed, by = dict(islice(finding.items(), most)), finding.by
         numbers = {group.key: group.stands_for for group in finding.groups}
         too_few = [(shown_text(group.name), group.n) for group in finding.too_few]
     first = next(iter(assessed.values()))
