@@ -25,8 +25,8 @@ from calibrant.cli.shared_options import Measuring, Reading
 from calibrant.errors import Cure, InputError, Option, TooFewRows
 from calibrant.read.predictions import class_matrix
 from calibrant.read.tables import read_table
+from calibrant.recalibration.class_map import order_of_classes
 from calibrant.recalibration.learned_map import LearnedMap, Recalibrator, load_recalibrator
-from calibrant.recalibration.multiclass import order_of_classes
 
 __all__ = [
     "MAPS_OF_CLASSES",
@@ -152,18 +152,12 @@ def _probabilities(matrix: Any, reading: Reading) -> Any:
         return matrix
     from scipy.special import softmax
 
-    bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
-    if bad.size:
-        from calibrant.errors import Where
+    from calibrant.data.logits import finite_logits, refuse_probabilities
+    from calibrant.data.multiclass import SUM_TOLERANCE
 
-        raise InputError(
-            "must be finite",
-            argument="y_prob",
-            seen=matrix[bad[0]][~np.isfinite(matrix[bad[0]])][0],
-            where=Where(row=int(bad[0])),
-            cure="Leave such rows out first.",
-        )
-    return softmax(np.asarray(matrix, dtype=np.float64), axis=1)
+    logits = np.asarray(matrix, dtype=np.float64)
+    refuse_probabilities(logits, SUM_TOLERANCE, "y_prob")
+    return softmax(finite_logits(logits, "y_prob"), axis=1)
 
 
 def require_map_of_one_event(method: str | None) -> None:

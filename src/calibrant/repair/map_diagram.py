@@ -25,6 +25,7 @@ from calibrant.inference.assess import read_clustered
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
 from calibrant.recalibration.learned_map import Recalibrator, require_map
+from calibrant.recalibration.ranking import order_after
 from calibrant.recalibration.training import FitOptions
 from calibrant.recalibration.venn_abers import CrossVennAbersRecalibrator, VennAbersRecalibrator
 from calibrant.repair.cross_fitting import cross_fitted, dealt, fitted, rows_of
@@ -73,8 +74,11 @@ class MapDiagram(Diagram):
 
     @property
     def keeps_order(self) -> bool:
-        """Whether no two predictions change their order; they may become equal."""
-        return self.recalibrator.keeps_order
+        """Whether the predictions of the rows stay apart and in order; without rows, those of the map."""
+        p, _ = self.rows
+        if not p.size:
+            return self.recalibrator.keeps_order
+        return order_after(p, self.recalibrator.transform(p)) == "kept"
 
     @property
     def says(self) -> str:
