@@ -124,8 +124,10 @@ class MapOfClasses(LearnedMap):
             "a map of classes cannot be written as an expression of one column",
             seen=self.kind,
             saying="",
-            cure="Use {python}, or apply the map where calibrant is.",
-            python=Code("to_python()"),
+            cure=[
+                Cure("Write it as Python with {python}.", {"python": Code("to_python()")}),
+                "Apply the map to the rows themselves.",
+            ],
         )
 
     @property

@@ -28,7 +28,7 @@ def interval_of_gain(
     sums = np.bincount(unit, share * (saved - gain))
     size = np.bincount(unit, share)
     units = 1.0 / float(size @ size)  # as many of equal weight
-    error = float(np.linalg.norm(sums)) * np.sqrt(units / max(units - 1.0, 1e-9))
+    error = float(np.linalg.norm(sums) * np.sqrt(units / max(units - 1.0, 1e-9)))
     reach = float(stdtrit(max(units - 1.0, 1e-9), 0.5 + 0.5 * confidence)) * error
     return gain, gain - reach, gain + reach
 
