@@ -14,7 +14,7 @@ help:
 	@echo "make test    run the tests (under five minutes)"
 	@echo "make test-words    run the tests with other words in every message: only those about words may care"
 	@echo "make test-thorough    try the laws on a thousand new examples each"
-	@echo "make test-all    run the tests that need Spark, Dask, Ray, torch, PostgreSQL, a browser or evaluation tools"
+	@echo "make test-all    run the tests that need Spark, Dask, Ray, torch, PostgreSQL, a browser, evaluation tools or other calibration packages"
 	@echo "make fuzz    damage files, compare every way in with exact sums, kill and fork (under two hours)"
 	@echo "make wheel   build the wheel and run the tests against it, without a compiler in reach"
 	@echo "make edges   run the tests against the wheel with the lowest versions, and with every Python at hand"
@@ -112,7 +112,13 @@ $(HEAVY)/.installed: pyproject.toml meson.build
 		--no-build-isolation -Cbuild-dir=build/heavy --editable ".[dev]"
 	touch $@
 
-test-all: $(HEAVY)/.installed
+# The packages whose maps ours must equal, at pinned versions: venn-abers, betacal, netcal and probmetrics.
+PEERS_OF_MAPS := bench/.envs/maps/.installed
+
+$(PEERS_OF_MAPS): bench/peers/requirements/maps.txt $(HEAVY)/.installed
+	$(HEAVY)/bin/python -m bench.environments maps || echo "== could not install the peers of maps"
+
+test-all: $(HEAVY)/.installed $(PEERS_OF_MAPS)
 	@$(call install_debian,$(DEBIAN_PACKAGES))
 	PATH="$(CURDIR)/$(HEAVY)/bin:$$PATH" $(HEAVY)/bin/python -m pytest -q -m heavy
 	PATH="$(CURDIR)/$(HEAVY)/bin:$$PATH" PYTHONPATH=docs $(HEAVY)/bin/python -m pytest -q docs \

@@ -14,6 +14,7 @@ import pytest
 from tests.refusals import refused
 
 import calibrant as cal
+from calibrant.errors import TooFewRows
 from calibrant.inference import compare_by
 from calibrant.recalibration import TemperatureScaling
 
@@ -294,31 +295,30 @@ def test_labels_in_any_order_of_classes():
 
 
 @pytest.mark.parametrize("rows_of_owl", [0, 1])
-def test_a_class_with_no_row_or_one_is_assessed_and_mapped(rows_of_owl):
+def test_a_class_with_no_row_or_one_is_assessed_but_has_no_parameters_of_its_own(rows_of_owl):
     from calibrant import recalibration as maps
 
     few = np.where(LABELS == 2, 0, LABELS)
     few[:rows_of_owl] = 2
     assert cal.assess_by(few, PROBS, multiclass="classwise")[2].n == 400
+    mapped = maps.TemperatureScaling(from_logits=False).fit(PROBS, few).transform(PROBS)
+    assert np.array_equal(mapped.argmax(axis=1), PROBS.argmax(axis=1))
     for made in (
-        maps.TemperatureScaling(from_logits=False),
+        maps.VectorScaling(from_logits=False),
         maps.StructuredScaling(from_logits=False),
         maps.OneVsRestRecalibrator(maps.PlattRecalibrator()),
     ):
-        mapped = made.fit(PROBS, few).transform(PROBS)
-        assert np.allclose(mapped.sum(axis=1), 1.0)
-        assert np.all((mapped >= 0) & (mapped <= 1))
-    if rows_of_owl == 0:
-        with refused("y_true", 2):
-            maps.VectorScaling(from_logits=False).fit(PROBS, few)
+        with refused("y_true", 2, kind=TooFewRows):
+            made.fit(PROBS, few)
 
 
 def test_more_parameters_than_rows_are_refused_with_a_cure():
     from calibrant.recalibration import StructuredScaling, VectorScaling
 
-    with refused("y_true", 10, option="matrix"):
+    with refused("y_true", 10, kind=TooFewRows) as error:
         StructuredScaling(from_logits=False, matrix=True).fit(PROBS[:10], LABELS[:10])
-    with refused("y_true", 5):
+    assert error.value.cures
+    with refused("y_true", 5, kind=TooFewRows):
         VectorScaling(from_logits=False).fit(PROBS[:5], LABELS[:5])
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+from pathlib import Path
 
 import pytest
 from bench.peers import accuracy, agreement, asking, coverage, robustness
@@ -51,3 +53,13 @@ def test_bad_input_and_coverage_go_on(monkeypatch):
 
 def test_companions_without_their_packages_say_so():
     assert {row[-1] for row in agreement.table().rows} == {"no answer"}
+
+
+def test_make_makes_the_environment_of_the_peers_that_maps_are_compared_with():
+    """Or the test of equality with them would be skipped everywhere."""
+    rules = (Path(__file__).parents[2] / "Makefile").read_text()
+    (needed,) = re.findall(r"^test-all: (.+)$", rules, flags=re.MULTILINE)
+    assert "$(PEERS_OF_MAPS)" in needed
+    stamp = environments.python_of("maps").parents[1] / ".installed"
+    assert f"PEERS_OF_MAPS := {stamp.relative_to(Path(__file__).parents[2])}" in rules
+    assert environments.requirements_of("maps")[0] == "torch==2.13.0"

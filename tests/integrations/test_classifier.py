@@ -4,20 +4,27 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
-from sklearn.datasets import make_classification
+from sklearn.datasets import load_iris, make_classification
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import TimeSeriesSplit
+from sklearn.model_selection import KFold, TimeSeriesSplit
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 from tests.refusals import refused
 
 from calibrant import InputError, Sketch, smooth_ece
+from calibrant.cli.recalibrate import METHODS
+from calibrant.cli.recalibrate_classes import MAPS_OF_CLASSES
+from calibrant.errors import TooFewRows
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.integrations.classifier import RecalibratedClassifier
 from calibrant.measures.multiclass import multiclass_error
@@ -113,6 +120,12 @@ def test_refuses_what_cannot_be_recalibrated():
     X, y, _, _ = data(n=200)
     with refused("estimator", "LinearRegression"):
         RecalibratedClassifier(LinearRegression()).fit(X, y)
+    for cv in ("prefix", ""):
+        with refused("cv", cv):
+            RecalibratedClassifier(GaussianNB(), cv=cv).fit(X, y)
+    for weight in (np.where(np.arange(100) == 3, -1.0, 1.0), -np.ones(100)):
+        with refused("sample_weight", -1.0):
+            RecalibratedClassifier(GaussianNB()).fit(X, y, sample_weight=weight)
     with refused("recalibrator", "magic"):
         RecalibratedClassifier(recalibrator="magic").fit(X, y)
     with refused("y"):
@@ -178,3 +191,91 @@ def test_many_classes_are_scaled_together_by_default():
     with pytest.raises(InputError) as error:
         RecalibratedClassifier(GaussianNB(), StructuredScaling()).fit(X, y)
     assert error.value.argument == "recalibrator"
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-3, 1e4])
+def test_scores_without_probabilities_are_mapped_as_scikit_learn_does(unit):
+    """Platt's map of the scores is `CalibratedClassifierCV`'s, whatever the unit of the scores."""
+    X, y, X_new, y_new = data(n=1000)
+
+    class Scaled(LinearSVC):
+        def decision_function(self, X):
+            return unit * super().decision_function(X)
+
+    theirs = CalibratedClassifierCV(Scaled(), ensemble=False, cv=3).fit(X, y)
+    ours = RecalibratedClassifier(Scaled(), "platt", cv=3).fit(X, y)
+    assert ours.predict_proba(X_new) == pytest.approx(theirs.predict_proba(X_new), abs=1e-3)
+    default = RecalibratedClassifier(Scaled()).fit(X, y).predict_proba(X_new)
+    assert log_loss(y_new, default) < log_loss(y_new, theirs.predict_proba(X_new)) + 0.01
+    isotonic = RecalibratedClassifier(Scaled(), "isotonic", cv=3).fit(X, y)
+    scores = ours.estimator_.decision_function(X_new)
+    assert np.diff(isotonic.predict_proba(X_new)[np.argsort(scores), 1]).min() >= 0.0
+
+
+def test_scores_of_many_classes_are_logits():
+    X, y, X_new, y_new = data(classes=3, n=2000)
+    labels = np.array(["b", "c", "a"])
+    model = RecalibratedClassifier(LinearSVC(), cv=3).fit(X, labels[y])
+    scores = model.estimator_.decision_function(X_new)
+    probs = model.predict_proba(X_new)
+    assert list(model.recalibrator_.classes) == list(model.classes_) == ["a", "b", "c"]
+    place = np.searchsorted(model.classes_, labels[y_new])
+    best = minimize_scalar(
+        lambda t: -log_softmax(np.exp(t) * scores, axis=1)[np.arange(place.size), place].mean()
+    )
+    assert -np.log(probs[np.arange(place.size), place]).mean() < best.fun + 0.02
+    ovo = SVC(decision_function_shape="ovo")
+    X, y, _, _ = data(classes=4, n=400)
+    with refused("estimator", 6):
+        RecalibratedClassifier(ovo, "temperature", cv=2).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("spline", "one-vs-rest"),
+        ("structured", "structured scaling"),
+        ("structured-matrix", "structured scaling"),
+        ("vector", "vector scaling"),
+        ("one-vs-rest", "one-vs-rest"),
+        ("temperature", "temperature scaling"),
+    ],
+)
+def test_names_are_those_of_the_command_line(name, kind):
+    assert name in {*METHODS, *MAPS_OF_CLASSES}
+    X, y, X_new, _ = data(classes=3, n=600)
+    model = RecalibratedClassifier(GaussianNB(), name, cv=2).fit(X, y)
+    assert model.recalibrator_.kind == kind
+    assert model.predict_proba(X_new).sum(axis=1) == pytest.approx(1.0)
+    X, y, _, _ = data(n=200)
+    if name in ("spline", "temperature"):
+        assert RecalibratedClassifier(GaussianNB(), name).fit(X, y).recalibrator_.kind == name
+    else:
+        with refused("recalibrator", name):
+            RecalibratedClassifier(GaussianNB(), name).fit(X, y)
+
+
+def test_a_fold_that_lacks_a_class_teaches_the_map_nothing():
+    """Rows in order of their classes: no classifier of the past knows the later ones."""
+    X, y = load_iris(return_X_y=True)
+    with refused("y_true", 2, kind=TooFewRows):
+        RecalibratedClassifier(GaussianNB(), cv=TimeSeriesSplit()).fit(X, y)
+    with refused("y", kind=TooFewRows):
+        RecalibratedClassifier(GaussianNB(), cv=KFold(3)).fit(X, y)
+    when = np.random.default_rng(0).random(150)
+    order = np.argsort(np.where(y == 2, 0.3 + 0.7 * when, when))
+    late, labels = X[order], y[order]
+    assert (labels[:25] != 2).all()  # the first fold knows no class 2
+    model = RecalibratedClassifier(GaussianNB(), cv=TimeSeriesSplit(5)).fit(late, labels)
+    assert model.score(X, y) > 0.9
+
+
+def test_a_fitted_classifier_keeps_a_class_that_the_map_has_not_seen():
+    X, y, X_new, y_new = data(classes=3)
+    inner = GaussianNB().fit(X, y)
+    seen = y_new != 2
+    model = RecalibratedClassifier(inner, cv="prefit").fit(X_new[seen], y_new[seen])
+    assert isinstance(model.recalibrator_, TemperatureScaling)
+    assert np.array_equal(model.predict(X_new), inner.predict(X_new))
+    with refused("y_true", 2, kind=TooFewRows):
+        RecalibratedClassifier(inner, "structured", cv="prefit").fit(X_new[seen], y_new[seen])

@@ -75,8 +75,3 @@ def test_what_is_no_map_is_refused(wrong):
 def test_a_tolerance_is_a_number(tolerance):
     with refused("tolerance", tolerance):
         PlattRecalibrator().fit(P, Y).to_sql("p", tolerance=tolerance)
-
-
-def test_a_class_without_weight_keeps_its_probabilities():
-    fitted = OneVsRestRecalibrator(PlattRecalibrator()).fit(THREE, [0, 1, 1, 2], [1, 1, 1, 0])
-    assert fitted.state["maps"][2] is None

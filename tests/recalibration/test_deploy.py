@@ -12,7 +12,6 @@ from scipy.special import softmax
 from tests.refusals import refused
 
 import calibrant as cal
-from calibrant._format import percent
 from calibrant.errors import InputError
 from calibrant.read import sql
 from calibrant.recalibration import (
@@ -150,18 +149,6 @@ def test_the_function_has_a_name_that_python_accepts(name):
     assert error.value.argument == "name"
 
 
-def test_a_map_says_what_it_does():
-    rng = np.random.default_rng(0)
-    p = rng.random(2000)
-    y = rng.random(2000) < p**2
-    platt = cal.recalibration.PlattRecalibrator().fit(p, y)
-    assert platt.keeps_order
-    assert not cal.recalibration.PlattRecalibrator().fit(p, ~y).keeps_order
-    assert percent(platt.transform([0.5])[0]) in platt.explain()
-    alone = cal.recalibration.AdaptiveRecalibrator().fit(p, rng.random(2000) < p)
-    assert "leaves predictions as they are" in alone.explain()
-
-
 @pytest.mark.parametrize("from_logits", [True, False])
 @pytest.mark.parametrize(
     "made",
@@ -182,9 +169,8 @@ def test_a_scaling_as_python_needs_nothing_else(made, from_logits):
         [module["better"](row.tolist()) for row in rows[:20]], expected, atol=1e-12
     )
     assert learned.explain().endswith(".")
-    if learned._columns(learned.state) is not None:
-        with pytest.raises(ValueError, match="4"):
-            module["better"]([0.5, 0.5])
+    with pytest.raises(ValueError, match="4"):
+        module["better"]([0.5, 0.5])
 
 
 def test_each_class_against_the_rest_as_python():
@@ -197,12 +183,58 @@ def test_each_class_against_the_rest_as_python():
         exec(learned.to_python(), module)
         mapped = [module["recalibrate"](row) for row in probs[:50].tolist()]
         np.testing.assert_allclose(mapped, learned.transform(probs[:50]), atol=1e-4)
-    absent = OneVsRestRecalibrator().fit(probs, y % 2, classes=[0, 1, 2])
-    exec(absent.to_python(), module)
-    assert module["recalibrate"](probs[0].tolist())[2] == pytest.approx(
-        absent.transform(probs[:1])[0, 2], abs=1e-4
-    )
-    assert "2 of 3" in absent.explain()
-    with pytest.raises(InputError) as error:
-        absent.to_python("not a name")
-    assert error.value.argument == "name"
+    assert "3 of 3" in learned.explain()
+    for name in ("not a name", "_mapped", "MAPS", "sum"):
+        with pytest.raises(InputError) as error:
+            learned.to_python(name)
+        assert error.value.argument == "name"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["log", "exp", "max", "min", "log1p", "p", "low", "ValueError", "bisect_right", "X", "len"],
+)
+def test_a_function_is_not_called_like_what_it_uses(name):
+    """Whatever name is accepted gives a function that works."""
+    p, y = rows(400)
+    for made in (PlattRecalibrator(), IsotonicRecalibrator()):
+        made.fit(p, y)
+        module: dict[str, Any] = {}
+        try:
+            exec(made.to_python(name), module)
+        except InputError:
+            continue
+        assert module[name](0.3) == pytest.approx(made.transform([0.3])[0], abs=1e-5)
+
+
+OF_LOGITS = [[1.0, 2.0], [np.nan, 0.0, 1.0], [np.inf, 0.0, 1.0], [-np.inf] * 3, [1.0] * 4]
+OF_PROBS = [[0.5, 0.5], [50.0, 30.0, 20.0], [0.5, 0.3, 0.1], [np.nan, 0.5, 0.5], [-0.1, 0.6, 0.5]]
+
+
+@pytest.mark.parametrize(
+    ("made", "bad"),
+    [
+        (TemperatureScaling(), OF_LOGITS),
+        (VectorScaling(), OF_LOGITS),
+        (StructuredScaling(), OF_LOGITS),
+        (TemperatureScaling(from_logits=False), OF_PROBS),
+        (StructuredScaling(from_logits=False), OF_PROBS),
+        (OneVsRestRecalibrator(PlattRecalibrator()), OF_PROBS),
+    ],
+    ids=lambda made: getattr(made, "kind", ""),
+)
+def test_an_exported_map_of_classes_refuses_what_transform_refuses(made, bad):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 200)
+    logits = rng.normal(size=(200, 3)) + np.eye(3)[y]
+    given = logits if made.from_logits else softmax(logits, axis=1)
+    module: dict[str, Any] = {}
+    exec(made.fit(given, y).to_python("better"), module)
+    for row in bad:
+        with pytest.raises(InputError):
+            made.transform([row])
+        with pytest.raises(ValueError, match="must"):
+            module["better"](row)
+    if made.from_logits:
+        masked = [0.3, -np.inf, 1.2]
+        assert module["better"](masked) == pytest.approx(made.transform([masked])[0], abs=1e-12)

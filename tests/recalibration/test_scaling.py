@@ -129,16 +129,6 @@ def test_more_parameters_than_rows_are_refused(made, rows):
     made.fit(logits, np.arange(100) % 4)
 
 
-def test_a_class_that_no_row_has_is_named_where_it_cannot_be_learned():
-    logits, y = sample(300)
-    y[y == 3] = 0
-    with pytest.raises(TooFewRows) as error:
-        VectorScaling().fit(logits, np.array(["a", "b", "c"])[y], classes=["a", "b", "c", "d"])
-    assert error.value.seen == "d"
-    unseen = StructuredScaling().fit(logits, y).transform(logits)[:, 3]
-    assert 0.0 < unseen.max() < 0.2
-
-
 def test_logits_that_are_not_finite_are_refused_with_their_row():
     logits, y = sample(100)
     logits[7, 2] = np.inf

@@ -5,11 +5,12 @@ import pytest
 from scipy.interpolate import CubicSpline
 from scipy.optimize import minimize
 from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
 
 from calibrant import InputError, Sketch
 from calibrant.recalibration.logistic import log_odds
 from calibrant.recalibration.parametric import PlattRecalibrator
-from calibrant.recalibration.spline import SplineRecalibrator, _features, _natural
+from calibrant.recalibration.spline import SplineRecalibrator, _features, _fitted, _natural
 
 
 def drawn(n, curve, seed=0):
@@ -97,3 +98,67 @@ def test_settings_that_cannot_be_are_refused(settings):
     with pytest.raises(InputError) as error:
         SplineRecalibrator(**settings).fit(p, y)
     assert error.value.argument == next(iter(settings))
+
+
+def natural_basis(x, knots):
+    """Natural cubic splines as Hastie, Tibshirani and Friedman write them (5.4 and 5.5): no code of ours."""
+
+    def truncated(k):
+        above = np.clip(x - knots[k], 0, None) ** 3 - np.clip(x - knots[-1], 0, None) ** 3
+        return above / (knots[-1] - knots[k])
+
+    last = truncated(knots.size - 2)
+    return np.stack([x, *(truncated(k) - last for k in range(knots.size - 2))], axis=1)
+
+
+def roughness(knots):
+    """∫ f'' g'' of that basis: second derivatives are straight between knots, so Simpson's rule is exact."""
+    ends = np.stack([knots[:-1], (knots[:-1] + knots[1:]) / 2, knots[1:]], axis=1)
+
+    def second(x, k):
+        above = np.clip(x - knots[k], 0, None) - np.clip(x - knots[-1], 0, None)
+        return 6 * above / (knots[-1] - knots[k])
+
+    last = second(ends, knots.size - 2)
+    curves = np.stack([second(ends, k) - last for k in range(knots.size - 2)])
+    weight = np.diff(knots)[:, None] / 6 * np.array([1, 4, 1])
+    return np.einsum("aij,bij,ij->ab", curves, curves, weight)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_it_is_scikit_learns_penalised_regression_on_a_basis_of_its_own(seed):
+    """A reference that shares nothing with ours but the knots and the stiffness that ours chose.
+
+    The textbook's basis, its penalty made round by Cholesky's root, and scikit-learn's ridge regression. A
+    straight line is free: its column is so large that the ridge does not hold it.
+    """
+    p, y = drawn(1500, lambda z: z + np.sin(2 * z), seed)
+    learned = SplineRecalibrator(knots=8).fit(p, y)
+    knots, bend = learned.state["x"], learned.state["bend"]
+    assert bend > 0.0
+    z = log_odds(p)
+    length = knots[-1] - knots[0]
+    root = np.linalg.cholesky(roughness(knots) * length**3)
+
+    def features(x):
+        basis = natural_basis(x, knots)
+        return np.hstack([1e4 * basis[:, :1], np.linalg.solve(root, basis[:, 1:].T).T * bend])
+
+    theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000, solver="newton-cholesky")
+    theirs.fit(features(z), y)
+    at = expit(np.linspace(knots[0] - 1, knots[-1] + 1, 41))
+    expected = theirs.predict_proba(features(log_odds(at)))[:, 1]
+    assert learned.transform(at) == pytest.approx(expected, abs=1e-6)
+
+
+def test_without_a_penalty_it_is_plain_regression_on_the_natural_basis():
+    """What ml-insights' SplineCalib and R's glm(y ~ ns(x)) fit where nothing is held back."""
+    p, y = drawn(3000, lambda z: z + np.sin(2 * z))
+    z, knots = log_odds(p), np.quantile(log_odds(p), np.linspace(0, 1, 6))
+    ours = _features(knots)
+    mass = np.stack([1.0 - y, y], axis=1)
+    coefficients = _fitted(ours(z), mass, bend=1e4)
+    theirs = LogisticRegression(C=1e12, tol=1e-10, max_iter=10_000, solver="newton-cholesky")
+    theirs.fit(natural_basis(z, knots), y)
+    expected = theirs.predict_proba(natural_basis(z, knots))[:, 1]
+    assert expit(ours(z) @ coefficients) == pytest.approx(expected, abs=1e-6)

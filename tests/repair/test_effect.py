@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+from tests.refusals import refused
 
 from calibrant import InputError, smooth_ece
 from calibrant.recalibration import IsotonicRecalibrator, PlattRecalibrator, TemperatureScaling
@@ -49,6 +50,8 @@ def test_a_map_that_does_harm_is_called_worse():
 def test_what_is_no_map_or_no_confidence_is_refused():
     with pytest.raises(InputError):
         effect_of(TemperatureScaling(), Y, P)
+    with refused("recalibrator", "platt"):
+        effect_of("platt", Y, P)
     with pytest.raises(InputError) as error:
         effect_of(PlattRecalibrator().fit(P, Y), Y, P, confidence=95)
     assert (error.value.argument, error.value.seen) == ("confidence", 95)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -204,9 +204,10 @@ def sql(
                 argument="apply",
                 cure="Leave out the other columns.",
             )
-        from calibrant.recalibration.learned_map import Recalibrator
+        from calibrant.recalibration.learned_map import load_recalibrator
 
-        typer.echo(Recalibrator.load(apply).to_sql(prob, dialect).text)
+        learned: Any = load_recalibrator(apply)
+        typer.echo(learned.to_sql(prob, dialect).text)
         return
     from calibrant.read.sql import query
 

@@ -39,8 +39,8 @@ from calibrant.errors import Cure, InputError, Option, TooFewRows
 from calibrant.read.predictions import class_matrix
 from calibrant.read.rows import placed
 from calibrant.read.tables import read_table
+from calibrant.recalibration.class_map import order_of_classes
 from calibrant.recalibration.learned_map import LearnedMap, Recalibrator, load_recalibrator
-from calibrant.recalibration.multiclass import order_of_classes
 
 __all__ = [
     "MAPS_OF_CLASSES",

@@ -25,6 +25,8 @@ class ClassDistributions:
 
     Attributes
     ----------
+    given : array[n, classes]
+        The rows as they were: probabilities, or logits.
     probs : float64[n, classes]
         Each row sums to 1; of logits, their softmax.
     labels : int64[n]
@@ -39,6 +41,7 @@ class ClassDistributions:
         How many rows were left out, by reason.
     """
 
+    given: NDArray[Any]
     probs: Floats
     labels: NDArray[np.int64]
     weight: Floats | None
@@ -84,6 +87,7 @@ def class_distributions(
     kept = rows if pairs.kept is None else pairs.kept
     probs = np.concatenate([block for _, block in matrix.blocks()]).astype(np.float64)
     return ClassDistributions(
+        matrix.raw[kept],
         np.minimum(probs[kept], 1.0),
         matrix.labels[kept],
         pairs.weight,

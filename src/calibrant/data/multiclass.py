@@ -14,6 +14,7 @@ from calibrant.data.arrays import as_array, as_column, is_missing
 from calibrant.data.class_names import as_class_names, class_indices, class_names
 from calibrant.data.class_order import warn_of_other_order
 from calibrant.data.dropped import Dropped
+from calibrant.data.logits import refuse_probabilities
 from calibrant.data.pairs import Pairs
 from calibrant.data.row_refusals import DROP, LOGITS, missing_value, refuse_text
 from calibrant.errors import Code, Cure, Function, InputError, Option, TooFewRows, TypeName, Where
@@ -24,6 +25,7 @@ __all__ = [
     "as_class_probabilities",
     "as_weights",
     "confidence",
+    "sum_tolerance",
 ]
 
 Floats = NDArray[np.float64]
@@ -106,7 +108,7 @@ class ClassProbabilities:
             if not valid.all():
                 if self.on_invalid == "raise":
                     row = int(np.flatnonzero(~valid)[0])
-                    raise self._refusal(rows.start + row, block[row], float(total[row]))
+                    raise self.refusal(rows.start + row, block[row], float(total[row]))
                 predicted[~valid] = -1
             yield rows, block, predicted, np.minimum(top, 1.0)
 
@@ -161,7 +163,8 @@ class ClassProbabilities:
             float(present.min()), float(present.max())
         } else []  # fmt: skip
 
-    def _refusal(self, row: int, probs: NDArray[Any], total: float) -> InputError:
+    def refusal(self, row: int, probs: NDArray[Any], total: float) -> InputError:
+        """The error for a row that breaks a rule; of its probabilities and their sum."""
         where = Where(row=row)
         for argument, missing in (
             ("y_prob", np.isnan(self.raw[row].astype(np.float64)).any()),
@@ -228,10 +231,17 @@ def as_class_probabilities(
         classes = class_names(list(map(str, y_prob.columns)), set(given.tolist()))
     known = as_class_names(range(matrix.shape[1]) if classes is None else classes, matrix.shape[1])
     labels = class_indices(given, known, by_number=classes is None)
-    # Half precision is widened on the way in, but its rows sum to 1 no better than before.
-    half = str(getattr(y_prob, "dtype", "")).endswith("float16")
-    tolerance = HALF_SUM_TOLERANCE if half else SUM_TOLERANCE
+    tolerance = sum_tolerance(y_prob)
+    if from_logits:
+        refuse_probabilities(matrix, tolerance, "y_prob")
     return ClassProbabilities(matrix, labels, known, from_logits, given, on_invalid, tolerance)
+
+
+def sum_tolerance(y_prob: Any) -> float:
+    """How far from 1 the sum of a row may be: half precision is widened, but its rows sum no better."""
+    types = [getattr(y_prob, "dtype", None), *getattr(y_prob, "dtypes", ())]
+    half = any(str(one).endswith("float16") for one in types)
+    return HALF_SUM_TOLERANCE if half else SUM_TOLERANCE
 
 
 def _matrix(y_prob: Any) -> NDArray[Any]:

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._format import group_text
 from calibrant._optional import require
-from calibrant.errors import Code, InputError, Option, TypeName, Where
-from calibrant.recalibration.adaptive import AdaptiveRecalibrator
-from calibrant.recalibration.isotonic import IsotonicRecalibrator
-from calibrant.recalibration.learned_map import LearnedMap, Recalibrator
-from calibrant.recalibration.multiclass import OneVsRestRecalibrator
-from calibrant.recalibration.parametric import (
-    BetaRecalibrator,
-    IdentityRecalibrator,
-    OffsetRecalibrator,
-    PlattRecalibrator,
-    TemperatureRecalibrator,
+from calibrant.data.as_pairs import as_pairs
+from calibrant.errors import InputError, Option, TooFewRows, Where
+from calibrant.integrations.decision_scores import (
+    LinkOfScores,
+    has_scores_alone,
+    raw_predictions,
+    require_predictions,
 )
-from calibrant.recalibration.scaling import StructuredScaling, TemperatureScaling
-from calibrant.recalibration.smooth import SmoothRecalibrator
-from calibrant.recalibration.venn_abers import VennAbersRecalibrator
+from calibrant.integrations.named_maps import CHOOSE, map_of_classes, map_of_one_event
+from calibrant.recalibration.cures import only_cures
 from calibrant.repair.choice import choose_recalibrator
-from calibrant.repair.randomized import RandomizedRecalibrator
 
 __all__ = ["RecalibratedClassifier"]
 
@@ -36,22 +30,7 @@ require("sklearn.base", caller="RecalibratedClassifier")
 
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone  # noqa: E402
 
-CHOOSE, PREFIT = "choose", "prefit"
-_MAPS: dict[str, type[Recalibrator]] = {
-    made.kind: made
-    for made in (
-        AdaptiveRecalibrator,
-        BetaRecalibrator,
-        IdentityRecalibrator,
-        IsotonicRecalibrator,
-        OffsetRecalibrator,
-        PlattRecalibrator,
-        RandomizedRecalibrator,
-        SmoothRecalibrator,
-        TemperatureRecalibrator,
-        VennAbersRecalibrator,
-    )
-}
+PREFIT = "prefit"
 
 
 class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -62,18 +41,23 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     Parameters
     ----------
-    estimator : classifier with `predict_proba`, optional
-        By default a logistic regression.
+    estimator : classifier, optional
+        With `predict_proba`, or with `decision_function` alone: scores become probabilities by Platt's map,
+        or by one temperature for more than two classes, before they are recalibrated. By default a
+        logistic regression.
     recalibrator : str, Recalibrator or map of class probabilities, default "adaptive"
         "adaptive", "smooth" (the paper's map), "platt", "temperature", "beta", "isotonic", "venn-abers",
-        "offset", "randomized", "none", a map of your own, or "choose" for `choose_recalibrator`. With more
-        than two classes, "adaptive" is structured scaling of all classes together, "temperature" is one
-        temperature for all, and any other map of two classes takes each class against the rest.
+        "spline", "offset", "randomized", "none", a map of your own, or "choose" for `choose_recalibrator`.
+        With more than two classes there are also "structured", "structured-matrix", "vector" and
+        "one-vs-rest". There "adaptive" is structured scaling of all classes together, or one temperature
+        where a class has too few rows; "temperature" is one for all, and any other map of two classes takes
+        each class against the rest.
     cv : int, splitter or "prefit", default 5
         The folds; fewer where a class has fewer rows. Rows that belong together stay together where `fit`
         is given their `groups`. Where time orders the rows, pass `TimeSeriesSplit()`: each fold is then
-        predicted from earlier rows alone. With "prefit", or a `FrozenEstimator`, the classifier is
-        already fitted, to other rows than these, and stays as it is.
+        predicted from earlier rows alone. Folds that would learn without one of the classes are left out.
+        With "prefit", or a `FrozenEstimator`, the classifier is already fitted, to other rows than these,
+        and stays as it is.
 
     Attributes
     ----------
@@ -81,8 +65,10 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         The classes, in the order of the columns of `predict_proba`.
     estimator_ : classifier
         Fitted to all rows.
-    recalibrator_ : Recalibrator
-        The map; None where all rows are of one class.
+    recalibrator_ : Recalibrator or map of class probabilities
+        The map; None where all rows are of one class. A map of classes knows their names.
+    link_ : LinkOfScores
+        What makes probabilities of scores; None where the classifier has `predict_proba`.
 
     Examples
     --------
@@ -113,6 +99,10 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         X, y, groups = indexable(X, y, groups)  # what X must be is for the classifier to say
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
+            with only_cures(()):
+                as_pairs(
+                    np.zeros(len(y)), np.zeros(len(y)), sample_weight=sample_weight
+                ).require_valid()
         fitted = self._is_prefit()
         self.estimator_ = (
             self._prefit() if fitted else _fitted(self._classifier(), X, y, sample_weight)
@@ -123,17 +113,23 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
+        self.recalibrator_: Any = None
+        self.link_: LinkOfScores | None = None
         if self.classes_.size == 1:
-            self.recalibrator_ = None
             return self
         if fitted:
             seen = np.ones(codes.size, dtype=bool)
-            probs = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
+            given = raw_predictions(self.estimator_, X)
         else:
-            seen, probs = self._held_out(X, y, codes, sample_weight, groups)
+            seen, given = self._held_out(X, y, codes, sample_weight, groups)
         weight = None if sample_weight is None else sample_weight[seen]
-        self.recalibrator_ = self._learned(probs[seen], codes[seen], weight)
+        if has_scores_alone(self.estimator_):
+            self.link_ = LinkOfScores().fit(given[seen], codes[seen], weight)
+        self.recalibrator_ = self._learned(self._linked(given[seen]), codes[seen], weight)
         return self
+
+    def _linked(self, given: Floats) -> Floats:
+        return given if self.link_ is None else self.link_.transform(given)
 
     def _is_prefit(self) -> bool:
         from sklearn.frozen import FrozenEstimator
@@ -192,9 +188,9 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
-        probs = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
-        if self.recalibrator_ is None:
-            return probs
+        if self.classes_.size == 1:
+            return np.ones((len(self.estimator_.predict(X)), 1))
+        probs = self._linked(raw_predictions(self.estimator_, X))
         if self.classes_.size > 2:
             return np.asarray(self.recalibrator_.transform(probs))
         events = self.recalibrator_.transform(np.clip(probs[:, 1], 0.0, 1.0))
@@ -209,107 +205,81 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         from sklearn.linear_model import LogisticRegression
 
         chosen = LogisticRegression() if self.estimator is None else self.estimator
-        if not hasattr(chosen, "predict_proba"):
-            raise InputError(
-                "must have {method}, as a map of probabilities needs probabilities",
-                argument="estimator",
-                seen=TypeName.of(chosen),
-                saying="{} has none",
-                cure="Pass another classifier, such as {example}.",
-                method=Code("predict_proba"),
-                example=Code("LogisticRegression()"),
-            )
+        require_predictions(chosen)
         return clone(chosen)
 
     def _held_out(
         self, X: Any, y: Any, codes: NDArray[np.int64], sample_weight: Any, groups: Any
     ) -> tuple[NDArray[np.bool_], Floats]:
-        """Probabilities for rows that the classifier which gives them was not fitted to."""
-        from sklearn.model_selection import StratifiedGroupKFold, check_cv
+        """Probabilities, or scores, of rows that the classifier which gives them was not fitted to."""
+        from sklearn.model_selection import check_cv
         from sklearn.utils import _safe_indexing
 
-        cv = self.cv
-        if isinstance(cv, Integral):
-            if isinstance(cv, bool) or cv < 2:
-                raise InputError(
-                    "must be 2 folds or more, a splitter of scikit-learn, or prefit",
-                    argument="cv",
-                    seen=cv,
-                    cure="Leave it out for the default.",
-                )
-            fewest = int(np.bincount(codes).min())
-            cv = max(2, min(cv, fewest))
-            if fewest < 2:
-                raise InputError(
-                    "must hold at least 2 rows of every class for cross-fitting",
-                    argument="y",
-                    seen=self.classes_[np.argmin(np.bincount(codes))],
-                    saying="class {} has {fewest}",
-                    fewest=fewest,
-                    cure="Pass more rows of that class, or fewer classes.",
-                )
-            if groups is not None:
-                cv = StratifiedGroupKFold(cv)
-        probs = np.zeros((codes.size, self.classes_.size))
+        columns = 1 if has_scores_alone(self.estimator_) and self.classes_.size == 2 else None
+        given = np.zeros((codes.size, columns or self.classes_.size))
         seen = np.zeros(codes.size, dtype=bool)
-        for train, test in check_cv(cv, codes, classifier=True).split(X, codes, groups):
+        for train, test in check_cv(self._folds(codes, groups), codes, classifier=True).split(
+            X, codes, groups
+        ):
+            if np.unique(codes[train]).size < self.classes_.size:
+                continue  # its classifier would have no prediction for a class
             weight = None if sample_weight is None else sample_weight[train]
             model = _fitted(self._classifier(), _safe_indexing(X, train), y[train], weight)
-            columns = np.searchsorted(self.classes_, model.classes_)
-            probs[np.ix_(test, columns)] = model.predict_proba(_safe_indexing(X, test))
+            given[test] = raw_predictions(model, _safe_indexing(X, test))
             seen[test] = True
-        return seen, probs
+        if not seen.any():
+            raise TooFewRows(
+                "must hold rows of every class outside each fold, for a classifier that knows them all",
+                argument="y",
+                seen=self.classes_.tolist(),
+                saying="no fold leaves rows of all of {}",
+                cure="Pass another {cv}, such as one that shuffles, or leave out classes that come late.",
+                cv=Option("cv"),
+            )
+        return seen, given
+
+    def _folds(self, codes: NDArray[np.int64], groups: Any) -> Any:
+        """A splitter of scikit-learn, or how many folds; fewer where a class has fewer rows."""
+        from sklearn.model_selection import StratifiedGroupKFold
+
+        cv = self.cv
+        if isinstance(cv, str) or (isinstance(cv, Integral) and (isinstance(cv, bool) or cv < 2)):
+            raise InputError(
+                "must be 2 folds or more, a splitter of scikit-learn, or prefit",
+                argument="cv",
+                seen=cv,
+                cure="Leave it out for the default.",
+            )
+        if not isinstance(cv, Integral):
+            return cv
+        fewest = int(np.bincount(codes).min())
+        if fewest < 2:
+            raise InputError(
+                "must hold at least 2 rows of every class for cross-fitting",
+                argument="y",
+                seen=self.classes_[np.argmin(np.bincount(codes))],
+                saying="class {} has {fewest}",
+                fewest=fewest,
+                cure="Pass more rows of that class, or fewer classes.",
+            )
+        cv = max(2, min(cv, fewest))
+        return cv if groups is None else StratifiedGroupKFold(cv)
 
     def _learned(self, probs: Floats, codes: NDArray[np.int64], weight: Any) -> Any:
+        names = [group_text(name) for name in self.classes_.tolist()]
         if self.classes_.size > 2:
-            chosen = self._map_of_classes(codes.size)
-            if chosen == CHOOSE:
-                return choose_recalibrator(codes, probs, sample_weight=weight).recalibrator
-            return chosen.fit(probs, codes, weight)
+            heavy = codes if weight is None else codes[np.asarray(weight) > 0.0]
+            counts = np.bincount(heavy, minlength=self.classes_.size)
+            chosen = map_of_classes(self.recalibrator, counts)
+            if chosen is None:
+                choice = choose_recalibrator(codes, probs, sample_weight=weight)
+            learned = choice.recalibrator if chosen is None else chosen.fit(probs, codes, weight)
+            learned.classes = names if len(set(names)) == len(names) else None
+            return learned
         p = np.clip(probs[:, 1], 0.0, 1.0)
-        if self.recalibrator == CHOOSE:
+        if isinstance(self.recalibrator, str) and self.recalibrator == CHOOSE:
             return choose_recalibrator(codes, p, sample_weight=weight).recalibrator
-        return self._map().fit(p, codes, weight)
-
-    def _map_of_classes(self, rows: int) -> Any:
-        """A map of all classes: of its own kind, or of each class against the rest."""
-        chosen = self.recalibrator
-        if isinstance(chosen, LearnedMap) and not isinstance(chosen, Recalibrator):
-            if getattr(chosen, "from_logits", False):
-                raise InputError(
-                    "must take class probabilities here",
-                    argument="recalibrator",
-                    seen=chosen,
-                    cure="Make it with {option}.",
-                    option=Option("from_logits", False),
-                )
-            return deepcopy(chosen)
-        if isinstance(chosen, str) and chosen == CHOOSE:
-            return CHOOSE
-        named = chosen if isinstance(chosen, str) else ""
-        if named == TemperatureRecalibrator.kind or (
-            named == AdaptiveRecalibrator.kind and rows < 2 * self.classes_.size
-        ):
-            return TemperatureScaling(from_logits=False)
-        if named == AdaptiveRecalibrator.kind:
-            return StructuredScaling(from_logits=False)
-        return OneVsRestRecalibrator(self._map())
-
-    def _map(self) -> Recalibrator:
-        if isinstance(self.recalibrator, Recalibrator):
-            return deepcopy(self.recalibrator)
-        if not isinstance(self.recalibrator, str) or self.recalibrator not in _MAPS:
-            raise InputError(
-                "must be one of {known}, or a map",
-                argument="recalibrator",
-                seen=self.recalibrator,
-                known=", ".join([*sorted(_MAPS), CHOOSE]),
-                cure="Pass one of these names, or a map.",
-            )
-        if self.recalibrator == SmoothRecalibrator.kind:
-            # A weight counts as so many rows here, as scikit-learn asks; pseudo-rows count otherwise.
-            return SmoothRecalibrator(scale="probability", pseudo_rows=0)
-        return _MAPS[self.recalibrator]()
+        return map_of_one_event(self.recalibrator).fit(p, codes, weight)
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import get_tags

@@ -66,7 +66,9 @@ def class_columns(
     forms = ("from_logits", "from_logprobs", "percent")
     form = as_form(**{name: settings.get(name, False) for name in forms})
     require_forms_of_classes(form, settings.get("labels", "binary"), settings.get("pos_label"))
-    matrix = as_class_probabilities(y_true, y_prob, classes=settings.get("classes"))
+    matrix = as_class_probabilities(
+        y_true, y_prob, classes=settings.get("classes"), from_logits=form == "logit"
+    )
     names = [f"class {place}" for place in range(len(matrix.classes))]
     columns = {"y_true": matrix.given_labels}
     columns |= {name: matrix.raw[:, place] for place, name in enumerate(names)}

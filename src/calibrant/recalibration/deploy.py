@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import keyword
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from calibrant.recalibration.smooth import SmoothRecalibrator
 if TYPE_CHECKING:
     from calibrant.recalibration.learned_map import Recalibrator
 
-__all__ = ["knots_of", "places_of", "require_name", "to_python", "to_sql"]
+__all__ = ["as_module", "knots_of", "places_of", "to_python", "to_sql"]
 
 Floats = NDArray[np.float64]
 EVEN_STEPS = 1 << 13
@@ -93,34 +94,38 @@ def to_python(
     >>> bool(abs(module["recalibrate"](0.4) - platt.transform([0.4])[0]) < 1e-15)
     True
     """
-    require_name(name)
     _require_deployable(recalibrator, tolerance)
     head = f'"""Recalibrates a probability ({recalibrator.kind}). Made by calibrant; needs only Python."""'
     check = (
-        f"def {name}(p):\n"
-        f'    """The recalibrated probability of p."""\n'
+        "(p):\n"
+        '    """The recalibrated probability of p."""\n'
         "    if not 0.0 <= p <= 1.0:\n"
         '        raise ValueError(f"p must lie in [0, 1]; got {p!r}")\n'
     )
     formula = _formula(recalibrator)
     if formula is not None:
         nearest = f"min(max(p, {NEAREST_TO_THE_ENDS!r}), {1.0 - NEAREST_TO_THE_ENDS!r})"
-        return (
-            f"{head}\n\nfrom math import exp, log, log1p\n\n\n{check}"
-            f"    p = {nearest}\n    low, high = log(p), log1p(-p)\n    z = {formula}\n"
-            "    return 1.0 / (1.0 + exp(-z)) if z > 0.0 else exp(z) / (1.0 + exp(z))\n"
+        return as_module(
+            f"{head}\n\nfrom math import exp, log, log1p\n\n\n",
+            name,
+            f"{check}    p = {nearest}\n    low, high = log(p), log1p(-p)\n    z = {formula}\n"
+            "    return 1.0 / (1.0 + exp(-z)) if z > 0.0 else exp(z) / (1.0 + exp(z))\n",
         )
     x, y = knots_of(recalibrator, tolerance)
-    return (
-        f"{head}\n\nfrom bisect import bisect_right\n\nX = {_tuple(x)}\nY = {_tuple(y)}\n\n\n{check}"
-        "    k = min(max(bisect_right(X, p), 1), len(X) - 1)\n"
+    return as_module(
+        f"{head}\n\nfrom bisect import bisect_right\n\nX = {_tuple(x)}\nY = {_tuple(y)}\n\n\n",
+        name,
+        f"{check}    k = min(max(bisect_right(X, p), 1), len(X) - 1)\n"
         "    share = (p - X[k - 1]) / (X[k] - X[k - 1])\n"
-        "    return Y[k - 1] + share * (Y[k] - Y[k - 1])\n"
+        "    return Y[k - 1] + share * (Y[k] - Y[k - 1])\n",
     )
 
 
-def require_name(name: str) -> None:
-    """Refuse what cannot name a function."""
+def as_module(head: str, name: str, function: str) -> str:
+    """The text of a module: what stands above a function, and the function from its arguments on.
+
+    Names that Python does not accept are refused, and those that the text itself uses.
+    """
     if not (isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)):
         raise InputError(
             "must be a name that Python accepts",
@@ -128,6 +133,21 @@ def require_name(name: str) -> None:
             seen=name,
             cure="Pass a name such as recalibrated.",
         )
+    if name in _names_in(f"{head}def _{function}"):
+        raise InputError(
+            "must be another name than those that the function itself uses",
+            argument="name",
+            seen=name,
+            cure="Pass a name such as recalibrated.",
+        )
+    return f"{head}def {name}{function}"
+
+
+def _names_in(text: str) -> set[str]:
+    """Every name that Python text uses, defines or imports."""
+    nodes = list(ast.walk(ast.parse(text)))
+    kinds = {ast.Name: "id", ast.FunctionDef: "name", ast.alias: "name", ast.arg: "arg"}
+    return {getattr(node, kinds[type(node)]) for node in nodes if type(node) in kinds}
 
 
 def _tuple(values: Floats) -> str:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.recalibration.deploy import knots_of, require_name
+from calibrant.data.logits import SMALLEST_LOGARITHM
+from calibrant.data.multiclass import SUM_TOLERANCE
+from calibrant.recalibration.deploy import as_module, knots_of
 
 if TYPE_CHECKING:
     from calibrant.recalibration.multiclass import OneVsRestRecalibrator
@@ -54,20 +56,16 @@ def _range(values: Any) -> str:
     return f"{np.min(values):.3g} to {np.max(values):.3g}"
 
 
-def scaling_to_python(scaling: LogitScaling, name: str, floor: float) -> str:
-    """The text of a function of one row; `floor` is the logarithm of a class probability of 0."""
-    require_name(name)
+def scaling_to_python(scaling: LogitScaling, name: str) -> str:
+    """The text of a function of one row."""
     state = scaling.state
-    given = "logits" if scaling.from_logits else "probs"
-    lines = [f"    s = [max(log(p), {floor!r}) if p > 0.0 else {floor!r} for p in probs]"]
-    if scaling.from_logits:
-        lines = ["    s = [float(v) for v in logits]"]
-    constants = []
+    k = scaling._columns(state) or scaling.columns
+    constants: list[str] = []
     if "weights" in state:
         k = int(np.sqrt(state["weights"].size))
         constants = [f"WEIGHTS = {_nested(state['weights'].reshape(k, k + 1))}"]
         uniform = float(state["uniform"])
-        lines += [
+        lines = [
             f"    z = [{float(state['slope'])!r} * v for v in s]",
             "    top = max(z)",
             "    e = [exp(v - top) for v in z]",
@@ -76,44 +74,76 @@ def scaling_to_python(scaling: LogitScaling, name: str, floor: float) -> str:
             "    z = [sum(w * v for w, v in zip(row, x)) + row[-1] for row in WEIGHTS]",
         ]
     elif np.ndim(state["slope"]):
-        k = state["slope"].size
         constants = [f"WEIGHTS = {_nested(np.stack([state['slope'], state['intercept']], axis=1))}"]
-        lines += ["    z = [a * v + b for (a, b), v in zip(WEIGHTS, s)]"]
+        lines = ["    z = [a * v + b for (a, b), v in zip(WEIGHTS, s)]"]
     else:
-        k = None
-        lines += [f"    z = [{float(state['slope'])!r} * v for v in s]"]
-    body = "\n".join(lines) + "\n" + SOFTMAX
-    return _module(scaling.kind, "from math import exp, log", constants, name, given, k, body)
+        lines = [f"    z = [{float(state['slope'])!r} * v for v in s]"]
+    given = _logits(k) if scaling.from_logits else _distribution(k) + _LOGARITHMS
+    body = given + "\n".join(lines) + "\n" + SOFTMAX
+    called = "logits" if scaling.from_logits else "probs"
+    head = "from math import exp, inf, log" if scaling.from_logits else "from math import exp, log"
+    return _module(scaling.kind, head, constants, name, called, body)
 
 
 def one_vs_rest_to_python(made: OneVsRestRecalibrator, name: str, tolerance: float) -> str:
     """The text of a function of one row: each class by the knots of its map, then divided by the sum."""
-    require_name(name)
     maps = made.state["maps"]
     knots = [None if one is None else knots_of(one, tolerance) for one in maps]
     listed = ", ".join("None" if pair is None else _nested(np.stack(pair)) for pair in knots)
-    body = (
-        "    q = [_mapped(p, knots) for p, knots in zip(probs, MAPS)]\n    total = sum(q)\n"
+    body = _distribution(len(maps)) + (
+        "    q = [_mapped(v, knots) for v, knots in zip(p, MAPS)]\n    total = sum(q)\n"
         "    return [v / total for v in q] if total > 0.0 else [1.0 / len(q)] * len(q)\n"
     )
     constants = [f"MAPS = ({listed},)", f"\n\n{OF_ONE.rstrip()}"]
     head = "from bisect import bisect_right"
-    return _module(made.kind, head, constants, name, "probs", len(maps), body)
+    return _module(made.kind, head, constants, name, "probs", body)
 
 
-def _module(
-    kind: str, head: str, constants: list[str], name: str, given: str, k: int | None, body: str
-) -> str:
-    what = "logits" if given == "logits" else "class probabilities"
-    check = "" if k is None else (
-        f"    if len({given}) != {k}:\n"
-        f'        raise ValueError(f"must have {k} values; got {{len({given})}}")\n'
-    )  # fmt: skip
-    above = "\n".join([head, "", *constants]) if constants else head
+def _length(called: str, k: int | None) -> str:
+    if k is None:
+        return ""
     return (
-        f'"""A {kind} map of class probabilities, made by calibrant; needs Python alone."""\n\n{above}\n\n\n'
-        f'def {name}({given}):\n    """The recalibrated class probabilities of one row of {what}."""\n'
-        f"{check}{body}"
+        f"    if len({called}) != {k}:\n"
+        f'        raise ValueError(f"must have {k} values; got {{len({called})}}")\n'
+    )
+
+
+def _distribution(k: int | None) -> str:
+    """The lines that check a row of probabilities, by the rule of `as_distributions`."""
+    return (
+        "    p = [float(v) for v in probs]\n"
+        + _length("p", k)
+        + "    if not (all(v >= 0.0 for v in p) "
+        f"and abs(sum(p) - 1.0) <= {SUM_TOLERANCE!r}):\n"
+        '        raise ValueError(f"must lie in [0, 1] and sum to 1; got {p!r}")\n'
+        "    p = [min(v, 1.0) for v in p]\n"
+    )
+
+
+_LOGARITHMS = (
+    f"    least = {SMALLEST_LOGARITHM!r}\n"
+    "    s = [max(log(v), least) if v > 0.0 else least for v in p]\n"
+)
+
+
+def _logits(k: int | None) -> str:
+    """The lines that check a row of logits, by the rule of `finite_logits`."""
+    return (
+        "    s = [float(v) for v in logits]\n" + _length("s", k) + "    top = max(s)\n"
+        "    if not (all(v < inf for v in s) and top > -inf):\n"
+        '        raise ValueError(f"must be finite or -inf, and not -inf alone; got {s!r}")\n'
+        f"    least = top + log(sum(exp(v - top) for v in s)) + {SMALLEST_LOGARITHM!r}\n"
+        "    s = [v if v > -inf else least for v in s]\n"
+    )
+
+
+def _module(kind: str, head: str, constants: list[str], name: str, given: str, body: str) -> str:
+    what = "logits" if given == "logits" else "class probabilities"
+    above = "\n".join([head, "", *constants]) if constants else head
+    return as_module(
+        f'"""A {kind} map of class probabilities, made by calibrant; needs Python alone."""\n\n{above}\n\n\n',
+        name,
+        f'({given}):\n    """The recalibrated class probabilities of one row of {what}."""\n{body}',
     )
 
 

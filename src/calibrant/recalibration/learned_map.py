@@ -20,6 +20,8 @@ from calibrant.data.named_scales import as_scale, name_for_file
 from calibrant.data.scales import Scale
 from calibrant.errors import CalibrationError, Code, Function, InputError, Message, TypeName, Where
 from calibrant.recalibration.cures import TO_APPLY, TO_LEARN, only_cures
+from calibrant.recalibration.enough_rows import require_parameters
+from calibrant.recalibration.ranking import in_words, order_of_map
 from calibrant.recalibration.state_checks import Part, Parts
 from calibrant.recalibration.training import FitOptions, Training
 
@@ -59,6 +61,7 @@ class LearnedMap(ABC):
     _kinds: ClassVar[dict[str, type[LearnedMap]]] = {}
     _state: State | None = None
     classes: list[str] | None = None  # what columns are called, where that is known
+    columns: int | None = None  # of a map of several classes, where that is known
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -111,7 +114,8 @@ class LearnedMap(ABC):
     def to_dict(self) -> State:
         """Kind, settings and what was learned, as plain values."""
         learned = {"state": {name: _plain(value) for name, value in self.state.items()}}
-        return _plan(self) | learned | ({"classes": self.classes} if self.classes else {})
+        known = {"classes": self.classes, "columns": self.columns}
+        return _plan(self) | learned | {name: value for name, value in known.items() if value}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> LearnedMap:
@@ -133,7 +137,7 @@ class LearnedMap(ABC):
             if "plan" not in document:
                 made._state = {name: _array(value) for name, value in document["state"].items()}
                 _require_whole(made._state, made.parts)
-                made.classes = document.get("classes")
+                made.classes, made.columns = document.get("classes"), document.get("columns")
                 _try_out(made)
         except Exception as error:  # a state that was forged may raise anything
             raise InputError(
@@ -182,6 +186,7 @@ class Recalibrator(LearnedMap):
     def fit_training(self, training: Training) -> Self:
         """Learn the map from rows that were checked before."""
         training.require_both_outcomes(type(self).__name__)
+        require_parameters(training.atoms.n, self.parameters)
         self._state = self._learn(training)
         return self
 
@@ -255,12 +260,14 @@ class Recalibrator(LearnedMap):
         return to_python(self, name, tolerance=tolerance)
 
     @property
-    def keeps_order(self) -> bool:
-        """Whether no two predictions change their order; they may become equal."""
-        from calibrant.recalibration.deploy import places_of
+    def parameters(self) -> int:
+        """How many numbers the map is made of, where that is known before; otherwise 0."""
+        return 0
 
-        mapped = self._apply(places_of(self), self.state)
-        return bool(np.diff(mapped).min() >= -1e-12)
+    @property
+    def keeps_order(self) -> bool:
+        """Whether predictions stay apart and in order; those within 1e-4 of 0 or 1 may become equal."""
+        return order_of_map(self) == "kept"
 
     def explain(self, y_prob: Any = (0.1, 0.5, 0.9)) -> str:
         """What the map does to these predictions, in one sentence."""
@@ -269,9 +276,8 @@ class Recalibrator(LearnedMap):
         if np.array_equal(before, after) and np.array_equal(self.transform([0.0, 1.0]), [0.0, 1.0]):
             return f"This {self.kind} map leaves predictions as they are."
         moves = [f"{percent(p)} into {percent(q)}" for p, q in zip(before, after, strict=True)]
-        order = "keeps their order" if self.keeps_order else "changes the order of some"
         listed = " and ".join(filter(None, [", ".join(moves[:-1]), moves[-1]]))
-        return f"This {self.kind} map turns {listed}, and {order}."
+        return f"This {self.kind} map turns {listed}, and {in_words(self)}."
 
     @abstractmethod
     def _learn(self, training: Training) -> State:
@@ -283,7 +289,7 @@ class Recalibrator(LearnedMap):
 
 
 def require_map(value: Any, argument: str, name: str | None = None) -> None:
-    """Refuse what is no map of two classes, such as its name, its class or a map of logits."""
+    """Refuse what is no map of one event, such as its name, its class or a map of classes."""
     if not isinstance(value, Recalibrator):
         raise InputError(
             "must be a Recalibrator" if name is None else "must hold Recalibrators",
@@ -322,10 +328,11 @@ def _try_out(made: LearnedMap) -> None:
     if isinstance(made, Recalibrator):
         mapped = made._apply(np.linspace(0.0, 1.0, 33), made.state)
     else:
-        k = made._columns(made.state) or len(made.classes or "ab")
-        if len({*map(str, made.classes or range(k))}) != k:
+        k = made._columns(made.state) or made.columns or len(made.classes or "ab")
+        if made.columns not in (None, k) or len({*map(str, made.classes or range(k))}) != k:
             raise InputError("it must name each of its classes once")
-        mapped = made.transform(np.full((1, k), 1.0 / k))
+        even = 0.0 if getattr(made, "from_logits", False) else 1.0 / k
+        mapped = made.transform(np.full((1, k), even))
     if not np.all((mapped >= 0.0) & (mapped <= 1.0)):
         raise InputError("it must map predictions to probabilities, and does not")
 
@@ -336,22 +343,15 @@ def _require_whole(state: State, parts: Parts | None) -> None:
         return
     if set(state) != set(parts):
         wanted, present = (", ".join(sorted(names)) or "nothing" for names in (parts, state))
-        raise InputError(
-            "its state must hold {wanted}",
-            seen=sorted(state),
-            saying="it holds {present}",
-            wanted=wanted,
-            present=present,
-        )
+        says: State = {"saying": "it holds {present}", "present": present, "wanted": wanted}
+        raise InputError("its state must hold {wanted}", seen=sorted(state), **says)
     for name, rule in parts.items():
         value, part = state[name], rule if isinstance(rule, Part) else Part(rule)
         fits = isinstance(value, int | float if part.kind is float else part.kind)
         if not fits or isinstance(value, bool):
+            kind, seen = part.kind.__name__, TypeName.of(value)
             raise InputError(
-                "{name} of its state must be a {kind}",
-                seen=TypeName.of(value),
-                name=repr(name),
-                kind=part.kind.__name__,
+                "{name} of its state must be a {kind}", seen=seen, name=repr(name), kind=kind
             )
         if part.kind in (float, np.ndarray) and not part.holds(value):
             raise InputError("{name} of its state must {part}", name=repr(name), part=str(part))

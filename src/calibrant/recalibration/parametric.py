@@ -90,6 +90,11 @@ class PlattRecalibrator(Recalibrator):
     kind: ClassVar[str] = "platt"
     parts: ClassVar[Parts] = {"slope": float, "intercept": float}
 
+    @property
+    def parameters(self) -> int:
+        """Slope and intercept."""
+        return 2
+
     def _learn(self, training: Training) -> State:
         atoms = training.atoms
         x = log_odds(atoms.p)
@@ -126,6 +131,11 @@ class TemperatureRecalibrator(Recalibrator):
     platt_targets: bool = True
     kind: ClassVar[str] = "temperature"
     parts: ClassVar[Parts] = {"temperature": POSITIVE}
+
+    @property
+    def parameters(self) -> int:
+        """The temperature."""
+        return 1
 
     @property
     def temperature(self) -> float:
@@ -167,6 +177,11 @@ class BetaRecalibrator(Recalibrator):
     kind: ClassVar[str] = "beta"
     parts: ClassVar[Parts] = {"a": Part(least=0.0), "b": Part(least=0.0), "c": Part()}
 
+    @property
+    def parameters(self) -> int:
+        """Two slopes and an intercept."""
+        return 3
+
     def _learn(self, training: Training) -> State:
         low, high = logarithms(training.atoms.p)
         features = np.stack([low, -high, np.ones_like(low)], axis=1)
@@ -198,6 +213,11 @@ class OffsetRecalibrator(Recalibrator):
     target_mean: float | None = None
     kind: ClassVar[str] = "offset"
     parts: ClassVar[Parts] = {"offset": float}
+
+    @property
+    def parameters(self) -> int:
+        """The offset."""
+        return 1
 
     def fit(
         self,

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_positive
-from calibrant.data.arrays import as_array
-from calibrant.data.as_pairs import as_pairs
-from calibrant.data.multiclass import as_class_probabilities
-from calibrant.errors import (
-    CalibrationError,
-    Function,
-    InputError,
-    Option,
-    TooFewRows,
-    TypeName,
-    Where,
-)
-from calibrant.recalibration.cures import TO_LEARN_CLASSES, only_cures
+from calibrant.data.logits import SMALLEST_LOGARITHM
+from calibrant.errors import CalibrationError
+from calibrant.recalibration.class_map import ClassTraining, MapOfClasses
 from calibrant.recalibration.deploy_classes import explain_scaling, scaling_to_python
-from calibrant.recalibration.learned_map import LearnedMap, State
-from calibrant.recalibration.multiclass import as_distributions, called_classes, columns_in_order
+from calibrant.recalibration.learned_map import State
 from calibrant.recalibration.state_checks import POSITIVE, Part, Parts
 from calibrant.recalibration.temperature import ClassRows, best_slope
 
@@ -36,66 +24,13 @@ Floats = NDArray[np.float64]
 
 STEEPEST = 1e-4
 """The largest gradient of a likelihood that counts as maximised."""
-SMALLEST_LOGARITHM = float(np.log(np.finfo(np.float32).tiny))
-"""Of a class probability: 0 counts as the smallest float32 that has all its digits."""
-TEMPERATURE = Function("recalibration.TemperatureScaling")
 
 
 @dataclass
-class LogitScaling(LearnedMap):
+class LogitScaling(MapOfClasses):
     """A linear map of logits, by maximum likelihood of its softmax."""
 
     from_logits: bool = True
-
-    @only_cures(TO_LEARN_CLASSES)
-    def fit(
-        self,
-        logits: Any,
-        y_true: Any,
-        sample_weight: Any = None,
-        *,
-        classes: Sequence[Any] | None = None,
-    ) -> Self:
-        """Learn from a row per case and a column per class, and the true classes."""
-        matrix = as_class_probabilities(y_true, logits, from_logits=True, classes=classes)
-        scores = self._scores(matrix.raw)
-        wrong = np.flatnonzero(matrix.labels < 0)
-        if wrong.size:
-            raise InputError(
-                "must hold classes of the columns",
-                argument="y_true",
-                seen=matrix.given_labels[wrong[0]],
-                where=Where(row=int(wrong[0])),
-                cure="Name the classes of the columns with {classes}, or leave such rows out.",
-                classes=Option("classes"),
-            )
-        zeros = np.zeros(matrix.n)
-        weight = as_pairs(zeros, zeros, sample_weight=sample_weight).weight
-        weight = np.ones(matrix.n) if weight is None else weight
-        total = float(weight.sum())
-        worth = max(total, total**2 / float(weight @ weight))
-        rows = ClassRows(scores, matrix.labels, weight / total, worth)
-        self._require_enough(rows, matrix.classes)
-        self._state, self.classes = self._learn(rows), called_classes(logits)
-        return self
-
-    def transform(self, logits: Any) -> Floats:
-        """Class probabilities, recalibrated."""
-        from scipy.special import softmax
-
-        state = self.state
-        values = as_array(columns_in_order(self, logits, "logits"), "logits")
-        columns = self._columns(state)
-        if values.ndim != 2 or (columns is not None and values.shape[1] != columns):
-            raise InputError(
-                "must have a row per case and {columns}",
-                argument="logits",
-                seen=values.shape,
-                saying="its shape is {}",
-                columns="a column per class" if columns is None else f"{columns} columns",
-                cure="Pass a matrix with the classes in columns.",
-            )
-        return np.asarray(softmax(self._apply(self._scores(values), state), axis=1), np.float64)
 
     def explain(self) -> str:
         """What the map does to logits, in one sentence."""
@@ -103,43 +38,34 @@ class LogitScaling(LearnedMap):
 
     def to_python(self, name: str = "recalibrate") -> str:
         """The map as the text of a Python function of one row, which needs nothing else."""
-        return scaling_to_python(self, name, SMALLEST_LOGARITHM)
+        return scaling_to_python(self, name)
 
-    def _scores(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Finite logits; of probabilities, their logarithms."""
-        if values.dtype.kind not in "biuf":
-            raise InputError(
-                "must hold numbers",
-                argument="logits",
-                seen=TypeName(values.dtype),
-                saying="its type is {}",
-                cure="Convert it first.",
-            )
-        if not self.from_logits:
-            probs = as_distributions(as_class_probabilities(np.zeros(len(values)), values))
-            with np.errstate(divide="ignore"):
-                return np.maximum(np.log(probs), SMALLEST_LOGARITHM)
-        finite = np.isfinite(values)
-        if not finite.all():
-            row = int(np.argmin(finite.all(axis=1)))
-            raise InputError(
-                "must be finite",
-                argument="logits",
-                seen=values[row][~finite[row]][0],
-                where=Where(row=row),
-                cure="Leave such rows out first.",
-            )
-        return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+    def _learn(self, training: ClassTraining) -> State:
+        n = training.labels.size
+        weight = np.ones(n) if training.weight is None else training.weight
+        total = float(weight.sum())
+        worth = max(total, total**2 / float(weight @ weight))
+        rows = ClassRows(self._scores(training.rows), training.labels, weight / total, worth)
+        return self._learned(rows)
 
-    def _require_enough(self, rows: ClassRows, classes: Sequence[Any]) -> None:
-        """Refuse more parameters than rows, and for free parameters classes that no row has."""
+    def _apply(self, rows: NDArray[Any], state: State) -> Floats:
+        from scipy.special import softmax
+
+        return np.asarray(softmax(self._scaled(self._scores(rows), state), axis=1), np.float64)
+
+    def _scores(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Logits; of probabilities, their logarithms."""
+        if self.from_logits:
+            return rows
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.maximum(np.log(rows), SMALLEST_LOGARITHM))
 
     @abstractmethod
-    def _learn(self, rows: ClassRows) -> State:
+    def _learned(self, rows: ClassRows) -> State:
         """The parameters."""
 
     @abstractmethod
-    def _apply(self, scores: NDArray[Any], state: State) -> Floats:
+    def _scaled(self, scores: NDArray[Any], state: State) -> Floats:
         """The scaled logits."""
 
 
@@ -167,6 +93,7 @@ class TemperatureScaling(LogitScaling):
     """
 
     kind: ClassVar[str] = "temperature scaling"
+    shared: ClassVar[bool] = True
     parts: ClassVar[Parts] = {"slope": POSITIVE, "intercept": Part(float, 0.0, 0.0)}
 
     @property
@@ -174,10 +101,14 @@ class TemperatureScaling(LogitScaling):
         """What the logits are divided by: above 1 where the model was too sure."""
         return 1.0 / float(self.state["slope"])
 
-    def _learn(self, rows: ClassRows) -> State:
+    def parameters(self, classes: int) -> int:
+        """The temperature."""
+        return 1
+
+    def _learned(self, rows: ClassRows) -> State:
         return {"slope": best_slope(rows), "intercept": 0.0}
 
-    def _apply(self, scores: NDArray[Any], state: State) -> Floats:
+    def _scaled(self, scores: NDArray[Any], state: State) -> Floats:
         return np.asarray(scores * np.float64(state["slope"]))
 
 
@@ -206,21 +137,11 @@ class VectorScaling(LogitScaling):
     kind: ClassVar[str] = "vector scaling"
     parts: ClassVar[Parts] = {"slope": np.ndarray, "intercept": np.ndarray}
 
-    def _require_enough(self, rows: ClassRows, classes: Sequence[Any]) -> None:
-        _require_rows(rows, 2 * len(classes), "Use {temperature}, or more rows.")
-        weight = np.bincount(rows.labels, rows.weight, len(classes))
-        if not weight.all():
-            raise TooFewRows(
-                "must hold rows of every class: the slope and intercept of others cannot be learned",
-                argument="y_true",
-                seen=classes[int(np.argmin(weight))],
-                saying="it has none of class {}",
-                cure="Use {temperature} or {structured}.",
-                temperature=TEMPERATURE,
-                structured=Function("recalibration.StructuredScaling"),
-            )
+    def parameters(self, classes: int) -> int:
+        """A slope and an intercept for each class."""
+        return 2 * classes
 
-    def _learn(self, rows: ClassRows) -> State:
+    def _learned(self, rows: ClassRows) -> State:
         labels, weight = rows.labels, rows.weight
         classes = rows.logits.shape[1]
         unit = _size(rows.logits)
@@ -245,7 +166,7 @@ class VectorScaling(LogitScaling):
     def _columns(self, state: State) -> int | None:
         return int(state["intercept"].size)
 
-    def _apply(self, scores: NDArray[Any], state: State) -> Floats:
+    def _scaled(self, scores: NDArray[Any], state: State) -> Floats:
         return np.asarray(scores * state["slope"] + state["intercept"])
 
 
@@ -289,14 +210,12 @@ class StructuredScaling(LogitScaling):
         "weights": np.ndarray,
     }
 
-    def _require_enough(self, rows: ClassRows, classes: Sequence[Any]) -> None:
-        require_positive("strength", self.strength)
-        k = len(classes)
-        if self.matrix:
-            _require_rows(rows, k * (k + 1), "Leave out {matrix}, or use more rows.")
-        _require_rows(rows, 2 * k, "Use {temperature}, or more rows.")
+    def parameters(self, classes: int) -> int:
+        """A slope and an intercept for each class, and with `matrix` the effects of all on each other."""
+        return classes * (classes + 1) if self.matrix else 2 * classes
 
-    def _learn(self, rows: ClassRows) -> State:
+    def _learned(self, rows: ClassRows) -> State:
+        require_positive("strength", self.strength)
         k = rows.logits.shape[1]
         slope, uniform = best_slope(rows), 1.0 / (rows.n + 1.0)
         x = _tempered(rows.logits, slope, uniform)
@@ -330,7 +249,7 @@ class StructuredScaling(LogitScaling):
     def _columns(self, state: State) -> int | None:
         return int(np.sqrt(state["weights"].size))
 
-    def _apply(self, scores: NDArray[Any], state: State) -> Floats:
+    def _scaled(self, scores: NDArray[Any], state: State) -> Floats:
         k = scores.shape[1]
         weights = state["weights"].reshape(k, k + 1)
         x = _tempered(scores, state["slope"], state["uniform"])
@@ -376,20 +295,6 @@ def _minimised(loss: Any, start: Floats) -> Floats:
             reason=str(minimum.message).rstrip("."),
         )
     return np.asarray(minimum.x)
-
-
-def _require_rows(rows: ClassRows, parameters: int, cure: str) -> None:
-    if parameters > rows.labels.size:
-        raise TooFewRows(
-            "must have more rows than the map has parameters: they would be learned by heart",
-            argument="y_true",
-            seen=rows.labels.size,
-            saying="it has {} for {parameters}",
-            cure=cure,
-            parameters=parameters,
-            matrix=Option("matrix", True),
-            temperature=TEMPERATURE,
-        )
 
 
 def _size(values: NDArray[Any]) -> float:

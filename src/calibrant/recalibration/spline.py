@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import generator, require_count
+from calibrant._arguments import generator, is_integer, require_count
 from calibrant.data.atoms import Atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.recalibration.learned_map import Recalibrator, State
@@ -70,6 +70,11 @@ class SplineRecalibrator(Recalibrator):
         "values": np.ndarray,
         "bend": Part(float, 0.0),
     }
+
+    @property
+    def parameters(self) -> int:
+        """The value of the curve at each knot."""
+        return self.knots if is_integer(self.knots) else 0
 
     def _learn(self, training: Training) -> State:
         for name, least in (("knots", 3), ("folds", 2)):

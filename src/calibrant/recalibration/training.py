@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypedDict
 
+import numpy as np
+
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.atoms import Atoms
@@ -13,10 +15,10 @@ from calibrant.data.named_scales import as_scale
 from calibrant.data.pairs import Pairs
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError
+from calibrant.errors import Code, InputError
 from calibrant.recalibration.cures import refuse_forms
 
-__all__ = ["FitOptions", "Training"]
+__all__ = ["FitOptions", "Training", "require_one_event"]
 
 
 class FitOptions(TypedDict, total=False):
@@ -45,6 +47,7 @@ class Training:
                     cure="Pass the Sketch alone.",
                 )
             return cls(as_sketch(y_prob, sample_weight=sample_weight, **options))
+        require_one_event(y_prob)
         if y_true is None:
             raise InputError(
                 "must be given, unless a Sketch stands for both",
@@ -79,3 +82,16 @@ class Training:
                 n=self.atoms.n,
                 cure="Pass rows of both outcomes.",
             )
+
+
+def require_one_event(y_prob: Any) -> None:
+    """Refuse class probabilities, of which a map of one event would see the largest alone."""
+    if np.ndim(y_prob) == 2 and np.shape(y_prob)[1] > 2:
+        raise InputError(
+            "must be the probability of one event for this map",
+            argument="y_prob",
+            seen=np.shape(y_prob),
+            saying="its shape is {}",
+            cure="Pass one column, or use a map of classes such as {example}.",
+            example=Code("TemperatureScaling(from_logits=False)"),
+        )

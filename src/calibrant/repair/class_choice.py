@@ -3,36 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import generator
-from calibrant.data.arrays import as_array
-from calibrant.data.class_distributions import class_distributions
-from calibrant.data.multiclass import as_class_probabilities
-from calibrant.data.pairs import Pairs
-from calibrant.errors import Code, InputError, TooFewRows, TypeName
-from calibrant.inference.clusters import cluster_codes
+from calibrant.data.multiclass import confidence
+from calibrant.errors import Code, InputError, TypeName
 from calibrant.measures.smooth_ece import smooth_ece
-from calibrant.recalibration.learned_map import LearnedMap, Recalibrator
-from calibrant.recalibration.logistic import NEAREST_TO_THE_ENDS
-from calibrant.recalibration.multiclass import OneVsRestRecalibrator, as_distributions
+from calibrant.recalibration.class_map import ClassTraining, MapOfClasses
+from calibrant.recalibration.enough_rows import (
+    LEAST_OF_A_CLASS,
+    require_rows_of_classes,
+)
+from calibrant.recalibration.learned_map import State
+from calibrant.recalibration.multiclass import OneVsRestRecalibrator
 from calibrant.recalibration.parametric import BetaRecalibrator
 from calibrant.recalibration.scaling import StructuredScaling, TemperatureScaling
 from calibrant.recalibration.state_checks import Parts
 from calibrant.repair.choice import NONE, Choice, compared
+from calibrant.repair.class_rows import (
+    ClassSample,
+    brier_of,
+    cross_fitted_classes,
+    dealt_classes,
+    fewest_rows,
+    fitted_to_classes,
+    log_losses_of,
+)
 
 __all__ = ["IdentityOfClasses", "choose_map_of_classes"]
 
 Floats = NDArray[np.float64]
 
+ROWS_PER_PARAMETER = 2
+"""A map is compared by default where so many rows learn each of its parameters."""
+
 
 @dataclass
-class IdentityOfClasses(LearnedMap):
+class IdentityOfClasses(MapOfClasses):
     """Class probabilities as they are: the map that others must beat.
 
     Examples
@@ -43,26 +53,30 @@ class IdentityOfClasses(LearnedMap):
 
     kind: ClassVar[str] = "none of classes"
     parts: ClassVar[Parts] = {}
+    shared: ClassVar[bool] = True
 
-    def fit(self, y_prob: Any, y_true: Any, sample_weight: Any = None, **_: Any) -> Self:
-        """Learn nothing."""
-        self._state = {}
-        return self
-
-    def transform(self, y_prob: Any) -> Floats:
-        """The same rows, checked."""
-        matrix = as_class_probabilities(np.zeros(len(y_prob)), as_array(y_prob, "y_prob"))
-        return as_distributions(matrix)
+    def parameters(self, classes: int) -> int:
+        """None."""
+        return 0
 
     def explain(self) -> str:
         """What the map does, in one sentence."""
         return "This map leaves predictions as they are."
 
+    def _require_enough(self, training: ClassTraining) -> None:
+        """Any rows will do: nothing is learned."""
+
+    def _learn(self, training: ClassTraining) -> State:
+        return {}
+
+    def _apply(self, rows: NDArray[Any], state: State) -> Floats:
+        return np.asarray(rows)
+
 
 def choose_map_of_classes(
     y_prob: Any,
     y_true: Any,
-    candidates: Mapping[str, LearnedMap] | None,
+    candidates: Mapping[str, MapOfClasses] | None,
     loss: str,
     folds: int,
     seed: int,
@@ -81,70 +95,51 @@ def choose_map_of_classes(
             argument=next(iter(unknown)),
             cure="Leave it out.",
         )
-    rows = class_distributions(
+    chosen = _checked(candidates)
+    sample = ClassSample.of(
         y_true,
         y_prob,
         sample_weight=sample_weight,
-        from_logits=from_logits,
+        cluster=cluster,
         classes=classes,
+        from_logits=from_logits,
         on_invalid=on_invalid,
-    )
-    probs, labels, weight, n = rows.probs, rows.labels, rows.weight, rows.labels.size
-    unit = np.arange(n)
-    if cluster is not None:
-        codes = cluster_codes(cluster, n + sum(rows.dropped.values()))[0]
-        unit = cluster_codes(codes[rows.rows], n)[0]
-    if not 2 <= folds <= unit.max() + 1:
-        raise InputError(
-            "must lie between 2 and the {n} {called}",
-            argument="folds",
-            seen=folds,
-            cure="Pass fewer folds, or more rows.",
-            n=int(unit.max()) + 1,
-            called="rows" if cluster is None else "clusters",
-        )
-    if np.unique(labels).size < 2:
-        raise TooFewRows(
-            "must hold rows of two classes or more",
-            argument="y_true",
-            seen=rows.classes[labels[0]],
-            saying="all hold {}",
-            cure="Pass rows of other classes too.",
-        )
-    maps = {NONE: IdentityOfClasses(), **_candidates(candidates, n, probs.shape[1])}
-    fold = _dealt(labels, unit, folds, seed)
-
-    def fitted(made: LearnedMap, rows: NDArray[np.bool_]) -> Any:
-        learned: Any = deepcopy(made)
-        return learned.fit(probs[rows], labels[rows], None if weight is None else weight[rows])
-
+    ).as_probabilities()
+    fold = dealt_classes(sample, folds, seed)
+    fewest = fewest_rows(sample, fold)
+    require_rows_of_classes(sample.counts, sample.known, shared=True)
+    maps: dict[str, MapOfClasses] = {NONE: IdentityOfClasses()}
+    maps |= _enough_for(fewest) if chosen is None else chosen
     losses, errors = {}, {}
-    ones = np.ones(n) if weight is None else weight
     for name, made in maps.items():
-        predicted = np.empty_like(probs)
-        for k in range(folds):
-            predicted[fold == k] = fitted(made, fold != k).transform(probs[fold == k])
-        losses[name] = _losses(labels, predicted, loss)
-        right = predicted.argmax(axis=1) == labels
-        errors[name] = smooth_ece(Pairs(np.minimum(predicted.max(axis=1), 1.0), right, ones))
-    lines, best = compared(losses, errors, ones, unit)
-    return Choice(best, lines, loss, fitted(maps[best], np.ones(n, dtype=np.bool_)))
+        predicted = cross_fitted_classes(made, sample, fold)
+        losses[name] = (log_losses_of if loss == "log" else brier_of)(sample.labels, predicted)
+        errors[name] = smooth_ece(confidence(sample.labels, predicted, sample_weight=sample.ones))
+    lines, best = compared(losses, errors, sample.ones, sample.unit)
+    everything = np.ones(sample.n, dtype=np.bool_)
+    return Choice(best, lines, loss, fitted_to_classes(maps[best], sample, everything))
 
 
-def _candidates(
-    candidates: Mapping[str, LearnedMap] | None, rows: int, classes: int
-) -> dict[str, LearnedMap]:
-    """Maps that take class probabilities; by default those that the rows are enough for."""
+def _enough_for(fewest: NDArray[np.int64]) -> dict[str, MapOfClasses]:
+    """The maps to compare; of one class with too few rows, only those whose parameters all classes share."""
+    maps: dict[str, MapOfClasses] = {
+        "temperature": TemperatureScaling(from_logits=False),
+        "one-vs-rest beta": OneVsRestRecalibrator(BetaRecalibrator()),
+        "structured": StructuredScaling(from_logits=False),
+        "structured matrix": StructuredScaling(from_logits=False, matrix=True),
+    }
+    every = fewest.min() >= LEAST_OF_A_CLASS
+    rows = int(fewest.sum())
+    return {
+        name: made
+        for name, made in maps.items()
+        if made.shared or (every and rows >= ROWS_PER_PARAMETER * made.parameters(fewest.size))
+    }
+
+
+def _checked(candidates: Any) -> Mapping[str, MapOfClasses] | None:
     if candidates is None:
-        maps: dict[str, LearnedMap] = {
-            "temperature": TemperatureScaling(from_logits=False),
-            "one-vs-rest beta": OneVsRestRecalibrator(BetaRecalibrator()),
-        }
-        if rows >= 4 * classes:
-            maps["structured"] = StructuredScaling(from_logits=False)
-        if rows >= 2 * classes * (classes + 1):
-            maps["structured matrix"] = StructuredScaling(from_logits=False, matrix=True)
-        return maps
+        return None
     if not isinstance(candidates, Mapping):
         raise InputError(
             "must be a mapping from names to maps",
@@ -154,8 +149,7 @@ def _candidates(
             example=Code('{"temperature": TemperatureScaling(from_logits=False)}'),
         )
     for name, made in candidates.items():
-        wrong = isinstance(made, Recalibrator) or not isinstance(made, LearnedMap)
-        if wrong or getattr(made, "from_logits", False):
+        if not isinstance(made, MapOfClasses) or made.from_logits:
             raise InputError(
                 "must hold maps of class probabilities",
                 argument="candidates",
@@ -165,24 +159,4 @@ def _candidates(
                 name=repr(name),
                 example=Code("TemperatureScaling(from_logits=False)"),
             )
-    return dict(candidates)
-
-
-def _dealt(
-    labels: NDArray[np.int64], unit: NDArray[np.int64], folds: int, seed: int
-) -> NDArray[np.int64]:
-    """The fold of each row: units at random, those of every class (of their first row) spread evenly."""
-    _, first = np.unique(unit, return_index=True)
-    order = generator(seed).permutation(first.size)
-    order = order[np.argsort(labels[first][order], kind="stable")]
-    fold = np.empty(first.size, dtype=np.int64)
-    fold[order] = np.arange(first.size) % folds
-    return np.asarray(fold[unit])
-
-
-def _losses(labels: NDArray[np.int64], probs: Floats, loss: str) -> Floats:
-    """The log loss or Brier score of every row."""
-    own = probs[np.arange(labels.size), labels]
-    if loss == "log":
-        return np.asarray(-np.log(np.maximum(own, NEAREST_TO_THE_ENDS)))
-    return np.asarray(np.sum(probs**2, axis=1) - 2.0 * own + 1.0)
+    return candidates

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,17 +11,23 @@ from numpy.typing import NDArray
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import decimals, percent
 from calibrant.data.atoms import Atoms
-from calibrant.data.input_forms import InputOptions
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
 from calibrant.inference.assess import read_clustered
 from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
+from calibrant.recalibration.class_map import MapOfClasses
 from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
 from calibrant.recalibration.learned_map import Recalibrator, require_map
 from calibrant.recalibration.logistic import logarithms
-from calibrant.recalibration.training import FitOptions
+from calibrant.recalibration.training import require_one_event
+from calibrant.repair.class_effect import (
+    ClassEffect,
+    cross_fitted_effect_on_classes,
+    effect_on_classes,
+)
 from calibrant.repair.cross_fitting import cross_fitted, dealt, rows_of
+from calibrant.repair.gain import interval_of_gain, verdict_of
 
 __all__ = ["Effect", "Scores", "cross_fitted_effect", "effect_of", "log_losses"]
 
@@ -73,9 +79,7 @@ class Effect(Record):
     @property
     def verdict(self) -> str:
         """Is it "better", "worse" or "no clear difference", by the interval of the gain."""
-        if self.low > 0.0:
-            return "better"
-        return "worse" if self.high < 0.0 else "no clear difference"
+        return verdict_of(self.low, self.high)
 
     def __repr__(self) -> str:
         return (
@@ -87,27 +91,39 @@ class Effect(Record):
         )
 
 
+@overload
+def effect_of(recalibrator: Recalibrator, y_true: Any, y_prob: Any, **options: Any) -> Effect: ...
+@overload
 def effect_of(
-    recalibrator: Recalibrator,
+    recalibrator: MapOfClasses, y_true: Any, y_prob: Any, **options: Any
+) -> ClassEffect: ...
+def effect_of(
+    recalibrator: Any,
     y_true: Any,
     y_prob: Any,
     *,
     cluster: Any = None,
     confidence: float = CONFIDENCE,
-    **options: Unpack[InputOptions],
-) -> Effect:
+    **options: Any,
+) -> Effect | ClassEffect:
     """Scores before and after a map, on rows that it was not learned from, with an interval for the gain.
 
     Parameters
     ----------
-    recalibrator : Recalibrator
+    recalibrator : Recalibrator or map of classes
         One that is fitted, to other rows than these.
     y_true, y_prob, **options
-        As for `assess`.
+        As for `assess`. For a map of classes, `y_prob` is what the map takes (class probabilities, or
+        logits) and the options are `sample_weight` and `classes`.
     cluster : array, optional
         Which rows belong together; the interval then counts clusters.
     confidence : float
         Confidence of the interval of the gain.
+
+    Returns
+    -------
+    Effect or ClassEffect
+        Of a map of classes, `ClassEffect`: with accuracy in place of AUC, and SmoothECE of the confidence.
 
     Notes
     -----
@@ -124,15 +140,27 @@ def effect_of(
     >>> effect_of(platt, y[2000:], p[2000:]).verdict
     'better'
     """
-    require_map(recalibrator, "recalibrator")
     require_confidence(confidence)
+    if isinstance(recalibrator, MapOfClasses):
+        return effect_on_classes(recalibrator, y_true, y_prob, cluster, confidence, options)
+    require_map(recalibrator, "recalibrator")
+    if options.get("multiclass") is None:
+        require_one_event(y_prob)
     pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
     unit = np.arange(pairs.n) if codes is None else codes[0]
     return effect_on(pairs, recalibrator.transform(pairs.p), unit, confidence)
 
 
+@overload
 def cross_fitted_effect(
-    recalibrator: Recalibrator,
+    recalibrator: Recalibrator, y_true: Any, y_prob: Any = None, **options: Any
+) -> Effect: ...
+@overload
+def cross_fitted_effect(
+    recalibrator: MapOfClasses, y_true: Any, y_prob: Any = None, **options: Any
+) -> ClassEffect: ...
+def cross_fitted_effect(
+    recalibrator: Any,
     y_true: Any,
     y_prob: Any = None,
     *,
@@ -141,15 +169,15 @@ def cross_fitted_effect(
     folds: int = 5,
     confidence: float = CONFIDENCE,
     seed: int = 0,
-    **options: Unpack[FitOptions],
-) -> Effect:
+    **options: Any,
+) -> Effect | ClassEffect:
     """Scores before and after a map, each row judged by a map that was learned from the others.
 
     For rows that are too few to set some aside: all of them learn, and all of them judge.
 
     Parameters
     ----------
-    recalibrator : Recalibrator
+    recalibrator : Recalibrator or map of classes
         The kind of map. What it has learned before is not used.
     y_true : array or Sketch
         Outcomes, 0 or 1; or a Sketch that counts rows, and no `y_prob`.
@@ -177,9 +205,15 @@ def cross_fitted_effect(
     >>> cross_fitted_effect(PlattRecalibrator(), rng.random(1000) < p**2, p).verdict
     'better'
     """
-    require_map(recalibrator, "recalibrator")
     require_count("folds", folds, least=2)
     require_confidence(confidence)
+    if isinstance(recalibrator, MapOfClasses):
+        settings = {**options, "sample_weight": sample_weight}
+        return cross_fitted_effect_on_classes(
+            recalibrator, y_true, y_prob, cluster, folds, confidence, seed, settings
+        )
+    require_map(recalibrator, "recalibrator")
+    require_one_event(y_prob)
     refuse_forms(options)
     if isinstance(y_true, Sketch):
         y_true, y_prob = rows_of(y_true, y_prob, sample_weight, cluster)
@@ -205,23 +239,15 @@ def effect_on(
 
     Rows of a fold were mapped by one map, and only they are ranked among each other.
     """
-    from scipy.special import stdtrit
-
     weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight
-    share = weight / weight.sum()
     saved = log_losses(pairs.y, pairs.p) - log_losses(pairs.y, mapped)
-    gain = float(share @ saved)
-    sums = np.bincount(unit, share * (saved - gain))
-    size = np.bincount(unit, share)
-    units = 1.0 / float(size @ size)  # as many of equal weight
-    error = float(np.linalg.norm(sums)) * np.sqrt(units / max(units - 1.0, 1e-9))
-    reach = float(stdtrit(max(units - 1.0, 1e-9), 0.5 + 0.5 * confidence)) * error
+    gain, low, high = interval_of_gain(saved, weight, unit, confidence)
     return Effect(
         _scores(pairs, pairs.p, fold),
         _scores(pairs, mapped, fold),
         gain,
-        gain - reach,
-        gain + reach,
+        low,
+        high,
         float(confidence),
         pairs.n,
     )

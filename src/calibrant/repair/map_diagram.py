@@ -20,12 +20,14 @@ from calibrant.diagrams.legend_words import PREDICTIONS
 from calibrant.diagrams.reference import diagonal
 from calibrant.drawing.looks import Color, as_name
 from calibrant.drawing.panel import Band, Line, Mark, Panel
-from calibrant.errors import CalibrationError, Code, InputError, TooFewRows
+from calibrant.errors import CalibrationError, Code, Function, InputError, TooFewRows
 from calibrant.inference.assess import read_clustered
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
+from calibrant.recalibration.class_map import MapOfClasses
 from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
 from calibrant.recalibration.learned_map import Recalibrator, require_map
-from calibrant.recalibration.training import FitOptions
+from calibrant.recalibration.ranking import order_after
+from calibrant.recalibration.training import FitOptions, require_one_event
 from calibrant.recalibration.venn_abers import CrossVennAbersRecalibrator, VennAbersRecalibrator
 from calibrant.repair.cross_fitting import cross_fitted, dealt, fitted, rows_of
 from calibrant.repair.effect import Effect, effect_on
@@ -73,8 +75,11 @@ class MapDiagram(Diagram):
 
     @property
     def keeps_order(self) -> bool:
-        """Whether no two predictions change their order; they may become equal."""
-        return self.recalibrator.keeps_order
+        """Whether the predictions of the rows stay apart and in order; without rows, those of the map."""
+        p, _ = self.rows
+        if not p.size:
+            return self.recalibrator.keeps_order
+        return order_after(p, self.recalibrator.transform(p)) == "kept"
 
     @property
     def says(self) -> str:
@@ -248,6 +253,9 @@ def map_diagram(
     require_confidence(confidence)
     require_count("resamples", resamples, least=20)
     refuse_forms(options)
+    for name, value in (("y_true", y_true), ("recalibrator", recalibrator)):
+        _refuse_classes(value, name)
+    require_one_event(y_prob)
     if isinstance(y_true, Recalibrator):
         _require_alone(y_prob, recalibrator, cluster)
         return _as_it_is(y_true, confidence)
@@ -277,6 +285,20 @@ def map_diagram(
         n=pairs.n,
         rows=_gathered(pairs.p, weight),
     )
+
+
+def _refuse_classes(value: Any, argument: str) -> None:
+    if isinstance(value, MapOfClasses):
+        raise InputError(
+            "must be a map of one event: what a map of classes makes of one depends on all the others",
+            argument=argument,
+            seen=value.kind,
+            cure="For its effect pass it to {effect}; for a picture, draw {picture} of the class "
+            "probabilities that its {transform} gives.",
+            effect=Code("calibrant.repair.effect_of"),
+            picture=Function("reliability_diagram"),
+            transform=Code("transform"),
+        )
 
 
 def _require_alone(*others: Any) -> None:
