@@ -8,16 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import TooFewRows
+from calibrant.errors import Function, TooFewRows
 
 __all__ = ["LEAST_OF_A_CLASS", "require_parameters", "require_rows_of_classes"]
 
 LEAST_OF_A_CLASS = 2
 """Rows of a class for parameters of its own: from none or one, they would only say that it is rare."""
-_FEWER = "Use a map with fewer parameters, such as a temperature, or more rows."
-_SHARED = (
-    "Pass more rows of it, leave its column out, or use a temperature, which all classes share."
-)
+_TEMPERATURE = Function("recalibration.TemperatureScaling")
 
 
 def require_parameters(rows: int, parameters: int) -> None:
@@ -29,8 +26,8 @@ def require_parameters(rows: int, parameters: int) -> None:
     >>> require_parameters(2, 3)
     Traceback (most recent call last):
     calibrant.errors.TooFewRows: `y_true` must have at least as many rows as the map has parameters, which
-    would be learned by heart; it has 2 for 3. Use a map with fewer parameters, such as a temperature, or more
-    rows.
+    would be learned by heart; it has 2 for 3. Use a map with fewer parameters, such as a temperature, or
+    more rows.
     """
     if parameters > rows:
         raise TooFewRows(
@@ -38,7 +35,7 @@ def require_parameters(rows: int, parameters: int) -> None:
             argument="y_true",
             seen=rows,
             saying="it has {} for {parameters}",
-            cure=_FEWER,
+            cure="Use a map with fewer parameters, such as a temperature, or more rows.",
             parameters=parameters,
         )
 
@@ -65,7 +62,8 @@ def require_rows_of_classes(
             argument="y_true",
             seen=classes[rarest],
             saying="of class {} it has {rows}",
-            cure=_SHARED,
+            cure="Pass more rows of it, leave its column out, or use {temperature}, which all classes share.",
+            temperature=_TEMPERATURE,
             least=LEAST_OF_A_CLASS,
             rows=int(counts[rarest]),
         )
