@@ -15,7 +15,9 @@ MODULES = {path: ast.parse(path.read_text("utf-8")) for path in sorted(SOURCE.rg
 MESSAGES = {
     "CalibrantWarning",
     "CalibrationError",
+    "ColumnOrderWarning",
     "DependenceWarning",
+    "HardLabelWarning",
     "DownloadError",
     "FormWarning",
     "InputError",
