@@ -91,9 +91,9 @@ MAPS: dict[str, Callable[[], Any]] = {
 }
 CLASS_MAPS: dict[str, Callable[[], Any]] = {
     "one-vs-rest": lambda: maps.OneVsRestRecalibrator(maps.PlattRecalibrator()),
-    "structured": maps.StructuredScaling,
-    "temperature-scaling": maps.TemperatureScaling,
-    "vector": maps.VectorScaling,
+    "structured": lambda: maps.StructuredScaling(from_logits=False),
+    "temperature-scaling": lambda: maps.TemperatureScaling(from_logits=False),
+    "vector": lambda: maps.VectorScaling(from_logits=False),
 }
 
 

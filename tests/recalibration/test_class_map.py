@@ -149,9 +149,11 @@ def test_older_files_without_the_number_of_classes_are_read(tmp_path):
     (tmp_path / "old.json").write_text(sealed(FORMAT, 2, document))
     again = load_recalibrator(tmp_path / "old.json")
     assert again.transform(LOGITS[:, :2]).shape == (600, 2)
-    with refused():
-        (tmp_path / "forged.json").write_text(sealed(FORMAT, 2, {**document, "columns": "x"}))
-        load_recalibrator(tmp_path / "forged.json")
+    for forged in ("x", 0, 1, 4, 3.0, True, 2**70):
+        said = {**document, "columns": forged, "classes": NAMES}
+        (tmp_path / "forged.json").write_text(sealed(FORMAT, 2, said))
+        with refused(file="forged.json"):
+            load_recalibrator(tmp_path / "forged.json")
 
 
 def test_cures_of_a_fit_can_be_followed():

@@ -22,7 +22,7 @@ from calibrant.errors import CalibrationError, Code, Function, InputError, Messa
 from calibrant.recalibration.cures import TO_APPLY, TO_LEARN, only_cures
 from calibrant.recalibration.enough_rows import require_parameters
 from calibrant.recalibration.ranking import in_words, order_of_map
-from calibrant.recalibration.state_checks import Part, Parts
+from calibrant.recalibration.state_checks import Part, Parts, number_of_classes
 from calibrant.recalibration.training import FitOptions, Training
 
 if TYPE_CHECKING:
@@ -328,9 +328,7 @@ def _try_out(made: LearnedMap) -> None:
     if isinstance(made, Recalibrator):
         mapped = made._apply(np.linspace(0.0, 1.0, 33), made.state)
     else:
-        k = made._columns(made.state) or made.columns or len(made.classes or "ab")
-        if made.columns not in (None, k) or len({*map(str, made.classes or range(k))}) != k:
-            raise InputError("it must name each of its classes once")
+        k = number_of_classes(made._columns(made.state), made.columns, made.classes)
         even = 0.0 if getattr(made, "from_logits", False) else 1.0 / k
         mapped = made.transform(np.full((1, k), even))
     if not np.all((mapped >= 0.0) & (mapped <= 1.0)):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-__all__ = ["POSITIVE", "PROBABILITIES", "Part", "Parts"]
+from calibrant._arguments import is_integer
+from calibrant.errors import InputError
+
+__all__ = ["POSITIVE", "PROBABILITIES", "Part", "Parts", "number_of_classes"]
 
 
 @dataclass(frozen=True)
@@ -40,3 +43,20 @@ SMALLEST = float(np.finfo(np.float64).tiny)
 POSITIVE = Part(least=SMALLEST)
 PROBABILITIES = Part(np.ndarray, 0.0, 1.0)
 Parts = Mapping[str, type | Part]
+MOST_CLASSES = 1 << 20
+
+
+def number_of_classes(in_state: int | None, said: Any, names: Sequence[Any] | None) -> int:
+    """How many classes a map has; refused where its state, the number in its file and its names differ.
+
+    Examples
+    --------
+    >>> number_of_classes(None, 3, ["cat", "dog", "owl"])
+    3
+    """
+    if said is not None and not (is_integer(said) and 2 <= said <= MOST_CLASSES):
+        raise InputError("it must have 2 classes or more", seen=said)
+    many = in_state or said or len(names or "ab")
+    if said not in (None, many) or len({*map(str, names or range(many))}) != many:
+        raise InputError("it must name each of its classes once")
+    return int(many)
