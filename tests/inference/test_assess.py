@@ -411,3 +411,39 @@ def test_a_million_rows_cost_little_more_than_the_value() -> None:
     y, p = _rows(1_000_000)
     value = seconds(lambda: cal.smooth_ece(y, p))
     assert seconds(lambda: assess(y, p)) <= 3 * value + 0.3
+
+
+def test_observed_over_expected_holds_for_confident_predictions() -> None:
+    """One or two surprises are to be: how many came, and of which kind, must not narrow the interval."""
+    rng, missed = np.random.default_rng(0), 0
+    for _ in range(200):
+        p = rng.beta(0.1, 0.1, 30)
+        found = assess((rng.random(30) < p).astype(int), p).observed_expected
+        missed += not found.low <= 1.0 <= found.high
+    assert missed <= 18  # 42 where the spread that was seen is taken as it is
+
+
+def test_a_row_with_nearly_all_weight_says_nothing_of_the_ratio() -> None:
+    weight = [1e9] + [1.0] * 299
+    found = assess([1, 0, 1] * 100, np.tile([0.3, 0.2, 0.5], 100), sample_weight=weight)
+    assert (found.observed_expected.low, found.observed_expected.value) == (
+        0.0,
+        pytest.approx(1 / 0.3),
+    )
+
+
+def test_soft_outcomes_may_have_weights() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 5, 500)
+    for y, miscalibrated in ((rng.beta(5 * p, 5 * (1 - p)), False), (0.5 * p, True)):
+        found = assess(y, p, sample_weight=rng.exponential(size=500), labels="soft")
+        assert found.miscalibrated is miscalibrated
+
+
+def test_without_rows_the_log_loss_of_a_coarse_sketch_may_have_no_limit() -> None:
+    rng = np.random.default_rng(1)
+    p = rng.beta(0.05, 0.05, 500)
+    y = rng.random(500) < p.clip(0.03, 0.97)
+    found = assess(Sketch.from_arrays(y, p, nodes=64))
+    assert found.to_dict()["log_loss"]["at_most"] > 1e300
+    assert dict(found.rows())["  of the rows"] == "no upper limit"

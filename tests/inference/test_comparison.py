@@ -417,3 +417,14 @@ def test_two_calibrated_models_are_not_told_apart_where_no_row_matters_alone() -
         errors = [KernelError.of_rows(as_pairs(y, q), PROBABILITY) for q in (np.full(100, 0.5), p)]
         told += difference_p_value(*errors, paired=True) <= 0.05
     assert told <= 7
+
+
+@pytest.mark.parametrize("clusters", [2, 3, 4, 6])
+def test_few_clusters_that_agree_by_chance_tell_no_models_apart(clusters: int) -> None:
+    rng, rejected = np.random.default_rng(0), 0
+    cluster = np.repeat(np.arange(clusters), 20)
+    for _ in range(60):
+        y = (rng.random(clusters) < 0.5).astype(int)[cluster]
+        models = {"low": np.full(y.size, 0.4), "high": np.full(y.size, 0.6)}
+        rejected += cal.compare(y, models, cluster=cluster).differences[0].p_value <= 0.05
+    assert rejected <= 9  # of two clusters, half

@@ -584,3 +584,10 @@ def test_groups_side_by_side_are_those_one_after_another(monkeypatch: pytest.Mon
     monkeypatch.setattr("os.cpu_count", lambda: 3)
     together = assess_by(**COLUMNS, data=frame, by=["sex", "race"])
     assert together.to_dict() == alone.to_dict()
+
+
+def test_a_group_without_weight_is_left_alone() -> None:
+    found = assess_by(
+        [1, 0, 1, 0], [0.3, 0.2, 0.5, 0.2], by=[1, 1, 2, 2], sample_weight=[1, 1, 0, 0]
+    )
+    assert [(group.key, group.why) for group in found.groups] == [(1, ""), (2, "no row has weight")]

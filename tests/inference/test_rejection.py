@@ -91,6 +91,25 @@ def test_weights_that_depend_on_the_outcome_keep_the_size() -> None:
     assert rejected <= 12  # the variance of equal weights rejects in 34
 
 
+@pytest.mark.parametrize("keep", [
+    lambda p, y: np.where((p > 0.5) == y, 1.0, 0.1),  # 44 of 100 where an outcome weighs the same everywhere
+    lambda p, y: 0.05 + 0.95 * (1.0 - abs(y - p)),  # 30
+    lambda p, y: 0.05 + 0.95 * abs(y - p),
+])  # fmt: skip
+def test_weights_may_depend_on_prediction_and_outcome_together(keep) -> None:
+    rng, rejected = np.random.default_rng(11), 0
+    for _ in range(80):
+        p = rng.beta(2, 2, 3000)
+        y = (rng.random(3000) < p).astype(int)
+        chance = keep(p, y)
+        kept = rng.random(3000) < chance
+        sketch = Sketch.from_arrays(
+            y[kept], p[kept], sample_weight=1.0 / chance[kept], nodes=1 << 14
+        )
+        rejected += Rejection.of(sketch, noise_floor(sketch).value).p_value <= 0.05
+    assert rejected <= 11
+
+
 def test_weights_do_not_hide_an_error() -> None:
     rng = np.random.default_rng(1)
     p = rng.beta(1, 19, 20_000)

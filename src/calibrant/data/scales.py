@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_positive
 from calibrant._locks import cached_property
-from calibrant.errors import InputError, Option
+from calibrant.errors import Function, InputError, Option
 
 __all__ = ["MAPS", "PROBABILITY", "Logistic", "Logit", "Scale"]
 
@@ -316,10 +316,9 @@ class Scale:
                 argument="scale",
                 seen=self.name,
                 saying="{} spans {length}",
-                cure="Pass {y_true} and {y_prob} as arrays.",
+                cure="Of arrays {smooth_ece} takes it; for all else choose another scale.",
                 length=f"{self.length:.3g}",
-                y_true=Option("y_true"),
-                y_prob=Option("y_prob"),
+                smooth_ece=Function("smooth_ece"),
             )
         position: Floats = (np.clip(z, *self.limits) - self.limits[0] + self.margin) / self.length
         return position

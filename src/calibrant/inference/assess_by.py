@@ -163,6 +163,8 @@ def _assessed(
     def assessed(key: Any) -> GroupAssessment:
         sketch, clusters = totals[key], None
         why = "" if sketch.n >= 2 else "fewer than two rows"
+        if sketch.weighted and not sketch.total_weight > 0.0:
+            why = "no row has weight"
         if not why:
             try:
                 clusters = units.clusters(key)

@@ -15,7 +15,7 @@ from calibrant.inference.interval import Interval
 from calibrant.inference.noise_floor import NoiseFloor
 from calibrant.inference.observed_expected import Ratio
 from calibrant.inference.profile import Profiled
-from calibrant.inference.scores import Score
+from calibrant.inference.scores import UNLIMITED, Score
 from calibrant.measures.result_record import plain
 from calibrant.measures.smooth_ece import Certificate
 
@@ -210,7 +210,10 @@ class Assessment:
             )
             rows += [(name, f"{decimals(score.value)} = {parts}"), ("  skill", skill)]
             if score.at_most is not None and decimals(score.at_most) != decimals(score.value):
-                rows.append(("  of the rows", f"up to {decimals(score.at_most)}"))
+                most = f"up to {decimals(score.at_most)}"
+                rows.append(
+                    ("  of the rows", most if score.at_most < UNLIMITED else "no upper limit")
+                )
         size = f"{self.n:,}"
         if self.clusters is not None:
             size += f" in {self.clusters:,} clusters"

@@ -63,7 +63,7 @@ class GroupAssessment:
         everywhere, or too low everywhere. Errors of both signs may take a larger one. Accounts for all
         groups; None where its rows could show none.
     why : str
-        Why there is no assessment: "fewer than two rows".
+        Why there is no assessment: "fewer than two rows", or "no row has weight".
     """
 
     key: Any

@@ -161,7 +161,8 @@ class KernelError:
 def difference_p_value(one: KernelError, other: KernelError, *, paired: bool) -> float:
     """P-value of "both models have the same kernel calibration error"; two-sided.
 
-    Student's t with as many degrees of freedom as there are effective rows, or clusters, less one.
+    Student's t with as many degrees of freedom as there are effective rows, or clusters, less one. So many of
+    them agree by chance with a probability of ½ for each but the first; no p-value is less than that.
 
     Examples
     --------
@@ -180,10 +181,11 @@ def difference_p_value(one: KernelError, other: KernelError, *, paired: bool) ->
     variance = one.variance_of_difference(other) if paired else one.variance + other.variance
     if difference == 0.0:
         return 1.0
+    others = min(one.units, other.units) - 1.0
+    least = float(max(0.5 ** max(others, 0.0), SMALLEST_P_VALUE))
     if variance <= 0.0:
-        return SMALLEST_P_VALUE
-    degrees = max(min(one.units, other.units) - 1.0, 1.0)
-    return float(max(2.0 * stdtr(degrees, -difference / np.sqrt(variance)), SMALLEST_P_VALUE))
+        return least
+    return float(max(2.0 * stdtr(max(others, 1.0), -difference / np.sqrt(variance)), least))
 
 
 def _of_differing_pairs(one: KernelError, other: KernelError) -> float:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from calibrant._format import decimals
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.measures.result_record import plain
 
@@ -49,13 +50,15 @@ def observed_expected(
     """The ratio ρ of the rows on a grid, with the interval of its residuals y - ρ f.
 
     Predictions explain outcomes, so the ratio varies as far as y - ρ f does, not as y does. With s the
-    standard error of their mean, κ = E(y - ρf)³ / E(y - ρf)² how skewed they are and m the number of
-    trials, the ends are
+    standard error of their mean, κ = E(y - ρf)³ / E(y - ρf)² how skewed they are, and no more than calibrated
+    ones would be, and m the number of trials, the ends are
 
         ρ + (κ z² / 2m ± z √(s² + κ² z² / 4m²)) / E[f].
 
     For rare events κ is 1 and this is the score interval of a Poisson count; for predictions of ½ it is
-    0, and the interval symmetric.
+    0, and the interval symmetric. Of confident predictions a small sample may show hardly a surprise: s is
+    no less than outcomes vary that happen ρ times as often as predicted, at least ρ f (1 - f) where ρ ≤ 1.
+    Fewer than two trials, as where one row has nearly all of the weight, say nothing.
 
     Parameters
     ----------
@@ -76,9 +79,23 @@ def observed_expected(
         return Ratio(math.nan if rate == 0.0 else math.inf, 0.0, math.inf, confidence)
     ratio, variance = rate / expected, sums.variance
     skew = sums.third / variance if variance > 0.0 else 1.0 if rate < 0.5 else -1.0
-    skew = max(-1.0, min(skew, 1.0))
+    limit = _calibrated_skew(grid)
+    skew = max(min(limit, 0.0), min(skew, max(limit, 0.0)))
+    variance = max(variance, sums.calibrated * max(min(ratio, 2.0 - ratio), 0.0))
+    if trials < 2.0:
+        return Ratio(ratio, 0.0, 1.0 / expected, confidence)
     error = math.sqrt(variance) / sums.total * inflation
     lean = skew * z / (2.0 * trials)
     half = math.sqrt(error**2 + lean**2)
     low, high = (ratio + z * (lean + side * half) / expected for side in (-1.0, 1.0))
     return Ratio(ratio, max(low, 0.0), min(high, 1.0 / expected), confidence)
+
+
+def _calibrated_skew(grid: ResidualGrid) -> float:
+    """E(y - f)³ / E(y - f)² of calibrated predictions: a few surprises of one kind say little of it."""
+    f, squared = grid.predictions, over_outcomes(grid.sketch.squared_weights)
+    chance = squared * f * (1.0 - f)
+    total = float(chance.sum())
+    if total <= 0.0:
+        return 1.0 if float(f.mean()) < 0.5 else -1.0
+    return float((chance * (1.0 - 2.0 * f)).sum()) / total

@@ -46,7 +46,7 @@ _NORMAL_VARIANCE = 9.0
 _FEW_TRIALS = 16.0
 _BORROWED = 5.0
 """So many rows of all cells stand behind what a row of one cell is worth."""
-_NEIGHBOURHOODS, _ROWS_OF_NEIGHBOURHOOD = 8, 100
+_NEIGHBOURHOODS, _ROWS_OF_NEIGHBOURHOOD = 32, 200
 _DRAWS_AT_ONCE = 1 << 19
 
 
@@ -243,50 +243,67 @@ def worth_of_rows(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Flo
 
     Weights that have nothing to do with the outcome are those of all rows of a cell: an event would weigh
     what any row does, however much those weigh that happened to come. So it is unless the rows show that
-    events weigh more than the others, or less; then each label speaks for itself.
+    events weigh more than the others near them, or less; then each label speaks for itself, in each of a
+    few neighbourhoods: weights may depend on predictions and outcomes together.
     """
     weight = over_outcomes(weights)
     alike = np.divide(over_outcomes(squared), weight, out=np.ones_like(weight), where=weight > 0)
     worth = np.repeat(np.maximum(alike, 1e-300)[:, None], 2, axis=1)
-    apart = _dependence_on_outcome(weights, squared, counts)
+    if np.any((weights > 0) & (counts == 0)):  # soft outcomes lie under both labels
+        return worth
+    first = _neighbourhoods(counts)
+    apart = _dependence_on_outcome(weights, squared, counts, first)
     if apart == 0.0:
         return worth
-    return np.asarray(worth ** (1.0 - apart) * _worth_by_label(weights, squared, counts) ** apart)
+    own = _worth_by_label(weights, squared, first)
+    larger = np.exp(2.0 * _errors_of_worth(weights, squared, counts))
+    return np.asarray(worth ** (1.0 - apart) * (own * larger) ** apart)
 
 
-def _dependence_on_outcome(weights: Floats, squared: Floats, counts: NDArray[Any]) -> float:
-    """Whether events weigh more or less than the other rows near them: from 0, as far as is known, to 1.
-
-    By how many standard errors the weight of the events is off, were outcomes dealt to rows at random
-    inside at most eight neighbourhoods of equal size: from 3, where it begins to tell, to 5. A difference
-    that could be chance must not count: where events are light by chance, too little happened by weight,
-    and to take them for light by nature would turn that into evidence.
-    """
+def _neighbourhoods(counts: NDArray[Any]) -> NDArray[np.intp]:
+    """Where runs of cells begin that hold about equally many rows, a hundred or more."""
     rows = over_outcomes(counts).astype(np.float64)
     parts = min(_NEIGHBOURHOODS, max(int(rows.sum()) // _ROWS_OF_NEIGHBOURHOOD, 1))
     place = (np.cumsum(rows) - 0.5 * rows) * (parts / rows.sum())
-    first = np.flatnonzero(np.diff(np.minimum(np.floor(place), parts - 1), prepend=-1))
-    n, w, q = (
-        np.add.reduceat(each, first)
-        for each in (rows, over_outcomes(weights), over_outcomes(squared))
+    return np.flatnonzero(np.diff(np.minimum(np.floor(place), parts - 1), prepend=-1))
+
+
+def _dependence_on_outcome(
+    weights: Floats, squared: Floats, counts: NDArray[Any], first: NDArray[np.intp]
+) -> float:
+    """Whether events weigh more or less than the other rows near them: from 0, as far as is known, to 1.
+
+    By how many standard errors the weight of the events is off, were outcomes dealt to rows at random in
+    each neighbourhood: over all of them, or by the sum of squares; from 3, where it begins to tell, to 5. A
+    difference that could be chance must not count: where events are light by chance, too little happened by
+    weight, and to take them for light by nature would turn that into evidence.
+    """
+    columns = (
+        over_outcomes(counts).astype(np.float64),
+        over_outcomes(weights),
+        over_outcomes(squared),
     )
+    n, w, q = (np.add.reduceat(each, first) for each in columns)
     events, drawn = np.add.reduceat(counts[:, 1], first), np.add.reduceat(weights[:, 1], first)
-    spread = np.maximum(q / n - (w / n) ** 2, 0.0)
-    variance = float((events * (n - events) / np.maximum(n - 1.0, 1.0)) @ spread)
-    if variance <= 1e-12 * float(q.sum()):
+    spread = np.maximum(q / np.maximum(n, 1.0) - (w / np.maximum(n, 1.0)) ** 2, 0.0)
+    variance = events * (n - events) / np.maximum(n - 1.0, 1.0) * spread
+    known = variance > 1e-12 * q
+    if not known.any():
         return 0.0
-    errors = abs(float((drawn - events * w / n).sum())) / math.sqrt(variance)
-    return min(max((errors - 3.0) / 2.0, 0.0), 1.0)
+    off = (drawn - events * w / np.maximum(n, 1.0))[known]
+    together = abs(float(off.sum())) / math.sqrt(float(variance[known].sum()))
+    squares = float((off**2 / variance[known]).sum())
+    errors = max(together, (squares - off.size) / math.sqrt(2.0 * off.size))
+    return float(min(max((errors - 3.0) / 2.0, 0.0), 1.0))
 
 
-def _worth_by_label(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Floats:
-    """What a row of each cell and label counts for, judged by the rows of this label.
+def _worth_by_label(weights: Floats, squared: Floats, first: NDArray[np.intp]) -> Floats:
+    """What a row of each cell and label counts for, judged by the rows of this label near it.
 
-    Where a cell holds few rows of a label, those of all cells speak for it, times what the rows of the
-    cell, of either label, weigh in comparison; where there are few in all, those of the other label do.
-    So weights may depend on predictions, on outcomes and on both, and yet outcomes that did not come are
-    not taken for ones that cannot. Where the weights of a label are uneven, the heaviest are seldom in the
-    sample, and Σw² / Σw is mostly too small: it is taken two standard errors larger.
+    Where a cell holds few rows of a label, those of its neighbourhood speak for it, times what the rows of
+    the cell, of either label, weigh in comparison; where that holds few, those of all cells; and where there
+    are few in all, those of the other label do. So weights may depend on predictions, on outcomes and on
+    both, and yet outcomes that did not come are not taken for ones that cannot.
     """
     totals, squares = weights.sum(axis=0), squared.sum(axis=0)
     overall = np.divide(squares, totals, out=np.zeros(2), where=totals > 0)
@@ -294,19 +311,30 @@ def _worth_by_label(weights: Floats, squared: Floats, counts: NDArray[Any]) -> F
     rows = np.divide(totals**2, squares, out=np.zeros(2), where=squares > 0)
     of_all = max(float(squares.sum() / totals.sum()), 1e-300)
     overall = np.maximum(overall, _BORROWED * of_all / (rows + _BORROWED))
-    here = over_outcomes(squared / overall**2) + _BORROWED
-    here = overall * (here / (over_outcomes(weights / overall) + _BORROWED))[:, None]
-    worth = (squared + _BORROWED * here**2) / (weights + _BORROWED * here)
-    return np.asarray(worth * np.exp(2.0 * _errors_of_worth(weights, squared, counts)))
+    around, around_squared = (np.add.reduceat(each, first) for each in (weights, squared))
+    near = _with_borrowed(around, around_squared, overall, 1.0)
+    near = np.repeat(near, np.diff(first, append=len(weights)), axis=0)
+    here = over_outcomes(squared / near**2) + _BORROWED
+    here /= over_outcomes(weights / near) + _BORROWED
+    return _with_borrowed(weights, squared, near * here[:, None])
+
+
+def _with_borrowed(
+    weights: Floats, squared: Floats, worth: Floats, rows: float = _BORROWED
+) -> Floats:
+    """Σw² / Σw, with so many rows more that are each worth this."""
+    return np.asarray((squared + rows * worth**2) / (weights + rows * worth))
 
 
 def _errors_of_worth(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Floats:
     """Standard error of each label's Σw² / Σw, in units of itself.
 
-    Its square is Σw² (w - ω)² / (Σw²)². Sums of w³ and w⁴ in a cell are those of log-normal weights with
-    its sums of w and w², and exact where it has one row, or rows of one weight.
+    Where the weights of a label are uneven, the heaviest are seldom in the sample, and the ratio is mostly
+    too small: it is taken two of these larger. The square of each is Σw² (w - ω)² / (Σw²)². Sums of w³ and
+    w⁴ in a cell are those of log-normal weights with its sums of w and w², and exact where it has one row,
+    or rows of one weight.
     """
-    known = squared > 0
+    known = (squared > 0) & (counts > 0)
     n, s, q = (np.where(known, each, 1.0) for each in (counts, weights, squared))
     third = n * (q / s) ** 3
     fourth = np.minimum(q**2, n * (q / n) ** 6 / (s / n) ** 8)

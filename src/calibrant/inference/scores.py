@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,12 +18,15 @@ from calibrant.inference._cells import log_loss_bounds, score_sums
 from calibrant.inference.resampling import cell_positions
 from calibrant.measures._chains import pooled
 
-__all__ = ["Score", "brier_score", "log_loss", "scores_of"]
+__all__ = ["UNLIMITED", "Score", "brier_score", "log_loss", "scores_of"]
 
 Floats = NDArray[np.float64]
 
 _EXACT = 1e-4
 """Bounds that are closer than this, in proportion, are one number in all digits that are shown."""
+
+UNLIMITED = sys.float_info.max
+"""JSON has no infinity."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,8 @@ class Score:
         1 - value / (loss of always predicting the event rate); NaN where only one outcome occurs.
     at_most : float or None
         Where the rows themselves are not known, as for the log loss of a sketch that was read from a file,
-        `value` is the least that they can have, and this the most. None where the value is theirs.
+        `value` is the least that they can have, and this the most: the largest float if a prediction may be
+        certain and wrong. None where the value is theirs.
     """
 
     value: float
@@ -138,7 +143,7 @@ def _log_loss(sketch: Sketch, pairs: Pairs | None, losses: _Losses, predictions:
         return losses.score(1, mean_log_loss(pairs))
     least, most = _log_loss_of_cells(sketch, predictions)
     score = losses.score(1, least)
-    return score if most <= least * (1.0 + _EXACT) else replace(score, at_most=most)
+    return score if most <= least * (1.0 + _EXACT) else replace(score, at_most=min(most, UNLIMITED))
 
 
 def _log_loss_of_cells(sketch: Sketch, predictions: Floats) -> tuple[float, float]:

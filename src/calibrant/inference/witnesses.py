@@ -172,8 +172,20 @@ class Cells:
 
     @cached_property
     def events(self) -> float:
-        """The null variance in units of one row, or cluster: how many surprises there are to be."""
-        return float(self.null_variance(np.ones((1, self.null.size)))[0]) * self.units**2
+        """The null variance in units of one row, or cluster: how many surprises there are to be.
+
+        Of rows with weights, no more than there would be if all had the weight of a typical surprise.
+        """
+        variance = float(self.null_variance(np.ones((1, self.null.size)))[0])
+        events = variance * self.units**2
+        if self.rows is not None or self.blocks is not None or events == 0.0:
+            return events
+        f, (weight, event, other) = self.prediction, self.shares.T
+        surprises = f * (1.0 - f) * np.stack([(1.0 - f) * event, f * other])
+        typical = float(
+            (weight * surprises * np.stack([event, other])).sum() / (weight * surprises).sum()
+        )
+        return min(events, variance / typical**2)
 
     @property
     def least(self) -> float:
