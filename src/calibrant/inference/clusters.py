@@ -25,7 +25,7 @@ from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.interval import Spread
 from calibrant.inference.noise_floor import NoiseFloor
 from calibrant.inference.null_draws import DRAWS, null_residuals
-from calibrant.inference.outcomes import FEW_EVENTS, SharedOutcomes
+from calibrant.inference.outcomes import FEW_EVENTS, SharedOutcomes, surprises_of
 from calibrant.inference.resampling import cell_positions
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.witnesses import Cells
@@ -45,6 +45,8 @@ MOST_BLOCKS = 1024
 FLOOR_DRAWS = 200
 DRAWS_AT_ONCE = 200
 ROWS_AT_ONCE = 1 << 20
+MOST_ROWS_DRAWN = 20_000
+"""Of more, all clusters count alike, as outcomes would take seconds to draw."""
 
 
 def cluster_codes(cluster: Any, rows: int, weight: Floats | None = None) -> tuple[Integers, int]:
@@ -288,9 +290,10 @@ def _few_outcomes(
     rows: Integers,
 ) -> SharedOutcomes | None:
     """The rows as outcomes to draw, if surprises among them are few."""
-    largest = np.zeros(int(cluster.max()) + 1)
-    np.maximum.at(largest, cluster, np.minimum(p, 1.0 - p))
-    if largest.sum() >= FEW_EVENTS:  # one event at least in each cluster
+    alike = p.size > MOST_ROWS_DRAWN
+    share = 1.0 / np.bincount(cluster)[cluster] if alike else weight
+    surprises = surprises_of(cluster, np.minimum(p, 1.0 - p), share)
+    if surprises >= FEW_EVENTS:  # one event at least in each cluster
         return None
     entry, event = SharedOutcomes.events_of(cluster, events, weight, rows)
     held = np.bincount(entry, minlength=p.size)

@@ -10,13 +10,33 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator
 
-__all__ = ["SharedOutcomes"]
+__all__ = ["SharedOutcomes", "surprises_of"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 FEW_EVENTS = 100.0
 _VALUES_AT_ONCE = 1 << 21
+
+
+def surprises_of(unit: Integers, odds: Floats, share: Floats) -> float:
+    """How many units of rows, at most, are expected to turn out against the odds.
+
+    Units of unlike weight count as so many of one weight as would have the same kurtosis: where a few hold
+    most of the rows, a sum over all of them is as skewed as one over these few.
+
+    Examples
+    --------
+    >>> surprises_of(np.array([0, 1, 1]), np.array([0.1, 0.2, 0.1]), np.array([0.5, 0.25, 0.25])).__round__(9)
+    0.3
+    >>> round(surprises_of(np.array([0, 1]), np.array([0.1, 0.1]), np.array([0.9, 0.1])), 3)
+    0.102
+    """
+    largest = np.zeros(int(unit.max()) + 1)
+    np.maximum.at(largest, unit, odds)
+    square = np.bincount(unit, share, largest.size) ** 2
+    fourth = float((square**2 * largest).sum())
+    return float((square * largest).sum()) ** 2 / fourth if fourth > 0.0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +69,9 @@ class SharedOutcomes:
 
     @property
     def expected_surprises(self) -> float:
-        """How many events are expected to turn out against the odds, at most."""
+        """How many events are expected to turn out against the odds, at most; see `surprises_of`."""
         odds = np.minimum(self.prediction, 1.0 - self.prediction)
-        largest = np.zeros(int(self.event.max()) + 1)
-        np.maximum.at(largest, self.event, odds)
-        return float(largest.sum())
+        return surprises_of(self.event, odds, self.share)
 
     @property
     def are_few(self) -> bool:
