@@ -308,7 +308,8 @@ def _tried(tried: Found) -> pages.Table:
             "is a p-value of at most .05 with an interval that contains 0, or the other way round.",
             "Scale: on log-odds. Sketch: a sketch of 4,096 cells. Classes: the top label of five "
             "classes. Weights: one in ten of the rows without the event is kept, with weight 10, or, "
-            "where they are uneven, each row of either outcome with a chance of its own besides; the "
+            "where they are uneven, each row of either outcome with a chance of its own besides; of the "
+            "wrong calls one in ten; or each row with a chance of 1 - .95|p - y|; the "
             "logarithms of log-normal weights have a standard deviation of 1.5; few of 100: one row in "
             "a hundred weighs 100, whatever its outcome. Clusters: the rows of a cluster share a "
             "quarter of the variance of the hidden variable that decides the outcome.",

@@ -121,7 +121,7 @@ def test_clusters_say_the_same_in_any_order_by_any_name_and_from_a_table(cluster
 
 
 def test_outcomes_are_drawn_where_few_clusters_hold_most_of_the_rows() -> None:
-    """Their residuals are skewed: with random signs the test rejects .15 of such samples, with outcomes .00."""
+    """Their residuals are skewed: with random signs alone the test rejects .15 of such samples."""
     rng = np.random.default_rng(8)
     uneven = np.maximum(1, np.rint(rng.lognormal(np.log(3), 1, 1500))).astype(int)
     for sizes, few in ((uneven, True), (np.full(1500, 5), False)):
