@@ -288,7 +288,7 @@ def _of_clusters(found: ClusterResiduals, independent: Spread, value: float) -> 
         found.spread(value, independent),
         floor,
         found.rejection(floor.value),
-        trials if found.outcomes is None else min(trials, found.units),
+        min(trials, found.units) if found.events_are_rare else trials,
         inflation,
         found.clusters,
     )

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator
+from calibrant._locks import cached_property
 from calibrant.data.arrays import as_column, is_missing
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.pairs import Pairs
@@ -134,7 +135,8 @@ class ClusterResiduals:
     units : float
         Their effective number, (Σ weight)² / Σ weight².
     outcomes : SharedOutcomes or None
-        The rows, where events are too few for the signs of the clusters to be drawn at random.
+        The rows, where events, or heavy clusters, are too few for the signs of the clusters to be drawn at
+        random.
     """
 
     grid: ResidualGrid
@@ -194,9 +196,14 @@ class ClusterResiduals:
         alone = independent.standard_error
         inflation = max(error / alone, 1.0) if alone > 0.0 else 1.0
         units = independent.units / inflation**2
-        if self.outcomes is not None or alone == 0.0:
+        if self.events_are_rare or alone == 0.0:
             units = min(units, self.units)
         return Spread(grid, error, units, self.degrees)
+
+    @cached_property
+    def events_are_rare(self) -> bool:
+        """Whether few surprises are to be expected, however much the clusters weigh that have them."""
+        return self.outcomes is not None and self.outcomes.are_rare
 
     @property
     def degrees(self) -> float:
@@ -257,7 +264,9 @@ class ClusterResiduals:
 
     def null_values(self, value: float, resamples: int, *, seed: int) -> Floats:
         """SmoothECE of calibrated predictions on as many clusters."""
-        null = self.null_residuals if self.outcomes is None else self.outcomes.residuals
+        null = self.null_residuals
+        if self.outcomes is not None and self.events_are_rare:
+            null = self.outcomes.residuals
         drawn = [self.grid.fixed_points(block, start=value) for block in null(resamples, seed=seed)]
         return np.concatenate(drawn)
 

@@ -74,6 +74,14 @@ class SharedOutcomes:
         return surprises_of(self.event, odds, self.share)
 
     @property
+    def are_rare(self) -> bool:
+        """Whether surprises are few even if every event counts alike."""
+        odds = np.minimum(self.prediction, 1.0 - self.prediction)
+        return (
+            surprises_of(self.event, odds, 1.0 / np.bincount(self.event)[self.event]) < FEW_EVENTS
+        )
+
+    @property
     def are_few(self) -> bool:
         """Whether the residuals of clusters are too skewed to be as likely with the other sign."""
         return self.expected_surprises < FEW_EVENTS
