@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ColumnOrderWarning", "likelier_order", "warn_of_other_order"]
 
-ROWS_LOOKED_AT = 5_000
+ROWS_LOOKED_AT, NUMBERS_LOOKED_AT = 5_000, 500_000
 FEWEST_ROWS = 50
 CLEARLY = 5.0
 """How many times the largest standard error that a sum of so many shares can have."""
@@ -54,18 +54,14 @@ def likelier_order(mass: NDArray[np.float64], rows: NDArray[np.int64]) -> dict[i
 
 def warn_of_other_order(matrix: ClassProbabilities, *, stacklevel: int) -> None:
     """Warn where the labels fit the columns far better in another order."""
-    known = np.flatnonzero(matrix.labels[:ROWS_LOOKED_AT] >= 0)
     many = len(matrix.classes)
-    if known.size < FEWEST_ROWS:
+    labels, block = _valid_rows(matrix, max(NUMBERS_LOOKED_AT // many, FEWEST_ROWS))
+    if labels.size < FEWEST_ROWS or _may_be_right(labels, block):
         return
-    block = np.asarray(matrix.first(ROWS_LOOKED_AT), dtype=np.float64)[known]
-    labels = matrix.labels[known]
-    with np.errstate(invalid="ignore"):
-        sums = np.abs(block.sum(axis=1) - 1.0) <= matrix.tolerance
-        valid = sums & (block.min(axis=1) >= 0.0)
+    labels, block = _valid_rows(matrix, ROWS_LOOKED_AT)
     mass = np.zeros((many, many))
-    np.add.at(mass, labels[valid], block[valid])
-    order = likelier_order(mass, np.bincount(labels[valid], minlength=many))
+    np.add.at(mass, labels, block)
+    order = likelier_order(mass, np.bincount(labels, minlength=many))
     if order:
         first = next(iter(order))
         warnings.warn(
@@ -80,3 +76,22 @@ def warn_of_other_order(matrix: ClassProbabilities, *, stacklevel: int) -> None:
             ),
             stacklevel=stacklevel + 1,
         )
+
+
+def _valid_rows(
+    matrix: ClassProbabilities, rows: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Labels and class probabilities of the valid ones among the first so many rows."""
+    known = np.flatnonzero(matrix.labels[:rows] >= 0)
+    block = np.asarray(matrix.first(rows), dtype=np.float64)[known]
+    with np.errstate(invalid="ignore"):
+        sums = np.abs(block.sum(axis=1) - 1.0) <= matrix.tolerance
+        valid = sums & (block.min(axis=1) >= 0.0)
+    return matrix.labels[known][valid], block[valid]
+
+
+def _may_be_right(labels: NDArray[np.int64], block: NDArray[np.float64]) -> bool:
+    """Whether labels have as much probability as those of calibrated predictions, Σp², up to chance."""
+    own = float(block[np.arange(labels.size), labels].sum())
+    expected = float(np.einsum("ij,ij->", block, block))
+    return bool(own >= expected - 0.5 * CLEARLY * np.sqrt(labels.size))
