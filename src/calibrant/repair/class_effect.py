@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._format import decimals, percent
 from calibrant.data.arrays import as_array
 from calibrant.data.multiclass import confidence as confidence_of
 from calibrant.errors import Code, InputError
@@ -23,7 +22,7 @@ from calibrant.repair.class_rows import (
     dealt_classes,
     log_losses_of,
 )
-from calibrant.repair.gain import interval_of_gain, verdict_of
+from calibrant.repair.gain import Gain, interval_of_gain
 
 __all__ = ["ClassEffect", "ClassScores", "cross_fitted_effect_on_classes", "effect_on_classes"]
 
@@ -42,7 +41,7 @@ class ClassScores(Record):
 
 
 @dataclass(frozen=True, repr=False)
-class ClassEffect(Record):
+class ClassEffect(Gain):
     """Scores before and after a map of classes, and what it gains.
 
     Attributes
@@ -61,30 +60,14 @@ class ClassEffect(Record):
 
     before: ClassScores
     after: ClassScores
-    gain: float
-    low: float
-    high: float
-    confidence: float
-    n: int
 
     @property
     def accuracy_cost(self) -> float:
         """By how much the share of rows falls whose most likely class is the true one."""
         return self.before.accuracy - self.after.accuracy
 
-    @property
-    def verdict(self) -> str:
-        """Is it "better", "worse" or "no clear difference", by the interval of the gain."""
-        return verdict_of(self.low, self.high)
-
     def __repr__(self) -> str:
-        return (
-            f"ClassEffect({self.verdict}: log loss {decimals(self.before.log_loss)} → "
-            f"{decimals(self.after.log_loss)}, gain {self.gain:+.4f} "
-            f"({percent(self.confidence)} interval {self.low:+.4f} to {self.high:+.4f}), SmoothECE of the "
-            f"confidence {decimals(self.before.smooth_ece)} → {decimals(self.after.smooth_ece)}, accuracy "
-            f"{decimals(self.before.accuracy)} → {decimals(self.after.accuracy)}, n={self.n})"
-        )
+        return self._said({"smooth_ece": "SmoothECE of the confidence", "accuracy": "accuracy"})
 
 
 def effect_on_classes(

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
-from calibrant._format import decimals, percent
 from calibrant.data.atoms import Atoms
 from calibrant.data.pairs import Pairs
 from calibrant.data.sketch import Sketch
@@ -27,7 +26,7 @@ from calibrant.repair.class_effect import (
     effect_on_classes,
 )
 from calibrant.repair.cross_fitting import cross_fitted, dealt, rows_of
-from calibrant.repair.gain import interval_of_gain, verdict_of
+from calibrant.repair.gain import Gain, interval_of_gain
 
 __all__ = ["Effect", "Scores", "cross_fitted_effect", "effect_of", "log_losses"]
 
@@ -46,7 +45,7 @@ class Scores(Record):
 
 
 @dataclass(frozen=True, repr=False)
-class Effect(Record):
+class Effect(Gain):
     """Scores before and after a map, and what it gains.
 
     Attributes
@@ -65,30 +64,14 @@ class Effect(Record):
 
     before: Scores
     after: Scores
-    gain: float
-    low: float
-    high: float
-    confidence: float
-    n: int
 
     @property
     def auc_cost(self) -> float:
         """How much of the area under the ROC curve the map takes away, by ties or a changed order."""
         return self.before.auc - self.after.auc
 
-    @property
-    def verdict(self) -> str:
-        """Is it "better", "worse" or "no clear difference", by the interval of the gain."""
-        return verdict_of(self.low, self.high)
-
     def __repr__(self) -> str:
-        return (
-            f"Effect({self.verdict}: log loss {decimals(self.before.log_loss)} → "
-            f"{decimals(self.after.log_loss)}, gain {self.gain:+.4f} "
-            f"({percent(self.confidence)} interval {self.low:+.4f} to {self.high:+.4f}), SmoothECE "
-            f"{decimals(self.before.smooth_ece)} → {decimals(self.after.smooth_ece)}, AUC "
-            f"{decimals(self.before.auc)} → {decimals(self.after.auc)}, n={self.n})"
-        )
+        return self._said({"smooth_ece": "SmoothECE", "auc": "AUC"})
 
 
 @overload

@@ -2,12 +2,50 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["interval_of_gain", "verdict_of"]
+from calibrant._format import decimals, percent
+from calibrant.measures.result_record import Record
+
+__all__ = ["Gain", "interval_of_gain"]
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False)
+class Gain(Record):
+    """Scores before and after a map, and what it gains in log loss."""
+
+    before: Any
+    after: Any
+    gain: float
+    low: float
+    high: float
+    confidence: float
+    n: int
+
+    @property
+    def verdict(self) -> str:
+        """Is it "better", "worse" or "no clear difference", by the interval of the gain."""
+        if self.low > 0.0:
+            return "better"
+        return "worse" if self.high < 0.0 else "no clear difference"
+
+    def _said(self, names: dict[str, str]) -> str:
+        """The gain, and these scores under their names."""
+        scores = ", ".join(
+            f"{name} {decimals(getattr(self.before, score))} → {decimals(getattr(self.after, score))}"
+            for score, name in names.items()
+        )
+        return (
+            f"{type(self).__name__}({self.verdict}: log loss {decimals(self.before.log_loss)} → "
+            f"{decimals(self.after.log_loss)}, gain {self.gain:+.4f} ({percent(self.confidence)} interval "
+            f"{self.low:+.4f} to {self.high:+.4f}), {scores}, n={self.n})"
+        )
 
 
 def interval_of_gain(
@@ -31,10 +69,3 @@ def interval_of_gain(
     error = float(np.linalg.norm(sums) * np.sqrt(units / max(units - 1.0, 1e-9)))
     reach = float(stdtrit(max(units - 1.0, 1e-9), 0.5 + 0.5 * confidence)) * error
     return gain, gain - reach, gain + reach
-
-
-def verdict_of(low: float, high: float) -> str:
-    """Is it "better", "worse" or "no clear difference", by the interval of the gain."""
-    if low > 0.0:
-        return "better"
-    return "worse" if high < 0.0 else "no clear difference"
