@@ -299,17 +299,16 @@ def _few_outcomes(
     rows: Integers,
 ) -> SharedOutcomes | None:
     """The rows as outcomes to draw, if surprises among them are few."""
-    alike = p.size > MOST_ROWS_DRAWN
-    share = 1.0 / np.bincount(cluster)[cluster] if alike else weight
+    share = weight if p.size <= MOST_ROWS_DRAWN else None
     surprises = surprises_of(cluster, np.minimum(p, 1.0 - p), share)
     if surprises >= FEW_EVENTS:  # one event at least in each cluster
         return None
     entry, event = SharedOutcomes.events_of(cluster, events, weight, rows)
     held = np.bincount(entry, minlength=p.size)
     node, right = nodes_of(grid, position[entry])
-    share = (weight / np.maximum(held, 1))[entry]
-    event = _in_order_of_weight(event, share, position[entry])
-    drawn = SharedOutcomes(np.clip(p[entry], 0.0, 1.0), share, event, node, right, grid.cells)
+    each = (weight / np.maximum(held, 1))[entry]
+    event = _in_order_of_weight(event, each, position[entry])
+    drawn = SharedOutcomes(np.clip(p[entry], 0.0, 1.0), each, event, node, right, grid.cells)
     return drawn if drawn.are_few else None
 
 

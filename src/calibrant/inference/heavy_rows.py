@@ -17,8 +17,6 @@ Floats = NDArray[np.float64]
 
 _FEWEST = 200
 """So many rows like it would make up all of the variance: no more can be as heavy."""
-
-
 _ALONE = 1.1
 """With up to so many effective rows, a cell is one heavy row and next to nothing else."""
 

@@ -19,11 +19,12 @@ FEW_EVENTS = 100.0
 _VALUES_AT_ONCE = 1 << 21
 
 
-def surprises_of(unit: Integers, odds: Floats, share: Floats) -> float:
+def surprises_of(unit: Integers, odds: Floats, share: Floats | None) -> float:
     """How many units of rows, at most, are expected to turn out against the odds.
 
     Units of unlike weight count as so many of one weight as would have the same kurtosis: where a few hold
-    most of the rows, a sum over all of them is as skewed as one over these few.
+    most of the rows, a sum over all of them is as skewed as one over these few. Without shares of the rows
+    all units count alike.
 
     Examples
     --------
@@ -34,6 +35,8 @@ def surprises_of(unit: Integers, odds: Floats, share: Floats) -> float:
     """
     largest = np.zeros(int(unit.max()) + 1)
     np.maximum.at(largest, unit, odds)
+    if share is None:
+        return float(largest.sum())
     square = np.bincount(unit, share, largest.size) ** 2
     fourth = float((square**2 * largest).sum())
     return float((square * largest).sum()) ** 2 / fourth if fourth > 0.0 else 0.0

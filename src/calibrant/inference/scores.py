@@ -24,7 +24,6 @@ Floats = NDArray[np.float64]
 
 _EXACT = 1e-4
 """Bounds that are closer than this, in proportion, are one number in all digits that are shown."""
-
 UNLIMITED = sys.float_info.max
 """JSON has no infinity."""
 
