@@ -28,7 +28,10 @@ def _rows(kind: str, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.n
     return p, 0.5 + 0.8 * (p - 0.5)
 
 
-@pytest.mark.parametrize("kind", ["overconfident", "rare", "ties at 0 and 1", "1 in 20 kept"])
+@pytest.mark.parametrize(
+    "kind",
+    ["overconfident", "rare", "ties at 0 and 1", "1 in 20 kept", "1 in 20 kept in the middle"],
+)
 def test_the_bands_hold_the_smoothed_curve_of_the_population(kind: str) -> None:
     rng = np.random.default_rng(0)
     p, chance = _rows(kind, 1 << 17, rng)
@@ -36,11 +39,12 @@ def test_the_bands_hold_the_smoothed_curve_of_the_population(kind: str) -> None:
     points, bandwidth = np.linspace(0.0, 1.0, 65), 0.05
     held, whole = [], []
     for _ in range(60):
-        p, chance = _rows(kind, 1000 if "kept" in kind else 500, rng)
+        p, chance = _rows(kind, 2000 if "middle" in kind else 1000 if "kept" in kind else 500, rng)
         y, weight = rng.random(p.size) < chance, None
         if "kept" in kind:  # of those without the event
-            kept = y | (rng.random(p.size) < 0.05)
-            p, y, weight = p[kept], y[kept], np.where(y[kept], 1.0, 20.0)
+            rare = ~y & ((np.abs(p - 0.6) < 0.1) if "middle" in kind else True)
+            kept = ~rare | (rng.random(p.size) < 0.05)
+            p, y, weight = p[kept], y[kept], np.where(rare[kept], 20.0, 1.0)
         sketch = Sketch.from_arrays(y, p, sample_weight=weight)
         near = np.array([(np.abs(p - t) < bandwidth).sum() for t in points]) >= 10
         regression = _curve(sketch, points[near], bandwidth)

@@ -27,7 +27,9 @@ def drawn(name: str, scale: str) -> tuple[ResidualGrid, np.ndarray, float]:
     rng = np.random.default_rng(0)
     p = np.clip(SAMPLES[name](rng), 1e-6, 1.0) if scale == "logit" else SAMPLES[name](rng)
     sketch = Sketch.from_arrays((rng.random(p.size) < p).astype(int), p, scale=scale)
-    variance = floors.outcome_variances(sketch) / sketch.total_weight**2
+    variance = (
+        floors.outcome_variances(sketch, floors.cell_predictions(sketch)) / sketch.total_weight**2
+    )
     closed, _ = floors._closed_form(sketch, variance)
     grid = ResidualGrid.of(sketch, 0.5 * closed)
     (block,) = grid.consistency(20, seed=0)

@@ -13,9 +13,7 @@ from calibrant.inference.resampling import (
     cell_predictions,
     coarse_sketch,
     consistency_events,
-    cross_weights,
     smoothed_weights,
-    worth_of_rows,
 )
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.measures.smooth_ece import smooth_ece
@@ -90,40 +88,6 @@ def test_calibrated_outcomes_of_weighted_rows_have_their_own_variance(other: flo
     assert drawn.var() == pytest.approx(0.21 * (weight**2).sum(), rel=0.03)
 
 
-def _worth(y: np.ndarray, p: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    sketch = Sketch.from_arrays(y, p, sample_weight=weight)
-    return worth_of_rows(sketch.weights, sketch.squared_weights, sketch.counts)
-
-
-def test_an_event_is_worth_what_any_row_is_unless_the_rows_say_otherwise() -> None:
-    y, p = _rows(3000)
-    weight = np.exp(np.random.default_rng(5).standard_normal(3000))
-    sketch = Sketch.from_arrays(y, p, sample_weight=weight)
-    both = sketch.squared_weights.sum(axis=1) / sketch.weights.sum(axis=1)
-    assert np.array_equal(_worth(y, p, weight), np.stack([both, both], axis=1))
-
-
-@pytest.mark.parametrize("other", [0.1, 3.0, 100.0])
-def test_weights_of_the_outcomes_are_found(other: float) -> None:
-    y, p = _rows(3000)
-    worth = _worth(y, p, np.where(y == 1, 1.0, other))
-    assert worth[:, 1] == pytest.approx(1.0, rel=0.2)
-    assert worth[:, 0] == pytest.approx(other, rel=0.2)
-
-
-def test_uneven_weights_of_an_outcome_are_taken_for_larger_than_they_look() -> None:
-    """By as much as their heaviest rows may be missing, and ever less the more rows there are."""
-    rng, factors = np.random.default_rng(0), []
-    for n in (500, 5_000, 50_000):
-        y, p = _rows(n)
-        uneven = np.exp(0.7 * rng.standard_normal(n))
-        even, found = (_worth(y, p, np.where(y == 1, 1.0, 30.0 * each)) for each in (1.0, uneven))
-        expected = (uneven[y == 0] ** 2).sum() / uneven[y == 0].sum()
-        factors.append(float(np.median(found[:, 0] / even[:, 0])) / expected)
-    assert factors == sorted(factors, reverse=True)
-    assert factors[0] > 1.05 > factors[-1] > 0.95
-
-
 def test_blocks_do_not_change_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     sketch = Sketch.from_arrays(*_rows(500)).rebin(64)
     whole = np.concatenate(list(bootstrap_weights(sketch, 50, seed=7)))
@@ -184,14 +148,3 @@ def test_the_spread_of_soft_rows_is_that_of_their_residuals() -> None:
     grid = ResidualGrid.of(sketch, value)
     exact = np.sqrt((((p - y) ** 2).mean() - value**2) / p.size)
     assert row_spread(grid, value).standard_error == pytest.approx(exact, rel=0.01)
-
-
-def test_weights_are_not_taken_for_soft_outcomes() -> None:
-    y, p = _rows(400)
-    rng = np.random.default_rng(0)
-    for weight in (np.ones(400), rng.uniform(0.5, 1.5, 400), rng.integers(1, 4, 400)):
-        assert not cross_weights(Sketch.from_arrays(y, p, sample_weight=weight)).any()
-    one = Sketch.from_arrays([0, 1, 0, 1], [0.3] * 4, sample_weight=[0.5, 1.5, 1.0, 1.0])
-    assert not cross_weights(one).any()
-    soft = Sketch.from_arrays([0.25, 0.5], [0.3, 0.3], labels="soft")
-    assert cross_weights(soft) == pytest.approx(0.25 * 0.75 + 0.25)

@@ -17,10 +17,8 @@ from calibrant.inference.resampling import (
     cell_predictions,
     coarse_sketch,
     consistency_events,
-    cross_weights,
-    expected_weights,
-    worth_of_rows,
 )
+from calibrant.inference.row_worth import cross_weights, worth_of_rows
 
 __all__ = [
     "Bounds",
@@ -122,47 +120,72 @@ def curve_bands(
     with probability 1 - `confidence`, by the length of the path of the weights on the sphere (Sun and
     Loader, 1994). Nothing is drawn at random.
 
-    Where rows of one outcome weigh more, as if only one in twenty of them was kept, the rate among the rows
-    that are there has the odds of μ̂ times the ratio of the weights. The interval is that of this rate, and
-    its ends are turned back.
+    Rows of one outcome may weigh more, as where only one in twenty of them was kept, here or everywhere.
+    Then the events and the others are two sums of their own; see `_bounds_of_odds`.
     """
     cells = _resampled_cells(sketch, bandwidth)
     kernel = KernelMatrix(cells, points, bandwidth, labels=2)
-    weights, squared, ratio = _as_sampled(cells, kernel)
-    mass = kernel(weights[None])[0].sum(axis=0)
-    squares, length = _squared_weights(kernel, squared.T)
-    rate = _with_odds_times(np.clip(regression, 0.0, 1.0), 1.0 / ratio)
+    mass = kernel(cells.weights[None])[0].sum(axis=0)
+    squares, length = _squared_weights(kernel, cells.squared_weights.T)
+    rate = np.clip(regression, 0.0, 1.0)
+    tails = (
+        0.5 * (1.0 - confidence),
+        NormalDist().cdf(-reach_of_all(1.0 - confidence, length)),
+    )
+    if (worth := _unlike(cells)) is not None:
+        sums, most = mass * np.stack([1.0 - rate, rate]), _heaviest(worth, kernel)
+        return CurveBands(*(_bounds_of_odds(sums, squares, most, tail) for tail in tails))
     with np.errstate(divide="ignore", invalid="ignore"):
         rows = mass**2 / squares.sum(axis=0)
         variance = (squares[1] * (1.0 - rate) ** 2 + squares[0] * rate**2) / mass**2
         seen = rate * (1.0 - rate) / variance
     rows = np.minimum(rows, np.where(seen > 0.0, seen, np.inf))
-    tail = 0.5 * (1.0 - confidence)
-    of_all = NormalDist().cdf(-reach_of_all(1.0 - confidence, length))
-    bounds = (_binomial_bounds(rate, rows, each) for each in (tail, of_all))
-    return CurveBands(
-        *(Bounds(*(_with_odds_times(end, ratio) for end in (b.low, b.high))) for b in bounds)
-    )
+    return CurveBands(*(_binomial_bounds(rate, rows, tail) for tail in tails))
 
 
-def _as_sampled(sketch: Sketch, kernel: KernelMatrix) -> tuple[Floats, Floats, Floats]:
-    """Weights [m, 2] and their squares, had events and others the same weight; their ratio at each point."""
-    weights, squared = sketch.weights, sketch.squared_weights
+def _unlike(sketch: Sketch) -> Floats | None:
+    """What a row of each cell and outcome is worth [m, 2], where that depends on the outcome."""
     if not sketch.weighted or cross_weights(sketch).any():
-        return weights, squared, np.ones(kernel.points)
-    worth = worth_of_rows(weights, squared, sketch.counts)
-    alike = np.stack([worth[:, 1] / worth[:, 0], np.ones(len(worth))], axis=1)
-    expected = expected_weights(weights, worth, cell_predictions(sketch).clip(0.0, 1.0))
-    others, everything = kernel((expected[:, None] * alike)[None])[0]
-    ratio = np.divide(others, everything, out=np.ones_like(others), where=everything > 0)
-    return weights * alike, squared * alike**2, ratio
+        return None
+    worth = worth_of_rows(sketch.weights, sketch.squared_weights, sketch.counts)
+    return None if np.array_equal(worth[:, 0], worth[:, 1]) else worth
 
 
-def _with_odds_times(rate: Floats, factor: Floats) -> Floats:
-    """The rate whose odds are so many times those of this one."""
-    if np.all(factor == 1.0):
-        return rate
-    return np.asarray(rate * factor / (rate * factor + 1.0 - rate))
+def _heaviest(worth: Floats, kernel: KernelMatrix) -> Floats:
+    """What one more row of each outcome may add at each point [2, k]."""
+    most = np.zeros((2, kernel.points))
+    for block in kernel.blocks:
+        one = worth.T[:, block.cells, None] * block.kernel
+        most[:, block.points] = one.max(axis=1, initial=0.0)
+    return most
+
+
+def _bounds_of_odds(sums: Floats, squares: Floats, most: Floats, tail: float) -> Bounds:
+    """Bounds of a rate from weighted sums of the others and of the events [2, k], NaN where both are 0.
+
+    Each is a sum over as many rows as a Poisson number says. With Σw and Σw² the lower end of such a sum is
+    ω Γ, ω = Σw² / Σw and Γ the gamma quantile of (Σw)² / Σw²; and its upper end the same with one row more,
+    as heavy as any may be (Fay and Feuer, 1997). Of two such sums the share of one has a beta quantile,
+    whose odds are multiplied by the ratio of their ω. For rows of one weight that is Clopper and Pearson's.
+    """
+    from scipy.special import betaincinv
+
+    low, high = np.full((2, sums.shape[1]), np.nan)
+    known = np.isfinite(sums).all(axis=0) & (sums.sum(axis=0) > 0.0) & (most > 0.0).all(axis=0)
+    sums, squares, most = sums[:, known], squares[:, known], most[:, known]
+
+    def least_share(of: int) -> Floats:
+        """The lower end of the share that one of the sums has of both."""
+        one, other = sums[of], sums[1 - of] + most[1 - of]
+        square, others = np.maximum(squares[of], 1e-300), squares[1 - of] + most[1 - of] ** 2
+        some = one**2 / square > 1e-9
+        rows = np.where(some, one**2 / square, 1.0)
+        share = betaincinv(rows, other**2 / others, tail)
+        odds = share * (square / np.maximum(one, 1e-300))
+        return np.where(some, odds / (odds + (1.0 - share) * (others / other)), 0.0)
+
+    low[known], high[known] = least_share(1), 1.0 - least_share(0)
+    return Bounds(low, high)
 
 
 def _squared_weights(kernel: KernelMatrix, of_rows: Floats) -> tuple[Floats, float]:

@@ -14,13 +14,8 @@ from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option, TooFewRows
 from calibrant.inference.interval import require_confidence
-from calibrant.inference.resampling import (
-    cell_positions,
-    coarse_sketch,
-    cross_weights,
-    expected_weights,
-    worth_of_rows,
-)
+from calibrant.inference.resampling import cell_positions, coarse_sketch
+from calibrant.inference.row_worth import cross_weights, expected_weights, worth_of_rows
 from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 

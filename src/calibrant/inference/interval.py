@@ -14,8 +14,8 @@ from calibrant.errors import Function, InputError
 from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.quantiles import crossing, normal_quantile
-from calibrant.inference.resampling import cross_weights
 from calibrant.inference.residuals import ResidualGrid
+from calibrant.inference.row_worth import cross_weights
 from calibrant.inference.wilson import wilson_error
 
 __all__ = [

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from calibrant.data.sketch import Sketch
 from calibrant.inference._draws import smoothed_errors
-from calibrant.inference.resampling import cell_predictions, effective_rows, outcome_variances
+from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.residuals import ResidualGrid
+from calibrant.inference.row_worth import effective_rows, outcome_variances
 from calibrant.smoothing._nodes import add_points
 from calibrant.smoothing._solver import nodes_of_moments
 from calibrant.smoothing.on_nodes import OnNodes

@@ -24,8 +24,8 @@ from calibrant.data.sketch import Sketch
 from calibrant.inference._cells import starts_of_runs, sums_of_runs, witness_rows
 from calibrant.inference._draws import kernel_shares, orthogonal, product
 from calibrant.inference.heavy_rows import HeavyRows
-from calibrant.inference.resampling import (
-    cell_positions,
+from calibrant.inference.resampling import cell_positions
+from calibrant.inference.row_worth import (
     cross_weights,
     expected_weights,
     outcome_variances,

@@ -14,7 +14,7 @@ from calibrant.data.sketch import Sketch
 from calibrant.inference.interval import normal_quantile
 from calibrant.inference.profile import Quantity, Sample, Unavailable
 from calibrant.inference.quantiles import skewed_quantiles, skewness
-from calibrant.inference.resampling import cross_weights
+from calibrant.inference.row_worth import cross_weights
 from calibrant.profiles.cells import UNIT, cells_of
 
 __all__ = [

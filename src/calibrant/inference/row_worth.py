@@ -1,0 +1,223 @@
+"""What rows with weights are worth: how many they count for, and how far their sums would stray.
+
+Weights may depend on predictions, on outcomes and on both: where wrong calls are kept one time in ten, each
+that is kept weighs ten. How far a sum strays then depends on what the outcomes would weigh that did not come.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.cell_sums import over_outcomes
+from calibrant.data.sketch import Sketch
+
+__all__ = [
+    "cross_weights",
+    "effective_rows",
+    "expected_weights",
+    "outcome_variances",
+    "worth_of_rows",
+]
+
+Floats = NDArray[np.float64]
+
+_BORROWED = 5.0
+"""So many rows of the neighbours stand behind what a row of one cell is worth."""
+_NEAREST = 5.0
+"""So many rows of a label say what a row next to them weighs."""
+_MOST_NEIGHBOURHOODS = 128
+_FEW_ROWS, _MANY_ROWS = 30, 200
+"""Of a neighbourhood: weights hardly change with predictions in the first, and are many in the second."""
+_MAYBE, _SURELY = 2.0, 4.0
+"""Standard errors from which on weights may depend on the outcome, and do."""
+
+
+def effective_rows(sketch: Sketch) -> Floats:
+    """(Σw)² / Σw² in each non-empty cell: the number of equal rows with the same variance.
+
+    A soft outcome is split over both labels, which makes Σw² too small; there are never more than the
+    rows themselves.
+    """
+    weights = over_outcomes(sketch.weights)
+    if not sketch.weighted:
+        return weights
+    squared = over_outcomes(sketch.squared_weights)
+    rows = np.divide(weights**2, squared, out=np.zeros_like(weights), where=squared > 0)
+    return np.asarray(np.minimum(rows, over_outcomes(sketch.counts)))
+
+
+def cross_weights(sketch: Sketch) -> Floats:
+    """Σ y(1 - y) over the soft outcomes of each cell: how far its two labels go together.
+
+    0 for outcomes of 0 and 1. Where soft rows have weights of their own the sums of a sketch do not tell,
+    and 0 is on the safe side: bands and intervals are then wider than they need be.
+    """
+    if not sketch.weighted:
+        return np.zeros(sketch.cells.size)
+    negative, positive = (sketch.weights - sketch.squared_weights).T
+    counted = np.allclose(over_outcomes(sketch.weights), over_outcomes(sketch.counts), rtol=1e-9)
+    both = np.allclose(negative, positive, rtol=1e-6, atol=1e-9)
+    return np.maximum(positive, 0.0) if counted and both else np.zeros(sketch.cells.size)
+
+
+def outcome_variances(sketch: Sketch, predictions: Floats) -> Floats:
+    """Variance of the weight of events in each cell, were the predictions calibrated.
+
+    Outcomes of 0 and 1 are Bernoulli; soft ones stray less, as far as they do in the data. Weights may
+    depend on the outcome, as where only one in ten of the rows without the event was kept: with
+    ω = Σw² / Σw of each label, W f and W (1 - f) the weights that events and the others should have,
+
+        Var Σ w (f - y)  =  Σ w² (f - y)²  ≈  W f (1 - f) ((1 - f) ω₁ + f ω₀),
+
+    where W is that of `expected_weights`.
+    """
+    f = predictions.clip(0.0, 1.0)
+    weight = over_outcomes(sketch.weights)
+    if not sketch.weighted:
+        return np.asarray(weight * f * (1.0 - f))
+    cross = cross_weights(sketch)
+    soft = bool(cross.any())
+    worth = worth_of_rows(sketch.weights, sketch.squared_weights + cross[:, None], sketch.counts)
+    expected = weight if soft else expected_weights(sketch.weights, worth, f)
+    chance = expected * f * (1.0 - f) * ((1.0 - f) * worth[:, 1] + f * worth[:, 0])
+    if soft:
+        events, squared = sketch.weights[:, 1], sketch.squared_weights[:, 1]
+        chance = np.minimum(chance, squared - 2.0 * f * events + weight * f**2)
+    return np.asarray(np.maximum(chance, 0.0))
+
+
+def expected_weights(weights: Floats, worth: Floats, f: Floats) -> Floats:
+    """The weight of each cell, judged by how many rows it has and not by which outcomes came.
+
+    A calibrated cell of weight W holds W f / ω₁ events and W (1 - f) / ω₀ others on average. Where the
+    others weigh a hundred times more, one of them by chance would make the cell seem a hundred times
+    heavier; the number of rows hardly changes. Where both weigh the same, it is the weight itself.
+    """
+    rows = over_outcomes(weights / worth)
+    return np.asarray(rows / (f / worth[:, 1] + (1.0 - f) / worth[:, 0]))
+
+
+def worth_of_rows(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Floats:
+    """Σw² / Σw of each cell and label [m, 2]: what one of its rows counts for, with so many of them.
+
+    Weights that have nothing to do with the outcome are those of all rows of a cell: an event would weigh
+    what any row does, however much those weigh that happened to come. So it is unless the rows show that
+    events weigh more than the others near them, or less; then each label speaks for itself.
+    """
+    weight = over_outcomes(weights)
+    alike = np.divide(over_outcomes(squared), weight, out=np.ones_like(weight), where=weight > 0)
+    worth = np.repeat(np.maximum(alike, 1e-300)[:, None], 2, axis=1)
+    if np.any((weights > 0) & (counts == 0)):  # soft outcomes lie under both labels
+        return worth
+    apart = _dependence_on_outcome(weights, squared, counts)
+    if apart == 0.0:
+        return worth
+    return np.asarray(worth ** (1.0 - apart) * _worth_by_label(weights, squared, counts) ** apart)
+
+
+def _neighbourhoods(counts: NDArray[Any], of_rows: int) -> NDArray[np.intp]:
+    """Where runs of cells begin that hold about equally many rows, at least so many."""
+    rows = over_outcomes(counts).astype(np.float64)
+    parts = min(_MOST_NEIGHBOURHOODS, max(int(rows.sum()) // of_rows, 1))
+    place = (np.cumsum(rows) - 0.5 * rows) * (parts / rows.sum())
+    return np.flatnonzero(np.diff(np.minimum(np.floor(place), parts - 1), prepend=-1))
+
+
+def _dependence_on_outcome(weights: Floats, squared: Floats, counts: NDArray[Any]) -> float:
+    """Whether events weigh more or less than the other rows near them: from 0, as far as is known, to 1.
+
+    By how many standard errors the weight of the events is off, were outcomes dealt to rows at random in
+    each neighbourhood: over all of them; of the rarer outcome in each, as where wrong calls are seldom kept;
+    or by the sum of squares. A difference that could be chance must not count: where events are light by
+    chance, too little happened by weight, and to take them for light by nature would turn that into
+    evidence. Nor may one heavy row make it, as in Bernstein's inequality: d / √(s² + d m / 3), with m what
+    the heaviest weighs.
+    """
+    first = _neighbourhoods(counts, _FEW_ROWS)
+    columns = (over_outcomes(each).astype(np.float64) for each in (counts, weights, squared))
+    n, w, q = (np.add.reduceat(each, first) for each in columns)
+    events, drawn = np.add.reduceat(counts[:, 1], first), np.add.reduceat(weights[:, 1], first)
+    spread = np.maximum(q / np.maximum(n, 1.0) - (w / np.maximum(n, 1.0)) ** 2, 0.0)
+    variance = events * (n - events) / np.maximum(n - 1.0, 1.0) * spread
+    known = variance > 1e-12 * q
+    if not known.any():
+        return 0.0
+    off, variance = (drawn - events * w / np.maximum(n, 1.0))[known], variance[known]
+    rarer = np.sign(n - 2.0 * events)[known]
+    heaviest = float(
+        np.divide(squared, weights, out=np.zeros_like(weights), where=weights > 0).max()
+    )
+    together = np.abs([off.sum(), (rarer * off).sum()])
+    errors = together / np.sqrt(float(variance.sum()) + together * heaviest / 3.0)
+    squares = (float((off**2 / variance).sum()) - off.size) / math.sqrt(2.0 * off.size)
+    most = max(float(errors.max()), squares)
+    return float(min(max((most - _MAYBE) / (_SURELY - _MAYBE), 0.0), 1.0))
+
+
+def _worth_by_label(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Floats:
+    """What a row of each cell and label counts for, judged by the rows of this label near it.
+
+    Where a cell holds few rows of a label, the nearest ones speak for it, times what the rows of the cell,
+    of either label, weigh in comparison; and where there are few in all, those of the other label do. So
+    outcomes that did not come are not taken for ones that cannot.
+    """
+    totals, squares = weights.sum(axis=0), squared.sum(axis=0)
+    near = np.stack([_nearest_worth(weights[:, k], squared[:, k], counts[:, k]) for k in (0, 1)], 1)
+    # As heavy as those that are there, on average, and by two standard errors more.
+    seen = (weights * near).sum(axis=0)
+    near *= np.maximum(np.divide(squares, seen, out=np.ones(2), where=seen > 0), 1.0)
+    near *= np.exp(2.0 * _errors_of_worth(weights, squared, counts))
+    # A few rows of a label, which may have small weights by chance, do not speak for it alone.
+    rows = np.divide(totals**2, squares, out=np.zeros(2), where=squares > 0)
+    of_all = max(float(squares.sum() / totals.sum()), 1e-300)
+    near = np.maximum(near, _BORROWED * of_all / (rows + _BORROWED))
+    here = over_outcomes(squared / near**2) + _BORROWED
+    here /= over_outcomes(weights / near) + _BORROWED
+    worth = near * here[:, None]
+    return np.asarray((squared + _BORROWED * worth**2) / (weights + _BORROWED * worth))
+
+
+def _nearest_worth(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Floats:
+    """The largest Σw² / Σw among the cells that hold the rows of a label nearest to each cell; or 0.
+
+    Not their mean: towards the ends of the predictions surprises get rarer, and where they were kept the
+    more rarely the more surprising they were, the next one would weigh more than those that are there.
+    """
+    held = np.flatnonzero((counts > 0) & (weights > 0))
+    if not held.size:
+        return np.zeros(weights.size)
+    worth = squared[held] / weights[held]
+    ends = np.cumsum(counts[held].astype(np.float64))
+    before = np.append(0.0, ends)[np.searchsorted(held, np.arange(weights.size))]
+    own = np.where((counts > 0) & (weights > 0), counts, 0).astype(np.float64)
+    width = np.maximum(min(_NEAREST, float(ends[-1])), own)
+    low = np.clip(before + 0.5 * (own - width), 0.0, ends[-1] - width)
+    first = np.searchsorted(ends, low + 1e-6, side="right")
+    last = np.minimum(np.searchsorted(ends, low + width - 1e-6), held.size - 1)
+    largest = worth[first]
+    for step in range(1, int((last - first).max()) + 1):
+        largest = np.maximum(largest, worth[np.minimum(first + step, last)])
+    return np.asarray(largest)
+
+
+def _errors_of_worth(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Floats:
+    """Standard error of each label's Σw² / Σw, in units of itself, beyond what predictions explain of it.
+
+    Where the weights of a label are uneven, the heaviest are seldom in the sample, and the ratio is mostly
+    too small. The square of each is Σw² (w - ω)² / (Σw²)². Sums of w³ and w⁴ in a cell are those of
+    log-normal weights with its sums of w and w², and exact where it has one row, or rows of one weight.
+    """
+    first = _neighbourhoods(counts, _MANY_ROWS)
+    sums, squares = (np.add.reduceat(each, first) for each in (weights, squared))
+    ratio = np.divide(squares, sums, out=np.zeros_like(sums), where=sums > 0)
+    ratio = np.repeat(ratio, np.diff(first, append=len(weights)), axis=0)
+    known = (squared > 0) & (counts > 0)
+    n, s, q = (np.where(known, each, 1.0) for each in (counts, weights, squared))
+    third = n * (q / s) ** 3
+    fourth = np.minimum(q**2, n * (q / n) ** 6 / (s / n) ** 8)
+    strayed = np.where(known, fourth - 2.0 * ratio * third + ratio**2 * q, 0.0).sum(axis=0)
+    return np.asarray(np.sqrt(np.maximum(strayed, 0.0)) / np.maximum(squares.sum(axis=0), 1e-300))
