@@ -28,6 +28,7 @@ from calibrant.inference.dependence import DependenceWarning
 from calibrant.inference.groups import TOO_FEW, Others
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.planning import detectable_error, required_n
+from calibrant.inference.pooling import pool_groups
 
 COLUMNS = {"y_true": "y", "y_prob": "p"}
 
@@ -591,3 +592,38 @@ def test_a_group_without_weight_is_left_alone() -> None:
         [1, 0, 1, 0], [0.3, 0.2, 0.5, 0.2], by=[1, 1, 2, 2], sample_weight=[1, 1, 0, 0]
     )
     assert [(group.key, group.why) for group in found.groups] == [(1, ""), (2, "no row has weight")]
+
+
+def test_small_groups_learn_from_all_what_the_rows_weigh_that_they_lack() -> None:
+    """Of the wrong calls one in ten was kept. A group of 85 rows has one or two of them on each side."""
+    rng, alarms, alone = np.random.default_rng(0), 0, 0
+    for _ in range(20):
+        p = rng.beta(0.3, 0.3, 1000)
+        y = (rng.random(p.size) < p).astype(int)
+        wrong = (p > 0.5) != y
+        kept = ~wrong | (rng.random(p.size) < 0.1)
+        y, p, weight = y[kept], p[kept], np.where(wrong[kept], 10.0, 1.0)
+        group = np.arange(y.size) % 10
+        found = assess_by(y, p, by=group, sample_weight=weight)
+        alarms += any(one.miscalibrated for one in found.values())
+        first = group == 0
+        alone += assess(y[first], p[first], sample_weight=weight[first]).miscalibrated
+    assert alarms <= 3
+    assert alone >= 5  # a lone group cannot know
+
+
+def test_groups_drawn_by_outcome_are_not_off_together() -> None:
+    """One in ten of the rows without the event, in 40 groups of 30 rows: each has three of them or so."""
+    rng, rejected = np.random.default_rng(1), 0
+    for _ in range(30):
+        p = rng.beta(2, 2, 2400)
+        y = (rng.random(p.size) < p).astype(int)
+        kept = (y == 1) | (rng.random(p.size) < 0.1)
+        y, p = y[kept], p[kept]
+        weight = np.where(y == 1, 1.0, 10.0)
+        groups = {
+            k: Sketch.from_arrays(y[k::40], p[k::40], sample_weight=weight[k::40], nodes=1 << 12)
+            for k in range(40)
+        }
+        rejected += pool_groups(groups).p_value <= 0.05
+    assert rejected <= 5  # more than half where heavy rows make a group seem less sure

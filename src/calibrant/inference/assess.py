@@ -43,6 +43,7 @@ from calibrant.inference.observed_expected import observed_expected
 from calibrant.inference.profile import Profile, Sample, as_profile
 from calibrant.inference.quantiles import normal_quantile
 from calibrant.inference.residuals import ResidualGrid
+from calibrant.inference.row_worth import AllGroups
 from calibrant.inference.scores import Score, scores_of
 from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
 
@@ -192,11 +193,12 @@ def assessment_and_rejection(
     clusters: ClusterSource | None = None,
     *,
     pairs: Pairs | None = None,
+    among: AllGroups | None = None,
     margin: float | None = None,
     confidence: float,
     seed: int,
 ) -> tuple[Assessment, Rejection]:
-    """The assessment, and the test that it rests on."""
+    """The assessment, and the test that it rests on; `among` tells what rows weigh in other groups."""
     if sketch.n < 2:
         raise TooFewRows(
             "an assessment needs at least two rows",
@@ -213,7 +215,7 @@ def assessment_and_rejection(
     grid = ResidualGrid.of(sketch, value)
     spread = row_spread(grid, value)
     if clusters is None:
-        sure = _Uncertainty(spread, floor, Rejection.of(sketch, floor.value), spread.units)
+        sure = _Uncertainty(spread, floor, Rejection.of(sketch, floor.value, among), spread.units)
     else:
         fine = grid if floor.value >= value else ResidualGrid.of(sketch, max(floor.value, finest))
         sure = _of_clusters(clusters(fine), spread, value)

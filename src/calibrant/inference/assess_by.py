@@ -30,6 +30,7 @@ from calibrant.inference.groups import GroupAssessment, GroupAssessments, worst_
 from calibrant.inference.interval import require_confidence
 from calibrant.inference.planning import detectable_error
 from calibrant.inference.profile import Profile, Sample, as_profile
+from calibrant.inference.row_worth import AllGroups
 from calibrant.read.progress import Progress
 
 __all__ = ["assess_by"]
@@ -159,6 +160,7 @@ def _assessed(
     cluster = units.cluster
     names = tuple(name for name in by if not isinstance(cluster, str) or name != cluster)
     totals = {key: total_of(own) for key, own in units.parts.items()}
+    among = None if cluster is not None else AllGroups.of(totals.values())
 
     def assessed(key: Any) -> GroupAssessment:
         sketch, clusters = totals[key], None
@@ -173,7 +175,7 @@ def _assessed(
         if why:
             return GroupAssessment(key, sketch.n, None, why=why)
         assessment, rejection = assessment_and_rejection(
-            sketch, clusters, margin=margin, confidence=confidence, seed=seed
+            sketch, clusters, among=among, margin=margin, confidence=confidence, seed=seed
         )
         detectable = detectable_error(rejection, level=level)
         return GroupAssessment(key, sketch.n, assessment, detectable)

@@ -276,8 +276,9 @@ class _Calibrated(NamedTuple):
                 for each in (chance, 1.0 - 2.0 * f, np.zeros_like(f))
             )
             return cls(weight.sum(axis=2), np.ones_like(weight), *columns)
-        groups = (tuple(each[:, k] for each in (weight, squared, counts)) for k in (0, 1))
-        worth = np.stack([worth_of_rows(*group) for group in groups], axis=1)
+        worth = np.stack(
+            [worth_of_rows(weight[:, k], squared[:, k], counts[:, k]) for k in (0, 1)], axis=1
+        )
         expected = np.stack(
             [expected_weights(weight[:, k], worth[:, k], f) for k in (0, 1)], axis=1
         )

@@ -37,6 +37,7 @@ from calibrant.inference.quantiles import (
     log_tails_of_draws,
 )
 from calibrant.inference.resampling import coarse_sketch
+from calibrant.inference.row_worth import AllGroups
 from calibrant.inference.witnesses import (
     LONGEST_CHAIN,
     Cells,
@@ -122,9 +123,10 @@ class Rejection:
     degrees: float = math.inf
 
     @classmethod
-    def of(cls, sketch: Sketch, floor: float) -> Rejection:
-        """The evidence of independent rows."""
-        cells = Cells.of(coarse_sketch(sketch, 0.5 * floor) if floor > 0.0 else sketch, sketch)
+    def of(cls, sketch: Sketch, floor: float, among: AllGroups | None = None) -> Rejection:
+        """The evidence of independent rows, which may be one of several groups."""
+        coarse = coarse_sketch(sketch, 0.5 * floor) if floor > 0.0 else sketch
+        cells = Cells.of(coarse, sketch, among)
         return cls(cells, floor)
 
     @cached_property

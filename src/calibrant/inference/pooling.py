@@ -18,6 +18,12 @@ from calibrant._arguments import CONFIDENCE
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.inference.resampling import cell_predictions
+from calibrant.inference.row_worth import (
+    AllGroups,
+    expected_weights,
+    outcome_variances,
+    worth_of_rows,
+)
 
 __all__ = ["PooledError", "Pooling", "pool_groups"]
 
@@ -99,7 +105,8 @@ def pool_groups(
     >>> together.p_value < 0.001, together.typical.low < 0.05 < together.typical.high
     (True, True)
     """
-    moments = {key: _moments(one) for key, one in sketches.items() if one.total_weight > 0}
+    among = AllGroups.of(sketches.values())
+    moments = {key: _moments(one, among) for key, one in sketches.items() if one.total_weight > 0}
     usable = {key: own for key, own in moments.items() if own.variance > 0.0}
     k = len(usable)
     if k < 2:
@@ -192,28 +199,30 @@ class _Moments(NamedTuple):
     expected_surprises: float
 
 
-def _moments(sketch: Sketch) -> _Moments:
+def _moments(sketch: Sketch, among: AllGroups | None) -> _Moments:
     """What pooling needs to know of a group.
 
-    Rows that were sampled by outcome and weighted for it have a variance of w₀ w₁ f (1 - f) each, with w₁
-    the weight of an event and w₀ of another.
+    Where rows were sampled by outcome and weighted for it, both the weight and the variance of a group are
+    judged by how many rows it has, not by which outcomes came: a group with more heavy rows than usual
+    would seem both further off and less sure, and those with fewer would outvote it.
     """
     f = np.clip(cell_predictions(sketch), 0.0, 1.0)
+    chance, rows = f * (1.0 - f), over_outcomes(sketch.counts)
     weights, total = sketch.weights, sketch.total_weight
+    squared = over_outcomes(sketch.squared_weights)
+    variance = float(outcome_variances(sketch, f, among).sum())
+    spread = float(squared @ chance)
+    fourth = float((squared**2 / np.maximum(rows, 1)) @ (chance * (1.0 - 6.0 * chance)))
+    if among is not None:
+        place = sketch.cells / sketch.nodes
+        worth = worth_of_rows(weights, sketch.squared_weights, sketch.counts, place, among)
+        expected = expected_weights(weights, worth, f)
+        total, spread = float(expected.sum()), variance
+        other, event = (worth * np.stack([f, 1.0 - f], axis=1)).T
+        fourth = float((expected * chance) @ (event**3 + other**3))  # of Poisson numbers of both
     bias = float((over_outcomes(weights) * f - weights[:, 1]).sum()) / total
-    chance = f * (1.0 - f)
-    rows = over_outcomes(sketch.counts)
-    sums, squared = weights.sum(axis=0), sketch.squared_weights.sum(axis=0)
-    row = np.divide(squared, sums, out=np.zeros(2), where=sums > 0)
-    row = np.where(row > 0, row, row.max())
-    variance = float(row.prod() * (rows @ chance))
     strayed = np.stack([f, f - 1.0], axis=1) - bias
-    number = max(sketch.n - 1.0, 1.0)
-    seen = float((sketch.squared_weights * strayed**2).sum()) * sketch.n / number
-    if sketch.weighted:
-        variance = max(variance, float((sketch.squared_weights * (strayed + bias) ** 2).sum()))
-    fourth = float(rows @ (chance * (1.0 - 6.0 * chance)))
-    spread = float(rows @ chance)
+    seen = float((sketch.squared_weights * strayed**2).sum()) * sketch.n / max(sketch.n - 1.0, 1.0)
     excess = fourth / spread**2 if spread > 0 else 0.0
     others, events = sketch.counts.T
     return _Moments(

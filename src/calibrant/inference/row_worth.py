@@ -7,6 +7,8 @@ that is kept weighs ten. How far a sum strays then depends on what the outcomes 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 
 __all__ = [
+    "AllGroups",
     "cross_weights",
     "effective_rows",
     "expected_weights",
@@ -64,7 +67,9 @@ def cross_weights(sketch: Sketch) -> Floats:
     return np.maximum(positive, 0.0) if counted and both else np.zeros(sketch.cells.size)
 
 
-def outcome_variances(sketch: Sketch, predictions: Floats) -> Floats:
+def outcome_variances(
+    sketch: Sketch, predictions: Floats, among: AllGroups | None = None
+) -> Floats:
     """Variance of the weight of events in each cell, were the predictions calibrated.
 
     Outcomes of 0 and 1 are Bernoulli; soft ones stray less, as far as they do in the data. Weights may
@@ -81,7 +86,9 @@ def outcome_variances(sketch: Sketch, predictions: Floats) -> Floats:
         return np.asarray(weight * f * (1.0 - f))
     cross = cross_weights(sketch)
     soft = bool(cross.any())
-    worth = worth_of_rows(sketch.weights, sketch.squared_weights + cross[:, None], sketch.counts)
+    squared = sketch.squared_weights + cross[:, None]
+    place = sketch.cells / sketch.nodes
+    worth = worth_of_rows(sketch.weights, squared, sketch.counts, place, among)
     expected = weight if soft else expected_weights(sketch.weights, worth, f)
     chance = expected * f * (1.0 - f) * ((1.0 - f) * worth[:, 1] + f * worth[:, 0])
     if soft:
@@ -101,12 +108,20 @@ def expected_weights(weights: Floats, worth: Floats, f: Floats) -> Floats:
     return np.asarray(rows / (f / worth[:, 1] + (1.0 - f) / worth[:, 0]))
 
 
-def worth_of_rows(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Floats:
+def worth_of_rows(
+    weights: Floats,
+    squared: Floats,
+    counts: NDArray[Any],
+    place: Floats | None = None,
+    among: AllGroups | None = None,
+) -> Floats:
     """Σw² / Σw of each cell and label [m, 2]: what one of its rows counts for, with so many of them.
 
     Weights that have nothing to do with the outcome are those of all rows of a cell: an event would weigh
     what any row does, however much those weigh that happened to come. So it is unless the rows show that
-    events weigh more than the others near them, or less; then each label speaks for itself.
+    events weigh more than the others near them, or less; then each label speaks for itself. Rows that are
+    one of several groups are told by all groups what those weigh that they have not seen; `place` is where
+    the cells lie on the grid, from 0 to 1.
     """
     weight = over_outcomes(weights)
     alike = np.divide(over_outcomes(squared), weight, out=np.ones_like(weight), where=weight > 0)
@@ -114,9 +129,76 @@ def worth_of_rows(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Flo
     if np.any((weights > 0) & (counts == 0)):  # soft outcomes lie under both labels
         return worth
     apart = _dependence_on_outcome(weights, squared, counts)
-    if apart == 0.0:
+    if among is not None and place is not None and among.apart >= apart:
+        apart, near = among.apart, among.worth_near(place, weights, squared, counts)
+    elif apart > 0.0:
+        near = _worth_near(weights, squared, counts)
+    else:
         return worth
-    return np.asarray(worth ** (1.0 - apart) * _worth_by_label(weights, squared, counts) ** apart)
+    return np.asarray(worth ** (1.0 - apart) * _worth_here(near, weights, squared) ** apart)
+
+
+@dataclass(frozen=True, eq=False)
+class AllGroups:
+    """What rows of each outcome weigh among all groups, in units of a typical weight of their group.
+
+    A small group may hold none of the rows that weigh most, and would take the outcome for light.
+
+    Attributes
+    ----------
+    place : float64[m]
+        Where on the grid, from 0 to 1.
+    worth : float64[m, 2]
+        What a row of each outcome is worth there.
+    apart : float
+        Whether that depends on the outcome: from 0 to 1.
+    """
+
+    place: Floats
+    worth: Floats
+    apart: float
+
+    @classmethod
+    def of(cls, sketches: Collection[Sketch]) -> AllGroups | None:
+        """Of the groups with weights; None where these do not depend on the outcome."""
+        groups = [one for one in sketches if one.weighted and one.total_weight > 0.0]
+        if len(groups) < 2:
+            return None
+        columns = [
+            (one.weights / typical, one.squared_weights / typical**2, one.counts)
+            for one in groups
+            for typical in [_typical_weight(one.weights, one.counts)]
+        ]
+        cells, inverse = np.unique(
+            np.concatenate([one.cells for one in groups]), return_inverse=True
+        )
+        sums = [np.zeros((cells.size, 2)) for _ in range(3)]
+        for total, parts in zip(sums, zip(*columns, strict=True), strict=True):
+            np.add.at(total, inverse.ravel(), np.concatenate(parts))
+        weights, squared, counts = sums
+        if np.any((weights > 0) & (counts == 0)):
+            return None
+        apart = _dependence_on_outcome(weights, squared, counts)
+        if apart == 0.0:
+            return None
+        return cls(cells / groups[0].nodes, _worth_near(weights, squared, counts), apart)
+
+    def worth_near(
+        self, place: Floats, weights: Floats, squared: Floats, counts: NDArray[Any]
+    ) -> Floats:
+        """The same for the cells of one group, as far as its own rows do not say otherwise."""
+        at = np.minimum(np.searchsorted(self.place, place), self.place.size - 1)
+        near = self.worth[at] * _typical_weight(weights, counts)
+        own = (squared / near**2).sum(axis=0) + _BORROWED
+        own /= (weights / near).sum(axis=0) + _BORROWED
+        return np.asarray(near * own)
+
+
+def _typical_weight(weights: Floats, counts: NDArray[Any]) -> float:
+    """The geometric mean of the rows' weights, which a few heavy ones hardly move."""
+    held = (weights > 0) & (counts > 0)
+    rows = counts[held].astype(np.float64)
+    return math.exp(float(rows @ np.log(weights[held] / rows)) / float(rows.sum()))
 
 
 def _neighbourhoods(counts: NDArray[Any], of_rows: int) -> NDArray[np.intp]:
@@ -158,12 +240,11 @@ def _dependence_on_outcome(weights: Floats, squared: Floats, counts: NDArray[Any
     return float(min(max((most - _MAYBE) / (_SURELY - _MAYBE), 0.0), 1.0))
 
 
-def _worth_by_label(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Floats:
-    """What a row of each cell and label counts for, judged by the rows of this label near it.
+def _worth_near(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Floats:
+    """What a row of each cell and label counts for, judged by the nearest rows of this label.
 
-    Where a cell holds few rows of a label, the nearest ones speak for it, times what the rows of the cell,
-    of either label, weigh in comparison; and where there are few in all, those of the other label do. So
-    outcomes that did not come are not taken for ones that cannot.
+    Where there are few in all, those of the other label speak for it: outcomes that did not come are not
+    taken for ones that cannot.
     """
     totals, squares = weights.sum(axis=0), squared.sum(axis=0)
     near = np.stack([_nearest_worth(weights[:, k], squared[:, k], counts[:, k]) for k in (0, 1)], 1)
@@ -174,7 +255,11 @@ def _worth_by_label(weights: Floats, squared: Floats, counts: NDArray[Any]) -> F
     # A few rows of a label, which may have small weights by chance, do not speak for it alone.
     rows = np.divide(totals**2, squares, out=np.zeros(2), where=squares > 0)
     of_all = max(float(squares.sum() / totals.sum()), 1e-300)
-    near = np.maximum(near, _BORROWED * of_all / (rows + _BORROWED))
+    return np.asarray(np.maximum(near, _BORROWED * of_all / (rows + _BORROWED)))
+
+
+def _worth_here(near: Floats, weights: Floats, squared: Floats) -> Floats:
+    """The same with the rows of the cell itself: what those of either label weigh in comparison."""
     here = over_outcomes(squared / near**2) + _BORROWED
     here /= over_outcomes(weights / near) + _BORROWED
     worth = near * here[:, None]

@@ -26,6 +26,7 @@ from calibrant.inference._draws import kernel_shares, orthogonal, product
 from calibrant.inference.heavy_rows import HeavyRows
 from calibrant.inference.resampling import cell_positions
 from calibrant.inference.row_worth import (
+    AllGroups,
     cross_weights,
     expected_weights,
     outcome_variances,
@@ -116,16 +117,19 @@ class Cells:
     heavy: HeavyRows | None = None
 
     @classmethod
-    def of(cls, sketch: Sketch, fine: Sketch | None = None) -> Cells:
+    def of(
+        cls, sketch: Sketch, fine: Sketch | None = None, among: AllGroups | None = None
+    ) -> Cells:
         """The cells of a sketch, of nearly equal weight and variance; its first and last stay alone.
 
-        `fine` has the same rows on a finer grid, where a heavy row is more often alone.
+        `fine` has the same rows on a finer grid, where a heavy row is more often alone. `among` tells what
+        rows weigh in other groups.
         """
         weights, squared = sketch.weights, sketch.squared_weights
         weight, total = over_outcomes(weights), sketch.total_weight
         place = cell_positions(sketch)
         f = sketch.scale.prediction(place).clip(0.0, 1.0)
-        variance = outcome_variances(sketch, f)
+        variance = outcome_variances(sketch, f, among)
         first = np.arange(weight.size)
         if weight.size > MOST_CELLS:
             whole = max(float(variance.sum()), 1e-300)
@@ -140,7 +144,7 @@ class Cells:
             cross = cross_weights(sketch)
             together = np.add.reduceat(cross, first)[:, None]
             of_label = np.add.reduceat(sketch.counts, first, axis=0)
-            worth = worth_of_rows(sums[:, :2], sums[:, 2:4] + together, of_label)
+            worth = worth_of_rows(sums[:, :2], sums[:, 2:4] + together, of_label, middle, among)
             if cross.any():  # soft outcomes: their two labels go together
                 sums[:, 7] -= 2.0 * np.add.reduceat(cross * f * (1.0 - f), first)
             else:
@@ -151,8 +155,9 @@ class Cells:
         edges = np.empty(mass.size + 1)
         edges[1:-1] = 0.5 * (position[1:] + position[:-1])
         edges[0], edges[-1] = (0.0, length) if sketch.scale.reflected else (-np.inf, np.inf)
-        alike, heavy = _are_alike(sketch), None
-        if fine is not None and not alike and np.array_equal(worth[:, 0], worth[:, 1]):
+        by_outcome = not np.array_equal(worth[:, 0], worth[:, 1])
+        alike, heavy = not by_outcome and _are_alike(sketch), None
+        if fine is not None and not alike and not by_outcome:
             heavy = HeavyRows.of(fine)
             coarse = np.searchsorted(sketch.cells, heavy.cell * sketch.nodes // fine.nodes)
             heavy = heavy._replace(cell=np.searchsorted(first, coarse, side="right") - 1)
