@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from calibrant._format import decimals
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.inference.residuals import ResidualGrid
+from calibrant.inference.row_worth import cross_weights, expected_weights, worth_of_rows
 from calibrant.measures.result_record import plain
 
 __all__ = ["Ratio", "observed_expected"]
@@ -78,10 +81,13 @@ def observed_expected(
     if expected <= 0.0:
         return Ratio(math.nan if rate == 0.0 else math.inf, 0.0, math.inf, confidence)
     ratio, variance = rate / expected, sums.variance
-    skew = sums.third / variance if variance > 0.0 else 1.0 if rate < 0.5 else -1.0
-    limit = _calibrated_skew(grid)
+    third, calibrated, limit = sums.third, *_if_calibrated(grid)
+    if grid.sketch.weighted:
+        third = _weighted_third(grid, ratio) * trials / sums.total
+        limit *= trials / sums.total
+    skew = third / variance if variance > 0.0 else 1.0 if rate < 0.5 else -1.0
     skew = max(min(limit, 0.0), min(skew, max(limit, 0.0)))
-    variance = max(variance, sums.calibrated * max(min(ratio, 2.0 - ratio), 0.0))
+    variance = max(variance, calibrated * max(min(ratio, 2.0 - ratio), 0.0))
     if trials < 2.0:
         return Ratio(ratio, 0.0, 1.0 / expected, confidence)
     error = math.sqrt(variance) / sums.total * inflation
@@ -91,11 +97,26 @@ def observed_expected(
     return Ratio(ratio, max(low, 0.0), min(high, 1.0 / expected), confidence)
 
 
-def _calibrated_skew(grid: ResidualGrid) -> float:
-    """E(y - f)³ / E(y - f)² of calibrated predictions: a few surprises of one kind say little of it."""
-    f, squared = grid.predictions, over_outcomes(grid.sketch.squared_weights)
-    chance = squared * f * (1.0 - f)
-    total = float(chance.sum())
-    if total <= 0.0:
-        return 1.0 if float(f.mean()) < 0.5 else -1.0
-    return float((chance * (1.0 - 2.0 * f)).sum()) / total
+def _if_calibrated(grid: ResidualGrid) -> tuple[float, float]:
+    """Σw² (y - f)² and Σw³ (y - f)³ / Σw² (y - f)² of calibrated predictions, as rows are worth.
+
+    A few surprises of one kind say little of either.
+    """
+    f, sketch = grid.predictions, grid.sketch
+    expected, worth = over_outcomes(sketch.squared_weights), np.ones((f.size, 2))
+    if sketch.weighted and not cross_weights(sketch).any():
+        worth = worth_of_rows(sketch.weights, sketch.squared_weights, sketch.counts)
+        expected = expected_weights(sketch.weights, worth, f.clip(0.0, 1.0))
+    chance, (other, event) = expected * f * (1.0 - f), (worth * np.stack([f, 1.0 - f], axis=1)).T
+    variance = float(chance @ (other + event))
+    if variance <= 0.0:
+        return 0.0, 1.0 if float(f.mean()) < 0.5 else -1.0
+    return variance, float(chance @ (event**2 - other**2)) / variance
+
+
+def _weighted_third(grid: ResidualGrid, ratio: float) -> float:
+    """Σw³ (y - ρf)³, were the rows of a cell and outcome of one weight."""
+    weights, squared = grid.sketch.weights, grid.sketch.squared_weights
+    cubes = np.divide(squared**2, weights, out=np.zeros_like(weights), where=weights > 0)
+    strayed = np.arange(2.0) - ratio * grid.predictions[:, None]
+    return float((cubes * strayed**3).sum())
