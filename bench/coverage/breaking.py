@@ -102,7 +102,11 @@ SAMPLED = {  # predictions, the slope of the chance in log-odds, and how rows co
     "1 in 100 without the event, Beta(.1, .1)": (0.1, 0.1, 1.0, "1 in 100"),
     "1 in 10 without the event, uneven, uniform": (1, 1, 1.0, "uneven"),
     "1 in 10 of the wrong calls, Beta(2, 2)": (2, 2, 1.0, "wrong calls"),
+    "1 in 10 of the wrong calls, Beta(.3, .3)": (0.3, 0.3, 1.0, "wrong calls"),
+    "1 in 10 of the wrong calls, Beta(2, 2), slope .6": (2, 2, 0.6, "wrong calls"),
     "the more surprising the rarer, Beta(2, 2)": (2, 2, 1.0, "surprises"),
+    "the more surprising the rarer, Beta(.3, .3)": (0.3, 0.3, 1.0, "surprises"),
+    "1 in 10 without the event around .6, Beta(2, 2)": (2, 2, 1.0, "around .6"),
     "log-normal, Beta(1, 49)": (1, 49, 1.0, "log-normal"),
     "log-normal, Beta(6, 2), slope .6": (6, 2, 0.6, "log-normal"),
     "few of 100, Beta(1, 49)": (1, 49, 1.0, "few of 100"),
@@ -178,7 +182,7 @@ def truth_of(kind: str, population: str) -> float:
     return cal.smooth_ece(chance, p, labels="soft", scale=scale)
 
 
-def _weights(design: str, rng: np.random.Generator, p: Floats, y: NDArray[np.bool_]) -> Floats:
+def weights_by(design: str, rng: np.random.Generator, p: Floats, y: NDArray[np.bool_]) -> Floats:
     """What each row weighs; 0 if it is not in the sample."""
     if design == "log-normal":
         return np.exp(1.5 * rng.standard_normal(y.size))
@@ -189,6 +193,8 @@ def _weights(design: str, rng: np.random.Generator, p: Floats, y: NDArray[np.boo
         chance = np.where((p > 0.5) == y, 1.0, 0.1)
     if design == "surprises":
         chance = 1.0 - 0.95 * np.abs(p - y)
+    if design == "around .6":
+        chance = np.where(y | (np.abs(p - 0.6) > 0.1), 1.0, 0.1)
     if design == "uneven":
         chance = chance * expit(rng.standard_normal(y.size))
     return np.where(rng.random(y.size) < chance, 1.0 / chance, 0.0)
@@ -202,7 +208,7 @@ def samples(trial: Trial) -> Iterator[dict[str, Any]]:
             a, b, slope, design = SAMPLED[trial.population]
             p = rng.beta(a, b, 4 * trial.n)
             y = rng.random(p.size) < expit(slope * logit(p))
-            weight = _weights(design, rng, p, y)
+            weight = weights_by(design, rng, p, y)
             kept = np.flatnonzero(weight)[: trial.n]
             yield {"y": y[kept], "p": p[kept], "w": weight[kept]}
         elif trial.kind == "clusters":

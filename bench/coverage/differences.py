@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 import calibrant as cal
 from bench import pages
+from bench.coverage.breaking import weights_by
 from bench.coverage.simulation import LEVEL, Runs
 from calibrant.data.as_pairs import as_pairs
 from calibrant.data.scales import PROBABILITY
@@ -156,6 +157,29 @@ def pooled(rng: Generator, name: str, n: int) -> list[float]:
     ]  # fmt: skip
 
 
+DESIGNS = ("1 in 10", "wrong calls", "surprises", "around .6")
+"""By which rows are kept and weighted for it; see `weights_by`."""
+IN_GROUPS = 10
+
+
+def _kept(rng: Generator, design: str, p: Floats, chance: Floats) -> tuple[Any, Floats, Floats]:
+    y = rng.random(p.size) < chance
+    weight = weights_by(design, rng, p, y)
+    return y[weight > 0], p[weight > 0], weight[weight > 0]
+
+
+def weighted_groups(rng: Generator, design: str, n: int) -> list[float]:
+    """Calibrated groups: is any found to be off, are all together, are they found to differ?"""
+    p = rng.beta(0.5, 0.5, IN_GROUPS * n)
+    y, p, weight = _kept(rng, design, p, p)
+    found = cal.assess_by(y, p, by=np.arange(y.size) % IN_GROUPS, sample_weight=weight)
+    assert found.pooling is not None
+    return [
+        float(any(one.miscalibrated for one in found.values())),
+        float(found.pooling.p_value <= LEVEL), float(found.pooling.differ_p_value <= LEVEL),
+    ]  # fmt: skip
+
+
 @cache
 def _whole(name: str) -> Sketch:
     p, chance = POPULATIONS[name](np.random.default_rng(0), SUPPORT)
@@ -164,9 +188,17 @@ def _whole(name: str) -> Sketch:
 
 def bands(rng: Generator, name: str, n: int) -> list[float]:
     """On what share of the curve does the band of a point hold the population's, and of all, all of it?"""
-    population = _whole(name)
     p, chance = POPULATIONS[name](rng, n)
-    sketch = Sketch.from_arrays(rng.random(n) < chance, p)
+    return _held(Sketch.from_arrays(rng.random(n) < chance, p), _whole(name))
+
+
+def weighted_bands(rng: Generator, design: str, n: int) -> list[float]:
+    """The same of over-confident predictions with weights."""
+    y, p, weight = _kept(rng, design, *overconfident(rng, n))
+    return _held(Sketch.from_arrays(y, p, sample_weight=weight), _whole("overconfident"))
+
+
+def _held(sketch: Sketch, population: Sketch) -> list[float]:
     diagram = cal.reliability_diagram(sketch, resamples=1)
     shown = diagram.density > 0.05 * diagram.density.max()
     at = np.asarray(sketch.scale.locate(diagram.grid[shown]))
@@ -251,6 +283,28 @@ STUDIES = {
         covers=(0, 1),
         late=True,
         notes=("The bands are for the population's curve, smoothed with the sample's bandwidth.",),
+    ),
+    "weighted bands": Study(
+        "The same with weights that depend on the outcome",
+        weighted_bands,
+        _each(DESIGNS, 1_000, 3_000),
+        ("coverage at a point", "coverage of the whole curve"),
+        covers=(0, 1),
+        late=True,
+        notes=(
+            "Overconfident predictions, of which n are drawn. 1 in 10: so many of those without the event "
+            "are kept. Wrong calls: so many of the events below .5 and of the others above. Surprises: the "
+            "chance is 1 less .95 of |f - y|. Around .6: one in ten of those without the event there.",
+        ),
+    ),
+    "weighted groups": Study(
+        "Ten calibrated groups with weights that depend on the outcome: tests at level .05",
+        weighted_groups,
+        _each(DESIGNS, 300, 1_000),
+        ("any found miscalibrated", "all together", "found to differ"),
+        sizes=lambda population: (0, 1, 2),
+        late=True,
+        notes=("n: rows of each group before some are left out. Beta(.5, .5) predictions.",),
     ),
 }  # fmt: skip
 REDUCED = (
