@@ -62,8 +62,26 @@ def test_a_row_weighs_what_those_of_its_outcome_next_to_it_do() -> None:
     place = cell_predictions(Sketch.from_arrays(y[kept], p[kept], sample_weight=weight))
     clear = np.abs(place - 0.5) > 0.1
     for outcome in (0, 1):
-        expected = np.where((place > 0.5) == outcome, 1.0, 20.0)
-        assert worth[clear, outcome] == pytest.approx(expected[clear], rel=0.35)
+        heavy = (place > 0.5) != outcome
+        assert worth[clear & heavy, outcome] == pytest.approx(20.0, rel=0.35)
+        own = weight[
+            y[kept] == outcome
+        ]  # the others are not taken for lighter than rows are on average
+        assert worth[clear & ~heavy, outcome].min() >= 1.0
+        assert worth[clear & ~heavy, outcome].max() <= 1.3 * (own**2).sum() / own.sum()
+
+
+def test_heavy_rows_that_lie_anywhere_are_expected_everywhere() -> None:
+    """Of the rows without the event, every other one was kept one time in 25, whatever its prediction."""
+    rng = np.random.default_rng(4)
+    p = rng.random(6000)
+    y = (rng.random(6000) < p).astype(int)
+    chance = np.where((y == 0) & (rng.random(6000) < 0.5), 0.04, 1.0)
+    kept = rng.random(6000) < chance
+    worth = _worth(y[kept], p[kept], 1.0 / chance[kept])
+    expected = (1.0 + 1.0 / 0.04) / 2.0  # Σw² / Σw of those without the event
+    assert np.quantile(worth[:, 0], 0.05) > 0.6 * expected
+    assert worth[:, 1] == pytest.approx(1.0, abs=0.1)
 
 
 def test_weights_are_not_taken_for_soft_outcomes() -> None:

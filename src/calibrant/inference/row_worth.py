@@ -30,13 +30,16 @@ Floats = NDArray[np.float64]
 
 _BORROWED = 5.0
 """So many rows of the neighbours stand behind what a row of one cell is worth."""
-_NEAREST = 5.0
-"""So many rows of a label say what a row next to them weighs."""
+_NEAREST, _NEAR = 5.0, 50.0
+"""So many rows of a label say what a row next to them weighs: few where that depends on the prediction, many
+where it is chance."""
 _MOST_NEIGHBOURHOODS = 128
 _FEW_ROWS, _MANY_ROWS = 30, 200
 """Of a neighbourhood: weights hardly change with predictions in the first, and are many in the second."""
-_MAYBE, _SURELY = 2.0, 4.0
-"""Standard errors from which on weights may depend on the outcome, and do."""
+_MANY_CELLS = 1 << 12
+_HARDLY, _MAYBE, _SURELY = 1.5, 2.5, 4.0
+"""Standard errors up to which weights do not depend on the outcome, up to which they may, and from which on
+they do."""
 
 
 def effective_rows(sketch: Sketch) -> Floats:
@@ -118,10 +121,11 @@ def worth_of_rows(
     """Σw² / Σw of each cell and label [m, 2]: what one of its rows counts for, with so many of them.
 
     Weights that have nothing to do with the outcome are those of all rows of a cell: an event would weigh
-    what any row does, however much those weigh that happened to come. So it is unless the rows show that
-    events weigh more than the others near them, or less; then each label speaks for itself. Rows that are
-    one of several groups are told by all groups what those weigh that they have not seen; `place` is where
-    the cells lie on the grid, from 0 to 1.
+    what any row does, however much those weigh that happened to come. To take events for light by nature
+    that are so by chance would turn too little happening, by weight, into evidence. So it is unless the rows
+    show that events weigh more than the others near them, or less; then each label speaks for itself. In
+    doubt a row is worth the larger of the two. Rows that are one of several groups are told by all groups
+    what those weigh that they have not seen; `place` is where the cells lie on the grid, from 0 to 1.
     """
     weight = over_outcomes(weights)
     alike = np.divide(over_outcomes(squared), weight, out=np.ones_like(weight), where=weight > 0)
@@ -131,11 +135,15 @@ def worth_of_rows(
     apart = _dependence_on_outcome(weights, squared, counts)
     if among is not None and place is not None and among.apart >= apart:
         apart, near = among.apart, among.worth_near(place, weights, squared, counts)
-    elif apart > 0.0:
+    elif apart > _HARDLY:
         near = _worth_near(weights, squared, counts)
     else:
         return worth
-    return np.asarray(worth ** (1.0 - apart) * _worth_here(near, weights, squared) ** apart)
+    own = _worth_here(near, weights, squared)
+    maybe = min((apart - _HARDLY) / (_MAYBE - _HARDLY), 1.0)
+    surely = min(max((apart - _MAYBE) / (_SURELY - _MAYBE), 0.0), 1.0)
+    worth = worth ** (1.0 - maybe) * np.maximum(worth, own) ** maybe
+    return np.asarray(worth ** (1.0 - surely) * own**surely)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +159,7 @@ class AllGroups:
     worth : float64[m, 2]
         What a row of each outcome is worth there.
     apart : float
-        Whether that depends on the outcome: from 0 to 1.
+        By how many standard errors that depends on the outcome.
     """
 
     place: Floats
@@ -179,19 +187,19 @@ class AllGroups:
         if np.any((weights > 0) & (counts == 0)):
             return None
         apart = _dependence_on_outcome(weights, squared, counts)
-        if apart == 0.0:
+        if apart <= _HARDLY:
             return None
         return cls(cells / groups[0].nodes, _worth_near(weights, squared, counts), apart)
 
     def worth_near(
         self, place: Floats, weights: Floats, squared: Floats, counts: NDArray[Any]
     ) -> Floats:
-        """The same for the cells of one group, as far as its own rows do not say otherwise."""
+        """The same for the cells of one group, or more if its own rows say so."""
         at = np.minimum(np.searchsorted(self.place, place), self.place.size - 1)
         near = self.worth[at] * _typical_weight(weights, counts)
         own = (squared / near**2).sum(axis=0) + _BORROWED
         own /= (weights / near).sum(axis=0) + _BORROWED
-        return np.asarray(near * own)
+        return np.asarray(near * np.maximum(own, 1.0))
 
 
 def _typical_weight(weights: Floats, counts: NDArray[Any]) -> float:
@@ -210,18 +218,17 @@ def _neighbourhoods(counts: NDArray[Any], of_rows: int) -> NDArray[np.intp]:
 
 
 def _dependence_on_outcome(weights: Floats, squared: Floats, counts: NDArray[Any]) -> float:
-    """Whether events weigh more or less than the other rows near them: from 0, as far as is known, to 1.
+    """By how many standard errors events weigh more or less than the other rows near them.
 
-    By how many standard errors the weight of the events is off, were outcomes dealt to rows at random in
-    each neighbourhood: over all of them; of the rarer outcome in each, as where wrong calls are seldom kept;
-    or by the sum of squares. A difference that could be chance must not count: where events are light by
-    chance, too little happened by weight, and to take them for light by nature would turn that into
-    evidence. Nor may one heavy row make it, as in Bernstein's inequality: d / √(s² + d m / 3), with m what
-    the heaviest weighs.
+    These are the errors of the weight of the events, were outcomes dealt to rows at random in each
+    neighbourhood: over all of them; of the rarer outcome in each, as where wrong calls are seldom kept; or by
+    the sum of squares. One heavy row of a rare outcome must not make many, as in Bernstein's inequality:
+    d / √(s² + d m / 3), with m how skewed the sum is, E d³ / s².
     """
     first = _neighbourhoods(counts, _FEW_ROWS)
-    columns = (over_outcomes(each).astype(np.float64) for each in (counts, weights, squared))
-    n, w, q = (np.add.reduceat(each, first) for each in columns)
+    cubes = np.divide(squared**2, weights, out=np.zeros_like(weights), where=weights > 0)
+    columns = (over_outcomes(each).astype(np.float64) for each in (counts, weights, squared, cubes))
+    n, w, q, c = (np.add.reduceat(each, first) for each in columns)
     events, drawn = np.add.reduceat(counts[:, 1], first), np.add.reduceat(weights[:, 1], first)
     spread = np.maximum(q / np.maximum(n, 1.0) - (w / np.maximum(n, 1.0)) ** 2, 0.0)
     variance = events * (n - events) / np.maximum(n - 1.0, 1.0) * spread
@@ -229,28 +236,30 @@ def _dependence_on_outcome(weights: Floats, squared: Floats, counts: NDArray[Any
     if not known.any():
         return 0.0
     off, variance = (drawn - events * w / np.maximum(n, 1.0))[known], variance[known]
-    rarer = np.sign(n - 2.0 * events)[known]
-    heaviest = float(
-        np.divide(squared, weights, out=np.zeros_like(weights), where=weights > 0).max()
-    )
-    together = np.abs([off.sum(), (rarer * off).sum()])
-    errors = together / np.sqrt(float(variance.sum()) + together * heaviest / 3.0)
+    rate = (events / np.maximum(n, 1.0))[known]
+    third = c[known] * rate * (1.0 - rate) * (1.0 - 2.0 * rate)
+    rarer = np.sign(1.0 - 2.0 * rate)
+    together = np.array([off.sum(), (rarer * off).sum()])
+    skewed = np.maximum(np.sign(together) * [third.sum(), np.abs(third).sum()], 0.0)
+    total = float(variance.sum())
+    errors = np.abs(together) / np.sqrt(total + np.abs(together) * skewed / (3.0 * total))
     squares = (float((off**2 / variance).sum()) - off.size) / math.sqrt(2.0 * off.size)
-    most = max(float(errors.max()), squares)
-    return float(min(max((most - _MAYBE) / (_SURELY - _MAYBE), 0.0), 1.0))
+    return max(float(errors.max()), float(squares))
 
 
 def _worth_near(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Floats:
     """What a row of each cell and label counts for, judged by the nearest rows of this label.
 
     Where there are few in all, those of the other label speak for it: outcomes that did not come are not
-    taken for ones that cannot.
+    taken for ones that cannot. Of very many cells some go together.
     """
+    if len(weights) > 2 * _MANY_CELLS:
+        first = np.arange(0, len(weights), -(-len(weights) // _MANY_CELLS))
+        sums = (np.add.reduceat(each, first) for each in (weights, squared, counts))
+        return np.repeat(_worth_near(*sums), np.diff(first, append=len(weights)), axis=0)
     totals, squares = weights.sum(axis=0), squared.sum(axis=0)
-    near = np.stack([_nearest_worth(weights[:, k], squared[:, k], counts[:, k]) for k in (0, 1)], 1)
-    # As heavy as those that are there, on average, and by two standard errors more.
-    seen = (weights * near).sum(axis=0)
-    near *= np.maximum(np.divide(squares, seen, out=np.ones(2), where=seen > 0), 1.0)
+    columns = zip(weights.T, squared.T, counts.T, strict=True)
+    near = np.stack([_nearest_worth(*of_label) for of_label in columns], axis=1)
     near *= np.exp(2.0 * _errors_of_worth(weights, squared, counts))
     # A few rows of a label, which may have small weights by chance, do not speak for it alone.
     rows = np.divide(totals**2, squares, out=np.zeros(2), where=squares > 0)
@@ -259,34 +268,52 @@ def _worth_near(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Float
 
 
 def _worth_here(near: Floats, weights: Floats, squared: Floats) -> Floats:
-    """The same with the rows of the cell itself: what those of either label weigh in comparison."""
+    """The same with the rows of the cell itself, and more if those of either label are heavy for it."""
     here = over_outcomes(squared / near**2) + _BORROWED
     here /= over_outcomes(weights / near) + _BORROWED
-    worth = near * here[:, None]
+    worth = near * np.maximum(here, 1.0)[:, None]
     return np.asarray((squared + _BORROWED * worth**2) / (weights + _BORROWED * worth))
 
 
 def _nearest_worth(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Floats:
-    """The largest Σw² / Σw among the cells that hold the rows of a label nearest to each cell; or 0.
+    """What a row of a label weighs next to each cell, by the nearest few, some and all; 0 if there is none.
 
-    Not their mean: towards the ends of the predictions surprises get rarer, and where they were kept the
-    more rarely the more surprising they were, the next one would weigh more than those that are there.
+    It is the largest of three: Σw² / Σw of all, since what makes a row heavy may have nothing to do with its
+    prediction; of the nearest fifty; and the largest among the cells that hold the nearest five. Not the mean
+    of these: towards the ends of the predictions surprises get rarer, and where they were kept the more
+    rarely the more surprising they were, the next one would weigh more than those that are there.
     """
     held = np.flatnonzero((counts > 0) & (weights > 0))
     if not held.size:
         return np.zeros(weights.size)
-    worth = squared[held] / weights[held]
-    ends = np.cumsum(counts[held].astype(np.float64))
-    before = np.append(0.0, ends)[np.searchsorted(held, np.arange(weights.size))]
-    own = np.where((counts > 0) & (weights > 0), counts, 0).astype(np.float64)
-    width = np.maximum(min(_NEAREST, float(ends[-1])), own)
-    low = np.clip(before + 0.5 * (own - width), 0.0, ends[-1] - width)
+    rows, sums, squares = (each[held].astype(np.float64) for each in (counts, weights, squared))
+    worth = squares / sums
+    ends = np.cumsum(rows)
+    own = np.zeros(weights.size)
+    own[held] = rows
+    middle = np.append(0.0, ends)[np.searchsorted(held, np.arange(weights.size))] + 0.5 * own
+
+    def window(width: float) -> tuple[Floats, Floats]:
+        """So many rows around each cell, and all of its own: from which place among all to which."""
+        wide = np.maximum(min(width, float(ends[-1])), own)
+        low = np.clip(middle - 0.5 * wide, 0.0, ends[-1] - wide)
+        return low, low + wide
+
+    low, high = window(_NEAREST)
     first = np.searchsorted(ends, low + 1e-6, side="right")
-    last = np.minimum(np.searchsorted(ends, low + width - 1e-6), held.size - 1)
-    largest = worth[first]
+    last = np.minimum(np.searchsorted(ends, high - 1e-6), held.size - 1)
+    largest = np.maximum(worth[first], float(squares.sum() / sums.sum()))
     for step in range(1, int((last - first).max()) + 1):
         largest = np.maximum(largest, worth[np.minimum(first + step, last)])
-    return np.asarray(largest)
+    edges = np.append(0.0, ends)
+    mass, square = (
+        np.diff(
+            [np.interp(end, edges, np.append(0.0, np.cumsum(each))) for end in window(_NEAR)],
+            axis=0,
+        )[0]
+        for each in (sums, squares)
+    )
+    return np.asarray(np.maximum(largest, square / mass))
 
 
 def _errors_of_worth(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Floats:
