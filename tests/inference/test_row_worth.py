@@ -18,7 +18,9 @@ def _rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def _worth(y: np.ndarray, p: np.ndarray, weight: np.ndarray) -> np.ndarray:
     sketch = Sketch.from_arrays(y, p, sample_weight=weight)
-    return worth_of_rows(sketch.weights, sketch.squared_weights, sketch.counts)
+    return worth_of_rows(
+        sketch.weights, sketch.squared_weights, sketch.counts, cell_predictions(sketch)
+    )
 
 
 def test_an_event_is_worth_what_any_row_is_unless_the_rows_say_otherwise() -> None:

@@ -147,7 +147,12 @@ def _unlike(sketch: Sketch) -> Floats | None:
     """What a row of each cell and outcome is worth [m, 2], where that depends on the outcome."""
     if not sketch.weighted or cross_weights(sketch).any():
         return None
-    worth = worth_of_rows(sketch.weights, sketch.squared_weights, sketch.counts)
+    worth = worth_of_rows(
+        sketch.weights,
+        sketch.squared_weights,
+        sketch.counts,
+        cell_predictions(sketch).clip(0.0, 1.0),
+    )
     return None if np.array_equal(worth[:, 0], worth[:, 1]) else worth
 
 

@@ -277,7 +277,7 @@ class _Calibrated(NamedTuple):
             )
             return cls(weight.sum(axis=2), np.ones_like(weight), *columns)
         worth = np.stack(
-            [worth_of_rows(weight[:, k], squared[:, k], counts[:, k]) for k in (0, 1)], axis=1
+            [worth_of_rows(weight[:, k], squared[:, k], counts[:, k], f) for k in (0, 1)], axis=1
         )
         expected = np.stack(
             [expected_weights(weight[:, k], worth[:, k], f) for k in (0, 1)], axis=1

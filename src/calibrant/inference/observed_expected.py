@@ -105,8 +105,9 @@ def _if_calibrated(grid: ResidualGrid) -> tuple[float, float]:
     f, sketch = grid.predictions, grid.sketch
     expected, worth = over_outcomes(sketch.squared_weights), np.ones((f.size, 2))
     if sketch.weighted and not cross_weights(sketch).any():
-        worth = worth_of_rows(sketch.weights, sketch.squared_weights, sketch.counts)
-        expected = expected_weights(sketch.weights, worth, f.clip(0.0, 1.0))
+        f = f.clip(0.0, 1.0)
+        worth = worth_of_rows(sketch.weights, sketch.squared_weights, sketch.counts, f)
+        expected = expected_weights(sketch.weights, worth, f)
     chance, (other, event) = expected * f * (1.0 - f), (worth * np.stack([f, 1.0 - f], axis=1)).T
     variance = float(chance @ (other + event))
     if variance <= 0.0:

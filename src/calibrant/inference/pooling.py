@@ -215,7 +215,7 @@ def _moments(sketch: Sketch, among: AllGroups | None) -> _Moments:
     fourth = float((squared**2 / np.maximum(rows, 1)) @ (chance * (1.0 - 6.0 * chance)))
     if among is not None:
         place = sketch.cells / sketch.nodes
-        worth = worth_of_rows(weights, sketch.squared_weights, sketch.counts, place, among)
+        worth = worth_of_rows(weights, sketch.squared_weights, sketch.counts, f, place, among)
         expected = expected_weights(weights, worth, f)
         total, spread = float(expected.sum()), variance
         other, event = (worth * np.stack([f, 1.0 - f], axis=1)).T

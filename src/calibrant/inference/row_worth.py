@@ -37,6 +37,7 @@ _MOST_NEIGHBOURHOODS = 128
 _FEW_ROWS, _MANY_ROWS = 30, 200
 """Of a neighbourhood: weights hardly change with predictions in the first, and are many in the second."""
 _MANY_CELLS = 1 << 12
+_LEAST_STRAYED = 1e-6
 _HARDLY, _MAYBE, _SURELY = 1.5, 2.5, 4.0
 """Standard errors up to which weights do not depend on the outcome, up to which they may, and from which on
 they do."""
@@ -91,7 +92,7 @@ def outcome_variances(
     soft = bool(cross.any())
     squared = sketch.squared_weights + cross[:, None]
     place = sketch.cells / sketch.nodes
-    worth = worth_of_rows(sketch.weights, squared, sketch.counts, place, among)
+    worth = worth_of_rows(sketch.weights, squared, sketch.counts, f, place, among)
     expected = weight if soft else expected_weights(sketch.weights, worth, f)
     chance = expected * f * (1.0 - f) * ((1.0 - f) * worth[:, 1] + f * worth[:, 0])
     if soft:
@@ -115,6 +116,7 @@ def worth_of_rows(
     weights: Floats,
     squared: Floats,
     counts: NDArray[Any],
+    f: Floats,
     place: Floats | None = None,
     among: AllGroups | None = None,
 ) -> Floats:
@@ -136,7 +138,7 @@ def worth_of_rows(
     if among is not None and place is not None and among.apart >= apart:
         apart, near = among.apart, among.worth_near(place, weights, squared, counts)
     elif apart > _HARDLY:
-        near = _worth_near(weights, squared, counts)
+        near = _worth_near(weights, squared, counts, f)
     else:
         return worth
     own = _worth_here(near, weights, squared)
@@ -189,7 +191,9 @@ class AllGroups:
         apart = _dependence_on_outcome(weights, squared, counts)
         if apart <= _HARDLY:
             return None
-        return cls(cells / groups[0].nodes, _worth_near(weights, squared, counts), apart)
+        place = cells / groups[0].nodes
+        f = np.clip(groups[0].scale.prediction(place), 0.0, 1.0)
+        return cls(place, _worth_near(weights, squared, counts, f), apart)
 
     def worth_near(
         self, place: Floats, weights: Floats, squared: Floats, counts: NDArray[Any]
@@ -247,7 +251,7 @@ def _dependence_on_outcome(weights: Floats, squared: Floats, counts: NDArray[Any
     return max(float(errors.max()), float(squares))
 
 
-def _worth_near(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Floats:
+def _worth_near(weights: Floats, squared: Floats, counts: NDArray[Any], f: Floats) -> Floats:
     """What a row of each cell and label counts for, judged by the nearest rows of this label.
 
     Where there are few in all, those of the other label speak for it: outcomes that did not come are not
@@ -256,9 +260,11 @@ def _worth_near(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Float
     if len(weights) > 2 * _MANY_CELLS:
         first = np.arange(0, len(weights), -(-len(weights) // _MANY_CELLS))
         sums = (np.add.reduceat(each, first) for each in (weights, squared, counts))
-        return np.repeat(_worth_near(*sums), np.diff(first, append=len(weights)), axis=0)
+        near = _worth_near(next(sums), next(sums), next(sums), f[first])
+        return np.repeat(near, np.diff(first, append=len(weights)), axis=0)
     totals, squares = weights.sum(axis=0), squared.sum(axis=0)
-    columns = zip(weights.T, squared.T, counts.T, strict=True)
+    strayed = np.stack([f, 1.0 - f]) ** 2 + _LEAST_STRAYED
+    columns = zip(weights.T, squared.T, counts.T, strayed, strict=True)
     near = np.stack([_nearest_worth(*of_label) for of_label in columns], axis=1)
     near *= np.exp(2.0 * _errors_of_worth(weights, squared, counts))
     # A few rows of a label, which may have small weights by chance, do not speak for it alone.
@@ -275,13 +281,17 @@ def _worth_here(near: Floats, weights: Floats, squared: Floats) -> Floats:
     return np.asarray((squared + _BORROWED * worth**2) / (weights + _BORROWED * worth))
 
 
-def _nearest_worth(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Floats:
+def _nearest_worth(
+    weights: Floats, squared: Floats, counts: NDArray[Any], strayed: Floats
+) -> Floats:
     """What a row of a label weighs next to each cell, by the nearest few, some and all; 0 if there is none.
 
-    It is the largest of three: Σw² / Σw of all, since what makes a row heavy may have nothing to do with its
-    prediction; of the nearest fifty; and the largest among the cells that hold the nearest five. Not the mean
-    of these: towards the ends of the predictions surprises get rarer, and where they were kept the more
-    rarely the more surprising they were, the next one would weigh more than those that are there.
+    It is the larger of Σw² / Σw of the nearest fifty and of the largest among the cells that hold the nearest
+    five. Not the mean of these: towards the ends of the predictions surprises get rarer, and where they were
+    kept the more rarely the more surprising they were, the next one would weigh more than those that are
+    there. And as far as predictions do not explain which rows are heavy, no less than Σw² / Σw of all. In the
+    sums a row counts by (f - y)², as in what it is asked for: right calls, which are heavy where easy ones
+    are seldom kept, say little of surprises.
     """
     held = np.flatnonzero((counts > 0) & (weights > 0))
     if not held.size:
@@ -302,26 +312,33 @@ def _nearest_worth(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Fl
     low, high = window(_NEAREST)
     first = np.searchsorted(ends, low + 1e-6, side="right")
     last = np.minimum(np.searchsorted(ends, high - 1e-6), held.size - 1)
-    largest = np.maximum(worth[first], float(squares.sum() / sums.sum()))
+    largest = worth[first]
     for step in range(1, int((last - first).max()) + 1):
         largest = np.maximum(largest, worth[np.minimum(first + step, last)])
-    edges = np.append(0.0, ends)
+    edges, of_all = np.append(0.0, ends), float(squares.sum() / sums.sum())
     mass, square = (
         np.diff(
             [np.interp(end, edges, np.append(0.0, np.cumsum(each))) for end in window(_NEAR)],
             axis=0,
         )[0]
-        for each in (sums, squares)
+        for each in (sums * strayed[held], squares * strayed[held])
     )
-    return np.asarray(np.maximum(largest, square / mass))
+    near = square / mass
+    left, whole = (
+        float(_strayed_squares(rows, sums, squares, ratio).sum()) for ratio in (near[held], of_all)
+    )
+    known = whole > 1e-9 * of_all**2 * float(squares.sum())
+    by_chance = min(max(left / whole, 0.0), 1.0) if known else 0.0
+    everywhere = float((squares * strayed[held]).sum() / (sums * strayed[held]).sum())
+    largest = np.maximum(largest, near)
+    return np.asarray(largest ** (1.0 - by_chance) * np.maximum(largest, everywhere) ** by_chance)
 
 
 def _errors_of_worth(weights: Floats, squared: Floats, counts: NDArray[Any]) -> Floats:
     """Standard error of each label's Σw² / Σw, in units of itself, beyond what predictions explain of it.
 
     Where the weights of a label are uneven, the heaviest are seldom in the sample, and the ratio is mostly
-    too small. The square of each is Σw² (w - ω)² / (Σw²)². Sums of w³ and w⁴ in a cell are those of
-    log-normal weights with its sums of w and w², and exact where it has one row, or rows of one weight.
+    too small. The square of each is Σw² (w - ω)² / (Σw²)².
     """
     first = _neighbourhoods(counts, _MANY_ROWS)
     sums, squares = (np.add.reduceat(each, first) for each in (weights, squared))
@@ -329,7 +346,16 @@ def _errors_of_worth(weights: Floats, squared: Floats, counts: NDArray[Any]) -> 
     ratio = np.repeat(ratio, np.diff(first, append=len(weights)), axis=0)
     known = (squared > 0) & (counts > 0)
     n, s, q = (np.where(known, each, 1.0) for each in (counts, weights, squared))
-    third = n * (q / s) ** 3
-    fourth = np.minimum(q**2, n * (q / n) ** 6 / (s / n) ** 8)
-    strayed = np.where(known, fourth - 2.0 * ratio * third + ratio**2 * q, 0.0).sum(axis=0)
+    strayed = np.where(known, _strayed_squares(n, s, q, ratio), 0.0).sum(axis=0)
     return np.asarray(np.sqrt(np.maximum(strayed, 0.0)) / np.maximum(squares.sum(axis=0), 1e-300))
+
+
+def _strayed_squares(n: Floats, s: Floats, q: Floats, ratio: Floats | float) -> Floats:
+    """Σw² (w - ω)² of cells with n rows, Σw = s and Σw² = q.
+
+    Sums of w³ and w⁴ are those of log-normal weights with these sums, or of one heavy row where these would
+    be larger; exact where a cell has one row, or rows of one weight.
+    """
+    third = np.minimum(q**1.5, n * (q / s) ** 3)
+    fourth = np.minimum(q**2, n * (q / n) ** 6 / (s / n) ** 8)
+    return np.asarray(fourth - 2.0 * ratio * third + ratio**2 * q)

@@ -144,7 +144,9 @@ class Cells:
             cross = cross_weights(sketch)
             together = np.add.reduceat(cross, first)[:, None]
             of_label = np.add.reduceat(sketch.counts, first, axis=0)
-            worth = worth_of_rows(sums[:, :2], sums[:, 2:4] + together, of_label, middle, among)
+            worth = worth_of_rows(
+                sums[:, :2], sums[:, 2:4] + together, of_label, prediction, middle, among
+            )
             if cross.any():  # soft outcomes: their two labels go together
                 sums[:, 7] -= 2.0 * np.add.reduceat(cross * f * (1.0 - f), first)
             else:
