@@ -627,3 +627,17 @@ def test_groups_drawn_by_outcome_are_not_off_together() -> None:
         }
         rejected += pool_groups(groups).p_value <= 0.05
     assert rejected <= 5  # more than half where heavy rows make a group seem less sure
+
+
+@pytest.mark.parametrize("tiny", [0.0, 1e-300])
+def test_groups_without_weight_are_named_and_none_with_any_is_refused(tiny: float) -> None:
+    p, group = np.linspace(0.1, 0.9, 90), np.arange(90) % 3
+    y = (np.arange(90) * 0.618 % 1 < p).astype(int)
+    found = assess_by(y, p, by=group, sample_weight=np.where(group == 0, tiny, 1.0))
+    assert sorted(found) == [1, 2]
+    assert [one.why for one in found.groups if one.key == 0] == ["no row has weight"]
+    assert found.pooling is not None
+    assert set(found.pooling.groups) == {1, 2}
+    with pytest.raises(InputError) as caught:
+        assess_by(y, p, by=group, sample_weight=np.full(90, tiny))
+    assert caught.value.argument == "sample_weight"

@@ -15,7 +15,7 @@ from calibrant.data.input_forms import InputOptions
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import TooFewRows
+from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import assessment_and_rejection, require_margin
 from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
 from calibrant.inference.group_units import (
@@ -30,11 +30,13 @@ from calibrant.inference.groups import GroupAssessment, GroupAssessments, worst_
 from calibrant.inference.interval import require_confidence
 from calibrant.inference.planning import detectable_error
 from calibrant.inference.profile import Profile, Sample, as_profile
-from calibrant.inference.row_worth import AllGroups
+from calibrant.inference.row_worth import AllGroups, has_weight
 from calibrant.read.progress import Progress
 
 __all__ = ["assess_by"]
 
+NO_WEIGHT = "no row has weight"
+"""Why a group is not assessed."""
 LARGE = 2_000
 """Cells with rows of a group, on average, from which on groups are assessed side by side."""
 
@@ -165,8 +167,8 @@ def _assessed(
     def assessed(key: Any) -> GroupAssessment:
         sketch, clusters = totals[key], None
         why = "" if sketch.n >= 2 else "fewer than two rows"
-        if sketch.weighted and not sketch.total_weight > 0.0:
-            why = "no row has weight"
+        if not has_weight(sketch):
+            why = NO_WEIGHT
         if not why:
             try:
                 clusters = units.clusters(key)
@@ -188,6 +190,13 @@ def _assessed(
         progress.advance(1, group.n)
         groups[key] = group
     progress.close()
+    if groups and all(group.why == NO_WEIGHT for group in groups.values()):
+        raise InputError(
+            "must not be zero everywhere", argument="sample_weight",
+            seen=float(sum(sketch.total_weight for sketch in totals.values())),
+            saying="the weights of all groups add up to {}",
+            cure="Leave it out to give every row weight 1.",
+        )  # fmt: skip
     if not any(group.assessment for group in groups.values()):
         what = "rows" if cluster is None else "clusters"
         raise TooFewRows(

@@ -21,6 +21,7 @@ from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.row_worth import (
     AllGroups,
     expected_weights,
+    has_weight,
     outcome_variances,
     worth_of_rows,
 )
@@ -106,7 +107,7 @@ def pool_groups(
     (True, True)
     """
     among = AllGroups.of(sketches.values())
-    moments = {key: _moments(one, among) for key, one in sketches.items() if one.total_weight > 0}
+    moments = {key: _moments(one, among) for key, one in sketches.items() if has_weight(one)}
     usable = {key: own for key, own in moments.items() if own.variance > 0.0}
     k = len(usable)
     if k < 2:

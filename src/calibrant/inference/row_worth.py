@@ -22,6 +22,7 @@ __all__ = [
     "cross_weights",
     "effective_rows",
     "expected_weights",
+    "has_weight",
     "outcome_variances",
     "worth_of_rows",
 ]
@@ -37,10 +38,15 @@ _MOST_NEIGHBOURHOODS = 128
 _FEW_ROWS, _MANY_ROWS = 30, 200
 """Of a neighbourhood: weights hardly change with predictions in the first, and are many in the second."""
 _MANY_CELLS = 1 << 12
-_LEAST_STRAYED = 1e-6
+_LEAST_STRAYED, _LEAST_SQUARE = 1e-6, 1e-290
 _HARDLY, _MAYBE, _SURELY = 1.5, 2.5, 4.0
 """Standard errors up to which weights do not depend on the outcome, up to which they may, and from which on
 they do."""
+
+
+def has_weight(sketch: Sketch) -> bool:
+    """Whether any row has a weight whose square is not lost: there is nothing to assess otherwise."""
+    return not sketch.weighted or bool((sketch.squared_weights > _LEAST_SQUARE).any())
 
 
 def effective_rows(sketch: Sketch) -> Floats:
@@ -171,7 +177,7 @@ class AllGroups:
     @classmethod
     def of(cls, sketches: Collection[Sketch]) -> AllGroups | None:
         """Of the groups with weights; None where these do not depend on the outcome."""
-        groups = [one for one in sketches if one.weighted and one.total_weight > 0.0]
+        groups = [one for one in sketches if one.weighted and has_weight(one)]
         if len(groups) < 2:
             return None
         columns = [
