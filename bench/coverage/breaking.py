@@ -107,6 +107,8 @@ SAMPLED = {  # predictions, the slope of the chance in log-odds, and how rows co
     "the more surprising the rarer, Beta(2, 2)": (2, 2, 1.0, "surprises"),
     "the more surprising the rarer, Beta(.3, .3)": (0.3, 0.3, 1.0, "surprises"),
     "1 in 10 without the event around .6, Beta(2, 2)": (2, 2, 1.0, "around .6"),
+    "1 in 25 by chance without the event, uniform": (1, 1, 1.0, "by chance"),
+    "1 in 25 by chance without the event, Beta(2, 5), slope .7": (2, 5, 0.7, "by chance"),
     "log-normal, Beta(1, 49)": (1, 49, 1.0, "log-normal"),
     "log-normal, Beta(6, 2), slope .6": (6, 2, 0.6, "log-normal"),
     "few of 100, Beta(1, 49)": (1, 49, 1.0, "few of 100"),
@@ -195,6 +197,8 @@ def weights_by(design: str, rng: np.random.Generator, p: Floats, y: NDArray[np.b
         chance = 1.0 - 0.95 * np.abs(p - y)
     if design == "around .6":
         chance = np.where(y | (np.abs(p - 0.6) > 0.1), 1.0, 0.1)
+    if design == "by chance":
+        chance = np.where(y | (rng.random(y.size) < 0.5), 1.0, 0.04)
     if design == "uneven":
         chance = chance * expit(rng.standard_normal(y.size))
     return np.where(rng.random(y.size) < chance, 1.0 / chance, 0.0)

@@ -309,7 +309,9 @@ def _tried(tried: Found) -> pages.Table:
             "Scale: on log-odds. Sketch: a sketch of 4,096 cells. Classes: the top label of five "
             "classes. Weights: one in ten of the rows without the event is kept, with weight 10, or, "
             "where they are uneven, each row of either outcome with a chance of its own besides; of the "
-            "wrong calls one in ten; or each row with a chance of 1 - .95|p - y|; the "
+            "wrong calls one in ten; or each row with a chance of 1 - .95|p - y|; or one in ten of those "
+            "without the event and a prediction from .5 to .7; by chance: every other one without the "
+            "event one time in 25; the "
             "logarithms of log-normal weights have a standard deviation of 1.5; few of 100: one row in "
             "a hundred weighs 100, whatever its outcome. Clusters: the rows of a cluster share a "
             "quarter of the variance of the hidden variable that decides the outcome.",
