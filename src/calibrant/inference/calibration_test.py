@@ -126,8 +126,7 @@ class Rejection:
     def of(cls, sketch: Sketch, floor: float, among: AllGroups | None = None) -> Rejection:
         """The evidence of independent rows, which may be one of several groups."""
         coarse = coarse_sketch(sketch, 0.5 * floor) if floor > 0.0 else sketch
-        cells = Cells.of(coarse, sketch, among)
-        return cls(cells, floor)
+        return cls(Cells.of(coarse, sketch, among), floor)
 
     @cached_property
     def bandwidth(self) -> float:

@@ -83,8 +83,8 @@ def observed_expected(
     ratio, variance = rate / expected, sums.variance
     third, calibrated, limit = sums.third, *_if_calibrated(grid)
     if grid.sketch.weighted:
-        third = _weighted_third(grid, ratio) * trials / sums.total
-        limit *= trials / sums.total
+        third = _weighted_third(grid, ratio) * sums.units / sums.total
+        limit *= sums.units / sums.total
     skew = third / variance if variance > 0.0 else 1.0 if rate < 0.5 else -1.0
     skew = max(min(limit, 0.0), min(skew, max(limit, 0.0)))
     variance = max(variance, calibrated * max(min(ratio, 2.0 - ratio), 0.0))

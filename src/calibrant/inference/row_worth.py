@@ -329,12 +329,13 @@ def _nearest_worth(
         )[0]
         for each in (sums * strayed[held], squares * strayed[held])
     )
-    near = square / mass
+    known = (mass > 1e-9 * mass.max()) & (square > 0.0)  # differences of long sums are rounded
+    near = np.divide(square, mass, out=largest.copy(), where=known)
     left, whole = (
         float(_strayed_squares(rows, sums, squares, ratio).sum()) for ratio in (near[held], of_all)
     )
-    known = whole > 1e-9 * of_all**2 * float(squares.sum())
-    by_chance = min(max(left / whole, 0.0), 1.0) if known else 0.0
+    uneven = whole > 1e-9 * of_all**2 * float(squares.sum())
+    by_chance = min(max(left / whole, 0.0), 1.0) if uneven else 0.0
     everywhere = float((squares * strayed[held]).sum() / (sums * strayed[held]).sum())
     largest = np.maximum(largest, near)
     return np.asarray(largest ** (1.0 - by_chance) * np.maximum(largest, everywhere) ** by_chance)
