@@ -133,7 +133,7 @@ def curve_bands(
         NormalDist().cdf(-reach_of_all(1.0 - confidence, length)),
     )
     if (worth := _unlike(cells)) is not None:
-        sums, most = mass * np.stack([1.0 - rate, rate]), _heaviest(worth, kernel)
+        sums, most = mass * np.stack([1.0 - rate, rate]), _heaviest(cells, worth, kernel)
         return CurveBands(*(_bounds_of_odds(sums, squares, most, tail) for tail in tails))
     with np.errstate(divide="ignore", invalid="ignore"):
         rows = mass**2 / squares.sum(axis=0)
@@ -156,12 +156,18 @@ def _unlike(sketch: Sketch) -> Floats | None:
     return None if np.array_equal(worth[:, 0], worth[:, 1]) else worth
 
 
-def _heaviest(worth: Floats, kernel: KernelMatrix) -> Floats:
-    """What one more row of each outcome may add at each point [2, k]."""
-    most = np.zeros((2, kernel.points))
+def _heaviest(sketch: Sketch, worth: Floats, kernel: KernelMatrix) -> Floats:
+    """What one more row of each outcome may add at each point [2, k]: as much as any that is near.
+
+    A heavy row two bandwidths away hardly counts here, but shows that there are such rows: so its kernel is
+    taken to the fourth root.
+    """
+    weights, squared = sketch.weights, sketch.squared_weights
+    own = np.divide(squared, weights, out=worth.copy(), where=weights > 0)
+    one, most = np.maximum(worth, own).T, np.zeros((2, kernel.points))
     for block in kernel.blocks:
-        one = worth.T[:, block.cells, None] * block.kernel
-        most[:, block.points] = one.max(axis=1, initial=0.0)
+        near = one[:, block.cells, None] * np.sqrt(np.sqrt(block.kernel))
+        most[:, block.points] = near.max(axis=1, initial=0.0)
     return most
 
 
