@@ -98,6 +98,9 @@ def assess_by(
     Groups whose predictions take thousands of values, on average, are assessed side by side on all cores.
     Every number is the same however many there are.
 
+    Where weights depend on the outcome, a small group may lack the rows that weigh most. It learns from all
+    groups what these weigh, so its p-value and interval are not those that `assess` gives for its rows alone.
+
     Examples
     --------
     >>> import numpy as np
