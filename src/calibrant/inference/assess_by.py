@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Unpack
@@ -193,22 +193,7 @@ def _assessed(
         progress.advance(1, group.n)
         groups[key] = group
     progress.close()
-    if groups and all(group.why == NO_WEIGHT for group in groups.values()):
-        raise InputError(
-            "must not be zero everywhere", argument="sample_weight",
-            seen=float(sum(sketch.total_weight for sketch in totals.values())),
-            saying="the weights of all groups add up to {}",
-            cure="Leave it out to give every row weight 1.",
-        )  # fmt: skip
-    if not any(group.assessment for group in groups.values()):
-        what = "rows" if cluster is None else "clusters"
-        raise TooFewRows(
-            "an assessment needs two {units} or more in a group, and no group has them",
-            seen=max((group.n for group in groups.values()), default=0),
-            saying="the largest has {} rows",
-            cure="Group by fewer columns, or pass more rows.",
-            units=what,
-        )
+    _refuse_no_assessment(groups.values(), totals.values(), cluster)
     return GroupAssessments(
         by=names,
         groups=worst_first(_corrected(groups.values(), correction)),
@@ -218,6 +203,28 @@ def _assessed(
         seed=seed,
         sketches=totals,
     )
+
+
+def _refuse_no_assessment(
+    groups: Collection[GroupAssessment], sketches: Iterable[Sketch], cluster: Any
+) -> None:
+    """Refuse groups of which none could be assessed."""
+    if groups and all(group.why == NO_WEIGHT for group in groups):
+        raise InputError(
+            "must not be zero everywhere", argument="sample_weight",
+            seen=float(sum(sketch.total_weight for sketch in sketches)),
+            saying="the weights of all groups add up to {}",
+            cure="Leave it out to give every row weight 1.",
+        )  # fmt: skip
+    if not any(group.assessment for group in groups):
+        what = "rows" if cluster is None else "clusters"
+        raise TooFewRows(
+            "an assessment needs two {units} or more in a group, and no group has them",
+            seen=max((group.n for group in groups), default=0),
+            saying="the largest has {} rows",
+            cure="Group by fewer columns, or pass more rows.",
+            units=what,
+        )
 
 
 def _side_by_side(

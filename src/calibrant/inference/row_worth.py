@@ -322,12 +322,13 @@ def _nearest_worth(
     for step in range(1, int((last - first).max()) + 1):
         largest = np.maximum(largest, worth[np.minimum(first + step, last)])
     edges, of_all = np.append(0.0, ends), float(squares.sum() / sums.sum())
+    by_surprise = (sums * strayed[held], squares * strayed[held])
     mass, square = (
         np.diff(
             [np.interp(end, edges, np.append(0.0, np.cumsum(each))) for end in window(_NEAR)],
             axis=0,
         )[0]
-        for each in (sums * strayed[held], squares * strayed[held])
+        for each in by_surprise
     )
     known = (mass > 1e-9 * mass.max()) & (square > 0.0)  # differences of long sums are rounded
     near = np.divide(square, mass, out=largest.copy(), where=known)
@@ -336,7 +337,7 @@ def _nearest_worth(
     )
     uneven = whole > 1e-9 * of_all**2 * float(squares.sum())
     by_chance = min(max(left / whole, 0.0), 1.0) if uneven else 0.0
-    everywhere = float((squares * strayed[held]).sum() / (sums * strayed[held]).sum())
+    everywhere = float(by_surprise[1].sum() / by_surprise[0].sum())
     largest = np.maximum(largest, near)
     return np.asarray(largest ** (1.0 - by_chance) * np.maximum(largest, everywhere) ** by_chance)
 
