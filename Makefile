@@ -7,12 +7,11 @@ STAMP  := $(VENV)/.installed
 # The build looks for meson and ninja on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test test-words test-thorough test-all fuzz fuzz-quick wheel wheel-quick edges lint docs docs-test docs-check guard evidence evidence-quick clean
+.PHONY: help demo test  test-thorough test-all fuzz fuzz-quick wheel wheel-quick edges lint docs docs-test docs-check guard evidence evidence-quick clean
 
 help:
 	@echo "make demo    measure and draw the calibration of two real classifiers"
 	@echo "make test    run the tests (under five minutes)"
-	@echo "make test-words    run the tests with other words in every message: only those about words may care"
 	@echo "make test-thorough    try the laws on a thousand new examples each"
 	@echo "make test-all    run the tests that need Spark, Dask, Ray, torch, PostgreSQL, a browser, evaluation tools or other calibration packages"
 	@echo "make fuzz    damage files, compare every way in with exact sums, kill and fork (under two hours)"
@@ -44,13 +43,10 @@ demo: $(VENV)/.demo
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto -m "not heavy"
 
-test-words: $(STAMP)
-	CALIBRANT_OTHER_WORDS=1 $(BIN)/python -m pytest -q -n auto -m "not heavy and not words"
-
 # A thousand examples of every law, other ones each time.
 test-thorough: $(STAMP)
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -q -n auto -m "not heavy" tests/laws tests/sketch \
-		tests/measures tests/inference tests/diagrams
+		tests/measures tests/inference tests/plotting
 
 # Damaged files, every way in against exact arithmetic, kills and forks; `make fuzz-quick` in CI. Where
 # `make test-all` has installed the heavy engines, they are ways in too; otherwise they are named.

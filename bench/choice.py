@@ -18,11 +18,11 @@ from scipy.special import softmax
 from bench import pages
 from calibrant import datasets, smooth_ece
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
+from calibrant.recalibration.effect import log_losses
 from calibrant.recalibration.isotonic import IsotonicRecalibrator
 from calibrant.recalibration.learned_map import Recalibrator
 from calibrant.recalibration.parametric import BetaRecalibrator, PlattRecalibrator
 from calibrant.recalibration.smooth import SmoothRecalibrator
-from calibrant.repair.effect import log_losses
 
 Floats = NDArray[np.float64]
 Sets = dict[str, tuple[Floats, Floats]]

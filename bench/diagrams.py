@@ -20,7 +20,7 @@ import numpy as np
 
 from bench import environments, pages
 from calibrant.data.sketch import Sketch
-from calibrant.diagrams.smooth import reliability_diagram
+from calibrant.plotting.smooth import reliability_diagram
 
 ROWS = 50_000
 RELPLOT = """

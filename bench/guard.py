@@ -63,11 +63,11 @@ def _sparse() -> None:
 
 
 def _squares() -> None:
-    from calibrant.data.as_pairs import as_pairs
+    from calibrant.data.as_rows import as_rows
     from calibrant.data.fill import sums_of_squares
 
     p, y = _rows()
-    sums_of_squares(as_pairs(y, p), 15)
+    sums_of_squares(as_rows(y, p), 15)
 
 
 def _fill_weights() -> None:

@@ -16,8 +16,8 @@ from scipy.optimize import linprog
 
 from bench import pages
 from bench.peers import agreement
-from calibrant.data.atoms import as_atoms
 from calibrant.data.named_scales import as_scale
+from calibrant.data.points import as_points
 from calibrant.measures import distance
 from calibrant.measures.catalogue import measure_all
 from calibrant.measures.distance import distance_to_calibration
@@ -94,7 +94,7 @@ def distances() -> list[list[str]]:
 
 def _seconds_of_the_program(y: np.ndarray, p: np.ndarray, nodes: int) -> float:
     """What HiGHS takes, without the reading of rows and the laying out of nodes."""
-    atoms, scale = as_atoms(y, p), as_scale("probability")
+    atoms, scale = as_points(y, p), as_scale("probability")
     at = distance._nodes(atoms, scale, nodes)
     mass, _ = distance._on_nodes(atoms, scale, at)
     start = time.perf_counter()

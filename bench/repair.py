@@ -33,10 +33,10 @@ from calibrant.recalibration import (
     TemperatureRecalibrator,
     VennAbersRecalibrator,
 )
+from calibrant.recalibration.choice import choose_recalibrator
+from calibrant.recalibration.effect import log_losses
 from calibrant.recalibration.learned_map import Recalibrator
 from calibrant.recalibration.logistic import NEAREST_TO_THE_ENDS
-from calibrant.repair.choice import choose_recalibrator
-from calibrant.repair.effect import log_losses
 
 Floats = NDArray[np.float64]
 Map = Callable[[Floats], Floats]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import Sketch, assess, confidence, datasets
-from calibrant.data.as_pairs import as_pairs
-from calibrant.data.pairs import Pairs
+from calibrant.data.as_rows import as_rows
+from calibrant.data.rows import Rows as CheckedRows
 from calibrant.inference.calibration_test import calibration_p_value
 
 Floats = NDArray[np.float64]
@@ -91,12 +91,12 @@ def sets() -> Iterator[Rows]:
     yield Rows("the paper's sine", toy.p, toy.y.astype(np.float64))
 
 
-def _pairs(name: str, data: Any) -> Pairs:
+def _pairs(name: str, data: Any) -> CheckedRows:
     if name == "cifar10_logits_val_test":
         return confidence(data["labels_test"].ravel(), data["logits_test"], from_logits=True)
     if name == "cifar100_wideresnet_16_4_probs":
         return confidence(data["labels"].ravel(), data["probs"])
-    return as_pairs(data["y"], data["p"], percent=name.endswith("percent"), on_invalid="drop")
+    return as_rows(data["y"], data["p"], percent=name.endswith("percent"), on_invalid="drop")
 
 
 def _events(name: str, columns: Mapping[str, Any]) -> NDArray[np.int64] | None:

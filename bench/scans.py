@@ -81,9 +81,9 @@ def write_groups(path: Path, rows: int, groups: int) -> None:
 
 def decode(path: str) -> None:
     """Read what a scan reads, with the same reader and threads, and drop it."""
-    from calibrant.read.file_jobs import jobs_of
-    from calibrant.read.find_files import find_files
-    from calibrant.read.scan_request import make_request
+    from calibrant.io.file_jobs import jobs_of
+    from calibrant.io.find_files import find_files
+    from calibrant.io.scan_request import make_request
 
     request = make_request(
         y_true="y",
@@ -116,7 +116,7 @@ def without_checks():
     """Scans as they were before files were distrusted: no validation, no checksums, no second look."""
     from pyarrow import parquet
 
-    from calibrant.read import files, parquet_arrow_reader
+    from calibrant.io import files, parquet_arrow_reader
 
     before = parquet_arrow_reader.validated, files.unchanged, parquet.ParquetFile
     one_file = parquet_arrow_reader.require_one_file

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from calibrant.diagrams.group import reliability_diagrams
+from calibrant.plotting.group import reliability_diagrams
 
 FOLDER = Path(__file__).parent / "images"
 

@@ -88,7 +88,7 @@ def test_docstrings(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize(
     "room",
-    ["", "data", "decisions", "diagrams", "inference", "measures", "recalibration", "repair"],
+    ["", "data", "decisions", "inference", "measures", "plotting", "recalibration"],
 )
 def test_the_reference_lists_every_public_name(room: str) -> None:
     pages = "".join(page.read_text("utf-8") for page in DOCS.glob("reference/*.md"))

@@ -8,7 +8,6 @@ from tests.absent import (
     pytest_runtest_makereport,
     pytest_runtest_setup,
 )
-from tests.other_words import reword
 
 __all__ = ["pytest_make_collect_report", "pytest_runtest_makereport", "pytest_runtest_setup"]
 
@@ -17,7 +16,3 @@ AT_ANY_SPEED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow
 settings.register_profile("quick", max_examples=50, derandomize=True, **AT_ANY_SPEED)
 settings.register_profile("thorough", max_examples=1000, **AT_ANY_SPEED)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
-
-# `make test-words`: tests of behaviour pass whatever the messages say.
-if os.environ.get("CALIBRANT_OTHER_WORDS"):
-    reword()

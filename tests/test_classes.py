@@ -194,7 +194,7 @@ def test_a_report_shows_the_worst_classes_and_confident_errors(files):
 
 
 def test_many_classes_are_corrected_for_all_of_them():
-    from calibrant.read.class_arrays import scan_classes
+    from calibrant.io.class_arrays import scan_classes
     from calibrant.reporting.classes import MOST_ASSESSED, classes_of
 
     many = MOST_ASSESSED + 6
@@ -273,7 +273,7 @@ def test_bad_rows_of_classes_are_named(read):
     for options, labels, probs, argument, seen in bad:
         with pytest.raises(cal.InputError) as error:
             read(labels, probs, **options)
-        assert (error.value.argument, error.value.where.row) == (argument, 7)
+        assert (error.value.argument, error.value.row) == (argument, 7)
         assert seen is None or error.value.seen == (pytest.approx(seen) if seen == 0.98 else seen)
         assert error.value.cures
 

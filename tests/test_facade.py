@@ -34,7 +34,7 @@ def test_every_public_name_loads_and_has_a_docstring(name):
     assert name == "__version__" or value.__doc__
 
 
-@pytest.mark.parametrize("room", ["inference", "decisions", "diagrams"])
+@pytest.mark.parametrize("room", ["inference", "decisions", "plotting"])
 def test_a_verb_stays_a_verb_after_the_module_of_its_name_is_loaded(room):
     package = importlib.import_module(f"calibrant.{room}")
     for name, home in package._HOME.items():

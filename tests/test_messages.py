@@ -14,7 +14,7 @@ SOURCE = Path(calibrant.errors.__file__).parent
 MODULES = {path: ast.parse(path.read_text("utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
 MESSAGES = {
     "CalibrantWarning",
-    "CalibrationError",
+    "CalibrantError",
     "ColumnOrderWarning",
     "DependenceWarning",
     "HardLabelWarning",

@@ -13,7 +13,7 @@ from scipy.special import expit, logit, ndtr, softmax
 
 import calibrant as cal
 from bench.coverage.simulation import NODES, TOLERANCE, Runs
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.data.sketch import Sketch
 from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.clusters import ClusterResiduals
@@ -275,7 +275,7 @@ def _uncertainty(trial: Trial, sample: dict[str, Any]) -> tuple[float, Spread, R
     if trial.kind == "clusters":
         fine = grid if floor >= value else ResidualGrid.of(sketch, floor)
         number = int(sample["cluster"].max()) + 1
-        clusters = ClusterResiduals.of(fine, as_pairs(y, p), (sample["cluster"], number))
+        clusters = ClusterResiduals.of(fine, as_rows(y, p), (sample["cluster"], number))
         spread = clusters.spread(value, spread)
         rejection = clusters.rejection(clusters.noise_floor(value).value)
     else:

@@ -17,14 +17,14 @@ import calibrant as cal
 from bench import pages
 from bench.coverage.breaking import weights_by
 from bench.coverage.simulation import LEVEL, Runs
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
-from calibrant.diagrams.bands import curve_bands
-from calibrant.diagrams.kernel import KernelMatrix
 from calibrant.inference.band import difference_band
 from calibrant.inference.kernel_difference_test import KernelError, difference_p_value
 from calibrant.inference.pooling import pool_groups
+from calibrant.plotting.bands import curve_bands
+from calibrant.plotting.kernel import KernelMatrix
 
 Floats = NDArray[np.float64]
 Generator = np.random.Generator
@@ -79,7 +79,7 @@ def kernel_tests(rng: Generator, name: str, n: int) -> list[float]:
     y = rng.random(n) < chance
     told = []
     for models in (halves(rng, p, chance), (p, chance), (p, 0.5 * (p + chance))):
-        errors = [KernelError.of_rows(as_pairs(y, q), PROBABILITY) for q in models]
+        errors = [KernelError.of_rows(as_rows(y, q), PROBABILITY) for q in models]
         told.append(difference_p_value(*errors, paired=True) <= LEVEL)
     return [float(one) for one in told]
 

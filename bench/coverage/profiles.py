@@ -23,7 +23,7 @@ from scipy.special import expit, ndtr
 import calibrant as cal
 from bench import pages
 from bench.coverage.simulation import Runs
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.decisions import decision_curve as curves
 from calibrant.decisions.folds import FOLDS, deal_pairs
 from calibrant.decisions.net_benefit import Acting
@@ -175,7 +175,7 @@ def _decide(y: Any, p: Floats, groups: Any, seed: int, population: Population, n
     raw = benefit(at)
     inside = np.all((found.low <= raw) & (raw <= found.high))
     note("net benefit, whole curve", *_as_interval(inside), 0.0)
-    pairs = as_pairs(y, p)
+    pairs = as_rows(y, p)
     codes = None if groups is None else (groups, int(groups.max()) + 1)
     dealt = deal_pairs(pairs, codes, seed)
     maps, _ = curves._maps(dealt.parts, None)

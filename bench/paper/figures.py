@@ -10,8 +10,8 @@ import numpy as np
 
 import calibrant
 from bench.paper.experiments import Experiment
-from calibrant.diagrams.binned import binned_diagram
-from calibrant.diagrams.smooth import reliability_diagram
+from calibrant.plotting.binned import binned_diagram
+from calibrant.plotting.smooth import reliability_diagram
 
 matplotlib.use("Agg")
 

@@ -23,7 +23,7 @@ from calibrant.recalibration import (
     TemperatureScaling,
     VennAbersRecalibrator,
 )
-from calibrant.repair.effect import log_losses
+from calibrant.recalibration.effect import log_losses
 
 
 class Row(NamedTuple):

@@ -16,11 +16,11 @@ _HOME = {
     "compare": "inference.compare",
     "measure_all": "measures.catalogue",
     # show
-    "reliability_diagram": "diagrams.smooth",
-    "reliability_diagrams": "diagrams.group",
+    "reliability_diagram": "plotting.smooth",
+    "reliability_diagrams": "plotting.group",
     "report": "reporting.report",
     # read
-    "scan": "read.scan",
+    "scan": "io.scan",
     "Sketch": "data.sketch",
     "Sketches": "data.sketches",
     "save": "data.sketch_files",
@@ -32,9 +32,9 @@ _HOME = {
     # act
     "certify": "decisions.certify",
     "selective": "decisions.selective",
-    "decision_curve": "diagrams.decision_curve",
+    "decision_curve": "plotting.decision_curve",
     # repair
-    "choose_recalibrator": "repair.choice",
+    "choose_recalibrator": "recalibration.choice",
     "AdaptiveRecalibrator": "recalibration.adaptive",
     "RecalibratedClassifier": "integrations.classifier",
     "load_recalibrator": "recalibration.learned_map",
@@ -42,15 +42,15 @@ _HOME = {
     "Monitor": "inference.monitor",
     "required_n": "inference.planning",
     # errors
-    "CalibrationError": "errors",
+    "CalibrantError": "errors",
     "InputError": "errors",
 }
 """What a user types in a first week, by task; the rest lives one level down."""
 
 _ROOMS = frozenset(
     (
-        *("data", "datasets", "decisions", "diagrams", "errors", "inference", "integrations"),
-        *("measures", "profiles", "read", "recalibration", "repair", "reporting"),
+        *("data", "datasets", "decisions", "errors", "inference", "integrations", "io"),
+        *("measures", "plotting", "profiles", "recalibration", "reporting"),
     )
 )
 
@@ -74,7 +74,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"calibrant.{_HOME[name]}"), name)
     if name in _TAKE_DATA:
-        from calibrant.read.from_data import takes_data
+        from calibrant.io.from_data import takes_data
 
         value = takes_data(value)
     globals()[name] = value

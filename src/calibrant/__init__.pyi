@@ -11,10 +11,7 @@ from calibrant.data.sketch_files import save as save
 from calibrant.data.sketches import Sketches as Sketches
 from calibrant.decisions.certify import Certified
 from calibrant.decisions.selective import Selective
-from calibrant.diagrams.decision_curve import DecisionCurve
-from calibrant.diagrams.group import Diagrams
-from calibrant.diagrams.smooth import ReliabilityDiagram
-from calibrant.errors import CalibrationError as CalibrationError
+from calibrant.errors import CalibrantError as CalibrantError
 from calibrant.errors import InputError as InputError
 from calibrant.inference.assess_by import assess_by as assess_by
 from calibrant.inference.assessment import Assessment
@@ -22,12 +19,15 @@ from calibrant.inference.comparison import Comparison
 from calibrant.inference.monitor import Monitor as Monitor
 from calibrant.inference.planning import required_n as required_n
 from calibrant.integrations.classifier import RecalibratedClassifier as RecalibratedClassifier
+from calibrant.io.scan import scan as scan
 from calibrant.measures.catalogue import Measures
 from calibrant.measures.smooth_ece import SmoothECE
-from calibrant.read.scan import scan as scan
+from calibrant.plotting.decision_curve import DecisionCurve
+from calibrant.plotting.group import Diagrams
+from calibrant.plotting.smooth import ReliabilityDiagram
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator as AdaptiveRecalibrator
+from calibrant.recalibration.choice import Choice
 from calibrant.recalibration.learned_map import load_recalibrator as load_recalibrator
-from calibrant.repair.choice import Choice
 from calibrant.reporting.report import Report
 
 __version__: str

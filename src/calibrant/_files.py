@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant._locks import workplace
-from calibrant.errors import CalibrationError, InputError, Where
+from calibrant.errors import CalibrantError, InputError, Where
 
 __all__ = [
     "Disk",
@@ -124,9 +124,9 @@ def _writing(target: Target) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if isinstance(error, CalibrationError) or error.errno not in REFUSED_BY_DISKS:
+        if isinstance(error, CalibrantError) or error.errno not in REFUSED_BY_DISKS:
             raise
-        raise CalibrationError(
+        raise CalibrantError(
             "the file cannot be written: {reason}",
             where=Where(file=str(target)),
             cure="Free some space, or name a place that is yours; what was there before is intact.",
@@ -211,7 +211,7 @@ def decoding(what: str, path: Target | None = None) -> Iterator[None]:
     """Whatever a decoder of others raises on damaged bytes becomes an InputError."""
     try:
         yield
-    except CalibrationError:
+    except CalibrantError:
         raise
     except Exception as error:
         raise InputError(

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibrant.errors import CalibrationError, InputError, Where
+from calibrant.errors import CalibrantError, InputError, Where
 
 try:
     import fcntl
@@ -211,8 +211,8 @@ def _wait_for(handle: int, path: Path) -> None:
         raise _unlockable(path, error) from error
 
 
-def _unlockable(path: Path, error: OSError) -> CalibrationError:
-    return CalibrationError(
+def _unlockable(path: Path, error: OSError) -> CalibrantError:
+    return CalibrantError(
         "the file cannot be locked: {reason}",
         where=Where(file=str(path)),
         cure="Keep it on a local disk of this machine, in a folder that you may write to.",

@@ -9,7 +9,7 @@ import shutil
 import numpy as np
 import pytest
 
-from calibrant.diagrams.group import reliability_diagrams
+from calibrant.plotting.group import reliability_diagrams
 
 pytestmark = pytest.mark.heavy
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.read.answers import read_answers
+from calibrant.io.answers import read_answers
 
 
 @pytest.fixture

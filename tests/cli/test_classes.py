@@ -236,7 +236,7 @@ def test_bad_rows_are_named_by_their_line_and_can_be_dropped(calibrant, tmp_path
              "--method", "temperature", "-o", tmp_path / "map.json")  # fmt: skip
     done = calibrant(*words)
     assert done.code == 2
-    assert (done.refusal.where.line, Path(done.refusal.where.file).name) == (9, "rows.csv")
+    assert (done.refusal.where.line, Path(done.refusal.file).name) == (9, "rows.csv")
     done = calibrant(*words, "--on-invalid", "drop")
     assert done.code == 0, done.err
     others = np.arange(500) != 7

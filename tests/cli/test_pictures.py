@@ -35,7 +35,7 @@ def test_a_picture(calibrant, parquet, tmp_path, name, words) -> None:
 def test_a_picture_is_that_of_the_library(calibrant, parquet, tmp_path, kind, theme) -> None:
     words = ("--kind", kind, "--theme", theme, "--confidence", "0.8", "--seed", "3")
     assert calibrant("plot", parquet, "-o", tmp_path / "drawn.svg", *words).code == 0
-    draw = cal.reliability_diagram if kind == "smooth" else getattr(cal.diagrams, f"{kind}_diagram")
+    draw = cal.reliability_diagram if kind == "smooth" else getattr(cal.plotting, f"{kind}_diagram")
     seed = {"seed": 3} if kind in ("smooth", "isotonic") else {}
     rows = cal.scan(str(parquet), y_true="y", y_prob="p")
     draw(rows, confidence=0.8, **seed).save(tmp_path / "meant.svg", theme=theme)

@@ -81,7 +81,7 @@ class Terminal:
 
 
 QUICK = (
-    "import calibrant.read.progress as p; p.QUIET_SECONDS = 1e9; "
+    "import calibrant.io.progress as p; p.QUIET_SECONDS = 1e9; "
     "from calibrant.cli import main; main()"
 )
 """The command on a machine so quick that no bar is called for."""
@@ -160,7 +160,7 @@ def test_long_and_hostile_names_fit_too(tmp_path) -> None:
 
 def test_a_bar_on_a_terminal_and_none_in_a_pipe(parquet) -> None:
     at_once = (
-        "import calibrant.read.progress as p; p.QUIET_SECONDS = 0.0; "
+        "import calibrant.io.progress as p; p.QUIET_SECONDS = 0.0; "
         "from calibrant.cli import main; main()"
     )
     words = [sys.executable, "-c", at_once, "assess", parquet]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from calibrant import Sketch, smooth_ece
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 
 Y = np.array([0, 1, 1, 0, 1, 0])
 P = np.array([0.125, 0.75, 1.0, 0.0, 0.5, 0.625])  # exact in every float type
@@ -89,7 +89,7 @@ def foreign(values, missing):
 def test_columns_of_any_library(missing):
     kept = np.setdiff1d(np.arange(Y.size), missing)
     for y, p in zip(foreign(Y, missing), foreign(P, missing), strict=True):
-        pairs = as_pairs(y, p, on_invalid="drop")
+        pairs = as_rows(y, p, on_invalid="drop")
         assert np.array_equal(pairs.p, P[kept])
         assert np.array_equal(pairs.y, Y[kept])
         assert dict(pairs.dropped) == ({"missing prediction": 2} if missing else {})
@@ -111,7 +111,7 @@ def test_text_and_booleans_of_any_library():
         polars.Series(words, dtype=polars.Categorical),
         pyarrow.array(words),
     ):
-        pairs = as_pairs(column, [0.1, 0.2, 0.3, 0.4], pos_label="yes", on_invalid="drop")
+        pairs = as_rows(column, [0.1, 0.2, 0.3, 0.4], pos_label="yes", on_invalid="drop")
         assert pairs.y.tolist() == [0, 1, 0]
         assert dict(pairs.dropped) == {"missing label": 1}
     booleans = [False, True, None, False]
@@ -121,14 +121,14 @@ def test_text_and_booleans_of_any_library():
         polars.Series(booleans),
         pyarrow.array(booleans),
     ):
-        pairs = as_pairs(column, [0.1, 0.2, 0.3, 0.4], on_invalid="drop")
+        pairs = as_rows(column, [0.1, 0.2, 0.3, 0.4], on_invalid="drop")
         assert pairs.y.tolist() == [0, 1, 0]
 
 
 def test_logits_and_percentages_mean_what_they_say():
-    assert as_pairs([0, 1], [-np.inf, np.inf], from_logits=True).p.tolist() == [0, 1]
-    assert as_pairs([0], [0], from_logits=True).p.tolist() == [0.5]
-    assert as_pairs([0, 1], [0, 100], percent=True).p.tolist() == [0, 1]
+    assert as_rows([0, 1], [-np.inf, np.inf], from_logits=True).p.tolist() == [0, 1]
+    assert as_rows([0], [0], from_logits=True).p.tolist() == [0.5]
+    assert as_rows([0, 1], [0, 100], percent=True).p.tolist() == [0, 1]
 
 
 @pytest.mark.heavy

@@ -5,7 +5,7 @@ import pytest
 from tests.refusals import ANYTHING, data_of, refused
 
 from calibrant import InputError, Sketch, smooth_ece, smooth_ece_result
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.data.input_forms import FormWarning
 from calibrant.errors import TooFewRows
 
@@ -111,7 +111,7 @@ NAME_OF_CURE = {
     ("name", "y", "p", "options", "said", "cure"), REFUSED, ids=[r[0] for r in REFUSED]
 )
 @pytest.mark.parametrize(
-    "measure", [smooth_ece, Sketch.from_arrays, lambda *a, **k: as_pairs(*a, **k).p]
+    "measure", [smooth_ece, Sketch.from_arrays, lambda *a, **k: as_rows(*a, **k).p]
 )
 def test_refusal_names_rule_row_value_and_a_cure_that_works(
     name, y, p, options, said, cure, measure
@@ -157,9 +157,9 @@ def test_what_is_not_two_columns_is_refused(y, p, argument, holds):
 def test_the_row_of_text_among_numbers_is_named_wherever_it_is():
     for row in (0, 1500):
         with refused("y_prob", "x", row=row):
-            as_pairs([0] * 2000, changed([0.5] * 2000, row, "x"))
+            as_rows([0] * 2000, changed([0.5] * 2000, row, "x"))
         with refused("y_true", "x", row=row):
-            _ = as_pairs(changed([0] * 2000, row, "x"), [0.5] * 2000).y
+            _ = as_rows(changed([0] * 2000, row, "x"), [0.5] * 2000).y
 
 
 def test_rows_are_named_in_any_block_and_the_first_is_named():
@@ -261,7 +261,6 @@ def test_mistakes_in_options_are_refused(name):
         smooth_ece(Y, P, **options)
 
 
-@pytest.mark.words
 def test_the_value_shown_is_not_rounded_to_a_valid_one():
     with pytest.raises(InputError, match=r"row 0 has 1\.0000000000000002\."):
         smooth_ece(Y, changed(P, 0, np.nextafter(1, 2)))
@@ -289,19 +288,19 @@ def test_large_whole_weights_do_not_wrap_around():
 
 
 def test_pairs_are_read_once():
-    pairs = as_pairs(Y, P)
+    pairs = as_rows(Y, P)
     for options in ({"from_logits": True}, {"percent": True}, {"pos_label": 1}, {"labels": "soft"}):
         with refused(option=next(iter(options))):
             smooth_ece(pairs, **options)
-    invalid = as_pairs(Y, changed(P, 3, np.nan))
+    invalid = as_rows(Y, changed(P, 3, np.nan))
     assert smooth_ece_result(invalid, on_invalid="drop").dropped == {"missing prediction": 1}
 
 
 def test_pairs_with_weights_do_not_lose_them_by_unpacking():
-    y, p = as_pairs(Y, P)
+    y, p = as_rows(Y, P)
     assert smooth_ece(y, p) == smooth_ece(Y, P)
     with refused("sample_weight"):
-        list(as_pairs(Y, P, sample_weight=P))
+        list(as_rows(Y, P, sample_weight=P))
 
 
 def test_text_among_numbers_can_be_dropped():

@@ -16,13 +16,13 @@ import calibrant as cal
 from calibrant import InputError, Sketch, Sketches, smooth_ece
 from calibrant.data._fill import sum_words
 from calibrant.data.as_sketch import as_sketch
-from calibrant.data.atoms import as_atoms
 from calibrant.data.long_table import from_table, to_table
 from calibrant.data.named_scales import as_scale
+from calibrant.data.points import as_points
 from calibrant.errors import MergeError, TooFewRows
-from calibrant.read.scan_request import Request
-from calibrant.read.sums import DenseSums
-from calibrant.read.totals import as_result
+from calibrant.io.scan_request import Request
+from calibrant.io.sums import DenseSums
+from calibrant.io.totals import as_result
 
 GRIDS = [2, 16, 256, 2**16, 2**20]
 floats = st.one_of(
@@ -375,11 +375,11 @@ def test_a_sketch_settles_what_describes_rows():
 
 
 def test_what_holds_rows_takes_no_others_beside_them():
-    atoms = as_atoms([0, 1], [0.2, 0.7])
-    assert as_atoms(atoms) is atoms
+    atoms = as_points([0, 1], [0.2, 0.7])
+    assert as_points(atoms) is atoms
     for extra in ({"y_prob": [0.2, 0.7]}, {"sample_weight": [1, 2]}):
-        with refused(next(iter(extra)), holds="Atoms"):
-            as_atoms(atoms, **extra)
+        with refused(next(iter(extra)), holds="Points"):
+            as_points(atoms, **extra)
 
 
 def test_a_sum_shares_nothing_with_its_parts():

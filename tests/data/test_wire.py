@@ -15,7 +15,7 @@ from calibrant import InputError, Sketch, Sketches, smooth_ece
 from calibrant.data import Scale
 from calibrant.data.long_table import from_table, to_table
 from calibrant.data.sketch_files import from_json, load, save, to_json
-from calibrant.errors import CalibrationError, MergeError
+from calibrant.errors import CalibrantError, MergeError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sketches"
 
@@ -232,10 +232,10 @@ def test_files_that_are_no_sketches_are_refused(tmp_path):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InputError) as unreadable:
             load(tmp_path / name)
-        assert name in (unreadable.value.seen, Path(unreadable.value.where.file or "").name)
+        assert name in (unreadable.value.seen, Path(unreadable.value.file or "").name)
     with pytest.raises(InputError) as missing:
         load(tmp_path / "missing.json")
-    assert missing.value.where.file == str(tmp_path / "missing.json")
+    assert missing.value.file == str(tmp_path / "missing.json")
     with refused(seen="sketch.pkl"):
         save(examples()["plain"], tmp_path / "sketch.pkl")
 
@@ -259,7 +259,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
     try:
-        with refused(file="sketch.json", kind=CalibrationError):
+        with refused(file="sketch.json", kind=CalibrantError):
             save(examples()["weighted"], path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -12,7 +12,7 @@ from calibrant import datasets
 from calibrant.datasets.catalogue import CATALOGUE, Source
 from calibrant.datasets.convert import fingerprint
 from calibrant.datasets.fetch import cache_folder, download
-from calibrant.errors import CalibrationError
+from calibrant.errors import CalibrantError
 
 TEXT = b"true_label,pred_label,confidence\n1,1,0.25\n0,1,0.5\n3,3,1.0\n"
 ROWS = {"p": np.array([0.25, 0.5, 1.0]), "y": np.array([1, 0, 1])}
@@ -119,7 +119,7 @@ def test_a_bar_is_drawn_on_a_terminal_only(mirror, tmp_path):
 def test_unknown_names_are_input_errors_with_a_hint():
     with refused("name", "imagenet_resnet43", holds="'imagenet_resnet34'"):
         datasets.load("imagenet_resnet43")
-    assert issubclass(datasets.DownloadError, CalibrationError)
+    assert issubclass(datasets.DownloadError, CalibrantError)
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])

@@ -286,7 +286,6 @@ def test_nothing_right_says_how_near_it_came():
     assert found.to_dict()["nearest"]["errors"] == found.nearest.rows
 
 
-@pytest.mark.words
 def test_the_sentence():
     y, p = sample()
     found = cal.certify(y, p)

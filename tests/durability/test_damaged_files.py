@@ -21,9 +21,9 @@ from tests.refusals import refused as refused_with
 
 import calibrant as cal
 from calibrant import datasets
-from calibrant.read import file_jobs, files, tables
-from calibrant.read.answers import plain, read_answers
-from calibrant.read.find_files import find_files
+from calibrant.io import file_jobs, files, tables
+from calibrant.io.answers import plain, read_answers
+from calibrant.io.find_files import find_files
 
 FLIPS = 25
 
@@ -187,7 +187,7 @@ def test_a_file_that_is_replaced_during_a_scan_is_refused(tmp_path, monkeypatch)
     monkeypatch.setattr(files, "add_part", replaced)
     with pytest.raises(cal.InputError) as refused:
         cal.scan(path, threads=1, **COLUMNS)
-    assert refused.value.where.file == str(path)
+    assert refused.value.file == str(path)
 
 
 def test_a_file_that_is_replaced_while_its_table_is_read_is_refused(tmp_path, monkeypatch):
@@ -290,10 +290,10 @@ def test_a_field_that_a_line_names_twice_is_refused_with_its_line(extra, tmp_pat
     path.write_text(f'{{"p": 0.7, "y": 1}}\n{{"p": 0.2, {extra}"y": 0, "p": 0.9}}\n')
     with pytest.raises(cal.InputError) as refused:
         cal.scan(path, y_true="y", y_prob="p")
-    assert (refused.value.where.line, refused.value.where.file) == (2, str(path))
+    assert (refused.value.where.line, refused.value.file) == (2, str(path))
     with pytest.raises(cal.InputError) as refused:
         as_table(path)
-    assert refused.value.where.file == str(path)
+    assert refused.value.file == str(path)
 
 
 def test_a_field_that_a_log_or_a_state_names_twice_is_refused(tmp_path):
@@ -369,6 +369,6 @@ def test_junk_in_the_folder_of_data_sets_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("CALIBRANT_DATA", str(tmp_path))
     for ending in ("parquet", "npz"):
         (tmp_path / f"recidivism_broward.{ending}").write_bytes(b"junk")
-        with pytest.raises(cal.CalibrationError):
+        with pytest.raises(cal.CalibrantError):
             datasets.load("recidivism_broward")
         (tmp_path / f"recidivism_broward.{ending}").unlink()

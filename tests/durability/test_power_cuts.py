@@ -18,7 +18,7 @@ from tests.refusals import refused
 
 import calibrant as cal
 from calibrant import _files
-from calibrant.read import file_jobs, files
+from calibrant.io import file_jobs, files
 from calibrant.recalibration import PlattRecalibrator, TemperatureRecalibrator
 
 Y, P = [0, 1, 0, 1, 1, 0], [0.2, 0.3, 0.6, 0.8, 0.9, 0.4]
@@ -159,7 +159,7 @@ def test_a_full_disk_is_an_error_that_names_the_file(step, reason, monkeypatch, 
     monkeypatch.setattr(_files, "DISK", Full(step, reason))
     for name, (write, read) in KINDS.items():
         if (step, name) != ("write", "sketch.parquet"):  # which Arrow writes
-            with refused(file=name, kind=cal.CalibrationError):
+            with refused(file=name, kind=cal.CalibrantError):
                 write(tmp_path / name, 1)
         assert read(tmp_path / name) == old[name]
     assert sorted(os.listdir(tmp_path)) == sorted(KINDS)

@@ -63,7 +63,7 @@ def test_a_file_that_a_thread_holds_is_refused_to_it_again(tmp_path: Path) -> No
         for name in (path, link):
             with pytest.raises(cal.InputError) as refused, cal.Monitor.shared(name):
                 pass
-            assert refused.value.where.file == str(path)
+            assert refused.value.file == str(path)
             assert refused.value.cures
     with cal.Monitor.shared(path) as again:
         assert again.n == 2
@@ -74,11 +74,11 @@ def test_a_state_that_cannot_be_locked_is_refused(tmp_path: Path) -> None:
     lock.mkdir()
     (lock / "something").touch()
     with (
-        pytest.raises(cal.CalibrationError) as refused,
+        pytest.raises(cal.CalibrantError) as refused,
         cal.Monitor.shared(tmp_path / "watch.json"),
     ):
         pass
-    assert refused.value.where.file == str(lock)
+    assert refused.value.file == str(lock)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from tests.fuzz.file_kinds import KINDS, Kind
 
-from calibrant.errors import CalibrationError
+from calibrant.errors import CalibrantError
 
 __all__ = ["Outcomes", "try_flips"]
 
@@ -104,7 +104,7 @@ def reading(kind: Kind, path: Path, expected: Any) -> tuple[str, str]:
     """How the reading of one file ended."""
     try:
         found = kind.read(path)
-    except CalibrationError:
+    except CalibrantError:
         return "refused", ""
     except Exception as error:
         return "foreign", f"{type(error).__name__}: {error}"[:300]

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 
 import calibrant as cal
 import calibrant.recalibration as maps
-from calibrant.read.answers import read_answers
-from calibrant.read.find_files import find_files
-from calibrant.read.tables import read_table
+from calibrant.io.answers import read_answers
+from calibrant.io.find_files import find_files
+from calibrant.io.tables import read_table
 
 __all__ = ["KINDS", "Kind"]
 

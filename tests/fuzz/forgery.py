@@ -21,7 +21,7 @@ from tests.fuzz.file_kinds import KINDS, MAPS
 
 import calibrant as cal
 from calibrant import _files
-from calibrant.errors import CalibrationError
+from calibrant.errors import CalibrantError
 
 __all__ = ["FORGED", "try_forgeries"]
 
@@ -52,7 +52,7 @@ def try_forgeries(most: int | None = None, seed: int = 0) -> tuple[str, list[str
                     with warnings.catch_warnings(action="ignore"):
                         use(name, path)
                     counts["used"] += 1
-                except CalibrationError:
+                except CalibrantError:
                     counts["refused"] += 1
                 except Exception as error:
                     said = f"{type(error).__name__}: {error}"[:200]

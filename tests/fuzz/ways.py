@@ -30,7 +30,7 @@ from tests.fuzz.draws import Rows
 import calibrant as cal
 from calibrant.cli import main
 from calibrant.data.cell_sums import DEFAULT_NODES
-from calibrant.read import sql
+from calibrant.io import sql
 
 __all__ = [
     "IN_DATABASES",

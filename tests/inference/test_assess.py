@@ -15,7 +15,7 @@ from scipy.stats import binom
 from tests.refusals import refused
 
 import calibrant as cal
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import assess
@@ -161,9 +161,9 @@ def test_dropped_rows_are_counted_and_clusters_stay_aligned(invalid: object) -> 
     found = assess(y, holes, cluster=cluster, on_invalid="drop")
     assert sum(found.dropped.values()) == 2
     assert found.interval == assess(y[kept], p[kept], cluster=cluster[kept]).interval
-    pairs = as_pairs(y, holes, on_invalid="drop")
+    pairs = as_rows(y, holes, on_invalid="drop")
     assert assess(pairs, cluster=cluster).interval == found.interval
-    again = as_pairs(pairs.select(np.arange(598)), on_invalid="drop")
+    again = as_rows(pairs.select(np.arange(598)), on_invalid="drop")
     assert again.kept is not None
     assert again.kept.tolist() == kept.tolist()
 
@@ -281,7 +281,7 @@ def test_bad_input(options: dict, argument: str, seen: object) -> None:
 def test_clusters_must_be_known(cluster: object) -> None:
     with pytest.raises(InputError) as error:
         assess([0, 1] * 5, [0.3] * 10, cluster=cluster)
-    assert (error.value.argument, error.value.where.row) == ("cluster", 0)
+    assert (error.value.argument, error.value.row) == ("cluster", 0)
 
 
 def test_too_few_rows_and_clusters_of_a_sketch() -> None:
@@ -332,7 +332,7 @@ def test_forecasts_that_repeat_by_nature_are_not(values: object, power: float) -
         p = rng.choice(levels, n)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            warn_of_repeated_rows(as_pairs(rng.random(n) < p**power, p), stacklevel=2)
+            warn_of_repeated_rows(as_rows(rng.random(n) < p**power, p), stacklevel=2)
 
 
 def test_repeated_rare_events_are_told_by_their_digits() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.inference.assess import assess
@@ -129,5 +129,5 @@ def test_outcomes_are_drawn_where_few_clusters_hold_most_of_the_rows() -> None:
         p = rng.beta(1, 9, 1500)[cluster]
         y = (rng.random(1500) < 0.1).astype(int)[cluster]
         grid = ResidualGrid.of(Sketch.from_arrays(y, p), 0.05)
-        found = ClusterResiduals.of(grid, as_pairs(y, p), (cluster, 1500))
+        found = ClusterResiduals.of(grid, as_rows(y, p), (cluster, 1500))
         assert (found.outcomes is not None) == few

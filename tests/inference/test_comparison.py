@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, TooFewRows
@@ -68,7 +68,7 @@ def test_the_kernel_error_and_its_jackknife_are_those_of_all_pairs(
     cluster = rng.integers(0, 20, 60) if clustered else np.arange(60)
     codes = cluster_codes(cluster, 60)
     error = KernelError.of_rows(
-        as_pairs(y, p, sample_weight=weight), PROBABILITY, codes if clustered else None
+        as_rows(y, p, sample_weight=weight), PROBABILITY, codes if clustered else None
     )
     assert error.value == pytest.approx(_slow_u_statistic(p, y, weight, cluster), rel=1e-9)
     without = np.array(
@@ -85,7 +85,7 @@ def test_the_kernel_error_is_that_of_measures_and_of_the_sketch() -> None:
     rng = np.random.default_rng(4)
     p = np.round(rng.random(500), 2)
     y = (rng.random(500) < p**1.3).astype(int)
-    error = KernelError.of_rows(as_pairs(y, p), PROBABILITY)
+    error = KernelError.of_rows(as_rows(y, p), PROBABILITY)
     expected = squared_kernel_calibration_error(y, p, bandwidth=KERNEL_WIDTH, unbiased=True)
     assert error.value == pytest.approx(expected, rel=1e-9)
     sketched = KernelError.of_sketch(Sketch.from_arrays(y, p))
@@ -105,7 +105,7 @@ def test_a_small_error_is_told_from_none() -> None:
         side = rng.random(1000) < 0.5
         either = [np.where(side, p, chance), np.where(side, chance, p)]
         both, twins = (
-            [KernelError.of_rows(as_pairs(y, q), PROBABILITY) for q in models]
+            [KernelError.of_rows(as_rows(y, q), PROBABILITY) for q in models]
             for models in ((p, chance), either)
         )
         apart += difference_p_value(*both, paired=True) <= 0.05
@@ -414,7 +414,7 @@ def test_two_calibrated_models_are_not_told_apart_where_no_row_matters_alone() -
         rng = np.random.default_rng(seed)
         p = np.where(rng.random(100) < 0.5, 0.01, 0.99)
         y = (rng.random(100) < p).astype(int)
-        errors = [KernelError.of_rows(as_pairs(y, q), PROBABILITY) for q in (np.full(100, 0.5), p)]
+        errors = [KernelError.of_rows(as_rows(y, q), PROBABILITY) for q in (np.full(100, 0.5), p)]
         told += difference_p_value(*errors, paired=True) <= 0.05
     assert told <= 7
 

@@ -84,7 +84,6 @@ def test_crossed_groups_are_corrected_and_the_worst_comes_first() -> None:
     assert again.by == ("race", "sex")
 
 
-@pytest.mark.words
 def test_what_is_said_of_groups() -> None:
     groups = assess_by(data=_frame(), **COLUMNS, by=["race", "sex"])
     assert groups.sentences[0] == "1 of 6 groups is miscalibrated (corrected for testing 6)."
@@ -519,10 +518,10 @@ def test_no_number_of_rare_events_reads_as_zero() -> None:
     rows = [10_000_000, 10_000_000]
     off, less = (cal.Sketch.from_counts([1e-5, 4e-5], rows, k) for k in ([400, 1900], [130, 520]))
     diagrams = [
-        cal.diagrams.binned_diagram(off),
+        cal.plotting.binned_diagram(off),
         cal.reliability_diagram(off, resamples=0),
-        cal.diagrams.isotonic_diagram(off, resamples=10),
-        cal.diagrams.cumulative_diagram(off),
+        cal.plotting.isotonic_diagram(off, resamples=10),
+        cal.plotting.cumulative_diagram(off),
     ]
     texts = [
         *(text for one in (off, less) for text in (str(cal.assess(one)), repr(cal.assess(one)))),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.data.fill import mean_log_loss
 from calibrant.data.sketch import Sketch
 from calibrant.inference.scores import log_loss
@@ -53,7 +53,7 @@ def test_a_sketch_of_rows_that_were_seen_has_their_log_loss(weighted, soft) -> N
     options: dict = {"labels": "soft"} if soft else {}
     if weighted:
         options["sample_weight"] = np.random.default_rng(3).uniform(0.5, 2.0, y.size)
-    rows = as_pairs(y, p, **options)
+    rows = as_rows(y, p, **options)
     exact = log_loss(Sketch.from_pairs(rows), rows).value
     one = Sketch.from_pairs(rows)
     halves = [Sketch.from_pairs(rows.select(np.arange(y.size) % 2 == side)) for side in range(2)]
@@ -100,7 +100,7 @@ def test_the_bounds_meet_where_every_cell_has_one_row() -> None:
 def test_soft_outcomes_and_a_certain_miss() -> None:
     soft, p = np.array([0.2, 0.7]), np.array([0.3, 0.6])
     expected = -(soft * np.log(p) + (1 - soft) * np.log(1 - p)).mean()
-    pairs = as_pairs(soft, p, labels="soft")
+    pairs = as_rows(soft, p, labels="soft")
     assert log_loss(Sketch.from_pairs(pairs), pairs).value == pytest.approx(expected)
     unweighted = Sketch.from_arrays([0, 1, 1], [0.2, 0.0, 0.9], sample_weight=[1.0, 0.0, 2.0])
     assert log_loss(unweighted).value == pytest.approx(
@@ -127,6 +127,6 @@ def test_the_log_loss_of_rows_is_a_sum_of_logarithms(kind, share, dtype) -> None
     p = np.clip(p, np.finfo(dtype).tiny, 1.0 - np.finfo(dtype).epsneg)
     y = rng.random(n) if share == "soft" else (rng.random(n) < np.where(p < 1e-3, 0.1, p)) * 1.0
     weight = rng.gamma(1.0, 1.0, n) if share == "weighted" else None
-    rows = as_pairs(y, p, sample_weight=weight, labels="soft" if share == "soft" else "binary")
+    rows = as_rows(y, p, sample_weight=weight, labels="soft" if share == "soft" else "binary")
     exact = _slow(y, p.astype(np.float64), np.ones(n) if weight is None else weight)
     assert mean_log_loss(rows) == pytest.approx(exact, rel=1e-12)

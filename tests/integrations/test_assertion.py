@@ -22,7 +22,6 @@ def test_it_passes_where_the_error_is_shown_to_be_small():
     assert found.interval == cal.assess(y, p, margin=0.06).interval
 
 
-@pytest.mark.words
 def test_it_fails_where_the_error_is_large_or_nothing_is_shown():
     y, p = rows(4000)
     with pytest.raises(AssertionError, match="beyond"):

@@ -12,7 +12,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.integrations.scores import NUMBERS, calibration_scores
-from calibrant.read.answers import read_answers
+from calibrant.io.answers import read_answers
 
 pytestmark = [
     pytest.mark.heavy,

@@ -11,9 +11,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from calibrant.diagrams.binned import binned_diagram
 from calibrant.errors import InputError
 from calibrant.integrations.sklearn import ReliabilityDisplay
+from calibrant.plotting.binned import binned_diagram
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from calibrant.measures.distance import distance_to_calibration_result
 from calibrant.measures.interval import interval_calibration_error
 from calibrant.measures.kernel import kernel_calibration_error
 from calibrant.measures.proper_loss import loss_gap
+from calibrant.recalibration.randomized import RandomizedRecalibrator
 from calibrant.recalibration.smooth import regression_on_knots
-from calibrant.repair.randomized import RandomizedRecalibrator
 from calibrant.smoothing.curves import smooth_curves
 
 ROUNDING = 1e-7

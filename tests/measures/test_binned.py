@@ -8,7 +8,7 @@ from sklearn.calibration import calibration_curve
 from tests.refusals import refused
 
 from calibrant import Sketch
-from calibrant.data.atoms import as_atoms
+from calibrant.data.points import as_points
 from calibrant.measures.binned import (
     binned_ece,
     binned_ece_of_atoms,
@@ -31,7 +31,7 @@ def sample(n=3000, power=1.4, seed=0):
 @pytest.mark.parametrize(("binning", "strategy"), [("width", "uniform"), ("mass", "quantile")])
 def test_equals_the_curve_of_scikit_learn(binning, strategy):
     y, p = sample()
-    table = bins_of(as_atoms(y, p), 10, binning)
+    table = bins_of(as_points(y, p), 10, binning)
     outcome, prediction = calibration_curve(y, p, n_bins=10, strategy=strategy)
     assert table.prediction == pytest.approx(prediction, abs=2e-3 if binning == "mass" else 1e-12)
     if binning == "width":
@@ -55,13 +55,13 @@ def test_norms_equal_loops_over_bins_closed_on_the_right():
 
 def test_tenths_fall_into_the_bins_they_name():
     p = np.array([0.1, 0.2, 1 - 0.8, 0.3, 0.7, 1.0, 0.0])
-    table = bins_of(as_atoms(np.zeros(7), p), 10, "width")
+    table = bins_of(as_points(np.zeros(7), p), 10, "width")
     assert table.weight == pytest.approx(np.array([2, 2, 1, 1, 1]) / 7)
 
 
 def test_bins_of_equal_mass_hold_equally_many_rows():
     y, p = sample(1500)
-    assert bins_of(as_atoms(y, p), 15, "mass").weight == pytest.approx(1 / 15)
+    assert bins_of(as_points(y, p), 15, "mass").weight == pytest.approx(1 / 15)
 
 
 def test_weights_count_as_duplicates():
@@ -127,9 +127,9 @@ def test_cross_validation_leaves_out_each_row():
 @pytest.mark.parametrize("norm", ["l1", "l2", "max"])
 def test_a_sketch_gives_it_within_its_bound(binning, norm):
     y, p = sample(20_000)
-    exact = binned_ece_of_atoms(as_atoms(y, p), binning=binning, norm=norm)
+    exact = binned_ece_of_atoms(as_points(y, p), binning=binning, norm=norm)
     rough = binned_ece_of_atoms(
-        as_atoms(Sketch.from_arrays(y, p, nodes=1 << 12)), binning=binning, norm=norm
+        as_points(Sketch.from_arrays(y, p, nodes=1 << 12)), binning=binning, norm=norm
     )
     assert exact.error == 0.0
     assert 0 < rough.error < 0.3
@@ -141,8 +141,8 @@ def test_a_sketch_gives_it_within_its_bound(binning, norm):
 )
 def test_other_choices_of_bins_agree_from_a_sketch(measure):
     y, p = sample(20_000)
-    exact = measure(as_atoms(y, p))
-    rough = measure(as_atoms(Sketch.from_arrays(y, p)))
+    exact = measure(as_points(y, p))
+    rough = measure(as_points(Sketch.from_arrays(y, p)))
     assert abs(rough.value - exact.value) <= np.nan_to_num(rough.error) + 1e-3  # NaN: no bound
 
 
@@ -175,7 +175,7 @@ def test_the_debiased_error_of_weighted_rows_subtracts_their_noise():
     for _ in range(4000):
         y = (rng.random(60) < 0.3).astype(int)
         mean = w @ y / w.sum()
-        table = bins_of(as_atoms(y, np.full(60, 0.3), sample_weight=w), 1, "width")
+        table = bins_of(as_points(y, np.full(60, 0.3), sample_weight=w), 1, "width")
         noise = mean * (1 - mean) / (table.weight**2 / table.squared - 1)
         squares.append((mean - 0.3) ** 2 - noise[0])
     assert abs(np.mean(squares)) < 4 * np.std(squares) / np.sqrt(len(squares))

@@ -143,9 +143,9 @@ def test_every_result_counts_the_rows_that_were_left_out(read):
         measures.t_cal,
         measures.weak_calibration_result,
         cal.reliability_diagram,
-        cal.diagrams.binned_diagram,
-        cal.diagrams.cumulative_diagram,
-        cal.diagrams.isotonic_diagram,
+        cal.plotting.binned_diagram,
+        cal.plotting.cumulative_diagram,
+        cal.plotting.isotonic_diagram,
     ):
         result = make(*args, **options)
         assert (result.n, dict(result.dropped)) == (196, gone), make

@@ -5,7 +5,7 @@ import pytest
 from tests.refusals import refused
 
 from calibrant import Sketch
-from calibrant.data.atoms import as_atoms
+from calibrant.data.points import as_points
 from calibrant.measures.cumulative import (
     cumulative_differences,
     ecce_mad,
@@ -131,8 +131,8 @@ def test_spline_is_at_most_what_the_cumulative_residual_can_be(n):
 )
 def test_a_sketch_gives_it_within_its_bound(measure):
     y, p = sample(5000)
-    exact = measure(as_atoms(y, p))
-    rough = measure(as_atoms(Sketch.from_arrays(y, p, nodes=128)))
+    exact = measure(as_points(y, p))
+    rough = measure(as_points(Sketch.from_arrays(y, p, nodes=128)))
     assert exact.error == 0.0
     assert abs(rough.value - exact.value) <= rough.error
 

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from tests.refusals import refused
 
 from calibrant import Sketch
-from calibrant.data.atoms import as_atoms
+from calibrant.data.points import as_points
 from calibrant.measures.density import kde_ece, kde_ece_of_atoms
 from calibrant.measures.interval import interval_calibration_error, interval_of_atoms
 from calibrant.measures.tcal import FINEST, _grouped, t_cal, t_cal_of_atoms
@@ -66,7 +66,7 @@ def test_t_cal_refuses_numbers_that_are_none(wrong):
 @pytest.mark.parametrize("bins", [2, 10, 100, 5000])
 def test_t_cal_draws_on_cells_that_lie_in_one_bin(bins):
     y, p = sample(3 * FINEST)
-    atoms, grouped = as_atoms(y, p), _grouped(as_atoms(y, p), bins)
+    atoms, grouped = as_points(y, p), _grouped(as_points(y, p), bins)
     found = [np.bincount((a.p * bins).astype(int), a.mass.sum(axis=1)) for a in (atoms, grouped)]
     np.testing.assert_array_equal(*found)
 
@@ -104,7 +104,7 @@ def test_interval_error_is_the_best_of_all_partitions():
 
 def best_partition(y, p):
     """Every cut between distinct predictions is tried, one by one."""
-    atoms = as_atoms(y, p)
+    atoms = as_points(y, p)
     r, w = atoms.residuals, atoms.mass.sum(axis=1) / atoms.total
     bias, mass = np.r_[0.0, np.cumsum(r)], np.r_[0.0, np.cumsum(w)]
     best = np.zeros(r.size + 1)
@@ -129,7 +129,9 @@ def errors_that_cancel_inside_a_cell():
 def test_interval_error_is_within_its_bound_of_the_best_partition(y, p):
     exact = best_partition(y, p)
     for nodes in (None, 64, 1 << 16):
-        rows = as_atoms(y, p) if nodes is None else as_atoms(Sketch.from_arrays(y, p, nodes=nodes))
+        rows = (
+            as_points(y, p) if nodes is None else as_points(Sketch.from_arrays(y, p, nodes=nodes))
+        )
         found = interval_of_atoms(rows)
         assert abs(found.value - exact) <= found.error
         assert found.value >= exact or nodes
@@ -138,12 +140,12 @@ def test_interval_error_is_within_its_bound_of_the_best_partition(y, p):
 def test_interval_error_of_groups_of_one_prediction_is_exact():
     y, p = sample(4000)
     p = (np.floor(p * 2048) + 0.5) / 2048
-    assert interval_of_atoms(as_atoms(y, p)).error == 0.0
+    assert interval_of_atoms(as_points(y, p)).error == 0.0
 
 
 @pytest.mark.parametrize("measure", [kde_ece_of_atoms, t_cal_of_atoms, interval_of_atoms])
 def test_a_sketch_gives_it_within_its_bound(measure):
     y, p = sample(6000)
-    exact = measure(as_atoms(y, p))
-    rough = measure(as_atoms(Sketch.from_arrays(y, p, nodes=1 << 8)))
+    exact = measure(as_points(y, p))
+    rough = measure(as_points(Sketch.from_arrays(y, p, nodes=1 << 8)))
     assert abs(rough.value - exact.value) <= rough.error + exact.error

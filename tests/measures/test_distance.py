@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import linprog
 from tests.refusals import refused
 
-from calibrant import CalibrationError, Sketch
-from calibrant.data.atoms import as_atoms
+from calibrant import CalibrantError, Sketch
 from calibrant.data.named_scales import as_scale
+from calibrant.data.points import as_points
 from calibrant.measures.distance import (
     _nodes,
     distance_to_calibration,
@@ -19,7 +19,7 @@ from calibrant.measures.distance import (
 
 def by_full_transport(y, p, scale, flips, nodes):
     """Every (prediction, outcome) may go to every (node, outcome) that is calibrated there."""
-    atoms = as_atoms(y, p)
+    atoms = as_points(y, p)
     t = _nodes(atoms, scale, nodes)
     z, to = scale.z(atoms.p), scale.z(t)
     with np.errstate(invalid="ignore"):
@@ -121,11 +121,11 @@ def test_predictions_that_lie_very_close_are_solved():
 
 def test_a_program_over_its_limit_is_an_error():
     y, p = sample()
-    with refused(None, 1e-6, option="time_limit", kind=CalibrationError):
+    with refused(None, 1e-6, option="time_limit", kind=CalibrantError):
         distance_to_calibration(y, p, nodes=1000, time_limit=1e-6)
     start = time.perf_counter()
     with refused(
-        None, 0.02, option="time_limit", kind=CalibrationError
+        None, 0.02, option="time_limit", kind=CalibrantError
     ):  # presolving would outlast it
         distance_to_calibration(y, p, nodes=3000, time_limit=0.02)
     assert time.perf_counter() - start < 3.0

@@ -7,7 +7,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 from tests.refusals import refused
 
 from calibrant import Sketch
-from calibrant.data.atoms import as_atoms
+from calibrant.data.points import as_points
 from calibrant.measures.isotonic import (
     binned_decomposition,
     corp_decomposition,
@@ -64,8 +64,8 @@ def test_murphys_terms():
 
 def test_a_sketch_gives_it_within_its_bound():
     y, p = sample(20_000)
-    exact = miscalibration_of_atoms(as_atoms(y, p))
-    rough = miscalibration_of_atoms(as_atoms(Sketch.from_arrays(y, p, nodes=1 << 9)))
+    exact = miscalibration_of_atoms(as_points(y, p))
+    rough = miscalibration_of_atoms(as_points(Sketch.from_arrays(y, p, nodes=1 << 9)))
     assert exact.error == 0.0
     assert abs(rough.value - exact.value) <= rough.error < 0.1
 

@@ -5,8 +5,8 @@ import pytest
 from tests.refusals import refused
 
 from calibrant import Sketch
-from calibrant.data.atoms import as_atoms
 from calibrant.data.named_scales import as_scale
+from calibrant.data.points import as_points
 from calibrant.measures.kernel import (
     kernel_calibration_error,
     kernel_of_atoms,
@@ -70,7 +70,7 @@ def test_weights_enter_the_double_sum():
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_sketch_gives_it_within_its_bound(kernel):
     y, p = sample(5000)
-    rough = kernel_of_atoms(as_atoms(Sketch.from_arrays(y, p, nodes=64)), kernel=kernel)
+    rough = kernel_of_atoms(as_points(Sketch.from_arrays(y, p, nodes=64)), kernel=kernel)
     assert 0 < rough.error < 0.3
     assert abs(rough.value - kernel_calibration_error(y, p, kernel=kernel)) <= rough.error
 

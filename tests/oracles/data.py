@@ -38,7 +38,7 @@ def float32(rng):
 
 
 def ends_of_cells(rng):
-    """Pairs of rows of one label at both ends of a cell: as far from their mean as can be."""
+    """Rows of rows of one label at both ends of a cell: as far from their mean as can be."""
     cell = rng.integers(0, CELLS, 60)
     p = np.concatenate([cell / CELLS, (cell + 1) / CELLS - FINEST])
     return np.tile(rng.integers(0, 2, 60), 2), p, None

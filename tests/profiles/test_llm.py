@@ -7,7 +7,7 @@ import pytest
 
 import calibrant as cal
 from calibrant import profiles
-from calibrant.data.atoms import as_atoms
+from calibrant.data.points import as_points
 from calibrant.errors import InputError
 from calibrant.profiles.llm import rank_bin_rms
 
@@ -34,7 +34,7 @@ def sample(n=950, seed=0):
 @pytest.mark.parametrize("rows", [10, 33, 100])
 def test_bins_of_equally_many_rows(last, rows):
     y, p = sample()
-    found = rank_bin_rms(as_atoms(y, p), rows=rows, last_bin=last)
+    found = rank_bin_rms(as_points(y, p), rows=rows, last_bin=last)
     assert found == pytest.approx(by_loop(p, y, rows, last), abs=1e-13)
 
 

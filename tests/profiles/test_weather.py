@@ -169,7 +169,7 @@ def test_the_row_of_a_wrong_climatology_is_that_of_the_file():
             profile=weather(climatology=[0.1, 0.2, 1.4, 0.5]),
             on_invalid="drop",
         )
-    assert (error.value.where.row, error.value.seen) == (2, 1.4)
+    assert (error.value.row, error.value.seen) == (2, 1.4)
 
 
 def test_one_number_is_a_climatology():

@@ -17,8 +17,8 @@ from calibrant.recalibration import (
     TemperatureScaling,
     VectorScaling,
 )
+from calibrant.recalibration.class_choice import IdentityOfClasses
 from calibrant.recalibration.learned_map import FORMAT, load_recalibrator
-from calibrant.repair.class_choice import IdentityOfClasses
 
 RNG = np.random.default_rng(0)
 NAMES = ["zebra", "ant", "Mole"]

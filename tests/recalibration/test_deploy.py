@@ -13,7 +13,7 @@ from tests.refusals import refused
 
 import calibrant as cal
 from calibrant.errors import InputError
-from calibrant.read import sql
+from calibrant.io import sql
 from calibrant.recalibration import (
     AdaptiveRecalibrator,
     BetaRecalibrator,
@@ -107,7 +107,7 @@ def test_what_has_no_expression_is_refused():
         RandomizedRecalibrator().fit(p, y).to_sql("p")
     with refused("tolerance", 0):
         PlattRecalibrator().fit(p, y).to_sql("p", tolerance=0)
-    with refused(seen="platt", kind=cal.CalibrationError):
+    with refused(seen="platt", kind=cal.CalibrantError):
         PlattRecalibrator().to_sql("p")
 
 

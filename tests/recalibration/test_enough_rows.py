@@ -15,7 +15,7 @@ from calibrant.recalibration import (
     TemperatureScaling,
     VectorScaling,
 )
-from calibrant.repair.choice import choose_recalibrator
+from calibrant.recalibration.choice import choose_recalibrator
 
 RNG = np.random.default_rng(0)
 LOGITS = RNG.normal(size=(300, 4))

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from tests.refusals import refused
 
-from calibrant import CalibrationError, InputError
+from calibrant import CalibrantError, InputError
 from calibrant._files import sealed
 from calibrant.data.scales import Scale
 from calibrant.errors import Option
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
+from calibrant.recalibration.choice import choose_recalibrator
 from calibrant.recalibration.cures import TO_LEARN
 from calibrant.recalibration.isotonic import IsotonicRecalibrator
 from calibrant.recalibration.learned_map import load_recalibrator
@@ -20,11 +21,10 @@ from calibrant.recalibration.parametric import (
     PlattRecalibrator,
     TemperatureRecalibrator,
 )
+from calibrant.recalibration.randomized import RandomizedRecalibrator
 from calibrant.recalibration.smooth import SmoothRecalibrator
 from calibrant.recalibration.spline import SplineRecalibrator
 from calibrant.recalibration.venn_abers import CrossVennAbersRecalibrator, VennAbersRecalibrator
-from calibrant.repair.choice import choose_recalibrator
-from calibrant.repair.randomized import RandomizedRecalibrator
 
 RNG = np.random.default_rng(0)
 P = RNG.random(400)
@@ -80,9 +80,9 @@ def test_predictions_that_cannot_be_mapped_are_blamed_by_their_name(recalibrator
 @pytest.mark.parametrize("recalibrator", ALL, ids=lambda r: r.kind)
 def test_before_fit_there_is_nothing_to_transform_or_save(recalibrator, tmp_path):
     fresh = type(recalibrator)()
-    with refused(seen=recalibrator.kind, kind=CalibrationError):
+    with refused(seen=recalibrator.kind, kind=CalibrantError):
         fresh.transform(P)
-    with refused(seen=recalibrator.kind, kind=CalibrationError):
+    with refused(seen=recalibrator.kind, kind=CalibrantError):
         fresh.save(tmp_path / "map.json")
 
 
@@ -105,7 +105,7 @@ def test_refuses_files_of_another_version_kind_or_origin(tmp_path):
             path.write_text(text)
             with pytest.raises(InputError) as error:
                 load_recalibrator(path)
-            assert error.value.where.file == str(path)
+            assert error.value.file == str(path)
     for text in ("not json", "[" * 100_000, '{"format":' * 1000 + "1" + "}" * 1000):
         path.write_text(text)
         with pytest.raises(InputError):
@@ -137,7 +137,7 @@ def test_a_map_that_cannot_be_meant_is_refused(recalibrator, state, tmp_path):
     path.write_text(resealed({**document, "state": {**document["state"], **state}}))
     with pytest.raises(InputError) as error:
         load_recalibrator(path)
-    assert error.value.where.file == str(path)
+    assert error.value.file == str(path)
 
 
 def _changed(state, name):
@@ -165,7 +165,7 @@ def test_a_damaged_map_is_refused_with_its_file(recalibrator, tmp_path):
         path.write_text(resealed({**document, "state": wrong}))
         with pytest.raises(InputError) as error:
             load_recalibrator(path)
-        assert error.value.where.file == str(path)
+        assert error.value.file == str(path)
         assert error.value.values["kind"] == recalibrator.kind
 
 
@@ -205,7 +205,7 @@ def test_what_is_said_of_wrong_predictions_can_be_done(given):
     fitted = PlattRecalibrator().fit(P, Y)
     with pytest.raises(InputError) as error:
         fitted.transform(given)
-    assert (error.value.argument, error.value.where.row) == ("y_prob", 1)
+    assert (error.value.argument, error.value.row) == ("y_prob", 1)
     assert error.value.cures
     assert not _options_in(error.value)
 
@@ -221,6 +221,6 @@ def test_a_map_on_a_scale_of_ones_own_is_not_written_over_another(tmp_path):
     before = path.read_bytes()
     own = SmoothRecalibrator(scale=Scale(lambda p: p**3, np.cbrt)).fit(P, Y)
     for recalibrator in (own, SmoothRecalibrator()):
-        with pytest.raises(CalibrationError):
+        with pytest.raises(CalibrantError):
             recalibrator.save(path)
     assert path.read_bytes() == before

@@ -154,7 +154,7 @@ def test_one_vs_rest_takes_distributions_alone(row, seen):
         with pytest.raises(InputError) as error:
             use(wrong)
         assert error.value.argument == "y_prob"
-        assert error.value.where.row == 1
+        assert error.value.row == 1
         assert error.value.seen == pytest.approx(seen, nan_ok=True)
 
 

@@ -5,6 +5,7 @@ import pytest
 from scipy.special import expit
 
 from calibrant._format import percent
+from calibrant.plotting.map_diagram import map_diagram
 from calibrant.recalibration import (
     AdaptiveRecalibrator,
     BetaRecalibrator,
@@ -17,9 +18,8 @@ from calibrant.recalibration import (
     TemperatureRecalibrator,
     VennAbersRecalibrator,
 )
+from calibrant.recalibration.effect import effect_of
 from calibrant.recalibration.ranking import order_of_map
-from calibrant.repair.effect import effect_of
-from calibrant.repair.map_diagram import map_diagram
 
 RNG = np.random.default_rng(0)
 P = RNG.random(1500)
@@ -40,7 +40,6 @@ def test_order_is_kept_where_no_two_predictions_become_equal(made):
     assert auc == pytest.approx(0.0, abs=1e-12) if strictly else auc != 0.0
 
 
-@pytest.mark.words
 def test_the_sentence_says_steps_ends_or_a_changed_order():
     platt = PlattRecalibrator().fit(P, Y)
     assert "keeps their order, but makes those within 6e-8 of 0 or 1 equal" in platt.explain()

@@ -135,8 +135,8 @@ def test_logits_that_are_not_finite_are_refused_with_their_row():
     for made in (TemperatureScaling(), StructuredScaling()):
         with pytest.raises(InputError) as error:
             made.fit(logits, y)
-        assert (error.value.argument, error.value.where.row) == ("logits", 7)
+        assert (error.value.argument, error.value.row) == ("logits", 7)
         assert error.value.seen == np.inf
     with pytest.raises(InputError) as error:
         TemperatureScaling().fit(logits[:5], [0, 1, 2, 9, 1])
-    assert (error.value.where.row, error.value.seen) == (3, 9)
+    assert (error.value.row, error.value.seen) == (3, 9)

@@ -12,9 +12,9 @@ import pytest
 
 import calibrant as cal
 from calibrant._format import p_text
-from calibrant.drawing.panel import Points
 from calibrant.inference.dependence import DependenceWarning
 from calibrant.measures import smooth_ece
+from calibrant.plotting.panel import Dots
 from calibrant.reporting import summary
 from calibrant.reporting.charts import looks, overview
 from calibrant.reporting.contents import contents_of
@@ -232,7 +232,7 @@ def test_pictures_of_clusters_have_no_bounds_of_independent_rows(distinct: int) 
         assert not {"band", "consistency"} & {mark.key for mark in panel.marks}
         assert not any({"low", "high"} & set(mark.details) for mark in panel.marks)
         for mark in panel.marks:
-            if isinstance(mark, Points):
+            if isinstance(mark, Dots):
                 np.testing.assert_array_equal(mark.low, mark.high)
         assert "resamples" not in made.html.split("</main>")[0].split("How this was made")[-1]
 

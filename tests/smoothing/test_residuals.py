@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant import Sketch
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.data.fill import SQUARE_BITS, sums_of_squares
 from calibrant.smoothing.fixed_point import solve
 from calibrant.smoothing.residuals import RowResiduals, SketchResiduals
@@ -23,7 +23,7 @@ def drawn(n, truth=lambda p: p, seed=0):
 def test_sums_of_squares_are_those_of_positions_rounded_to_the_nearest(log2_cells, of_p, of_y):
     y, p = drawn(3000)
     y, p = y.astype(of_y), p.astype(of_p)
-    sums = sums_of_squares(as_pairs(y, p), log2_cells)
+    sums = sums_of_squares(as_rows(y, p), log2_cells)
     position = np.rint(np.ldexp(p.astype(np.float64), log2_cells + SQUARE_BITS)).astype(np.int64)
     slot = 2 * (position >> SQUARE_BITS) + y.astype(np.int64)
     offset = position & ((1 << SQUARE_BITS) - 1)
@@ -40,7 +40,7 @@ def test_sums_do_not_depend_on_the_number_of_cores(monkeypatch):
     sums = []
     for cores in (1, 2, 7):
         monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
-        sums.append(sums_of_squares(as_pairs(y, p), 8))
+        sums.append(sums_of_squares(as_rows(y, p), 8))
     np.testing.assert_array_equal(sums[0], sums[1])
     np.testing.assert_array_equal(sums[0], sums[2])
 
@@ -54,5 +54,5 @@ def test_sums_do_not_depend_on_the_number_of_cores(monkeypatch):
 def test_no_fixed_point_lies_far_below_the_guess(truth, n):
     """A guess that is too high costs a second pass over the rows."""
     y, p = drawn(n, truth, seed=1)
-    for residuals in (RowResiduals(as_pairs(y, p)), SketchResiduals(Sketch.from_arrays(y, p))):
+    for residuals in (RowResiduals(as_rows(y, p)), SketchResiduals(Sketch.from_arrays(y, p))):
         assert residuals.guess <= 1.1 * solve(residuals, tolerance=1e-7).value

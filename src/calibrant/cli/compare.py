@@ -27,7 +27,7 @@ from calibrant.inference.compare import compare
 from calibrant.inference.compare_by import GroupComparisons, compare_by
 from calibrant.inference.comparison import Comparison
 from calibrant.inference.groups import GroupAssessment
-from calibrant.read.rows import Rows
+from calibrant.io.rows import Rows
 
 __all__ = ["run_compare"]
 

@@ -12,8 +12,8 @@ from calibrant.cli.output import in_bytes, note, printable, require_ending, show
 from calibrant.cli.plot import PICTURES
 from calibrant.cli.profile import as_thresholds, rows_by_group
 from calibrant.cli.shared_options import Grouping, Measuring, Reading
-from calibrant.diagrams.decision_curve import DecisionCurve, decision_curve
-from calibrant.diagrams.group import Diagrams
+from calibrant.plotting.decision_curve import DecisionCurve, decision_curve
+from calibrant.plotting.group import Diagrams
 
 __all__ = ["run_decide"]
 

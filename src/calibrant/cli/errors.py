@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from calibrant.cli.output import note, without_spool
-from calibrant.errors import Audience, CalibrationError, Message
+from calibrant.errors import CalibrantError, CalibrantWarning
 
 __all__ = [
     "FAULT",
@@ -145,10 +146,22 @@ def read_from(columns: Mapping[str, str | None]) -> None:
     _columns.update({name: column for name, column in columns.items() if column is not None})
 
 
-def rendered(message: Message) -> str:
+def rendered(message: CalibrantError | CalibrantWarning) -> str:
     """A message of the library with the names of the command line."""
-    audience = Audience(names=OPTIONS, functions=FUNCTIONS, columns=_columns)
-    return without_spool(message.render(audience))
+
+    def typed(match: re.Match[str]) -> str:
+        name, value = match[1], match[2]
+        if name.removeprefix("calibrant.") in FUNCTIONS and value is None:
+            return f"`{FUNCTIONS[name.removeprefix('calibrant.')]}`"
+        if value is None and name in _columns:
+            return f"column {_columns[name]!r}"
+        option = OPTIONS.get(name, name)
+        if value is None or value == "True":
+            return f"`{option}`"
+        given = value.strip("\"'") or "VALUE"
+        return f"`{option} {given}`"
+
+    return without_spool(re.sub(r"`([A-Za-z_.]+)(?:=([^`]*))?`", typed, str(message)))
 
 
 @contextmanager
@@ -172,7 +185,7 @@ def presented(*, debug: bool) -> Iterator[None]:
         if type(sys.stdout).__name__ == "PacifyFlushWrapper":
             sys.exit(NO_READER)
         raise ended
-    except (CalibrationError, OSError, MemoryError) as error:
+    except (CalibrantError, OSError, MemoryError) as error:
         _say(f"Error: {_sentence(error)}", debug=debug)
         sys.exit(INVALID)
     except Exception as error:
@@ -223,14 +236,14 @@ def _usage(error: Any) -> str:
 
 
 def _as_note(message: Warning | str, *_: object, **__: object) -> None:
-    words = rendered(message) if isinstance(message, Message) else str(message)
+    words = rendered(message) if isinstance(message, CalibrantWarning) else str(message)
     if words not in _told:
         note(f"Note: {words}")
     _told.add(words)
 
 
 def _sentence(error: BaseException) -> str:
-    if isinstance(error, Message):
+    if isinstance(error, CalibrantError):
         return rendered(error)
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.pairs import Pairs
+from calibrant.data.rows import Rows
 from calibrant.inference.assess import read_clustered
-from calibrant.read.group_keys import indexed
+from calibrant.io.group_keys import indexed
 
 __all__ = ["GroupRows"]
 
@@ -36,7 +36,7 @@ class GroupRows:
             **self.options,
         }
 
-    def pairs(self) -> tuple[Pairs, tuple[NDArray[np.int64], int] | None]:
+    def pairs(self) -> tuple[Rows, tuple[NDArray[np.int64], int] | None]:
         """Checked, and the cluster of each row."""
         return read_clustered(**self.arguments)
 

@@ -152,9 +152,9 @@ def _from_rows(
     measuring: Measuring,
     checkpoint: str | None,
 ) -> Loaded:
-    from calibrant.read.find_files import find_files
-    from calibrant.read.scan import scan
-    from calibrant.read.tables import columns_of
+    from calibrant.io.find_files import find_files
+    from calibrant.io.scan import scan
+    from calibrant.io.tables import columns_of
 
     files = find_files(paths, besides=checkpoint, separator=reading.sep)
     present = columns_of(files[0])
@@ -185,9 +185,9 @@ def _query_result(
     paths: Sequence[str], present: Sequence[str], reading: Reading
 ) -> Sketch | Sketches:
     """What `calibrant sql` asked a warehouse for, saved as a file."""
-    from calibrant.read.find_files import find_files
-    from calibrant.read.sql import read
-    from calibrant.read.tables import read_table
+    from calibrant.io.find_files import find_files
+    from calibrant.io.sql import read
+    from calibrant.io.tables import read_table
 
     note("Reading the result of a query that `calibrant sql` wrote.")
     table = read_table(find_files(list(paths)))
@@ -305,7 +305,7 @@ def kind_of(path: str, *, log: str | None) -> Kind:
             file.seek(-min(os.path.getsize(path), 1 << 16), os.SEEK_END)
             return "sketch" if SKETCH_MARK in file.read() else "rows"
     if path.removesuffix(".gz").endswith((".json", ".jsonl", ".ndjson", ".eval")):
-        from calibrant.read.answers.reading import log_format
+        from calibrant.io.answers.reading import log_format
 
         return "log" if log_format(path) else "rows"
     return "rows"

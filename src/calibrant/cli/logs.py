@@ -18,7 +18,7 @@ from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, Option, TooFewRows
 
 if TYPE_CHECKING:
-    from calibrant.read.answers import Answers
+    from calibrant.io.answers import Answers
 
 __all__ = ["QUESTION", "answers_of_logs", "sketches_of_answers"]
 
@@ -69,7 +69,7 @@ def answers_of_logs(
 
 def sketches_of_answers(rows: GroupRows, *, scale: str, by_question: bool) -> Sketch | Sketches:
     """The sketch of these answers by group, and by question where that is asked for."""
-    from calibrant.read.scan import scan
+    from calibrant.io.scan import scan
 
     columns = {"y_true": rows.y_true, "y_prob": rows.y_prob}
     columns |= {f"by {name}": column for name, column in rows.columns.items()}
@@ -151,7 +151,7 @@ def _as_range(text: str | None) -> tuple[float, float] | None:
 
 def _read_logs(paths: Sequence[str], reading: Reading, measuring: Measuring) -> list[Answers]:
     """The logs, and a line on each."""
-    from calibrant.read.answers import read_answers
+    from calibrant.io.answers import read_answers
 
     _require_options_of_logs(reading)
     logs = [

@@ -22,8 +22,8 @@ from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, Option
 from calibrant.inference.monitor import Monitor
 from calibrant.inference.monitor_look import ClassLook, Look
-from calibrant.read.group_keys import sort_key
-from calibrant.read.scan_request import CLASS_COLUMN
+from calibrant.io.group_keys import sort_key
+from calibrant.io.scan_request import CLASS_COLUMN
 
 __all__ = ["run_monitor"]
 
@@ -131,7 +131,7 @@ def _identity(file: str, name: str, batch: str | None) -> str | None:
 
 def _require_apart(paths: Sequence[str], reading: Reading) -> None:
     """Refuse folders and globs that share a file: its rows would be evidence twice."""
-    from calibrant.read.find_files import find_files
+    from calibrant.io.find_files import find_files
 
     several = [path for path in paths if kind_of(path, log=reading.log) == "rows"]
     files = [file.path for path in several for file in find_files(path)]

@@ -198,7 +198,7 @@ def _paths(name: str) -> Iterator[str]:
     """The files on this machine that a word of the command names."""
     name = os.path.expanduser(name)
     if os.path.isdir(name):
-        from calibrant.read.find_files import FORMAT_OF
+        from calibrant.io.find_files import FORMAT_OF
 
         # Anything else in a folder is not read: a report of yesterday may be written again.
         within = glob.iglob(os.path.join(glob.escape(name), "**", "*"), recursive=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.cli.output import count, note, quoted, shown
 from calibrant.errors import InputError
-from calibrant.read.group_keys import indexed, sort_key
+from calibrant.io.group_keys import indexed, sort_key
 
 __all__ = ["rows_of_cases"]
 

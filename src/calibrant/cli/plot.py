@@ -11,16 +11,16 @@ from calibrant.cli.output import in_bytes, note, printable, require_ending, show
 from calibrant.cli.shared_options import Grouping, Measuring, Reading
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.diagrams.binned import binned_diagram
-from calibrant.diagrams.cumulative import cumulative_diagram
-from calibrant.diagrams.diagram import Diagram
-from calibrant.diagrams.forest import forest_plot
-from calibrant.diagrams.group import Diagrams
-from calibrant.diagrams.isotonic import isotonic_diagram
-from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.errors import Function, InputError, Option
 from calibrant.inference.assess import assess
 from calibrant.inference.assessment import Assessment
+from calibrant.plotting.binned import binned_diagram
+from calibrant.plotting.cumulative import cumulative_diagram
+from calibrant.plotting.diagram import Diagram
+from calibrant.plotting.forest import forest_plot
+from calibrant.plotting.group import Diagrams
+from calibrant.plotting.isotonic import isotonic_diagram
+from calibrant.plotting.smooth import ReliabilityDiagram, reliability_diagram
 
 __all__ = ["open_in_browser", "run_plot"]
 

@@ -209,7 +209,7 @@ def sql(
         learned: Any = load_recalibrator(apply)
         typer.echo(learned.to_sql(prob, dialect).text)
         return
-    from calibrant.read.sql import query
+    from calibrant.io.sql import query
 
     typer.echo(query(table, prob, label, Grouping(by=by).columns, dialect, weight=weight))
 

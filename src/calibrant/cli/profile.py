@@ -68,9 +68,9 @@ def rows_by_group(
     if sum(sketch.n for sketch in loaded.groups().values()) > MOST_ROWS:
         note(f"More than {MOST_ROWS:,} rows: the profile is that of their sketch.")
         return {}
-    from calibrant.read.find_files import find_files
-    from calibrant.read.rows import read_rows
-    from calibrant.read.tables import columns_of
+    from calibrant.io.find_files import find_files
+    from calibrant.io.rows import read_rows
+    from calibrant.io.tables import columns_of
 
     paths = opened(files)
     present = columns_of(find_files(paths, separator=reading.sep)[0])

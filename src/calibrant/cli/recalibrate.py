@@ -29,14 +29,14 @@ from calibrant.cli.rows import options_of_rows, rows_of_columns
 from calibrant.cli.shared_options import FORMS, Grouping, Measuring, Reading
 from calibrant.cli.standard_input import opened
 from calibrant.data.arrays import as_column
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.data.hard_labels import warn_of_hard_labels
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option, TooFewRows
 from calibrant.inference.assess import read_clustered
-from calibrant.read.find_files import DataFile, find_files
-from calibrant.read.rows import placed
-from calibrant.read.tables import columns_of, read_table
+from calibrant.io.find_files import DataFile, find_files
+from calibrant.io.rows import placed
+from calibrant.io.tables import columns_of, read_table
 from calibrant.recalibration.learned_map import Recalibrator
 
 __all__ = [
@@ -120,7 +120,7 @@ def run_fit(
         f"{recalibrator.explain()} {judged}{how_to_apply(files, output, reading, reading.prob or ())}"
     )
     if picture is not None:
-        from calibrant.repair.map_diagram import map_diagram
+        from calibrant.plotting.map_diagram import map_diagram
 
         diagram = map_diagram(*sample.arguments, recalibrator=recalibrator, **sample.options)
         written(Path(picture), diagram.save)
@@ -200,8 +200,8 @@ def how_to_apply(
 def _learned(sample: Sample, method: str) -> tuple[Recalibrator, str]:
     """The map of all rows, and what cross-fitting says of it: every row by a map that has not seen it."""
     from calibrant import recalibration
-    from calibrant.repair.choice import choose_recalibrator
-    from calibrant.repair.effect import cross_fitted_effect
+    from calibrant.recalibration.choice import choose_recalibrator
+    from calibrant.recalibration.effect import cross_fitted_effect
 
     folds = folds_for(sample.units, clustered="cluster" in sample.options)
     if method == CHOOSE:
@@ -253,10 +253,10 @@ def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: s
     table = read_table(data)
     column = as_column(table[prob[0]], "y_prob")
     try:
-        pairs = as_pairs(np.zeros(column.size), column, **reading.options_of_forms)
+        pairs = as_rows(np.zeros(column.size), column, **reading.options_of_forms)
         better = recalibrator.transform(pairs.p)
     except InputError as error:
-        raise error.instead({"on_invalid": "Leave such rows out first."}) from error
+        raise error.but(cures=("Leave such rows out first.",)) from error
     table = table.append_column(name, require("pyarrow", caller="recalibrate").array(better))
     written(target, lambda path: write_table(table, path, target.suffix))
     form = " (probabilities from 0 to 1)" if pairs.form != "probability" else ""

@@ -30,15 +30,15 @@ from calibrant.cli.recalibrate import (
 )
 from calibrant.cli.rows import options_of_rows, rows_of_classes
 from calibrant.cli.shared_options import FORMS, Measuring, Reading
-from calibrant.data.as_pairs import require_forms_of_classes
+from calibrant.data.as_rows import require_forms_of_classes
 from calibrant.data.class_distributions import class_distributions
 from calibrant.data.hard_labels import warn_of_hard_labels
 from calibrant.data.input_forms import as_form
 from calibrant.data.sketch import Sketch
 from calibrant.errors import Cure, InputError, Option, TooFewRows
-from calibrant.read.predictions import class_matrix
-from calibrant.read.rows import placed
-from calibrant.read.tables import read_table
+from calibrant.io.predictions import class_matrix
+from calibrant.io.rows import placed
+from calibrant.io.tables import read_table
 from calibrant.recalibration.class_map import order_of_classes
 from calibrant.recalibration.learned_map import LearnedMap, Recalibrator, load_recalibrator
 
@@ -76,7 +76,7 @@ def run_fit_classes(
     cluster: str | None = None,
 ) -> None:
     """Learn the map, judge it on rows that it has not seen, and write it."""
-    from calibrant.repair.choice import choose_recalibrator
+    from calibrant.recalibration.choice import choose_recalibrator
 
     require_ending(output, (".json",), "a map", files)
     method = method or CHOOSE
@@ -131,7 +131,7 @@ def run_fit_classes(
 
 
 def _called(learned: LearnedMap) -> str:
-    from calibrant.repair.class_choice import IdentityOfClasses
+    from calibrant.recalibration.class_choice import IdentityOfClasses
 
     kind = learned.kind
     if isinstance(learned, IdentityOfClasses):
@@ -158,7 +158,7 @@ def _order(own: Sequence[str] | None, wanted: Sequence[str] | None) -> list[int]
 
 def _judged(choice: Any, method: str) -> str:
     """Before and after on rows that the map has not seen, with the interval of the gain."""
-    from calibrant.repair.choice import NONE
+    from calibrant.recalibration.choice import NONE
 
     lines = {line.name: line for line in choice.candidates}
     before, after = lines[NONE], lines[method]
@@ -215,7 +215,7 @@ def run_apply_classes(files: Sequence[str], reading: Reading, chosen_map: str, o
         better = np.empty(matrix.shape)
         better[:, order] = learned.transform(probs[:, order])
     except InputError as error:
-        raise error.instead({"on_invalid": "Leave such rows out first."}) from error
+        raise error.but(cures=("Leave such rows out first.",)) from error
     pyarrow = require("pyarrow", caller="recalibrate")
     if len(prob) == 1:
         table = table.append_column(names[0], pyarrow.array(better.tolist()))

@@ -13,8 +13,8 @@ from calibrant.cli.profile import with_profile
 from calibrant.cli.shared_options import Grouping, Measuring, Profiling, Reading
 from calibrant.cli.standard_input import opened
 from calibrant.inference.groups import GroupAssessments
-from calibrant.read.class_arrays import scan_classes
-from calibrant.read.scan_request import CLASS_COLUMN
+from calibrant.io.class_arrays import scan_classes
+from calibrant.io.scan_request import CLASS_COLUMN
 from calibrant.reporting.report import report
 
 __all__ = ["run_report"]

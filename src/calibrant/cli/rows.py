@@ -14,10 +14,10 @@ from calibrant.cli.inputs import kind_of, refuse_options_of_logs
 from calibrant.cli.shared_options import Grouping, Measuring, Reading
 from calibrant.cli.standard_input import opened
 from calibrant.errors import InputError
-from calibrant.read.class_rows import ClassRows, read_classes
-from calibrant.read.find_files import find_files
-from calibrant.read.rows import Rows, read_rows
-from calibrant.read.tables import columns_of
+from calibrant.io.class_rows import ClassRows, read_classes
+from calibrant.io.find_files import find_files
+from calibrant.io.rows import Rows, read_rows
+from calibrant.io.tables import columns_of
 
 __all__ = ["options_of_rows", "rows_of_classes", "rows_of_columns"]
 

@@ -13,7 +13,7 @@ from calibrant.cli.inputs import Loaded, kind_of, load_sketches
 from calibrant.cli.logs import QUESTION, sketches_of_answers
 from calibrant.cli.output import count, note, printable, quoted, require_writable
 from calibrant.cli.shared_options import Grouping, Measuring, Reading
-from calibrant.data.pairs import ABSTAINED
+from calibrant.data.rows import ABSTAINED
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketch_files import save, to_json
 from calibrant.data.sketches import Sketches

@@ -13,9 +13,9 @@ from calibrant.cli.output import in_bytes, note, printable, require_ending, show
 from calibrant.cli.shared_options import Grouping, Measuring, Reading
 from calibrant.cli.table import Column, show_table
 from calibrant.decisions.selective import Selective, selective
-from calibrant.diagrams.risk_coverage import RiskCoverageDiagram
 from calibrant.errors import InputError
 from calibrant.measures.result_record import plain
+from calibrant.plotting.risk_coverage import RiskCoverageDiagram
 
 __all__ = ["run_selective"]
 

@@ -9,7 +9,7 @@ _HOME = {
     "confidence": "data.multiclass",
     "load": "data.sketch_files",
     "loss_scale": "data.named_scales",
-    "Pairs": "data.pairs",
+    "Rows": "data.rows",
     "relative_scale": "data.named_scales",
     "save": "data.sketch_files",
     "Scale": "data.scales",

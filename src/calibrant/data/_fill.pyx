@@ -1,7 +1,7 @@
 """The compiled loops: everything here touches every row, and nothing else in calibrant does.
 
 Each loop releases the GIL, checks the values it reads and returns the first row that breaks a rule, or
--1. The caller explains that row in words (calibrant.data.pairs).
+-1. The caller explains that row in words (calibrant.data.rows).
 """
 
 from libc.math cimport fabs, frexp, log, log1p

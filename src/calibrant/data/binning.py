@@ -1,4 +1,4 @@
-"""Atoms for measures over bins, from many rows without sorting them.
+"""Points for measures over bins, from many rows without sorting them.
 
 Two passes: sums in narrow cells, then the rows of those few cells in which a bin may end. All other rows
 of a cell share a bin, so that one atom can stand for them: sums over bins are those of all the rows.
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.atoms import Atoms
 from calibrant.data.fill import sums_of_cells
-from calibrant.data.pairs import BLOCK_ROWS, Pairs
+from calibrant.data.points import Points
+from calibrant.data.rows import BLOCK_ROWS, Rows
 
 __all__ = ["atoms_around_edges", "atoms_around_shares"]
 
@@ -23,19 +23,19 @@ CELLS = 1 << 16
 ROWS_WORTH_TWO_PASSES = 1 << 18
 
 
-def atoms_around_edges(pairs: Pairs, edges: Floats) -> Atoms:
-    """Atoms that are exact where predictions are cut at `edges`, on either side of each."""
+def atoms_around_edges(pairs: Rows, edges: Floats) -> Points:
+    """Points that are exact where predictions are cut at `edges`, on either side of each."""
     if pairs.n < ROWS_WORTH_TWO_PASSES:
-        return Atoms.from_pairs(pairs)
+        return Points.from_pairs(pairs)
     cut = np.zeros(CELLS + 1, dtype=bool)
     cut[(np.asarray(edges) * CELLS).astype(np.int64)] = True
     return _gathered(pairs, sums_of_cells(pairs, CELLS), cut)
 
 
-def atoms_around_shares(pairs: Pairs, numbers: Sequence[int]) -> Atoms:
-    """Atoms that are exact where the rows are cut into so many parts of equal mass, for each number."""
+def atoms_around_shares(pairs: Rows, numbers: Sequence[int]) -> Points:
+    """Points that are exact where the rows are cut into so many parts of equal mass, for each number."""
     if pairs.n < ROWS_WORTH_TWO_PASSES:
-        return Atoms.from_pairs(pairs)
+        return Points.from_pairs(pairs)
     sums = sums_of_cells(pairs, CELLS)
     after = np.cumsum(sums[:, 0])
     targets = np.concatenate([np.arange(1, k) * (after[-1] / k) for k in numbers])
@@ -47,9 +47,9 @@ def atoms_around_shares(pairs: Pairs, numbers: Sequence[int]) -> Atoms:
     return _gathered(pairs, sums, np.cumsum(cut[:-1]) > 0)
 
 
-def _gathered(pairs: Pairs, sums: Floats, cut: NDArray[np.bool_]) -> Atoms:
+def _gathered(pairs: Rows, sums: Floats, cut: NDArray[np.bool_]) -> Points:
     """The rows of the cells that are cut as they are, those of any other cell at their mean."""
-    inside = Atoms.from_pairs(_rows_in(pairs, cut)) if np.any(sums[cut, 0] > 0) else None
+    inside = Points.from_pairs(_rows_in(pairs, cut)) if np.any(sums[cut, 0] > 0) else None
     whole = np.flatnonzero(~cut & (sums[:, 0] > 0))
     weight, events, predictions, squared = sums[whole].T
     p, mass = predictions / weight, np.column_stack([weight - events, events])
@@ -57,10 +57,10 @@ def _gathered(pairs: Pairs, sums: Floats, cut: NDArray[np.bool_]) -> Atoms:
         p, mass = np.append(p, inside.p), np.append(mass, inside.mass, axis=0)
     order = np.argsort(p, kind="stable")
     if not pairs.fractional:
-        return Atoms(p[order], mass[order], pairs.n, dropped=pairs.dropped)
+        return Points(p[order], mass[order], pairs.n, dropped=pairs.dropped)
     if inside is not None and inside.squared is not None:
         squared = np.append(squared, inside.squared)
-    return Atoms(
+    return Points(
         p[order],
         mass[order],
         pairs.n,
@@ -70,7 +70,7 @@ def _gathered(pairs: Pairs, sums: Floats, cut: NDArray[np.bool_]) -> Atoms:
     )
 
 
-def _rows_in(pairs: Pairs, cut: NDArray[np.bool_]) -> Pairs:
+def _rows_in(pairs: Rows, cut: NDArray[np.bool_]) -> Rows:
     """The rows whose cell is one of these."""
     kept = []
     for start in range(0, pairs.n, BLOCK_ROWS):

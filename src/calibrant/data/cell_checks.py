@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.arrays import as_array
 from calibrant.data.cell_sums import LARGEST_SUM, bits_of_offsets
-from calibrant.data.pairs import LEFT_OUT
+from calibrant.data.rows import LEFT_OUT
 from calibrant.errors import InputError, Where
 
 __all__ = ["checked_dropped", "checked_long_table", "wrong_type"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant.data.class_order import warn_of_other_order
 from calibrant.data.dropped import Dropped
 from calibrant.data.multiclass import as_class_probabilities, as_weights
-from calibrant.data.pairs import Pairs
+from calibrant.data.rows import Rows
 
 __all__ = ["ClassDistributions", "class_distributions"]
 
@@ -73,7 +73,7 @@ def class_distributions(
     top = matrix.top()
     weight = as_weights(sample_weight, matrix.n)
     rows = np.arange(matrix.n)[top.rows]
-    pairs = Pairs(
+    pairs = Rows(
         top.probability,
         top.correct,
         None if weight is None else weight[rows],

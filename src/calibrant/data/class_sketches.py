@@ -19,7 +19,7 @@ from calibrant.data.multiclass import (
     as_class_probabilities,
     as_weights,
 )
-from calibrant.data.pairs import Pairs
+from calibrant.data.rows import Rows
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 
@@ -189,7 +189,7 @@ def top_label(
         own = None if weight is None else weight[rows]
         if rows.size and (own is None or own.any()):
             dropped = Dropped() if sketches else top.dropped
-            pairs = Pairs(top.probability[rows], top.correct[rows], own, dropped=dropped)
+            pairs = Rows(top.probability[rows], top.correct[rows], own, dropped=dropped)
             sketches[name] = Sketch.from_pairs(pairs, nodes=nodes)
     return Sketches(sketches, by="predicted")
 
@@ -200,7 +200,7 @@ def _weighted_top(
     """The most likely class of the rows whose weight is valid too, and those weights."""
     top = matrix.top()
     rows = np.arange(matrix.n)[top.rows]
-    pairs = Pairs(top.probability, top.correct, weight[rows], dropped=top.dropped)
+    pairs = Rows(top.probability, top.correct, weight[rows], dropped=top.dropped)
     if matrix.on_invalid == "raise":
         pairs.require_valid()
         return top, weight

@@ -29,7 +29,7 @@ from calibrant.data._fill import (
 )
 from calibrant.data.cell_sums import Columns, bits_of_offsets, most_rows, require_room
 from calibrant.data.log_loss_sums import are_surprises, coarse_enough, surprises_of
-from calibrant.data.pairs import BLOCK_ROWS, LEAST_TOTAL_WEIGHT, Pairs
+from calibrant.data.rows import BLOCK_ROWS, LEAST_TOTAL_WEIGHT, Rows
 from calibrant.data.scales import PROBABILITY, Scale
 
 __all__ = [
@@ -65,7 +65,7 @@ class Outline(NamedTuple):
     coarse: float
 
 
-def fill(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
+def fill(pairs: Rows, nodes: int, scale: Scale) -> Columns:
     """One pass over the rows; the first row that breaks a rule is refused."""
     filling = _fill_weights if pairs.fractional else _fill_counts
     columns = filling(pairs, nodes, scale)
@@ -76,7 +76,7 @@ def fill(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
 
 
 def _surprises(
-    pairs: Pairs, columns: Columns, nodes: int, scale: Scale
+    pairs: Rows, columns: Columns, nodes: int, scale: Scale
 ) -> NDArray[np.float64] | None:
     """Of the rows, which are read again only where the cells show that there are some."""
     if scale != PROBABILITY or not coarse_enough(nodes):
@@ -90,7 +90,7 @@ def _surprises(
     return sums
 
 
-def _fill_counts(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
+def _fill_counts(pairs: Rows, nodes: int, scale: Scale) -> Columns:
     """Packed words for as many rows as they hold; beyond, tables of whole numbers."""
     log2_nodes = nodes.bit_length() - 1
     if pairs.n > rows_of_a_word(log2_nodes):
@@ -120,7 +120,7 @@ def _fill_counts(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
     return Columns(*columns)
 
 
-def _fill_dense(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
+def _fill_dense(pairs: Rows, nodes: int, scale: Scale) -> Columns:
     def fill_range(rows: range) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
         counts, offsets = np.zeros((2, nodes + 1, 2), dtype=np.int64)
         for start, p, y, _ in pairs.blocks(rows):
@@ -168,21 +168,21 @@ class _Tables:
 _TABLES = _Tables()
 
 
-def _refuse_first(pairs: Pairs, rows: list[int]) -> None:
+def _refuse_first(pairs: Rows, rows: list[int]) -> None:
     """Refuse the first row at which a loop stopped, if one did; others have -1."""
     invalid = [row for row in rows if row >= 0]
     if invalid:
         pairs.refuse(min(invalid))
 
 
-def _threads(pairs: Pairs, nodes: int) -> int:
+def _threads(pairs: Rows, nodes: int) -> int:
     """As many as there are cores and rows for, and no more than memory beyond the inputs allows."""
     bytes_each = 48 * (nodes + 1) + (0 if pairs.needs_no_conversion else 20 * BLOCK_ROWS)
     most = min(pairs.n // ROWS_PER_THREAD, MOST_BYTES // bytes_each)
     return 1 if most < 2 else min(most, os.cpu_count() or 1)
 
 
-def _fill_weights(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
+def _fill_weights(pairs: Rows, nodes: int, scale: Scale) -> Columns:
     """One thread, so that float sums do not depend on how many cores there are."""
     counts, offsets = np.zeros((2, nodes + 1, 2), dtype=np.int64)
     sums = np.zeros((3, nodes + 1, 2))
@@ -204,7 +204,7 @@ def _fill_weights(pairs: Pairs, nodes: int, scale: Scale) -> Columns:
     return Columns.from_dense(counts, offsets, *sums)
 
 
-def outline_of(pairs: Pairs, step: int = 1) -> Outline:
+def outline_of(pairs: Rows, step: int = 1) -> Outline:
     """One row in `step`, in a few numbers. Nothing is checked: a row that breaks a rule is not refused."""
     mass, bias, absolute, low, high, coarse = 0.0, 0.0, 0.0, math.inf, -math.inf, 0.0
     for _, p, y, weight in pairs.blocks():
@@ -216,7 +216,7 @@ def outline_of(pairs: Pairs, step: int = 1) -> Outline:
 
 
 def residual_moments(
-    pairs: Pairs, cells: int, start: float, length: float
+    pairs: Rows, cells: int, start: float, length: float
 ) -> tuple[NDArray[np.float64], float, float]:
     """Moments 0 ... 7 of the residuals p - y about the middles of cells that cover [start, start + length].
 
@@ -251,7 +251,7 @@ def residual_moments(
     return moments, total, absolute
 
 
-def sums_of_squares(pairs: Pairs, log2_cells: int) -> NDArray[np.float64]:
+def sums_of_squares(pairs: Rows, log2_cells: int) -> NDArray[np.float64]:
     """Rows, their offsets and squared offsets, summed for each (cell, label), in units of 2**-22 of a cell.
 
     For rows of weight 1. One pass over the rows; the first that breaks a rule is refused. Pieces as in
@@ -278,7 +278,7 @@ def sums_of_squares(pairs: Pairs, log2_cells: int) -> NDArray[np.float64]:
     return sums
 
 
-def sums_of_cells(pairs: Pairs, cells: int) -> NDArray[np.float64]:
+def sums_of_cells(pairs: Rows, cells: int) -> NDArray[np.float64]:
     """Weight, weight of events, weighted prediction and squared weight in each cell; p = 1 is the last.
 
     In floats, not in fixed point, so that nothing of a prediction is cut off; and in a fixed number of
@@ -302,7 +302,7 @@ def sums_of_cells(pairs: Pairs, cells: int) -> NDArray[np.float64]:
     return sums
 
 
-def mean_log_loss(pairs: Pairs) -> float:
+def mean_log_loss(pairs: Rows) -> float:
     """Mean of -log of the chance that valid rows give to what came: infinite where that was impossible."""
 
     def sum_range(rows: range) -> list[tuple[float, float]]:
@@ -315,9 +315,9 @@ def mean_log_loss(pairs: Pairs) -> float:
 
 
 def _cached_blocks(
-    pairs: Pairs, rows: range
+    pairs: Rows, rows: range
 ) -> Iterator[tuple[int, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]:
-    """As `Pairs.blocks`, in float64 and small enough to stay in the cache: for loops of one type alone."""
+    """As `Rows.blocks`, in float64 and small enough to stay in the cache: for loops of one type alone."""
     for first, p, y, weight in pairs.blocks(rows):
         for start in range(0, p.size, CACHED_ROWS):
             few = slice(start, start + CACHED_ROWS)
@@ -341,7 +341,7 @@ def _map_ranges(work: Any, n: int, parts: int) -> list[Any]:
         return list(pool.map(work, ranges))
 
 
-def _located(pairs: Pairs, start: int, p: NDArray[Any], scale: Scale) -> NDArray[Any]:
+def _located(pairs: Rows, start: int, p: NDArray[Any], scale: Scale) -> NDArray[Any]:
     """Places on the grid; log-odds that came as such do not pass through probabilities."""
     if scale == PROBABILITY:
         return p

@@ -3,7 +3,7 @@
     <group columns>, cell, label, count, offset [, weight, squared_weight, weighted_offset]
 
 Rows that were left out are counted under negative cells: -1 for the first of
-`calibrant.data.pairs.LEFT_OUT`, -2 for the second, and so on, with label and offset 0.
+`calibrant.data.rows.LEFT_OUT`, -2 for the second, and so on, with label and offset 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from calibrant.data.arrays import as_array
 from calibrant.data.cell_checks import checked_long_table, wrong_type
 from calibrant.data.cell_sums import Columns, bits_of_offsets, require_nodes
 from calibrant.data.named_scales import as_scale
-from calibrant.data.pairs import LEFT_OUT
+from calibrant.data.rows import LEFT_OUT
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches

@@ -15,8 +15,8 @@ from calibrant.data.class_names import as_class_names, class_indices, class_name
 from calibrant.data.class_order import warn_of_other_order
 from calibrant.data.dropped import Dropped
 from calibrant.data.logits import refuse_probabilities
-from calibrant.data.pairs import Pairs
 from calibrant.data.row_refusals import DROP, LOGITS, missing_value, refuse_text
+from calibrant.data.rows import Rows
 from calibrant.errors import Code, Cure, Function, InputError, Option, TooFewRows, TypeName, Where
 
 __all__ = [
@@ -305,7 +305,7 @@ def confidence(
     from_logits: bool = False,
     classes: Sequence[Any] | None = None,
     on_invalid: Literal["raise", "drop"] = "raise",
-) -> Pairs:
+) -> Rows:
     """The paper's confidence calibration: the largest probability against "was it right?".
 
     Parameters
@@ -326,7 +326,7 @@ def confidence(
 
     Returns
     -------
-    Pairs
+    Rows
         To be passed on in place of (y_true, y_prob), or unpacked into them.
 
     Examples
@@ -344,7 +344,7 @@ def confidence(
     weight = as_weights(sample_weight, matrix.n)
     weight = None if weight is None else weight[top.rows]
     kept = None if isinstance(top.rows, slice) else top.rows
-    pairs = Pairs(top.probability, top.correct, weight, dropped=top.dropped, kept=kept)
+    pairs = Rows(top.probability, top.correct, weight, dropped=top.dropped, kept=kept)
     return pairs.without_invalid() if on_invalid == "drop" else pairs
 
 

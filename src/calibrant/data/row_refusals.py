@@ -14,7 +14,7 @@ from calibrant.data.arrays import is_missing
 from calibrant.errors import Cure, Function, InputError, Option, Where, show_value
 
 if TYPE_CHECKING:
-    from calibrant.data.pairs import Pairs
+    from calibrant.data.rows import Rows
 
 __all__ = [
     "DROP",
@@ -34,7 +34,7 @@ _PASS = "If these are {what}, pass {option}."
 LOGITS = Cure(_PASS, {"what": "logits", "option": Option("from_logits", True)})
 
 
-def refusal(pairs: Pairs, row: int, reason: str) -> InputError:
+def refusal(pairs: Rows, row: int, reason: str) -> InputError:
     """The error for the row that breaks the rule `reason`."""
     for word, argument in _ARGUMENT.items():
         if reason == f"missing {word}":
@@ -64,7 +64,7 @@ def missing_value(argument: str, row: int) -> InputError:
     )
 
 
-def _prediction_out_of_range(pairs: Pairs, row: int) -> InputError:
+def _prediction_out_of_range(pairs: Rows, row: int) -> InputError:
     rule = {
         "percent": "must lie in [0, 100], as percentages do",
         "logprob": "must not be above 0, as no log-probability is",
@@ -78,7 +78,7 @@ def _prediction_out_of_range(pairs: Pairs, row: int) -> InputError:
     )
 
 
-def _cures_for_predictions(pairs: Pairs, row: int) -> list[Cure]:
+def _cures_for_predictions(pairs: Rows, row: int) -> list[Cure]:
     """What the values look like, and the option that reads such values."""
     sentinel = Cure("If that stands for a missing forecast, pass {drop}.", _DROPPING)
     if pairs.form == "percent":
@@ -152,7 +152,7 @@ def _look_like_sentinels(outside: NDArray[Any]) -> bool:
     return distinct.size <= 3 and bool(np.all(distinct == np.round(distinct)) and outside.size)
 
 
-def _invalid_label(pairs: Pairs, row: int) -> InputError:
+def _invalid_label(pairs: Rows, row: int) -> InputError:
     rule = "must lie in [0, 1], as shares do" if pairs.soft else "must hold 0 and 1"
     if pairs.pos_label is not None:
         rule = "must hold two classes"
@@ -165,7 +165,7 @@ def _invalid_label(pairs: Pairs, row: int) -> InputError:
     )
 
 
-def _cures_for_labels(pairs: Pairs) -> list[Cure]:
+def _cures_for_labels(pairs: Rows) -> list[Cure]:
     classes = Cure(
         "For more than two classes, use {confidence} with the class probabilities.",
         {"confidence": Function("confidence")},
@@ -204,7 +204,7 @@ def _cures_by_kind(label: NDArray[Any], classes: Cure) -> list[Cure]:
     return [Cure("If that stands for a missing outcome, pass {drop}.", _DROPPING)]
 
 
-def is_swapped(pairs: Pairs) -> bool:
+def is_swapped(pairs: Rows) -> bool:
     """Whether predictions stand where outcomes belong, and outcomes where predictions do."""
     prob, label = pairs.raw_prob, pairs.raw_label
     if label.dtype.kind != "f" or pairs.soft or pairs.pos_label is not None:
@@ -217,7 +217,7 @@ def refuse_keyword(name: str, known: Iterable[str]) -> NoReturn:
     frame = called_frame = sys._getframe(1)
     while frame.f_back and frame.f_back.f_globals.get("__name__", "").startswith("calibrant."):
         frame = frame.f_back
-        if frame.f_globals["__name__"] != "calibrant.read.from_data":  # which wraps what is called
+        if frame.f_globals["__name__"] != "calibrant.io.from_data":  # which wraps what is called
             called_frame = frame
     near = difflib.get_close_matches(name, list(known), n=1)
     cure = f"Did you mean {near[0]!r}?" if near else f"Rows are read by {', '.join(known)}."

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._locks import ForkSafeLock
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.data.cell_sums import DEFAULT_NODES, Columns, bits_of_offsets, require_nodes
 from calibrant.data.counts import columns_of_counts
 from calibrant.data.dropped import Dropped
 from calibrant.data.fill import fill
 from calibrant.data.input_forms import InputOptions
 from calibrant.data.named_scales import as_scale
-from calibrant.data.pairs import Pairs
+from calibrant.data.rows import Rows
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.errors import Code, InputError, MergeError, Option, TooFewRows, TypeName
 
@@ -77,12 +77,12 @@ class Sketch:
 
     @classmethod
     def from_pairs(
-        cls, pairs: Pairs, *, nodes: int = DEFAULT_NODES, scale: str | Scale = PROBABILITY
+        cls, pairs: Rows, *, nodes: int = DEFAULT_NODES, scale: str | Scale = PROBABILITY
     ) -> Sketch:
         """One pass over checked or unchecked pairs, on all cores when there are many."""
-        if not isinstance(pairs, Pairs):
+        if not isinstance(pairs, Rows):
             raise InputError(
-                "must be Pairs",
+                "must be Rows",
                 argument="pairs",
                 seen=TypeName.of(pairs),
                 cure="From outcomes and predictions use {build}.",
@@ -103,7 +103,7 @@ class Sketch:
         **options: Unpack[InputOptions],
     ) -> Sketch:
         """One pass over outcomes and predictions; see `InputOptions` for the keywords."""
-        return cls.from_pairs(as_pairs(y_true, y_prob, **options), nodes=nodes, scale=scale)
+        return cls.from_pairs(as_rows(y_true, y_prob, **options), nodes=nodes, scale=scale)
 
     @classmethod
     def from_counts(

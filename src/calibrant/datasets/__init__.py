@@ -22,7 +22,7 @@ from calibrant.datasets.catalogue import CATALOGUE, PUBLIC_ADDRESS, Source
 from calibrant.datasets.convert import CONVERTERS, Columns, fingerprint, row_count
 from calibrant.datasets.fetch import DownloadError, cache_folder, download
 from calibrant.datasets.synthetic import SHAPES, Synthetic, generate
-from calibrant.errors import Function, InputError, Message, Where
+from calibrant.errors import CalibrantError, Function, InputError, Where
 
 __all__ = [
     "SHAPES",
@@ -236,6 +236,6 @@ def _fetched(source: Source, mirror: str) -> Dataset:
                 where=Where(file=addresses[0]),
                 cure="Report that the original has changed.",
                 name=source.name,
-                reason=error if isinstance(error, Message) else repr(error),
+                reason=error if isinstance(error, CalibrantError) else repr(error),
             ) from error
     return _checked(source, columns, addresses[0])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from calibrant._files import replaced_when_whole
-from calibrant.errors import CalibrationError, Where
+from calibrant.errors import CalibrantError, Where
 
 __all__ = ["DownloadError", "cache_folder", "download"]
 
@@ -20,7 +20,7 @@ _LARGEST = 1 << 30
 _PATIENCE_SECONDS = 60.0
 
 
-class DownloadError(CalibrationError, OSError):
+class DownloadError(CalibrantError, OSError):
     """A file could not be downloaded whole and as it is on record; nothing of it was kept.
 
     Examples

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant._arguments import CONFIDENCE, require_choice
 from calibrant._format import percent
-from calibrant.data.as_pairs import require_one_sample
+from calibrant.data.as_rows import require_one_sample
 from calibrant.data.dropped import Dropped
 from calibrant.data.input_forms import InputOptions
 from calibrant.data.sketch import Sketch

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator
 from calibrant.data.cell_sums import FRACTION_BITS
-from calibrant.data.pairs import Pairs
+from calibrant.data.rows import Rows
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 
@@ -53,7 +53,7 @@ class Dealt:
     clusters: int | None = None
 
 
-def deal_pairs(pairs: Pairs, codes: tuple[Integers, int] | None, seed: int) -> Dealt:
+def deal_pairs(pairs: Rows, codes: tuple[Integers, int] | None, seed: int) -> Dealt:
     """Rows; those of one cluster go to one fold."""
     sketch = Sketch.from_pairs(pairs)
     share = np.ones(pairs.n) if pairs.weight is None else pairs.weight
@@ -80,7 +80,7 @@ def deal_pairs(pairs: Pairs, codes: tuple[Integers, int] | None, seed: int) -> D
     return Dealt(entries, parts, sketch, None if codes is None else codes[1])
 
 
-def _fold_of(pairs: Pairs, rows: NDArray[np.bool_]) -> Sketch:
+def _fold_of(pairs: Rows, rows: NDArray[np.bool_]) -> Sketch:
     """The rows of a fold, which may be none, or none that count."""
     counted = rows if pairs.weight is None else pairs.weight[rows] > 0
     return Sketch.from_pairs(pairs.select(rows)) if counted.any() else Sketch.empty()

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import is_number, require_count
 from calibrant.data.as_sketch import as_sketch
-from calibrant.data.atoms import Atoms
 from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.dropped import Dropped
 from calibrant.data.input_forms import InputOptions
-from calibrant.data.pairs import ABSTAINED, Pairs
+from calibrant.data.points import Points
+from calibrant.data.rows import ABSTAINED, Rows
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.data.stacked import Stacked
@@ -161,9 +161,9 @@ def rank(
     return rank_pairs(pairs, codes, side=side)
 
 
-def rank_pairs(pairs: Pairs, codes: tuple[Integers, int] | None, *, side: Side) -> Ranking:
+def rank_pairs(pairs: Rows, codes: tuple[Integers, int] | None, *, side: Side) -> Ranking:
     """The ranking of checked rows; `codes` numbers their clusters."""
-    atoms = Atoms.from_pairs(pairs)
+    atoms = Points.from_pairs(pairs)
     ordered = slice(None, None, -1) if side == "above" else slice(None)
     threshold, mass = atoms.p[ordered], atoms.mass[ordered]
     squared = over_outcomes(mass) if atoms.squared is None else atoms.squared[ordered]
@@ -198,7 +198,7 @@ def _ranking(
 
 
 def _cluster_rows(
-    pairs: Pairs, codes: tuple[Integers, int], distinct: Floats, side: Side
+    pairs: Rows, codes: tuple[Integers, int], distinct: Floats, side: Side
 ) -> ClusterRows:
     """Each row an entry; `distinct` are the predictions with weight, in increasing order."""
     weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight

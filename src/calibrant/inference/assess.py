@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, is_number, require_seed
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.cell_sums import Columns
 from calibrant.data.hard_labels import warn_of_hard_labels
 from calibrant.data.input_forms import InputOptions
-from calibrant.data.pairs import Pairs
+from calibrant.data.rows import Rows
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
@@ -153,7 +153,7 @@ def assess(
         if not sketch.weighted:
             warn_of_repeated_cells(sketch, stacklevel=3)
     else:
-        if y_prob is None and not isinstance(y_true, Pairs):
+        if y_prob is None and not isinstance(y_true, Rows):
             as_sketch(y_true)  # says what is missing
         pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
         sketch = Sketch.from_pairs(pairs, scale=PROBABILITY if scale is None else scale)
@@ -177,7 +177,7 @@ def assessment_of(
     sketch: Sketch,
     clusters: ClusterSource | None = None,
     *,
-    pairs: Pairs | None = None,
+    pairs: Rows | None = None,
     margin: float | None = None,
     confidence: float,
     seed: int,
@@ -192,7 +192,7 @@ def assessment_and_rejection(
     sketch: Sketch,
     clusters: ClusterSource | None = None,
     *,
-    pairs: Pairs | None = None,
+    pairs: Rows | None = None,
     among: AllGroups | None = None,
     margin: float | None = None,
     confidence: float,
@@ -314,7 +314,7 @@ def _require_meaning(weights: str, y_true: Any) -> None:
         )
 
 
-def counted(pairs: Pairs, sketch: Sketch) -> Sketch:
+def counted(pairs: Rows, sketch: Sketch) -> Sketch:
     """The sketch of as many rows as the weights say."""
     columns, weight = sketch.columns, pairs.weight
     if weight is None or columns.weights is None or columns.weighted_offsets is None:
@@ -355,9 +355,9 @@ def _clusters_of_sketches(sketches: Sketches, cluster: Any) -> tuple[Sketch, Sta
 
 def read_clustered(
     y_true: Any, y_prob: Any, cluster: Any, **options: Unpack[InputOptions]
-) -> tuple[Pairs, Codes | None]:
-    """Pairs, and the cluster of each row that is kept."""
-    pairs = as_pairs(y_true, y_prob, **options)
+) -> tuple[Rows, Codes | None]:
+    """Rows, and the cluster of each row that is kept."""
+    pairs = as_rows(y_true, y_prob, **options)
     if cluster is None:
         return pairs, None
     if pairs.kept is None:

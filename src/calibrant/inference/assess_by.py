@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 from calibrant._arguments import CONFIDENCE, require_count, require_seed
-from calibrant.data.as_pairs import has_classes
+from calibrant.data.as_rows import has_classes
 from calibrant.data.hard_labels import warn_of_hard_labels
 from calibrant.data.input_forms import InputOptions
 from calibrant.data.scales import Scale
@@ -31,7 +31,7 @@ from calibrant.inference.interval import require_confidence
 from calibrant.inference.planning import detectable_error
 from calibrant.inference.profile import Profile, Sample, as_profile
 from calibrant.inference.row_worth import AllGroups, has_weight
-from calibrant.read.progress import Progress
+from calibrant.io.progress import Progress
 
 __all__ = ["assess_by"]
 

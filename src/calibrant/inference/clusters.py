@@ -18,7 +18,7 @@ from calibrant._arguments import generator
 from calibrant._locks import cached_property
 from calibrant.data.arrays import as_column, is_missing
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.pairs import Pairs
+from calibrant.data.rows import Rows
 from calibrant.data.sketches import Sketches
 from calibrant.data.stacked import Stacked
 from calibrant.errors import InputError, TooFewRows, Where, show_value
@@ -147,7 +147,7 @@ class ClusterResiduals:
     outcomes: SharedOutcomes | None
 
     @classmethod
-    def of(cls, grid: ResidualGrid, pairs: Pairs, codes: tuple[Integers, int]) -> ClusterResiduals:
+    def of(cls, grid: ResidualGrid, pairs: Rows, codes: tuple[Integers, int]) -> ClusterResiduals:
         """Lay the rows of each cluster, which `cluster_codes` numbers, onto the grid."""
         weight = np.full(pairs.n, 1.0 / pairs.n)
         if pairs.weight is not None:

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, require_seed
-from calibrant.data.as_pairs import as_pairs, require_one_sample
+from calibrant.data.as_rows import as_rows, require_one_sample
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.dropped import Dropped
 from calibrant.data.input_forms import InputOptions
 from calibrant.data.named_scales import as_scale
-from calibrant.data.pairs import Pairs
+from calibrant.data.rows import Rows
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.errors import Function, InputError, Option, TooFewRows, TypeName, Where
@@ -179,8 +179,8 @@ def _alone(confidence: float, correction: Correction, models: int) -> float:
 
 
 def _with_weight(
-    models: Mapping[str, Pairs], codes: Codes | None
-) -> tuple[Mapping[str, Pairs], Codes | None]:
+    models: Mapping[str, Rows], codes: Codes | None
+) -> tuple[Mapping[str, Rows], Codes | None]:
     """The rows that count, and their clusters."""
     weight = next(iter(models.values())).weight
     if weight is None or np.all(weight > 0):
@@ -191,12 +191,12 @@ def _with_weight(
 
 def _read(
     y_true: Any, y_probs: Mapping[str, Any], cluster: Any, options: InputOptions
-) -> tuple[dict[str, Pairs], Codes | None]:
+) -> tuple[dict[str, Rows], Codes | None]:
     """Every model's pairs on the rows that are valid for all, and the clusters of these rows."""
     models = {}
     for name, prob in y_probs.items():
         try:
-            models[name] = as_pairs(y_true, prob, **options)
+            models[name] = as_rows(y_true, prob, **options)
             models[name].require_valid()
         except InputError as error:
             raise error.at(group=repr(name)) from error

@@ -10,7 +10,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from calibrant._arguments import CONFIDENCE, require_choice
-from calibrant.data.as_pairs import require_forms_of_classes
+from calibrant.data.as_rows import require_forms_of_classes
 from calibrant.data.class_sketches import top_label
 from calibrant.data.input_forms import InputOptions, as_form
 from calibrant.data.multiclass import as_class_probabilities, as_weights

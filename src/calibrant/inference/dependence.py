@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.pairs import Pairs
+from calibrant.data.rows import Rows
 from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrantWarning, Option, Where
 
@@ -38,7 +38,7 @@ class DependenceWarning(CalibrantWarning):
     """The rows look dependent, and the interval and the test take them to be independent."""
 
 
-def warn_of_repeated_rows(*models: Pairs, stacklevel: int) -> None:
+def warn_of_repeated_rows(*models: Rows, stacklevel: int) -> None:
     """Warn where predictions come back again and again, and with them their outcomes.
 
     Forecasts on a lattice, of a tree or of an isotonic map repeat by nature: rows that share one of

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.arrays import as_column
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.data.input_forms import InputOptions
-from calibrant.data.pairs import Pairs
+from calibrant.data.rows import Rows
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.data.stacked import Stacked
@@ -23,7 +23,7 @@ from calibrant.inference.assessment import Assessment
 from calibrant.inference.clusters import ClusterResiduals, cluster_codes, clusters_with_weight
 from calibrant.inference.groups import Others
 from calibrant.inference.profile import Sample
-from calibrant.read.group_keys import indexed
+from calibrant.io.group_keys import indexed
 
 __all__ = ["GroupUnits", "GroupedRows", "largest_of", "parts_of", "total_of"]
 
@@ -32,7 +32,7 @@ __all__ = ["GroupUnits", "GroupedRows", "largest_of", "parts_of", "total_of"]
 class GroupedRows:
     """Arrays apart by group: the number of each row's, and of each its place among all that were passed."""
 
-    pairs: Pairs
+    pairs: Rows
     group: NDArray[np.int64]
     number: Mapping[Any, int]
     units: NDArray[Any] | None
@@ -43,7 +43,7 @@ class GroupedRows:
     def of(
         cls, y_true: Any, y_prob: Any, by: Any, cluster: Any, options: InputOptions
     ) -> GroupedRows:
-        pairs = as_pairs(y_true, y_prob, **options)
+        pairs = as_rows(y_true, y_prob, **options)
         columns = by.values() if isinstance(by, Mapping) else [by]
         if hasattr(by, "columns"):
             columns = [by[name] for name in by.columns]
@@ -106,7 +106,7 @@ class GroupUnits:
             return self.rows.at([key])
         return self.rows.at([one for one in self.rows.number if one not in self.parts])
 
-    def _own(self, key: Any) -> tuple[Pairs, tuple[NDArray[np.int64], int] | None]:
+    def _own(self, key: Any) -> tuple[Rows, tuple[NDArray[np.int64], int] | None]:
         assert self.rows is not None
         at = self._at(key)
         own = self.rows.pairs.select(at)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from calibrant.data.as_pairs import as_pairs, has_classes
+from calibrant.data.as_rows import as_rows, has_classes
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.input_forms import InputOptions
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketches import Sketches
 from calibrant.errors import Function, InputError, Option
 from calibrant.inference.dependence import warn_of_repeated_ids, warn_of_repeated_rows
-from calibrant.read.class_arrays import class_columns, sketches_of_classes
-from calibrant.read.scan import scan
+from calibrant.io.class_arrays import class_columns, sketches_of_classes
+from calibrant.io.scan import scan
 
 __all__ = ["regrouped", "scanned_groups"]
 
@@ -41,7 +41,7 @@ def scanned_groups(
         names = ("from_logits", "percent", "pos_label")
         forms: dict[str, Any] = {k: settings.pop(k) for k in names if k in settings}
         if forms:
-            rows = as_pairs(y_true, y_prob, labels=settings.get("labels", "binary"), **forms)
+            rows = as_rows(y_true, y_prob, labels=settings.get("labels", "binary"), **forms)
             y_true, y_prob = rows.y, rows.probabilities(slice(None))
         weight = settings.pop("sample_weight", None)
         data, by = _columns(y_true, y_prob, by, weight, None)
@@ -76,7 +76,7 @@ def scanned_groups(
         warn_of_repeated_ids(data, y_true, y_prob, used, stacklevel=4)
         if isinstance(data, Mapping) and isinstance(y_prob, str):
             reading = {k: settings[k] for k in ("labels", "on_invalid") if k in settings}
-            warn_of_repeated_rows(as_pairs(data[y_true], data[y_prob], **reading), stacklevel=4)
+            warn_of_repeated_rows(as_rows(data[y_true], data[y_prob], **reading), stacklevel=4)
     return sketches, cluster
 
 

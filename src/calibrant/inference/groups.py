@@ -268,10 +268,10 @@ class GroupAssessments(Mapping[Any, Assessment]):
     def plot(self, ax: Any = None, **look: Any) -> Any:
         """Draw every group's error with its interval and noise floor: a forest plot, the worst on top.
 
-        See `calibrant.diagrams.forest.forest_plot`, whose `plot` this is.
+        See `calibrant.plotting.forest.forest_plot`, whose `plot` this is.
         """
         # Pictures know assessments, and not the other way round: so by name.
-        forest = import_module("calibrant.diagrams.forest")
+        forest = import_module("calibrant.plotting.forest")
         return forest.forest_plot(self).plot(ax, **look)
 
     def rows(self) -> list[list[str]]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._format import SMALLEST_P_VALUE
-from calibrant.data.pairs import Pairs
+from calibrant.data.rows import Rows
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
 from calibrant.measures._chains import laplace_sums
@@ -71,7 +71,7 @@ class KernelError:
 
     @classmethod
     def of_rows(
-        cls, pairs: Pairs, scale: Scale, codes: tuple[Integers, int] | None = None
+        cls, pairs: Rows, scale: Scale, codes: tuple[Integers, int] | None = None
     ) -> KernelError:
         """Of rows, or of clusters of them as `cluster_codes` numbers these."""
         weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight
@@ -166,12 +166,12 @@ def difference_p_value(one: KernelError, other: KernelError, *, paired: bool) ->
 
     Examples
     --------
-    >>> from calibrant.data.as_pairs import as_pairs
+    >>> from calibrant.data.as_rows import as_rows
     >>> from calibrant.data.scales import PROBABILITY
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> y = rng.random(1000) < p
-    >>> right, wrong = (KernelError.of_rows(as_pairs(y, q), PROBABILITY) for q in (p, p**2))
+    >>> right, wrong = (KernelError.of_rows(as_rows(y, q), PROBABILITY) for q in (p, p**2))
     >>> difference_p_value(right, wrong, paired=True) < 0.001
     True
     """

@@ -16,11 +16,11 @@ from calibrant.data.input_forms import InputOptions
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import Function, InputError, Message, Option
+from calibrant.errors import CalibrantError, Function, InputError, Option
 from calibrant.inference.monitor_evidence import Evidence, is_class_name
 from calibrant.inference.monitor_look import Look, e_and_p
-from calibrant.read.class_arrays import sketches_of_classes
-from calibrant.read.scan_request import CLASS_COLUMN
+from calibrant.io.class_arrays import sketches_of_classes
+from calibrant.io.scan_request import CLASS_COLUMN
 
 __all__ = ["Monitor"]
 
@@ -211,7 +211,7 @@ class Monitor:
             raise InputError(
                 "this state of a monitor is damaged: {reason}",
                 cure="Use a copy of it, or start a new state.",
-                reason=error if isinstance(error, Message) else repr(error),
+                reason=error if isinstance(error, CalibrantError) else repr(error),
             ) from error
         return monitor
 
@@ -271,7 +271,7 @@ class Monitor:
 def _read(y_true: Any, y_prob: Any, data: Any, options: InputOptions) -> Sketch | Sketches:
     """The sketch of a batch, or the sketches of its classes, whichever way it is given."""
     if data is not None:
-        from calibrant.read.from_data import from_data
+        from calibrant.io.from_data import from_data
 
         return from_data(y_true, y_prob, data, options)
     if isinstance(y_true, Sketches):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator
-from calibrant.data.pairs import Pairs
+from calibrant.data.rows import Rows
 from calibrant.data.sketch import Sketch
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.clusters import nodes_of, rows_on_nodes
@@ -55,7 +55,7 @@ class Folds:
     effective: float
 
     @classmethod
-    def of(cls, models: Sequence[Pairs], codes: tuple[Integers, int] | None) -> Folds:
+    def of(cls, models: Sequence[Rows], codes: tuple[Integers, int] | None) -> Folds:
         """Deal rows, or the clusters that `cluster_codes` numbers: the same ones in any order of the rows."""
         pairs = models[0]
         weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight
@@ -104,7 +104,7 @@ class Influence:
     on_learnt: Floats
 
     @classmethod
-    def of(cls, sketch: Sketch, pairs: Pairs, assessment: Assessment, folds: Folds) -> Influence:
+    def of(cls, sketch: Sketch, pairs: Rows, assessment: Assessment, folds: Folds) -> Influence:
         """Of one model."""
         length = sketch.scale.length
         finest = max(FINEST_OF_FLOOR * assessment.noise_floor.value, FINEST * length)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.atoms import Atoms
-from calibrant.data.pairs import Pairs
+from calibrant.data.points import Points
+from calibrant.data.rows import Rows
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.inference.profile_quantity import Quantity, Table, Unavailable
@@ -54,7 +54,7 @@ class Sample:
         Of all rows.
     assessment : Assessment
         What was found already: confidence and seed, SmoothECE, observed/expected.
-    pairs : Pairs or None
+    pairs : Rows or None
         The rows, where they are at hand.
     clusters : (int64[n], int) or None
         The cluster of each row as 0, 1, ..., and how many there are.
@@ -79,7 +79,7 @@ class Sample:
 
     sketch: Sketch
     assessment: Assessment
-    pairs: Pairs | None = None
+    pairs: Rows | None = None
     clusters: tuple[Integers, int] | None = None
     parts: Sequence[Sketch] = ()
     places: tuple[Integers, int] | None = None
@@ -96,11 +96,11 @@ class Sample:
         return self.clusters is not None or bool(self.parts)
 
     @cached_property
-    def atoms(self) -> Atoms:
+    def atoms(self) -> Points:
         """Sorted distinct predictions: exact from rows, with a position error from a sketch."""
         if self.pairs is None:
-            return Atoms.from_sketch(self.sketch)
-        return Atoms.from_pairs(self.pairs)
+            return Points.from_sketch(self.sketch)
+        return Points.from_pairs(self.pairs)
 
     def once(self, compute: Callable[[Sample], Result]) -> Result:
         """What `compute` makes of this sample, computed once for all quantities that share it."""
@@ -109,7 +109,7 @@ class Sample:
         shared: Result = self._memory[compute]
         return shared
 
-    def rows(self, what: str) -> Pairs:
+    def rows(self, what: str) -> Rows:
         """The rows, or the reason why `what` cannot be had without them."""
         if self.pairs is None:
             raise Unavailable("{what} needs rows; a sketch does not keep them", what=what)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.fill import mean_log_loss
 from calibrant.data.log_loss_sums import places_of_surprises
-from calibrant.data.pairs import Pairs
+from calibrant.data.rows import Rows
 from calibrant.data.sketch import Sketch
 from calibrant.inference._cells import log_loss_bounds, score_sums
 from calibrant.inference.resampling import cell_positions
@@ -100,7 +100,7 @@ class _Losses:
         return Score(value, calibration, refinement, 1.0 - value / self.rate[kind])
 
 
-def scores_of(sketch: Sketch, pairs: Pairs | None = None) -> tuple[Score, Score]:
+def scores_of(sketch: Sketch, pairs: Rows | None = None) -> tuple[Score, Score]:
     """Brier score and log loss: `brier_score` and `log_loss`, with one isotonic regression for both."""
     predictions = _predictions(sketch)
     losses = _Losses.of(sketch, predictions)
@@ -118,7 +118,7 @@ def brier_score(sketch: Sketch) -> Score:
     return _Losses.of(sketch, _predictions(sketch)).brier()
 
 
-def log_loss(sketch: Sketch, pairs: Pairs | None = None) -> Score:
+def log_loss(sketch: Sketch, pairs: Rows | None = None) -> Score:
     """Mean of -log of the probability given to what happened: that of the rows, or bounds from a sketch.
 
     A sketch holds the mean prediction of each cell and outcome. -log is convex, so the mean of -log p is
@@ -137,7 +137,7 @@ def log_loss(sketch: Sketch, pairs: Pairs | None = None) -> Score:
     return _log_loss(sketch, pairs, _Losses.of(sketch, predictions), predictions)
 
 
-def _log_loss(sketch: Sketch, pairs: Pairs | None, losses: _Losses, predictions: Floats) -> Score:
+def _log_loss(sketch: Sketch, pairs: Rows | None, losses: _Losses, predictions: Floats) -> Score:
     if pairs is not None:
         return losses.score(1, mean_log_loss(pairs))
     least, most = _log_loss_of_cells(sketch, predictions)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._format import group_text
 from calibrant._optional import require
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.errors import InputError, Option, TooFewRows, Where
 from calibrant.integrations.decision_scores import (
     LinkOfScores,
@@ -19,8 +19,8 @@ from calibrant.integrations.decision_scores import (
     require_predictions,
 )
 from calibrant.integrations.named_maps import CHOOSE, map_of_classes, map_of_one_event
+from calibrant.recalibration.choice import choose_recalibrator
 from calibrant.recalibration.cures import only_cures
-from calibrant.repair.choice import choose_recalibrator
 
 __all__ = ["RecalibratedClassifier"]
 
@@ -100,7 +100,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
             with only_cures(()):
-                as_pairs(
+                as_rows(
                     np.zeros(len(y)), np.zeros(len(y)), sample_weight=sample_weight
                 ).require_valid()
         fitted = self._is_prefit()

@@ -17,8 +17,8 @@ from typing import Any
 from calibrant._optional import require
 from calibrant.errors import InputError
 from calibrant.integrations.scores import NUMBERS, calibration_scores
-from calibrant.read.answers.answers import Place
-from calibrant.read.answers.confidence import Values, as_credit, stated_confidence
+from calibrant.io.answers.answers import Place
+from calibrant.io.answers.confidence import Values, as_credit, stated_confidence
 
 __all__ = ["calibration", "with_confidence"]
 

@@ -23,11 +23,11 @@ from calibrant.recalibration.parametric import (
     PlattRecalibrator,
     TemperatureRecalibrator,
 )
+from calibrant.recalibration.randomized import RandomizedRecalibrator
 from calibrant.recalibration.scaling import StructuredScaling, TemperatureScaling, VectorScaling
 from calibrant.recalibration.smooth import SmoothRecalibrator
 from calibrant.recalibration.spline import SplineRecalibrator
 from calibrant.recalibration.venn_abers import VennAbersRecalibrator
-from calibrant.repair.randomized import RandomizedRecalibrator
 
 __all__ = ["CHOOSE", "map_of_classes", "map_of_one_event"]
 

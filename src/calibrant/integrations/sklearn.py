@@ -8,9 +8,9 @@ import numpy as np
 
 from calibrant.data.arrays import as_column
 from calibrant.data.multiclass import confidence
-from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.errors import Code, Function, InputError, TypeName, Where, show_value
 from calibrant.measures.smooth_ece import smooth_ece
+from calibrant.plotting.smooth import ReliabilityDiagram, reliability_diagram
 
 __all__ = ["ReliabilityDisplay", "neg_smooth_ece"]
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice, require_count
-from calibrant.data.as_pairs import as_pairs
-from calibrant.data.atoms import Atoms, as_atoms
+from calibrant.data.as_rows import as_rows
 from calibrant.data.binning import atoms_around_edges, atoms_around_shares
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.input_forms import InputOptions
+from calibrant.data.points import Points, as_points
 from calibrant.data.sketch import Sketch
 from calibrant.errors import Function, InputError, Option
 from calibrant.measures.result_record import Bounded
@@ -71,7 +71,7 @@ class Bins:
         return self.prediction - self.outcome
 
 
-def bins_of(atoms: Atoms, bins: int, binning: Binning) -> Bins:
+def bins_of(atoms: Points, bins: int, binning: Binning) -> Bins:
     """Bins of equal width, or of equal mass with rows of one prediction kept together.
 
     With equal mass, an atom belongs to the bin in which the middle of its mass lies.
@@ -107,19 +107,19 @@ def _edges(bins: int) -> Floats:
 
 def _atoms_for(
     bins: Sequence[int], binning: Binning, first: Any, y_prob: Any, options: InputOptions
-) -> Atoms:
-    """Atoms that give the sums over these bins; from many rows, without a sort of all of them."""
+) -> Points:
+    """Points that give the sums over these bins; from many rows, without a sort of all of them."""
     for number in bins:
         _require(number, binning)
-    if isinstance(first, Atoms | Sketch):
-        return as_atoms(first, y_prob, **options)
-    pairs = as_pairs(first, y_prob, **options)
+    if isinstance(first, Points | Sketch):
+        return as_points(first, y_prob, **options)
+    pairs = as_rows(first, y_prob, **options)
     if binning == "mass":
         return atoms_around_shares(pairs, bins)
     return atoms_around_edges(pairs, np.concatenate([_edges(number) for number in bins]))
 
 
-def _doubtful(atoms: Atoms, bins: int, binning: Binning, cuts: NDArray[Any]) -> Floats:
+def _doubtful(atoms: Points, bins: int, binning: Binning, cuts: NDArray[Any]) -> Floats:
     """Weight, in each bin, of atoms of a sketch that reach over one of its edges."""
     if atoms.position_error == 0.0:
         return np.zeros(cuts.size - 1)
@@ -148,8 +148,8 @@ def binned_ece(
 
     Parameters
     ----------
-    y_true : array, Sketch or Atoms
-        Outcomes, 0 or 1; or a Sketch or Atoms, and no `y_prob`.
+    y_true : array, Sketch or Points
+        Outcomes, 0 or 1; or a Sketch or Points, and no `y_prob`.
     y_prob : array
         Predicted probabilities of outcome 1.
     bins : int
@@ -180,7 +180,7 @@ def binned_ece(
 
 
 def binned_ece_of_atoms(
-    atoms: Atoms, *, bins: int = DEFAULT_BINS, binning: Binning = "width", norm: Norm = "l1"
+    atoms: Points, *, bins: int = DEFAULT_BINS, binning: Binning = "width", norm: Norm = "l1"
 ) -> Bounded:
     """Binned ECE, and what rows near an edge can change if a sketch does not know their side.
 
@@ -235,7 +235,7 @@ def debiased_ece(
 
 
 def debiased_ece_of_atoms(
-    atoms: Atoms, *, bins: int = DEFAULT_BINS, binning: Binning = "mass"
+    atoms: Points, *, bins: int = DEFAULT_BINS, binning: Binning = "mass"
 ) -> Bounded:
     """Debiased ECE; the correction changes with the bins by as little as they do."""
     if atoms.soft:
@@ -289,12 +289,12 @@ def sweep_ece(
     atoms = _atoms_for(few, "mass", y_true, y_prob, options)
     best = _sweep(atoms, FEW_BINS)
     if best == FEW_BINS:  # still in order: all rows must be sorted after all
-        atoms = as_atoms(y_true, y_prob, **options)
+        atoms = as_points(y_true, y_prob, **options)
         best = _sweep(atoms, MOST_BINS)
     return binned_ece_of_atoms(atoms, bins=best, binning="mass", norm=norm).value
 
 
-def sweep_ece_of_atoms(atoms: Atoms, *, norm: Norm = "l1") -> Bounded:
+def sweep_ece_of_atoms(atoms: Points, *, norm: Norm = "l1") -> Bounded:
     """ECE-sweep; from a sketch without a bound, as rows may be in order for another number of bins."""
     best = _sweep(atoms, MOST_BINS)
     return _with_chosen_bins(
@@ -302,12 +302,12 @@ def sweep_ece_of_atoms(atoms: Atoms, *, norm: Norm = "l1") -> Bounded:
     )
 
 
-def _with_chosen_bins(found: Bounded, atoms: Atoms) -> Bounded:
+def _with_chosen_bins(found: Bounded, atoms: Points) -> Bounded:
     """Without a bound from a sketch: the rows themselves might choose another number of bins."""
     return found if atoms.position_error == 0.0 else Bounded(found.value, float("nan"))
 
 
-def _sweep(atoms: Atoms, most: int) -> int:
+def _sweep(atoms: Points, most: int) -> int:
     """The number of bins before the first that leaves mean outcomes out of order."""
     for bins in range(2, min(int(atoms.n), atoms.p.size, most) + 1):
         if np.any(np.diff(bins_of(atoms, bins, "mass").outcome) < 0.0):
@@ -343,7 +343,7 @@ def cross_validated_ece(
 
 
 def cross_validated_ece_of_atoms(
-    atoms: Atoms, *, binning: Binning = "mass", norm: Norm = "l1"
+    atoms: Points, *, binning: Binning = "mass", norm: Norm = "l1"
 ) -> Bounded:
     """Cross-validated ECE; from a sketch without a bound, as ECE-sweep."""
     if atoms.squared is not None:

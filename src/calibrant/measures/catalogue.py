@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal, Unpack
 
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.data.as_sketch import as_sketch
-from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.dropped import Dropped
 from calibrant.data.input_forms import InputOptions
-from calibrant.data.pairs import Pairs
+from calibrant.data.points import Points, as_points
+from calibrant.data.rows import Rows
 from calibrant.data.sketch import Sketch
-from calibrant.errors import CalibrationError, InputError
+from calibrant.errors import CalibrantError, InputError
 from calibrant.measures.binned import (
     binned_ece_of_atoms,
     cross_validated_ece_of_atoms,
@@ -145,17 +145,17 @@ class _Entry:
     on: Literal["rows", "atoms"] = "atoms"
 
 
-def _smooth_ece(rows: Pairs | Sketch) -> Bounded:
+def _smooth_ece(rows: Rows | Sketch) -> Bounded:
     result = smooth_ece_result(rows)
     return Bounded(result.value, result.certificate.total)
 
 
-def _weak(atoms: Atoms) -> Bounded:
+def _weak(atoms: Points) -> Bounded:
     result = weak_calibration_result(atoms)
     return Bounded(result.value, result.error)
 
 
-def _distance(atoms: Atoms) -> Bounded:
+def _distance(atoms: Points) -> Bounded:
     result = distance_to_calibration_result(atoms, nodes=500)
     return Bounded(result.value, max(result.high - result.value, result.value - result.low))
 
@@ -236,12 +236,12 @@ def measure_all(
     0.1491
     """
     names = _chosen(which)
-    rows: Pairs | Sketch
+    rows: Rows | Sketch
     if isinstance(y_true, Sketch):
         rows = as_sketch(y_true, y_prob, **options)
     else:
-        rows = as_pairs(y_true, y_prob, **options)
-    atoms = as_atoms(rows)
+        rows = as_rows(y_true, y_prob, **options)
+    atoms = as_points(rows)
     return Measures(tuple(_line(name, rows, atoms) for name in names), atoms.n, atoms.dropped)
 
 
@@ -271,12 +271,12 @@ def _chosen(which: str | Sequence[str]) -> Sequence[str]:
     return names
 
 
-def _line(name: str, rows: Pairs | Sketch, atoms: Atoms) -> Measured:
+def _line(name: str, rows: Rows | Sketch, atoms: Points) -> Measured:
     entry = MEASURES[name]
     start = time.perf_counter()
     try:
         value, error = entry.measure(rows if entry.on == "rows" else atoms)
         misses = entry.misses
-    except CalibrationError as refusal:  # weights where rows are counted, or a program unsolved
+    except CalibrantError as refusal:  # weights where rows are counted, or a program unsolved
         value, error, misses = float("nan"), float("nan"), str(refusal)
     return Measured(name, value, error, time.perf_counter() - start, misses)

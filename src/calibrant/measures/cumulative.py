@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_count
 from calibrant._format import SMALLEST_P_VALUE
-from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
 from calibrant.data.input_forms import InputOptions
+from calibrant.data.points import Points, as_points
 from calibrant.measures.result_record import Bounded, Record, rows_text
 
 __all__ = [
@@ -89,8 +89,8 @@ def cumulative_differences(
 
     Parameters
     ----------
-    y_true : array, Sketch or Atoms
-        Outcomes, 0 or 1; or a Sketch or Atoms, and no `y_prob`.
+    y_true : array, Sketch or Points
+        Outcomes, 0 or 1; or a Sketch or Points, and no `y_prob`.
     y_prob : array
         Predicted probabilities of outcome 1.
     **options
@@ -112,7 +112,7 @@ def cumulative_differences(
     >>> cumulative_differences([0, 1, 0, 1], [0.2, 0.2, 0.8, 0.8])
     CumulativeDifferences(mad=0.150000 (p=0.858), range=0.150000 (p=0.998), n=4)
     """
-    atoms = as_atoms(y_true, y_prob, **options)
+    atoms = as_points(y_true, y_prob, **options)
     at = np.cumsum(atoms.residuals)
     top, bottom = max(0.0, float(at.max())), min(0.0, float(at.min()))
     squared = over_outcomes(atoms.mass) if atoms.squared is None else atoms.squared
@@ -174,7 +174,7 @@ def truthful_atb(y_true: Any, y_prob: Any = None, **options: Unpack[InputOptions
     >>> round(truthful_atb([0], [0.5]), 6)
     0.25
     """
-    return truthful_atb_of_atoms(as_atoms(y_true, y_prob, **options)).value
+    return truthful_atb_of_atoms(as_points(y_true, y_prob, **options)).value
 
 
 def spline_ks_error(
@@ -203,22 +203,22 @@ def spline_ks_error(
     >>> round(spline_ks_error((p > 0.5).astype(int), p), 2)
     0.1
     """
-    return spline_ks_of_atoms(as_atoms(y_true, y_prob, **options), knots=knots).value
+    return spline_ks_of_atoms(as_points(y_true, y_prob, **options), knots=knots).value
 
 
-def ecce_mad_of_atoms(atoms: Atoms) -> Bounded:
+def ecce_mad_of_atoms(atoms: Points) -> Bounded:
     """ECCE-MAD and how much unknown positions can change it."""
     both = cumulative_differences(atoms)
     return Bounded(both.mad, both.error)
 
 
-def ecce_range_of_atoms(atoms: Atoms) -> Bounded:
+def ecce_range_of_atoms(atoms: Points) -> Bounded:
     """ECCE-R and how much unknown positions can change it."""
     both = cumulative_differences(atoms)
     return Bounded(both.range, 2.0 * both.error)
 
 
-def truthful_atb_of_atoms(atoms: Atoms) -> Bounded:
+def truthful_atb_of_atoms(atoms: Points) -> Bounded:
     """ATB and how much unknown positions can change it: |A| ≤ 1 differs only inside cells."""
     at = np.concatenate([[0.0], np.cumsum(atoms.residuals)])
     widths = np.diff(atoms.p, prepend=0.0, append=1.0)
@@ -226,7 +226,7 @@ def truthful_atb_of_atoms(atoms: Atoms) -> Bounded:
     return Bounded(value, 4.0 * atoms.position_error * atoms.scale.steepness)
 
 
-def spline_ks_of_atoms(atoms: Atoms, *, knots: int = 6) -> Bounded:
+def spline_ks_of_atoms(atoms: Points, *, knots: int = 6) -> Bounded:
     """Spline KS error; an error of A inside cells passes through the fit as its norm allows.
 
     Without weights the rows of a sketch lie at the same shares as those of arrays. With weights they
@@ -248,7 +248,7 @@ def spline_ks_of_atoms(atoms: Atoms, *, knots: int = 6) -> Bounded:
     return Bounded(value, norm * (_largest_cell(atoms) + (knots / MOST_POINTS) ** 2))
 
 
-def _spread(atoms: Atoms) -> tuple[Floats, Floats, Floats]:
+def _spread(atoms: Points) -> tuple[Floats, Floats, Floats]:
     """Shares, A there and weights: the rows of an atom lie evenly over its share, where A is straight.
 
     With weights, an atom counts for as many rows as are worth it at the mean weight of a row. Where
@@ -290,13 +290,13 @@ def _natural_splines(x: Floats, knots: Floats) -> Floats:
     return np.stack(columns, axis=1)
 
 
-def _most(atoms: Atoms) -> float:
+def _most(atoms: Points) -> float:
     """|A| is largest where all rows with the event, or all without, come first."""
     (negative, positive), p = atoms.mass.T, atoms.p
     return float(max(p @ negative, (1.0 - p) @ positive)) / atoms.total
 
 
-def _largest_cell(atoms: Atoms) -> float:
+def _largest_cell(atoms: Points) -> float:
     """A is known at the ends of cells; inside one it moves by the residuals there at most."""
     if atoms.position_error == 0.0:
         return 0.0

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_positive
-from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.input_forms import InputOptions
+from calibrant.data.points import Points, as_points
 from calibrant.measures.result_record import Bounded
 
 __all__ = ["kde_ece", "kde_ece_of_atoms"]
@@ -35,8 +35,8 @@ def kde_ece(
 
     Parameters
     ----------
-    y_true : array, Sketch or Atoms
-        Outcomes, 0 or 1; or a Sketch or Atoms, and no `y_prob`.
+    y_true : array, Sketch or Points
+        Outcomes, 0 or 1; or a Sketch or Points, and no `y_prob`.
     y_prob : array
         Predicted probabilities of outcome 1.
     bandwidth : float, optional
@@ -60,10 +60,10 @@ def kde_ece(
     >>> round(kde_ece((p > 0.5).astype(int), p), 2)
     0.21
     """
-    return kde_ece_of_atoms(as_atoms(y_true, y_prob, **options), bandwidth=bandwidth).value
+    return kde_ece_of_atoms(as_points(y_true, y_prob, **options), bandwidth=bandwidth).value
 
 
-def kde_ece_of_atoms(atoms: Atoms, *, bandwidth: float | None = None) -> Bounded:
+def kde_ece_of_atoms(atoms: Points, *, bandwidth: float | None = None) -> Bounded:
     """KDE-ECE on a grid of 16,384 cells, and how much positions can change it."""
     weight = over_outcomes(atoms.mass) / atoms.total
     if bandwidth is None:

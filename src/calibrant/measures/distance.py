@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice, require_count, require_positive
-from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
 from calibrant.data.input_forms import InputOptions
 from calibrant.data.named_scales import as_scale
+from calibrant.data.points import Points, as_points
 from calibrant.data.scales import PROBABILITY, Scale
-from calibrant.errors import CalibrationError, Option
+from calibrant.errors import CalibrantError, Option
 from calibrant.measures.result_record import Record, rows_text
 from calibrant.measures.weak_error import cell_reach
 
@@ -94,8 +94,8 @@ def distance_to_calibration(
 
     Parameters
     ----------
-    y_true : array, Sketch or Atoms
-        Outcomes, 0 or 1; or a Sketch or Atoms, and no `y_prob`.
+    y_true : array, Sketch or Points
+        Outcomes, 0 or 1; or a Sketch or Points, and no `y_prob`.
     y_prob : array
         Predicted probabilities of outcome 1.
     flips : {"forbidden", "allowed"}
@@ -160,7 +160,7 @@ def distance_to_calibration_result(
     require_choice("flips", flips, ("forbidden", "allowed"))
     require_count("nodes", nodes, least=10)
     require_positive("time_limit", time_limit)
-    atoms = as_atoms(y_true, y_prob, **options)
+    atoms = as_points(y_true, y_prob, **options)
     scale = as_scale(scale, base_rate=atoms.base_rate)
     at = _nodes(atoms, scale, int(nodes))
     mass, moved = _on_nodes(atoms, scale, at)
@@ -182,7 +182,7 @@ def distance_to_calibration_result(
     )
 
 
-def _nodes(atoms: Atoms, scale: Scale, nodes: int) -> Floats:
+def _nodes(atoms: Points, scale: Scale, nodes: int) -> Floats:
     """Even steps of z, up to 2 beyond the data, beside predictions that occur, and 0 and 1.
 
     Nothing is lost farther out: all of that is 2 away from the data, and so are 0 and 1, where a
@@ -202,7 +202,7 @@ def _nodes(atoms: Atoms, scale: Scale, nodes: int) -> Floats:
     return np.unique(np.concatenate([[0.0], even, data, [1.0]]))
 
 
-def _on_nodes(atoms: Atoms, scale: Scale, at: Floats) -> tuple[Floats, float]:
+def _on_nodes(atoms: Points, scale: Scale, at: Floats) -> tuple[Floats, float]:
     """Shares of the mass at the nearest nodes, and the mean distance that they were moved."""
     right = np.clip(np.searchsorted(at, atoms.p), 1, at.size - 1)
     nearest = np.where(at[right] - atoms.p < atoms.p - at[right - 1], right, right - 1)
@@ -254,7 +254,7 @@ def _solve(
         if solution.status in (0, OUT_OF_TIME):
             break
     if solution.x is None or solution.status != 0:
-        raise CalibrationError(
+        raise CalibrantError(
             "the distance to calibration was not found: its linear program was not solved",
             seen=time_limit,
             saying="with {nodes} nodes in {} seconds the solver said: {reason}",

@@ -7,9 +7,9 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.input_forms import InputOptions
+from calibrant.data.points import Points, as_points
 from calibrant.measures.result_record import Bounded
 
 __all__ = ["interval_calibration_error", "interval_of_atoms"]
@@ -26,8 +26,8 @@ def interval_calibration_error(
 
     Parameters
     ----------
-    y_true : array, Sketch or Atoms
-        Outcomes, 0 or 1; or a Sketch or Atoms, and no `y_prob`.
+    y_true : array, Sketch or Points
+        Outcomes, 0 or 1; or a Sketch or Points, and no `y_prob`.
     y_prob : array
         Predicted probabilities of outcome 1.
     **options
@@ -52,10 +52,10 @@ def interval_calibration_error(
     >>> round(interval_calibration_error([1, 0], [0.4, 0.6]), 6)
     0.2
     """
-    return interval_of_atoms(as_atoms(y_true, y_prob, **options)).value
+    return interval_of_atoms(as_points(y_true, y_prob, **options)).value
 
 
-def interval_of_atoms(atoms: Atoms) -> Bounded:
+def interval_of_atoms(atoms: Points) -> Bounded:
     """Interval CE of groups, and how much cuts inside groups, and unknown positions, can change it.
 
     A partition that cuts a group becomes one of whole groups when the group is set apart: whatever
@@ -92,7 +92,7 @@ def _best_partition(
     return float(best[-1])
 
 
-def _hidden_by_groups(atoms: Atoms, first: NDArray[np.int64]) -> Floats:
+def _hidden_by_groups(atoms: Points, first: NDArray[np.int64]) -> Floats:
     """The largest |Σ residuals| at the start of each group, and at its end, that a cut can part.
 
     Rows of a cell of a sketch may be cut, too: a part of them has one outcome at worst.

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
-from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
 from calibrant.data.input_forms import InputOptions
+from calibrant.data.points import Points, as_points
 from calibrant.measures._chains import pooled
 from calibrant.measures.binned import DEFAULT_BINS, Binning, bins_of
 from calibrant.measures.result_record import Bounded, Record, rows_text
@@ -92,8 +92,8 @@ def corp_decomposition(
 
     Parameters
     ----------
-    y_true : array, Sketch or Atoms
-        Outcomes, 0 or 1; or a Sketch or Atoms, and no `y_prob`.
+    y_true : array, Sketch or Points
+        Outcomes, 0 or 1; or a Sketch or Points, and no `y_prob`.
     y_prob : array
         Predicted probabilities of outcome 1.
     score : {"brier", "log"}
@@ -116,7 +116,7 @@ def corp_decomposition(
     >>> corp_decomposition([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9])
     Decomposition(brier 0.185000 = MCB 0.060000 - DSC 0.125000 + UNC 0.250000, n=4)
     """
-    atoms = as_atoms(y_true, y_prob, **options)
+    atoms = as_points(y_true, y_prob, **options)
     weight = over_outcomes(atoms.mass)
     fitted = pooled(atoms.mass[:, 1] / weight, weight)
     now, best, least = (
@@ -167,9 +167,9 @@ def binned_decomposition(
     >>> binned_decomposition([0, 0, 1, 1], [0.2, 0.2, 0.8, 0.8])
     Decomposition(brier 0.040000 = MCB 0.040000 - DSC 0.250000 + UNC 0.250000, n=4)
     """
-    atoms = as_atoms(y_true, y_prob, **options)
+    atoms = as_points(y_true, y_prob, **options)
     table = bins_of(atoms, bins, binning)
-    grouped = Atoms(
+    grouped = Points(
         table.prediction.copy(),
         np.stack([1.0 - table.outcome, table.outcome], axis=1) * table.weight[:, None],
         atoms.n,
@@ -205,13 +205,13 @@ def miscalibration(
     return corp_decomposition(y_true, y_prob, score=score, **options).miscalibration
 
 
-def miscalibration_of_atoms(atoms: Atoms) -> Bounded:
+def miscalibration_of_atoms(atoms: Points) -> Bounded:
     """MCB of the Brier score, with its bound."""
     split = corp_decomposition(atoms)
     return Bounded(split.miscalibration, split.error)
 
 
-def _mean_score(p: Floats, atoms: Atoms, score: Score) -> float:
+def _mean_score(p: Floats, atoms: Points, score: Score) -> float:
     negative, positive = atoms.mass.T / atoms.total
     if score == "brier":
         return float((negative * p**2 + positive * (1.0 - p) ** 2).sum())
@@ -221,7 +221,7 @@ def _mean_score(p: Floats, atoms: Atoms, score: Score) -> float:
     return -float(np.sum(xlog1py(negative, -p)) + np.sum(xlogy(positive, p)))
 
 
-def _error(atoms: Atoms, score: Score) -> float:
+def _error(atoms: Points, score: Score) -> float:
     """Rows of a cell share a fitted value where they need not.
 
     The Brier score changes by at most twice what a prediction does. The fitted map rises by 1 in

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice, require_positive
-from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.input_forms import InputOptions
 from calibrant.data.named_scales import as_scale
+from calibrant.data.points import Points, as_points
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.errors import InputError, Option
 from calibrant.measures._chains import laplace_sum
@@ -44,8 +44,8 @@ def kernel_calibration_error(
 
     Parameters
     ----------
-    y_true : array, Sketch or Atoms
-        Outcomes, 0 or 1; or a Sketch or Atoms, and no `y_prob`.
+    y_true : array, Sketch or Points
+        Outcomes, 0 or 1; or a Sketch or Points, and no `y_prob`.
     y_prob : array
         Predicted probabilities of outcome 1.
     kernel : {"laplace", "rbf"}
@@ -116,7 +116,7 @@ def squared_kernel_calibration_error(
     """
     require_choice("kernel", kernel, ("laplace", "rbf"))
     require_positive("bandwidth", bandwidth)
-    atoms = as_atoms(y_true, y_prob, **options)
+    atoms = as_points(y_true, y_prob, **options)
     r = atoms.residuals
     z = as_scale(scale, base_rate=atoms.base_rate).z(atoms.p)
     total = laplace_sum(z, r, bandwidth) if kernel == "laplace" else _rbf_sum(z, r, bandwidth)
@@ -134,7 +134,7 @@ def squared_kernel_calibration_error(
     return float((total - itself) / (1.0 - squares))
 
 
-def _rows_with_themselves(atoms: Atoms) -> tuple[float, float]:
+def _rows_with_themselves(atoms: Points) -> tuple[float, float]:
     """Σ (w r)² and Σ w², with weights that add up to 1."""
     if atoms.squared is None:
         negative, positive = atoms.mass.T
@@ -176,7 +176,9 @@ def mmce(y_true: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -> fl
     return kernel_calibration_error(y_true, y_prob, bandwidth=MMCE_BANDWIDTH, **options)
 
 
-def kernel_of_atoms(atoms: Atoms, *, kernel: Kernel = "laplace", bandwidth: float = 1.0) -> Bounded:
+def kernel_of_atoms(
+    atoms: Points, *, kernel: Kernel = "laplace", bandwidth: float = 1.0
+) -> Bounded:
     """kCE on the probability scale and how much unknown positions can change it.
 
     A row that moves by d moves its feature by √(2 - 2 k(d)), a Lipschitz bound that adds up; its residual

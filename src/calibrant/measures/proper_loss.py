@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
-from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
 from calibrant.data.input_forms import InputOptions
-from calibrant.errors import CalibrationError
+from calibrant.data.points import Points, as_points
+from calibrant.errors import CalibrantError
 from calibrant.measures._chains import solve_chain
 from calibrant.measures.result_record import Record, bound_text, rows_text
 
@@ -75,8 +75,8 @@ def loss_gap(
 
     Parameters
     ----------
-    y_true : array, Sketch or Atoms
-        Outcomes, 0 or 1; or a Sketch or Atoms, and no `y_prob`.
+    y_true : array, Sketch or Points
+        Outcomes, 0 or 1; or a Sketch or Points, and no `y_prob`.
     y_prob : array
         Predicted probabilities of outcome 1.
     loss : {"squared", "log"}
@@ -114,7 +114,7 @@ def loss_gap_result(
     array([1.])
     """
     require_choice("loss", loss, ("squared", "log"))
-    atoms = as_atoms(y_true, y_prob, **options)
+    atoms = as_points(y_true, y_prob, **options)
     problem = _Problem(atoms, loss)
     eta, error = problem.solve()
     value = float(problem.loss(np.zeros_like(eta)) - problem.loss(eta))
@@ -126,7 +126,7 @@ def loss_gap_result(
 class _Problem:
     """Minimise Σ W ψ(s + η) - Y (s + η) over η within bounds, changing by at most d per step."""
 
-    def __init__(self, atoms: Atoms, loss: Loss) -> None:
+    def __init__(self, atoms: Points, loss: Loss) -> None:
         self.squared = loss == "squared"
         self.events = atoms.mass[:, 1] / atoms.total
         self.weight = over_outcomes(atoms.mass) / atoms.total
@@ -183,7 +183,7 @@ class _Problem:
             length = min(_room(slack, slack_move), _room(dual, dual_move))
             eta, dual = eta + length * move, dual + length * dual_move
             slack = slack + length * slack_move
-        raise CalibrationError(
+        raise CalibrantError(
             "the loss gap was not found to {goal} in {steps} steps",
             seen=float(error),
             saying="{left} is left",

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, Unpack
 
 from calibrant._arguments import require_positive
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.dropped import Dropped
 from calibrant.data.input_forms import InputOptions
 from calibrant.data.named_scales import as_scale
-from calibrant.data.pairs import Pairs
+from calibrant.data.rows import Rows
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
@@ -210,7 +210,7 @@ def smooth_ece_result(
         sketch = as_sketch(y_true, y_prob, scale=scale, **options)
         cells = SketchResiduals(sketch, bandwidth)
         return _measured(cells, sketch, sketch.scale, bandwidth, tolerance)
-    pairs = as_pairs(y_true, y_prob, **options)
+    pairs = as_rows(y_true, y_prob, **options)
     chosen = PROBABILITY
     if scale is not None and scale not in (PROBABILITY, PROBABILITY.name):
         pairs.require_valid()
@@ -223,7 +223,7 @@ def smooth_ece_result(
 
 def _measured(
     residuals: Residuals,
-    data: Sketch | Pairs,
+    data: Sketch | Rows,
     scale: Scale,
     bandwidth: float | None,
     tolerance: float,

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator, require_count
-from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.dropped import Dropped
 from calibrant.data.input_forms import InputOptions
+from calibrant.data.points import Points, as_points
 from calibrant.errors import Function, InputError
 from calibrant.measures.result_record import Bounded, Record, rows_text
 
@@ -76,8 +76,8 @@ def t_cal(
 
     Parameters
     ----------
-    y_true : array, Sketch or Atoms
-        Outcomes, 0 or 1; or a Sketch or Atoms, and no `y_prob`. The statistic takes
+    y_true : array, Sketch or Points
+        Outcomes, 0 or 1; or a Sketch or Points, and no `y_prob`. The statistic takes
         weights; the test does not.
     y_prob : array
         Predicted probabilities of outcome 1.
@@ -102,7 +102,7 @@ def t_cal(
     >>> t_cal(p > 0.5, p).p_value
     0.002
     """
-    atoms = as_atoms(y_true, y_prob, **options)
+    atoms = as_points(y_true, y_prob, **options)
     _require_rows(atoms)
     for name, number in (("bins", 2 if bins is None else bins), ("draws", draws)):
         require_count(name, number)
@@ -125,7 +125,7 @@ def t_cal(
     return TCal(float(values[0, at]), p_value, tried[at], atoms.n, atoms.dropped)
 
 
-def t_cal_of_atoms(atoms: Atoms, *, bins: int = 16) -> Bounded:
+def t_cal_of_atoms(atoms: Points, *, bins: int = 16) -> Bounded:
     """The statistic alone; a sketch knows the bins exactly, and r² up to the width of a cell.
 
     With weights it is Σ_bins ((Σwr)² - Σ(wr)²) / Σ_bin w, divided by Σw.
@@ -136,8 +136,8 @@ def t_cal_of_atoms(atoms: Atoms, *, bins: int = 16) -> Bounded:
     return Bounded(value, 4.0 * atoms.position_error * atoms.scale.steepness)
 
 
-def _grouped(atoms: Atoms, bins: int) -> Atoms:
-    """Atoms merged into a grid of which this many bins are unions, at their mean prediction.
+def _grouped(atoms: Points, bins: int) -> Points:
+    """Points merged into a grid of which this many bins are unions, at their mean prediction.
 
     For the draws alone: a Bernoulli sum in so narrow a cell is binomial for all that matters.
     """
@@ -148,10 +148,10 @@ def _grouped(atoms: Atoms, bins: int) -> Atoms:
     first = np.flatnonzero(np.diff(cell, prepend=-1))
     mass = np.add.reduceat(atoms.mass, first, axis=0)
     mean = np.add.reduceat(atoms.p * over_outcomes(atoms.mass), first) / over_outcomes(mass)
-    return Atoms(mean, mass, atoms.n)
+    return Points(mean, mass, atoms.n)
 
 
-def _statistic(atoms: Atoms, events: NDArray[Any], bins: int) -> Floats:
+def _statistic(atoms: Points, events: NDArray[Any], bins: int) -> Floats:
     """T_m for each row of events."""
     rows = over_outcomes(atoms.mass)
     index = np.minimum((atoms.p * bins).astype(np.int64), bins - 1)
@@ -172,7 +172,7 @@ def _upper_rank(values: Floats) -> Floats:
     return 1.0 - np.searchsorted(order, values - 1e-15, side="left") / values.size
 
 
-def _require_rows(atoms: Atoms) -> None:
+def _require_rows(atoms: Points) -> None:
     if atoms.squared is not None:
         raise InputError(
             "cannot be used in a test that draws the outcomes of whole rows, and nor can soft labels",

@@ -9,11 +9,11 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.atoms import Atoms, as_atoms
 from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.dropped import Dropped
 from calibrant.data.input_forms import InputOptions
 from calibrant.data.named_scales import as_scale
+from calibrant.data.points import Points, as_points
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.measures._chains import minimise, witness
 from calibrant.measures.result_record import Record, rows_text
@@ -72,8 +72,8 @@ def weak_calibration_error(
 
     Parameters
     ----------
-    y_true : array, Sketch or Atoms
-        Outcomes, 0 or 1; or a Sketch or Atoms, and no `y_prob`.
+    y_true : array, Sketch or Points
+        Outcomes, 0 or 1; or a Sketch or Points, and no `y_prob`.
     y_prob : array
         Predicted probabilities of outcome 1.
     scale : str or Scale
@@ -102,7 +102,7 @@ def weak_calibration_error(
     >>> round(weak_calibration_error([1, 0], [0.4, 0.6]), 6)
     0.06
     """
-    atoms = as_atoms(y_true, y_prob, **options)
+    atoms = as_points(y_true, y_prob, **options)
     cumulative, gaps = _chain(atoms, as_scale(scale, base_rate=atoms.base_rate))
     return minimise(cumulative, gaps, np.empty_like(cumulative))
 
@@ -122,7 +122,7 @@ def weak_calibration_result(
     >>> result.witness
     array([-0.1,  0.1])
     """
-    atoms = as_atoms(y_true, y_prob, **options)
+    atoms = as_points(y_true, y_prob, **options)
     scale = as_scale(scale, base_rate=atoms.base_rate)
     cumulative, gaps = _chain(atoms, scale)
     flow, w = np.empty_like(cumulative), np.empty_like(cumulative)
@@ -133,13 +133,13 @@ def weak_calibration_result(
     return WeakCalibration(value, error, atoms.p, w, atoms.n, scale.name, atoms.dropped)
 
 
-def _chain(atoms: Atoms, scale: Scale) -> tuple[Floats, Floats]:
+def _chain(atoms: Points, scale: Scale) -> tuple[Floats, Floats]:
     """Cumulative residuals, and how much w may change from one prediction to the next."""
     z = scale.z(atoms.p)
     return np.cumsum(atoms.residuals), np.minimum(np.diff(z), 2.0)
 
 
-def _unknown(atoms: Atoms, scale: Scale) -> float:
+def _unknown(atoms: Points, scale: Scale) -> float:
     """A row may lie anywhere in its cell: w changes by the width of the cell in the metric at most.
 
     On the probability scale its residual is known; on another it changes with the position.
@@ -153,7 +153,7 @@ def _unknown(atoms: Atoms, scale: Scale) -> float:
     return changed + slack + 2.0**-FRACTION_BITS * atoms.scale.length
 
 
-def cell_reach(atoms: Atoms, scale: Scale) -> Floats:
+def cell_reach(atoms: Points, scale: Scale) -> Floats:
     """How far, on `scale` and at most 2, a row of each atom may lie from it."""
     if atoms.scale == scale:
         return np.full(atoms.p.shape, min(atoms.position_error, 2.0))
@@ -165,7 +165,7 @@ def cell_reach(atoms: Atoms, scale: Scale) -> Floats:
     return np.asarray(np.minimum(reach, 2.0))
 
 
-def mean_drift(atoms: Atoms) -> float:
+def mean_drift(atoms: Points) -> float:
     """How far the mean prediction of a cell may lie from the prediction at its mean position.
 
     Off the probability scale the two differ by the curvature of the scale.

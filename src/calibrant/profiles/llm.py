@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._format import decimals
-from calibrant.data.atoms import Atoms
+from calibrant.data.points import Points
 from calibrant.data.stacked import Stacked
 from calibrant.decisions.ranking import Ranking, rank_cells, rank_pairs, require_abstained
 from calibrant.decisions.selective import Selective, selective_of
@@ -127,7 +127,7 @@ def _hle(sample: Sample) -> list[Quantity]:
     ]
 
 
-def rank_bin_rms(atoms: Atoms, *, rows: int = BIN_ROWS, last_bin: bool = True) -> float:
+def rank_bin_rms(atoms: Points, *, rows: int = BIN_ROWS, last_bin: bool = True) -> float:
     """Root mean squared gap between confidence and accuracy over bins of equally many rows.
 
     Rows are ranked by confidence and cut into bins of `rows`; the last one takes what is left over.
@@ -135,8 +135,8 @@ def rank_bin_rms(atoms: Atoms, *, rows: int = BIN_ROWS, last_bin: bool = True) -
 
     Examples
     --------
-    >>> from calibrant.data.atoms import as_atoms
-    >>> atoms = as_atoms([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8])
+    >>> from calibrant.data.points import as_points
+    >>> atoms = as_points([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8])
     >>> round(rank_bin_rms(atoms, rows=2), 3), round(rank_bin_rms(atoms, rows=2, last_bin=False), 3)
     (0.2, 0.141)
     """

@@ -1,4 +1,4 @@
-"""Maps from predictions to better calibrated ones, behind one interface."""
+"""Recalibration: maps from predictions to better calibrated ones, their choice and their effect."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from calibrant._lazy import lazy_names
 _HOME = {
     "AdaptiveRecalibrator": "recalibration.adaptive",
     "BetaRecalibrator": "recalibration.parametric",
-    "choose_recalibrator": "repair.choice",
+    "choose_recalibrator": "recalibration.choice",
+    "cross_fitted_effect": "recalibration.effect",
     "CrossVennAbersRecalibrator": "recalibration.venn_abers",
+    "effect_of": "recalibration.effect",
     "IdentityRecalibrator": "recalibration.parametric",
     "IsotonicRecalibrator": "recalibration.isotonic",
     "load_recalibrator": "recalibration.learned_map",
     "OffsetRecalibrator": "recalibration.parametric",
     "OneVsRestRecalibrator": "recalibration.multiclass",
     "PlattRecalibrator": "recalibration.parametric",
-    "RandomizedRecalibrator": "repair.randomized",
+    "RandomizedRecalibrator": "recalibration.randomized",
     "Recalibrator": "recalibration.learned_map",
     "SmoothRecalibrator": "recalibration.smooth",
     "SplineRecalibrator": "recalibration.spline",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, require_confidence
 from calibrant.data.arrays import as_column
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.measures._chains import pooled
 from calibrant.recalibration.cures import TO_APPLY, only_cures
@@ -178,7 +178,7 @@ class AdaptiveRecalibrator(Recalibrator):
         state = self.state
         column = as_column(y_prob, "y_prob")
         with only_cures(TO_APPLY):
-            p = as_pairs(np.zeros(column.size), column).p
+            p = as_rows(np.zeros(column.size), column).p
         spread = np.interp(log_odds(p), state["x"], state["spread"])
         spread[p <= AN_END] = state["low_spread"]
         spread[p >= 1.0 - AN_END] = state["high_spread"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._format import distinct_parts, group_text
 from calibrant.data.arrays import as_array
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.data.logits import finite_logits, refuse_probabilities
 from calibrant.data.multiclass import as_class_probabilities, sum_tolerance
 from calibrant.errors import Code, Cure, InputError, Option, TypeName, Where
@@ -153,7 +153,7 @@ class MapOfClasses(LearnedMap):
             weight = None
             if sample_weight is not None:
                 zeros = np.zeros(matrix.n)
-                weight = as_pairs(zeros, zeros, sample_weight=sample_weight).weight
+                weight = as_rows(zeros, zeros, sample_weight=sample_weight).weight
         return ClassTraining(rows, matrix.labels, weight, matrix.classes)
 
     def _checked(self, values: NDArray[Any], tolerance: float) -> NDArray[Any]:

@@ -38,8 +38,7 @@ def only_cures(options: tuple[str, ...]) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        followed = [_followed(cure, options) for cure in error.cures]
-        raise error.but(cures=tuple(cure for cures in followed for cure in cures)) from None
+        raise error from None
 
 
 def _followed(cure: Cure, options: tuple[str, ...]) -> list[Cure]:

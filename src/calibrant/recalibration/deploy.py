@@ -13,7 +13,7 @@ from calibrant._arguments import is_number
 from calibrant.data.named_scales import as_scale
 from calibrant.data.scales import Scale
 from calibrant.errors import Code, InputError
-from calibrant.read.sql import Expression, piecewise_linear
+from calibrant.io.sql import Expression, piecewise_linear
 from calibrant.recalibration.logistic import AN_END, NEAREST_TO_THE_ENDS, expit
 from calibrant.recalibration.smooth import SmoothRecalibrator
 
@@ -49,7 +49,7 @@ def to_sql(
     prob : str or Expression
         The column of the predictions.
     dialect : str
-        As for `calibrant.read.sql.query`.
+        As for `calibrant.io.sql.query`.
     tolerance : float
         The largest distance from `transform`. Near 0 and 1 the map is also kept within 100 times this
         share, 0.1% by default, of its distance from them; for predictions closer to them than 1e-9,

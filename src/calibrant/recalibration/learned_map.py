@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from calibrant._files import read_bytes, sealed, unsealed, write_whole
 from calibrant._format import percent
 from calibrant.data.arrays import as_column
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.data.named_scales import as_scale, name_for_file
 from calibrant.data.scales import Scale
-from calibrant.errors import CalibrationError, Code, Function, InputError, Message, TypeName, Where
+from calibrant.errors import CalibrantError, Code, Function, InputError, TypeName, Where
 from calibrant.recalibration.cures import TO_APPLY, TO_LEARN, only_cures
 from calibrant.recalibration.enough_rows import require_parameters
 from calibrant.recalibration.ranking import in_words, order_of_map
@@ -26,7 +26,7 @@ from calibrant.recalibration.state_checks import Part, Parts, number_of_classes
 from calibrant.recalibration.training import FitOptions, Training
 
 if TYPE_CHECKING:
-    from calibrant.read.sql import Expression
+    from calibrant.io.sql import Expression
 
 __all__ = ["LearnedMap", "Recalibrator", "load_recalibrator", "require_map"]
 
@@ -80,7 +80,7 @@ class LearnedMap(ABC):
     def state(self) -> State:
         """What was learned; an error before `fit`."""
         if self._state is None:
-            raise CalibrationError(
+            raise CalibrantError(
                 "this {kind} has not been fitted",
                 seen=self.kind,
                 saying="",
@@ -144,7 +144,7 @@ class LearnedMap(ABC):
                 "the {kind} recalibrator in the file is damaged: {reason}",
                 cure="Fit the map again, or use a copy of the file.",
                 kind=kind,
-                reason=error if isinstance(error, Message) else repr(error),
+                reason=error if isinstance(error, CalibrantError) else repr(error),
             ) from error
         return made
 
@@ -195,7 +195,7 @@ class Recalibrator(LearnedMap):
         state = self.state
         given = as_column(y_prob, "y_prob")
         with only_cures(TO_APPLY):
-            p = as_pairs(np.zeros(given.size), given).p
+            p = as_rows(np.zeros(given.size), given).p
         return self._apply(p, state)
 
     def fit_transform(self, y_prob: Any, y_true: Any, sample_weight: Any = None) -> Floats:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.atoms import Atoms
+from calibrant.data.points import Points
 from calibrant.inference._draws import product
 
 __all__ = [
@@ -54,7 +54,7 @@ def expit(z: Floats) -> Floats:
     return np.asarray(inverse(z), dtype=np.float64)
 
 
-def rows_per_weight(atoms: Atoms) -> float:
+def rows_per_weight(atoms: Points) -> float:
     """How many rows a weight of 1 counts for.
 
     A weight counts for so many rows, but all together for no fewer than the rows of equal weight that they

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import is_number
 from calibrant.data.arrays import as_column
-from calibrant.data.as_pairs import as_pairs
-from calibrant.data.atoms import Atoms
+from calibrant.data.as_rows import as_rows
 from calibrant.data.cell_sums import over_outcomes
+from calibrant.data.points import Points
 from calibrant.data.sketch import Sketch
-from calibrant.errors import CalibrationError, InputError
+from calibrant.errors import CalibrantError, InputError
 from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
 from calibrant.recalibration.learned_map import Recalibrator, State
 from calibrant.recalibration.logistic import (
@@ -243,7 +243,7 @@ class OffsetRecalibrator(Recalibrator):
         given = as_column(y_prob, "y_prob")
         labels = np.zeros(given.size) if y_true is None else y_true
         with only_cures(TO_LEARN):
-            pairs = as_pairs(labels, given, sample_weight=sample_weight, **options)
+            pairs = as_rows(labels, given, sample_weight=sample_weight, **options)
             self._state = self._learn(Training(pairs))
         return self
 
@@ -264,7 +264,7 @@ class OffsetRecalibrator(Recalibrator):
 
 
 def _fit_logistic(
-    features: Floats, atoms: Atoms, nonnegative: int = 0, *, targets: bool = True
+    features: Floats, atoms: Points, nonnegative: int = 0, *, targets: bool = True
 ) -> list[float]:
     """Maximum likelihood of logit P(y) = features · coefficients, with Platt's targets.
 
@@ -297,7 +297,7 @@ def _fit_logistic(
         loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-9}
     )
     if not np.all(np.isfinite(minimum.x)) or np.abs(minimum.jac).max() > 1e-4:
-        raise CalibrationError(
+        raise CalibrantError(
             "the likelihood could not be maximised: {reason}",
             cure="Use a map with fewer parameters, such as a temperature, or more rows.",
             reason=str(minimum.message).rstrip("."),

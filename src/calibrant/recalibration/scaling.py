@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_positive
 from calibrant.data.logits import SMALLEST_LOGARITHM
-from calibrant.errors import CalibrationError
+from calibrant.errors import CalibrantError
 from calibrant.recalibration.class_map import ClassTraining, MapOfClasses
 from calibrant.recalibration.deploy_classes import explain_scaling, scaling_to_python
 from calibrant.recalibration.learned_map import State
@@ -289,7 +289,7 @@ def _minimised(loss: Any, start: Floats) -> Floats:
     options = {"maxiter": 5000, "maxfun": 20_000, "ftol": 1e-15, "gtol": 1e-9}
     minimum = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
     if not np.all(np.isfinite(minimum.x)) or np.abs(minimum.jac).max() > STEEPEST:
-        raise CalibrationError(
+        raise CalibrantError(
             "the likelihood could not be maximised: {reason}",
             cure="Use a map with fewer parameters, such as a temperature, or more rows.",
             reason=str(minimum.message).rstrip("."),

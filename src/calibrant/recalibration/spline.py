@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator, is_integer, require_count
-from calibrant.data.atoms import Atoms
 from calibrant.data.cell_sums import over_outcomes
+from calibrant.data.points import Points
 from calibrant.recalibration.learned_map import Recalibrator, State
 from calibrant.recalibration.logistic import expit, log_odds, posterior, rows_per_weight
 from calibrant.recalibration.state_checks import Part, Parts
@@ -169,7 +169,7 @@ def _loss(coefficients: Floats, features: Floats, mass: Floats) -> float:
     return float(over_outcomes(mass) @ np.logaddexp(0.0, s) - mass[:, 1] @ s)
 
 
-def _dealt(atoms: Atoms, mass: Floats, folds: int, seed: int) -> list[Floats]:
+def _dealt(atoms: Points, mass: Floats, folds: int, seed: int) -> list[Floats]:
     """The rows in so many parts: counts are dealt row by row, weights by whole predictions."""
     rng = generator(seed)
     if atoms.squared is None and not atoms.soft:

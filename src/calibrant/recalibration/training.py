@@ -8,11 +8,11 @@ from typing import Any, Literal, TypedDict
 
 import numpy as np
 
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.data.as_sketch import as_sketch
-from calibrant.data.atoms import Atoms
 from calibrant.data.named_scales import as_scale
-from calibrant.data.pairs import Pairs
+from calibrant.data.points import Points
+from calibrant.data.rows import Rows
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
 from calibrant.errors import Code, InputError
@@ -33,7 +33,7 @@ class FitOptions(TypedDict, total=False):
 class Training:
     """The rows that a recalibrator learns from: arrays, or a sketch of them."""
 
-    rows: Pairs | Sketch
+    rows: Rows | Sketch
 
     @classmethod
     def of(cls, y_prob: Any, y_true: Any, sample_weight: Any, options: FitOptions) -> Training:
@@ -54,14 +54,14 @@ class Training:
                 argument="y_true",
                 cure="Pass the outcomes, or a Sketch in place of the predictions.",
             )
-        return cls(as_pairs(y_true, y_prob, sample_weight=sample_weight, **options))
+        return cls(as_rows(y_true, y_prob, sample_weight=sample_weight, **options))
 
     @cached_property
-    def atoms(self) -> Atoms:
+    def atoms(self) -> Points:
         """Distinct predictions with the weight of each outcome."""
         if isinstance(self.rows, Sketch):
-            return Atoms.from_sketch(self.rows)
-        return Atoms.from_pairs(self.rows)
+            return Points.from_sketch(self.rows)
+        return Points.from_pairs(self.rows)
 
     def sketch(self, scale: str | Scale) -> Sketch:
         """The rows on the grid of a scale; a sketch must have been made on it."""

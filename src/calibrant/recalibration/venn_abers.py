@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator
 from calibrant.data.arrays import as_column
-from calibrant.data.as_pairs import as_pairs
+from calibrant.data.as_rows import as_rows
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
@@ -35,7 +35,7 @@ class _Interval(Recalibrator):
         """The probabilities of the event if the row turns out without it (lower), and with it (upper)."""
         state = self.state
         column = as_column(y_prob, "y_prob")
-        return self._both(as_pairs(np.zeros(column.size), column).p, state)
+        return self._both(as_rows(np.zeros(column.size), column).p, state)
 
     @abstractmethod
     def _both(self, p: Floats, state: State) -> tuple[Floats, Floats]:

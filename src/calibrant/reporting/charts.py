@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.diagrams.closer_view import CLOSER
-from calibrant.diagrams.diagram import plain
-from calibrant.diagrams.forest import forest_plot
-from calibrant.diagrams.group import Diagrams
-from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
-from calibrant.diagrams.smooth_numbers import drawn_bandwidth
-from calibrant.drawing.altair import Slider, chart
-from calibrant.drawing.looks import DARK, LIGHT, color_of, series_colors
-from calibrant.drawing.panel import Band, Dash, Hill, Line, Mark, Panel, Points, Trail
-from calibrant.drawing.svg import render
+from calibrant.plotting.altair import Slider, chart
+from calibrant.plotting.closer_view import CLOSER
+from calibrant.plotting.diagram import plain
+from calibrant.plotting.forest import forest_plot
+from calibrant.plotting.group import Diagrams
+from calibrant.plotting.looks import DARK, LIGHT, color_of, series_colors
+from calibrant.plotting.panel import Band, Dash, Dots, Hill, Line, Mark, Panel, Trail
+from calibrant.plotting.smooth import ReliabilityDiagram, reliability_diagram
+from calibrant.plotting.smooth_numbers import drawn_bandwidth
+from calibrant.plotting.svg import render
 from calibrant.reporting.summary import Summary
 
 __all__ = [
@@ -104,7 +104,7 @@ def _without_bounds(marks: Iterable[Mark]) -> list[Mark]:
         if mark.key in ("band", "consistency"):
             continue
         details = {key: v for key, v in mark.details.items() if key not in ("low", "high")}
-        if isinstance(mark, Points):
+        if isinstance(mark, Dots):
             mark = replace(mark, low=mark.y, high=mark.y)
         kept.append(replace(mark, details=details))
     return kept
@@ -184,7 +184,7 @@ def keyed_svg(panel: Panel, title: str) -> str:
 def key_of(panel: Panel) -> list[dict[str, str]]:
     """What each mark is, for the page to list: its words, its kind and its colour."""
     colors = series_colors(panel, LIGHT)
-    kinds = {Band: "band", Hill: "bars", Points: "dot", Trail: "curve"}
+    kinds = {Band: "band", Hill: "bars", Dots: "dot", Trail: "curve"}
     return [
         {
             "text": entry.text,

@@ -12,13 +12,13 @@ from calibrant._format import decimals, group_text, p_text, percent
 from calibrant.data.class_order import likelier_order
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.inference.assess_by import assess_by
 from calibrant.inference.groups import GroupAssessments, worst_first
 from calibrant.inference.resampling import cell_predictions
+from calibrant.io.class_arrays import ClassSketches
 from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
-from calibrant.read.class_arrays import ClassSketches
+from calibrant.plotting.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.reporting.sentences import number
 
 __all__ = ["ClassFindings", "ConfidentError", "classes_of", "classes_view"]

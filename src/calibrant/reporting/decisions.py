@@ -8,8 +8,8 @@ import numpy as np
 
 from calibrant._format import decimals
 from calibrant.data.sketch import Sketch
-from calibrant.diagrams.decision_curve import DecisionCurve, decision_curve
 from calibrant.inference.assessment import Assessment
+from calibrant.plotting.decision_curve import DecisionCurve, decision_curve
 
 __all__ = ["decisions_of", "decisions_view"]
 

@@ -12,10 +12,10 @@ from importlib.resources import files
 from typing import Any
 
 from calibrant._optional import require
-from calibrant.diagrams.diagram import Diagram
-from calibrant.diagrams.panels import MOST_COLORS
-from calibrant.diagrams.smooth import ReliabilityDiagram
-from calibrant.read.progress import Progress
+from calibrant.io.progress import Progress
+from calibrant.plotting.diagram import Diagram
+from calibrant.plotting.panels import MOST_COLORS
+from calibrant.plotting.smooth import ReliabilityDiagram
 from calibrant.reporting.charts import (
     DARK_OF_LIGHT,
     MOST_EXPLORED,

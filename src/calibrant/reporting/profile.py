@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from calibrant.data.sketch import Sketch
-from calibrant.diagrams.binned import binned_diagram
-from calibrant.diagrams.decision_curve import decision_curve
-from calibrant.diagrams.risk_coverage import risk_coverage_diagram
-from calibrant.drawing.panel import Panel
 from calibrant.inference.assessment import Assessment
+from calibrant.plotting.binned import binned_diagram
+from calibrant.plotting.decision_curve import decision_curve
+from calibrant.plotting.panel import Panel
+from calibrant.plotting.risk_coverage import risk_coverage_diagram
 
 __all__ = ["profile_panel", "profile_view"]
 

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator
-from calibrant.data.atoms import Atoms
 from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
-from calibrant.data.pairs import Pairs
+from calibrant.data.points import Points
+from calibrant.data.rows import Rows
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
-from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.scores import brier_score, log_loss
+from calibrant.plotting.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 
 __all__ = ["Repair", "Scores", "cluster_halves", "halves", "repair_of"]
@@ -129,15 +129,15 @@ def halves(sketch: Sketch, *, seed: int) -> tuple[Sketch, Sketch]:
 
 
 def cluster_halves(
-    pairs: Pairs, codes: Integers, scale: Scale, *, seed: int
+    pairs: Rows, codes: Integers, scale: Scale, *, seed: int
 ) -> tuple[Sketch, Sketch]:
     """The rows dealt into two parts by whole clusters, which are as many in either, give or take one.
 
     Examples
     --------
-    >>> from calibrant.data.as_pairs import as_pairs
+    >>> from calibrant.data.as_rows import as_rows
     >>> from calibrant.data.scales import PROBABILITY
-    >>> rows = as_pairs([0, 0, 1, 1], [0.1, 0.2, 0.7, 0.8])
+    >>> rows = as_rows([0, 0, 1, 1], [0.1, 0.2, 0.7, 0.8])
     >>> [part.n for part in cluster_halves(rows, np.array([0, 0, 1, 1]), PROBABILITY, seed=0)]
     [2, 2]
     """
@@ -157,7 +157,7 @@ def _share_of_weights(first: Integers, counts: Integers) -> Floats:
 
 def _applied(recalibrator: AdaptiveRecalibrator, held_out: Sketch) -> Sketch:
     """The rows of a sketch where the map puts them."""
-    atoms = Atoms.from_sketch(held_out)
+    atoms = Points.from_sketch(held_out)
     used = over_outcomes(held_out.weights) > 0
     position = held_out.scale.locate(recalibrator.transform(atoms.p))
     fixed = np.floor(position * 2.0**FRACTION_BITS).astype(np.int64)

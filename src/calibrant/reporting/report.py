@@ -16,7 +16,7 @@ import numpy as np
 
 from calibrant._arguments import CONFIDENCE, require_count
 from calibrant._files import replaced_when_whole
-from calibrant.data.as_pairs import has_classes
+from calibrant.data.as_rows import has_classes
 from calibrant.data.as_sketch import as_sketch
 from calibrant.data.input_forms import InputOptions
 from calibrant.data.scales import Scale
@@ -28,8 +28,8 @@ from calibrant.inference.assess_by import assess_by
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.groups import GroupAssessments
 from calibrant.inference.profile import Profile
-from calibrant.read.class_arrays import ClassSketches, class_columns, scan_classes
-from calibrant.read.scan_request import CLASS_COLUMN
+from calibrant.io.class_arrays import ClassSketches, class_columns, scan_classes
+from calibrant.io.scan_request import CLASS_COLUMN
 from calibrant.reporting.classes import classes_of
 from calibrant.reporting.repair import cluster_halves
 from calibrant.reporting.summary import Halves, Summary, shown_text, summarise

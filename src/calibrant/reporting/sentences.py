@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._format import decimals, percent
-from calibrant.data.atoms import Atoms
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.hard_labels import are_hard_labels
+from calibrant.data.points import Points
 from calibrant.data.sketch import Sketch
-from calibrant.diagrams.smooth import ReliabilityDiagram
 from calibrant.inference.assessment import Finding
 from calibrant.inference.direction import Region
+from calibrant.plotting.smooth import ReliabilityDiagram
 from calibrant.reporting.repair import Scores
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def notes_on(sketch: Sketch, *, clusters: int | None = None) -> tuple[str, ...]:
     60% of the rows share one prediction, 0.
     60% of the rows lie at 0 or within 0.00002 of it, 0% at 1.
     """
-    atoms = Atoms.from_sketch(sketch)
+    atoms = Points.from_sketch(sketch)
     share = over_outcomes(atoms.mass) / atoms.total
     at_an_end = np.minimum(atoms.p, 1.0 - atoms.p) <= NEAR_AN_END
     mixed = at_an_end & (atoms.p > 0.0) & (atoms.p < 1.0) & (share * sketch.n > 1.5)
@@ -269,21 +269,21 @@ def _weights(sketch: Sketch) -> str:
     )
 
 
-def _few_values(sketch: Sketch, atoms: Atoms) -> str:
+def _few_values(sketch: Sketch, atoms: Points) -> str:
     if atoms.p.size > FEW_VALUES or sketch.n <= atoms.p.size:
         return ""
     values = "one value" if atoms.p.size == 1 else f"{atoms.p.size} different values"
     return f"The predictions take only {values}: between them the curve is interpolation."
 
 
-def _ties(atoms: Atoms, share: np.ndarray) -> str:
+def _ties(atoms: Points, share: np.ndarray) -> str:
     most = int(np.argmax(share))
     if share[most] < HEAVY_TIE or atoms.p.size == 1:
         return ""
     return f"{percent(float(share[most]))} of the rows share one prediction, {atoms.p[most]:.4g}."
 
 
-def _ends(atoms: Atoms, share: np.ndarray) -> str:
+def _ends(atoms: Points, share: np.ndarray) -> str:
     low = float(share[atoms.p <= NEAR_AN_END].sum())
     high = float(share[atoms.p >= 1 - NEAR_AN_END].sum())
     if low + high < 0.001:

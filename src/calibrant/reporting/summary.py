@@ -12,14 +12,14 @@ from typing import Any, TypeAlias
 import calibrant
 from calibrant._format import group_text
 from calibrant.data.sketch import Sketch
-from calibrant.diagrams.decision_curve import DecisionCurve
-from calibrant.diagrams.diagram import plain
-from calibrant.diagrams.smooth import ReliabilityDiagram, reliability_diagram
-from calibrant.drawing.panel import Panel
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.groups import GroupAssessments
+from calibrant.io.progress import Progress
 from calibrant.measures.catalogue import Measured, measure_all
-from calibrant.read.progress import Progress
+from calibrant.plotting.decision_curve import DecisionCurve
+from calibrant.plotting.diagram import plain
+from calibrant.plotting.panel import Panel
+from calibrant.plotting.smooth import ReliabilityDiagram, reliability_diagram
 from calibrant.reporting.classes import ClassFindings
 from calibrant.reporting.decisions import decisions_of
 from calibrant.reporting.profile import profile_panel

@@ -7,7 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.atoms import Atoms
 from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.fill import (
     SQUARE_BITS,
@@ -15,7 +14,8 @@ from calibrant.data.fill import (
     residual_moments,
     sums_of_squares,
 )
-from calibrant.data.pairs import Pairs
+from calibrant.data.points import Points
+from calibrant.data.rows import Rows
 from calibrant.data.scales import WIDTHS_OF_MARGIN, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.smoothing._nodes import (
@@ -56,7 +56,7 @@ class RowResiduals:
 
     Parameters
     ----------
-    pairs : Pairs
+    pairs : Rows
         Rows, checked or not: they are checked as they are read.
     bandwidth : float, optional
         The only one that will be asked for.
@@ -64,7 +64,7 @@ class RowResiduals:
 
     narrowest = 0.0
 
-    def __init__(self, pairs: Pairs, bandwidth: float | None = None) -> None:
+    def __init__(self, pairs: Rows, bandwidth: float | None = None) -> None:
         self._pairs = pairs
         step = max(1, pairs.n // SAMPLE)
         seen = outline_of(pairs, step)
@@ -163,7 +163,7 @@ class LineResiduals:
 
     Parameters
     ----------
-    pairs : Pairs
+    pairs : Rows
         Checked rows.
     scale : Scale
         Where the rows lie, on the real line.
@@ -173,7 +173,7 @@ class LineResiduals:
 
     narrowest = 0.0
 
-    def __init__(self, pairs: Pairs, scale: Scale, bandwidth: float | None = None) -> None:
+    def __init__(self, pairs: Rows, scale: Scale, bandwidth: float | None = None) -> None:
         self._pairs = pairs
         weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight
         self._residual: Floats = (pairs.p - pairs.y) * weight / weight.sum()
@@ -372,13 +372,13 @@ def _margin(start: float, length: float, reach: tuple[float, float]) -> float:
     return min(before, after) / length
 
 
-def _cancelled(pairs: Pairs) -> tuple[float, float, float]:
-    residuals = Atoms.from_pairs(pairs).residuals
+def _cancelled(pairs: Rows) -> tuple[float, float, float]:
+    residuals = Points.from_pairs(pairs).residuals
     rounding = EPSILON * (4.0 + pairs.n)
     return abs(float(residuals.sum())), float(np.abs(residuals).sum()), rounding
 
 
-def _places(pairs: Pairs, scale: Scale) -> Floats:
+def _places(pairs: Rows, scale: Scale) -> Floats:
     """z of each row; log-odds that came as such do not pass through probabilities."""
     if pairs.form == "logit" and scale.logits_per_unit is not None:
         return np.asarray(pairs.raw_prob, dtype=np.float64) / scale.logits_per_unit

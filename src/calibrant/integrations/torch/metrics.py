@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from calibrant._arguments import require_choice, require_count
-from calibrant.data.pairs import REASONS
+from calibrant.data.rows import REASONS
 from calibrant.integrations.torch.reading import binary_rows, class_rows
 from calibrant.integrations.torch.sketch_metric import SketchMetric
 from calibrant.integrations.torch.tables import Rows, class_outcome

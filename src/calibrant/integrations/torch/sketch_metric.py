@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from calibrant._optional import find
-from calibrant.data.pairs import REASONS
+from calibrant.data.rows import REASONS
 from calibrant.errors import Code, InputError, MissingDependency, Option
 from calibrant.integrations.torch.accumulator import Accumulator
 from calibrant.integrations.torch.solve import smooth_ece_of_tables

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from calibrant.data.cell_sums import FRACTION_BITS
-from calibrant.data.pairs import REASONS
+from calibrant.data.rows import REASONS
 
 __all__ = ["Rows", "add_rows", "class_outcome"]
 

@@ -1,0 +1,189 @@
+"""Sorted distinct predictions, for measures that need an order rather than a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._locks import cached_property
+from calibrant.data.as_rows import as_rows
+from calibrant.data.as_sketch import as_sketch, require_alone
+from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
+from calibrant.data.dropped import Dropped
+from calibrant.data.input_forms import InputOptions
+from calibrant.data.rows import BLOCK_ROWS, Rows
+from calibrant.data.scales import PROBABILITY, Scale
+from calibrant.data.sketch import Sketch
+
+__all__ = ["Points", "as_points"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Distinct predictions in increasing order, with the weight of each outcome at each.
+
+    Attributes
+    ----------
+    p : float64[m]
+        Strictly increasing.
+    mass : float64[m, 2]
+        Weight (or number) of rows without and with the event at each prediction.
+    n : int
+        Number of rows.
+    position_error : float
+        No row lies further than this from its atom, in units of `scale`: 0 from arrays, the width of
+        a cell from a sketch.
+    squared : float64[m] or None
+        Sum of squared weights at each prediction; None where every row counts for one.
+    squared_residuals : float64[m] or None
+        Sum of (weight · (p - y))² at each prediction; None where `mass` tells it, or where it is not
+        known: from a sketch with weights, and where rows were gathered for bins.
+    soft : bool
+        Whether outcomes may lie between 0 and 1. A sketch with weights does not tell.
+    scale : Scale
+        The scale of the sketch that the atoms come from.
+    dropped : mapping
+        Rows that were left out, by reason.
+
+    Examples
+    --------
+    >>> atoms = as_points([0, 1, 1], [0.7, 0.2, 0.7])
+    >>> atoms.p
+    array([0.2, 0.7])
+    >>> atoms.mass
+    array([[0., 1.],
+           [1., 1.]])
+    """
+
+    p: Floats
+    mass: Floats
+    n: int
+    position_error: float = 0.0
+    squared: Floats | None = None
+    squared_residuals: Floats | None = None
+    soft: bool = False
+    scale: Scale = PROBABILITY
+    dropped: Mapping[str, int] = field(default_factory=Dropped)
+
+    def __post_init__(self) -> None:
+        for array in (self.p, self.mass, self.squared, self.squared_residuals):
+            if array is not None:
+                array.flags.writeable = False
+
+    @cached_property
+    def total(self) -> float:
+        """Weight of all rows."""
+        return float(self.mass.sum())
+
+    @property
+    def base_rate(self) -> float:
+        """Share of the weight that has the event."""
+        return float(self.mass[:, 1].sum()) / self.total
+
+    @cached_property
+    def cumulative(self) -> Floats:
+        """Weight, weight of events and weighted predictions up to each atom; 0 first, [m + 1, 3]."""
+        sums = np.zeros((self.p.size + 1, 3), order="F")  # each column is searched by itself
+        weight = self.mass[:, 0] + self.mass[:, 1]
+        np.cumsum(weight, out=sums[1:, 0])
+        np.cumsum(self.mass[:, 1], out=sums[1:, 1])
+        weight *= self.p
+        np.cumsum(weight, out=sums[1:, 2])
+        return sums
+
+    @cached_property
+    def residuals(self) -> Floats:
+        """Sum of p - y over the rows of each atom, divided by the weight of all rows."""
+        residuals: Floats = self.p - 1.0  # in place from here on: there may be many rows
+        residuals *= self.mass[:, 1]
+        residuals += self.p * self.mass[:, 0]
+        residuals /= self.total
+        return residuals
+
+    @classmethod
+    def from_pairs(cls, pairs: Rows) -> Points:
+        """Exact atoms, of the rows that have weight: one sort."""
+        if not pairs.fractional:
+            return cls._from_labels(pairs)
+        order = np.argsort(pairs.p, kind="stable")
+        p, y = pairs.p[order], pairs.y[order]
+        first = np.flatnonzero(np.diff(p, prepend=-1.0))
+        weight = np.ones(p.size) if pairs.weight is None else pairs.weight[order]
+        positive = np.add.reduceat(weight * y, first)
+        negative = np.add.reduceat(weight * (1.0 - y), first)
+        used = negative + positive > 0.0
+        return cls(
+            p[first][used],
+            np.column_stack([negative, positive])[used],
+            pairs.n,
+            squared=np.add.reduceat(weight * weight, first)[used],
+            squared_residuals=np.add.reduceat((weight * (p - y)) ** 2, first)[used],
+            soft=pairs.soft,
+            dropped=pairs.dropped,
+        )
+
+    @classmethod
+    def _from_labels(cls, pairs: Rows) -> Points:
+        """Sort predictions and labels as one integer: the bits of a float in [0, 1] are in order,
+        and leave the two highest free. Half the time of sorting indices.
+        """
+        pairs.require_valid()
+        keys = np.empty(pairs.n, dtype=np.uint64)
+        for start in range(0, pairs.n, BLOCK_ROWS):
+            part = keys[start : start + BLOCK_ROWS]
+            ((_, p, y, _),) = pairs.blocks(range(start, start + part.size))
+            np.add(p, 0.0, out=part.view(np.float64))  # without negative zeros
+            part <<= np.uint64(1)
+            part |= y.astype(np.uint64)
+        keys.sort()
+        mass = np.empty((keys.size, 2))
+        mass[:, 1] = keys & np.uint64(1)
+        keys >>= np.uint64(1)
+        p = keys.view(np.float64)
+        changes = keys[1:] != keys[:-1]
+        if changes.all():
+            np.subtract(1.0, mass[:, 1], out=mass[:, 0])
+            return cls(p, mass, pairs.n, dropped=pairs.dropped)
+        first = np.concatenate([[0], np.flatnonzero(changes) + 1])
+        rows = np.diff(first, append=p.size)
+        events = np.add.reduceat(mass[:, 1], first)
+        mass = np.column_stack([rows - events, events])
+        return cls(p[first], mass, pairs.n, dropped=pairs.dropped)
+
+    @classmethod
+    def from_sketch(cls, sketch: Sketch) -> Points:
+        """One atom per cell that has weight, at the mean of its rows."""
+        mass = sketch.weights
+        per_cell = over_outcomes(mass)
+        used = per_cell > 0
+        unit = 2.0**-FRACTION_BITS
+        width = unit * 2.0**sketch.offset_bits
+        offset = over_outcomes(sketch.weighted_offsets)[used] / per_cell[used]
+        position = sketch.cells[used] * width + offset * unit
+        error = float(np.minimum(width, 1.0)) if np.any(over_outcomes(sketch.counts) > 1) else unit
+        return cls(
+            np.array(sketch.scale.prediction(position)),
+            mass[used],
+            sketch.n,
+            error * sketch.scale.length,
+            squared=over_outcomes(sketch.squared_weights)[used] if sketch.weighted else None,
+            soft=sketch.weighted,
+            scale=sketch.scale,
+            dropped=sketch.dropped,
+        )
+
+
+def as_points(first: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -> Points:
+    """Exact atoms of `(y_true, y_prob)`, or the atoms of a Sketch with their position error."""
+    if isinstance(first, Points):
+        require_alone(first, y_prob, options)
+        return first
+    if isinstance(first, Sketch):
+        return Points.from_sketch(as_sketch(first, y_prob, **options))
+    return Points.from_pairs(as_rows(first, y_prob, **options))

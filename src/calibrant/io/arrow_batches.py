@@ -1,0 +1,359 @@
+"""Batches of Arrow columns into sums: what files, datasets, readers and Ray hand over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._files import decoding
+from calibrant._optional import require
+from calibrant.errors import Cure, InputError, Option, TypeName, Where
+from calibrant.io.group_keys import Key, indexed, require_microseconds
+from calibrant.io.predictions import LOOP_LABELS, NAMED_LABELS
+from calibrant.io.required_columns import (
+    LABEL,
+    PROB,
+    WEIGHT,
+    refuse_nested,
+    require_columns,
+    require_short_decimal,
+)
+from calibrant.io.scan_request import Request
+from calibrant.io.sums import DenseSums, GroupedSums, RowBatch, sums_of_rows
+
+__all__ = [
+    "Batch",
+    "as_numpy",
+    "batches_of",
+    "column_of",
+    "named_labels",
+    "refuse_kind",
+    "require_types",
+    "sums_of_batches",
+    "validated",
+]
+
+LARGEST_BATCH = 1 << 20
+WHOLE_FLOATS, WHOLE_POWERS = 1 << 53, 22
+"""Whole numbers up to the first, and powers of ten up to the second, are floats."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Arrow columns under the names of the request, and where its rows stand in their source."""
+
+    columns: Mapping[str, Any]
+    place: Callable[[int], Where] = lambda row: Where(row=row)
+
+
+def batches_of(source: Any, request: Request) -> Iterable[Batch]:
+    """Batches, under the names of the request, of a table, a dataset, a scanner or a stream."""
+    pyarrow = require("pyarrow", caller="scan")
+    dataset = require("pyarrow.dataset", caller="scan")
+    if isinstance(source, pyarrow.Table) and len(request.names()) == len(request.selection):
+        source = source.to_reader(max_chunksize=LARGEST_BATCH)
+    elif isinstance(source, pyarrow.Table | pyarrow.RecordBatch):
+        source = dataset.dataset(source)
+    if isinstance(source, dataset.Dataset):
+        require_columns(request.names(), source.schema.names, "the dataset")
+        source = source.scanner(columns=_expressions(request)).to_reader()
+        names = {alias: alias for alias in request.selection}
+    else:
+        if isinstance(source, dataset.Scanner):
+            source = source.to_reader()
+        if not isinstance(source, pyarrow.RecordBatchReader):
+            source = _reader_of(pyarrow, source)
+        request.require_names()
+        require_columns(request.names(), source.schema.names, "the stream")
+        names = dict(request.selection)
+    require_types(source.schema, names, "the stream", request)
+    first_row = 0
+    with decoding("the stream"):
+        for batch in source:
+            columns = {alias: validated(batch.column(name)) for alias, name in names.items()}
+            yield Batch(columns, partial(_row_of, first_row))
+            first_row += batch.num_rows
+
+
+def validated(column: Any) -> Any:
+    """The column, if everything in it points to where it may: no kernel of Arrow looks."""
+    column.validate(full=True)
+    return column
+
+
+def _row_of(first_row: int, row: int) -> Where:
+    return Where(row=first_row + row)
+
+
+def _reader_of(pyarrow: Any, source: Any) -> Any:
+    try:
+        return pyarrow.RecordBatchReader.from_stream(source)
+    except (ValueError, TypeError) as error:  # Arrow's errors are of these kinds
+        raise InputError(
+            "must be a frame, with columns",
+            argument="data",
+            seen=TypeName.of(source),
+            saying="{} is none: {error}",
+            error=str(error),
+            cure="Pass a frame, files, or arrays.",
+        ) from error
+
+
+def _expressions(request: Request) -> dict[str, Any]:
+    compute = require("pyarrow.compute", caller="scan")
+    for column in request.selection.values():
+        if not isinstance(column, str | compute.Expression):
+            raise InputError(
+                "columns of this source are given by name or as expressions of Arrow, such as "
+                'pyarrow.compute.field("p") / 100',
+                seen=TypeName.of(column),
+                saying="got {}",
+                cure="Name the column.",
+            )
+    return {
+        alias: compute.field(column) if isinstance(column, str) else column
+        for alias, column in request.selection.items()
+    }
+
+
+def require_types(schema: Any, names: Mapping[str, str], where: str, request: Request) -> None:
+    """Refuse text where numbers are meant, and lists and structs as groups."""
+    types = require("pyarrow.types", caller="scan")
+    for alias, name in zip(request.group_aliases, request.groups, strict=True):
+        if alias in names and types.is_nested(schema.field(names[alias]).type):
+            refuse_nested(name, schema.field(names[alias]).type)
+    for alias in request.columns:
+        if alias not in names or (alias == LABEL and request.named_labels):
+            continue
+        kind = schema.field(names[alias]).type
+        if types.is_dictionary(kind):
+            kind = kind.value_type
+        numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
+        lone = request.multiclass is not None and len(request.prob_aliases) == 1
+        text = types.is_string(kind) or types.is_large_string(kind)
+        may_be_lists = (
+            request.multiclass is not None
+            and alias.startswith(PROB)
+            and (types.is_nested(kind) or (lone and text))
+        )
+        if not (any(test(kind) for test in numeric) or types.is_null(kind) or may_be_lists):
+            refuse_kind(alias, request, str(kind), Where(file=where), nested=types.is_nested(kind))
+        if types.is_decimal(kind):
+            require_short_decimal(alias, str(kind))
+
+
+def sums_of_batches(
+    batches: Iterable[Batch],
+    request: Request,
+    add: Callable[[DenseSums | GroupedSums], None],
+) -> None:
+    """Hand the sums of each batch to `add`, in order; without groups, those of all batches at once."""
+    dense: dict[Key, DenseSums] = {}
+    for batch in batches:
+        rows, constants = _rows_of(batch, request)
+        if not rows.label.size:
+            continue
+        if constants is None:
+            for part in sums_of_rows(request, rows, dense):
+                add(part)
+            continue
+        alone: dict[Key, DenseSums] = {}  # one group for the whole batch: it stands in the path
+        for part in sums_of_rows(request, rows, alone):
+            keys = [(*key, *constants) for key in part.keys]
+            add(GroupedSums(keys, part.places, part.sums, part.notes, part.surprises))
+        for key, total in alone.items():
+            add(total.grouped((*key, *constants)))
+    for key, total in dense.items():
+        add(total if not request.by else total.grouped(key))
+    if not dense and not request.by:
+        add(DenseSums(request))
+
+
+def _rows_of(batch: Batch, request: Request) -> tuple[RowBatch, tuple[Any, ...] | None]:
+    """The rows of a batch as arrays, and its group where all of them are in one."""
+    arrays = {alias: column_of(alias, batch.columns[alias], request) for alias in request.columns}
+    label = arrays[LABEL]
+    rows = RowBatch(
+        [arrays[alias] for alias in request.prob_aliases],
+        label,
+        arrays.get(WEIGHT),
+        place=batch.place,
+    )
+    columns = batch.columns
+    groups = [columns[alias] for alias in request.group_aliases]
+    if not groups:
+        return rows, None
+    if all(not hasattr(column, "dictionary_encode") for column in groups):
+        return rows, tuple(groups)
+    keys, group = _groups(groups, label.size)
+    return replace(rows, keys=keys, group=group), None
+
+
+def column_of(alias: str, column: Any, request: Request) -> NDArray[Any]:
+    """A column as an array: labels, weights or predictions."""
+    if alias == LABEL:
+        return named_labels(column) if request.named_labels else _labels(column)
+    return _floats(column) if alias == WEIGHT else _predictions(column)
+
+
+def named_labels(column: Any) -> NDArray[Any]:
+    """Labels as they are written: numbers, truth values, or text, with None for what is missing."""
+    column = _whole(column)
+    kind = str(column.type)
+    if kind.startswith(("int", "uint", "float", "double", "halffloat")):
+        return _floats(column) if column.null_count else as_numpy(column)
+    if kind == "bool" and not column.null_count:
+        return as_numpy(column.cast("uint8")).astype(np.bool_)
+    values = np.empty(len(column), dtype=object)
+    values[:] = column.to_pylist()
+    return values
+
+
+def refuse_kind(
+    alias: str, request: Request, kind: str, where: Where, *, nested: bool = False
+) -> NoReturn:
+    """Raise the InputError for a column that holds no numbers, with what reads such a column."""
+    cure = Cure("Convert it to numbers first.")
+    if alias == LABEL:
+        cure = NAMED_LABELS
+    elif alias.startswith(PROB) and nested:
+        cure = Cure(
+            "Lists of class probabilities are read with {option}.",
+            {"option": Option("multiclass", "confidence")},
+        )
+    argument = {LABEL: "y_true", WEIGHT: "sample_weight"}.get(alias, "y_prob")
+    raise InputError(
+        "must hold numbers",
+        argument=argument,
+        seen=kind,
+        where=replace(where, column=str(request.columns[alias])),
+        saying="its type is {kind}",
+        kind=kind,
+        cure=cure,
+    )
+
+
+def _groups(columns: list[Any], rows: int) -> tuple[list[Key], NDArray[np.int64]]:
+    """The groups of a batch, and each row's place among them. Constants are given as scalars."""
+    code = np.zeros(rows, dtype=np.int64)
+    values: list[list[Any]] = []
+    for column in columns:
+        if not hasattr(column, "dictionary_encode"):
+            values.append([column])
+            continue
+        entries, place = _encoded(_whole(column))
+        code = code * len(entries) + place
+        values.append(entries)
+    distinct, group = np.unique(code, return_inverse=True)
+    columns = []
+    for entries in reversed(values):
+        distinct, place = np.divmod(distinct, len(entries))
+        columns.append([entries[k] for k in place.tolist()])
+    return list(zip(*reversed(columns), strict=True)), group
+
+
+def _encoded(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
+    """The distinct values of a column, and each row's place among them."""
+    if hasattr(column, "storage"):  # a type of others', such as Ray's for the objects of pandas
+        place, keys = indexed((value,) for value in column.to_pylist())
+        return [key[0] for key in keys], place
+    encoded = column.dictionary_encode(null_encoding="encode")
+    if str(column.type) == "time64[ns]":  # of which Arrow itself cuts off the nanoseconds
+        require_microseconds(encoded.dictionary, encoded.dictionary.cast("int64").to_pylist())
+    try:
+        return encoded.dictionary.to_pylist(), as_numpy(encoded.indices)
+    except (ValueError, OverflowError) as error:  # Python has no such date
+        raise InputError(
+            "a group must be a value that Python has (dates of the years 1 to 9999)",
+            seen=str(column.type),
+            saying="a {kind} is none: {error}",
+            kind=str(column.type),
+            error=str(error),
+            cure="Group by a part of it.",
+        ) from error
+
+
+def _whole(column: Any) -> Any:
+    """One array, not chunks, of plain values; Arrow computes little on views of text."""
+    column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    if hasattr(column, "dictionary_decode"):
+        if str(column.dictionary.type).endswith("_view"):
+            kind = str(column.dictionary.type).replace("_view", "")
+            values = column.dictionary.cast(f"large_{kind}")
+            column = type(column).from_arrays(column.indices, values)
+        column = column.dictionary_decode()
+    if str(column.type).endswith("_view"):
+        column = column.cast("large_" + str(column.type).removesuffix("_view"))
+    return column
+
+
+def _predictions(column: Any) -> NDArray[Any]:
+    column = _whole(column)
+    if "list" in str(column.type) or "string" in str(column.type):  # lists may be text
+        lists = np.empty(len(column), dtype=object)
+        lists[:] = column.to_pylist()
+        return lists
+    return _floats(column, keep=("float", "double"))
+
+
+def _labels(column: Any) -> NDArray[Any]:
+    column = _whole(column)
+    if column.null_count == 0:
+        if str(column.type) == "bool":
+            column = column.cast("uint8")
+        if str(column.type) in ("int8", "float", "double", *LOOP_LABELS):
+            return as_numpy(column)
+    return _floats(column)
+
+
+def _floats(column: Any, keep: tuple[str, ...] = ("double",)) -> NDArray[Any]:
+    """Contiguous floats, with NaN where a value is missing."""
+    column = _whole(column)
+    if str(column.type).startswith("decimal"):
+        return _from_decimals(column)
+    if str(column.type) in ("bool", "halffloat"):
+        column = column.cast("uint8" if str(column.type) == "bool" else "float")
+    if str(column.type) not in keep:
+        column = column.cast("double", safe=False)
+    values = as_numpy(column)
+    if column.null_count:
+        missing = as_numpy(column.is_null().cast("uint8")).astype(np.bool_)
+        values = np.where(missing, values.dtype.type(np.nan), values)
+    return values
+
+
+def _from_decimals(column: Any) -> NDArray[np.float64]:
+    """The nearest floats; Arrow's own cast multiplies with a rounded power of ten, and misses them."""
+    width, scale = column.type.byte_width, column.type.scale
+    if not len(column):
+        return np.empty(0)
+    word = np.dtype(f"<i{min(width, 8)}")
+    start, size = column.offset * width, len(column) * width // word.itemsize
+    words = np.frombuffer(column.buffers()[1], word, size, start).reshape(len(column), -1)
+    digits = words[:, 0].astype(np.int64)
+    whole = (words[:, 1:] == (digits >> 63)[:, None]).all(axis=1)
+    whole &= (digits >= -WHOLE_FLOATS) & (digits <= WHOLE_FLOATS)
+    # Both are floats, so that their quotient is rounded once.
+    values = digits / 10.0**scale if 0 <= scale <= WHOLE_POWERS else np.full(len(column), np.nan)
+    missing = as_numpy(column.is_null().cast("uint8")).astype(np.bool_)
+    for row in np.flatnonzero(~missing & (~whole | np.isnan(values))).tolist():
+        values[row] = float(column[row].as_py())
+    values[missing] = np.nan
+    return values
+
+
+def as_numpy(column: Any) -> NDArray[Any]:
+    """Numbers as a view, anything where they are null; Arrow's own conversion would import pandas."""
+    column = _whole(column)
+    kind = np.dtype(
+        {"float": "float32", "double": "float64"}.get(str(column.type), str(column.type))
+    )
+    data = column.buffers()[1]
+    if data is None or not len(column):
+        return np.empty(0, dtype=kind)
+    return np.frombuffer(data, dtype=kind, count=len(column), offset=column.offset * kind.itemsize)

@@ -1,0 +1,195 @@
+"""Clusters: Dask, Ray and Spark sum where the rows are; only sums reach the driver."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InputError, TypeName
+from calibrant.io.arrow_batches import as_numpy, batches_of, require_types, sums_of_batches
+from calibrant.io.engines import attach
+from calibrant.io.frames import arrow_stream, select, sums_of_frame
+from calibrant.io.group_keys import Key, indexed
+from calibrant.io.required_columns import require_columns
+from calibrant.io.scan_request import Request
+from calibrant.io.sums import SUM_NAMES, DenseSums, GroupedSums
+from calibrant.io.totals import GroupTotal
+
+__all__ = ["sums_of"]
+
+_REFUSAL = "__calibrant_refusal"
+
+
+def sums_of(engine: str, source: Any, request: Request) -> Iterable[GroupedSums]:
+    """The sums of a distributed frame of Dask, Ray or Spark."""
+    if engine != "dask" and request.pos_label is not None:
+        raise InputError(
+            "needs all labels in one place, which {engine} has not",
+            argument="pos_label",
+            engine=engine,
+            cure="Compare with the event in an expression of the engine instead.",
+        )
+    if engine == "dask":
+        return [_dask(source, request)]
+    return _ray(source, request) if engine == "ray" else _spark(source, request)
+
+
+def merged(parts: Iterable[DenseSums | GroupedSums], request: Request) -> GroupedSums:
+    """Several sums as one."""
+    total = GroupTotal(request)
+    for part in parts:
+        total.add(part.grouped(()) if isinstance(part, DenseSums) else part)
+    places, sums = total.merge()
+    return GroupedSums(list(total.index), places, sums, total.notes, total.surprises)
+
+
+# -- Dask ------------------------------------------------------------------------------------------
+
+
+def _dask(source: Any, request: Request) -> GroupedSums:
+    """One kernel for each partition, then a tree of sums: nothing is shuffled."""
+    dask = sys.modules["dask"]
+    if not hasattr(source, "to_delayed") or not hasattr(source, "columns"):
+        raise InputError(
+            "must be a DataFrame, of Dask",
+            argument="data",
+            seen=TypeName.of(source),
+            saying="got {}",
+            cure="Turn it into one with .to_dataframe().",
+        )
+    import narwhals as nw
+
+    expressions = {a: c for a, c in request.selection.items() if not isinstance(c, str)}
+    portable = [c.alias(a) for a, c in expressions.items() if isinstance(c, nw.Expr)]
+    if portable:
+        source = nw.to_native(nw.from_native(source).with_columns(*portable))
+    own = {a: c for a, c in expressions.items() if not isinstance(c, nw.Expr)}
+    source = attach(source, own) if own else source
+    require_columns(request.names(), source.columns, "the frame")
+    names = {a: a if a in expressions else column for a, column in request.selection.items()}
+    by_name = replace(
+        request,
+        columns={alias: names[alias] for alias in request.columns},
+        groups={n: names[a] for n, a in zip(request.groups, request.group_aliases, strict=True)},
+    )
+    source = source[sorted(set(names.values()))]
+    parts = [dask.delayed(_partition)(part, by_name) for part in source.to_delayed()]
+    while len(parts) > 1:
+        parts = [dask.delayed(merged)(parts[i : i + 8], by_name) for i in range(0, len(parts), 8)]
+    result: GroupedSums = parts[0].compute()
+    return result
+
+
+def _partition(frame: Any, request: Request) -> GroupedSums:
+    if request.portable:
+        return merged(sums_of_frame(frame, request), request)
+    return merged(_arrow_sums(frame, request), request)
+
+
+def _arrow_sums(source: Any, request: Request) -> list[DenseSums | GroupedSums]:
+    parts: list[DenseSums | GroupedSums] = []
+    batches = batches_of(arrow_stream(select(source, request)), request.selected())
+    sums_of_batches(batches, request, parts.append)
+    return parts
+
+
+# -- Ray -------------------------------------------------------------------------------------------
+
+
+def _ray(source: Any, request: Request) -> Iterator[GroupedSums]:
+    """One kernel for each block; what comes back are tables of sums."""
+    request.require_names()
+    schema = source.schema()
+    if schema is None:  # no blocks at all
+        return
+    require_columns(request.names(), schema.names, "the dataset")
+    require_types(_arrow_schema(schema), dict(request.selection), "the dataset", request)
+    tables = source.map_batches(
+        _ray_block, batch_format="pyarrow", batch_size=None, fn_kwargs={"request": request}
+    )
+    for table in tables.iter_batches(batch_format="pyarrow", batch_size=None):
+        if _REFUSAL in table.column_names:
+            raise pickle.loads(table[_REFUSAL][0].as_py())
+        yield _from_table(table, request)
+
+
+def _arrow_schema(schema: Any) -> Any:
+    """Ray's schema as Arrow's; what pandas holds as objects has no type before it is read."""
+    import pyarrow
+
+    kinds = (k if isinstance(k, pyarrow.DataType) else pyarrow.null() for k in schema.types)
+    return pyarrow.schema(list(zip(schema.names, kinds, strict=True)))
+
+
+def _ray_block(block: Any, request: Request) -> Any:
+    parts: list[DenseSums | GroupedSums] = []
+    try:
+        sums_of_batches(batches_of(block, request), request, parts.append)
+    except InputError as refusal:  # raised here, it would reach the driver as text inside another
+        import pyarrow
+
+        return pyarrow.table({_REFUSAL: [pickle.dumps(refusal)]})
+    return _as_table(merged(parts, request), request)
+
+
+# -- Spark, for what its SQL has no words for ------------------------------------------------------------
+
+
+def _spark(source: Any, request: Request) -> Iterator[GroupedSums]:
+    """One kernel for each partition, in the executors' Python; they need calibrant installed."""
+    import narwhals as nw
+
+    frame = nw.to_native(select(source, request))
+
+    def kernel(batches: Iterator[Any]) -> Iterator[Any]:
+        parts: list[DenseSums | GroupedSums] = []
+        for batch in batches:
+            sums_of_batches(batches_of(batch, request.selected()), request, parts.append)
+        for batch in _as_table(merged(parts, request), request).to_batches():
+            yield batch
+
+    kinds = frame.schema
+    groups = [
+        f"`{alias}` {kinds[alias].dataType.simpleString()}" for alias in request.group_aliases
+    ]
+    sums = [
+        f"{name} {'bigint' if i < 2 else 'double'}" for i, name in enumerate(_sum_names(request))
+    ]
+    found = frame.mapInArrow(kernel, ", ".join([*groups, "slot bigint", *sums])).toArrow()
+    yield _from_table(found, request)
+
+
+# -- sums as tables ----------------------------------------------------------------------------------
+
+
+def _sum_names(request: Request) -> tuple[str, ...]:
+    return SUM_NAMES if request.fractional else SUM_NAMES[:2]
+
+
+def _as_table(part: GroupedSums, request: Request) -> Any:
+    import pyarrow
+
+    group, slot = np.divmod(part.places, request.slots)
+    columns: dict[str, Any] = {}
+    for place, alias in enumerate(request.group_aliases):
+        values = pyarrow.array([key[place] for key in part.keys])
+        columns[alias] = values.take(pyarrow.array(group))
+    columns["slot"] = slot
+    sums = part.sums or tuple(np.empty(0, np.int64) for _ in _sum_names(request))
+    return pyarrow.table(columns | dict(zip(_sum_names(request), sums, strict=True)))
+
+
+def _from_table(table: Any, request: Request) -> GroupedSums:
+    group = np.zeros(table.num_rows, dtype=np.int64)
+    keys: list[Key] = [()]
+    if request.groups:  # what columns of predictions add is counted in their own tables
+        columns = (table[alias].to_pylist() for alias in request.group_aliases)
+        group, keys = indexed(zip(*columns, strict=True))
+    places = group * request.slots + as_numpy(table["slot"])
+    sums = tuple(as_numpy(table[name]) for name in _sum_names(request))
+    return GroupedSums(keys, places, sums)

@@ -1,0 +1,395 @@
+"""The sketch as one SQL aggregation, for warehouses: the rows stay where they are.
+
+`query` writes the text, the warehouse runs it, `read` turns the table that comes back into sketches.
+`piecewise_linear` writes a fitted map as an expression, so that a repair runs there too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from calibrant._arguments import require_choice
+from calibrant._files import decoding
+from calibrant.data.arrays import as_array
+from calibrant.data.cell_sums import DEFAULT_NODES, FRACTION_BITS, require_nodes
+from calibrant.data.long_table import FLOAT_COLUMNS, INTEGER_COLUMNS, from_table
+from calibrant.data.rows import LARGEST_WEIGHT
+from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import Sketches
+from calibrant.errors import Code, InputError, Option, TypeName, Where
+from calibrant.io.group_keys import normal_key
+from calibrant.io.required_columns import require_columns
+from calibrant.io.sql_dialects import Dialect, dialect_named
+from calibrant.io.totals import invalid_rows, sorted_groups
+
+__all__ = ["Expression", "piecewise_linear", "query", "read"]
+
+
+@dataclass(frozen=True)
+class Expression:
+    """SQL text that is used as it stands, where a column's name would be quoted.
+
+    Examples
+    --------
+    >>> Expression('"score" / 100')
+    Expression(text='"score" / 100')
+    >>> print(Expression('"score" / 100'))
+    "score" / 100
+    """
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def query(
+    table: str | Sequence[str],
+    prob: str | Expression,
+    label: str | Expression,
+    by: str | Sequence[str] | None = (),
+    dialect: str = "duckdb",
+    *,
+    weight: str | Expression | None = None,
+    nodes: int = DEFAULT_NODES,
+) -> str:
+    """One aggregation that gives the sketch of a table, group by group.
+
+    Parameters
+    ----------
+    table : str or sequence of str
+        The table; dots separate catalogue, schema and table, unless the parts are given apart.
+    prob, label, weight : str or Expression
+        Columns. Names are quoted, whatever is in them; an `Expression` is not.
+    by : str or sequence of str
+        Grouping columns.
+    dialect : {"duckdb", "postgres", "bigquery", "snowflake", "spark", "sqlite"}
+        Quoted names are case-sensitive in PostgreSQL and Snowflake.
+    nodes : int
+        Cells of the grid, a power of two.
+
+    Returns
+    -------
+    str
+        A query whose result has the group columns and cell, label, count, offset, nodes (and weight,
+        squared_weight, weighted_offset). Rows that break a rule are counted under negative cells: -1
+        for a missing prediction, and so on as in `calibrant.data.long_table`. The table holds at most
+        two rows per cell and group.
+
+    Notes
+    -----
+    Run for real in the project's tests on DuckDB, SQLite, PostgreSQL and Spark, with the same bits as
+    NumPy; for BigQuery and Snowflake the text is checked by a parser of their dialect.
+
+    Examples
+    --------
+    >>> import duckdb
+    >>> warehouse = duckdb.connect()
+    >>> _ = warehouse.execute("CREATE TABLE preds AS SELECT 0.25 AS p, 1 AS y FROM range(8)")
+    >>> result = warehouse.execute(query("preds", "p", "y", dialect="duckdb"))
+    >>> read(result)
+    <Sketch of 8 rows, 8 events, in 1 of 65536 cells, scale probability>
+    """
+    spoken = dialect_named(dialect)
+    by = _group_names(by)
+    taken = {*INTEGER_COLUMNS, *FLOAT_COLUMNS, "nodes"} & {name.lower() for name in by}
+    if taken:
+        raise InputError(
+            "must not name a column as the result names one of its own",
+            argument="by",
+            seen=taken.pop(),
+            cure="Give the query a view in which the column has another name.",
+        )
+    groups = {f"g{place}": spoken.quote(name) for place, name in enumerate(by)}
+    columns = {
+        "p": spoken.as_float(_operand(prob, spoken)),
+        "y": spoken.as_outcome(_operand(label, spoken)),
+    }
+    if weight is not None:
+        columns["w"] = spoken.as_float(_operand(weight, spoken))
+    steps = _steps(spoken, spoken.quote_table(table), groups, columns, require_nodes(nodes))
+    sums = _sums(spoken, groups, nodes, weight is not None)
+    grouped = ", ".join([*groups, "c", "l"])
+    return f"WITH {steps}\nSELECT {sums}\nFROM counted\nGROUP BY {grouped}"
+
+
+def _steps(
+    dialect: Dialect, table: str, groups: dict[str, str], columns: dict[str, str], nodes: int
+) -> str:
+    """The rows, first as floats, then with the rule that each breaks, then with cell and offset."""
+    chosen = ", ".join(f"{text} AS {alias}" for alias, text in {**groups, **columns}.items())
+    keys = "".join(f"{alias}, " for alias in groups)
+    weight = "w, " if "w" in columns else ""
+    cell = dialect.as_integer(f"p * {nodes}.0")
+    fixed = dialect.as_integer(f"p * {1 << FRACTION_BITS}.0")
+    width = (1 << FRACTION_BITS) // nodes
+    return (
+        f"chosen AS (\n  SELECT {chosen}\n  FROM {table}\n),\n"
+        f"judged AS (\n  SELECT {keys}{weight}y, p, {_reason(dialect, 'w' in columns)} AS reason\n"
+        "  FROM chosen\n),\n"
+        # What is out of range must not reach the casts.
+        f"placed AS (\n  SELECT {keys}{weight}y, reason, "
+        "CASE WHEN reason = 0 THEN p ELSE 0.0 END AS p\n  FROM judged\n),\n"
+        f"counted AS (\n  SELECT {keys}{weight}reason,\n"
+        f"    CASE WHEN reason = 0 THEN {cell} ELSE -reason END AS c,\n"
+        "    CASE WHEN reason = 0 AND y = 1 THEN 1 ELSE 0 END AS l,\n"
+        f"    {fixed} - {cell} * {width} AS o\n  FROM placed\n)"
+    )
+
+
+def _sums(dialect: Dialect, groups: dict[str, str], nodes: int, weighted: bool) -> str:
+    columns = {name: alias for alias, name in groups.items()}
+    columns |= {dialect.quote("cell"): "c", dialect.quote("label"): "l"}
+    columns[dialect.quote("count")] = "COUNT(*)"
+    columns[dialect.quote("offset")] = f"CAST(SUM(o) AS {dialect.integer_type})"
+    columns[dialect.quote("nodes")] = str(nodes)
+    if weighted:
+        for name, value in zip(FLOAT_COLUMNS, ("w", "w * w", "w * o"), strict=True):
+            columns[dialect.quote(name)] = f"SUM(CASE WHEN reason = 0 THEN {value} ELSE 0.0 END)"
+    return ", ".join(f"{value} AS {name}" for name, value in columns.items())
+
+
+def _group_names(by: Any) -> tuple[str, ...]:
+    if isinstance(by, str):
+        return (by,)
+    by = () if by is None else by
+    if isinstance(by, Sequence) and all(isinstance(name, str) for name in by):
+        return tuple(by)
+    raise InputError(
+        "must be the name of a column, or a list of names",
+        argument="by",
+        seen=by,
+        cure="For a computed group, give the query a view in which it is a column.",
+    )
+
+
+def _operand(column: str | Expression | None, dialect: Dialect) -> str:
+    if isinstance(column, Expression):
+        return f"({column.text})"
+    if not isinstance(column, str):
+        raise InputError(
+            "a column must be a name or an Expression",
+            seen=column,
+            cure="For SQL of your own pass {expression}.",
+            expression=Code("Expression(text)"),
+        )
+    return dialect.quote(column)
+
+
+def _reason(dialect: Dialect, weighted: bool) -> str:
+    """0 for a row that breaks no rule, else the number of the first rule that it breaks."""
+    rules = [
+        dialect.missing("p"),
+        "p < 0 OR p > 1",
+        dialect.missing("y"),
+        "y <> 0 AND y <> 1",
+    ]
+    if weighted:
+        rules += [dialect.missing("w"), f"w < 0 OR w > {LARGEST_WEIGHT:.0e}"]
+    cases = " ".join(f"WHEN {rule} THEN {code}" for code, rule in enumerate(rules, start=1))
+    return f"CASE {cases} ELSE 0 END"
+
+
+def read(result: Any, *, on_invalid: str = "drop") -> Sketch | Sketches:
+    """The sketch, or the sketches by group, in the table that the query gave.
+
+    Parameters
+    ----------
+    result
+        A frame of any library, a dict of columns, or a cursor of a database driver after `execute`.
+    on_invalid : {"raise", "drop"}
+        Whether rows that broke a rule are an error, or only counted.
+
+    Examples
+    --------
+    >>> table = {"cell": [3, 40], "label": [0, 1], "count": [2, 1], "offset": [0, 0], "nodes": [256, 256]}
+    >>> read(table).n
+    3
+    """
+    require_choice("on_invalid", on_invalid, ("raise", "drop"))
+    columns = {_folded(name): values for name, values in _columns(result).items()}
+    require_columns((*INTEGER_COLUMNS, "nodes"), columns, "the table")
+    known = {*INTEGER_COLUMNS, *FLOAT_COLUMNS, "nodes"}
+    by = [name for name in columns if name not in known]
+    for name in columns:
+        if name in known:
+            columns[name] = _numbers(columns[name], name)
+    nodes = np.unique(columns.pop("nodes"))
+    if nodes.size == 0:
+        raise InputError(
+            "must hold rows",
+            argument="result",
+            seen=0,
+            saying="the query found {}",
+            cure="Check the table and the condition of the query.",
+        )
+    if nodes.size > 1:
+        raise InputError(
+            "must be the result of one query, on one grid",
+            argument="result",
+            seen=nodes.tolist(),
+            where=Where(column="nodes"),
+            cure="Read each result by itself.",
+        )
+    sketches_read = from_table(_normalized(columns, by), by=by, nodes=int(nodes[0]))
+    if isinstance(sketches_read, Sketches):  # a database gives its rows in any order
+        sketches_read = sorted_groups(sketches_read)
+    sketches = (
+        list(sketches_read.values()) if isinstance(sketches_read, Sketches) else [sketches_read]
+    )
+    dropped: dict[str, int] = {}
+    for sketch in sketches:
+        for reason, count in sketch.dropped.items():
+            dropped[reason] = dropped.get(reason, 0) + count
+    if dropped and on_invalid == "raise":
+        rows = sum(sketch.n for sketch in sketches) + sum(dropped.values())
+        raise invalid_rows(dropped, rows)
+    return sketches_read
+
+
+def _normalized(columns: dict[str, Any], by: list[str]) -> dict[str, Any]:
+    """The columns, with groups as plain values: a missing one is None whatever it came through."""
+    return columns | {name: [normal_key((v,))[0] for v in columns[name]] for name in by}
+
+
+def _folded(name: str) -> str:
+    """Names that Snowflake hands back in capitals, as they were written."""
+    lower = name.lower()
+    return lower if lower in {*INTEGER_COLUMNS, *FLOAT_COLUMNS, "nodes"} else name
+
+
+def _columns(result: Any) -> dict[str, Any]:
+    if isinstance(result, Mapping):
+        return dict(result)
+    if hasattr(result, "description") and hasattr(result, "fetchall"):  # a cursor
+        if result.description is None:
+            raise InputError(
+                "must hold the result of a query; this cursor has none",
+                argument="result",
+                seen=TypeName.of(result),
+                saying="",
+                cure="Execute the query first.",
+            )
+        names = [field[0] for field in result.description]
+        with decoding("the result of a query"):
+            rows = result.fetchall()
+        return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+    import narwhals as nw
+
+    frame = nw.from_native(result, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    if not isinstance(frame, nw.DataFrame):
+        raise InputError(
+            "must be a frame, a dict of columns or a cursor",
+            argument="result",
+            seen=TypeName.of(result),
+            cure="Pass what your database driver gives.",
+        )
+    return {name: frame[name].to_list() for name in frame.columns}
+
+
+def _numbers(values: Any, name: str) -> np.ndarray[Any, Any]:
+    """Numbers as drivers hand them over: integers, floats or decimals."""
+    array = as_array(values, name)
+    if array.dtype.kind not in "iuf":
+        raise InputError(
+            "must hold numbers",
+            argument="result",
+            seen=TypeName(array.dtype),
+            where=Where(column=name),
+            cure="Pass the result of the query as it is.",
+        )
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise InputError(
+            "must not hold missing values",
+            argument="result",
+            seen=int(np.isnan(array).sum()),
+            where=Where(column=name),
+            saying="{} of {size} are missing in {where}",
+            cure="Pass the result of the query as it is.",
+            size=array.size,
+        )
+    return array
+
+
+def piecewise_linear(
+    prob: str | Expression,
+    x: Any,
+    y: Any,
+    dialect: str = "duckdb",
+    *,
+    beyond: Literal["constant", "unchanged"] = "constant",
+) -> Expression:
+    """A piecewise-linear map of a column, through the knots (x, y).
+
+    The text is a tree of comparisons, so that n knots cost log n of them per row. NULL stays NULL; what
+    lies beyond the ends (NaN too, where the database has it) is given the value of the nearest end, or
+    left `"unchanged"`.
+
+    Examples
+    --------
+    >>> import duckdb
+    >>> repaired = piecewise_linear("p", [0.0, 0.5, 1.0], [0.1, 0.4, 0.9])
+    >>> duckdb.sql(f"SELECT {repaired.text} AS repaired FROM (SELECT 0.75 AS p)").fetchall()
+    [(0.65,)]
+    """
+    spoken = dialect_named(dialect)
+    knots, values = (np.asarray(as_array(a, n), dtype=np.float64) for a, n in ((x, "x"), (y, "y")))
+    if knots.ndim != 1 or knots.shape != values.shape or knots.size < 2:
+        raise InputError(
+            "must be a vector as long as {y}, of 2 numbers or more",
+            argument="x",
+            seen=knots.shape,
+            saying="their shapes are {} and {shape}",
+            cure="Pass the knots of the map and its values there.",
+            y=Option("y"),
+            shape=repr(values.shape),
+        )
+    if not (
+        np.all(np.isfinite(values)) and np.all(np.diff(knots) > 0) and np.isfinite(knots).all()
+    ):
+        raise InputError(
+            "must increase strictly, and it and {y} must be finite",
+            argument="x",
+            seen=knots.tolist(),
+            cure="Sort the knots, and give each once.",
+            y=Option("y"),
+        )
+    require_choice("beyond", beyond, ("constant", "unchanged"))
+    given = _operand(prob, spoken)
+    operand = spoken.as_float(given)
+    if beyond == "constant":
+        return Expression(_tree(operand, knots, values, spoken, -1, knots.size - 1))
+    low, high = (_literal(knots[end], spoken) for end in (0, -1))
+    # Everywhere NaN is above all numbers, or neither above nor below any.
+    inside = f"{operand} >= {low} AND {operand} <= {high}"
+    number = f"CAST({given} AS {spoken.float_type})"
+    tree = _tree(number, knots, values, spoken, 0, knots.size - 1)
+    return Expression(f"CASE WHEN {inside} THEN {tree} ELSE {operand} END")
+
+
+def _tree(operand: str, x: Any, y: Any, dialect: Dialect, low: int, high: int) -> str:
+    """The map where x[low] <= operand < x[high + 1]; the ends are constant."""
+    if low == high:
+        if low < 0 or low == x.size - 1:
+            return _literal(y[max(low, 0)], dialect)
+        slope = (y[low + 1] - y[low]) / (x[low + 1] - x[low])
+        start = _literal(y[low], dialect)
+        return f"{start} + {_literal(slope, dialect)} * ({operand} - {_literal(x[low], dialect)})"
+    middle = (low + high + 1) // 2
+    below = _tree(operand, x, y, dialect, low, middle - 1)
+    above = _tree(operand, x, y, dialect, middle, high)
+    # NULL compares as unknown, so it must be named; it stays NULL.
+    null = f"WHEN {operand} IS NULL THEN NULL " if (low, high) == (-1, x.size - 1) else ""
+    edge = _literal(x[middle], dialect)
+    return f"CASE {null}WHEN {operand} < {edge} THEN {below} ELSE {above} END"
+
+
+def _literal(value: float, dialect: Dialect) -> str:
+    """A float that every dialect reads back to the bit."""
+    return f"CAST('{float(value)!r}' AS {dialect.float_type})"

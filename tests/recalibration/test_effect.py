@@ -1,0 +1,77 @@
+"""What a map does to rows that it was not learned from."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+from tests.refusals import refused
+
+from calibrant import InputError, smooth_ece
+from calibrant.recalibration import IsotonicRecalibrator, PlattRecalibrator, TemperatureScaling
+from calibrant.recalibration.cross_fitting import dealt
+from calibrant.recalibration.effect import cross_fitted_effect, effect_of, log_losses
+
+RNG = np.random.default_rng(0)
+P = RNG.random(3000)
+Y = (RNG.random(3000) < P**2).astype(int)
+LEARN, JUDGE = slice(0, 1500), slice(1500, None)
+
+
+def test_scores_are_those_of_scikit_learn_and_the_interval_is_students():
+    steps = IsotonicRecalibrator().fit(P[LEARN], Y[LEARN])
+    effect = effect_of(steps, Y[JUDGE], P[JUDGE], confidence=0.9)
+    mapped = np.clip(steps.transform(P[JUDGE]), 2.0**-24, 1 - 2.0**-24)
+    for scores, p in ((effect.before, P[JUDGE]), (effect.after, mapped)):
+        assert scores.log_loss == pytest.approx(log_loss(Y[JUDGE], p))
+        assert scores.brier == pytest.approx(brier_score_loss(Y[JUDGE], p), abs=1e-6)
+        assert scores.auc == pytest.approx(roc_auc_score(Y[JUDGE], p))
+        assert scores.smooth_ece == pytest.approx(smooth_ece(Y[JUDGE], p), abs=1e-6)
+    happened = np.where(Y[JUDGE], mapped, 1 - mapped) / np.where(Y[JUDGE], P[JUDGE], 1 - P[JUDGE])
+    low, high = stats.ttest_1samp(np.log(happened), 0).confidence_interval(0.9)
+    assert (effect.low, effect.high) == (pytest.approx(low), pytest.approx(high))
+    assert effect.verdict == "better"
+
+
+def test_rows_said_twice_are_no_more_rows_when_they_are_clusters():
+    platt = PlattRecalibrator().fit(P[LEARN], Y[LEARN])
+    once = effect_of(platt, Y[JUDGE], P[JUDGE])
+    who = np.tile(np.arange(1500), 2)
+    twice = effect_of(platt, np.tile(Y[JUDGE], 2), np.tile(P[JUDGE], 2), cluster=who)
+    assert (twice.low, twice.high) == (pytest.approx(once.low), pytest.approx(once.high))
+    naive = effect_of(platt, np.tile(Y[JUDGE], 2), np.tile(P[JUDGE], 2))
+    assert naive.high - naive.low < 0.8 * (once.high - once.low)
+
+
+def test_a_map_that_does_harm_is_called_worse():
+    upside_down = PlattRecalibrator().fit(P[LEARN], 1 - Y[LEARN])
+    assert effect_of(upside_down, Y[JUDGE], P[JUDGE]).verdict == "worse"
+
+
+def test_what_is_no_map_or_no_confidence_is_refused():
+    with pytest.raises(InputError):
+        effect_of(TemperatureScaling(), Y, P)
+    with refused("recalibrator", "platt"):
+        effect_of("platt", Y, P)
+    with pytest.raises(InputError) as error:
+        effect_of(PlattRecalibrator().fit(P, Y), Y, P, confidence=95)
+    assert (error.value.argument, error.value.seen) == ("confidence", 95)
+
+
+def test_cross_fitting_judges_every_row_by_a_map_that_has_not_seen_it() -> None:
+    """An oracle: the folds one by one."""
+    draw = np.random.default_rng(3)
+    p = draw.random(600)
+    y = (draw.random(600) < p**2).astype(float)
+    event = np.repeat(np.arange(200), 3)
+    for cluster in (None, event):
+        unit = np.arange(600) if cluster is None else cluster
+        fold = dealt(y, unit, "rows", 5, 0)
+        mapped = np.empty(600)
+        for k in range(5):
+            one = PlattRecalibrator().fit(p[fold != k], y[fold != k])
+            mapped[fold == k] = one.transform(p[fold == k])
+        effect = cross_fitted_effect(PlattRecalibrator(), y, p, cluster=cluster)
+        assert effect.after.log_loss == pytest.approx(log_losses(y, mapped).mean(), rel=1e-12)
+        assert effect.after.brier == pytest.approx(np.mean((mapped - y) ** 2), rel=1e-12)
+        assert effect.auc_cost == pytest.approx(0.0, abs=1e-12)  # a rising map, within each fold
+    assert cross_fitted_effect(IsotonicRecalibrator(), y, p).auc_cost > 0.0  # steps make ties
