@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -87,6 +89,70 @@ def test_what_fails_leaves_what_was_there(fail, tmp_path):
 def test_a_folder_that_is_not_there_is_named(name, tmp_path):
     with refused("path", holds="nowhere"):
         WRITERS[name](tmp_path / "nowhere" / name)
+
+
+def test_a_file_is_synced_before_it_is_renamed(tmp_path, monkeypatch):
+    steps = []
+    for name in ("fsync", "replace"):
+        do = getattr(os, name)
+        monkeypatch.setattr(
+            os, name, lambda *given, do=do, name=name: (steps.append(name), do(*given))[1]
+        )
+    cal.save(cal.Sketch.from_arrays(Y, P), tmp_path / "sketch.json")
+    assert steps == ["fsync", "replace", "fsync"]
+
+
+FULL = """
+import resource, sys
+import calibrant as cal
+rows = [0, 1, 0, 1, 1, 0] * 50, [k / 300 for k in range(300)]
+made = cal.reliability_diagram(*rows) if sys.argv[2] == "diagram" else cal.Sketch.from_arrays(*rows)
+save = made.save if sys.argv[2] == "diagram" else lambda path: cal.save(made, path)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
+try:
+    save(sys.argv[1])
+except cal.CalibrantError as error:
+    print(error.file, error)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a limit on the size of files")
+@pytest.mark.parametrize("name", ["a.pdf", "a.png", "a.json", "a.parquet"])
+def test_a_full_disk_is_an_error_that_names_the_target(name, tmp_path):
+    """Also where matplotlib fails with another error while it closes the file."""
+    target = tmp_path / name
+    target.write_text("before")
+    kind = "diagram" if name in ("a.pdf", "a.png") else "sketch"
+    run = [sys.executable, "-c", FULL, str(target), kind]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith(f"{target} The file {target} cannot be written"), done.stderr
+    assert target.read_text() == "before"
+    assert os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs links")
+def test_a_circle_of_links_and_a_name_that_is_too_long_are_refused(tmp_path):
+    (tmp_path / "a.json").symlink_to(tmp_path / "b.json")
+    (tmp_path / "b.json").symlink_to(tmp_path / "a.json")
+    uses = [
+        lambda path: cal.save(cal.Sketch.from_arrays(Y, P), path),
+        cal.load,
+        cal.load_recalibrator,
+        PlattRecalibrator().fit(P, Y).save,
+        cal.report(Y, P).save,
+        cal.Monitor().save,
+        lambda path: cal.Monitor.shared(path).__enter__(),
+        lambda path: cal.scan(path, y_true="y", y_prob="p"),
+        lambda path: cal.scan(tmp_path / "rows.csv", y_true="y", y_prob="p", checkpoint=path),
+    ]
+    (tmp_path / "rows.csv").write_text("p,y\n0.5,1\n")
+    for path in (tmp_path / "a.json", tmp_path / ("x" * 300 + ".json")):
+        for use in uses:
+            with pytest.raises(cal.InputError) as caught:
+                use(path)
+            assert caught.value.file == str(path) or path.name[:40] in str(caught.value)
+            assert "calibrant-" not in str(caught.value)
+    assert sorted(os.listdir(tmp_path)) == ["a.json", "b.json", "rows.csv"]
 
 
 def test_writers_of_one_file_do_not_meet(tmp_path):

@@ -1,8 +1,8 @@
-"""Files that appear whole or not at all, and that say so when they are damaged.
+"""Atomic files, file locks, and versioned envelopes with a checksum.
 
-Every file that calibrant writes passes `DISK`: into a hidden folder beside its place, synced, renamed,
-and the folder of its place synced. Files that it reads back (sketches, maps, monitors, checkpoints) name
-their format and version and carry a checksum: JSON as one of its fields, anything else at its end.
+A file is written under a hidden name beside its place, synced and renamed: it appears whole or not at all. A
+process that is killed may leave one hidden file. Files that calibrant reads back (sketches, maps, monitors,
+checkpoints) name their format and version and carry a checksum.
 """
 
 from __future__ import annotations
@@ -11,89 +11,46 @@ import errno
 import hashlib
 import json
 import os
+import secrets
 import shutil
+import stat
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from calibrant._locks import workplace
-from calibrant.errors import CalibrantError, InputError, Where
+from calibrant.errors import CalibrantError, InputError, show_value
 
 __all__ = [
-    "Disk",
     "damaged",
     "decoding",
+    "dump_bytes",
+    "dump_versioned",
+    "file_lock",
     "json_of",
+    "load_bytes",
+    "load_versioned",
     "object_of",
-    "open_envelope",
     "place_of_file",
     "read_bytes",
     "remove_file",
     "replaced_when_whole",
     "require_version",
-    "sealed",
-    "unsealed",
-    "with_digest",
     "write_whole",
 ]
 
 Target = str | os.PathLike[str]
 DIGEST_BYTES = 32
-REFUSED_BY_DISKS = {
-    getattr(errno, name, None)
-    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EACCES", "EPERM", "EIO", "EISDIR", "EBUSY")
-} - {None}
-
-
-class Disk:
-    """What files ask of the operating system, one method for each step.
-
-    A test puts another in the place of `DISK`, notes the steps, and replays each beginning of them as
-    if the power had gone there.
-    """
-
-    def write(self, path: Path, content: bytes) -> None:
-        """Make a file with this content."""
-        with open(path, "wb") as file:
-            file.write(content)
-
-    def sync(self, path: Path) -> None:
-        """Have the content of a file on the disk."""
-        with open(path, "rb+") as file:
-            os.fsync(file.fileno())
-
-    def replace(self, made: Path, final: Path) -> None:
-        """Rename a file, in the place of another if there is one."""
-        os.replace(made, final)
-
-    def remove(self, path: Path) -> None:
-        """Take a file away, if it is there."""
-        path.unlink(missing_ok=True)
-
-    def sync_folder(self, folder: Path) -> None:
-        """Have the names in a folder on the disk, where the system can."""
-        if os.name == "nt":
-            return
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            with suppress(OSError):  # some network disks refuse, and do it anyway
-                os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-DISK = Disk()
+DISK_IS_FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 @contextmanager
 def replaced_when_whole(target: Target) -> Iterator[Path]:
-    """A path to write to, which takes the place of `target` if the block ends without an error.
+    """Temporary path with the ending of `target`, which it replaces when the block ends without an error.
 
-    It has the name of `target`, in a hidden folder beside it: two writers do not meet, and the file has
-    the permissions that any new file gets, or those of the file that it replaces. A link stays, and
-    what it points to is replaced; what is no file, such as a pipe, is written to as it is. When the
-    block has ended, a power cut does not undo it.
+    The file gets the permissions of any new file, or those of the file that it replaces. A link stays, and
+    what it points to is replaced; a pipe is written to as it is. Every error of the disk names `target`.
 
     Examples
     --------
@@ -108,69 +65,86 @@ def replaced_when_whole(target: Target) -> Iterator[Path]:
     if final.exists() and not final.is_file():
         yield final
         return
-    with _writing(target), workplace(final.parent) as folder:
-        made = folder / final.name
+    # As mkstemp names it, but with the permissions that the process gives its files.
+    made = final.with_name(f".{final.name[:50]}.{secrets.token_hex(8)}{final.suffix[:20]}")
+    try:
+        os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         yield made
         with suppress(FileNotFoundError):
             shutil.copymode(final, made)
-        DISK.sync(made)
-        DISK.replace(made, final)
-        DISK.sync_folder(final.parent)
-
-
-@contextmanager
-def _writing(target: Target) -> Iterator[None]:
-    """What the disk refuses becomes an error that names the file; others' errors, of a network, pass."""
-    try:
-        yield
-    except OSError as error:
-        if isinstance(error, CalibrantError) or error.errno not in REFUSED_BY_DISKS:
+        with open(made, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(made, final)
+        _sync_folder(final.parent)
+    except Exception as error:
+        refusal = _error_of_disk(error)
+        if refusal is None:
             raise
         raise CalibrantError(
-            "the file cannot be written: {reason}",
-            where=Where(file=str(target)),
-            cure="Free some space, or name a place that is yours; what was there before is intact.",
-            reason=error.strerror or str(error),
+            f"The file {target} cannot be written: {refusal.strerror}.",
+            file=str(target),
+            hint="Free some space, or name a place that is yours; what was there before is intact.",
         ) from error
+    finally:
+        with suppress(OSError):
+            made.unlink(missing_ok=True)
 
 
-def _place(target: Target) -> Path:
-    """Where a file is to be, behind links."""
+def _error_of_disk(error: BaseException | None) -> OSError | None:
+    """The error of the operating system behind an error, unless it is one of a network.
+
+    A library may fail with another error while it closes what it could not write to a full disk.
+    """
+    if isinstance(error, CalibrantError):
+        return None
+    network = ConnectionError | TimeoutError
+    if isinstance(error, OSError) and error.errno is not None and not isinstance(error, network):
+        return error
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in DISK_IS_FULL:
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk, where the system can."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
     try:
-        os.fsencode(target)
-        return Path(os.path.realpath(target))
-    except (ValueError, TypeError) as error:  # a NUL, half a character, no path at all
-        raise InputError(
-            "must be the path of a file",
-            argument="path",
-            seen=target,
-            cure="Pass text or a Path, without a NUL character.",
-        ) from error
+        with suppress(OSError):  # some network disks refuse, and do it anyway
+            os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def place_of_file(target: Target) -> Path:
-    """Where a file is to be written, behind links; refuses folders, and places in folders that are none."""
-    final = _place(target)
-    if final.is_dir():
+    """Path behind links where a file is to be written; refuses folders, and folders that are not there."""
+    try:
+        final = Path(os.path.realpath(target))
+        with suppress(FileNotFoundError):
+            if stat.S_ISDIR(os.stat(target).st_mode):
+                raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    except (OSError, ValueError, TypeError) as error:  # a NUL, half a character, a circle of links
+        reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
-            "must be the path of a file",
+            f"`path` must be the path of a file; {show_value(target)} is none: {reason}.",
             argument="path",
-            seen=str(target),
-            cure="Pass text or a Path, without a NUL character.",
-        )
+            file=str(target),
+        ) from error
     if not final.parent.is_dir():
         raise InputError(
-            "cannot be written, as there is no folder {folder}",
+            f"`path` is {final}, but there is no folder {final.parent}.",
             argument="path",
-            where=Where(file=str(final)),
-            cure="Make the folder first.",
-            folder=repr(str(final.parent)),
+            file=str(final),
+            hint="Make the folder first.",
         )
     return final
 
 
 def write_whole(target: Target, content: bytes | str) -> Path:
-    """Write a file, all or nothing, so that a power cut leaves the old one or this one.
+    """Write a file atomically: a power cut leaves the old one or this one.
 
     Examples
     --------
@@ -180,51 +154,87 @@ def write_whole(target: Target, content: bytes | str) -> Path:
     'whole'
     """
     with replaced_when_whole(target) as path:
-        DISK.write(path, content.encode() if isinstance(content, str) else content)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
     return Path(target)
 
 
 def remove_file(path: Target) -> None:
-    """Take a file away, if it is there, so that a power cut does not bring it back."""
-    DISK.remove(Path(path))
-    DISK.sync_folder(Path(path).parent)
+    """Remove a file, if it is there, so that a power cut does not bring it back."""
+    Path(path).unlink(missing_ok=True)
+    _sync_folder(Path(path).parent)
 
 
 def read_bytes(path: Target, what: str) -> bytes:
-    """The content of a file, or an InputError that names it."""
+    """Content of a file, or an InputError that names it."""
     try:
-        return _place(path).read_bytes()
-    except OSError as error:
+        return Path(path).read_bytes()
+    except (OSError, ValueError, TypeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
-            "cannot read {what}",
-            seen=error.strerror or str(error),
-            where=Where(file=str(path)),
-            saying="{where}: {reason}",
-            cure="Check the path, and that you may read the file.",
-            what=what,
-            reason=error.strerror or str(error),
+            f"Cannot read {what} from {show_value(str(path))}: {reason}.",
+            file=str(path),
+            hint="Check the path, and that you may read the file.",
         ) from error
 
 
 @contextmanager
 def decoding(what: str, path: Target | None = None) -> Iterator[None]:
-    """Whatever a decoder of others raises on damaged bytes becomes an InputError."""
+    """Errors of decoders on damaged bytes, of whatever kind, as InputError."""
     try:
         yield
     except CalibrantError:
         raise
     except Exception as error:
+        place = "" if path is None else f" {path}"
+        reason = show_value(" ".join(str(error).split()) or type(error).__name__)
         raise InputError(
-            "{what} must be whole; this one cannot be decoded: {reason}",
-            where=None if path is None else Where(file=str(path)),
-            cure="The file is damaged or incomplete: copy it again, or make it again.",
-            what=what,
-            reason=" ".join(str(error).split()) or type(error).__name__,
+            f"Cannot decode {what}{place}: {reason}.",
+            file=None if path is None else str(path),
+            hint="The file is damaged or incomplete: copy it again, or make it again.",
         ) from error
 
 
+_HELD: set[tuple[Path, int, int]] = set()
+"""Files that a thread of a process holds; after a fork the child holds none of them."""
+
+
+@contextmanager
+def file_lock(target: Target) -> Iterator[None]:
+    """Exclusive lock on a file among processes and threads, by a hidden lock file that stays beside it.
+
+    A thread that holds the file already would wait for itself, so that is refused: what it changed first
+    would be lost to what it reads again.
+    """
+    import filelock
+
+    final = Path(os.path.realpath(target))
+    owner = final, os.getpid(), threading.get_ident()
+    if owner in _HELD:
+        raise InputError(
+            f"The file {final} is already open in this thread.",
+            file=str(final),
+            hint="Use the monitor of the outer block, or leave that block first.",
+        )
+    lock = filelock.FileLock(final.with_name(f".{final.name[:50]}.lock"), thread_local=False)
+    try:
+        lock.acquire()
+    except (OSError, NotImplementedError) as error:
+        raise CalibrantError(
+            f"The file {final} cannot be locked: {getattr(error, 'strerror', None) or error}.",
+            file=str(final),
+            hint="Keep it on a local disk of this machine, in a folder that you may write to.",
+        ) from error
+    _HELD.add(owner)
+    try:
+        yield
+    finally:
+        _HELD.discard(owner)
+        if os.getpid() == owner[1]:  # a child that was forked in the block leaves it to its parent
+            lock.release()
+
+
 def json_of(text: str | bytes) -> Any:
-    """The value of a JSON text; a ValueError where an object names a field twice, as JSON forbids.
+    """Value of a JSON text; a ValueError where an object names a field twice, as JSON forbids.
 
     Python's own reader takes the last of the two in silence.
 
@@ -238,7 +248,7 @@ def json_of(text: str | bytes) -> Any:
 
 
 def object_of(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object with these fields; a ValueError where one is named twice."""
+    """Object with these fields; a ValueError where one is named twice."""
     row = dict(fields)
     if len(row) < len(fields):
         names = [name for name, _ in fields]
@@ -250,22 +260,22 @@ def object_of(fields: list[tuple[str, Any]]) -> dict[str, Any]:
 # -- the envelope ------------------------------------------------------------------------------
 
 
-def sealed(form: str, version: int, content: Mapping[str, Any]) -> str:
-    """JSON text that names its format and version, and holds a checksum of all the rest.
+def dump_versioned(form: str, version: int, content: Mapping[str, Any]) -> str:
+    """JSON text with its format and version, and a checksum of all the rest.
 
     Floats keep every bit. The checksum is that of the text without it, with no blanks.
 
     Examples
     --------
-    >>> text = sealed("calibrant.note", 1, {"n": 3})
-    >>> unsealed(text, "calibrant.note", 1, "a note")["n"]
+    >>> text = dump_versioned("calibrant.note", 1, {"n": 3})
+    >>> load_versioned(text, "calibrant.note", 1, "a note")["n"]
     3
     """
     document = {"format": form, "version": version, **content}
     return _dumped({**document, "checksum": _checksum(document)})
 
 
-def unsealed(
+def load_versioned(
     text: str | bytes,
     form: str,
     version: int,
@@ -274,7 +284,7 @@ def unsealed(
     oldest: int | None = None,
     unsigned: int = 0,
 ) -> dict[str, Any]:
-    """The content of what `sealed` wrote; anything else is an InputError.
+    """Content of what `dump_versioned` wrote; anything else is an InputError.
 
     Versions from the `oldest` on are read, by default this one alone; files of versions up to `unsigned`
     may lack the checksum.
@@ -282,85 +292,63 @@ def unsealed(
     try:
         document = json_of(text)
     except (ValueError, TypeError, RecursionError) as error:
-        raise InputError(
-            "this is not {what}: it is no JSON",
-            cure="Check the path, or make the file again.",
-            what=what,
-        ) from error
-    if not isinstance(document, dict) or document.get("format") != form:
-        raise InputError(
-            'this is not {what}: its "format" must be {form}',
-            seen=document.get("format") if isinstance(document, dict) else type(document).__name__,
-            cure="Check the path, or make the file again.",
-            what=what,
-            form=form,
-        )
-    seen = require_version(document.get("version"), version, what, oldest)
+        raise _not_ours(what, "it is no JSON") from error
+    seen = document.get("format") if isinstance(document, dict) else type(document).__name__
+    if seen != form:
+        raise _not_ours(what, f'its "format" must be {form}, not {show_value(seen)}')
+    number = require_version(document.get("version"), version, what, oldest)
     stated = document.pop("checksum", None)
-    if not (stated is None and seen <= unsigned) and stated != _checksum(document):
+    if not (stated is None and number <= unsigned) and stated != _checksum(document):
         raise damaged(what)
-    return document
+    return dict(document)
+
+
+def _not_ours(what: str, why: str) -> InputError:
+    return InputError(f"This is not {what}: {why}.", hint="Check the path, or make the file again.")
 
 
 def require_version(seen: Any, version: int, what: str, oldest: int | None = None) -> int:
-    """The version of a file, if this calibrant reads it: from the oldest to this one."""
+    """Version of a file, if this calibrant reads it: from the oldest to this one."""
     if not isinstance(seen, int) or isinstance(seen, bool) or seen < 1:
-        raise InputError(
-            "the version of {what} must be a whole number",
-            seen=seen,
-            what=what,
-            cure="Make the file again.",
-        )
+        raise InputError(f"The version of {what} must be a whole number, not {show_value(seen)}.")
     if seen > version:
         raise InputError(
-            "this is {what} in version {seen} of its format; this calibrant reads up to version "
-            "{version}",
-            what=what,
-            seen=seen,
-            version=version,
-            cure="Upgrade calibrant.",
+            f"This is {what} in version {show_value(seen)} of its format; this calibrant reads up to "
+            f"version {version}.",
+            hint="Upgrade calibrant.",
         )
     if seen < (version if oldest is None else oldest):
         raise InputError(
-            "this is {what} in version {seen} of its format, of before the first release",
-            what=what,
-            seen=seen,
-            cure="Make it again.",
+            f"This is {what} in version {seen} of its format, of before the first release.",
+            hint="Make it again.",
         )
     return seen
 
 
 def damaged(what: str) -> InputError:
-    """What to raise of a file whose checksum does not match."""
+    """Error for a file whose checksum does not match."""
     return InputError(
-        "the checksum of {what} does not match its content: the file was damaged, or edited by hand",
-        what=what,
-        cure="Use a copy of it, or make it again.",
+        f"The checksum of {what} does not match its content: the file was damaged, or edited by hand.",
+        hint="Use a copy of it, or make it again.",
     )
 
 
-def with_digest(form: str, version: int, payload: bytes) -> bytes:
+def dump_bytes(form: str, version: int, payload: bytes) -> bytes:
     """Bytes behind a line with their format and version, and before a digest of both.
 
     Examples
     --------
-    >>> open_envelope(with_digest("calibrant.note", 1, b"rows"), "calibrant.note", 1, "a note")
+    >>> load_bytes(dump_bytes("calibrant.note", 1, b"rows"), "calibrant.note", 1, "a note")
     b'rows'
     """
     content = f"{form} {version}\n".encode() + payload
     return content + hashlib.sha256(content).digest()
 
 
-def open_envelope(content: bytes, form: str, version: int, what: str) -> bytes:
-    """The bytes that `with_digest` took; anything else is an InputError."""
+def load_bytes(content: bytes, form: str, version: int, what: str) -> bytes:
+    """Bytes that `dump_bytes` took; anything else is an InputError."""
     if not content.startswith(f"{form} ".encode()):
-        raise InputError(
-            "this is not {what}",
-            seen=content[: len(form)],
-            saying="it begins with {}",
-            cure="Check the path, or make the file again.",
-            what=what,
-        )
+        raise _not_ours(what, f"it begins with {show_value(content[: len(form)])}")
     if hashlib.sha256(content[:-DIGEST_BYTES]).digest() != content[-DIGEST_BYTES:]:
         raise damaged(what)
     first, _, payload = content[:-DIGEST_BYTES].partition(b"\n")

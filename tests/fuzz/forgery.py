@@ -90,7 +90,7 @@ def forged(document: dict[str, Any], place: tuple[Any, ...], wrong: Any) -> str:
         inside[place[-1]] = value * 2 if isinstance(value, list | str) else value
     else:
         inside[place[-1]] = wrong
-    return _files.sealed(changed.pop("format"), changed.pop("version"), changed)
+    return _files.dump_versioned(changed.pop("format"), changed.pop("version"), changed)
 
 
 def use(name: str, path: Path) -> None:

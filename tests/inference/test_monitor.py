@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from tests import refusals
 
-from calibrant._files import sealed
+from calibrant._files import dump_versioned
 from calibrant.data.class_sketches import classwise, top_label
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
@@ -300,7 +300,7 @@ def test_a_state_that_cannot_be_is_refused(change: Callable[[dict], object]) -> 
         Monitor.from_json(json.dumps(state))
     content = {k: v for k, v in state.items() if k not in ("format", "version", "checksum")}
     with pytest.raises(InputError):
-        Monitor.from_json(sealed(state["format"], state.get("version"), content))  # type: ignore[arg-type]
+        Monitor.from_json(dump_versioned(state["format"], state.get("version"), content))  # type: ignore[arg-type]
 
 
 def test_the_state_does_not_grow_with_the_number_of_looks() -> None:

@@ -8,7 +8,7 @@ from sklearn.naive_bayes import GaussianNB
 from tests.refusals import refused
 
 import calibrant as cal
-from calibrant._files import sealed
+from calibrant._files import dump_versioned
 from calibrant.data.logits import SMALLEST_LOGARITHM
 from calibrant.recalibration import (
     BetaRecalibrator,
@@ -146,12 +146,12 @@ def test_words_are_no_truth_values(setting):
 def test_older_files_without_the_number_of_classes_are_read(tmp_path):
     document = TemperatureScaling().fit(LOGITS, Y).to_dict()
     del document["columns"]
-    (tmp_path / "old.json").write_text(sealed(FORMAT, 2, document))
+    (tmp_path / "old.json").write_text(dump_versioned(FORMAT, 2, document))
     again = load_recalibrator(tmp_path / "old.json")
     assert again.transform(LOGITS[:, :2]).shape == (600, 2)
     for forged in ("x", 0, 1, 4, 3.0, True, 2**70):
         said = {**document, "columns": forged, "classes": NAMES}
-        (tmp_path / "forged.json").write_text(sealed(FORMAT, 2, said))
+        (tmp_path / "forged.json").write_text(dump_versioned(FORMAT, 2, said))
         with refused(file="forged.json"):
             load_recalibrator(tmp_path / "forged.json")
 

@@ -7,7 +7,7 @@ import pytest
 from tests.refusals import refused
 
 from calibrant import CalibrantError, InputError
-from calibrant._files import sealed
+from calibrant._files import dump_versioned
 from calibrant.data.scales import Scale
 from calibrant.errors import Option
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
@@ -115,7 +115,7 @@ def test_refuses_files_of_another_version_kind_or_origin(tmp_path):
 def resealed(document):
     """As if whoever changed it had made the checksum anew: what remains are the checks of meaning."""
     content = {k: v for k, v in document.items() if k not in ("format", "version", "checksum")}
-    return sealed(document["format"], document["version"], content)
+    return dump_versioned(document["format"], document["version"], content)
 
 
 @pytest.mark.parametrize(

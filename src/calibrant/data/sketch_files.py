@@ -22,12 +22,12 @@ import numpy as np
 from calibrant._files import (
     damaged,
     decoding,
+    dump_versioned,
     json_of,
+    load_versioned,
     read_bytes,
     remove_file,
     require_version,
-    sealed,
-    unsealed,
     write_whole,
 )
 from calibrant._optional import require
@@ -134,7 +134,7 @@ def to_json(sketch: Sketch | Sketches) -> str:
     """The table as JSON text; floats keep every bit."""
     columns = {name: plain_values(values) for name, values in to_table(sketch).items()}
     try:
-        return sealed(FORMAT, VERSION, {**_header(sketch), "columns": columns})
+        return dump_versioned(FORMAT, VERSION, {**_header(sketch), "columns": columns})
     except TypeError as error:
         raise InputError(
             "a group in JSON must be text, a number or None: {error}",
@@ -145,7 +145,7 @@ def to_json(sketch: Sketch | Sketches) -> str:
 
 def from_json(text: str | bytes) -> Sketch | Sketches:
     """Read what `to_json` wrote."""
-    content = unsealed(text, FORMAT, VERSION, WHAT, oldest=1, unsigned=UNSIGNED)
+    content = load_versioned(text, FORMAT, VERSION, WHAT, oldest=1, unsigned=UNSIGNED)
     columns = content.get("columns")
     if not isinstance(columns, dict) or not all(isinstance(c, list) for c in columns.values()):
         raise InputError('the JSON of a sketch must be an object with lists under "columns"')

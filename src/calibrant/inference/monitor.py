@@ -9,8 +9,15 @@ from pathlib import Path
 from typing import Any, Self, Unpack
 
 from calibrant._arguments import is_number
-from calibrant._files import place_of_file, read_bytes, sealed, unsealed, write_whole
-from calibrant._locks import ForkSafeLock, held
+from calibrant._files import (
+    dump_versioned,
+    file_lock,
+    load_versioned,
+    place_of_file,
+    read_bytes,
+    write_whole,
+)
+from calibrant._locks import ForkSafeLock
 from calibrant.data.as_sketch import as_sketch, require_alone
 from calibrant.data.input_forms import InputOptions
 from calibrant.data.scales import PROBABILITY
@@ -198,12 +205,12 @@ class Monitor:
 
     def to_json(self) -> str:
         """The whole state as text; `Monitor.from_json` goes on from there, to the bit."""
-        return sealed(FORMAT, VERSION, {"level": self.level, **self._evidence.to_dict()})
+        return dump_versioned(FORMAT, VERSION, {"level": self.level, **self._evidence.to_dict()})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
         """A monitor in the state that `to_json` wrote; anything else is refused."""
-        state = unsealed(text, FORMAT, VERSION, WHAT)
+        state = load_versioned(text, FORMAT, VERSION, WHAT)
         try:
             monitor = cls(level=state["level"])
             monitor._evidence = Evidence.from_dict(state, monitor.level)
@@ -253,7 +260,7 @@ class Monitor:
         (1, 2)
         """
         monitor = cls(level=level)
-        with held(place_of_file(path)):
+        with file_lock(place_of_file(path)):
             if Path(path).exists():
                 monitor = cls.load(path)
                 if monitor.level != level:

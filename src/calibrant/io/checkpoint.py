@@ -21,13 +21,12 @@ import numpy as np
 
 from calibrant._files import (
     decoding,
-    open_envelope,
+    dump_bytes,
+    load_bytes,
     read_bytes,
     remove_file,
-    with_digest,
     write_whole,
 )
-from calibrant._locks import collect_litter
 from calibrant._optional import require
 from calibrant.errors import CalibrantError, Cure, InputError, Where
 from calibrant.io import file_jobs, text
@@ -97,7 +96,6 @@ class Checkpoint:
                 reason=str(error),
                 cure="Name one in a folder that exists and is yours.",
             ) from error
-        collect_litter(self.path.parent)
 
     def save(self, done: int, total: DenseSums | GroupTotal) -> None:
         """Write the sums of the first `done` jobs; what was there before stays until this is whole."""
@@ -113,7 +111,7 @@ class Checkpoint:
             with pyarrow.ipc.new_stream(content, piece.schema) as writer:
                 writer.write_table(piece)
         try:
-            write_whole(self.path, with_digest(FORMAT, VERSION, content.getvalue()))
+            write_whole(self.path, dump_bytes(FORMAT, VERSION, content.getvalue()))
         except CalibrantError as error:
             cure = (
                 "The one before is intact: free some space, and the same scan goes on from there."
@@ -130,7 +128,7 @@ class Checkpoint:
             return 0
         pyarrow = require("pyarrow", caller="scan with a checkpoint")
         try:
-            payload = open_envelope(read_bytes(self.path, WHAT), FORMAT, VERSION, WHAT)
+            payload = load_bytes(read_bytes(self.path, WHAT), FORMAT, VERSION, WHAT)
         except InputError as error:
             raise error.at(file=str(self.path)).but(cures=(Cure(REMOVE),)) from error.__cause__
         with decoding(WHAT, self.path):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._files import read_bytes, sealed, unsealed, write_whole
+from calibrant._files import dump_versioned, load_versioned, read_bytes, write_whole
 from calibrant._format import percent
 from calibrant.data.arrays import as_column
 from calibrant.data.as_rows import as_rows
@@ -97,7 +97,7 @@ class LearnedMap(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write settings and what was learned as JSON; `load_recalibrator` reads it."""
-        write_whole(path, sealed(FORMAT, VERSION, self.to_dict()))
+        write_whole(path, dump_versioned(FORMAT, VERSION, self.to_dict()))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -318,7 +318,7 @@ def load_recalibrator(path: str | os.PathLike[str]) -> LearnedMap:
     """
     content = read_bytes(path, WHAT)
     try:
-        return LearnedMap.from_dict(unsealed(content, FORMAT, VERSION, WHAT))
+        return LearnedMap.from_dict(load_versioned(content, FORMAT, VERSION, WHAT))
     except InputError as error:
         raise error.at(file=os.fspath(path)) from error.__cause__
 
