@@ -63,8 +63,8 @@ def _sparse() -> None:
 
 
 def _squares() -> None:
-    from calibrant.data.as_rows import as_rows
     from calibrant.data.fill import sums_of_squares
+    from calibrant.data.rows import as_rows
 
     p, y = _rows()
     sums_of_squares(as_rows(y, p), 15)

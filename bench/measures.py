@@ -16,8 +16,8 @@ from scipy.optimize import linprog
 
 from bench import pages
 from bench.peers import agreement
-from calibrant.data.named_scales import as_scale
 from calibrant.data.points import as_points
+from calibrant.data.scales import as_scale
 from calibrant.measures import distance
 from calibrant.measures.catalogue import measure_all
 from calibrant.measures.distance import distance_to_calibration

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import Sketch, assess, confidence, datasets
-from calibrant.data.as_rows import as_rows
 from calibrant.data.rows import Rows as CheckedRows
+from calibrant.data.rows import as_rows
 from calibrant.inference.calibration_test import calibration_p_value
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ from tests.refusals import refused
 import calibrant as cal
 from calibrant import datasets
 from calibrant._arguments import generator
-from calibrant.measures.tcal import t_cal
+from calibrant.measures.binned import t_cal
 
 P = np.linspace(0.02, 0.98, 60)
 Y = (np.arange(60) * 0.618 % 1 < P).astype(int)

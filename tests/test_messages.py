@@ -72,7 +72,7 @@ def _subclasses(kind: type) -> set[str]:
 
 def test_every_kind_of_message_is_looked_at():
     import calibrant.cli.errors
-    import calibrant.data.input_forms
+    import calibrant.data.rows
     import calibrant.datasets
     import calibrant.inference.dependence  # noqa: F401  # each has kinds of its own
 

@@ -13,7 +13,7 @@ from scipy.special import expit, logit, ndtr, softmax
 
 import calibrant as cal
 from bench.coverage.simulation import NODES, TOLERANCE, Runs
-from calibrant.data.as_rows import as_rows
+from calibrant.data.rows import as_rows
 from calibrant.data.sketch import Sketch
 from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.clusters import ClusterResiduals

@@ -17,7 +17,7 @@ import calibrant as cal
 from bench import pages
 from bench.coverage.breaking import weights_by
 from bench.coverage.simulation import LEVEL, Runs
-from calibrant.data.as_rows import as_rows
+from calibrant.data.rows import as_rows
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
 from calibrant.inference.band import difference_band

@@ -23,7 +23,7 @@ from scipy.special import expit, ndtr
 import calibrant as cal
 from bench import pages
 from bench.coverage.simulation import Runs
-from calibrant.data.as_rows import as_rows
+from calibrant.data.rows import as_rows
 from calibrant.decisions import decision_curve as curves
 from calibrant.decisions.folds import FOLDS, deal_pairs
 from calibrant.decisions.net_benefit import Acting

@@ -23,12 +23,12 @@ _HOME = {
     "scan": "io.scan",
     "Sketch": "data.sketch",
     "Sketches": "data.sketches",
-    "save": "data.sketch_files",
-    "load": "data.sketch_files",
+    "save": "data.sketch_file",
+    "load": "data.sketch_file",
     # many classes
-    "confidence": "data.multiclass",
-    "top_label": "data.class_sketches",
-    "classwise": "data.class_sketches",
+    "confidence": "data.classes",
+    "top_label": "data.classes",
+    "classwise": "data.classes",
     # act
     "certify": "decisions.certify",
     "selective": "decisions.selective",

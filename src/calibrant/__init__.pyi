@@ -2,12 +2,12 @@
 
 from typing import Any, overload
 
-from calibrant.data.class_sketches import classwise as classwise
-from calibrant.data.class_sketches import top_label as top_label
-from calibrant.data.multiclass import confidence as confidence
+from calibrant.data.classes import classwise as classwise
+from calibrant.data.classes import confidence as confidence
+from calibrant.data.classes import top_label as top_label
 from calibrant.data.sketch import Sketch as Sketch
-from calibrant.data.sketch_files import load as load
-from calibrant.data.sketch_files import save as save
+from calibrant.data.sketch_file import load as load
+from calibrant.data.sketch_file import save as save
 from calibrant.data.sketches import Sketches as Sketches
 from calibrant.decisions.certify import Certified
 from calibrant.decisions.selective import Selective

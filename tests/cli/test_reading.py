@@ -24,7 +24,7 @@ def scanned(calibrant, path, *words, **more):
     """The sketch that `calibrant scan` prints."""
     done = calibrant("scan", path, "-o", "-", *words, **more)
     assert done.code == 0, done.err
-    return cal.data.sketch_files.from_json(done.out)
+    return cal.data.sketch_file.from_json(done.out)
 
 
 def test_every_format_gives_the_same_sketch(calibrant, tmp_path, rows) -> None:
@@ -321,7 +321,7 @@ def test_sketches_merge(calibrant, tmp_path, parquet, rows) -> None:
     assert calibrant("scan", parquet, "--by", "model", "-o", one).code == 0
     assert calibrant("scan", parquet, "--by", "model", "-o", two).code == 0
     done = calibrant("merge", one, two, "-o", "-")
-    both = cal.data.sketch_files.from_json(done.out)
+    both = cal.data.sketch_file.from_json(done.out)
     assert both["good"].n == 400
     assert "800 rows in 2 groups" in done.err
     done = calibrant("merge", one, parquet, "-o", "-")
@@ -339,7 +339,7 @@ def test_sketches_merge(calibrant, tmp_path, parquet, rows) -> None:
     done = calibrant("merge", one, both, "-o", "-")
     assert (done.code, "`--by model`" in done.err) == (2, True)
     done = calibrant("merge", one, both, "--by", "model", "-o", "-")
-    assert cal.data.sketch_files.from_json(done.out)["good"].n == 400
+    assert cal.data.sketch_file.from_json(done.out)["good"].n == 400
     done = calibrant("assess", one, "--by", "day")
     assert (done.code, "roll_up" in done.err, "model" in done.data) == (2, False, True)
     assert calibrant("scan", parquet, "--by", "day", "--scale", "logit", "-o", both).code == 0
@@ -360,7 +360,7 @@ def test_what_is_not_there_or_not_readable(calibrant, tmp_path, parquet) -> None
     assert (done.code, done.refusal is not None) == (2, True)
     done = calibrant("scan", "-", "-o", "-", stdin=b"p;y\n0,2;0\n")
     assert (done.code, "separated by ';'" in done.err) == (0, True)
-    assert cal.data.sketch_files.from_json(done.out) == cal.Sketch.from_arrays([0], [0.2])
+    assert cal.data.sketch_file.from_json(done.out) == cal.Sketch.from_arrays([0], [0.2])
     done = calibrant("scan", "-", "-", "-o", "-", stdin=CSV)
     assert (done.code, done.refusal is not None) == (2, True)
     done = calibrant("scan", "-", "-o", "-", stdin=gzip.compress(CSV))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from calibrant import Sketch, smooth_ece
-from calibrant.data.as_rows import as_rows
+from calibrant.data.rows import as_rows
 
 Y = np.array([0, 1, 1, 0, 1, 0])
 P = np.array([0.125, 0.75, 1.0, 0.0, 0.5, 0.625])  # exact in every float type

@@ -10,7 +10,7 @@ import pytest
 from tests.refusals import refused
 
 import calibrant as cal
-from calibrant.data.class_names import class_names
+from calibrant.data.classes import class_names
 from calibrant.io.class_rows import read_classes
 
 RNG = np.random.default_rng(1)

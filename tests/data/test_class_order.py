@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.data.class_order import ColumnOrderWarning
-from calibrant.data.hard_labels import HardLabelWarning
+from calibrant.data.classes import ColumnOrderWarning
+from calibrant.data.sketch import HardLabelWarning
 
 RNG = np.random.default_rng(5)
 PROBS = RNG.dirichlet([0.5, 0.5, 0.5], 1000)

@@ -54,7 +54,7 @@ def test_top_label_splits_confidence_by_predicted_class():
     for k, sketch in sketches.items():
         mine = predicted == k
         assert sketch == Sketch.from_arrays(LABELS[mine] == k, PROBS[mine, k])
-    assert sketches.total() == Sketch.from_pairs(confidence(LABELS, PROBS))
+    assert sketches.total() == Sketch.from_rows(confidence(LABELS, PROBS))
 
 
 def test_logits_equal_their_softmax():

@@ -5,8 +5,7 @@ import pytest
 from tests.refusals import ANYTHING, data_of, refused
 
 from calibrant import InputError, Sketch, smooth_ece, smooth_ece_result
-from calibrant.data.as_rows import as_rows
-from calibrant.data.input_forms import FormWarning
+from calibrant.data.rows import FormWarning, as_rows
 from calibrant.errors import TooFewRows
 
 Y = [0, 1, 0, 1, 1, 0, 1, 0, 1, 1]

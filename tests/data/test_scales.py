@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from tests.refusals import refused
 
-from calibrant.data.named_scales import as_scale, loss_scale, relative_scale
-from calibrant.data.scales import PROBABILITY, Scale
+from calibrant.data.scales import PROBABILITY, Scale, as_scale, loss_scale, relative_scale
 
 NAMES = ["unreflected", "logit", "logit/4", "relative:0.002"]
 P = np.concatenate([[1e-12, 1e-6], np.linspace(0.001, 0.999, 999), [1 - 1e-6]])

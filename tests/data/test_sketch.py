@@ -15,10 +15,10 @@ from tests.refusals import ANYTHING, refused
 import calibrant as cal
 from calibrant import InputError, Sketch, Sketches, smooth_ece
 from calibrant.data._fill import sum_words
-from calibrant.data.as_sketch import as_sketch
-from calibrant.data.long_table import from_table, to_table
-from calibrant.data.named_scales import as_scale
 from calibrant.data.points import as_points
+from calibrant.data.scales import as_scale
+from calibrant.data.sketch import as_sketch
+from calibrant.data.sketches import from_table, to_table
 from calibrant.errors import MergeError, TooFewRows
 from calibrant.io.scan_request import Request
 from calibrant.io.sums import DenseSums
@@ -411,7 +411,7 @@ def test_factors_must_be_positive_numbers(factor):
 
 def test_other_things_than_pairs_and_reasons_are_refused():
     with refused("pairs", "tuple", holds="Sketch.from_arrays"):
-        Sketch.from_pairs(([0, 1], [0.2, 0.7]))
+        Sketch.from_rows(([0, 1], [0.2, 0.7]))
     for dropped, wrong in (({"rain": 1}, "rain"), ({"missing label": -1}, -1)):
         with refused("dropped", wrong):
             Sketch.from_columns([0], [1], [5], [0], dropped=dropped)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.data.sketches import Sketches
-from calibrant.data.stacked import PackedGroups, Stacked
+from calibrant.data.sketches import PackedGroups, Sketches, Stacked
 
 
 def sketches(weighted):

@@ -13,8 +13,8 @@ from tests.refusals import refused
 
 from calibrant import InputError, Sketch, Sketches, smooth_ece
 from calibrant.data import Scale
-from calibrant.data.long_table import from_table, to_table
-from calibrant.data.sketch_files import from_json, load, save, to_json
+from calibrant.data.sketch_file import from_json, load, save, to_json
+from calibrant.data.sketches import from_table, to_table
 from calibrant.errors import CalibrantError, MergeError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sketches"

@@ -15,7 +15,7 @@ from scipy.stats import binom
 from tests.refusals import refused
 
 import calibrant as cal
-from calibrant.data.as_rows import as_rows
+from calibrant.data.rows import as_rows
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import assess

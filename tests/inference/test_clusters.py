@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.data.as_rows import as_rows
+from calibrant.data.rows import as_rows
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.inference.assess import assess

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.data.as_rows import as_rows
+from calibrant.data.rows import as_rows
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, TooFewRows

@@ -553,7 +553,7 @@ def test_groups_do_not_differ_for_a_prediction_that_many_rows_share(kind: str) -
     assert rejected <= 4
 
 
-@pytest.mark.filterwarnings("ignore::calibrant.data.hard_labels.HardLabelWarning")
+@pytest.mark.filterwarnings("ignore::calibrant.data.sketch.HardLabelWarning")
 @pytest.mark.parametrize("margin", [0.02, 0.1])
 def test_required_rows_suffice_where_predictions_are_0_and_1(margin: float) -> None:
     n = required_n(margin, np.array([0.0, 1.0])).simulated

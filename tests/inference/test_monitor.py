@@ -16,7 +16,7 @@ import pytest
 from tests import refusals
 
 from calibrant._files import dump_versioned
-from calibrant.data.class_sketches import classwise, top_label
+from calibrant.data.classes import classwise, top_label
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError

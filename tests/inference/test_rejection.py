@@ -36,7 +36,7 @@ def _rows(n: int, slope: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return (rng.random(n) < 0.5 + slope * (p - 0.5)).astype(int), p
 
 
-@pytest.mark.filterwarnings("ignore::calibrant.data.hard_labels.HardLabelWarning")
+@pytest.mark.filterwarnings("ignore::calibrant.data.sketch.HardLabelWarning")
 @pytest.mark.parametrize("kind", ["rows", "weights", "clusters", "logit", "few", "certain"])
 @pytest.mark.parametrize("slope", [1.0, 0.8])
 def test_the_interval_leaves_0_exactly_where_the_test_rejects(kind: str, slope: float) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.data.as_rows import as_rows
 from calibrant.data.fill import mean_log_loss
+from calibrant.data.rows import as_rows
 from calibrant.data.sketch import Sketch
 from calibrant.inference.scores import log_loss
 
@@ -54,9 +54,9 @@ def test_a_sketch_of_rows_that_were_seen_has_their_log_loss(weighted, soft) -> N
     if weighted:
         options["sample_weight"] = np.random.default_rng(3).uniform(0.5, 2.0, y.size)
     rows = as_rows(y, p, **options)
-    exact = log_loss(Sketch.from_pairs(rows), rows).value
-    one = Sketch.from_pairs(rows)
-    halves = [Sketch.from_pairs(rows.select(np.arange(y.size) % 2 == side)) for side in range(2)]
+    exact = log_loss(Sketch.from_rows(rows), rows).value
+    one = Sketch.from_rows(rows)
+    halves = [Sketch.from_rows(rows.select(np.arange(y.size) % 2 == side)) for side in range(2)]
     for sketch in (one, halves[0] + halves[1], pickle.loads(pickle.dumps(one)), one.rebin(1 << 14)):
         assert log_loss(sketch).value == pytest.approx(exact, rel=1e-4)
         assert log_loss(sketch).at_most is None
@@ -101,7 +101,7 @@ def test_soft_outcomes_and_a_certain_miss() -> None:
     soft, p = np.array([0.2, 0.7]), np.array([0.3, 0.6])
     expected = -(soft * np.log(p) + (1 - soft) * np.log(1 - p)).mean()
     pairs = as_rows(soft, p, labels="soft")
-    assert log_loss(Sketch.from_pairs(pairs), pairs).value == pytest.approx(expected)
+    assert log_loss(Sketch.from_rows(pairs), pairs).value == pytest.approx(expected)
     unweighted = Sketch.from_arrays([0, 1, 1], [0.2, 0.0, 0.9], sample_weight=[1.0, 0.0, 2.0])
     assert log_loss(unweighted).value == pytest.approx(
         -(np.log(0.8) + 2 * np.log(0.9)) / 3, rel=1e-5

@@ -27,7 +27,7 @@ from calibrant.cli.recalibrate_classes import MAPS_OF_CLASSES
 from calibrant.errors import TooFewRows
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.integrations.classifier import RecalibratedClassifier
-from calibrant.measures.multiclass import multiclass_error
+from calibrant.measures.catalogue import multiclass_error
 from calibrant.recalibration.effect import log_losses
 from calibrant.recalibration.parametric import PlattRecalibrator
 from calibrant.recalibration.scaling import StructuredScaling, TemperatureScaling

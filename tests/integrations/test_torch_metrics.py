@@ -100,7 +100,7 @@ def test_multiclass_tables_hold_the_bits_of_numpy():
     probs, labels = probabilities()
     confidence = metrics.MulticlassSmoothECE(5)
     confidence.update(probs, labels)
-    expected = cal.Sketch.from_pairs(cal.confidence(labels.numpy(), probs.numpy()))
+    expected = cal.Sketch.from_rows(cal.confidence(labels.numpy(), probs.numpy()))
     assert confidence.sketches()[0] == expected
     for kind, reference in (("classwise", cal.classwise), ("top_label", cal.top_label)):
         metric = metrics.MulticlassSmoothECE(5, kind, nodes=1024)
@@ -125,7 +125,7 @@ def test_images_of_classes_and_their_padding():
     metric = metrics.MulticlassSmoothECE(5, ignore_index=255)
     metric.update(image, target)
     kept = (target != 255).reshape(-1)
-    expected = cal.Sketch.from_pairs(cal.confidence(labels[kept].numpy(), probs[kept].numpy()))
+    expected = cal.Sketch.from_rows(cal.confidence(labels[kept].numpy(), probs[kept].numpy()))
     assert metric.sketches()[0] == expected
 
 

@@ -14,10 +14,9 @@ from calibrant import Sketch, smooth_ece, smooth_ece_result
 from calibrant.data.scales import Scale
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.measures import distance_to_calibration, weak_calibration_error
-from calibrant.measures.distance import distance_to_calibration_result
-from calibrant.measures.interval import interval_calibration_error
+from calibrant.measures.distance import distance_to_calibration_result, interval_calibration_error
 from calibrant.measures.kernel import kernel_calibration_error
-from calibrant.measures.proper_loss import loss_gap
+from calibrant.measures.weak_error import loss_gap
 from calibrant.recalibration.randomized import RandomizedRecalibrator
 from calibrant.recalibration.smooth import regression_on_knots
 from calibrant.smoothing.curves import smooth_curves

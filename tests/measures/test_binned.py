@@ -214,13 +214,13 @@ def test_many_rows_give_the_same_without_a_sort(monkeypatch, rows, kind):
     if kind != "soft":
         measures += [(debiased_ece, {"binning": b}) for b in ("width", "mass")]
     by_sort = [measure(y, p, **how, **options) for measure, how in measures]
-    monkeypatch.setattr("calibrant.data.binning.ROWS_WORTH_TWO_PASSES", 0)
+    monkeypatch.setattr("calibrant.data.points.ROWS_WORTH_TWO_PASSES", 0)
     by_cells = [measure(y, p, **how, **options) for measure, how in measures]
     assert by_cells == pytest.approx(by_sort, abs=1e-12)
 
 
 def test_many_rows_are_checked_as_few_are(monkeypatch):
-    monkeypatch.setattr("calibrant.data.binning.ROWS_WORTH_TWO_PASSES", 0)
+    monkeypatch.setattr("calibrant.data.points.ROWS_WORTH_TWO_PASSES", 0)
     for y, p, w, argument, row in (
         ([0, 1, 1], [0.1, 1.5, 0.2], None, "y_prob", 1),
         ([0, 3, 1], [0.1, 0.5, 0.2], None, "y_true", 1),

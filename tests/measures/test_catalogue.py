@@ -11,10 +11,9 @@ from tests.refusals import refused
 import calibrant as cal
 import calibrant.measures as measures
 from calibrant import Sketch, measure_all
-from calibrant.measures.catalogue import MEASURES, RECOMMENDED
-from calibrant.measures.density import kde_ece
+from calibrant.measures.catalogue import MEASURES, RECOMMENDED, multiclass_error
 from calibrant.measures.isotonic import binned_decomposition, corp_decomposition
-from calibrant.measures.multiclass import multiclass_error
+from calibrant.measures.kernel import kde_ece
 
 
 def sample(n=4000):

@@ -9,9 +9,9 @@ from tests.refusals import refused
 
 from calibrant import Sketch
 from calibrant.data.points import as_points
-from calibrant.measures.density import kde_ece, kde_ece_of_atoms
-from calibrant.measures.interval import interval_calibration_error, interval_of_atoms
-from calibrant.measures.tcal import FINEST, _grouped, t_cal, t_cal_of_atoms
+from calibrant.measures.binned import FINEST, _grouped, t_cal, t_cal_of_atoms
+from calibrant.measures.distance import interval_calibration_error, interval_of_atoms
+from calibrant.measures.kernel import kde_ece, kde_ece_of_atoms
 
 
 def sample(n=2000, power=1.4, seed=0):

@@ -8,8 +8,8 @@ from scipy.optimize import linprog
 from tests.refusals import refused
 
 from calibrant import CalibrantError, Sketch
-from calibrant.data.named_scales import as_scale
 from calibrant.data.points import as_points
+from calibrant.data.scales import as_scale
 from calibrant.measures.distance import (
     _nodes,
     distance_to_calibration,

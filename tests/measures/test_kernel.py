@@ -5,8 +5,8 @@ import pytest
 from tests.refusals import refused
 
 from calibrant import Sketch
-from calibrant.data.named_scales import as_scale
 from calibrant.data.points import as_points
+from calibrant.data.scales import as_scale
 from calibrant.measures.kernel import (
     kernel_calibration_error,
     kernel_of_atoms,

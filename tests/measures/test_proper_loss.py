@@ -6,8 +6,7 @@ from scipy.optimize import minimize
 from tests.refusals import refused
 
 from calibrant import Sketch
-from calibrant.measures.proper_loss import loss_gap, loss_gap_result
-from calibrant.measures.weak_error import weak_calibration_error
+from calibrant.measures.weak_error import loss_gap, loss_gap_result, weak_calibration_error
 
 
 def by_general_solver(y, p, loss):

@@ -7,8 +7,7 @@ from scipy.special import expit
 from tests.refusals import refused
 
 from calibrant import Sketch, smooth_ece, smooth_ece_result
-from calibrant.data.named_scales import as_scale
-from calibrant.data.scales import Scale
+from calibrant.data.scales import Scale, as_scale
 
 SCALES = ["logit", "logit/4", "unreflected", "boosting", "relative:0.1"]
 

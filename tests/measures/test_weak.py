@@ -7,7 +7,7 @@ from scipy.optimize import linprog
 from tests.refusals import refused
 
 from calibrant import Sketch
-from calibrant.data.named_scales import as_scale
+from calibrant.data.scales import as_scale
 from calibrant.measures.weak_error import weak_calibration_error, weak_calibration_result
 
 

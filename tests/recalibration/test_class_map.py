@@ -9,7 +9,7 @@ from tests.refusals import refused
 
 import calibrant as cal
 from calibrant._files import dump_versioned
-from calibrant.data.logits import SMALLEST_LOGARITHM
+from calibrant.data.classes import SMALLEST_LOGARITHM
 from calibrant.recalibration import (
     BetaRecalibrator,
     OneVsRestRecalibrator,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from calibrant import Sketch
-from calibrant.data.as_rows import as_rows
 from calibrant.data.fill import SQUARE_BITS, sums_of_squares
+from calibrant.data.rows import as_rows
 from calibrant.smoothing.fixed_point import solve
 from calibrant.smoothing.residuals import RowResiduals, SketchResiduals
 

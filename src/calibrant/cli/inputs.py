@@ -199,7 +199,7 @@ def _from_sketches(
     paths: list[str], reading: Reading, grouping: Grouping, measuring: Measuring
 ) -> Loaded:
     """Sketches that were saved, rolled up to the groups that are wanted, and added up."""
-    from calibrant.data.sketch_files import load
+    from calibrant.data.sketch_file import load
 
     if reading != Reading():
         raise InputError(

@@ -29,9 +29,8 @@ from calibrant.cli.rows import options_of_rows, rows_of_columns
 from calibrant.cli.shared_options import FORMS, Grouping, Measuring, Reading
 from calibrant.cli.standard_input import opened
 from calibrant.data.arrays import as_column
-from calibrant.data.as_rows import as_rows
-from calibrant.data.hard_labels import warn_of_hard_labels
-from calibrant.data.sketch import Sketch
+from calibrant.data.rows import as_rows
+from calibrant.data.sketch import Sketch, warn_of_hard_labels
 from calibrant.errors import InputError, Option, TooFewRows
 from calibrant.inference.assess import read_clustered
 from calibrant.io.find_files import DataFile, find_files

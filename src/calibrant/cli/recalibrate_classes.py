@@ -30,11 +30,9 @@ from calibrant.cli.recalibrate import (
 )
 from calibrant.cli.rows import options_of_rows, rows_of_classes
 from calibrant.cli.shared_options import FORMS, Measuring, Reading
-from calibrant.data.as_rows import require_forms_of_classes
-from calibrant.data.class_distributions import class_distributions
-from calibrant.data.hard_labels import warn_of_hard_labels
-from calibrant.data.input_forms import as_form
-from calibrant.data.sketch import Sketch
+from calibrant.data.classes import class_distributions
+from calibrant.data.rows import as_form, require_forms_of_classes
+from calibrant.data.sketch import Sketch, warn_of_hard_labels
 from calibrant.errors import Cure, InputError, Option, TooFewRows
 from calibrant.io.predictions import class_matrix
 from calibrant.io.rows import placed

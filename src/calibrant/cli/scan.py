@@ -15,7 +15,7 @@ from calibrant.cli.output import count, note, printable, quoted, require_writabl
 from calibrant.cli.shared_options import Grouping, Measuring, Reading
 from calibrant.data.rows import ABSTAINED
 from calibrant.data.sketch import Sketch
-from calibrant.data.sketch_files import save, to_json
+from calibrant.data.sketch_file import save, to_json
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from calibrant._lazy import lazy_names
 
 _HOME = {
-    "classwise": "data.class_sketches",
-    "confidence": "data.multiclass",
-    "load": "data.sketch_files",
-    "loss_scale": "data.named_scales",
+    "classwise": "data.classes",
+    "confidence": "data.classes",
+    "load": "data.sketch_file",
+    "loss_scale": "data.scales",
     "Rows": "data.rows",
-    "relative_scale": "data.named_scales",
-    "save": "data.sketch_files",
+    "relative_scale": "data.scales",
+    "save": "data.sketch_file",
     "Scale": "data.scales",
     "Sketch": "data.sketch",
     "Sketches": "data.sketches",
-    "top_label": "data.class_sketches",
+    "top_label": "data.classes",
 }
 
 __all__ = sorted(_HOME)

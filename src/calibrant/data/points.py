@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
@@ -10,16 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._locks import cached_property
-from calibrant.data.as_rows import as_rows
-from calibrant.data.as_sketch import as_sketch, require_alone
 from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
-from calibrant.data.dropped import Dropped
-from calibrant.data.input_forms import InputOptions
-from calibrant.data.rows import BLOCK_ROWS, Rows
+from calibrant.data.fill import sums_of_cells
+from calibrant.data.rows import BLOCK_ROWS, Dropped, InputOptions, Rows, as_rows
 from calibrant.data.scales import PROBABILITY, Scale
-from calibrant.data.sketch import Sketch
+from calibrant.data.sketch import Sketch, as_sketch, require_alone
 
-__all__ = ["Points", "as_points"]
+__all__ = ["Points", "as_points", "atoms_around_edges", "atoms_around_shares"]
 
 Floats = NDArray[np.float64]
 
@@ -107,10 +104,17 @@ class Points:
         return residuals
 
     @classmethod
-    def from_pairs(cls, pairs: Rows) -> Points:
-        """Exact atoms, of the rows that have weight: one sort."""
-        if not pairs.fractional:
-            return cls._from_labels(pairs)
+    def of(cls, data: Rows | Sketch | Points) -> Points:
+        """Unique predictions of rows, exactly; or of the cells of a sketch, at the mean of their rows."""
+        if isinstance(data, Points):
+            return data
+        if isinstance(data, Sketch):
+            return cls._of_cells(data)
+        return cls._of_weights(data) if data.fractional else cls._of_labels(data)
+
+    @classmethod
+    def _of_weights(cls, pairs: Rows) -> Points:
+        """Points of the rows that have weight: one sort."""
         order = np.argsort(pairs.p, kind="stable")
         p, y = pairs.p[order], pairs.y[order]
         first = np.flatnonzero(np.diff(p, prepend=-1.0))
@@ -129,7 +133,7 @@ class Points:
         )
 
     @classmethod
-    def _from_labels(cls, pairs: Rows) -> Points:
+    def _of_labels(cls, pairs: Rows) -> Points:
         """Sort predictions and labels as one integer: the bits of a float in [0, 1] are in order,
         and leave the two highest free. Half the time of sorting indices.
         """
@@ -157,8 +161,8 @@ class Points:
         return cls(p[first], mass, pairs.n, dropped=pairs.dropped)
 
     @classmethod
-    def from_sketch(cls, sketch: Sketch) -> Points:
-        """One atom per cell that has weight, at the mean of its rows."""
+    def _of_cells(cls, sketch: Sketch) -> Points:
+        """One point per cell that has weight, at the mean of its rows."""
         mass = sketch.weights
         per_cell = over_outcomes(mass)
         used = per_cell > 0
@@ -184,6 +188,66 @@ def as_points(first: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -
     if isinstance(first, Points):
         require_alone(first, y_prob, options)
         return first
-    if isinstance(first, Sketch):
-        return Points.from_sketch(as_sketch(first, y_prob, **options))
-    return Points.from_pairs(as_rows(first, y_prob, **options))
+    sketch = isinstance(first, Sketch)
+    return Points.of((as_sketch if sketch else as_rows)(first, y_prob, **options))
+
+
+CELLS = 1 << 16
+ROWS_WORTH_TWO_PASSES = 1 << 18
+
+
+def atoms_around_edges(pairs: Rows, edges: Floats) -> Points:
+    """Points that are exact where predictions are cut at `edges`, on either side of each."""
+    if pairs.n < ROWS_WORTH_TWO_PASSES:
+        return Points.of(pairs)
+    cut = np.zeros(CELLS + 1, dtype=bool)
+    cut[(np.asarray(edges) * CELLS).astype(np.int64)] = True
+    return _gathered(pairs, sums_of_cells(pairs, CELLS), cut)
+
+
+def atoms_around_shares(pairs: Rows, numbers: Sequence[int]) -> Points:
+    """Points that are exact where the rows are cut into so many parts of equal mass, for each number."""
+    if pairs.n < ROWS_WORTH_TWO_PASSES:
+        return Points.of(pairs)
+    sums = sums_of_cells(pairs, CELLS)
+    after = np.cumsum(sums[:, 0])
+    targets = np.concatenate([np.arange(1, k) * (after[-1] / k) for k in numbers])
+    slack = 1e-12 * after[-1]
+    low, high = np.searchsorted(after, targets - slack), np.searchsorted(after, targets + slack)
+    cut = np.zeros(CELLS + 2, dtype=np.int64)
+    np.add.at(cut, low, 1)
+    np.add.at(cut, np.minimum(high, CELLS) + 1, -1)
+    return _gathered(pairs, sums, np.cumsum(cut[:-1]) > 0)
+
+
+def _gathered(pairs: Rows, sums: Floats, cut: NDArray[np.bool_]) -> Points:
+    """The rows of the cells that are cut as they are, those of any other cell at their mean."""
+    inside = Points.of(_rows_in(pairs, cut)) if np.any(sums[cut, 0] > 0) else None
+    whole = np.flatnonzero(~cut & (sums[:, 0] > 0))
+    weight, events, predictions, squared = sums[whole].T
+    p, mass = predictions / weight, np.column_stack([weight - events, events])
+    if inside is not None:
+        p, mass = np.append(p, inside.p), np.append(mass, inside.mass, axis=0)
+    order = np.argsort(p, kind="stable")
+    if not pairs.fractional:
+        return Points(p[order], mass[order], pairs.n, dropped=pairs.dropped)
+    if inside is not None and inside.squared is not None:
+        squared = np.append(squared, inside.squared)
+    return Points(
+        p[order],
+        mass[order],
+        pairs.n,
+        squared=squared[order],
+        soft=pairs.soft,
+        dropped=pairs.dropped,
+    )
+
+
+def _rows_in(pairs: Rows, cut: NDArray[np.bool_]) -> Rows:
+    """The rows whose cell is one of these."""
+    kept = []
+    for start in range(0, pairs.n, BLOCK_ROWS):
+        for first, p, _, _ in pairs.blocks(range(start, min(start + BLOCK_ROWS, pairs.n))):
+            cell = (p.astype(np.float64, copy=False) * CELLS).astype(np.int64)
+            kept.append(first + np.flatnonzero(cut[cell]))
+    return pairs.select(np.concatenate(kept))

@@ -2,26 +2,282 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._locks import ForkSafeLock
-from calibrant.data.as_rows import as_rows
-from calibrant.data.cell_sums import DEFAULT_NODES, Columns, bits_of_offsets, require_nodes
-from calibrant.data.counts import columns_of_counts
-from calibrant.data.dropped import Dropped
+from calibrant.data.arrays import as_array, as_column
+from calibrant.data.cell_sums import (
+    DEFAULT_NODES,
+    FRACTION_BITS,
+    LARGEST_SUM,
+    Columns,
+    bits_of_offsets,
+    over_outcomes,
+    require_nodes,
+)
 from calibrant.data.fill import fill
-from calibrant.data.input_forms import InputOptions
-from calibrant.data.named_scales import as_scale
-from calibrant.data.rows import Rows
-from calibrant.data.scales import PROBABILITY, Scale
-from calibrant.errors import Code, InputError, MergeError, Option, TooFewRows, TypeName
+from calibrant.data.rows import LEFT_OUT, Dropped, InputOptions, Rows, as_rows
+from calibrant.data.scales import PROBABILITY, Scale, as_scale
+from calibrant.errors import (
+    CalibrantWarning,
+    Code,
+    InputError,
+    MergeError,
+    Option,
+    TooFewRows,
+    TypeName,
+    Where,
+)
 
-__all__ = ["Sketch"]
+__all__ = [
+    "HardLabelWarning",
+    "Sketch",
+    "are_hard_labels",
+    "as_sketch",
+    "checked_dropped",
+    "checked_long_table",
+    "columns_of_counts",
+    "require_alone",
+    "warn_of_hard_labels",
+    "wrong_type",
+]
+
+LARGEST_COUNT = 1 << 53
+
+
+def columns_of_counts(p: Any, n: Any, events: Any, nodes: int, scale: Scale) -> Columns:
+    """The sums per cell of a table; see `Sketch.from_counts`."""
+    trials, successes = _as_integers(n, "n"), _as_integers(events, "events")
+    predictions = _as_probabilities(p, "p")
+    if not trials.size == successes.size == predictions.size:
+        raise InputError(
+            "must be as long as {n_option} and {events_option}",
+            argument="p",
+            seen=(predictions.size, trials.size, successes.size),
+            saying="they have {p}, {n} and {events} rows",
+            cure="Give one row to each prediction.",
+            p=predictions.size,
+            n=trials.size,
+            events=successes.size,
+            n_option=Option("n"),
+            events_option=Option("events"),
+        )
+    wrong = np.flatnonzero((successes < 0) | (successes > trials))
+    if wrong.size:
+        row = int(wrong[0])
+        raise InputError(
+            "must lie between 0 and {n_option}",
+            argument="events",
+            seen=int(successes[row]),
+            where=Where(row=row),
+            saying="{where} has {} events of {trials}",
+            cure="Count the events among the rows of each prediction.",
+            trials=int(trials[row]),
+            n_option=Option("n"),
+        )
+    bits = bits_of_offsets(nodes)
+    fixed = np.floor(scale.locate(predictions) * 2.0**FRACTION_BITS).astype(np.int64)
+    counts = np.concatenate([trials - successes, successes])
+    offsets = counts * np.tile(fixed & ((1 << bits) - 1), 2)
+    labels = np.repeat(np.array([0, 1]), trials.size)
+    used = counts > 0
+    if not used.any():
+        raise InputError(
+            "must not be zero everywhere",
+            argument="n",
+            seen=0,
+            saying="the table has {} rows",
+            cure="Pass the number of rows behind each prediction.",
+        )
+    long = (np.tile(fixed >> bits, 2), labels, counts, offsets)
+    return Columns.from_long(*(values[used] for values in long), offset_bits=bits)
+
+
+def _as_integers(values: Any, name: str) -> NDArray[np.int64]:
+    column = as_column(values, name)
+    if column.dtype.kind in "biuf":
+        whole = (column == np.round(column)) & (column >= 0) & (column <= LARGEST_COUNT)
+        wrong = np.flatnonzero(~whole)
+    else:
+        wrong = np.array([0])
+    if wrong.size:
+        row = int(wrong[0])
+        raise InputError(
+            "must hold whole numbers between 0 and {largest}",
+            argument=name,
+            seen=column[row],
+            where=Where(row=row),
+            cure="Pass counts of rows.",
+            largest=LARGEST_COUNT,
+        )
+    return column.astype(np.int64)
+
+
+def _as_probabilities(values: Any, name: str) -> NDArray[np.float64]:
+    column = as_column(values, name)
+    if column.dtype.kind not in "biuf":
+        raise InputError(
+            "must hold numbers",
+            argument=name,
+            seen=column[0],
+            where=Where(row=0),
+            cure="Convert it first.",
+        )
+    column = column.astype(np.float64)
+    wrong = np.flatnonzero(~((column >= 0) & (column <= 1)))
+    if wrong.size:
+        row = int(wrong[0])
+        raise InputError(
+            "must lie in [0, 1]",
+            argument=name,
+            seen=float(column[row]),
+            where=Where(row=row),
+            cure="Divide percentages by 100, and leave out what is missing.",
+        )
+    return column
+
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def checked_long_table(
+    *,
+    nodes: int,
+    cells: Any,
+    labels: Any,
+    counts: Any,
+    offsets: Any,
+    weights: Any = None,
+    squared_weights: Any = None,
+    weighted_offsets: Any = None,
+) -> tuple[NDArray[Any], ...]:
+    """The columns as int64 and float64, or an InputError that names the column and the row."""
+    integers = {
+        "cell": _integers(cells, "cell"),
+        "label": _integers(labels, "label"),
+        "count": _integers(counts, "count"),
+        "offset": _integers(offsets, "offset"),
+    }
+    given = {
+        "weight": weights,
+        "squared_weight": squared_weights,
+        "weighted_offset": weighted_offsets,
+    }
+    missing = [name for name, values in given.items() if values is None]
+    if 0 < len(missing) < len(given):
+        raise InputError(
+            "a weighted table needs the columns {columns}",
+            columns=", ".join(given),
+            where=Where(column=missing[0]),
+            saying="{where} is missing",
+        )
+    floats = {name: _floats(values, name) for name, values in given.items() if values is not None}
+    columns: dict[str, NDArray[Any]] = {**integers, **floats}
+    lengths = {name: values.size for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError("the columns must have equal lengths", seen=lengths)
+    _check_integers(nodes, **integers)
+    if floats:
+        _check_weights(nodes, cell=integers["cell"], **floats)
+    return tuple(columns.values())
+
+
+def checked_dropped(dropped: Mapping[str, int] | None) -> Mapping[str, int]:
+    """Rows left out by reason, or an InputError: a file has a place for these reasons alone."""
+    for reason, count in (dropped or {}).items():
+        if reason not in LEFT_OUT:
+            raise InputError(
+                "must count rows under the reasons {reasons}",
+                argument="dropped",
+                seen=reason,
+                reasons=", ".join(map(repr, LEFT_OUT)),
+            )
+        if not isinstance(count, int | np.integer) or count < 0:
+            raise InputError(
+                "must hold whole numbers that are not negative",
+                argument="dropped",
+                seen=count,
+                saying="{reason} has {}",
+                reason=reason,
+            )
+    return dropped or {}
+
+
+def _check_integers(
+    nodes: int, cell: Integers, label: Integers, count: Integers, offset: Integers
+) -> None:
+    _refuse("cell", cell, (cell < 0) | (cell > nodes), f"a cell must lie between 0 and {nodes}")
+    _refuse("label", label, (label != 0) & (label != 1), "a label must be 0 or 1")
+    _refuse("count", count, count < 0, "a count must not be negative")
+    total = count.sum(dtype=np.float64)
+    if total >= 2.0**63:
+        raise InputError(
+            "counts must add up to fewer than 2**63 rows", seen=total, where=Where(column="count")
+        )
+    least = -(-offset // ((1 << bits_of_offsets(nodes)) - 1))  # rows that it takes to come so far
+    # Rows with p = 1 have a cell of their own, in which the only offset is 0.
+    outside = (offset < 0) | (least > count) | ((cell == nodes) & (offset > 0))
+    _refuse("offset", offset, outside, "an offset must fit into its cell")
+
+
+def _check_weights(
+    nodes: int, cell: Integers, weight: Floats, squared_weight: Floats, weighted_offset: Floats
+) -> None:
+    widest = np.where(cell == nodes, 0.0, 2.0 ** bits_of_offsets(nodes))
+    # Sums of floats are rounded, so a mean offset may come out a little wider than the cell.
+    broken = weighted_offset > 1.000001 * weight * widest
+    _refuse("weighted_offset", weighted_offset, broken, "an offset must fit into its cell")
+    alone = (squared_weight > 0) & (weight == 0)
+    _refuse("squared_weight", squared_weight, alone, "a squared weight must go with a weight")
+
+
+def _integers(values: Any, name: str) -> Integers:
+    column = as_array(values, name)
+    if column.ndim == 1 and column.size == 0:
+        return np.empty(0, np.int64)
+    if column.ndim != 1 or column.dtype.kind not in "biuf":
+        raise wrong_type(name, column, "whole numbers")
+    if column.dtype.kind == "f":
+        broken = ~(np.abs(column) < 2.0**53) | (column != np.round(column))
+        _refuse(name, column, broken, "a column of sums of rows must hold whole numbers")
+    if column.dtype == np.uint64:
+        _refuse(name, column, column >= 1 << 63, "a number must fit into 64 bits with a sign")
+    return column.astype(np.int64)
+
+
+def _floats(values: Any, name: str) -> Floats:
+    column = as_array(values, name)
+    if column.ndim != 1 or column.dtype.kind not in "biuf":
+        raise wrong_type(name, column, "numbers")
+    column = column.astype(np.float64)
+    broken = ~((column >= 0) & (column <= LARGEST_SUM))
+    _refuse(name, column, broken, f"a sum must lie between 0 and {LARGEST_SUM:g}")
+    return column
+
+
+def wrong_type(name: str, column: NDArray[Any], needed: str) -> InputError:
+    """What to raise of a column whose values are of another kind."""
+    return InputError(
+        "a column of sums must hold {needed}",
+        seen=str(column.dtype),
+        where=Where(column=name),
+        saying="the type of {where} is {}",
+        needed=needed,
+    )
+
+
+def _refuse(name: str, column: NDArray[Any], broken: NDArray[np.bool_], rule: str) -> None:
+    rows = np.flatnonzero(broken)
+    if rows.size:
+        row = int(rows[0])
+        raise InputError(rule, seen=column[row].item(), where=Where(row=row, column=name))
 
 
 class Sketch:
@@ -76,7 +332,7 @@ class Sketch:
         return cls(Columns.empty(), nodes=nodes, scale=as_scale(scale))
 
     @classmethod
-    def from_pairs(
+    def from_rows(
         cls, pairs: Rows, *, nodes: int = DEFAULT_NODES, scale: str | Scale = PROBABILITY
     ) -> Sketch:
         """One pass over checked or unchecked pairs, on all cores when there are many."""
@@ -103,7 +359,7 @@ class Sketch:
         **options: Unpack[InputOptions],
     ) -> Sketch:
         """One pass over outcomes and predictions; see `InputOptions` for the keywords."""
-        return cls.from_pairs(as_rows(y_true, y_prob, **options), nodes=nodes, scale=scale)
+        return cls.from_rows(as_rows(y_true, y_prob, **options), nodes=nodes, scale=scale)
 
     @classmethod
     def from_counts(
@@ -160,7 +416,7 @@ class Sketch:
 
         Every value is checked: this is how files and query results come in.
         """
-        from calibrant.data.cell_checks import checked_dropped, checked_long_table
+        from calibrant.data.sketch import checked_dropped, checked_long_table
 
         sums = checked_long_table(
             nodes=require_nodes(nodes),
@@ -391,3 +647,95 @@ def _rebuild(columns: Columns, nodes: int, scale: Scale, dropped: dict[str, int]
 
 def _is_empty(values: Any) -> bool:
     return hasattr(values, "__len__") and len(values) == 0
+
+
+def as_sketch(
+    first: Any,
+    y_prob: Any = None,
+    *,
+    nodes: int = DEFAULT_NODES,
+    scale: str | Scale | None = None,
+    **options: Unpack[InputOptions],
+) -> Sketch:
+    """A Sketch as it is, or the sketch of `(y_true, y_prob)`.
+
+    For functions that take either. With a Sketch, everything that describes rows is refused: it has
+    been settled when the sketch was made.
+    """
+    if not isinstance(first, Sketch):
+        chosen = PROBABILITY if scale is None else scale
+        return Sketch.from_arrays(first, y_prob, nodes=nodes, scale=chosen, **options)
+    require_alone(first, y_prob, options)
+    if scale is not None and as_scale(scale) != first.scale:
+        raise InputError(
+            "must be that of the sketch",
+            argument="scale",
+            seen=as_scale(scale).name,
+            saying="it was made on {own}, and cannot be read on {}",
+            cure="Build it again with {option}.",
+            own=repr(first.scale.name),
+            option=Option("scale", ...),
+        )
+    if first.n == 0 or (first.weighted and not first.total_weight > 0.0):
+        raise InputError(
+            "the sketch must not be empty",
+            seen=first.n,
+            saying="its {} rows have no weight" if first.n else "it has {} rows",
+            cure="Add rows with {update} first.",
+            update=Code("Sketch.update"),
+        )
+    return first
+
+
+def require_alone(first: Any, y_prob: Any, options: InputOptions) -> None:
+    """Refuse what describes rows beside something that holds them already."""
+    rows = {"y_prob": y_prob, **options}
+    beside = [name for name, value in rows.items() if value is not None]
+    if beside:
+        kind = type(first).__name__
+        raise InputError(
+            "cannot be passed beside {article} {kind}, which holds predictions, outcomes and weights "
+            "already",
+            argument=beside[0],
+            cure="Leave out {options}.",
+            article="an" if kind[0] in "AEIOU" else "a",
+            kind=kind,
+            options=tuple(map(Option, beside)),
+        )
+
+
+FEWEST_ROWS = 50
+
+
+class HardLabelWarning(CalibrantWarning):
+    """All predictions are 0 or 1, which no model is as sure of as that says."""
+
+
+def are_hard_labels(sketch: Sketch) -> bool:
+    """Whether all predictions are exactly 0 or 1, some of each, and there are enough of them to wonder.
+
+    Examples
+    --------
+    >>> are_hard_labels(Sketch.from_arrays([0, 1] * 30, [0, 1] * 30))
+    True
+    >>> are_hard_labels(Sketch.from_arrays([0, 1] * 30, [0, 0.9] * 30))
+    False
+    """
+    used = sketch.cells[over_outcomes(sketch.counts) > 0]
+    if sketch.n < FEWEST_ROWS or len(used) != 2:
+        return False
+    ends = Sketch.from_arrays([0, 1], [0.0, 1.0], scale=sketch.scale, nodes=sketch.nodes)
+    plain = sketch.scale == PROBABILITY
+    return np.array_equal(used, ends.cells) and not (plain and sketch.offsets.any())
+
+
+def warn_of_hard_labels(sketches: Iterable[Sketch], *, stacklevel: int) -> None:
+    """Warn where every prediction of every sketch is 0 or 1."""
+    if all(map(are_hard_labels, sketches)):
+        warnings.warn(
+            HardLabelWarning(
+                "all predictions are 0 or 1: these are hard labels, not probabilities",
+                cure="Pass the probabilities that the labels were made from.",
+            ),
+            stacklevel=stacklevel + 1,
+        )

@@ -11,9 +11,7 @@ import numpy as np
 
 from calibrant._arguments import CONFIDENCE, require_choice
 from calibrant._format import percent
-from calibrant.data.as_rows import require_one_sample
-from calibrant.data.dropped import Dropped
-from calibrant.data.input_forms import InputOptions
+from calibrant.data.rows import Dropped, InputOptions, require_one_sample
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.decisions.ranking import (

@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, generator, require_seed
 from calibrant._format import decimals
-from calibrant.data.as_sketch import as_sketch
-from calibrant.data.dropped import Dropped
-from calibrant.data.input_forms import InputOptions
-from calibrant.data.sketch import Sketch
+from calibrant.data.rows import Dropped, InputOptions
+from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Sketches
 from calibrant.decisions.folds import (
     FOLDS,

@@ -55,7 +55,7 @@ class Dealt:
 
 def deal_pairs(pairs: Rows, codes: tuple[Integers, int] | None, seed: int) -> Dealt:
     """Rows; those of one cluster go to one fold."""
-    sketch = Sketch.from_pairs(pairs)
+    sketch = Sketch.from_rows(pairs)
     share = np.ones(pairs.n) if pairs.weight is None else pairs.weight
     share = share / share.sum()
     if codes is None and not pairs.fractional:
@@ -83,7 +83,7 @@ def deal_pairs(pairs: Rows, codes: tuple[Integers, int] | None, seed: int) -> De
 def _fold_of(pairs: Rows, rows: NDArray[np.bool_]) -> Sketch:
     """The rows of a fold, which may be none, or none that count."""
     counted = rows if pairs.weight is None else pairs.weight[rows] > 0
-    return Sketch.from_pairs(pairs.select(rows)) if counted.any() else Sketch.empty()
+    return Sketch.from_rows(pairs.select(rows)) if counted.any() else Sketch.empty()
 
 
 def deal_sketch(sketch: Sketch, seed: int) -> Dealt:

@@ -13,15 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import is_number, require_count
-from calibrant.data.as_sketch import as_sketch
 from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
-from calibrant.data.dropped import Dropped
-from calibrant.data.input_forms import InputOptions
 from calibrant.data.points import Points
-from calibrant.data.rows import ABSTAINED, Rows
-from calibrant.data.sketch import Sketch
-from calibrant.data.sketches import Sketches
-from calibrant.data.stacked import Stacked
+from calibrant.data.rows import ABSTAINED, Dropped, InputOptions, Rows
+from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.sketches import Sketches, Stacked
 from calibrant.errors import Function, InputError, Option
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.clusters import clusters_of_sketches
@@ -163,7 +159,7 @@ def rank(
 
 def rank_pairs(pairs: Rows, codes: tuple[Integers, int] | None, *, side: Side) -> Ranking:
     """The ranking of checked rows; `codes` numbers their clusters."""
-    atoms = Points.from_pairs(pairs)
+    atoms = Points.of(pairs)
     ordered = slice(None, None, -1) if side == "above" else slice(None)
     threshold, mass = atoms.p[ordered], atoms.mass[ordered]
     squared = over_outcomes(mass) if atoms.squared is None else atoms.squared[ordered]

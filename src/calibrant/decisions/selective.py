@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, is_number
 from calibrant._format import decimals
-from calibrant.data.dropped import Dropped
-from calibrant.data.input_forms import InputOptions
+from calibrant.data.rows import Dropped, InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.decisions.ranking import Ranking, rank, rank_pairs, require_abstained, require_risk

@@ -11,16 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, is_number, require_seed
-from calibrant.data.as_rows import as_rows
-from calibrant.data.as_sketch import as_sketch
 from calibrant.data.cell_sums import Columns
-from calibrant.data.hard_labels import warn_of_hard_labels
-from calibrant.data.input_forms import InputOptions
-from calibrant.data.rows import Rows
+from calibrant.data.rows import InputOptions, Rows, as_rows
 from calibrant.data.scales import PROBABILITY, Scale
-from calibrant.data.sketch import Sketch
-from calibrant.data.sketches import Sketches
-from calibrant.data.stacked import Stacked
+from calibrant.data.sketch import Sketch, as_sketch, warn_of_hard_labels
+from calibrant.data.sketches import Sketches, Stacked
 from calibrant.errors import Function, InputError, Option, TooFewRows, Where
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.calibration_test import Rejection
@@ -156,7 +151,7 @@ def assess(
         if y_prob is None and not isinstance(y_true, Rows):
             as_sketch(y_true)  # says what is missing
         pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
-        sketch = Sketch.from_pairs(pairs, scale=PROBABILITY if scale is None else scale)
+        sketch = Sketch.from_rows(pairs, scale=PROBABILITY if scale is None else scale)
         if weights == "frequency":
             sketch = counted(pairs, sketch)
         if codes is None:

@@ -9,11 +9,9 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 from calibrant._arguments import CONFIDENCE, require_count, require_seed
-from calibrant.data.as_rows import has_classes
-from calibrant.data.hard_labels import warn_of_hard_labels
-from calibrant.data.input_forms import InputOptions
+from calibrant.data.rows import InputOptions, has_classes
 from calibrant.data.scales import Scale
-from calibrant.data.sketch import Sketch
+from calibrant.data.sketch import Sketch, warn_of_hard_labels
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import assessment_and_rejection, require_margin

@@ -19,8 +19,7 @@ from calibrant._locks import cached_property
 from calibrant.data.arrays import as_column, is_missing
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.rows import Rows
-from calibrant.data.sketches import Sketches
-from calibrant.data.stacked import Stacked
+from calibrant.data.sketches import Sketches, Stacked
 from calibrant.errors import InputError, TooFewRows, Where, show_value
 from calibrant.inference.calibration_test import Rejection
 from calibrant.inference.interval import Spread

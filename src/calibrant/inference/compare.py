@@ -12,14 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, require_seed
-from calibrant.data.as_rows import as_rows, require_one_sample
-from calibrant.data.as_sketch import as_sketch
-from calibrant.data.dropped import Dropped
-from calibrant.data.input_forms import InputOptions
-from calibrant.data.named_scales import as_scale
-from calibrant.data.rows import Rows
-from calibrant.data.scales import PROBABILITY, Scale
-from calibrant.data.sketch import Sketch
+from calibrant.data.rows import Dropped, InputOptions, Rows, as_rows, require_one_sample
+from calibrant.data.scales import PROBABILITY, Scale, as_scale
+from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import Function, InputError, Option, TooFewRows, TypeName, Where
 from calibrant.inference.assess import assessment_of
 from calibrant.inference.assessment import Assessment
@@ -114,7 +109,7 @@ def compare(
     folds = Folds.of(list(counted.values()), their_codes)
     assessments, errors, influences = {}, {}, {}
     for name, pairs in models.items():
-        sketch = Sketch.from_pairs(pairs, scale=chosen)
+        sketch = Sketch.from_rows(pairs, scale=chosen)
         clusters = None
         if codes is not None:
             clusters = partial(ClusterResiduals.of, pairs=pairs, codes=codes)

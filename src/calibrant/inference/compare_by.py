@@ -10,10 +10,8 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from calibrant._arguments import CONFIDENCE, require_choice
-from calibrant.data.as_rows import require_forms_of_classes
-from calibrant.data.class_sketches import top_label
-from calibrant.data.input_forms import InputOptions, as_form
-from calibrant.data.multiclass import as_class_probabilities, as_weights
+from calibrant.data.classes import as_class_probabilities, as_weights, top_label
+from calibrant.data.rows import InputOptions, as_form, require_forms_of_classes
 from calibrant.data.sketches import Sketches
 from calibrant.errors import Function, InputError, Option, TooFewRows, TypeName, Where
 from calibrant.inference.compare import compare

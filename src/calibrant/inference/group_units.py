@@ -11,12 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.arrays import as_column
-from calibrant.data.as_rows import as_rows
-from calibrant.data.input_forms import InputOptions
-from calibrant.data.rows import Rows
+from calibrant.data.rows import InputOptions, Rows, as_rows
 from calibrant.data.sketch import Sketch
-from calibrant.data.sketches import Sketches
-from calibrant.data.stacked import Stacked
+from calibrant.data.sketches import Sketches, Stacked
 from calibrant.errors import InputError
 from calibrant.inference.assess import ClusterSource
 from calibrant.inference.assessment import Assessment

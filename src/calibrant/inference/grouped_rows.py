@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from calibrant.data.as_rows import as_rows, has_classes
-from calibrant.data.as_sketch import as_sketch
-from calibrant.data.input_forms import InputOptions
+from calibrant.data.rows import InputOptions, as_rows, has_classes
 from calibrant.data.scales import PROBABILITY, Scale
+from calibrant.data.sketch import as_sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import Function, InputError, Option
 from calibrant.inference.dependence import warn_of_repeated_ids, warn_of_repeated_rows

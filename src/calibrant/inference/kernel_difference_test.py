@@ -166,7 +166,7 @@ def difference_p_value(one: KernelError, other: KernelError, *, paired: bool) ->
 
     Examples
     --------
-    >>> from calibrant.data.as_rows import as_rows
+    >>> from calibrant.data.rows import as_rows
     >>> from calibrant.data.scales import PROBABILITY
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)

@@ -18,10 +18,9 @@ from calibrant._files import (
     write_whole,
 )
 from calibrant._locks import ForkSafeLock
-from calibrant.data.as_sketch import as_sketch, require_alone
-from calibrant.data.input_forms import InputOptions
+from calibrant.data.rows import InputOptions
 from calibrant.data.scales import PROBABILITY
-from calibrant.data.sketch import Sketch
+from calibrant.data.sketch import Sketch, as_sketch, require_alone
 from calibrant.data.sketches import Sketches
 from calibrant.errors import CalibrantError, Function, InputError, Option
 from calibrant.inference.monitor_evidence import Evidence, is_class_name

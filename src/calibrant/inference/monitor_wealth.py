@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
-from calibrant.data.sketch_files import from_json, to_json
+from calibrant.data.sketch_file import from_json, to_json
 from calibrant.inference.monitor_bets import BETS, log_gains
 from calibrant.inference.resampling import cell_predictions
 from calibrant.smoothing.curves import smooth_curves

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, generator, is_number, require_seed
 from calibrant.data.arrays import as_column
-from calibrant.data.as_sketch import as_sketch
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.input_forms import InputOptions
-from calibrant.data.sketch import Sketch
+from calibrant.data.rows import InputOptions
+from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError
 from calibrant.inference.assess import require_margin
 from calibrant.inference.calibration_test import Rejection

@@ -99,8 +99,8 @@ class Sample:
     def atoms(self) -> Points:
         """Sorted distinct predictions: exact from rows, with a position error from a sketch."""
         if self.pairs is None:
-            return Points.from_sketch(self.sketch)
-        return Points.from_pairs(self.pairs)
+            return Points.of(self.sketch)
+        return Points.of(self.pairs)
 
     def once(self, compute: Callable[[Sample], Result]) -> Result:
         """What `compute` makes of this sample, computed once for all quantities that share it."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import generator
 from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.sketch import Sketch
-from calibrant.data.stacked import Stacked
+from calibrant.data.sketches import Stacked
 from calibrant.inference._cells import mean_positions
 from calibrant.inference._draws import counts_below
 from calibrant.inference.row_worth import cross_weights, effective_rows, outcome_variances

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._format import group_text
 from calibrant._optional import require
-from calibrant.data.as_rows import as_rows
+from calibrant.data.rows import as_rows
 from calibrant.errors import InputError, Option, TooFewRows, Where
 from calibrant.integrations.decision_scores import (
     LinkOfScores,

@@ -6,7 +6,7 @@ from math import nan
 from typing import Any, Unpack
 
 from calibrant._optional import require
-from calibrant.data.input_forms import InputOptions
+from calibrant.data.rows import InputOptions
 from calibrant.integrations.scores import NUMBERS, calibration_scores
 
 __all__ = ["smooth_ece_metric"]

@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 from calibrant._arguments import CONFIDENCE, require_choice
 from calibrant._format import decimals
-from calibrant.data.input_forms import InputOptions
+from calibrant.data.rows import InputOptions
 from calibrant.inference.assess import assess
 from calibrant.inference.assessment import Assessment
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from calibrant.data.input_forms import InputOptions
+from calibrant.data.rows import InputOptions
 from calibrant.inference.assess import assess
 
 __all__ = ["NUMBERS", "calibration_scores"]

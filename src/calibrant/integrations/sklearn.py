@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.data.arrays import as_column
-from calibrant.data.multiclass import confidence
+from calibrant.data.classes import confidence
 from calibrant.errors import Code, Function, InputError, TypeName, Where, show_value
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.plotting.smooth import ReliabilityDiagram, reliability_diagram

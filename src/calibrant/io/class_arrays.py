@@ -7,10 +7,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from calibrant.data.as_rows import require_forms_of_classes
-from calibrant.data.class_sketches import classwise, top_label
-from calibrant.data.input_forms import InputOptions, as_form
-from calibrant.data.multiclass import as_class_probabilities
+from calibrant.data.classes import as_class_probabilities, classwise, top_label
+from calibrant.data.rows import InputOptions, as_form, require_forms_of_classes
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches

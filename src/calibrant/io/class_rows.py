@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.class_names import class_names
+from calibrant.data.classes import class_names
 from calibrant.errors import InputError, Where
 from calibrant.io.predictions import class_matrix
 from calibrant.io.required_columns import LABEL, PROB, WEIGHT

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.data.class_names import class_names
+from calibrant.data.classes import class_names
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import CalibrantError, CalibrantWarning

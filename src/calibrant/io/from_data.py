@@ -7,8 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from calibrant.data.as_rows import require_one_sample
-from calibrant.data.input_forms import InputOptions
+from calibrant.data.rows import InputOptions, require_one_sample
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches

@@ -15,10 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.arrays import is_missing
-from calibrant.data.class_names import TRUTH
-from calibrant.data.class_order import warn_of_other_order
-from calibrant.data.multiclass import ClassProbabilities, as_class_probabilities
-from calibrant.data.row_refusals import DROP
+from calibrant.data.classes import (
+    TRUTH,
+    ClassProbabilities,
+    as_class_probabilities,
+    warn_of_other_order,
+)
+from calibrant.data.rows import DROP
 from calibrant.errors import Cure, Function, InputError, Option, Where, show_value
 from calibrant.io.scan_request import Request
 

@@ -12,15 +12,16 @@ import numpy as np
 
 from calibrant._arguments import require_count
 from calibrant.data.cell_sums import DEFAULT_NODES
-from calibrant.data.class_names import class_names
-from calibrant.data.input_forms import (
+from calibrant.data.classes import class_names
+from calibrant.data.rows import (
     Classes,
     InputOptions,
     as_form,
+    refuse_keyword,
+    two_scales,
     warn_of_fractions,
     warn_of_two_scales,
 )
-from calibrant.data.row_refusals import refuse_keyword, two_scales
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches

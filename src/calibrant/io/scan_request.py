@@ -11,14 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
-from calibrant.data.as_rows import require_forms_of_classes
 from calibrant.data.cell_sums import FRACTION_BITS, require_nodes
-from calibrant.data.class_names import as_class_names
-from calibrant.data.input_forms import Classes, Form, as_probabilities, refuse_label_of_soft
+from calibrant.data.classes import as_class_names
 from calibrant.data.log_loss_sums import coarse_enough
-from calibrant.data.named_scales import as_scale
-from calibrant.data.rows import REASONS
-from calibrant.data.scales import PROBABILITY, Scale
+from calibrant.data.rows import (
+    REASONS,
+    Classes,
+    Form,
+    as_probabilities,
+    refuse_label_of_soft,
+    require_forms_of_classes,
+)
+from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.errors import InputError, Option, TypeName
 from calibrant.io.required_columns import LABEL, PROB, WEIGHT, is_constant, refuse_constant
 

@@ -16,10 +16,9 @@ from calibrant._arguments import require_choice
 from calibrant._files import decoding
 from calibrant.data.arrays import as_array
 from calibrant.data.cell_sums import DEFAULT_NODES, FRACTION_BITS, require_nodes
-from calibrant.data.long_table import FLOAT_COLUMNS, INTEGER_COLUMNS, from_table
 from calibrant.data.rows import LARGEST_WEIGHT
 from calibrant.data.sketch import Sketch
-from calibrant.data.sketches import Sketches
+from calibrant.data.sketches import FLOAT_COLUMNS, INTEGER_COLUMNS, Sketches, from_table
 from calibrant.errors import Code, InputError, Option, TypeName, Where
 from calibrant.io.group_keys import normal_key
 from calibrant.io.required_columns import require_columns
@@ -77,7 +76,7 @@ def query(
     str
         A query whose result has the group columns and cell, label, count, offset, nodes (and weight,
         squared_weight, weighted_offset). Rows that break a rule are counted under negative cells: -1
-        for a missing prediction, and so on as in `calibrant.data.long_table`. The table holds at most
+        for a missing prediction, and so on as in `calibrant.data.sketches`. The table holds at most
         two rows per cell and group.
 
     Notes

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant.data._fill import fill_counts, fill_weights, sum_words
 from calibrant.data.log_loss_sums import IMPOSSIBLE, surprises_of
-from calibrant.data.row_refusals import refusal
-from calibrant.data.rows import REASONS, Rows
+from calibrant.data.rows import REASONS, Rows, refusal
 from calibrant.errors import InputError, Where
 from calibrant.io.group_keys import Key
 from calibrant.io.predictions import Outcomes, Piece, pieces_of

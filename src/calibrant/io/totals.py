@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.cell_sums import Columns, require_room
-from calibrant.data.row_refusals import DROP
-from calibrant.data.rows import REASONS
+from calibrant.data.rows import DROP, REASONS
 from calibrant.data.sketch import Sketch
-from calibrant.data.sketches import Sketches
-from calibrant.data.stacked import PackedGroups, Stacked
+from calibrant.data.sketches import PackedGroups, Sketches, Stacked
 from calibrant.errors import InputError, InvalidRows, Option, TooFewRows
 from calibrant.io.group_keys import Key, place_of, sort_key
 from calibrant.io.predictions import Outcomes

@@ -6,21 +6,22 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, get_args
 
-from calibrant.data.as_rows import as_rows
-from calibrant.data.as_sketch import as_sketch
-from calibrant.data.dropped import Dropped
-from calibrant.data.input_forms import InputOptions
+import numpy as np
+
+from calibrant._arguments import require_choice
+from calibrant.data.classes import classwise, confidence, top_label
 from calibrant.data.points import Points, as_points
-from calibrant.data.rows import Rows
-from calibrant.data.sketch import Sketch
-from calibrant.errors import CalibrantError, InputError
+from calibrant.data.rows import Dropped, InputOptions, Rows, as_rows
+from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.errors import CalibrantError, Function, InputError
 from calibrant.measures.binned import (
     binned_ece_of_atoms,
     cross_validated_ece_of_atoms,
     debiased_ece_of_atoms,
     sweep_ece_of_atoms,
+    t_cal_of_atoms,
 )
 from calibrant.measures.cumulative import (
     ecce_mad_of_atoms,
@@ -28,17 +29,14 @@ from calibrant.measures.cumulative import (
     spline_ks_of_atoms,
     truthful_atb_of_atoms,
 )
-from calibrant.measures.density import kde_ece_of_atoms
-from calibrant.measures.distance import distance_to_calibration_result
-from calibrant.measures.interval import interval_of_atoms
+from calibrant.measures.distance import distance_to_calibration_result, interval_of_atoms
 from calibrant.measures.isotonic import miscalibration_of_atoms
-from calibrant.measures.kernel import MMCE_BANDWIDTH, kernel_of_atoms
+from calibrant.measures.kernel import MMCE_BANDWIDTH, kde_ece_of_atoms, kernel_of_atoms
 from calibrant.measures.result_record import Bounded, Record, bound_text
-from calibrant.measures.smooth_ece import smooth_ece_result
-from calibrant.measures.tcal import t_cal_of_atoms
+from calibrant.measures.smooth_ece import smooth_ece, smooth_ece_result
 from calibrant.measures.weak_error import weak_calibration_result
 
-__all__ = ["MEASURES", "RECOMMENDED", "Measured", "Measures", "measure_all"]
+__all__ = ["MEASURES", "RECOMMENDED", "Measured", "Measures", "measure_all", "multiclass_error"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -280,3 +278,65 @@ def _line(name: str, rows: Rows | Sketch, atoms: Points) -> Measured:
     except CalibrantError as refusal:  # weights where rows are counted, or a program unsolved
         value, error, misses = float("nan"), float("nan"), str(refusal)
     return Measured(name, value, error, time.perf_counter() - start, misses)
+
+
+View = Literal["confidence", "top_label", "classwise_mean", "classwise_max"]
+
+
+def multiclass_error(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    view: View = "confidence",
+    measure: Callable[[Any], float] = smooth_ece,
+    from_logits: bool = False,
+    classes: Sequence[Any] | None = None,
+) -> float:
+    """A calibration measure of class probabilities.
+
+    Parameters
+    ----------
+    y_true : array
+        Class labels.
+    y_prob : array of shape (rows, classes)
+        Class probabilities, or logits with `from_logits=True`.
+    view : {"confidence", "top_label", "classwise_mean", "classwise_max"}
+        The largest probability against "was it right?" over all rows; the same apart by predicted
+        class, averaged over rows; or one-vs-rest for each class, averaged over classes or the
+        largest.
+    measure : callable
+        Of pairs or of a sketch: any measure of this package.
+    from_logits, classes
+        As for `calibrant.confidence`.
+
+    References
+    ----------
+    Guo et al., 2017 (confidence); Gupta and Ramdas, *Top-label calibration*, 2022; Kull et al.,
+    *Beyond temperature scaling*, 2019 (class-wise).
+
+    Examples
+    --------
+    >>> probs = [[0.7, 0.2, 0.1], [0.2, 0.5, 0.3]]
+    >>> round(multiclass_error([0, 2], probs, view="classwise_max"), 3)
+    0.35
+    """
+    if not callable(measure):
+        raise InputError(
+            "must be a function, as {example} is",
+            argument="measure",
+            seen=measure,
+            cure="Leave it out for {example}.",
+            example=Function("smooth_ece"),
+        )
+    if view == "confidence":
+        return measure(confidence(y_true, y_prob, from_logits=from_logits, classes=classes))
+    if view == "top_label":
+        groups = top_label(y_true, y_prob, from_logits=from_logits, classes=classes)
+        rows = np.array([sketch.total_weight for sketch in groups.values()])
+        return float(np.average([measure(s) for s in groups.values()], weights=rows))
+    require_choice("view", view, get_args(View))
+    values = [
+        measure(s)
+        for s in classwise(y_true, y_prob, from_logits=from_logits, classes=classes).values()
+    ]
+    return float(np.mean(values) if view == "classwise_mean" else np.max(values))

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_count
 from calibrant._format import SMALLEST_P_VALUE
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.dropped import Dropped
-from calibrant.data.input_forms import InputOptions
 from calibrant.data.points import Points, as_points
+from calibrant.data.rows import Dropped, InputOptions
 from calibrant.measures.result_record import Bounded, Record, rows_text
 
 __all__ = [

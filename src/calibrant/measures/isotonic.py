@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.dropped import Dropped
-from calibrant.data.input_forms import InputOptions
 from calibrant.data.points import Points, as_points
+from calibrant.data.rows import Dropped, InputOptions
 from calibrant.measures._chains import pooled
 from calibrant.measures.binned import DEFAULT_BINS, Binning, bins_of
 from calibrant.measures.result_record import Bounded, Record, rows_text

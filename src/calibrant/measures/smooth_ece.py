@@ -7,14 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Unpack
 
 from calibrant._arguments import require_positive
-from calibrant.data.as_rows import as_rows
-from calibrant.data.as_sketch import as_sketch
-from calibrant.data.dropped import Dropped
-from calibrant.data.input_forms import InputOptions
-from calibrant.data.named_scales import as_scale
-from calibrant.data.rows import Rows
-from calibrant.data.scales import PROBABILITY, Scale
-from calibrant.data.sketch import Sketch
+from calibrant.data.rows import Dropped, InputOptions, Rows, as_rows
+from calibrant.data.scales import PROBABILITY, Scale, as_scale
+from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError
 from calibrant.measures.result_record import rows_text
 from calibrant.smoothing.fixed_point import SMALLEST_BANDWIDTH, Residuals, evaluate, solve

@@ -11,12 +11,9 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, require_choice
 from calibrant._format import decimals
-from calibrant.data.as_rows import as_rows
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.dropped import Dropped
-from calibrant.data.input_forms import InputOptions
 from calibrant.data.points import Points, as_points
-from calibrant.data.rows import Rows
+from calibrant.data.rows import Dropped, InputOptions, Rows, as_rows
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.inference.interval import require_confidence
@@ -379,5 +376,5 @@ def _read_rows(y_true: Any, y_prob: Any, options: InputOptions) -> tuple[Points,
         atoms = as_points(y_true, y_prob, **options)
         return atoms, _LeftOut.of_atoms(atoms)
     pairs = as_rows(y_true, y_prob, **options)
-    atoms = Points.from_pairs(pairs)
+    atoms = Points.of(pairs)
     return atoms, _LeftOut.of_pairs(pairs) if pairs.fractional else _LeftOut.of_atoms(atoms)

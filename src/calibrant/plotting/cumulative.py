@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from calibrant._arguments import CONFIDENCE
 from calibrant._format import decimals
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.dropped import Dropped
-from calibrant.data.input_forms import InputOptions
 from calibrant.data.points import Points, as_points
+from calibrant.data.rows import Dropped, InputOptions
 from calibrant.inference.interval import require_confidence
 from calibrant.measures.cumulative import cumulative_differences
 from calibrant.measures.result_record import rows_text

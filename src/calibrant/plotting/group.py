@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant._arguments import require_choice, require_count
 from calibrant._format import group_text
-from calibrant.data.input_forms import InputOptions
+from calibrant.data.rows import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import Code, Function, InputError, TypeName

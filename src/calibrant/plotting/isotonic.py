@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, require_count
 from calibrant._format import decimals
-from calibrant.data.as_sketch import as_sketch
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.dropped import Dropped
-from calibrant.data.input_forms import InputOptions
 from calibrant.data.points import as_points
-from calibrant.data.sketch import Sketch
+from calibrant.data.rows import Dropped, InputOptions
+from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.inference.interval import require_confidence
 from calibrant.inference.profile import Profiled
 from calibrant.inference.resampling import cell_predictions, consistency_events

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE
 from calibrant._format import decimals
-from calibrant.data.input_forms import InputOptions
+from calibrant.data.rows import InputOptions
 from calibrant.decisions.certify import OperatingPoint
 from calibrant.decisions.selective import Selective, selective
 from calibrant.errors import Code, Function, InputError

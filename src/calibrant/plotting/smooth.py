@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE
 from calibrant._format import decimals
-from calibrant.data.as_sketch import as_sketch
 from calibrant.data.cell_sums import DEFAULT_NODES
-from calibrant.data.input_forms import InputOptions
+from calibrant.data.rows import InputOptions
 from calibrant.data.scales import Scale
-from calibrant.data.sketch import Sketch
+from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError, Option
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.direction import Region

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator, require_count, require_seed
 from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
-from calibrant.data.named_scales import as_scale
-from calibrant.data.scales import Scale
+from calibrant.data.scales import Scale, as_scale
 from calibrant.data.sketch import Sketch
 from calibrant.errors import Function, InputError, Option
 from calibrant.inference.assessment import Assessment

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.as_sketch import as_sketch
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.input_forms import InputOptions
 from calibrant.data.points import Points
+from calibrant.data.rows import InputOptions
+from calibrant.data.sketch import as_sketch
 from calibrant.inference.assessment import Assessment, Finding, finding_of
 from calibrant.inference.direction import Region, decimal_places
 from calibrant.inference.interval import Interval

@@ -65,7 +65,7 @@ def _on_probabilities(sample: Sample) -> Sample:
             "the gaps are those of the curve on the probability scale; this sketch is on another, so they "
             "need rows, or a sketch on the probability scale"
         )
-    sketch, clusters, found = Sketch.from_pairs(sample.pairs), None, sample.assessment
+    sketch, clusters, found = Sketch.from_rows(sample.pairs), None, sample.assessment
     if sketch.weighted and not sample.sketch.weighted:
         sketch = counted(sample.pairs, sketch)
     if sample.clusters is not None:

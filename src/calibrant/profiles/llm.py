@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._format import decimals
 from calibrant.data.points import Points
-from calibrant.data.stacked import Stacked
+from calibrant.data.sketches import Stacked
 from calibrant.decisions.ranking import Ranking, rank_cells, rank_pairs, require_abstained
 from calibrant.decisions.selective import Selective, selective_of
 from calibrant.errors import TooFewRows

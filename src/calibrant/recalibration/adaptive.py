@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, require_confidence
 from calibrant.data.arrays import as_column
-from calibrant.data.as_rows import as_rows
 from calibrant.data.cell_sums import over_outcomes
+from calibrant.data.rows import as_rows
 from calibrant.measures._chains import pooled
 from calibrant.recalibration.cures import TO_APPLY, only_cures
 from calibrant.recalibration.learned_map import Recalibrator, State

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.multiclass import confidence
+from calibrant.data.classes import confidence
 from calibrant.errors import Code, InputError, TypeName
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.choice import NONE, Choice, compared

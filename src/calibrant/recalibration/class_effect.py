@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.arrays import as_array
-from calibrant.data.multiclass import confidence as confidence_of
+from calibrant.data.classes import confidence as confidence_of
 from calibrant.errors import Code, InputError
 from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece

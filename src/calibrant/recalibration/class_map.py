@@ -12,9 +12,13 @@ from numpy.typing import NDArray
 
 from calibrant._format import distinct_parts, group_text
 from calibrant.data.arrays import as_array
-from calibrant.data.as_rows import as_rows
-from calibrant.data.logits import finite_logits, refuse_probabilities
-from calibrant.data.multiclass import as_class_probabilities, sum_tolerance
+from calibrant.data.classes import (
+    as_class_probabilities,
+    finite_logits,
+    refuse_probabilities,
+    sum_tolerance,
+)
+from calibrant.data.rows import as_rows
 from calibrant.errors import Code, Cure, InputError, Option, TypeName, Where
 from calibrant.recalibration.cures import TO_LEARN_CLASSES, only_cures
 from calibrant.recalibration.enough_rows import require_parameters, require_rows_of_classes

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator
-from calibrant.data.class_distributions import class_distributions
+from calibrant.data.classes import class_distributions
 from calibrant.errors import InputError
 from calibrant.inference.clusters import cluster_codes
 from calibrant.recalibration.class_map import MapOfClasses, called_classes

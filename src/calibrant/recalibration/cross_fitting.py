@@ -56,7 +56,7 @@ def rows_of(
             y_true=Option("y_true"),
             y_prob=Option("y_prob"),
         )
-    atoms = Points.from_sketch(sketch)
+    atoms = Points.of(sketch)
     counts = np.rint(atoms.mass).astype(np.int64)
     labels = np.repeat(np.tile([0, 1], atoms.p.size), counts.ravel())
     return labels, np.repeat(np.repeat(atoms.p, 2), counts.ravel())

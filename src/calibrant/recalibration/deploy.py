@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import is_number
-from calibrant.data.named_scales import as_scale
-from calibrant.data.scales import Scale
+from calibrant.data.scales import Scale, as_scale
 from calibrant.errors import Code, InputError
 from calibrant.io.sql import Expression, piecewise_linear
 from calibrant.recalibration.logistic import AN_END, NEAREST_TO_THE_ENDS, expit

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.data.logits import SMALLEST_LOGARITHM
-from calibrant.data.multiclass import SUM_TOLERANCE
+from calibrant.data.classes import SMALLEST_LOGARITHM, SUM_TOLERANCE
 from calibrant.recalibration.deploy import as_module, knots_of
 
 if TYPE_CHECKING:

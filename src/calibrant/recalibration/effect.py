@@ -248,7 +248,7 @@ def _scores(pairs: Rows, p: Floats, fold: Integers | None) -> Scores:
     mean = float(np.average(log_losses(pairs.y, p), weights=weight))
     brier = float(np.average((p - pairs.y) ** 2, weights=weight))
     folds = [rows] if fold is None else [rows.select(fold == k) for k in range(fold.max() + 1)]
-    return Scores(mean, brier, smooth_ece(rows), _auc([Points.from_pairs(one) for one in folds]))
+    return Scores(mean, brier, smooth_ece(rows), _auc([Points.of(one) for one in folds]))
 
 
 def _auc(folds: list[Points]) -> float:

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from calibrant._files import dump_versioned, load_versioned, read_bytes, write_whole
 from calibrant._format import percent
 from calibrant.data.arrays import as_column
-from calibrant.data.as_rows import as_rows
-from calibrant.data.named_scales import as_scale, name_for_file
-from calibrant.data.scales import Scale
+from calibrant.data.rows import as_rows
+from calibrant.data.scales import Scale, as_scale, name_for_file
 from calibrant.errors import CalibrantError, Code, Function, InputError, TypeName, Where
 from calibrant.recalibration.cures import TO_APPLY, TO_LEARN, only_cures
 from calibrant.recalibration.enough_rows import require_parameters

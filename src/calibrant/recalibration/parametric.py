@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import is_number
 from calibrant.data.arrays import as_column
-from calibrant.data.as_rows import as_rows
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points
+from calibrant.data.rows import as_rows
 from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrantError, InputError
 from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms

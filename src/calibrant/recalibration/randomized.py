@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator, require_seed
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.named_scales import as_scale
 from calibrant.data.points import Points
-from calibrant.data.scales import PROBABILITY, Scale
+from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrantError, Option
 from calibrant.inference.calibration_test import calibration_p_value
@@ -178,7 +177,7 @@ def _mean_displacement(sketch: Sketch, bandwidth: float, values: Floats) -> floa
     cells = CELLS_OF_DISPLACEMENT
     while cells < sketch.nodes and cells * bandwidth < 32 * scale.length:
         cells *= 2
-    atoms = Points.from_sketch(sketch.rebin(min(cells, sketch.nodes)))
+    atoms = Points.of(sketch.rebin(min(cells, sketch.nodes)))
     place, weight = scale.locate(atoms.p), over_outcomes(atoms.mass) / atoms.total
     z = np.linspace(-6.0, 6.0, 193)
     chance = np.exp(-0.5 * z * z)

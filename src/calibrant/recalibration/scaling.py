@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_positive
-from calibrant.data.logits import SMALLEST_LOGARITHM
+from calibrant.data.classes import SMALLEST_LOGARITHM
 from calibrant.errors import CalibrantError
 from calibrant.recalibration.class_map import ClassTraining, MapOfClasses
 from calibrant.recalibration.deploy_classes import explain_scaling, scaling_to_python

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import is_number, require_positive
-from calibrant.data.named_scales import as_scale
 from calibrant.data.points import Points
-from calibrant.data.scales import Scale
+from calibrant.data.scales import Scale, as_scale
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.measures._chains import pooled
@@ -145,7 +144,7 @@ def regression_on_knots(sketch: Sketch, bandwidth: float) -> tuple[Floats, Float
 
 def _nearest_regression(sketch: Sketch, bandwidth: float, at: Floats) -> Floats:
     """μ̂ in the logarithmic domain, where the density itself is lost in rounding."""
-    atoms = Points.from_sketch(sketch)
+    atoms = Points.of(sketch)
     x, mass = sketch.scale.locate(atoms.p), atoms.mass
     if sketch.scale.reflected:
         x = np.concatenate([-x[::-1], x, 2.0 - x[::-1]])

@@ -8,13 +8,10 @@ from typing import Any, Literal, TypedDict
 
 import numpy as np
 
-from calibrant.data.as_rows import as_rows
-from calibrant.data.as_sketch import as_sketch
-from calibrant.data.named_scales import as_scale
 from calibrant.data.points import Points
-from calibrant.data.rows import Rows
-from calibrant.data.scales import Scale
-from calibrant.data.sketch import Sketch
+from calibrant.data.rows import Rows, as_rows
+from calibrant.data.scales import Scale, as_scale
+from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import Code, InputError
 from calibrant.recalibration.cures import refuse_forms
 
@@ -60,14 +57,14 @@ class Training:
     def atoms(self) -> Points:
         """Distinct predictions with the weight of each outcome."""
         if isinstance(self.rows, Sketch):
-            return Points.from_sketch(self.rows)
-        return Points.from_pairs(self.rows)
+            return Points.of(self.rows)
+        return Points.of(self.rows)
 
     def sketch(self, scale: str | Scale) -> Sketch:
         """The rows on the grid of a scale; a sketch must have been made on it."""
         if isinstance(self.rows, Sketch):
             return as_sketch(self.rows, scale=as_scale(scale))
-        return Sketch.from_pairs(self.rows, scale=as_scale(scale, base_rate=self.atoms.base_rate))
+        return Sketch.from_rows(self.rows, scale=as_scale(scale, base_rate=self.atoms.base_rate))
 
     def require_both_outcomes(self, name: str) -> None:
         """Refuse rows with one outcome only: nothing can be learned from them."""

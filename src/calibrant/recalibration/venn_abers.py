@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator
 from calibrant.data.arrays import as_column
-from calibrant.data.as_rows import as_rows
 from calibrant.data.cell_sums import over_outcomes
+from calibrant.data.rows import as_rows
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.recalibration.learned_map import Recalibrator, State

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._format import decimals, group_text, p_text, percent
-from calibrant.data.class_order import likelier_order
+from calibrant.data.classes import likelier_order
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.inference.assess_by import assess_by

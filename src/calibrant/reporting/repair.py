@@ -135,14 +135,14 @@ def cluster_halves(
 
     Examples
     --------
-    >>> from calibrant.data.as_rows import as_rows
+    >>> from calibrant.data.rows import as_rows
     >>> from calibrant.data.scales import PROBABILITY
     >>> rows = as_rows([0, 0, 1, 1], [0.1, 0.2, 0.7, 0.8])
     >>> [part.n for part in cluster_halves(rows, np.array([0, 0, 1, 1]), PROBABILITY, seed=0)]
     [2, 2]
     """
     first = (generator(seed).permutation(int(codes.max()) + 1) % 2 == 0)[codes]
-    one, other = (Sketch.from_pairs(pairs.select(kept), scale=scale) for kept in (first, ~first))
+    one, other = (Sketch.from_rows(pairs.select(kept), scale=scale) for kept in (first, ~first))
     return one, other
 
 
@@ -157,7 +157,7 @@ def _share_of_weights(first: Integers, counts: Integers) -> Floats:
 
 def _applied(recalibrator: AdaptiveRecalibrator, held_out: Sketch) -> Sketch:
     """The rows of a sketch where the map puts them."""
-    atoms = Points.from_sketch(held_out)
+    atoms = Points.of(held_out)
     used = over_outcomes(held_out.weights) > 0
     position = held_out.scale.locate(recalibrator.transform(atoms.p))
     fixed = np.floor(position * 2.0**FRACTION_BITS).astype(np.int64)

@@ -16,11 +16,9 @@ import numpy as np
 
 from calibrant._arguments import CONFIDENCE, require_count
 from calibrant._files import replaced_when_whole
-from calibrant.data.as_rows import has_classes
-from calibrant.data.as_sketch import as_sketch
-from calibrant.data.input_forms import InputOptions
+from calibrant.data.rows import InputOptions, has_classes
 from calibrant.data.scales import Scale
-from calibrant.data.sketch import Sketch
+from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, Option, TypeName, Where
 from calibrant.inference.assess import assess, read_clustered

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from calibrant._format import decimals, percent
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.hard_labels import are_hard_labels
 from calibrant.data.points import Points
-from calibrant.data.sketch import Sketch
+from calibrant.data.sketch import Sketch, are_hard_labels
 from calibrant.inference.assessment import Finding
 from calibrant.inference.direction import Region
 from calibrant.plotting.smooth import ReliabilityDiagram
@@ -215,7 +214,7 @@ def notes_on(sketch: Sketch, *, clusters: int | None = None) -> tuple[str, ...]:
     60% of the rows share one prediction, 0.
     60% of the rows lie at 0 or within 0.00002 of it, 0% at 1.
     """
-    atoms = Points.from_sketch(sketch)
+    atoms = Points.of(sketch)
     share = over_outcomes(atoms.mass) / atoms.total
     at_an_end = np.minimum(atoms.p, 1.0 - atoms.p) <= NEAR_AN_END
     mixed = at_an_end & (atoms.p > 0.0) & (atoms.p < 1.0) & (share * sketch.n > 1.5)

@@ -373,7 +373,7 @@ def _margin(start: float, length: float, reach: tuple[float, float]) -> float:
 
 
 def _cancelled(pairs: Rows) -> tuple[float, float, float]:
-    residuals = Points.from_pairs(pairs).residuals
+    residuals = Points.of(pairs).residuals
     rounding = EPSILON * (4.0 + pairs.n)
     return abs(float(residuals.sum())), float(np.abs(residuals).sum()), rounding
 

@@ -1,6 +1,6 @@
 """Sketches as files: one long table that any engine can write, in Parquet or JSON.
 
-The table is that of `calibrant.data.long_table`. A header names format, version, scale, number of nodes
+The table is that of `calibrant.data.sketches`. A header names format, version, scale, number of nodes
 and group columns, and holds a checksum of header and table. In Parquet it stands in the metadata under
 "calibrant"; whoever writes such a file by other means, from SQL for instance, says `"checksum": null`.
 Files of every past version stay readable.
@@ -32,17 +32,17 @@ from calibrant._files import (
 )
 from calibrant._optional import require
 from calibrant.data.cell_sums import require_nodes
-from calibrant.data.long_table import (
+from calibrant.data.scales import as_scale, name_for_file
+from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import (
     FLOAT_COLUMNS,
     INTEGER_COLUMNS,
+    Sketches,
     Table,
     from_table,
     plain_values,
     to_table,
 )
-from calibrant.data.named_scales import as_scale, name_for_file
-from calibrant.data.sketch import Sketch
-from calibrant.data.sketches import Sketches
 from calibrant.errors import Function, InputError, MergeError, TypeName, Where
 
 __all__ = ["from_json", "load", "save", "to_json"]
@@ -209,7 +209,7 @@ def _from_parquet(content: bytes) -> Sketch | Sketches:
         raise InputError(
             'a sketch in Parquet must have a header, "calibrant" in its metadata',
             cure="A table from a query loads with {function}.",
-            function=Function("data.long_table.from_table"),
+            function=Function("data.sketches.from_table"),
         )
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise InputError('the header of a sketch must say "format": {form}', form=FORMAT)
