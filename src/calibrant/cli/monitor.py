@@ -20,8 +20,7 @@ from calibrant.cli.table import Column, show_table
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, Option
-from calibrant.inference.monitor import Monitor
-from calibrant.inference.monitor_look import ClassLook, Look
+from calibrant.inference.monitor import ClassResult, Monitor, MonitorResult
 from calibrant.io.group_keys import sort_key
 from calibrant.io.scan_request import CLASS_COLUMN
 
@@ -79,7 +78,7 @@ def run_monitor(
 
 def _looks(
     monitor: Monitor, files: Sequence[str], reading: Reading, batch: str | None
-) -> tuple[list[Look], list[str]]:
+) -> tuple[list[MonitorResult], list[str]]:
     looks, names = [], []
     paths = opened(files)
     _require_apart(paths, reading)
@@ -144,7 +143,7 @@ def _require_apart(paths: Sequence[str], reading: Reading) -> None:
         )
 
 
-def _show(looks: Sequence[Look], names: Sequence[str]) -> None:
+def _show(looks: Sequence[MonitorResult], names: Sequence[str]) -> None:
     classes = looks[-1].classes
     shown_looks = _that_fit(looks)
     if len(shown_looks) < len(looks):
@@ -169,7 +168,7 @@ def _show(looks: Sequence[Look], names: Sequence[str]) -> None:
         _show_classes(classes)
 
 
-def _show_classes(classes: Sequence[ClassLook]) -> None:
+def _show_classes(classes: Sequence[ClassResult]) -> None:
     """A line for each class, those with the most evidence first."""
     if len(classes) > MOST_SHOWN:
         note(f"Showing {MOST_SHOWN} of {len(classes):,} classes; `--json` has all of them.")
@@ -186,7 +185,7 @@ def _show_classes(classes: Sequence[ClassLook]) -> None:
     )
 
 
-def _that_fit(looks: Sequence[Look]) -> list[int]:
+def _that_fit(looks: Sequence[MonitorResult]) -> list[int]:
     """The last batches, and the one that raised the alarm: as many as fit a screen."""
     last = list(range(max(0, len(looks) - MOST_SHOWN), len(looks)))
     alarm = next((place for place, look in enumerate(looks) if look.alarm), None)

@@ -1,46 +1,508 @@
-"""Sequential monitoring: look after every batch without inflating false alarms."""
+"""Sequential test of calibration by betting: an e-process that is valid at every look."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from html import escape
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Any, NamedTuple, Self, Unpack
+
+import numpy as np
+import numpy.fft  # now, not at the first look: a child that is forked during an import hangs
+from numpy.typing import NDArray
 
 from calibrant._arguments import is_number
-from calibrant._files import (
-    dump_versioned,
-    file_lock,
-    load_versioned,
-    place_of_file,
-    read_bytes,
-    write_whole,
-)
+from calibrant._files import dump_versioned, file_lock, load_versioned, place_of_file, read_bytes, write_whole
+from calibrant._format import SMALLEST_P_VALUE, group_text
 from calibrant._locks import ForkSafeLock
 from calibrant.data.rows import InputOptions
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch, as_sketch, require_alone
+from calibrant.data.sketch_file import from_json, to_json
 from calibrant.data.sketches import Sketches
-from calibrant.errors import CalibrantError, Function, InputError, Option
-from calibrant.inference.monitor_evidence import Evidence, is_class_name
-from calibrant.inference.monitor_look import Look, e_and_p
+from calibrant.errors import CalibrantError, InputError, show_value
 from calibrant.io.class_arrays import sketches_of_classes
 from calibrant.io.scan_request import CLASS_COLUMN
+from calibrant.measures.result_record import Record, frame_of
+from calibrant.smoothing.curves import smooth_curves
 
-__all__ = ["Monitor"]
+__all__ = ["Alarm", "ClassResult", "EProcess", "Monitor", "MonitorResult"]
 
-FORMAT = "calibrant.monitor"
-VERSION = 3
-WHAT = "the state of a monitor"
-LONGEST_NAME = 200
-"""Characters of the name of a batch: the state must not grow with them."""
-COLUMN_OF = {view: column[0] for view, column in CLASS_COLUMN.items() if column}
-"""What the classes are called that each reading of class probabilities makes."""
+Floats = NDArray[np.float64]
+
+INSIDE = 0.95
+"""Share of its bounds that a stake may use, so that a lost bet never ruins."""
+SIZES = (0.1, 0.25, 0.6, 1.5)
+"""Log-odds by which the alternatives differ from the forecasts: from hardly visible to gross."""
+LEARNT_BANDWIDTH = 0.1
+PRIOR_ROWS = 200.0
+"""Rows at no error with which the learnt alternative is shrunk towards the forecasts."""
+NODES, CLASS_NODES = 1 << 12, 1 << 8
+"""Cells on which past rows are kept, of one sample and of each class: they bound the size of the file."""
+KEPT_NAMES = MAX_CLASSES = 1000
+"""Names of batches and classes in a state, whose size must not grow without bound."""
+MAX_NAME = 200
+CLEAR_Z = 3.0
+"""Standard errors of the mean error beyond which an alarm is about its sign."""
+FORMAT, VERSION, KIND = "calibrant.monitor", 3, "the state of a monitor"
+CLASS_VIEWS = {columns[0]: view for view, columns in CLASS_COLUMN.items() if columns}
+"""The `multiclass` that groups rows by this column."""
+
+
+class Alternative(NamedTuple):
+    """A direction of miscalibration, logit q(p) = logit p + size · shape(p)."""
+
+    shape: str
+    size: float
+    direction: str
+
+
+def _alternatives() -> Iterator[Alternative]:
+    for shape in ("shift", "tilt", "wave 1", "wave 2", "wave 3", "wave 4"):
+        for size in SIZES:
+            low, high = {
+                "shift": ("under-forecasting", "over-forecasting"),
+                "tilt": ("under-confident", "over-confident"),
+            }.get(shape, ("wrong in places",) * 2)
+            yield Alternative(shape, size, low)
+            yield Alternative(shape, -size, high)
+
+
+ALTERNATIVES = tuple(_alternatives())
+BETS = len(ALTERNATIVES) + 1
+"""A bet on each alternative, and one on what earlier batches showed."""
+
+
+def log_gains(batch: Sketch, learnt: Floats | None = None) -> Floats:
+    """Lower bounds of Σ log(1 + λ (y - p)) over the rows of a batch, for every bet, the learnt one last.
+
+    The stake λ = (q - p) / (p (1 - p)) is constant in a cell [a, b], with -1/(1-a) ≤ λ ≤ 1/b, so no factor
+    is negative. A sketch knows number and mean of the p of a (cell, label). The logarithm is concave in
+    p, so the sum is smallest when these rows sit at the two ends of the cell: cells never make a bet win.
+
+    Parameters
+    ----------
+    batch : Sketch
+        Unweighted, on the probability scale.
+    learnt : float64[points], optional
+        Expected y - p at equally spaced p.
+
+    Examples
+    --------
+    >>> batch = Sketch.from_arrays([1, 1, 0, 1], [0.4, 0.5, 0.3, 0.6])
+    >>> best = ALTERNATIVES[int(np.argmax(log_gains(batch)))]
+    >>> best.shape, best.size, best.direction
+    ('shift', 1.5, 'under-forecasting')
+    """
+    low = batch.cells / batch.nodes
+    high = np.minimum(low + 1.0 / batch.nodes, 1.0)
+    middle = np.clip(0.5 * (low + high), 1e-9, 1.0 - 1e-9)
+    logit = np.log(middle) - np.log1p(-middle)
+    shapes = {"shift": np.ones_like(middle), "tilt": np.tanh(0.5 * logit)}
+    shapes |= {f"wave {k}": np.cos(np.pi * k * middle) for k in (1, 2, 3, 4)}
+    chances = [1.0 / (1.0 + np.exp(-logit - size * shapes[name])) for name, size, _ in ALTERNATIVES]
+    if learnt is not None:
+        gap = np.interp(middle, np.linspace(0.0, 1.0, learnt.size), learnt)
+        chances.append(np.clip(middle + gap, 0.0, 1.0))
+    stakes = (np.stack(chances) - middle) / (middle * (1.0 - middle))
+    with np.errstate(divide="ignore"):
+        # At p exactly 0 or 1 one side has no bound at all.
+        largest = np.minimum(INSIDE / high, 1e9)
+        smallest = -np.minimum(INSIDE / (1.0 - low), 1e9)
+    stakes = np.clip(stakes, smallest, largest)
+    width = np.where(high > low, high - low, 1.0)
+    rows = batch.counts
+    offset = batch.offsets * 2.0**-36
+    share = np.divide(offset, rows * width[:, None], out=np.zeros(rows.shape), where=rows > 0)
+    gains = np.zeros(len(stakes))
+    for label in range(2):
+        at_low = np.log1p(stakes * (label - low))
+        at_high = np.log1p(stakes * (label - high))
+        mean = at_low + share[:, label] * (at_high - at_low)
+        gains += np.where(rows[:, label] > 0, rows[:, label] * mean, 0.0).sum(axis=1)
+    return gains
+
+
+def _errors(batch: Sketch) -> Floats:
+    """Σ (p - y), number of rows, and the variance of the sum under calibration."""
+    rows = batch.counts.sum(axis=1)
+    p = (batch.cells + batch.offsets.sum(axis=1) * 2.0**-batch.offset_bits / rows) / batch.nodes
+    error = (rows * p).sum() - batch.counts[:, 1].sum()
+    return np.array([error, rows.sum(), (rows * p * (1.0 - p)).sum()], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class EProcess:
+    """Wealth of every bet on one stream of forecasts; their mean is the e-value.
+
+    Attributes
+    ----------
+    looks : int
+        Batches so far.
+    highest : float
+        Logarithm of the largest e-value so far, at least 0.
+    log_wealth, log_best_run : float64[bets]
+        Of each bet: what has started to play, and the best of the runs by the batch where they started.
+    started : int64[bets]
+        The look at which the best run started.
+    errors : float64[bets, 3]
+        Since then: Σ (p - y), rows, and the variance of the sum under calibration.
+    past : Sketch
+        All rows so far.
+    """
+
+    looks: int = 0
+    highest: float = 0.0
+    log_wealth: Floats = field(default_factory=lambda: np.full(BETS, -np.inf))
+    log_best_run: Floats = field(default_factory=lambda: np.full(BETS, -np.inf))
+    started: NDArray[np.int64] = field(default_factory=lambda: np.zeros(BETS, np.int64))
+    errors: Floats = field(default_factory=lambda: np.zeros((BETS, 3)))
+    past: Sketch = field(default_factory=Sketch.empty)
+
+    @property
+    def log_e_value(self) -> float:
+        """Logarithm of the mean over bets of the wealth that plays and that does not play yet."""
+        wealth = np.logaddexp(self.log_wealth, -np.log(self.looks + 1))
+        return float(np.logaddexp.reduce(wealth) - np.log(BETS))
+
+    @property
+    def mean_error(self) -> float:
+        """Mean prediction minus event rate over all rows."""
+        error, rows, _ = _errors(self.past)
+        return float(error / rows)
+
+    def after(self, batch: Sketch, look: int, nodes: int) -> EProcess:
+        """The process after a batch, the `look`-th of all; `nodes` are the cells to keep rows on."""
+        gains = log_gains(batch, self._learnt() if self.looks else np.zeros(2))
+        looks = self.looks + 1
+        entering = -np.log(looks) - np.log(looks + 1)
+        starts = entering >= self.log_best_run
+        nodes = min(nodes, batch.nodes, self.past.nodes)
+        later = replace(
+            self,
+            looks=looks,
+            log_best_run=np.maximum(self.log_best_run, entering) + gains,
+            log_wealth=np.logaddexp(self.log_wealth, entering) + gains,
+            started=np.where(starts, look, self.started),
+            errors=np.where(starts[:, None], 0.0, self.errors) + _errors(batch),
+            past=self.past.rebin(nodes) + batch.rebin(nodes),
+        )
+        return replace(later, highest=max(self.highest, later.log_e_value))
+
+    def _learnt(self) -> Floats:
+        """Mean of y - p near each of some p in the past, shrunk where there were few rows."""
+        curves = smooth_curves(self.past, LEARNT_BANDWIDTH, points=128)
+        gap = self.past.n * (curves.events - curves.predictions)
+        return np.asarray(gap / (self.past.n * curves.density + PRIOR_ROWS))
+
+    def alarm(self, look: int, group: Any) -> Alarm:
+        """Start, direction and size of the error, from the best run of all bets."""
+        best = int(np.argmax(self.log_best_run))
+        error, rows, variance = self.errors[best]
+        if error**2 > CLEAR_Z**2 * variance:
+            direction = "over-forecasting" if error > 0 else "under-forecasting"
+        else:
+            direction = ALTERNATIVES[int(np.argmax(self.log_best_run[:-1]))].direction
+        return Alarm(look, int(self.started[best]), direction, float(error / rows), group)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for the file."""
+        arrays = ("log_wealth", "log_best_run", "started", "errors")
+        return {
+            "looks": self.looks,
+            "highest": self.highest,
+            **{name: getattr(self, name).tolist() for name in arrays},
+            "past": json.loads(to_json(self.past)),
+        }
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any], looks: int) -> EProcess:
+        """Inverse of `to_dict`, in a state after so many looks; a ValueError for what cannot be."""
+        process = cls(
+            looks=state["looks"],
+            highest=float(state["highest"]),
+            log_wealth=np.array(state["log_wealth"], dtype=np.float64),
+            log_best_run=np.array(state["log_best_run"], dtype=np.float64),
+            started=np.array(state["started"], dtype=np.int64),
+            errors=np.array(state["errors"], dtype=np.float64),
+            past=from_json(json.dumps(state["past"])),  # type: ignore[arg-type]
+        )
+        arrays = (process.log_wealth, process.log_best_run, process.started, *process.errors.T)
+        past = process.past
+        if (
+            type(process.looks) is not int
+            or not 0 < process.looks <= looks
+            or any(array.shape != (BETS,) or not np.isfinite(array).all() for array in arrays)
+            or not isinstance(past, Sketch)
+            or past.weighted
+            or past.scale != PROBABILITY
+            or np.any((process.started < 1) | (process.started > looks))
+            or np.any((process.errors[:, 1] < 1) | (process.errors[:, 1] > past.n))
+            or np.any(np.abs(process.errors[:, 0]) > process.errors[:, 1] * (1.0 + 1e-9))
+            or not process.log_e_value - 1e-9 <= process.highest < np.inf
+        ):
+            raise ValueError("the wealth of the bets contradicts itself")
+        return process
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """Rejection of calibration by a monitor.
+
+    Attributes
+    ----------
+    look : int
+        Number of the batch, from 1.
+    since : int
+        The look at which the best run of the winning bet started: an estimate of the change point.
+    direction : str
+        "over-forecasting" or "under-forecasting" where the mean error since then is clear; otherwise
+        the best bet's: "over-confident", "under-confident" or "wrong in places".
+    mean_error : float
+        Mean prediction minus event rate since then.
+    group : optional
+        For many classes, the one with the most evidence: the rest is about it.
+    """
+
+    look: int
+    since: int
+    direction: str
+    mean_error: float
+    group: Any = None
+
+    def __str__(self) -> str:
+        of = "" if self.group is None else f", most of all class {group_text(self.group)}"
+        return f"miscalibrated since about look {self.since}: {self.direction}{of}"
+
+
+@dataclass(frozen=True)
+class ClassResult:
+    """Evidence against the calibration of one class alone.
+
+    Attributes
+    ----------
+    name
+        The class.
+    n : int
+        Rows predicted to be of it, or all rows.
+    e_value, p_value : float
+        Of this class alone.
+    mean_error : float
+        Mean prediction minus event rate over all its rows.
+    """
+
+    name: Any
+    n: int
+    e_value: float
+    p_value: float
+    mean_error: float
+
+
+@dataclass(frozen=True)
+class MonitorResult(Record):
+    """Evidence against calibration after some batches, valid at every look and stopping time.
+
+    Attributes
+    ----------
+    look, n : int
+        Batches and rows so far.
+    e_value : float
+        Wealth of the bets against calibration, of a stake of 1.
+    p_value : float
+        1 / the largest e-value so far, at most 1 and never 0.
+    alarm : Alarm or None
+        The first alarm, if there has been one.
+    classes : tuple of ClassResult
+        Where classes are monitored, each of them, the one with the most evidence first.
+    """
+
+    look: int
+    n: int
+    e_value: float
+    p_value: float
+    alarm: Alarm | None
+    classes: tuple[ClassResult, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings, for JSON; classes only where they are monitored."""
+        content = super().to_dict()
+        if not self.classes:
+            del content["classes"]
+            if self.alarm is not None:
+                del content["alarm"]["group"]
+        return content
+
+    def to_frame(self, backend: Any = None) -> Any:
+        """A data frame with a row for each class, or with one row."""
+        if self.classes:
+            return frame_of([asdict(one) for one in self.classes], backend)
+        row = {name: getattr(self, name) for name in ("look", "n", "e_value", "p_value")}
+        return frame_of([row | {"alarm": self.alarm is not None}], backend)
+
+
+@dataclass(frozen=True, eq=False)
+class MonitorState:
+    """E-processes of all classes, their stakes, the alarm, and the batches that have been counted.
+
+    One sample is one class without a name. The e-value is Σ stake · e-value over the classes. A class that
+    comes later is given an equal share of the wealth of that moment, and the others give it up in
+    proportion, so that its coming changes nothing.
+    """
+
+    by: str | None = None
+    looks: int = 0
+    highest: float = 0.0
+    processes: Mapping[Any, EProcess] = field(default_factory=dict)
+    log_stakes: Mapping[Any, float] = field(default_factory=dict)
+    alarm: Alarm | None = None
+    batches: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def n(self) -> int:
+        """Rows so far."""
+        rows = [process.past.n for process in self.processes.values()]
+        return max(rows, default=0) if self.by == "class" else sum(rows)
+
+    @property
+    def log_shares(self) -> dict[Any, float]:
+        """Logarithm of what each class adds to the e-value."""
+        return {key: self.log_stakes[key] + one.log_e_value for key, one in self.processes.items()}
+
+    @property
+    def log_e_value(self) -> float:
+        """Logarithm of the e-value."""
+        return float(np.logaddexp.reduce([*self.log_shares.values()])) if self.processes else 0.0
+
+    def result(self) -> MonitorResult:
+        """What is known after the latest batch."""
+        classes = []
+        if self.by is not None:
+            for name, one in self.processes.items():
+                pair = _e_and_p(one.log_e_value, one.highest)
+                classes.append(ClassResult(name, one.past.n, *pair, one.mean_error))
+            classes.sort(key=lambda one: -one.e_value)
+        pair = _e_and_p(self.log_e_value, self.highest)
+        return MonitorResult(self.looks, self.n, *pair, self.alarm, tuple(classes))
+
+    def after(
+        self, rows: Mapping[Any, Sketch], by: str | None, name: str | None, level: float
+    ) -> MonitorState:
+        """The state after a batch; this one if a batch of that name and content was counted before."""
+        if self.looks and self.by != by:
+            before = (
+                "without it" if self.by is None else f'with `multiclass="{CLASS_VIEWS[self.by]}"`'
+            )
+            raise InputError(
+                f"`multiclass` must not change: earlier batches came {before}.",
+                argument="multiclass",
+            )
+        digest = _digest(rows)
+        counted = dict(self.batches).get(name) if name is not None else None
+        if counted == digest:
+            return self
+        if counted is not None:
+            raise InputError(
+                f"`batch` must name one batch; {show_value(name)} had other rows before.",
+                argument="batch",
+            )
+        look, nodes = self.looks + 1, NODES if by is None else CLASS_NODES
+        played = {
+            key: self.processes.get(key, EProcess()).after(batch, look, nodes)
+            for key, batch in rows.items()
+        }
+        later = replace(
+            self,
+            by=by,
+            looks=look,
+            processes={**self.processes, **played},
+            log_stakes=self._stakes([key for key in rows if key not in self.processes]),
+        )
+        later = replace(later, highest=max(self.highest, later.log_e_value))
+        if name is not None:
+            later = replace(later, batches=(*self.batches, (name, digest))[-KEPT_NAMES:])
+        if later.alarm is None and later.highest >= -np.log(level):
+            shares = later.log_shares
+            most = max(shares, key=lambda key: shares[key])
+            later = replace(later, alarm=later.processes[most].alarm(look, most))
+        return later
+
+    def _stakes(self, new: list[Any]) -> dict[Any, float]:
+        """Stakes after the coming of new classes: the wealth is divided anew."""
+        before, now = len(self.processes), len(self.processes) + len(new)
+        if now > MAX_CLASSES:
+            raise InputError(
+                f"`multiclass` can be monitored for at most {MAX_CLASSES} classes; there are {now}.",
+                argument="multiclass",
+                hint='Monitor the confidence with `multiclass="confidence"`.',
+            )
+        if not new:
+            return dict(self.log_stakes)
+        kept = np.log(before / now) if before else 0.0
+        share = self.log_e_value - np.log(now)
+        stakes = {name: float(stake + kept) for name, stake in self.log_stakes.items()}
+        return stakes | {name: float(share) for name in new}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for the file."""
+        return {
+            "by": self.by,
+            "looks": self.looks,
+            "highest": self.highest,
+            "classes": list(self.processes),
+            "stakes": list(self.log_stakes.values()),
+            "wealth": [one.to_dict() for one in self.processes.values()],
+            "alarm": None if self.alarm is None else asdict(self.alarm),
+            "batches": [list(batch) for batch in self.batches],
+        }
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any], level: float) -> MonitorState:
+        """Inverse of `to_dict`; a ValueError for what no batches can lead to."""
+        names, looks = state["classes"], state["looks"]
+        if type(looks) is not int or not 0 <= looks < 1 << 53 or len(set(names)) < len(names):
+            raise ValueError("the number of looks must be whole, and classes named once")
+        processes = [EProcess.from_dict(one, looks) for one in state["wealth"]]
+        read = cls(
+            by=state["by"],
+            looks=looks,
+            highest=float(state["highest"]),
+            processes=dict(zip(names, processes, strict=True)),
+            log_stakes=dict(zip(names, map(float, state["stakes"]), strict=True)),
+            alarm=None if state["alarm"] is None else Alarm(**state["alarm"]),
+            batches=tuple((name, digest) for name, digest in state["batches"]),
+        )
+        alarm = read.alarm
+        if (
+            not all(isinstance(text, str) for batch in read.batches for text in batch)
+            or len(read.batches) > KEPT_NAMES
+            or len(names) > MAX_CLASSES
+            or not all(name is None if read.by is None else _is_name(name) for name in names)
+            or not (read.by is None or read.by in CLASS_VIEWS)
+            or bool(names) != (looks > 0)
+            or not np.isfinite([*read.log_stakes.values(), read.highest]).all()
+            or not 0.0 <= read.log_e_value - min(read.log_e_value, 0.0) <= read.highest + 1e-9
+            or (alarm is not None) != (read.highest >= -np.log(level))
+        ):
+            raise ValueError("the e-value contradicts the wealth of the bets")
+        if alarm is not None and not (
+            type(alarm.look) is type(alarm.since) is int
+            and 1 <= alarm.since <= alarm.look <= looks
+            and alarm.direction in {one.direction for one in ALTERNATIVES}
+            and is_number(alarm.mean_error)
+            and abs(alarm.mean_error) <= 1.0
+            and alarm.group in read.processes
+        ):
+            raise ValueError("the alarm contradicts the looks")
+        return read
 
 
 class Monitor:
-    """An anytime-valid test of calibration, batch by batch.
+    """Anytime-valid test of calibration, batch by batch.
 
     Several threads may update one monitor; several processes share one by its file, with
     `Monitor.shared`.
@@ -59,7 +521,7 @@ class Monitor:
        1 + λ(p) (E[y | p, past] - p) = 1.
     2. *One bet.* So the product of these factors over the rows is a non-negative martingale that
        starts at 1. A batch contributes exp(Σ log(1 + λ(p)(y - p))), in which the order of the rows does
-       not matter. What is used instead is at most that (see `bets.log_gains`: p is known to the width
+       not matter. What is used instead is at most that (see `log_gains`: p is known to the width
        of a cell), which makes a supermartingale of it.
     3. *Starting later.* A bet that keeps its stake until batch s and plays from then on is a
        supermartingale too. The monitor divides the stake of each bet over all s with weights
@@ -87,53 +549,43 @@ class Monitor:
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> watch = Monitor()
+    >>> monitor = Monitor()
     >>> for day in range(30):
     ...     p = rng.random(100)
     ...     truth = p if day < 10 else p**2
-    ...     look = watch.update(rng.random(100) < truth, p)
-    >>> look.alarm.since, look.alarm.direction
+    ...     result = monitor.update(rng.random(100) < truth, p)
+    >>> result.alarm.since, result.alarm.direction
     (11, 'over-forecasting')
     """
 
     def __init__(self, *, level: float = 0.05) -> None:
         if not is_number(level) or not 0.0 < level < 1.0:
             raise InputError(
-                "must lie between 0 and 1",
-                argument="level",
-                seen=level,
-                cure="Leave it out for 0.05.",
+                f"`level` must be between 0 and 1; got {show_value(level)}.", argument="level"
             )
         self.level = float(level)
         self._lock = ForkSafeLock()
-        self._evidence = Evidence()
+        self._state = MonitorState()
 
     def reset(self) -> None:
         """Forget everything: the next batch is the first. Do so after acting on an alarm."""
         with self._lock:
-            self._evidence = Evidence()
+            self._state = MonitorState()
 
     @property
     def n(self) -> int:
-        """Rows seen so far."""
-        return self._evidence.n
+        """Rows so far."""
+        return self._state.n
 
     @property
-    def last(self) -> Look:
-        """The latest look."""
-        return self._look(self._evidence)
-
-    def _look(self, evidence: Evidence) -> Look:
-        if not evidence.looks:
+    def last(self) -> MonitorResult:
+        """Result of the latest update."""
+        state = self._state
+        if not state.looks:
             raise InputError(
-                "the monitor has seen no batch yet",
-                seen=0,
-                saying="",
-                cure="Call {update} first.",
-                update=Function("Monitor.update"),
+                "the monitor has seen no batch yet.", hint="Call `Monitor.update` first."
             )
-        pair = e_and_p(evidence.log_e_value, evidence.highest)
-        return Look(evidence.looks, evidence.n, *pair, evidence.alarm, evidence.classes())
+        return state.result()
 
     def update(
         self,
@@ -143,81 +595,70 @@ class Monitor:
         data: Any = None,
         batch: str | None = None,
         **options: Unpack[InputOptions],
-    ) -> Look:
-        """Take the next batch, as arrays or as a Sketch, and look.
+    ) -> MonitorResult:
+        """Evidence against calibration after the next batch, given as arrays, data or a Sketch.
 
         Parameters
         ----------
         y_true : array, Sketch or Sketches
             Outcomes, 0 or 1; or a Sketch on the probability scale, and no `y_prob`; or what `top_label` or
-            `classwise` gives. Batches may come on grids of different fineness: each is bet on with its
-            own, and what is learnt from all of them is learnt on the coarsest.
+            `classwise` gives. Batches may come on grids of different fineness.
         y_prob : array
             Predicted probabilities of outcome 1; or class probabilities, a column for each class, whose
-            confidence is watched. With `multiclass="top_label"` or "classwise", each class is watched by
-            itself, and one alarm is raised for all of them.
+            confidence is monitored. With `multiclass="top_label"` or "classwise", each class is monitored
+            by itself, and one alarm is raised for all of them.
         data : frame, file, glob, relation or Sketch, optional
             The batch as `scan` reads it; `y_true` and `y_prob` then name its columns.
         batch : str, optional
             A name by which the batch is known again: a job that is tried twice counts once, and the
-            second time gives the look as it stands. The latest 1000 names are kept.
+            second time gives the result as it stands. The latest 1000 names are kept.
         **options
             How to read the rows, as for `scan`. Weights and soft outcomes are refused: such a row is not
             a bet at the odds of its forecast.
 
         Returns
         -------
-        Look
+        MonitorResult
             The e-value and the p-value so far, and the alarm, if there has been one.
         """
-        if batch is not None and not (isinstance(batch, str) and 0 < len(batch) <= LONGEST_NAME):
+        if batch is not None and not (isinstance(batch, str) and 0 < len(batch) <= MAX_NAME):
             raise InputError(
-                "must be a name of at most {most} characters",
+                f"`batch` must be a text of 1 to {MAX_NAME} characters; got {show_value(batch)}.",
                 argument="batch",
-                seen=batch if not isinstance(batch, str) else batch[:60],
-                most=LONGEST_NAME,
-                cure="Pass text such as a date.",
             )
         by, rows = _by_class(_read(y_true, y_prob, data, options))
-        for sketch in rows.values():
-            _require_plain(sketch)
         with self._lock:
-            _require_same(self._evidence, by)
-            if not self._evidence.knows(rows, batch):
-                self._evidence = self._evidence.after(rows, self.level, batch, by)
-            return self._look(self._evidence)
+            self._state = self._state.after(rows, by, batch, self.level)
+            return self._state.result()
 
     def __repr__(self) -> str:
-        if not self._evidence.looks:
+        if not self._state.looks:
             return f"<Monitor at level {self.level:g}, no batch yet>"
         last = self.last
-        state = "calibrated so far" if last.alarm is None else str(last.alarm)
+        state = "no alarm" if last.alarm is None else str(last.alarm)
         return (
             f"<Monitor at level {self.level:g}, look {last.look}, {last.n} rows, "
             f"e-value {last.e_value:.3g}: {state}>"
         )
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         return f"<code>{escape(repr(self))}</code>"
 
     def to_json(self) -> str:
-        """The whole state as text; `Monitor.from_json` goes on from there, to the bit."""
-        return dump_versioned(FORMAT, VERSION, {"level": self.level, **self._evidence.to_dict()})
+        """The whole state as text; `Monitor.from_json` continues from it, to the bit."""
+        return dump_versioned(FORMAT, VERSION, {"level": self.level, **self._state.to_dict()})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
         """A monitor in the state that `to_json` wrote; anything else is refused."""
-        state = load_versioned(text, FORMAT, VERSION, WHAT)
+        state = load_versioned(text, FORMAT, VERSION, KIND)
         try:
             monitor = cls(level=state["level"])
-            monitor._evidence = Evidence.from_dict(state, monitor.level)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            monitor._state = MonitorState.from_dict(state, monitor.level)
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+            reason = str(error) if isinstance(error, CalibrantError) else repr(error)
             raise InputError(
-                "this state of a monitor is damaged: {reason}",
-                cure="Use a copy of it, or start a new state.",
-                reason=error if isinstance(error, CalibrantError) else repr(error),
+                f"this state of a monitor is damaged: {reason.rstrip('.')}."
             ) from error
         return monitor
 
@@ -228,7 +669,7 @@ class Monitor:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read the state that `save` wrote."""
-        content = read_bytes(path, WHAT)
+        content = read_bytes(path, KIND)
         try:
             return cls.from_json(content)
         except InputError as error:
@@ -237,7 +678,7 @@ class Monitor:
     @classmethod
     @contextmanager
     def shared(cls, path: str | os.PathLike[str], *, level: float = 0.05) -> Iterator[Self]:
-        """The monitor of a file, kept from all other processes until the block ends, and then saved.
+        """The monitor of a file, locked against other processes until the block ends, and then saved.
 
         A block that ends with an error leaves the file as it was.
 
@@ -246,16 +687,16 @@ class Monitor:
         path : str or path
             Path of its state; a new one begins where there is no file.
         level : float
-            As of the class; that of a state must not change on the way.
+            As of the class; it must be that of the state.
 
         Examples
         --------
         >>> import os, tempfile
-        >>> path = os.path.join(tempfile.mkdtemp(), "watch.json")
+        >>> path = os.path.join(tempfile.mkdtemp(), "monitor.json")
         >>> for _ in range(2):  # the job is tried again
-        ...     with Monitor.shared(path) as watch:
-        ...         look = watch.update([0, 1], [0.2, 0.7], batch="monday")
-        >>> look.look, look.n
+        ...     with Monitor.shared(path) as monitor:
+        ...         result = monitor.update([0, 1], [0.2, 0.7], batch="monday")
+        >>> result.look, result.n
         (1, 2)
         """
         monitor = cls(level=level)
@@ -264,18 +705,16 @@ class Monitor:
                 monitor = cls.load(path)
                 if monitor.level != level:
                     raise InputError(
-                        "must not change on the way; the state watches at level {before}",
+                        f"`level` must be {monitor.level:g}, as in the state; got {level:g}.",
                         argument="level",
-                        seen=level,
-                        before=monitor.level,
-                        cure="Start a new state.",
+                        hint="Start a new state.",
                     )
             yield monitor
             monitor.save(path)
 
 
 def _read(y_true: Any, y_prob: Any, data: Any, options: InputOptions) -> Sketch | Sketches:
-    """The sketch of a batch, or the sketches of its classes, whichever way it is given."""
+    """Sketch of a batch, or sketches of its classes."""
     if data is not None:
         from calibrant.io.from_data import from_data
 
@@ -283,69 +722,60 @@ def _read(y_true: Any, y_prob: Any, data: Any, options: InputOptions) -> Sketch 
     if isinstance(y_true, Sketches):
         require_alone(y_true, y_prob, options)
         return y_true
-    if options.get("multiclass") in COLUMN_OF:
+    if options.get("multiclass") in CLASS_VIEWS.values():
         return sketches_of_classes(y_true, y_prob, **options)
     return as_sketch(y_true, y_prob, **options)
 
 
 def _by_class(read: Sketch | Sketches) -> tuple[str | None, Mapping[Any, Sketch]]:
-    """What the classes are, and the rows of each that has some; one sample is a class without a name."""
-    if isinstance(read, Sketch):
-        return None, {None: read}
-    if read.by not in CLASS_COLUMN.values():
-        raise InputError(
-            "must be one batch, without groups other than classes",
-            argument="data",
-            seen=", ".join(read.by),
-            saying="it is grouped by {}",
-            cure="Update with one group after the other.",
-        )
-    rows = {getattr(name, "item", lambda name=name: name)(): part for name, part in read.items()}
-    rows = {name: part for name, part in rows.items() if part.n}
+    """Column that tells classes apart, and rows by class; one sample is the class None."""
+    by, rows = None, {None: read}
+    if isinstance(read, Sketches):
+        if len(read.by) != 1 or read.by[0] not in CLASS_VIEWS:
+            raise InputError(
+                f"`data` must be one batch; it is grouped by {', '.join(map(str, read.by))}.",
+                argument="data",
+                hint="Update with one group after the other.",
+            )
+        by = read.by[0]
+        rows = {getattr(key, "item", lambda key=key: key)(): part for key, part in read.items()}
+        rows = {key: part for key, part in rows.items() if part.n}
+        for key in rows:
+            if not _is_name(key):
+                raise InputError(
+                    f"`classes` must be text or numbers; one is {show_value(key)}.",
+                    argument="classes",
+                )
     if not rows:
-        raise InputError("a batch must have rows", seen=0, saying="this one has {}")
-    unnamed = [name for name in rows if not is_class_name(name)]
-    if unnamed:
-        raise InputError(
-            "must be text or numbers, which the state of a monitor can hold",
-            argument="classes",
-            seen=unnamed[0],
-            cure="Pass names that are text.",
-        )
-    return read.by[0], rows
+        raise InputError("a batch must have rows; this one has none.")
+    for part in rows.values():
+        if part.weighted:
+            raise InputError(
+                "a monitor takes rows without weights and with outcomes 0 or 1.",
+                hint="Leave out `sample_weight`, and rows whose outcome is not known yet.",
+            )
+        if part.scale != PROBABILITY:
+            raise InputError(
+                f"a monitor takes sketches on the probability scale; got {part.scale.name}."
+            )
+    return by, rows
 
 
-def _require_plain(rows: Sketch) -> None:
-    """Refuse weights, soft outcomes and other scales."""
-    if rows.weighted:
-        raise InputError(
-            "a monitor takes rows without weights, with outcomes 0 or 1; this batch has others",
-            seen=rows.n,
-            saying="it has {} rows",
-            cure="Leave out {weight}, or the rows whose outcome is not known yet.",
-            weight=Option("sample_weight"),
-        )
-    if rows.scale != PROBABILITY:
-        raise InputError(
-            "a monitor takes sketches on the probability scale",
-            seen=rows.scale.name,
-            cure="Scan the rows again on the probability scale.",
-        )
+def _is_name(name: Any) -> bool:
+    """True for names that JSON can hold."""
+    return isinstance(name, str | bool) or (is_number(name) and bool(np.isfinite(name)))
 
 
-def _require_same(evidence: Evidence, by: str | None) -> None:
-    """Refuse classes after one sample, one sample after classes, and classes of another kind."""
-    if evidence.looks and evidence.by != by:
-        before, now = (
-            next((w for w in COLUMN_OF if COLUMN_OF[w] == b), None) for b in (evidence.by, by)
-        )
-        raise InputError(
-            "must not change on the way",
-            argument="multiclass",
-            seen=now,
-            cure=[
-                "Leave it out, as before." if before is None else "Pass {option}, as before.",
-                "Or start a new monitor.",
-            ],
-            option=Option("multiclass", before),
-        )
+def _e_and_p(log_e_value: float, highest: float) -> tuple[float, float]:
+    """E-value, never infinite, and p-value, never 0, from logarithms of e-values."""
+    return float(np.exp(min(log_e_value, 700.0))), max(float(np.exp(-highest)), SMALLEST_P_VALUE)
+
+
+def _digest(rows: Mapping[Any, Sketch]) -> str:
+    """Checksum of the rows of a batch."""
+    digest = hashlib.sha256()
+    for name, part in sorted(rows.items(), key=lambda item: repr(item[0])):
+        digest.update(b"" if name is None else repr(name).encode())
+        for column in (np.array([part.nodes]), part.cells, part.counts, part.offsets):
+            digest.update(column.astype("<i8").tobytes())
+    return digest.hexdigest()[:32]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from html import escape
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Bounded", "Record", "bound_text", "plain", "rows_text"]
+from calibrant.errors import InputError, MissingDependency, show_value
+
+__all__ = ["Bounded", "Record", "bound_text", "frame_of", "plain", "rows_text"]
 
 
 class Bounded(NamedTuple):
@@ -92,3 +95,32 @@ def plain(value: Any) -> Any:
         own = getattr(value, "to_dict", None)
         return own() if own else {f.name: plain(getattr(value, f.name)) for f in fields(value)}
     return value
+
+
+def frame_of(rows: Sequence[Mapping[str, Any]], backend: Any = None) -> Any:
+    """Data frame with these rows, of pandas, polars or pyarrow, or of the `backend` that narwhals knows.
+
+    Without a `backend`, it is of the first of these that is installed.
+
+    Examples
+    --------
+    >>> list(frame_of([{"name": "a", "n": 3}, {"name": "b", "n": 4}]).columns)
+    ['name', 'n']
+    """
+    import narwhals as nw
+
+    frames = ("pandas", "polars", "pyarrow")
+    if backend is None:
+        backend = next((name for name in frames if find_spec(name) is not None), frames[0])
+    columns = {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+    try:
+        return nw.from_dict(columns, backend=backend).to_native()
+    except ModuleNotFoundError as error:
+        raise MissingDependency(
+            f"a data frame needs {backend}.", hint=f"Install it with `pip install {backend}`."
+        ) from error
+    except (TypeError, ValueError, AssertionError) as error:  # narwhals raises any of these
+        raise InputError(
+            f"`backend` must be pandas, polars or pyarrow; got {show_value(backend)}.",
+            argument="backend",
+        ) from error
