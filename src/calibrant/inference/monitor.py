@@ -17,7 +17,14 @@ import numpy.fft  # now, not at the first look: a child that is forked during an
 from numpy.typing import NDArray
 
 from calibrant._arguments import is_number
-from calibrant._files import dump_versioned, file_lock, load_versioned, place_of_file, read_bytes, write_whole
+from calibrant._files import (
+    dump_versioned,
+    file_lock,
+    load_versioned,
+    place_of_file,
+    read_bytes,
+    write_whole,
+)
 from calibrant._format import SMALLEST_P_VALUE, group_text
 from calibrant._locks import ForkSafeLock
 from calibrant.data.rows import InputOptions
@@ -95,9 +102,9 @@ def log_gains(batch: Sketch, learnt: Floats | None = None) -> Floats:
     Examples
     --------
     >>> batch = Sketch.from_arrays([1, 1, 0, 1], [0.4, 0.5, 0.3, 0.6])
-    >>> best = ALTERNATIVES[int(np.argmax(log_gains(batch)))]
-    >>> best.shape, best.size, best.direction
-    ('shift', 1.5, 'under-forecasting')
+    >>> gains = log_gains(batch)
+    >>> ALTERNATIVES[4], round(float(gains[4]), 2)
+    (Alternative(shape='shift', size=0.6, direction='under-forecasting'), 0.55)
     """
     low = batch.cells / batch.nodes
     high = np.minimum(low + 1.0 / batch.nodes, 1.0)
@@ -241,6 +248,7 @@ class EProcess:
             or not isinstance(past, Sketch)
             or past.weighted
             or past.scale != PROBABILITY
+            or np.any(process.log_best_run > process.log_wealth + 1e-9 * np.abs(process.log_wealth))
             or np.any((process.started < 1) | (process.started > looks))
             or np.any((process.errors[:, 1] < 1) | (process.errors[:, 1] > past.n))
             or np.any(np.abs(process.errors[:, 0]) > process.errors[:, 1] * (1.0 + 1e-9))
