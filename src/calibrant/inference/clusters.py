@@ -1,34 +1,25 @@
 """Dependent rows: several forecasts of one event, one patient, one match, one day.
 
-Rows of one cluster come and go together. Every cluster leaves its own residual function on the grid;
-these are independent, and what resampling or flipping signs does to rows it does to them.
+Clusters are independent of one another, so what the test draws for rows it draws for whole clusters.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator
-from calibrant._locks import cached_property
 from calibrant.data.arrays import as_column, is_missing
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.rows import Rows
+from calibrant.data.scales import Scale
 from calibrant.data.sketches import Sketches, Stacked
 from calibrant.errors import InputError, TooFewRows, Where, show_value
-from calibrant.inference.calibration_test import Rejection
-from calibrant.inference.interval import Spread
-from calibrant.inference.noise_floor import NoiseFloor
-from calibrant.inference.null_draws import DRAWS, null_residuals
-from calibrant.inference.outcomes import FEW_EVENTS, SharedOutcomes, surprises_of
 from calibrant.inference.resampling import cell_positions
-from calibrant.inference.residuals import ResidualGrid
-from calibrant.inference.witnesses import Cells
 
 __all__ = [
     "ClusterResiduals",
@@ -42,11 +33,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MOST_BLOCKS = 1024
-FLOOR_DRAWS = 200
-DRAWS_AT_ONCE = 200
-ROWS_AT_ONCE = 1 << 20
-MOST_ROWS_DRAWN = 20_000
-"""Of more, all clusters count alike, as outcomes would take seconds to draw."""
 
 
 def cluster_codes(cluster: Any, rows: int, weight: Floats | None = None) -> tuple[Integers, int]:
@@ -118,197 +104,53 @@ def _numbered(column: NDArray[Any]) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class ClusterResiduals:
-    """The residual function of each cluster, on one grid.
+    """Residuals of dependent rows by cluster: independent sets of rows, of whatever kind within.
 
     Attributes
     ----------
-    grid : ResidualGrid
-        The grid; the rows of all clusters together.
-    residuals : float64[blocks, cells + 1]
-        Their sum is the mean of f - y on the nodes. Beyond 1,024 clusters, random sets of clusters
-        are summed into blocks, which are independent as well.
-    shares : float64[blocks]
-        Weight of each block, of 1 in all.
-    clusters : int
+    code : int64[m]
+        Cluster of each entry: a row, or a cell of a cluster's sketch.
+    position : float64[m]
+        Where it lies on the scale's grid, from 0 to 1.
+    residual : float64[m]
+        Σ w (f - y) of its rows, divided by the weight of all rows.
+    number : int
         Number of clusters.
     units : float
-        Their effective number, (Σ weight)² / Σ weight².
-    outcomes : SharedOutcomes or None
-        The rows, where events, or heavy clusters, are too few for the signs of the clusters to be drawn at
-        random.
+        Kish's effective number of clusters, (Σ weight)² / Σ weight².
     """
 
-    grid: ResidualGrid
-    residuals: Floats
-    shares: Floats
-    clusters: int
+    code: Integers
+    position: Floats
+    residual: Floats
+    number: int
     units: float
-    outcomes: SharedOutcomes | None
 
     @classmethod
-    def of(cls, grid: ResidualGrid, pairs: Rows, codes: tuple[Integers, int]) -> ClusterResiduals:
-        """Lay the rows of each cluster, which `cluster_codes` numbers, onto the grid."""
+    def of(cls, scale: Scale, pairs: Rows, codes: tuple[Integers, int]) -> ClusterResiduals:
+        """The rows of each cluster, which `cluster_codes` numbers."""
         weight = np.full(pairs.n, 1.0 / pairs.n)
         if pairs.weight is not None:
             weight = pairs.weight / pairs.weight.sum()
-        per_cluster = np.bincount(codes[0], weights=weight, minlength=codes[1])
-        position = grid.sketch.scale.locate(pairs.p)
-        cluster = _in_order_of_weight(codes[0], weight, position)
-        block, blocks = random_blocks(cluster, codes[1], seed=0)
-        residuals = rows_on_nodes(grid, position, weight * (pairs.p - pairs.y), block, blocks)
-        shares = np.bincount(block, weights=weight, minlength=blocks).astype(np.float64)
-        rows = np.ones(pairs.n, dtype=np.int64)
-        outcomes = _few_outcomes(grid, position, pairs.p, codes[0], weight * pairs.y, weight, rows)
-        units = float(1.0 / (per_cluster**2).sum())
-        return cls(grid, *_in_order(residuals, shares), codes[1], units, outcomes)
+        units = 1.0 / float((np.bincount(codes[0], weight, codes[1]) ** 2).sum())
+        residual = weight * (pairs.p - pairs.y)
+        return cls(codes[0], scale.locate(pairs.p), residual, codes[1], units)
 
     @classmethod
-    def of_sketches(cls, grid: ResidualGrid, sketches: Stacked) -> ClusterResiduals:
-        """Lay one sketch for each cluster onto the grid."""
-        clusters, total = len(sketches), grid.sketch.total_weight
-        cluster, position, weights = sketches.code, cell_positions(sketches), sketches.weights
-        mass, events = over_outcomes(weights) / total, weights[:, 1] / total
-        rows = over_outcomes(sketches.columns.counts)
-        p = np.asarray(grid.sketch.scale.prediction(position))
-        cluster = _in_order_of_weight(cluster, mass, position)
-        block, blocks = random_blocks(cluster, clusters, seed=0)
-        residuals = rows_on_nodes(grid, position, mass * p - events, block, blocks)
-        shares = np.bincount(block, weights=mass, minlength=blocks).astype(np.float64)
-        outcomes = _few_outcomes(grid, position, p, cluster, events, mass, rows)
-        weight = np.bincount(cluster, weights=mass, minlength=clusters)
-        units = float(1.0 / (weight**2).sum())
-        return cls(grid, *_in_order(residuals, shares), clusters, units, outcomes)
+    def of_sketches(cls, scale: Scale, sketches: Stacked) -> ClusterResiduals:
+        """One sketch for each cluster."""
+        position, weights = cell_positions(sketches), sketches.weights
+        total = weights.sum()
+        mass = over_outcomes(weights) / total
+        f = np.asarray(scale.prediction(position)).clip(0.0, 1.0)
+        units = 1.0 / float((np.bincount(sketches.code, mass, len(sketches)) ** 2).sum())
+        residual = mass * f - weights[:, 1] / total
+        return cls(sketches.code, position, residual, len(sketches), units)
 
-    def spread(self, value: float, independent: Spread) -> Spread:
-        """The spread of smECE over clusters, by the influence of each on it and on the mean residual.
-
-        There are as many units as independent rows would have the same error, or, where events are
-        few, as clusters: the error that was seen may then be too small by chance. The degrees of freedom
-        are one less than the effective number of clusters: where one of them holds half of the rows, the
-        others cannot tell much of how it might have been.
-        """
-        grid = self.grid
-        on_value = self.residuals @ grid.witness(grid.observed, value) - self.shares * value
-        on_mean = self.residuals.sum(axis=1) - self.shares * grid.observed.sum()
-        largest = max(float((influence**2).sum()) for influence in (on_value, on_mean))
-        error = math.sqrt(largest * on_mean.size / (on_mean.size - 1))
-        alone = independent.standard_error
-        inflation = max(error / alone, 1.0) if alone > 0.0 else 1.0
-        units = independent.units / inflation**2
-        if self.events_are_rare or alone == 0.0:
-            units = min(units, self.units)
-        return Spread(grid, error, units, self.degrees)
-
-    @cached_property
-    def events_are_rare(self) -> bool:
-        """Whether few surprises are to be expected, however much the clusters weigh that have them."""
-        return self.outcomes is not None and self.outcomes.are_rare
-
-    @property
-    def degrees(self) -> float:
-        """Degrees of freedom of what the clusters say of their own spread."""
-        return max(self.units - 1.0, 0.05)
-
-    def bias_inflation(self) -> float:
-        """How many times larger the clusters make the error of the mean residual; at least 1."""
-        grid = self.grid
-        f, squared = grid.predictions, grid.sketch.squared_weights
-        alone = float((squared * np.stack([f, f - 1.0], axis=1) ** 2).sum())
-        alone /= grid.sketch.total_weight**2
-        together = float((self.residuals.sum(axis=1) ** 2).sum())
-        return float(np.sqrt(max(together / alone, 1.0))) if alone > 0.0 else 1.0
-
-    def null_residuals(self, resamples: int, *, seed: int) -> Iterator[Floats]:
-        """Residuals with the sign of each cluster's drawn at random, in blocks of draws.
-
-        Were the predictions calibrated, the mean of a cluster's residual function would be 0, and a
-        sum with random signs would have the variance of the sum. It has its distribution, too, where
-        that is symmetric: not where events are few.
-        """
-        rng = generator(seed, 5)
-        for start in range(0, resamples, DRAWS_AT_ONCE):
-            size = (min(DRAWS_AT_ONCE, resamples - start), len(self.residuals))
-            yield (2.0 * rng.integers(0, 2, size) - 1.0) @ self.residuals
-
-    def rejection(self, floor: float) -> Rejection:
-        """What the clusters say against each size of error, by random signs of the clusters.
-
-        Where events are few, a size is rejected only if it also would be with outcomes that the rows of a
-        cluster share.
-        """
-        cells = Cells.of(self.grid.sketch)
-        edges = np.searchsorted(
-            self.grid.positions * self.grid.sketch.scale.length, cells.edges[1:-1], side="right"
-        )
-
-        def in_cells(on_nodes: Floats) -> Floats:
-            sums = np.zeros((len(on_nodes), on_nodes.shape[1] + 1))
-            np.cumsum(on_nodes, axis=1, out=sums[:, 1:])
-            ends = np.concatenate([[0], edges, [on_nodes.shape[1]]])
-            return np.diff(sums[:, ends], axis=1)
-
-        blocks = in_cells(self.residuals)
-        cells = replace(
-            cells,
-            residual=blocks.sum(axis=0),
-            blocks=blocks,
-            block_shares=self.shares,
-            units=min(self.units, cells.units),
-        )
-        nulls = [null_residuals(cells)]
-        if self.outcomes is not None:
-            drawn = [in_cells(block) for block in self.outcomes.residuals(DRAWS, seed=0)]
-            nulls.append(np.concatenate(drawn).astype(np.float32))
-        return Rejection(cells, floor, nulls, self.degrees)
-
-    def null_values(self, value: float, resamples: int, *, seed: int) -> Floats:
-        """SmoothECE of calibrated predictions on as many clusters."""
-        null = self.null_residuals
-        if self.outcomes is not None and self.events_are_rare:
-            null = self.outcomes.residuals
-        drawn = [self.grid.fixed_points(block, start=value) for block in null(resamples, seed=seed)]
-        return np.concatenate(drawn)
-
-    def noise_floor(self, value: float) -> NoiseFloor:
-        """The mean SmoothECE of calibrated predictions on as many clusters."""
-        drawn = self.null_values(value, FLOOR_DRAWS, seed=1)
-        return NoiseFloor(float(drawn.mean()), "simulated by clusters")
-
-
-def _in_order(residuals: Floats, shares: Floats) -> tuple[Floats, Floats]:
-    """The blocks by weight and residual: no draw depends on the order in which clusters came."""
-    order = np.lexsort((np.round(residuals.sum(axis=1), 9), np.round(shares, 9)))
-    return residuals[order], shares[order]
-
-
-def _in_order_of_weight(unit: Integers, share: Floats, position: Floats) -> Integers:
-    """Events or clusters numbered by weight and place: no draw depends on the order in which rows came."""
-    weight, moment = np.bincount(unit, share), np.bincount(unit, share * position)
-    order = np.lexsort((np.round(moment, 12), np.round(weight, 12)))
-    return np.argsort(order)[unit]
-
-
-def _few_outcomes(
-    grid: ResidualGrid,
-    position: Floats,
-    p: Floats,
-    cluster: Integers,
-    events: Floats,
-    weight: Floats,
-    rows: Integers,
-) -> SharedOutcomes | None:
-    """The rows as outcomes to draw, if surprises among them are few."""
-    share = weight if p.size <= MOST_ROWS_DRAWN else None
-    surprises = surprises_of(cluster, np.minimum(p, 1.0 - p), share)
-    if surprises >= FEW_EVENTS:  # one event at least in each cluster
-        return None
-    entry, event = SharedOutcomes.events_of(cluster, events, weight, rows)
-    held = np.bincount(entry, minlength=p.size)
-    node, right = nodes_of(grid, position[entry])
-    each = (weight / np.maximum(held, 1))[entry]
-    event = _in_order_of_weight(event, each, position[entry])
-    drawn = SharedOutcomes(np.clip(p[entry], 0.0, 1.0), each, event, node, right, grid.cells)
-    return drawn if drawn.are_few else None
+    def inflation(self, variance: float) -> float:
+        """Factor on the standard error of the mean residual of rows with this variance; at least 1."""
+        together = float((np.bincount(self.code, self.residual, self.number) ** 2).sum())
+        return math.sqrt(max(together / variance, 1.0)) if variance > 0.0 else 1.0
 
 
 def random_blocks(codes: Integers, clusters: int, *, seed: int) -> tuple[Integers, int]:
@@ -317,30 +159,6 @@ def random_blocks(codes: Integers, clusters: int, *, seed: int) -> tuple[Integer
         return codes, clusters
     order = generator(seed, 6).permutation(clusters)
     return order[codes] % MOST_BLOCKS, MOST_BLOCKS
-
-
-def nodes_of(grid: ResidualGrid, position: Floats) -> tuple[Integers, Floats]:
-    """The node on the left of each row, and the part of the row that goes to the one on its right."""
-    place = position * grid.sketch.nodes
-    cell = place.astype(np.int64)
-    place = place - cell + grid.places(cell)
-    node = np.minimum(place.astype(np.int64), grid.cells - 1)
-    return node, np.asarray(place - node)
-
-
-def rows_on_nodes(
-    grid: ResidualGrid, position: Floats, values: Floats, block: Integers, blocks: int
-) -> Floats:
-    """Sums of the rows' values on the nodes of the grid, apart by block: [blocks, cells + 1]."""
-    size = blocks * (grid.cells + 1)
-    sums = np.zeros(size)
-    for start in range(0, position.size, ROWS_AT_ONCE):
-        piece = slice(start, start + ROWS_AT_ONCE)
-        node, right = nodes_of(grid, position[piece])
-        at = block[piece] * (grid.cells + 1) + node
-        sums += np.bincount(at, weights=values[piece] * (1.0 - right), minlength=size)
-        sums += np.bincount(at + 1, weights=values[piece] * right, minlength=size)
-    return sums.reshape(blocks, grid.cells + 1)
 
 
 def clusters_of_sketches(sketches: Sketches, cluster: Any) -> Stacked:

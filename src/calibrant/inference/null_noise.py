@@ -1,0 +1,357 @@
+"""Residuals in cells of a grid, and the noise that they have if the predictions are calibrated.
+
+Let r = Σ w (f - y) / Σ w in each cell. Under calibration E r = 0, and samples of r are drawn in one of four
+ways:
+
+- rows of one weight: y* ~ Bernoulli(f), exact but for the width of a cell;
+- rows with weights: Gaussian, with the variance of `null_variance`;
+- soft outcomes: Gaussian with variance Σ w² (f - y)². This is the law of residuals with random signs; nothing
+  but their size is known of outcomes between 0 and 1;
+- clusters: the residuals of each cluster with one random sign (wild cluster bootstrap; Cameron, Gelbach and
+  Miller 2008).
+
+Weights and clusters estimate their own variance, so their noise is widened by the ratio of Student's to the
+normal quantile, at Kish's effective number less one degrees of freedom.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._locks import cached_property
+from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
+from calibrant.data.scales import Scale
+from calibrant.data.sketch import Sketch
+from calibrant.inference.clusters import ClusterResiduals
+
+__all__ = [
+    "ResidualCells",
+    "cross_weights",
+    "design_effects",
+    "effective_rows",
+    "expected_weights",
+    "null_variance",
+    "observed_variance",
+    "positions",
+]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Singles = NDArray[np.float32]
+
+NORMAL_VARIANCE = 9.0
+"""Of a count: from there on the usual rule of three standard deviations lets it be normal."""
+MOST_CELLS, MOST_SIGNS = 256, 1024
+"""Of rows at the finest scale: more would cost time and show errors that hardly any sample has. And clusters:
+of more, sums with random signs are normal, and are drawn so from their
+covariance."""
+NEAR, NEAR_ROWS, NEAR_CELLS = 0.2, 10.0, 64
+"""A row's weight is that of the rows of its label within this distance of predictions, shrunk by so many rows
+towards all rows: wide and few, as weights hardly depend on f beyond their label. And the grid for it."""
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualCells:
+    """Residuals of the rows in the non-empty cells of a grid, and their variances.
+
+    Attributes
+    ----------
+    cell : int64[m]
+        Of so many that the scale's grid has; the last, `nodes`, is a prediction of 1.
+    prediction : float64[m]
+        Mean prediction.
+    residual : float64[m]
+        Σ w (f - y) / Σ w.
+    null, observed : float64[m]
+        Variance of the residual if the predictions are calibrated, and Σ w² (f - y)² / (Σ w)². Both include
+        the factor of Student's quantile.
+    units : float
+        Kish's effective number of rows or clusters, (Σ w)² / Σ w².
+    row_units : float
+        The same of the rows.
+    nodes : int
+        Cells of the grid.
+    scale : Scale
+    largest : float
+        The most that one row adds to a residual; 0 for clusters, whose signs are sub-Gaussian.
+    rows : int64[m] or None
+        Rows of each cell, where all have the same weight and an outcome of 0 or 1.
+    scores : float64[k, m] or None
+        Of k clusters: residuals that add up to `residual`; or k rows that have their covariance.
+    signs : int or None
+        Number of clusters whose signs are drawn; None where normal numbers are.
+    """
+
+    cell: Integers
+    prediction: Floats
+    residual: Floats
+    null: Floats
+    observed: Floats
+    units: float
+    row_units: float
+    nodes: int
+    scale: Scale
+    largest: float
+    rows: Integers | None = None
+    scores: Floats | None = None
+    signs: int | None = None
+
+    @classmethod
+    def of(cls, sketch: Sketch, nodes: int, clusters: ClusterResiduals | None = None) -> ResidualCells:
+        """The rows of a sketch on a coarser grid of so many cells."""
+        total = sketch.total_weight
+        place = positions(sketch)
+        f = sketch.scale.prediction(place).clip(0.0, 1.0)
+        weights, squared = sketch.weights, sketch.squared_weights
+        mass = over_outcomes(weights)
+        variance, seen = null_variance(sketch, f), observed_variance(sketch, f)
+        coarse = sketch.cells >> (sketch.nodes.bit_length() - nodes.bit_length())
+        first = np.flatnonzero(np.diff(coarse, prepend=-1))
+        columns = np.stack([mass, mass * f, mass * f - weights[:, 1], variance, seen])
+        mass, sums, residual, null, observed = np.add.reduceat(columns, first, axis=1)
+        cells = coarse[first]
+        prediction = np.divide(sums, mass, out=f[first], where=mass > 0)
+        units = float(total**2 / (over_outcomes(squared) + 2.0 * cross_weights(sketch)).sum())
+        own = cls(
+            cells,
+            prediction,
+            residual / total,
+            null / total**2,
+            observed / total**2,
+            units,
+            units,
+            nodes,
+            sketch.scale,
+            1.0 / units,
+        )
+        if clusters is not None:
+            return own._of_clusters(clusters)
+        if same_weights(sketch):
+            rows = np.add.reduceat(over_outcomes(sketch.counts), first)
+            return replace(own, rows=rows, largest=1.0 / sketch.n)
+        heaviest = float(np.divide(squared, weights, out=np.zeros_like(weights), where=weights > 0).max())
+        return replace(own, largest=heaviest / total)._widened()
+
+    def _of_clusters(self, clusters: ClusterResiduals) -> ResidualCells:
+        place = np.minimum((clusters.position * self.nodes).astype(np.int64), self.nodes)
+        at = np.minimum(np.searchsorted(self.cell, place), self.cell.size - 1)
+        few = clusters.number <= MOST_SIGNS
+        if few:
+            shape = (clusters.number, self.cell.size)
+            sums = np.bincount(clusters.code * shape[1] + at, clusters.residual, shape[0] * shape[1])
+            scores = sums.reshape(shape)
+            # No draw depends on the order in which the clusters came.
+            scores = scores[np.lexsort(np.round([scores @ self.position, scores.sum(axis=1)], 12))]
+            residual, observed = scores.sum(axis=0), (scores**2).sum(axis=0)
+        else:
+            from scipy.sparse import csr_array
+
+            sums = csr_array((clusters.residual, (clusters.code, at)))
+            covariance = (sums.T @ sums).toarray()
+            values, vectors = np.linalg.eigh(covariance)
+            scores = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+            residual, observed = np.asarray(sums.sum(axis=0)).ravel(), np.diag(covariance)
+        return replace(
+            self,
+            residual=residual,
+            null=observed,
+            observed=observed,
+            units=clusters.units,
+            largest=0.0,
+            rows=None,
+            scores=scores,
+            signs=clusters.number if few else None,
+        )._widened()
+
+    def _widened(self) -> ResidualCells:
+        """The same with Student's factor on the noise."""
+        from scipy.special import ndtri, stdtrit
+
+        factor = float(stdtrit(max(self.units - 1.0, 1.0), 0.975) / ndtri(0.975))
+        scores = None if self.scores is None else self.scores * factor
+        return replace(
+            self, null=self.null * factor**2, observed=self.observed * factor**2, scores=scores
+        )
+
+    @property
+    def position(self) -> Floats:
+        """Centre of each cell on the grid, from 0 to 1."""
+        return np.minimum((self.cell + 0.5) / self.nodes, 1.0)
+
+    @cached_property
+    def surprises(self) -> float:
+        """The null variance of the mean residual in units of one row or cluster."""
+        return float(self.null.sum()) * self.units**2
+
+    def draws(self, number: int) -> Singles:
+        """Residuals of calibrated samples [m, number]: always the same, so that no p-value has a seed."""
+        if self.scores is not None:
+            random = _fixed("normal", len(self.scores))[: len(self.scores), :number]
+            random = random if self.signs is None else np.sign(random)
+            return np.asarray(self.scores.T.astype(np.float32) @ random)
+        size = self.cell.size
+        noise = np.sqrt(self.null).astype(np.float32)[:, None] * _fixed("normal", size)[:size, :number]
+        if self.rows is None:
+            return noise
+        odds = np.minimum(self.prediction, 1.0 - self.prediction)
+        few = np.flatnonzero(self.rows * odds * (1.0 - odds) < NORMAL_VARIANCE)
+        if few.size:
+            events = _binomial(_fixed("uniform", size)[few, :number], self.rows[few], odds[few])
+            side = np.where(self.prediction[few] > 0.5, 1.0, -1.0) / self.rows.sum()
+            expected = (self.rows[few] * odds[few]).astype(np.float32)
+            noise[few] = (events - expected[:, None]) * side.astype(np.float32)[:, None]
+        return noise
+
+    def coarsened(self, nodes: int) -> tuple[Integers, Integers]:
+        """Of a grid with fewer cells: the non-empty ones, and where the cells of each begin here."""
+        coarse = self.cell >> (self.nodes.bit_length() - nodes.bit_length())
+        first = np.flatnonzero(np.diff(coarse, prepend=-1))
+        return coarse[first], first
+
+    def variances(self, functions: Floats, first: Integers, *, seen: bool = False) -> Floats:
+        """Variance of ⟨r, g⟩ for functions g [coarse cells, k], if calibrated or as it was seen."""
+        if self.scores is not None:
+            sums = np.add.reduceat(self.scores, first, axis=1) @ functions
+            return np.asarray((sums**2).sum(axis=0))
+        return np.asarray(np.add.reduceat(self.observed if seen else self.null, first) @ functions**2)
+
+
+def positions(sketch: Sketch) -> Floats:
+    """Mean position of the rows in each non-empty cell, on the scale's grid from 0 to 1."""
+    mass, moment = over_outcomes(sketch.weights), over_outcomes(sketch.weighted_offsets)
+    offset = np.divide(moment, mass, out=np.zeros_like(mass), where=mass > 0)
+    return np.asarray(sketch.cells / sketch.nodes + offset * 2.0**-FRACTION_BITS)
+
+
+def same_weights(sketch: Sketch) -> bool:
+    """True where every row has one weight, be it 1 or any other number, and an outcome of 0 or 1."""
+    if not sketch.weighted:
+        return True
+    one = sketch.total_weight / sketch.n
+    pairs = ((sketch.weights, sketch.counts), (sketch.squared_weights, sketch.weights))
+    return all(bool(np.allclose(each, one * of, 1e-9, 0.0)) for each, of in pairs)
+
+
+def effective_rows(sketch: Sketch) -> Floats:
+    """Kish's effective sample size of each non-empty cell, (Σw)² / Σw², at most its number of rows."""
+    weights = over_outcomes(sketch.weights)
+    if not sketch.weighted:
+        return weights
+    squared = over_outcomes(sketch.squared_weights)
+    rows = np.divide(weights**2, squared, out=np.zeros_like(weights), where=squared > 0)
+    return np.asarray(np.minimum(rows, over_outcomes(sketch.counts)))
+
+
+def cross_weights(sketch: Sketch) -> Floats:
+    """Σ y (1 - y) over the soft outcomes of each cell; 0 for outcomes of 0 and 1.
+
+    A soft outcome has weight y under the label 1 and 1 - y under the label 0. Where soft rows have weights of
+    their own the sums of a sketch do not tell, and 0 is on the safe side: variances are then too large.
+    """
+    if not sketch.weighted:
+        return np.zeros(sketch.cells.size)
+    negative, positive = (sketch.weights - sketch.squared_weights).T
+    counted = np.allclose(over_outcomes(sketch.weights), over_outcomes(sketch.counts), rtol=1e-9)
+    both = np.allclose(negative, positive, rtol=1e-6, atol=1e-9)
+    return np.maximum(positive, 0.0) if counted and both else np.zeros(sketch.cells.size)
+
+
+def null_variance(sketch: Sketch, f: Floats) -> Floats:
+    """Variance of Σ w (f - y) in each cell if the predictions are calibrated.
+
+    f (1 - f) for each row without weights, and Σ w² (f - y)² for soft outcomes. Weights may depend on the
+    outcome, as where one in ten of the rows without the event was kept. With the design effects ω of
+    `design_effects` and W the weight that a calibrated cell of as many rows has,
+
+        Var Σ w (f - y) = W f (1 - f) ((1 - f) ω₁ + f ω₀).
+    """
+    weights = sketch.weights
+    if not sketch.weighted:
+        return np.asarray(over_outcomes(weights) * f * (1.0 - f))
+    squared = sketch.squared_weights
+    if cross_weights(sketch).any() or np.any((weights > 0) & (sketch.counts == 0)):
+        return observed_variance(sketch, f)
+    omega = design_effects(weights, squared, f)
+    spread = (1.0 - f) * omega[:, 1] + f * omega[:, 0]
+    return np.asarray(expected_weights(weights, omega, f) * f * (1.0 - f) * spread)
+
+
+def observed_variance(sketch: Sketch, f: Floats) -> Floats:
+    """Σ w² (f - y)² of the rows in each cell."""
+    squared, chance = sketch.squared_weights, f * (1.0 - f)
+    seen = squared[:, 0] * f**2 + squared[:, 1] * (1.0 - f) ** 2
+    return np.asarray(np.maximum(seen - 2.0 * cross_weights(sketch) * chance, 0.0))
+
+
+def design_effects(weights: Floats, squared: Floats, f: Floats) -> Floats:
+    """ω = Σw² / Σw of the rows of each label near each prediction, [m, 2], shrunk towards all rows near it.
+
+    It is the weight that a typical row of this label has: n ω / Σw is Kish's design effect.
+    """
+    near, centre = _near_cells()
+    at = np.minimum((f * NEAR_CELLS).astype(np.int64), NEAR_CELLS - 1)
+
+    def summed(values: Floats, kernel: Floats) -> Floats:
+        return np.asarray(kernel @ np.bincount(at, values, NEAR_CELLS))
+
+    one = [summed(weights[:, label], near) for label in (0, 1)]
+    two = [summed(squared[:, label], near) for label in (0, 1)]
+    every = (two[0] + two[1]) / np.maximum(one[0] + one[1], 1e-300)
+    omega = np.empty((f.size, 2))
+    for label in (0, 1):
+        local = two[label] / np.maximum(one[label], 1e-300)
+        rows = one[label] ** 2 / np.maximum(summed(squared[:, label], near**2), 1e-300)
+        shrunk = (rows * local + NEAR_ROWS * every) / (rows + NEAR_ROWS)
+        omega[:, label] = np.interp(f, centre, shrunk)
+    return np.maximum(omega, 1e-300)
+
+
+@cache
+def _near_cells() -> tuple[Floats, Floats]:
+    centre = (np.arange(NEAR_CELLS) + 0.5) / NEAR_CELLS
+    return np.exp(-0.5 * ((centre[:, None] - centre) / NEAR) ** 2), centre
+
+
+def expected_weights(weights: Floats, omega: Floats, f: Floats) -> Floats:
+    """Weight that each cell has on average if it is calibrated, given how many rows it has.
+
+    Σ w / ω is the number of rows, of which f are events: where the rows without the event weigh a hundred
+    times more, one of them by chance would make the cell seem a hundred times heavier.
+    """
+    rows = over_outcomes(weights / omega)
+    return np.asarray(rows / (f / omega[:, 1] + (1.0 - f) / omega[:, 0]))
+
+
+def _binomial(uniform: Singles, rows: Integers, odds: Floats) -> Singles:
+    """Binomial counts [m, draws] by inversion of uniform numbers."""
+    counts = np.zeros_like(uniform)
+    chance = (1.0 - odds) ** rows
+    below, left, k = chance.copy(), np.arange(rows.size), 0
+    while left.size:
+        counts[left] += uniform[left] > below[left, None].astype(np.float32)
+        k += 1
+        chance = chance * ((rows - k + 1) / k * odds / (1.0 - odds))
+        left = left[(below[left] < 1.0 - 1e-8) & (rows[left] > k)]
+        below = below + chance
+    return counts
+
+
+DRAWS = 1999
+"""Of which the first are enough where nothing is amiss; with the sample itself they make 2,000."""
+
+
+@cache
+def _numbers(kind: str, size: int) -> Singles:
+    rng = np.random.default_rng(0)
+    if kind == "uniform":
+        return rng.random((size, DRAWS), dtype=np.float32)
+    return rng.standard_normal((size, DRAWS), dtype=np.float32)
+
+
+def _fixed(kind: str, size: int) -> Singles:
+    """Random numbers [at least `size`, DRAWS], the same ones in every call."""
+    return _numbers(kind, -(-size // MOST_CELLS) * MOST_CELLS)
