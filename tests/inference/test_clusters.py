@@ -6,14 +6,10 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.data.rows import as_rows
-from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
 from calibrant.inference.assess import assess
 from calibrant.inference.assess_by import assess_by
-from calibrant.inference.clusters import ClusterResiduals
 from calibrant.inference.dependence import DependenceWarning
-from calibrant.inference.residuals import ResidualGrid
 
 
 def _copies(events: int, copies: int, rate: float, seed: int) -> tuple:
@@ -118,16 +114,3 @@ def test_clusters_say_the_same_in_any_order_by_any_name_and_from_a_table(cluster
         assert other.noise_floor.value == pytest.approx(first.noise_floor.value, rel=1e-5)
         assert other.interval.low == pytest.approx(first.interval.low, rel=1e-5)
         assert other.interval.high == pytest.approx(first.interval.high, rel=1e-5)
-
-
-def test_outcomes_are_drawn_where_few_clusters_hold_most_of_the_rows() -> None:
-    """Their residuals are skewed: with random signs alone the test rejects .15 of such samples."""
-    rng = np.random.default_rng(8)
-    uneven = np.maximum(1, np.rint(rng.lognormal(np.log(3), 1, 1500))).astype(int)
-    for sizes, few in ((uneven, True), (np.full(1500, 5), False)):
-        cluster = np.repeat(np.arange(1500), sizes)
-        p = rng.beta(1, 9, 1500)[cluster]
-        y = (rng.random(1500) < 0.1).astype(int)[cluster]
-        grid = ResidualGrid.of(Sketch.from_arrays(y, p), 0.05)
-        found = ClusterResiduals.of(grid, as_rows(y, p), (cluster, 1500))
-        assert (found.outcomes is not None) == few

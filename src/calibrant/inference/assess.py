@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -18,7 +16,7 @@ from calibrant.data.sketch import Sketch, as_sketch, warn_of_hard_labels
 from calibrant.data.sketches import Sketches, Stacked
 from calibrant.errors import Function, InputError, Option, TooFewRows, Where
 from calibrant.inference.assessment import Assessment
-from calibrant.inference.calibration_test import Rejection
+from calibrant.inference.calibration_test import CalibrationTest
 from calibrant.inference.clusters import (
     ClusterResiduals,
     cluster_codes,
@@ -26,32 +24,24 @@ from calibrant.inference.clusters import (
 )
 from calibrant.inference.dependence import warn_of_repeated_cells, warn_of_repeated_rows
 from calibrant.inference.direction import direction_of
-from calibrant.inference.interval import (
-    Interval,
-    Spread,
-    require_confidence,
-    row_spread,
-    upper_end,
-)
-from calibrant.inference.noise_floor import NoiseFloor, noise_floor
+from calibrant.inference.interval import Interval, require_confidence
+from calibrant.inference.noise_floor import NoiseFloor
 from calibrant.inference.observed_expected import observed_expected
 from calibrant.inference.profile import Profile, Sample, as_profile
 from calibrant.inference.quantiles import normal_quantile
 from calibrant.inference.residuals import ResidualGrid
-from calibrant.inference.row_worth import AllGroups
-from calibrant.inference.scores import Score, scores_of
-from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
+from calibrant.inference.scores import scores_of
+from calibrant.measures.smooth_ece import smooth_ece_result
 
 __all__ = [
     "assess",
-    "assessment_and_rejection",
+    "assessment_and_test",
     "assessment_of",
     "counted",
     "read_clustered",
 ]
 
 Codes = tuple[NDArray[np.int64], int]
-ClusterSource = Callable[[ResidualGrid], ClusterResiduals]
 SMALLEST_BANDWIDTH = 1e-5
 FINEST_OF_FLOOR = 0.1
 
@@ -126,13 +116,13 @@ def assess(
     require_margin(margin)
     asked = None if profile is None else as_profile(profile)
     _require_meaning(weights, y_true)
-    clusters: ClusterSource | None = None
+    clusters: ClusterResiduals | None = None
     pairs, codes = None, None
     stacked: Stacked | None = None
     if isinstance(y_true, Sketches):
         total, stacked = _clusters_of_sketches(y_true, cluster)
-        clusters = partial(ClusterResiduals.of_sketches, sketches=stacked)
         sketch = as_sketch(total, y_prob, scale=scale, **options)
+        clusters = ClusterResiduals.of_sketches(sketch.scale, stacked)
     elif isinstance(y_true, Sketch):
         if cluster is not None:
             raise InputError(
@@ -157,7 +147,7 @@ def assess(
         if codes is None:
             warn_of_repeated_rows(pairs, stacklevel=3)
         else:
-            clusters = partial(ClusterResiduals.of, pairs=pairs, codes=codes)
+            clusters = ClusterResiduals.of(sketch.scale, pairs, codes)
     warn_of_hard_labels([sketch], stacklevel=3)
     assessment = assessment_of(
         sketch, clusters, pairs=pairs, margin=margin, confidence=confidence, seed=seed
@@ -170,7 +160,7 @@ def assess(
 
 def assessment_of(
     sketch: Sketch,
-    clusters: ClusterSource | None = None,
+    clusters: ClusterResiduals | None = None,
     *,
     pairs: Rows | None = None,
     margin: float | None = None,
@@ -178,22 +168,21 @@ def assessment_of(
     seed: int,
 ) -> Assessment:
     """The assessment of a sketch, as dependent as clusters make it, with the log loss of its rows."""
-    return assessment_and_rejection(
+    return assessment_and_test(
         sketch, clusters, pairs=pairs, margin=margin, confidence=confidence, seed=seed
     )[0]
 
 
-def assessment_and_rejection(
+def assessment_and_test(
     sketch: Sketch,
-    clusters: ClusterSource | None = None,
+    clusters: ClusterResiduals | None = None,
     *,
     pairs: Rows | None = None,
-    among: AllGroups | None = None,
     margin: float | None = None,
     confidence: float,
     seed: int,
-) -> tuple[Assessment, Rejection]:
-    """The assessment, and the test that it rests on; `among` tells what rows weigh in other groups."""
+) -> tuple[Assessment, CalibrationTest]:
+    """The assessment, and the test that it rests on."""
     if sketch.n < 2:
         raise TooFewRows(
             "an assessment needs at least two rows",
@@ -202,93 +191,41 @@ def assessment_and_rejection(
             cure="Pass more rows.",
         )
     require_seed(seed)
-    found = smooth_ece_result(sketch)
-    floor = noise_floor(sketch)
+    result = smooth_ece_result(sketch)
+    test = CalibrationTest.of(sketch, clusters)
     # Far below the noise a finer grid shows nothing but costs much.
-    finest = max(SMALLEST_BANDWIDTH * sketch.scale.length, FINEST_OF_FLOOR * floor.value)
-    value = max(found.value, finest)
+    finest = max(SMALLEST_BANDWIDTH * sketch.scale.length, FINEST_OF_FLOOR * test.noise_floor)
+    value = max(result.value, finest)
     grid = ResidualGrid.of(sketch, value)
-    spread = row_spread(grid, value)
-    if clusters is None:
-        sure = _Uncertainty(spread, floor, Rejection.of(sketch, floor.value, among), spread.units)
-    else:
-        fine = grid if floor.value >= value else ResidualGrid.of(sketch, max(floor.value, finest))
-        sure = _of_clusters(clusters(fine), spread, value)
-    scores = scores_of(sketch, pairs)
-    whole = _assessment(sketch, found, grid, value, sure, scores, margin, confidence, seed)
-    return whole, sure.rejection
-
-
-@dataclass(frozen=True)
-class _Uncertainty:
-    """What rows, or clusters of them, say of how sure the value is.
-
-    `trials` is the number of independent rows whose mean outcome would be as uncertain, and
-    `bias_inflation` the factor by which clusters make the error of a mean residual larger.
-    """
-
-    spread: Spread
-    floor: NoiseFloor
-    rejection: Rejection
-    trials: float
-    bias_inflation: float = 1.0
-    clusters: int | None = None
-
-
-def _assessment(
-    sketch: Sketch,
-    found: SmoothECE,
-    grid: ResidualGrid,
-    value: float,
-    sure: _Uncertainty,
-    scores: tuple[Score, Score],
-    margin: float | None,
-    confidence: float,
-    seed: int,
-) -> Assessment:
-    """What was measured and how sure it is, as one object."""
+    z = normal_quantile(0.5 + 0.5 * confidence, test.cells.degrees)
+    high = max(test.upper_end(confidence, grid.error, value), result.value)
     rate = float(sketch.weights[:, 1].sum() / sketch.total_weight)
-    bias = float(grid.observed.sum())
-    high = upper_end(found.value, sure.spread, confidence)
-    z = normal_quantile(0.5 + 0.5 * confidence, sure.spread.degrees)
-    return Assessment(
-        smooth_ece=found.value,
-        interval=Interval(min(sure.rejection.lower_end(confidence), high), high, confidence),
-        noise_floor=sure.floor,
-        p_value=sure.rejection.p_value,
+    scores = scores_of(sketch, pairs)
+    assessment = Assessment(
+        smooth_ece=result.value,
+        interval=Interval(min(test.lower_end(confidence), result.value), high, confidence),
+        noise_floor=NoiseFloor(test.noise_floor),
+        p_value=test.p_value,
         observed_expected=observed_expected(
-            grid, z, confidence, trials=sure.trials, inflation=sure.bias_inflation
+            grid, z, confidence, trials=test.trials, inflation=test.cells.inflation
         ),
-        relative=found.value / rate if rate > 0 else float("inf"),
-        direction=direction_of(sketch, grid, value, z, sure.bias_inflation),
-        mean_prediction=rate + bias,
+        relative=result.value / rate if rate > 0 else float("inf"),
+        direction=direction_of(sketch, grid, value, z, test.cells.inflation),
+        mean_prediction=rate + float(grid.observed.sum()),
         event_rate=rate,
         brier=scores[0],
         log_loss=scores[1],
         n=sketch.n,
         dropped=sketch.dropped,
-        clusters=sure.clusters,
-        bandwidth=found.bandwidth,
-        certificate=found.certificate,
-        scale=found.scale,
+        clusters=None if clusters is None else clusters.number,
+        bandwidth=result.bandwidth,
+        certificate=result.certificate,
+        scale=result.scale,
         confidence=confidence,
         seed=seed,
         margin=margin,
     )
-
-
-def _of_clusters(found: ClusterResiduals, independent: Spread, value: float) -> _Uncertainty:
-    inflation = found.bias_inflation()
-    trials = independent.units / inflation**2
-    floor = found.noise_floor(value)
-    return _Uncertainty(
-        found.spread(value, independent),
-        floor,
-        found.rejection(floor.value),
-        min(trials, found.units) if found.events_are_rare else trials,
-        inflation,
-        found.clusters,
-    )
+    return assessment, test
 
 
 def _require_meaning(weights: str, y_true: Any) -> None:

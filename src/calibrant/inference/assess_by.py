@@ -14,7 +14,7 @@ from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch, warn_of_hard_labels
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, TooFewRows
-from calibrant.inference.assess import assessment_and_rejection, require_margin
+from calibrant.inference.assess import assessment_and_test, require_margin
 from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
 from calibrant.inference.group_units import (
     GroupedRows,
@@ -26,9 +26,9 @@ from calibrant.inference.group_units import (
 from calibrant.inference.grouped_rows import regrouped, scanned_groups
 from calibrant.inference.groups import GroupAssessment, GroupAssessments, worst_first
 from calibrant.inference.interval import require_confidence
+from calibrant.inference.null_noise import has_weight
 from calibrant.inference.planning import detectable_error
 from calibrant.inference.profile import Profile, Sample, as_profile
-from calibrant.inference.row_worth import AllGroups, has_weight
 from calibrant.io.progress import Progress
 
 __all__ = ["assess_by"]
@@ -163,7 +163,6 @@ def _assessed(
     cluster = units.cluster
     names = tuple(name for name in by if not isinstance(cluster, str) or name != cluster)
     totals = {key: total_of(own) for key, own in units.parts.items()}
-    among = None if cluster is not None else AllGroups.of(totals.values())
 
     def assessed(key: Any) -> GroupAssessment:
         sketch, clusters = totals[key], None
@@ -172,15 +171,15 @@ def _assessed(
             why = NO_WEIGHT
         if not why:
             try:
-                clusters = units.clusters(key)
+                clusters = units.clusters(key, sketch.scale)
             except TooFewRows:
                 why = "fewer than two clusters"
         if why:
             return GroupAssessment(key, sketch.n, None, why=why)
-        assessment, rejection = assessment_and_rejection(
-            sketch, clusters, among=among, margin=margin, confidence=confidence, seed=seed
+        assessment, test = assessment_and_test(
+            sketch, clusters, margin=margin, confidence=confidence, seed=seed
         )
-        detectable = detectable_error(rejection, level=level)
+        detectable = detectable_error(test, level=level)
         return GroupAssessment(key, sketch.n, assessment, detectable)
 
     groups: dict[Any, GroupAssessment] = {}

@@ -183,7 +183,7 @@ class Assessment:
                 f"  {share} interval",
                 f"{decimals(self.interval.low)} to {decimals(self.interval.high)}",
             ),
-            ("  noise floor", f"{decimals(self.noise_floor.value)} ({self.noise_floor.method})"),
+            ("  noise floor", decimals(self.noise_floor.value)),
             ("  calibrated?", p_equation(self.p_value)),
         ]
         if self.corrected_p_value is not None:

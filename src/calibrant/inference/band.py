@@ -14,8 +14,8 @@ from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, Option, TooFewRows
 from calibrant.inference.interval import require_confidence
+from calibrant.inference.null_noise import cross_weights, design_effects, expected_weights
 from calibrant.inference.resampling import cell_positions, coarse_sketch
-from calibrant.inference.row_worth import cross_weights, expected_weights, worth_of_rows
 from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 
@@ -276,9 +276,7 @@ class _Calibrated(NamedTuple):
                 for each in (chance, 1.0 - 2.0 * f, np.zeros_like(f))
             )
             return cls(weight.sum(axis=2), np.ones_like(weight), *columns)
-        worth = np.stack(
-            [worth_of_rows(weight[:, k], squared[:, k], counts[:, k], f) for k in (0, 1)], axis=1
-        )
+        worth = np.stack([design_effects(weight[:, k], squared[:, k], f) for k in (0, 1)], axis=1)
         expected = np.stack(
             [expected_weights(weight[:, k], worth[:, k], f) for k in (0, 1)], axis=1
         )

@@ -1,12 +1,12 @@
 """The test of calibration and the interval of SmoothECE: one construction.
 
-Let r be the residual measure f - y and K_s the kernel of bandwidth s, reflected at 0 and 1. For every function
-w with |w| ≤ 1,
+Let r be the residual measure f - y and K_s the kernel of bandwidth s, reflected at 0 and 1. For every
+function w with |w| ≤ 1,
 
     T(r) = |⟨r, K_s w⟩| ≤ smECE_s(r) = ‖K_s r‖₁,
 
-and smECE_s falls with s. So a lower confidence bound m of any such T is one of SmoothECE: SmoothECE ≥ min(s, m).
-Four families of them are used, each at a geometric grid of scales from half of the noise floor up:
+and smECE_s falls with s. So a lower confidence bound m of any such T is one of SmoothECE, which is at least
+min(s, m). Four families of them are used, each at a geometric grid of scales from half of the noise floor up:
 
 - directions, w = 1, 1 - 2f and log-odds: calibration in the large, Spiegelhalter's test, Cox's slope;
 - boxes, w = indicator of a dyadic interval: errors in one place;
@@ -41,7 +41,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._locks import cached_property
-from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
 from calibrant.inference.clusters import ClusterResiduals
 from calibrant.inference.null_noise import (
@@ -51,7 +50,9 @@ from calibrant.inference.null_noise import (
     null_variance,
     observed_variance,
     positions,
+    product,
 )
+from calibrant.inference.quantiles import normal_quantile
 
 __all__ = ["CalibrationTest", "calibration_p_value"]
 
@@ -63,8 +64,9 @@ SCALES = 0.5 * 1.7 ** -np.arange(40.0)
 """From the widest error that a probability scale can have; adjacent scales correlate by about .9."""
 FEW_DRAWS, LARGE_P = 499, 0.1
 """First draws, and the p-value above which they are enough: no usual level is near it."""
-LEVELS, LEAST_SURPRISES = 4, 4.0
-"""Halves to sixteenths of the rows, each with so many expected surprises, as for Pearson's χ²."""
+LEVELS, LEAST_SURPRISES, MANY_SURPRISES = 4, 4.0, 40.0
+"""Halves to sixteenths of the rows, each with so many expected surprises, as for Pearson's χ². And as many as
+the signs of residuals must have, as Kish's n, for a test of smECE_s."""
 WAVES = range(2, 9)
 """One turn to four: k = 1 is nearly the direction 1 - 2f."""
 LARGEST_LOG_ODDS = 6.0
@@ -82,7 +84,8 @@ class _Scale(NamedTuple):
     """Test functions at one bandwidth, on the cells of a grid that resolves it.
 
     `first` says where these cells begin among the finest ones, `kernel` [mesh, cells] holds the integrals of
-    K_s over a mesh half a bandwidth wide, `functions` [cells, k] are K_s w, and `family` their families.
+    K_s over a mesh half a bandwidth wide, `functions` [cells, k] are K_s w, `family` their families, and
+    `drawn` and `null` their variances under calibration (see `ResidualCells.null_variances`).
     """
 
     bandwidth: float
@@ -90,6 +93,8 @@ class _Scale(NamedTuple):
     kernel: Floats
     functions: Floats
     family: Integers
+    drawn: Floats
+    null: Floats
 
 
 class _Null(NamedTuple):
@@ -112,8 +117,6 @@ class CalibrationTest:
         Residuals of the rows, and their noise.
     scales : float64[k]
         Bandwidths of the test functions, the narrowest first.
-    inflation : float
-        Factor by which clusters make the standard error of the mean residual larger.
 
     Examples
     --------
@@ -125,23 +128,21 @@ class CalibrationTest:
 
     cells: ResidualCells
     scales: Floats
-    inflation: float = 1.0
 
     @classmethod
     def of(cls, sketch: Sketch, clusters: ClusterResiduals | None = None) -> CalibrationTest:
         """The test of a sketch's rows, which are independent unless clusters are given."""
         f = sketch.scale.prediction(positions(sketch)).clip(0.0, 1.0)
         variance = null_variance(sketch, f) / sketch.total_weight**2
-        inflation = 1.0
         if clusters is not None:
             rows = float(observed_variance(sketch, f).sum()) / sketch.total_weight**2
-            inflation = clusters.inflation(rows)
-        narrowest = 0.5 * _approximate_floor(sketch, variance * inflation**2)
+            variance = variance * clusters.inflation(rows) ** 2
+        narrowest = 0.5 * _approximate_floor(sketch, variance)
         k = min(int(np.searchsorted(-SCALES, -narrowest)), SCALES.size - 1)
         while k > 0 and _occupied(sketch, _nodes(sketch, SCALES[k])) > MOST_CELLS:
             k -= 1
         cells = ResidualCells.of(sketch, _nodes(sketch, SCALES[k]), clusters)
-        return cls(cells, SCALES[: k + 1][::-1], inflation)
+        return cls(cells, SCALES[: k + 1][::-1])
 
     # -- statistics --------------------------------------------------------------------------------
 
@@ -156,10 +157,11 @@ class CalibrationTest:
         coarse, first = cells.coarsened(nodes)
         centre, kernel = _kernel(nodes, width, coarse, cells.scale.reflected)
         tests, family = self._test_functions(centre, everything)
-        functions = kernel.T @ tests.T
-        usable = cells.variances(functions, first) > 1e-12 * cells.null.sum()
-        usable |= ~cells.null.any()
-        return _Scale(bandwidth, first, kernel, functions[:, usable], family[usable])
+        functions = product(kernel.T, tests.T)
+        drawn, null = cells.null_variances(functions, first)
+        usable = (drawn > 1e-12 * drawn.max(initial=0.0)) | (not drawn.any())
+        columns = (functions[:, usable], family[usable], drawn[usable], null[usable])
+        return _Scale(bandwidth, first, kernel, *columns)
 
     def _test_functions(self, place: Floats, everything: bool) -> tuple[Floats, Integers]:
         """w at these places of the grid [functions, places], and the number of their families."""
@@ -176,7 +178,9 @@ class CalibrationTest:
         share = cells.null / max(float(cells.null.sum()), 1e-300)
         upto = np.cumsum(share)
         u = np.interp(place, cells.position, upto - 0.5 * share)
-        levels = sum(cells.surprises >= LEAST_SURPRISES * 2**level for level in range(1, LEVELS + 1))
+        levels = sum(
+            cells.surprises >= LEAST_SURPRISES * 2**level for level in range(1, LEVELS + 1)
+        )
         for level in range(1, levels + 1):
             box = np.minimum((u * 2**level).astype(np.int64), 2**level - 1)
             tests += list((box == np.arange(2**level)[:, None]).astype(np.float64))
@@ -199,10 +203,10 @@ class CalibrationTest:
         columns = []
         for scale in self._scales:
             t = np.abs(np.add.reduceat(self.cells.residual, scale.first) @ scale.functions)
-            null = self.cells.variances(scale.functions, scale.first)
-            seen = self.cells.variances(scale.functions, scale.first, seen=True)
+            seen = self.cells.variances(scale.functions, scale.first)
             seen = np.maximum(seen - t**2 / self.cells.units, 0.0)
-            columns.append(np.array([np.full(t.size, scale.bandwidth), t, null, seen, scale.family]))
+            width = np.full(t.size, scale.bandwidth)
+            columns.append(np.array([width, t, scale.null, seen, scale.family]))
         *numbers, family = np.concatenate(columns, axis=1)
         return (*numbers, family.astype(np.int64))
 
@@ -214,33 +218,32 @@ class CalibrationTest:
             curve = scale.kernel @ np.add.reduceat(self.cells.residual, scale.first)
             values[k] = np.abs(curve).sum()
             critic = (scale.kernel.T @ np.sign(curve))[:, None]
-            variances[k] = self.cells.variances(critic, scale.first, seen=True)[0]
+            variances[k] = self.cells.variances(critic, scale.first)[0]
         return values, np.maximum(variances - values**2 / self.cells.units, 0.0)
 
     # -- under calibration -------------------------------------------------------------------------
 
     def _drawn(self, number: int) -> _Null:
         noise = self.cells.draws(number)
-        null = self._linear[2]
         largest = np.zeros((len(FAMILIES), number), dtype=np.float32)
         smooth = np.empty((len(self._scales), number))
-        start, pooled, size = 0, noise, len(noise)
+        pooled, size = noise, len(noise)
         for k, scale in enumerate(self._scales):
             if scale.first.size < size:
                 pooled, size = np.add.reduceat(noise, scale.first, axis=0), scale.first.size
-            stop = start + scale.family.size
-            standard = scale.functions / np.sqrt(np.maximum(null[start:stop], 1e-300))
-            rows = np.concatenate([standard.T, scale.kernel], dtype=np.float32)
-            values = np.abs(rows @ pooled)
+            error = np.where(scale.drawn > 0.0, np.sqrt(scale.drawn), 1.0)
+            rows = np.concatenate([(scale.functions / error).T, scale.kernel], dtype=np.float32)
+            values = np.abs(product(rows, pooled))
             for family in np.unique(scale.family).tolist():
-                own = values[: stop - start][scale.family == family].max(axis=0)
+                own = values[: error.size][scale.family == family].max(axis=0)
                 np.maximum(largest[family], own, out=largest[family])
-            smooth[k] = values[stop - start :].sum(axis=0)
-            start = stop
+            smooth[k] = values[error.size :].sum(axis=0)
         largest[-1] = self._standardised(smooth.T, smooth.T).max(axis=1)
         largest = np.round(largest.astype(np.float64), DIGITS)
         ordered = np.sort(largest, axis=1)
-        ranks = [number - np.searchsorted(one, own) for one, own in zip(ordered, largest, strict=True)]
+        ranks = [
+            number - np.searchsorted(one, own) for one, own in zip(ordered, largest, strict=True)
+        ]
         smallest = np.min(ranks, axis=0) / (number + 1.0)
         return _Null(ordered, np.sort(smallest), smooth.T)
 
@@ -273,6 +276,19 @@ class CalibrationTest:
         crossing = logs[at] + before / (before - after) * (logs[at + 1] - logs[at])
         return float(np.exp(crossing).mean())
 
+    @property
+    def _signs_suffice(self) -> bool:
+        """Whether smECE_s can be tested: residuals of few events with random signs lie where these came."""
+        cells = self.cells
+        return not (cells.soft or cells.scores is not None) or cells.surprises >= MANY_SURPRISES
+
+    @property
+    def _unseen(self) -> float:
+        """Factor on the noise of smECE_s for events that did not come, as in `null_variances`."""
+        widest = self._scales[-1]
+        drawn, null = widest.drawn[:1].sum(), widest.null[:1].sum()
+        return math.sqrt(null / drawn) if drawn > 0.0 else 1.0
+
     # -- p-values ----------------------------------------------------------------------------------
 
     def _observed(self, null: _Null) -> Floats:
@@ -280,8 +296,8 @@ class CalibrationTest:
         _, t, variance, _, family = self._linear
         z = t / np.sqrt(np.maximum(variance, 1e-300))
         largest = [z[family == k].max(initial=0.0) for k in range(3)]
-        smooth = self._standardised(self._curves[0], null.smooth).max()
-        return np.round([*largest, smooth], DIGITS)
+        smooth = self._standardised(self._curves[0] / self._unseen, null.smooth).max()
+        return np.round([*largest, smooth if self._signs_suffice else -math.inf], DIGITS)
 
     def _smallest(self, null: _Null) -> float:
         """The smallest p-value of the families."""
@@ -311,7 +327,9 @@ class CalibrationTest:
     def _joint(self, smallest: float, null: _Null) -> float:
         """P(smallest p-value of the families ≤ this); Bonferroni's bound beyond the draws."""
         number = null.smallest.size
-        drawn = (1.0 + np.searchsorted(null.smallest, smallest * ROUNDING, side="right")) / (number + 1.0)
+        drawn = (1.0 + np.searchsorted(null.smallest, smallest * ROUNDING, side="right")) / (
+            number + 1.0
+        )
         if smallest * ROUNDING < 1.0 / (number + 1.0):
             drawn = min(drawn, len(FAMILIES) * smallest)
         return float(max(drawn, self._fewest_signs))
@@ -338,12 +356,10 @@ class CalibrationTest:
 
     def _lower_bound(self, level: float) -> float:
         """Largest min(s, m) at this level; 0 where calibration is not rejected."""
-        from scipy.special import ndtri
-
         if self.p_value > level:
             return 0.0
         allowed = self._allowed(level)
-        least = float(-ndtri(0.5 * max(allowed, 1e-300)))
+        least = normal_quantile(1.0 - 0.5 * max(allowed, 1e-15), self.cells.degrees)
         scale, t, null, seen, family = self._linear
         best = 0.0
         for k in range(3):
@@ -354,10 +370,9 @@ class CalibrationTest:
             m = t[own] - half - np.sqrt(half**2 + q * q * seen[own])
             best = max(best, float(np.minimum(scale[own], m).max(initial=0.0)))
         q = self._critical(3, allowed)
-        values, variance = self._curves
-        smooth = self._null.smooth
-        if math.isfinite(q):
-            critical = smooth.mean(axis=0) + q * smooth.std(axis=0)
+        values, smooth = self._curves[0], self._null.smooth
+        if math.isfinite(q) and self._signs_suffice:
+            critical = self._unseen * (smooth.mean(axis=0) + q * smooth.std(axis=0))
             ratio = np.array([self._noise_ratio(one) for one in self._scales])
             m = (values - critical) / (1.0 + critical * (ratio - 1.0) / np.maximum(values, 1e-300))
             best = max(best, float(np.minimum(self.scales, m).max()))
@@ -399,21 +414,23 @@ class CalibrationTest:
     def upper_end(self, confidence: float, error: Callable[[float], float], start: float) -> float:
         """Upper end of the interval: the largest s with smECE_s + e(s) ≥ s, at most 1.
 
-        With z the normal quantile and m the effective number of rows, e = z² / 2m + z √(se² + z² / 4m²) as in
-        Wilson's interval: se may be 0 although other samples would differ, as when no event was seen at all.
+        With z the normal or Student's quantile and m the effective number of rows, e = z² / 2m +
+        z √(se² + z² / 4m²) as in Wilson's interval: se may be 0 although other samples would differ, as when
+        no event was seen at all.
 
         Parameters
         ----------
         confidence : float
+            Of the interval.
         error : callable
             smECE_s of the sample at a bandwidth s.
         start : float
             SmoothECE of the sample, where smECE_s = s.
         """
         from scipy.optimize import brentq
-        from scipy.special import ndtri
 
-        z, units = float(ndtri(0.5 + 0.5 * confidence)), self.trials
+        z = normal_quantile(0.5 + 0.5 * confidence, self.cells.degrees)
+        units = self.trials
         variance, logs = self._curves[1], np.log(self.scales)
 
         def excess(s: float) -> float:
@@ -431,13 +448,12 @@ class CalibrationTest:
     @property
     def trials(self) -> float:
         """Number of independent rows whose mean residual would be as uncertain."""
-        return self.cells.row_units / self.inflation**2
+        return self.cells.trials
 
     def critical_mean(self, level: float) -> float | None:
         """Size of the mean residual at which calibration is rejected, if nothing else is amiss."""
         if self._fewest_signs > level:
             return None
-        _, _, null, _, _ = self._linear
         return self._critical(0, self._allowed(level)) * self.mean_error
 
     @property
@@ -445,7 +461,7 @@ class CalibrationTest:
         """Standard error of the mean residual under calibration."""
         cells = self.cells
         ones = np.ones((cells.cell.size, 1))
-        return math.sqrt(float(cells.variances(ones, np.arange(cells.cell.size))[0]))
+        return math.sqrt(float(cells.null_variances(ones, np.arange(cells.cell.size))[1][0]))
 
 
 def calibration_p_value(sketch: Sketch) -> float:

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator
 from calibrant.data.arrays import as_column, is_missing
-from calibrant.data.cell_sums import over_outcomes
+from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.rows import Rows
 from calibrant.data.scales import Scale
 from calibrant.data.sketches import Sketches, Stacked
 from calibrant.errors import InputError, TooFewRows, Where, show_value
-from calibrant.inference.resampling import cell_positions
 
 __all__ = [
     "ClusterResiduals",
@@ -139,9 +138,10 @@ class ClusterResiduals:
     @classmethod
     def of_sketches(cls, scale: Scale, sketches: Stacked) -> ClusterResiduals:
         """One sketch for each cluster."""
-        position, weights = cell_positions(sketches), sketches.weights
-        total = weights.sum()
+        weights, total = sketches.weights, sketches.weights.sum()
         mass = over_outcomes(weights) / total
+        offset = over_outcomes(sketches.weighted_offsets) / np.maximum(mass * total, 1e-300)
+        position = sketches.cells / sketches.nodes + offset * 2.0**-FRACTION_BITS
         f = np.asarray(scale.prediction(position)).clip(0.0, 1.0)
         units = 1.0 / float((np.bincount(sketches.code, mass, len(sketches)) ** 2).sum())
         residual = mass * f - weights[:, 1] / total

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import combinations
 from typing import Any, Unpack
 
@@ -112,7 +111,7 @@ def compare(
         sketch = Sketch.from_rows(pairs, scale=chosen)
         clusters = None
         if codes is not None:
-            clusters = partial(ClusterResiduals.of, pairs=pairs, codes=codes)
+            clusters = ClusterResiduals.of(chosen, pairs, codes)
         assessments[name] = assessment_of(sketch, clusters, confidence=confidence, seed=seed)
         errors[name] = KernelError.of_rows(counted[name], chosen, their_codes)
         influences[name] = Influence.of(sketch, counted[name], assessments[name], folds)

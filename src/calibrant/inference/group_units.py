@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,10 @@ from numpy.typing import NDArray
 
 from calibrant.data.arrays import as_column
 from calibrant.data.rows import InputOptions, Rows, as_rows
+from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches, Stacked
 from calibrant.errors import InputError
-from calibrant.inference.assess import ClusterSource
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.clusters import ClusterResiduals, cluster_codes, clusters_with_weight
 from calibrant.inference.groups import Others
@@ -72,18 +71,16 @@ class GroupUnits:
     rows: GroupedRows | None
     cluster: Any
 
-    def clusters(self, key: Any) -> ClusterSource | None:
+    def clusters(self, key: Any, scale: Scale) -> ClusterResiduals | None:
         """The clusters of a group, where there are any; TooFewRows where there is one."""
         if self.cluster is None:
             return None
         if self.rows is not None:
             pairs, codes = self._own(key)
             assert codes is not None
-            return partial(ClusterResiduals.of, pairs=pairs, codes=codes)
-        return partial(
-            ClusterResiduals.of_sketches,
-            sketches=clusters_with_weight(Stacked.of(self.parts[key].values())),
-        )
+            return ClusterResiduals.of(scale, pairs, codes)
+        sketches = clusters_with_weight(Stacked.of(self.parts[key].values()))
+        return ClusterResiduals.of_sketches(scale, sketches)
 
     def sample(self, key: Any, assessment: Assessment) -> Sample:
         """A group as quantities are computed from it."""

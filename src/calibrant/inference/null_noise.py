@@ -10,12 +10,14 @@ ways:
 - clusters: the residuals of each cluster with one random sign (wild cluster bootstrap; Cameron, Gelbach and
   Miller 2008).
 
-Weights and clusters estimate their own variance, so their noise is widened by the ratio of Student's to the
-normal quantile, at Kish's effective number less one degrees of freedom.
+Weights estimate their own variance, so their noise is widened by the ratio of Student's to the normal
+quantile, at Kish's effective number less one degrees of freedom. Signs need no such factor, but both they and
+soft outcomes know nothing of events that did not come: see `ResidualCells.null_variances`.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -34,9 +36,11 @@ __all__ = [
     "design_effects",
     "effective_rows",
     "expected_weights",
+    "has_weight",
     "null_variance",
     "observed_variance",
     "positions",
+    "product",
 ]
 
 Floats = NDArray[np.float64]
@@ -49,6 +53,8 @@ MOST_CELLS, MOST_SIGNS = 256, 1024
 """Of rows at the finest scale: more would cost time and show errors that hardly any sample has. And clusters:
 of more, sums with random signs are normal, and are drawn so from their
 covariance."""
+UNSEEN_ROWS = 4.0
+"""Of soft outcomes: with fewer expected, none of them may come in 1 of 50 samples."""
 NEAR, NEAR_ROWS, NEAR_CELLS = 0.2, 10.0, 64
 """A row's weight is that of the rows of its label within this distance of predictions, shrunk by so many rows
 towards all rows: wide and few, as weights hardly depend on f beyond their label. And the grid for it."""
@@ -64,11 +70,13 @@ class ResidualCells:
         Of so many that the scale's grid has; the last, `nodes`, is a prediction of 1.
     prediction : float64[m]
         Mean prediction.
+    mass : float64[m]
+        Share of the weight.
     residual : float64[m]
         Σ w (f - y) / Σ w.
     null, observed : float64[m]
-        Variance of the residual if the predictions are calibrated, and Σ w² (f - y)² / (Σ w)². Both include
-        the factor of Student's quantile.
+        Variance of the residual of independent rows if the predictions are calibrated, and
+        Σ w² (f - y)² / (Σ w)².
     units : float
         Kish's effective number of rows or clusters, (Σ w)² / Σ w².
     row_units : float
@@ -78,6 +86,12 @@ class ResidualCells:
     scale : Scale
     largest : float
         The most that one row adds to a residual; 0 for clusters, whose signs are sub-Gaussian.
+    degrees : float
+        Degrees of freedom of the observed variance; infinite for rows of one weight.
+    inflation : float
+        Factor by which clusters make the standard error of the mean residual larger.
+    soft : bool
+        Whether outcomes lie between 0 and 1.
     rows : int64[m] or None
         Rows of each cell, where all have the same weight and an outcome of 0 or 1.
     scores : float64[k, m] or None
@@ -88,6 +102,7 @@ class ResidualCells:
 
     cell: Integers
     prediction: Floats
+    mass: Floats
     residual: Floats
     null: Floats
     observed: Floats
@@ -96,12 +111,17 @@ class ResidualCells:
     nodes: int
     scale: Scale
     largest: float
+    degrees: float = math.inf
+    inflation: float = 1.0
+    soft: bool = False
     rows: Integers | None = None
     scores: Floats | None = None
     signs: int | None = None
 
     @classmethod
-    def of(cls, sketch: Sketch, nodes: int, clusters: ClusterResiduals | None = None) -> ResidualCells:
+    def of(
+        cls, sketch: Sketch, nodes: int, clusters: ClusterResiduals | None = None
+    ) -> ResidualCells:
         """The rows of a sketch on a coarser grid of so many cells."""
         total = sketch.total_weight
         place = positions(sketch)
@@ -119,6 +139,7 @@ class ResidualCells:
         own = cls(
             cells,
             prediction,
+            mass / total,
             residual / total,
             null / total**2,
             observed / total**2,
@@ -128,13 +149,21 @@ class ResidualCells:
             sketch.scale,
             1.0 / units,
         )
+        own = replace(own, soft=is_soft(sketch))
         if clusters is not None:
             return own._of_clusters(clusters)
         if same_weights(sketch):
             rows = np.add.reduceat(over_outcomes(sketch.counts), first)
             return replace(own, rows=rows, largest=1.0 / sketch.n)
-        heaviest = float(np.divide(squared, weights, out=np.zeros_like(weights), where=weights > 0).max())
-        return replace(own, largest=heaviest / total)._widened()
+        heaviest = float(
+            np.divide(squared, weights, out=np.zeros_like(weights), where=weights > 0).max()
+        )
+        # Student's factor: the design effects are estimated.
+        from scipy.special import ndtri, stdtrit
+
+        degrees = max(units - 1.0, 1.0)
+        factor = 1.0 if own.soft else float(stdtrit(degrees, 0.975) / ndtri(0.975))
+        return replace(own, largest=heaviest / total, degrees=degrees, null=own.null * factor**2)
 
     def _of_clusters(self, clusters: ClusterResiduals) -> ResidualCells:
         place = np.minimum((clusters.position * self.nodes).astype(np.int64), self.nodes)
@@ -142,7 +171,9 @@ class ResidualCells:
         few = clusters.number <= MOST_SIGNS
         if few:
             shape = (clusters.number, self.cell.size)
-            sums = np.bincount(clusters.code * shape[1] + at, clusters.residual, shape[0] * shape[1])
+            sums = np.bincount(
+                clusters.code * shape[1] + at, clusters.residual, shape[0] * shape[1]
+            )
             scores = sums.reshape(shape)
             # No draw depends on the order in which the clusters came.
             scores = scores[np.lexsort(np.round([scores @ self.position, scores.sum(axis=1)], 12))]
@@ -158,23 +189,14 @@ class ResidualCells:
         return replace(
             self,
             residual=residual,
-            null=observed,
             observed=observed,
             units=clusters.units,
             largest=0.0,
+            degrees=max(clusters.units - 1.0, 1.0),
+            inflation=clusters.inflation(float(self.observed.sum())),
             rows=None,
             scores=scores,
             signs=clusters.number if few else None,
-        )._widened()
-
-    def _widened(self) -> ResidualCells:
-        """The same with Student's factor on the noise."""
-        from scipy.special import ndtri, stdtrit
-
-        factor = float(stdtrit(max(self.units - 1.0, 1.0), 0.975) / ndtri(0.975))
-        scores = None if self.scores is None else self.scores * factor
-        return replace(
-            self, null=self.null * factor**2, observed=self.observed * factor**2, scores=scores
         )
 
     @property
@@ -184,17 +206,24 @@ class ResidualCells:
 
     @cached_property
     def surprises(self) -> float:
-        """The null variance of the mean residual in units of one row or cluster."""
-        return float(self.null.sum()) * self.units**2
+        """Variance of the mean residual under calibration in units of one row: expected events, if rare."""
+        return float(self.null.sum()) * (self.inflation * self.trials) ** 2
+
+    @property
+    def trials(self) -> float:
+        """Number of independent rows whose mean residual would be as uncertain."""
+        return self.row_units / self.inflation**2
 
     def draws(self, number: int) -> Singles:
         """Residuals of calibrated samples [m, number]: always the same, so that no p-value has a seed."""
         if self.scores is not None:
             random = _fixed("normal", len(self.scores))[: len(self.scores), :number]
             random = random if self.signs is None else np.sign(random)
-            return np.asarray(self.scores.T.astype(np.float32) @ random)
+            return np.asarray(product(self.scores.T.astype(np.float32), random))
         size = self.cell.size
-        noise = np.sqrt(self.null).astype(np.float32)[:, None] * _fixed("normal", size)[:size, :number]
+        noise = (
+            np.sqrt(self.null).astype(np.float32)[:, None] * _fixed("normal", size)[:size, :number]
+        )
         if self.rows is None:
             return noise
         odds = np.minimum(self.prediction, 1.0 - self.prediction)
@@ -212,12 +241,31 @@ class ResidualCells:
         first = np.flatnonzero(np.diff(coarse, prepend=-1))
         return coarse[first], first
 
-    def variances(self, functions: Floats, first: Integers, *, seen: bool = False) -> Floats:
-        """Variance of ⟨r, g⟩ for functions g [coarse cells, k], if calibrated or as it was seen."""
+    def variances(self, functions: Floats, first: Integers) -> Floats:
+        """Observed variance of ⟨r, g⟩ for functions g [coarse cells, k], from cells that begin there."""
         if self.scores is not None:
-            sums = np.add.reduceat(self.scores, first, axis=1) @ functions
+            sums = product(np.add.reduceat(self.scores, first, axis=1), functions)
             return np.asarray((sums**2).sum(axis=0))
-        return np.asarray(np.add.reduceat(self.observed if seen else self.null, first) @ functions**2)
+        return np.asarray(np.add.reduceat(self.observed, first) @ functions**2)
+
+    def null_variances(self, functions: Floats, first: Integers) -> tuple[Floats, Floats]:
+        """Variances of ⟨r, g⟩ if calibrated: of the samples that are drawn, and one to judge the rows by.
+
+        Where events are few and none came, residuals with random signs vary too little. So the variance of
+        clusters is no less than that of calibrated rows times the design effect of the clusters; and that of
+        soft outcomes, for which no variance is known, takes in a few rows as far off as can be.
+        """
+        if self.scores is None and not self.soft:
+            null = np.add.reduceat(self.null, first) @ functions**2
+            return null, null
+        drawn = self.variances(functions, first)
+        if self.soft:
+            unseen = (UNSEEN_ROWS / self.row_units**2) * np.abs(functions).max(
+                axis=0, initial=0.0
+            ) ** 2
+            return drawn, drawn + self.inflation**2 * unseen
+        rows = np.add.reduceat(self.null, first) @ functions**2
+        return drawn, np.maximum(drawn, self.inflation**2 * rows)
 
 
 def positions(sketch: Sketch) -> Floats:
@@ -225,6 +273,17 @@ def positions(sketch: Sketch) -> Floats:
     mass, moment = over_outcomes(sketch.weights), over_outcomes(sketch.weighted_offsets)
     offset = np.divide(moment, mass, out=np.zeros_like(mass), where=mass > 0)
     return np.asarray(sketch.cells / sketch.nodes + offset * 2.0**-FRACTION_BITS)
+
+
+def is_soft(sketch: Sketch) -> bool:
+    """True where outcomes lie between 0 and 1: they have weight under labels that no row has."""
+    alone = (sketch.weights > 0) & (sketch.counts == 0)
+    return bool(sketch.weighted and (alone.any() or cross_weights(sketch).any()))
+
+
+def has_weight(sketch: Sketch) -> bool:
+    """True where some row has a weight whose square is not lost: there is nothing to assess otherwise."""
+    return not sketch.weighted or bool((sketch.squared_weights > 1e-290).any())
 
 
 def same_weights(sketch: Sketch) -> bool:
@@ -273,7 +332,7 @@ def null_variance(sketch: Sketch, f: Floats) -> Floats:
     if not sketch.weighted:
         return np.asarray(over_outcomes(weights) * f * (1.0 - f))
     squared = sketch.squared_weights
-    if cross_weights(sketch).any() or np.any((weights > 0) & (sketch.counts == 0)):
+    if is_soft(sketch):
         return observed_variance(sketch, f)
     omega = design_effects(weights, squared, f)
     spread = (1.0 - f) * omega[:, 1] + f * omega[:, 0]
@@ -342,6 +401,20 @@ def _binomial(uniform: Singles, rows: Integers, odds: Floats) -> Singles:
 
 DRAWS = 1999
 """Of which the first are enough where nothing is amiss; with the sample itself they make 2,000."""
+
+
+def product(a: NDArray[np.floating], b: NDArray[np.floating]) -> NDArray[np.floating]:
+    """The matrix product in blocks so small that BLAS starts no threads.
+
+    On a machine with other work threads wait for one another a hundred times longer than these products take.
+    """
+    columns, rows = 64, max((1 << 12) // a.shape[1], 1)
+    values = np.empty((len(a), b.shape[1]), dtype=np.result_type(a, b))
+    for k in range(0, b.shape[1], columns):
+        for i in range(0, len(a), rows):
+            part = values[i : i + rows, k : k + columns]
+            np.matmul(a[i : i + rows], b[:, k : k + columns], out=part)
+    return values
 
 
 @cache

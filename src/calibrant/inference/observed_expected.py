@@ -9,8 +9,8 @@ import numpy as np
 
 from calibrant._format import decimals
 from calibrant.data.cell_sums import over_outcomes
+from calibrant.inference.null_noise import cross_weights, design_effects, expected_weights
 from calibrant.inference.residuals import ResidualGrid
-from calibrant.inference.row_worth import cross_weights, expected_weights, worth_of_rows
 from calibrant.measures.result_record import plain
 
 __all__ = ["Ratio", "observed_expected"]
@@ -106,7 +106,7 @@ def _if_calibrated(grid: ResidualGrid) -> tuple[float, float]:
     expected, worth = over_outcomes(sketch.squared_weights), np.ones((f.size, 2))
     if sketch.weighted and not cross_weights(sketch).any():
         f = f.clip(0.0, 1.0)
-        worth = worth_of_rows(sketch.weights, sketch.squared_weights, sketch.counts, f)
+        worth = design_effects(sketch.weights, sketch.squared_weights, f)
         expected = expected_weights(sketch.weights, worth, f)
     chance, (other, event) = expected * f * (1.0 - f), (worth * np.stack([f, 1.0 - f], axis=1)).T
     variance = float(chance @ (other + event))

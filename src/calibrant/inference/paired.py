@@ -12,9 +12,8 @@ from calibrant._arguments import generator
 from calibrant.data.rows import Rows
 from calibrant.data.sketch import Sketch
 from calibrant.inference.assessment import Assessment
-from calibrant.inference.clusters import nodes_of, rows_on_nodes
 from calibrant.inference.interval import normal_quantile
-from calibrant.inference.residuals import ResidualGrid
+from calibrant.inference.residuals import ResidualGrid, nodes_of, rows_on_nodes
 from calibrant.inference.wilson import wilson_error
 
 __all__ = ["Folds", "Influence", "difference_bounds"]

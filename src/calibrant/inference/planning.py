@@ -16,13 +16,8 @@ from calibrant.data.rows import InputOptions
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError
 from calibrant.inference.assess import require_margin
-from calibrant.inference.calibration_test import Rejection
-from calibrant.inference.interval import (
-    normal_quantile,
-    require_confidence,
-    row_spread,
-    upper_end,
-)
+from calibrant.inference.calibration_test import CalibrationTest
+from calibrant.inference.interval import normal_quantile, require_confidence
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.residuals import ResidualGrid
@@ -163,7 +158,7 @@ def required_n(
 
 
 def detectable_error(
-    rejection: Rejection, *, level: float = 0.05, power: float = 0.8
+    test: CalibrationTest, *, level: float = 0.05, power: float = 0.8
 ) -> float | None:
     """The SmoothECE of one sign that the test at `level` finds with this power; None if there is none.
 
@@ -173,15 +168,15 @@ def detectable_error(
     or less: their variance is larger than that of calibrated ones by at most θ |1 - 2f|.
     Predictions of 0 and 1 alone are refuted by the first failure.
     """
-    cells = rejection.cells
-    if rejection.floor == 0.0 and cells.blocks is None:
+    cells = test.cells
+    if not cells.null.any():
         return float(-np.expm1(np.log1p(-power) / cells.units))
-    needed = rejection.mean_needed(level)
+    needed = test.critical_mean(level)
     if needed is None:
         return None
-    quantile = normal_quantile(power, rejection.degrees)
-    variance = float(cells.null_variance(np.ones((1, cells.null.size)))[0])
-    skew = abs(float(cells.shares[:, 0] @ (1.0 - 2.0 * cells.prediction))) / cells.units
+    quantile = normal_quantile(power)
+    variance = test.mean_error**2
+    skew = abs(float(cells.mass @ (1.0 - 2.0 * cells.prediction))) / cells.units
     # θ = needed + q √(variance + θ skew)
     half = needed + 0.5 * quantile**2 * skew
     size = half + math.sqrt(max(half**2 - needed**2 + quantile**2 * variance, 0.0))
@@ -235,8 +230,8 @@ def _upper_ends(like: Sketch, n: int, runs: int, confidence: float, seed: int) -
             p, rows, rng.binomial(rows, p), nodes=like.nodes, scale=like.scale
         )
         value = max(smooth_ece(sample, tolerance=1e-4), 1e-5)
-        spread = row_spread(ResidualGrid.of(sample, value), value)
-        ends[run] = upper_end(value, spread, confidence)
+        test, grid = CalibrationTest.of(sample), ResidualGrid.of(sample, value)
+        ends[run] = test.upper_end(confidence, grid.error, value)
     return ends
 
 

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from calibrant._arguments import CONFIDENCE
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
-from calibrant.inference.resampling import cell_predictions
-from calibrant.inference.row_worth import (
-    AllGroups,
+from calibrant.inference.null_noise import (
+    cross_weights,
+    design_effects,
     expected_weights,
     has_weight,
-    outcome_variances,
-    worth_of_rows,
+    null_variance,
 )
+from calibrant.inference.resampling import cell_predictions
 
 __all__ = ["PooledError", "Pooling", "pool_groups"]
 
@@ -106,8 +106,7 @@ def pool_groups(
     >>> together.p_value < 0.001, together.typical.low < 0.05 < together.typical.high
     (True, True)
     """
-    among = AllGroups.of(sketches.values())
-    moments = {key: _moments(one, among) for key, one in sketches.items() if has_weight(one)}
+    moments = {key: _moments(one) for key, one in sketches.items() if has_weight(one)}
     usable = {key: own for key, own in moments.items() if own.variance > 0.0}
     k = len(usable)
     if k < 2:
@@ -200,7 +199,7 @@ class _Moments(NamedTuple):
     expected_surprises: float
 
 
-def _moments(sketch: Sketch, among: AllGroups | None) -> _Moments:
+def _moments(sketch: Sketch) -> _Moments:
     """What pooling needs to know of a group.
 
     Where rows were sampled by outcome and weighted for it, both the weight and the variance of a group are
@@ -211,12 +210,11 @@ def _moments(sketch: Sketch, among: AllGroups | None) -> _Moments:
     chance, rows = f * (1.0 - f), over_outcomes(sketch.counts)
     weights, total = sketch.weights, sketch.total_weight
     squared = over_outcomes(sketch.squared_weights)
-    variance = float(outcome_variances(sketch, f, among).sum())
+    variance = float(null_variance(sketch, f).sum())
     spread = float(squared @ chance)
     fourth = float((squared**2 / np.maximum(rows, 1)) @ (chance * (1.0 - 6.0 * chance)))
-    if among is not None:
-        place = sketch.cells / sketch.nodes
-        worth = worth_of_rows(weights, sketch.squared_weights, sketch.counts, f, place, among)
+    if sketch.weighted and not cross_weights(sketch).any():
+        worth = design_effects(weights, sketch.squared_weights, f)
         expected = expected_weights(weights, worth, f)
         total, spread = float(expected.sum()), variance
         other, event = (worth * np.stack([f, 1.0 - f], axis=1)).T

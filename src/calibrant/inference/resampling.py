@@ -16,9 +16,7 @@ from calibrant._arguments import generator
 from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Stacked
-from calibrant.inference._cells import mean_positions
-from calibrant.inference._draws import counts_below
-from calibrant.inference.row_worth import cross_weights, effective_rows, outcome_variances
+from calibrant.inference.null_noise import cross_weights, effective_rows, null_variance
 from calibrant.smoothing.curves import smoothed_series
 from calibrant.smoothing.spectrum import cosine_coefficients
 
@@ -37,7 +35,6 @@ Floats = NDArray[np.float64]
 _CELLS_PER_BANDWIDTH = 6
 _FEWEST_CELLS = 64
 _NORMAL_VARIANCE = 9.0
-_FEW_TRIALS = 16.0
 _DRAWS_AT_ONCE = 1 << 19
 
 
@@ -89,7 +86,7 @@ def consistency_events(
     Predictions stay; every outcome is drawn again as y ~ Bernoulli(f) with f the mean prediction of
     its cell, or, where outcomes are soft, with their own spread around it. With weights, as many
     outcomes of equal weight are drawn as there are effective rows, and the deviation from their mean
-    is scaled so that its variance is that of `outcome_variances`. No block has more than `at_once`
+    is scaled so that its variance is that of `null_variance`. No block has more than `at_once`
     resamples: for those who may stop early.
 
     Examples
@@ -107,11 +104,11 @@ def consistency_events(
     unit = np.ones_like(weights)
     if sketch.weighted:
         ratio = np.divide(
-            outcome_variances(sketch, predictions), drawn, out=np.zeros_like(drawn), where=drawn > 0
+            null_variance(sketch, predictions), drawn, out=np.zeros_like(drawn), where=drawn > 0
         )
         unit = np.sqrt(ratio)
     if cross_weights(sketch).any():
-        spread = np.sqrt(outcome_variances(sketch, predictions))
+        spread = np.sqrt(null_variance(sketch, predictions))
         for size in _block_sizes(resamples, weights.size, at_once):
             draws = weights * predictions + spread * rng.standard_normal((size, weights.size))
             yield np.clip(draws, 0.0, weights)[..., None]
@@ -125,21 +122,17 @@ def _binomial(rng: np.random.Generator, trials: Floats, chance: Floats, size: in
     """Binomial draws [size, m]; normal ones where their variance is above 9.
 
     Smoothing adds up a dozen cells, so the normal's error vanishes in what is made of the draws; it is
-    many times faster to draw. Cells with few rows draw an outcome for each.
+    many times faster to draw.
     """
     variance = trials * chance * (1.0 - chance)
     wide = variance > _NORMAL_VARIANCE
-    few = ~wide & (trials <= _FEW_TRIALS)
-    middle = ~wide & ~few
+    middle = ~wide
     shape = (size, trials.size)
     draws = np.empty(shape)
     if wide.any():
         draws = rng.standard_normal(shape)
         draws *= np.sqrt(variance)
         draws += trials * chance
-    if few.any():
-        rows = trials[few].astype(np.int64)
-        draws[:, few] = counts_below(rng.random((size, int(rows.sum()))), rows, chance[few])
     if middle.any():
         rows = trials[middle].astype(np.int64)
         draws[:, middle] = rng.binomial(rows, chance[middle], size=(size, rows.size))
@@ -179,7 +172,11 @@ def cell_positions(
         sketch.weights[some],
         sketch.weighted_offsets[some],
     )
-    return mean_positions(cells, weights, moments, sketch.nodes, 2.0**FRACTION_BITS, by_label)
+    if not by_label:
+        weights, moments = over_outcomes(weights), over_outcomes(moments)
+    offset = np.divide(moments, weights, out=np.zeros_like(moments), where=weights > 0)
+    left = cells / sketch.nodes
+    return np.asarray((left[:, None] if by_label else left) + offset * 2.0**-FRACTION_BITS)
 
 
 def cell_predictions(sketch: Sketch, some: NDArray[np.intp] | slice = slice(None)) -> Floats:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from calibrant._locks import cached_property
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
-from calibrant.inference._cells import strayed_sums
 from calibrant.inference.resampling import (
     bootstrap_weights,
     cell_predictions,
@@ -28,7 +27,9 @@ from calibrant.smoothing.curves import smoothed_series
 from calibrant.smoothing.on_nodes import OnNodes, mesh_of_series
 from calibrant.smoothing.spectrum import cosine_coefficients
 
-__all__ = ["ResidualGrid", "Strayed"]
+__all__ = ["ResidualGrid", "Strayed", "nodes_of", "rows_on_nodes"]
+
+ROWS_AT_ONCE = 1 << 20
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -160,7 +161,30 @@ class ResidualGrid:
     def strayed(self) -> Strayed:
         """Sums over the rows."""
         weights, squared = self.sketch.weights, self.sketch.squared_weights
-        return Strayed(*strayed_sums(weights, squared, self.predictions))
+        f, total = self.predictions, float(weights.sum())
+        mass, events, side = over_outcomes(weights), float(weights[:, 1].sum()), np.sign(f - 0.5)
+        residual = mass * f - weights[:, 1]
+        expected, bias = float(mass @ f) / total, float(residual.sum()) / total
+        gap = float(residual @ side) / total
+        ratio = events / total / expected if expected > 0.0 else 0.0
+        r = np.stack([f, f - 1.0], axis=1)
+        y = np.arange(2.0) - ratio * f[:, None]
+        chance = np.clip(f, 0.0, 1.0)
+        return Strayed(
+            total,
+            events,
+            expected,
+            bias,
+            gap,
+            float(mass[f > 0.5].sum()) / total,
+            *squared.sum(axis=0).tolist(),
+            float((squared * r**2).sum()),
+            float(over_outcomes(squared) @ (chance * (1.0 - chance))),
+            float((squared * (r - bias) ** 2).sum()),
+            float((squared * (r * side[:, None] - gap) ** 2).sum()),
+            float((squared * y**2).sum()),
+            float((squared * y**3).sum()),
+        )
 
     @cached_property
     def right_share(self) -> Floats:
@@ -341,3 +365,27 @@ def _errors(coefficients: Floats, bandwidths: Floats) -> Floats:
     mesh = mesh_of_series(known, float(bandwidths.min()), _MESH_PER_BANDWIDTH)
     sizes = series_sizes(coefficients.reshape(-1, known), bandwidths.reshape(-1), mesh)
     return sizes.reshape(bandwidths.shape)
+
+
+def nodes_of(grid: ResidualGrid, position: Floats) -> tuple[Integers, Floats]:
+    """The node on the left of each row, and the part of the row that goes to the one on its right."""
+    place = position * grid.sketch.nodes
+    cell = place.astype(np.int64)
+    place = place - cell + grid.places(cell)
+    node = np.minimum(place.astype(np.int64), grid.cells - 1)
+    return node, np.asarray(place - node)
+
+
+def rows_on_nodes(
+    grid: ResidualGrid, position: Floats, values: Floats, block: Integers, blocks: int
+) -> Floats:
+    """Sums of the rows' values on the nodes of the grid, apart by block: [blocks, cells + 1]."""
+    size = blocks * (grid.cells + 1)
+    sums = np.zeros(size)
+    for start in range(0, position.size, ROWS_AT_ONCE):
+        piece = slice(start, start + ROWS_AT_ONCE)
+        node, right = nodes_of(grid, position[piece])
+        at = block[piece] * (grid.cells + 1) + node
+        sums += np.bincount(at, weights=values[piece] * (1.0 - right), minlength=size)
+        sums += np.bincount(at + 1, weights=values[piece] * right, minlength=size)
+    return sums.reshape(blocks, grid.cells + 1)

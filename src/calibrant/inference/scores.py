@@ -14,7 +14,6 @@ from calibrant.data.fill import mean_log_loss
 from calibrant.data.log_loss_sums import places_of_surprises
 from calibrant.data.rows import Rows
 from calibrant.data.sketch import Sketch
-from calibrant.inference._cells import log_loss_bounds, score_sums
 from calibrant.inference.resampling import cell_positions
 from calibrant.measures._chains import pooled
 
@@ -74,8 +73,12 @@ class _Losses:
             used = per_cell > 0
             weights, predictions, per_cell = weights[used], predictions[used], per_cell[used]
         regression = pooled(weights[:, 1] / per_cell, per_cell)
-        squares, *best = score_sums(weights, predictions, regression)
-        of_regression = best[0], best[1]
+        squares = float((weights * (predictions - np.arange(2.0)) ** 2).sum())
+        rate = np.stack([1.0 - regression, regression], axis=1)
+        of_regression = (
+            float((weights * (1.0 - rate) ** 2).sum()),
+            float((weights * _surprisal(rate, weights)).sum()),
+        )
         negative, rate = float(weights[:, 0].sum()), float(weights[:, 1].sum())
         if not (negative > 0.0 and rate > 0.0):  # what rounding leaves is no uncertainty
             return cls(squares, of_regression, (math.nan, math.nan))
@@ -153,9 +156,43 @@ def _log_loss_of_cells(sketch: Sketch, predictions: Floats) -> tuple[float, floa
     known = (0, cells.size)
     if surprises is not None:
         known = places_of_surprises(cells, sketch.nodes)
-    sums = log_loss_bounds(sketch.counts, sketch.weights, predictions, ends, *known)
-    least, most = (value + (0.0 if surprises is None else float(surprises.sum())) for value in sums)
+    counted = np.stack(
+        [np.arange(cells.size) < known[1], np.arange(cells.size) >= known[0]], axis=1
+    )
+    weights = np.where(counted, sketch.weights, 0.0)
+    inside = np.clip(predictions, ends[:, :1], ends[:, 1:])
+    width = np.maximum(ends[:, 1:] - ends[:, :1], 1e-300)
+    right = np.where(ends[:, 1:] > ends[:, :1], (inside - ends[:, :1]) / width, 1.0)
+    parts = ((predictions, weights), *_ends_of_cells(weights, sketch.counts, inside, right, ends))
+    losses = [float((part * _surprisal(_of_outcome(f), part)).sum()) for f, part in parts]
+    more = 0.0 if surprises is None else float(surprises.sum())
+    least, most = losses[0] + more, sum(losses[1:]) + more
     return least / sketch.total_weight, max(least, most) / sketch.total_weight
+
+
+def _ends_of_cells(
+    weights: Floats, counts: NDArray[np.int64], inside: Floats, right: Floats, ends: Floats
+) -> tuple[tuple[Floats, Floats], ...]:
+    """Predictions and weights of rows at the ends of their cells; one row alone sits at the mean."""
+    alone = counts <= 1
+    several = np.where(alone, 0.0, weights)
+    low, high = (np.repeat(ends[:, k : k + 1], 2, axis=1) for k in (0, 1))
+    return (
+        (inside, np.where(alone, weights, 0.0)),
+        (low, several * (1.0 - right)),
+        (high, several * right),
+    )
+
+
+def _of_outcome(f: Floats) -> Floats:
+    """Probability given to each outcome, from that of the event [m, 2]."""
+    return np.stack([1.0 - f[:, 0], f[:, 1]], axis=1)
+
+
+def _surprisal(chance: Floats, weights: Floats) -> Floats:
+    """-log of a probability; 0 where nothing has weight."""
+    with np.errstate(divide="ignore"):
+        return np.where(weights > 0.0, -np.log(chance), 0.0)
 
 
 def _predictions(sketch: Sketch) -> Floats:

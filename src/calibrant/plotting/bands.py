@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.inference.band import reach_of_all
+from calibrant.inference.null_noise import cross_weights, design_effects
 from calibrant.inference.resampling import (
     bootstrap_weights,
     cell_predictions,
     coarse_sketch,
     consistency_events,
 )
-from calibrant.inference.row_worth import cross_weights, worth_of_rows
 from calibrant.plotting.kernel import KernelMatrix
 
 __all__ = [
@@ -147,13 +147,12 @@ def _unlike(sketch: Sketch) -> Floats | None:
     """What a row of each cell and outcome is worth [m, 2], where that depends on the outcome."""
     if not sketch.weighted or cross_weights(sketch).any():
         return None
-    worth = worth_of_rows(
+    worth = design_effects(
         sketch.weights,
         sketch.squared_weights,
-        sketch.counts,
         cell_predictions(sketch).clip(0.0, 1.0),
     )
-    return None if np.array_equal(worth[:, 0], worth[:, 1]) else worth
+    return None if np.allclose(worth[:, 0], worth[:, 1]) else worth
 
 
 def _heaviest(sketch: Sketch, worth: Floats, kernel: KernelMatrix) -> Floats:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +68,7 @@ def _on_probabilities(sample: Sample) -> Sample:
     if sketch.weighted and not sample.sketch.weighted:
         sketch = counted(sample.pairs, sketch)
     if sample.clusters is not None:
-        clusters = partial(ClusterResiduals.of, pairs=sample.pairs, codes=sample.clusters)
+        clusters = ClusterResiduals.of(sketch.scale, sample.pairs, sample.clusters)
     assessment = assessment_of(
         sketch, clusters, margin=found.margin, confidence=found.confidence, seed=found.seed
     )

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from calibrant.data.sketch import Sketch
 from calibrant.inference.interval import normal_quantile
+from calibrant.inference.null_noise import cross_weights
 from calibrant.inference.profile import Quantity, Sample, Unavailable
 from calibrant.inference.quantiles import skewed_quantiles, skewness
-from calibrant.inference.row_worth import cross_weights
 from calibrant.profiles.cells import UNIT, cells_of
 
 __all__ = [

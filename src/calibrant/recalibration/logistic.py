@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.points import Points
-from calibrant.inference._draws import product
 
 __all__ = [
     "AN_END",
@@ -73,15 +72,15 @@ class Design:
 
     def at(self, coefficients: Floats) -> Floats:
         """features · coefficients, at each place."""
-        return np.asarray(product(coefficients[None, :], self._across)[0])
+        return np.asarray(coefficients @ self._across)
 
     def sums(self, weight: Floats) -> Floats:
         """Σ weight · features."""
-        return np.asarray(product(weight[None, :], self._features)[0])
+        return np.asarray(weight @ self._features)
 
     def squares(self, weight: Floats) -> Floats:
         """Σ weight · features featuresᵀ."""
-        return product(self._across * weight, self._features)
+        return np.asarray((self._across * weight) @ self._features)
 
 
 @dataclass(frozen=True)
