@@ -1,0 +1,1 @@
+"""Outcomes beyond yes and no: censored times, quantiles and predictive distributions."""

@@ -1,0 +1,368 @@
+"""Calibration of predictive distributions: probability integral transform, CRPS and interval coverage.
+
+A predictive distribution F is probabilistically calibrated if F(Y), the probability integral transform (PIT),
+is uniform (Dawid 1984; Gneiting, Balabdaoui & Raftery 2007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binomtest, norm
+
+from calibrant._arguments import CONFIDENCE, require_confidence, require_count
+from calibrant._format import p_equation
+from calibrant.errors import InputError, show_value
+from calibrant.outcomes.columns import numbers, same_length
+from calibrant.outcomes.quantiles import PinballLoss, decompose
+
+__all__ = ["DistributionAssessment", "PITRecalibrator", "assess"]
+
+Floats = NDArray[np.float64]
+CDF = Callable[[Floats], Floats]
+
+DRAWS = 1999
+"""Null samples of the PIT: p-values are resolved to 1/2000."""
+CELLS = 200
+"""Cells of the PIT in which the test sees it: finer than any histogram that is shown."""
+LEVELS = (np.arange(50) + 0.5) / 50
+"""Levels of the quantiles whose pinball losses give the parts of the CRPS."""
+INTERVALS = (0.5, 0.8, 0.9, 0.95)
+"""Central prediction intervals whose coverage is reported."""
+
+
+@dataclass(frozen=True)
+class DistributionAssessment:
+    """Calibration of predictive distributions of one outcome each.
+
+    Attributes
+    ----------
+    p_value : float
+        Of "the PIT is uniform": the larger of the standardised deviations of its distribution function and of
+        its histogram, combined by the smaller p-value of the two (Westfall & Young).
+    pit : array
+        PIT of each outcome.
+    histogram, low, high : array
+        Relative frequency of the PIT in equal bins (1 where calibrated), with the consistency band.
+    coverage : dict
+        For each central interval: its coverage, with the ends of a Wilson interval.
+    crps : float
+        Mean continuous ranked probability score.
+    parts : PinballLoss or None
+        Miscalibration, discrimination and uncertainty of the CRPS: twice the mean pinball loss of fifty
+        quantiles. None from a CDF, which has no quantiles to ask for.
+    mace, rmsce, miscalibration_area : float
+        Of the coverage of central intervals against their levels, as uncertainty-toolbox defines them.
+    n : int
+        Number of outcomes.
+    """
+
+    p_value: float
+    pit: Floats
+    histogram: Floats
+    low: Floats
+    high: Floats
+    coverage: dict[float, tuple[float, float, float]]
+    crps: float
+    parts: PinballLoss | None
+    mace: float
+    rmsce: float
+    miscalibration_area: float
+    n: int
+    confidence: float
+
+    @property
+    def miscalibrated(self) -> bool:
+        """Rejection of calibration at the level 1 - confidence."""
+        return self.p_value <= 1.0 - self.confidence + 1e-12
+
+    @property
+    def verdict(self) -> str:
+        """The result in one line."""
+        if not self.miscalibrated:
+            return f"no miscalibration detected: {p_equation(self.p_value)}"
+        variance, mean = float(self.pit.var()), float(self.pit.mean())
+        if abs(mean - 0.5) * np.sqrt(12.0) > abs(12.0 * variance - 1.0):
+            finding = "forecasts are too high" if mean < 0.5 else "forecasts are too low"
+        else:
+            narrow = variance > 1.0 / 12.0
+            finding = "distributions are too narrow" if narrow else "distributions are too wide"
+        return f"miscalibrated: {p_equation(self.p_value)}; {finding}"
+
+    def __repr__(self) -> str:
+        return (
+            f"DistributionAssessment(CRPS {self.crps:.4g}, {p_equation(self.p_value)}, n={self.n})"
+        )
+
+    def __str__(self) -> str:
+        lines = [self.verdict, "", f"CRPS      {self.crps:.4g}", f"MACE      {self.mace:.4g}"]
+        lines += [
+            f"{level:<8.0%}  covers {covered:.3f} ({low:.3f} to {high:.3f})"
+            for level, (covered, low, high) in self.coverage.items()
+        ]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, for JSON."""
+        values = {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in self.__dict__.items()
+        }
+        values["coverage"] = [
+            {"level": level, "coverage": covered, "low": low, "high": high}
+            for level, (covered, low, high) in self.coverage.items()
+        ]
+        values["parts"] = None if self.parts is None else dict(self.parts.__dict__)
+        return {"verdict": self.verdict, **values}
+
+    def to_frame(self) -> Any:
+        """A pandas frame with a row for each central interval."""
+        import pandas as pd
+
+        return pd.DataFrame(self.to_dict()["coverage"])
+
+
+def assess(
+    y: Any,
+    *,
+    mean: Any = None,
+    sd: Any = None,
+    samples: Any = None,
+    cdf: CDF | None = None,
+    data: Any = None,
+    n_bins: int = 10,
+    confidence: float = CONFIDENCE,
+    random_state: int = 0,
+) -> DistributionAssessment:
+    """PIT, test of uniformity, CRPS and interval coverage of predictive distributions.
+
+    Parameters
+    ----------
+    y : array or name of a column
+        Outcomes.
+    mean, sd : array or name of a column
+        Normal distributions; or
+    samples : array, shape (n, m)
+        Samples of each distribution (an ensemble); or
+    cdf : callable
+        `cdf(x)` gives the value of each row's distribution function at the n values x.
+    data : frame or mapping, optional
+        Where the named columns are.
+    n_bins : int
+        Bins of the PIT histogram.
+    confidence : float
+        Of intervals and band; the test's level is 1 - `confidence`.
+    random_state : int
+        For the random part of the PIT where samples tie with the outcome.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> center = rng.normal(size=1000)
+    >>> found = assess(rng.normal(center), mean=center, sd=np.full(1000, 0.7))
+    >>> print(found.verdict)
+    miscalibrated: p < 0.001; distributions are too narrow
+    """
+    require_confidence(confidence)
+    require_count("n_bins", n_bins)
+    outcome = numbers(y, "y", data)
+    forms = [mean is not None or sd is not None, samples is not None, cdf is not None]
+    if sum(forms) != 1:
+        raise InputError(
+            f"one form of the distributions is needed; {sum(forms)} are given.",
+            hint="Pass `mean` and `sd`, or `samples`, or `cdf`.",
+        )
+    parts = None
+    if forms[0]:
+        center, spread = _normal(outcome, mean, sd, data)
+        z = (outcome - center) / spread
+        pit = norm.cdf(z)
+        crps = spread * (z * (2.0 * pit - 1.0) + 2.0 * norm.pdf(z) - 1.0 / np.sqrt(np.pi))
+        quantiles = [center + spread * norm.ppf(level) for level in LEVELS]
+        parts = _parts(outcome, quantiles)
+    elif samples is not None:
+        ensemble = np.sort(numbers(samples, "samples", ndim=2), axis=1)
+        same_length(y=outcome, samples=ensemble)
+        pit = _rank(outcome, ensemble, random_state)
+        crps = _ensemble_crps(outcome, ensemble)
+        quantiles = list(np.quantile(ensemble, LEVELS, axis=1, method="inverted_cdf"))
+        parts = _parts(outcome, quantiles)
+    else:
+        assert cdf is not None
+        pit = _values(cdf, outcome)
+        crps = _integrated_crps(cdf, outcome)
+    if not np.all(np.isfinite(crps)):
+        raise InputError("the CRPS of the distributions must be finite; their tails are too heavy.")
+    return _assessment(pit, float(np.mean(crps)), parts, n_bins, confidence)
+
+
+def _normal(outcome: Floats, mean: Any, sd: Any, data: Any) -> tuple[Floats, Floats]:
+    if mean is None or sd is None:
+        raise InputError(
+            "`mean` and `sd` belong together.", argument="mean" if mean is None else "sd"
+        )
+    center, spread = (
+        np.full(outcome.size, float(value))
+        if np.ndim(value) == 0 and not isinstance(value, str)
+        else numbers(value, name, data)
+        for value, name in ((mean, "mean"), (sd, "sd"))
+    )
+    same_length(y=outcome, mean=center, sd=spread)
+    if not np.all(spread > 0):
+        row = int(np.argmin(spread > 0))
+        raise InputError(
+            f"`sd` must be above 0; row {row} is {show_value(spread[row])}.", argument="sd", row=row
+        )
+    return center, spread
+
+
+def _values(cdf: CDF, at: Floats) -> Floats:
+    """The distribution functions at these values, checked."""
+    values = np.asarray(cdf(at), dtype=np.float64)
+    if values.shape != at.shape or not np.all((values >= 0) & (values <= 1)):
+        raise InputError(
+            "`cdf` must return one number between 0 and 1 for each value.", argument="cdf"
+        )
+    return values
+
+
+def _rank(outcome: Floats, ensemble: Floats, random_state: int) -> Floats:
+    """Randomised PIT: the rank of the outcome among the samples, spread over its ties."""
+    below = (ensemble < outcome[:, None]).sum(axis=1)
+    ties = (ensemble == outcome[:, None]).sum(axis=1)
+    jitter = np.random.default_rng(random_state).random(outcome.size)
+    return (below + jitter * (ties + 1)) / (ensemble.shape[1] + 1)
+
+
+def _ensemble_crps(outcome: Floats, ensemble: Floats) -> Floats:
+    """E|X - y| - E|X - X'| / 2 of the empirical distributions, from sorted samples."""
+    m = ensemble.shape[1]
+    distance = np.abs(ensemble - outcome[:, None]).mean(axis=1)
+    rank = 2.0 * np.arange(1, m + 1) - m - 1.0
+    return np.asarray(distance - ensemble @ rank / m**2)
+
+
+def _integrated_crps(cdf: CDF, outcome: Floats) -> Floats:
+    """Integral of (F(x) - 1{y <= x})^2, on both sides of the outcome, in steps that grow geometrically."""
+    total = np.zeros(outcome.size)
+    scale = max(float(np.ptp(outcome)), float(np.abs(outcome).max()), 1e-6)
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    edges = np.append(0.0, scale * np.geomspace(1e-4, 1e4, 81))
+    for sign in (-1.0, 1.0):
+        last = np.zeros(outcome.size)
+        for left, right in pairwise(edges):
+            last = np.zeros(outcome.size)
+            for node, weight in zip(nodes, weights, strict=True):
+                step = 0.5 * (left + right) + 0.5 * (right - left) * node
+                value = _values(cdf, outcome + sign * step)
+                square = value**2 if sign < 0 else (1.0 - value) ** 2
+                last += 0.5 * (right - left) * weight * square
+            total += last
+        total[last > 1e-3 * np.maximum(total, 1e-300)] = np.inf  # the tail does not end
+    return total
+
+
+def _parts(outcome: Floats, quantiles: list[Floats]) -> PinballLoss:
+    losses = [decompose(outcome, q, float(t)) for q, t in zip(quantiles, LEVELS, strict=True)]
+    names = ("value", "miscalibration", "discrimination", "uncertainty")
+    return PinballLoss(*(2.0 * float(np.mean([getattr(one, k) for one in losses])) for k in names))
+
+
+def _assessment(
+    pit: Floats, crps: float, parts: PinballLoss | None, n_bins: int, confidence: float
+) -> DistributionAssessment:
+    n = pit.size
+    draws = np.random.default_rng(0).multinomial(n, np.full(CELLS, 1.0 / CELLS), DRAWS)
+    seen = np.histogram(pit, CELLS, (0.0, 1.0))[0]
+    edges = np.linspace(0.0, 1.0, CELLS + 1)[1:-1]
+
+    def statistics(counts: NDArray[Any]) -> Floats:
+        ecdf = np.cumsum(counts, axis=-1)[..., :-1] / n
+        sup = np.max(np.abs(ecdf - edges) / np.sqrt(edges * (1.0 - edges)), axis=-1)
+        bins = counts.reshape(*counts.shape[:-1], 10, -1).sum(axis=-1)
+        return np.stack([sup, np.max(np.abs(bins - n / 10), axis=-1)])
+
+    both = np.concatenate([statistics(seen)[:, None], statistics(draws)], axis=1)
+    order = np.sort(both, axis=1)
+    ranks = np.stack(
+        [
+            both.shape[1] - np.searchsorted(row, values, side="left")
+            for row, values in zip(order, both, strict=True)
+        ]
+    ).min(axis=0)
+    p_value = float(np.mean(ranks <= ranks[0]))
+    histogram = np.histogram(pit, n_bins, (0.0, 1.0))[0] * n_bins / n
+    each = np.random.default_rng(1).multinomial(n, np.full(n_bins, 1.0 / n_bins), DRAWS)
+    low, high = np.quantile(
+        each * n_bins / n, [0.5 - 0.5 * confidence, 0.5 + 0.5 * confidence], axis=0
+    )
+    central = np.abs(2.0 * pit - 1.0)
+    coverage = {}
+    for level in INTERVALS:
+        inside = int(np.sum(central <= level))
+        ends = binomtest(inside, n).proportion_ci(confidence, method="wilson")
+        coverage[level] = (inside / n, float(ends.low), float(ends.high))
+    expected = np.linspace(0.0, 1.0, 100)
+    gap = np.searchsorted(np.sort(central), expected, side="right") / n - expected
+    return DistributionAssessment(
+        p_value,
+        pit,
+        histogram,
+        low,
+        high,
+        coverage,
+        crps,
+        parts,
+        float(np.abs(gap).mean()),
+        float(np.sqrt(np.mean(gap**2))),
+        _area(gap, expected[1]),
+        n,
+        confidence,
+    )
+
+
+def _area(gap: Floats, step: float) -> float:
+    """Area between a broken line and 0."""
+    a, b = np.abs(gap[:-1]), np.abs(gap[1:])
+    crosses = gap[:-1] * gap[1:] < 0
+    pieces = np.where(crosses, (a**2 + b**2) / np.maximum(a + b, 1e-300), a + b)
+    return float(0.5 * step * pieces.sum())
+
+
+class PITRecalibrator:
+    """Recalibration of distribution functions by the distribution of their PIT (Kuleshov et al. 2018).
+
+    The recalibrated distribution function is R(F(y)), with R the empirical distribution function of the PIT
+    of other outcomes; it is increasing by construction.
+
+    Examples
+    --------
+    >>> pit = np.random.default_rng(0).beta(0.5, 0.5, 2000)  # distributions were too narrow
+    >>> recalibrate = PITRecalibrator().fit(pit)
+    >>> recalibrate.transform([0.05, 0.5]).round(2)
+    array([0.15, 0.49])
+    """
+
+    def fit(self, pit: Any) -> PITRecalibrator:
+        """Learn R from the PIT of outcomes that were not used to train the forecasts."""
+        values = numbers(pit, "pit")
+        if np.any((values < 0) | (values > 1)):
+            raise InputError("`pit` must lie between 0 and 1.", argument="pit")
+        distinct, counts = np.unique(values, return_counts=True)
+        share = (np.cumsum(counts) - 0.5 * counts) / values.size
+        self.pit_ = np.concatenate([[0.0], distinct[(distinct > 0) & (distinct < 1)], [1.0]])
+        self.level_ = np.concatenate([[0.0], share[(distinct > 0) & (distinct < 1)], [1.0]])
+        return self
+
+    def transform(self, pit: Any) -> Floats:
+        """Recalibrated values of the distribution function."""
+        return np.interp(numbers(pit, "pit"), self.pit_, self.level_)
+
+    def levels(self, levels: Any) -> Floats:
+        """Levels at which the original quantile function gives the recalibrated quantiles."""
+        return np.interp(numbers(levels, "levels"), self.level_, self.pit_)

@@ -1,0 +1,104 @@
+"""Risks at a horizon: against lifelines, Kaplan-Meier and simulated truth."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.refusals import refused
+
+import calibrant as cal
+from calibrant.errors import CalibrantWarning, TooFewRows
+from calibrant.outcomes import survival
+
+ROSSI = np.genfromtxt(Path(__file__).with_name("rossi.csv"), delimiter=",", names=True)
+"""Recidivism of 432 men (Rossi, Berk & Lenihan 1980), with the risks of lifelines' Cox model of all columns."""
+
+
+@pytest.mark.parametrize(
+    ("weeks", "observed", "expected", "ratio"),
+    [(25, 0.1180556, 0.1179475, 1.00092), (40, 0.1967593, 0.1968240, 0.99967)],
+)
+def test_equals_lifelines_on_rossi(weeks, observed, expected, ratio):
+    found = survival.observed_expected("week", "arrest", f"risk{weeks}", horizon=weeks, data=ROSSI)
+    assert (found.observed, found.expected) == pytest.approx((observed, expected), abs=5e-8)
+    assert found.ratio == pytest.approx(ratio, abs=5e-6)
+    assert found.low < 1 < found.high
+    rows = survival.at_horizon("week", "arrest", f"risk{weeks}", horizon=weeks, data=ROSSI)
+    assert rows.n == 432
+    assert cal.assess(rows).event_rate == pytest.approx(observed, abs=5e-8)
+
+
+def censored(seed, n=800, shift=1.0):
+    rng = np.random.default_rng(seed)
+    risk = rng.beta(2, 3, n)
+    died = rng.exponential(-1 / np.log1p(-risk * shift))
+    left = rng.exponential(1.2, n)
+    return np.minimum(died, left), (died <= left).astype(int), risk
+
+
+def kaplan_meier(time, event, horizon):
+    survival_, variance = 1.0, 0.0
+    for t in np.unique(time[(event == 1) & (time <= horizon)]):
+        at_risk, events = np.sum(time >= t), np.sum((time == t) & (event == 1))
+        survival_ *= 1 - events / at_risk
+        variance += events / (at_risk * (at_risk - events))
+    return 1 - survival_, survival_ * np.sqrt(variance)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_weights_give_kaplan_meier_and_its_standard_error(ties):
+    time, event, risk = censored(0)
+    time = np.ceil(time * 20) / 20 if ties else time
+    wanted, se = kaplan_meier(time, event, 1.0)
+    rows = survival.at_horizon(time, event, risk, horizon=1.0)
+    assert np.average(rows.y, weights=rows.weight) == pytest.approx(wanted, abs=1e-12)
+    assert rows.weight.sum() == pytest.approx(time.size)
+    found = survival.observed_expected(time, event, risk, horizon=1.0)
+    half = (found.high - found.low) * found.expected / 2
+    assert half == pytest.approx(1.96 * se, rel=0.06)
+
+
+def test_competing_causes_share_the_risk():
+    time, event, risk = censored(1)
+    cause = np.where((event == 1) & (np.arange(time.size) % 3 == 0), 2, event)
+    parts = [
+        survival.observed_expected(time, cause, risk, horizon=1.0, cause=c).observed for c in (1, 2)
+    ]
+    assert sum(parts) == pytest.approx(kaplan_meier(time, event, 1.0)[0], abs=1e-12)
+
+
+def test_strata_are_weighted_apart():
+    time, event, risk = censored(2)
+    stratum = np.repeat(["a", "b"], 400)
+    rows = survival.at_horizon(time, event, risk, horizon=0.8, strata=stratum)
+    apart = [
+        survival.at_horizon(time[s], event[s], risk[s], horizon=0.8).weight
+        for s in (slice(400), slice(400, 800))
+    ]
+    assert rows.weight.tolist() == np.concatenate(apart).tolist()
+
+
+def test_the_interval_covers_with_half_of_the_subjects_censored():
+    missed = 0
+    for seed in range(60):
+        time, event, risk = censored(seed, shift=0.8)
+        rows = survival.at_horizon(time, event, risk, horizon=1.0)
+        interval = cal.assess(rows).interval
+        missed += not interval.low <= 0.0800 <= interval.high  # SmoothECE of 0.2 Beta(2, 3), at large n
+    assert missed <= 8
+
+
+def test_bad_input():
+    time, event, risk = censored(3)
+    with refused("time", row=0):
+        survival.at_horizon(np.append(0.0, time[1:]), event, risk, horizon=1.0)
+    with refused("horizon"):
+        survival.at_horizon(time, event, risk, horizon=time.max() + 1)
+    with refused("event", kind=TooFewRows):
+        survival.at_horizon(time, event * 0, risk, horizon=1.0)
+    with refused("risk", row=2):
+        survival.at_horizon(time, event, np.where(np.arange(800) == 2, 1.5, risk), horizon=1.0)
+    with refused("risk"):
+        survival.at_horizon(time, event, risk[:-1], horizon=1.0)
+    with pytest.warns(CalibrantWarning, match="weights are above 1.5"):
+        survival.at_horizon(time, event, risk, horizon=1.0, max_weight=1.5)
