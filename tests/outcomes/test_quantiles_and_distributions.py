@@ -70,9 +70,7 @@ def least_loss_by_brute_force(y, level):
     return cost.min() / y.size
 
 
-@given(
-    st.lists(st.integers(0, 9), min_size=1, max_size=12), st.sampled_from([0.1, 0.37, 0.5, 0.9])
-)
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=12), st.sampled_from([0.1, 0.37, 0.5, 0.9]))
 def test_isotonic_quantiles_have_the_least_pinball_loss(outcomes, level):
     y = np.array(outcomes, dtype=float)
     forecast = np.arange(y.size, dtype=float)
@@ -90,9 +88,12 @@ def test_parts_equal_model_diagnostics():
     assert loss.value == pytest.approx(
         loss.miscalibration - loss.discrimination + loss.uncertainty, abs=1e-15
     )
-    assert (loss.value, loss.miscalibration, loss.discrimination, loss.uncertainty) == pytest.approx(
-        EXPECTED, abs=1e-9
-    )
+    assert (
+        loss.value,
+        loss.miscalibration,
+        loss.discrimination,
+        loss.uncertainty,
+    ) == pytest.approx(EXPECTED, abs=1e-9)
 
 
 EXPECTED = (0.26, 0.125, 0.23, 0.365)
@@ -130,4 +131,6 @@ def test_bad_input():
     with refused("cdf"):
         distributions.assess(y, cdf=lambda x: x + 2)
     with refused(holds="finite"):
-        distributions.assess(y, cdf=lambda x: np.where(x < 0, 0.0, 1 - (1 + np.maximum(x, 0)) ** -0.2))
+        distributions.assess(
+            y, cdf=lambda x: np.where(x < 0, 0.0, 1 - (1 + np.maximum(x, 0)) ** -0.2)
+        )

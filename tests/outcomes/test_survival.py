@@ -84,7 +84,9 @@ def test_the_interval_covers_with_half_of_the_subjects_censored():
         time, event, risk = censored(seed, shift=0.8)
         rows = survival.at_horizon(time, event, risk, horizon=1.0)
         interval = cal.assess(rows).interval
-        missed += not interval.low <= 0.0800 <= interval.high  # SmoothECE of 0.2 Beta(2, 3), at large n
+        missed += (
+            not interval.low <= 0.0800 <= interval.high
+        )  # SmoothECE of 0.2 Beta(2, 3), at large n
     assert missed <= 8
 
 

@@ -17,8 +17,8 @@ from scipy.stats import binomtest, norm
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import p_equation
+from calibrant.data.columns import numbers, same_length
 from calibrant.errors import InputError, show_value
-from calibrant.outcomes.columns import numbers, same_length
 from calibrant.outcomes.quantiles import PinballLoss, decompose
 
 __all__ = ["DistributionAssessment", "PITRecalibrator", "assess"]

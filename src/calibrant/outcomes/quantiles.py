@@ -18,8 +18,8 @@ from scipy.stats import binom, binomtest
 
 from calibrant._arguments import CONFIDENCE, require_confidence
 from calibrant._format import p_equation
+from calibrant.data.columns import numbers, same_length
 from calibrant.errors import InputError, show_value
-from calibrant.outcomes.columns import numbers, same_length
 
 __all__ = [
     "PinballLoss",

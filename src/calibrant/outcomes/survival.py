@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from calibrant._arguments import CONFIDENCE, require_confidence
-from calibrant.data.as_rows import as_rows
-from calibrant.data.rows import Rows
+from calibrant.data.columns import numbers, same_length
+from calibrant.data.rows import Rows, as_rows
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
-from calibrant.outcomes.columns import numbers, same_length
 
 __all__ = ["HorizonRisk", "at_horizon", "observed_expected"]
 

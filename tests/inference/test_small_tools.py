@@ -1,0 +1,123 @@
+"""A judge corrected by human labels, Riley's sample sizes, bias by feature: against published values."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.refusals import refused
+
+from calibrant.errors import TooFewRows
+from calibrant.inference.bias import bias_by
+from calibrant.inference.judge import judged_mean, judged_rate
+from calibrant.inference.validation_size import validation_size
+
+
+def test_sizes_of_riley():
+    """Riley et al. 2021, and pmvalsampsize 0.1 (whose slope rests on a simulated sample of its own)."""
+    assert validation_size(0.018, se_log_oe=0.051).rows == 20975
+    log_odds = np.random.default_rng(0).normal(-5, 2.5, 1_000_000)
+    found = validation_size(0.018, log_odds=log_odds, c_statistic=0.8, se_log_oe=0.2456)
+    assert (found.observed_expected, found.c_statistic) == (905, 4252)
+    assert found.slope == pytest.approx(4544, rel=0.01)
+    assert (int(found), found.events) == (found.slope, 82)
+
+
+def test_the_size_for_net_benefit_gives_its_standard_error():
+    rate, sensitivity, specificity, threshold = 0.2, 0.7, 0.8, 0.25
+    n = validation_size(
+        rate, sensitivity=sensitivity, specificity=specificity, threshold=threshold
+    ).net_benefit
+    rng = np.random.default_rng(0)
+    y = rng.random((4000, n)) < rate
+    positive = rng.random(y.shape) < np.where(y, sensitivity, 1 - specificity)
+    odds = threshold / (1 - threshold)
+    true, false = (y & positive).mean(axis=1), (~y & positive).mean(axis=1)
+    standardised = (true - odds * false) / y.mean(axis=1)
+    assert standardised.std() == pytest.approx(0.2 / 3.92, rel=0.05)
+
+
+def test_bad_sizes():
+    with refused("prevalence"):
+        validation_size(1.8)
+    with refused("threshold"):
+        validation_size(0.2, sensitivity=0.7, specificity=0.8)
+    with refused("log_odds"):
+        validation_size(0.2, log_odds=[1, 1, 1])
+
+
+@pytest.mark.parametrize("q0", [0.7, 0.95])
+@pytest.mark.parametrize("q1", [0.7, 0.95])
+def test_a_judged_rate_is_covered(q0, q1):
+    rng, missed = np.random.default_rng(0), 0
+    human = np.arange(100) < 50
+    for _ in range(200):
+        truth = rng.random(600) < 0.3
+        judged = np.where(truth, rng.random(600) < q1, rng.random(600) > q0)
+        seen = np.where(human, rng.random(100) < q1, rng.random(100) > q0)
+        found = judged_rate(judged, human=human, judged_of_human=seen)
+        assert found.low <= found.value <= found.high
+        missed += not found.low <= 0.3 <= found.high
+    assert missed <= 21  # P(Binomial(200, .06) > 21) = .003
+
+
+def test_a_prediction_powered_mean_is_covered_and_shorter_than_without_judge():
+    rng, missed, widths = np.random.default_rng(0), 0, []
+    for _ in range(200):
+        truth = rng.gamma(2.0, 1.0, 1000)
+        judge = truth + rng.normal(0.5, 0.5, 1000)
+        found = judged_mean(judge[60:], human=truth[:60], judged_of_human=judge[:60])
+        missed += not found.low <= 2 <= found.high
+        widths.append((found.high - found.low) / (3.92 * truth[:60].std() / np.sqrt(60)))
+    assert missed <= 21
+    assert np.mean(widths) < 0.7
+
+
+def test_bad_judges():
+    with refused("human", kind=TooFewRows):
+        judged_rate([0, 1], human=[1, 1], judged_of_human=[1, 0])
+    with refused("judged_of_human", holds="by chance"):
+        judged_rate([0, 1], human=[1, 0], judged_of_human=[0, 1])
+    with refused("judged", row=1, holds="judged_mean"):
+        judged_rate([0, 0.5], human=[1, 0], judged_of_human=[1, 0])
+
+
+def shifted(seed=0, n=6000):
+    rng = np.random.default_rng(seed)
+    age, site = rng.uniform(20, 80, n), rng.choice(["a", "b", "c"], n)
+    p = rng.beta(2, 3, n)
+    return age, site, p, rng
+
+
+def test_bias_is_found_where_it_is():
+    age, site, p, rng = shifted()
+    y = rng.random(age.size) < np.clip(p + 0.15 * (age > 65), 0, 1)
+    found = bias_by(age, y, p, name="age", n_bins=4)
+    assert [one.low > 0 for one in found.bins] == [False, False, False, True]
+    assert found.p_value < 1e-6
+    assert sum(one.rows for one in found.bins) == age.size
+    total = sum(one.rows * one.bias for one in found.bins) / age.size
+    assert total == pytest.approx(float((y - p).mean()), abs=1e-12)
+    assert json.loads(json.dumps(found.to_dict()))["bins"][3]["label"] == found.bins[3].label
+    assert found.to_frame().shape == (4, 8)
+
+
+def test_calibrated_predictions_show_no_bias_too_often():
+    rejected = 0
+    for seed in range(200):
+        age, site, p, rng = shifted(seed, 400)
+        rejected += bias_by(site, rng.random(400) < p, p).p_value <= 0.05
+    assert rejected <= 20
+
+
+def test_missing_values_and_rare_categories_have_bins():
+    age, site, p, rng = shifted(0, 500)
+    y = rng.random(500) < p
+    age[:50] = np.nan
+    assert bias_by(age, y, p).bins[-1].label == "missing"
+    many = np.array([f"c{k}" for k in rng.integers(0, 60, 500)], dtype=object)
+    many[0] = None
+    labels = [one.label for one in bias_by(many, y, p).bins]
+    assert len(labels) == 21
+    assert labels[-1] == "other"
+    with refused("feature"):
+        bias_by(age[:-1], y, p)

@@ -1,0 +1,60 @@
+"""The cross-fitted calibration error: unbiased where there is none, near the truth where there is."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calibrant.recalibration.cross_fitted import cross_fitted_error
+
+
+def test_calibrated_predictions_have_none_on_average():
+    values = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        p = rng.random(500)
+        values.append(cross_fitted_error(rng.random(500) < p, p, random_state=seed).value)
+    assert abs(np.mean(values)) < 0.003 + 2 * np.std(values) / np.sqrt(60)
+
+
+def over_confident(n=3000):
+    """Predictions expit(1.6 logit q), q uniform on [.01, .99]; E|q - p| = .0688."""
+    rng = np.random.default_rng(0)
+    q = rng.uniform(0.01, 0.99, n)
+    odds = (q / (1 - q)) ** 1.6
+    return (rng.random(n) < q).astype(int), odds / (1 + odds)
+
+
+def test_it_finds_the_size_and_the_direction_of_an_error():
+    y, p = over_confident()
+    found = cross_fitted_error(y, p)
+    assert found.low < 0.0688 < found.high
+    assert found.overconfident > 10 * abs(found.underconfident)
+    assert cross_fitted_error(y, p, norm="l2").value > found.value
+    weighted = cross_fitted_error(y, p, sample_weight=np.full(y.size, 3.0))
+    assert weighted.value == pytest.approx(found.value, rel=1e-6)
+
+
+def test_clusters_stay_together_and_widen_the_interval():
+    y, p = over_confident(600)
+    cluster = np.repeat(np.arange(600), 5)
+    found = cross_fitted_error(np.repeat(y, 5), np.repeat(p, 5), cluster=cluster)
+    alone = cross_fitted_error(y, p)
+    assert found.standard_error == pytest.approx(alone.standard_error, rel=0.05)
+
+
+def test_classes_are_summed_over_columns():
+    rng = np.random.default_rng(0)
+    matrix = rng.dirichlet([1, 1, 1], 900)
+    y = np.array([rng.choice(3, p=row) for row in matrix])
+    assert abs(cross_fitted_error(y, matrix).value) < 0.08
+
+
+@pytest.mark.skipif("CALIBRANT_REFERENCE" not in os.environ, reason="needs the reference values")
+def test_the_published_sample():
+    path = Path(os.environ["CALIBRANT_REFERENCE"]) / "over_confident.csv"
+    data = np.genfromtxt(path, delimiter=",", names=True)
+    found = cross_fitted_error(data["y"], data["p"])
+    assert found.value == pytest.approx(0.0766, abs=0.0077)
+    assert found.standard_error == pytest.approx(0.0077, abs=0.0003)
