@@ -89,7 +89,7 @@ def shifted(seed=0, n=6000):
 
 
 def test_bias_is_found_where_it_is():
-    age, site, p, rng = shifted()
+    age, _, p, rng = shifted()
     y = rng.random(age.size) < np.clip(p + 0.15 * (age > 65), 0, 1)
     found = bias_by(age, y, p, name="age", n_bins=4)
     assert [one.low > 0 for one in found.bins] == [False, False, False, True]
@@ -104,13 +104,13 @@ def test_bias_is_found_where_it_is():
 def test_calibrated_predictions_show_no_bias_too_often():
     rejected = 0
     for seed in range(200):
-        age, site, p, rng = shifted(seed, 400)
+        _, site, p, rng = shifted(seed, 400)
         rejected += bias_by(site, rng.random(400) < p, p).p_value <= 0.05
     assert rejected <= 20
 
 
 def test_missing_values_and_rare_categories_have_bins():
-    age, site, p, rng = shifted(0, 500)
+    age, _, p, rng = shifted(0, 500)
     y = rng.random(500) < p
     age[:50] = np.nan
     assert bias_by(age, y, p).bins[-1].label == "missing"

@@ -21,7 +21,7 @@ def normal_forecasts():
 
 
 def test_equals_uncertainty_toolbox():
-    """MACE, RMSCE, miscalibration area and CRPS of uncertainty-toolbox 0.1.1 for a standard deviation of 0.7."""
+    """MACE, RMSCE, miscalibration area and CRPS of uncertainty-toolbox 0.1.1, sd 0.7."""
     y, mean = normal_forecasts()
     found = distributions.assess(y, mean=mean, sd=0.7)
     values = (found.mace, found.rmsce, found.miscalibration_area, found.crps, found.pit.var())

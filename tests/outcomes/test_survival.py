@@ -11,7 +11,7 @@ from calibrant.errors import CalibrantWarning, TooFewRows
 from calibrant.outcomes import survival
 
 ROSSI = np.genfromtxt(Path(__file__).with_name("rossi.csv"), delimiter=",", names=True)
-"""Recidivism of 432 men (Rossi, Berk & Lenihan 1980), with the risks of lifelines' Cox model of all columns."""
+"""Recidivism of 432 men (Rossi, Berk & Lenihan 1980), with the risks of lifelines' Cox model."""
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,124 @@
+"""Groups that nobody named: found where they are, and not where they are not."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.refusals import refused
+
+from calibrant.inference.find_groups import find_groups
+
+
+def table(seed, n, columns=5):
+    rng = np.random.default_rng(seed)
+    data = {f"c{k}": rng.integers(0, 4, n) if k % 2 else rng.normal(size=n) for k in range(columns)}
+    return data, rng
+
+
+def search(data, p, y, **options):
+    columns = [name for name in data if name.startswith(("c", "a", "b"))]
+    return find_groups(
+        data={**data, "p": p, "y": y}, y_true="y", y_prob="p", columns=columns, **options
+    )
+
+
+def exclusive_or(n=20_000):
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 2, (2, n))
+    p = rng.uniform(0.2, 0.8, n)
+    return {"a": a, "b": b}, p, rng.random(n) < p + np.where(a == b, 0.1, -0.1)
+
+
+def test_an_error_in_the_combination_of_two_columns_is_found_at_depth_two():
+    data, p, y = exclusive_or()
+    assert not search(data, p, y, depth=1).shown
+    found = search(data, p, y)
+    assert {one.label for one in found.shown} == {
+        f"a {i} and b {j}" for i in (0, 1) for j in (0, 1)
+    }
+    assert all(one.low < np.sign(one.gap) * 0.1 < one.high for one in found.shown)
+    assert found.p_value < 1e-6
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (1, 30)])
+def test_calibrated_predictions_have_no_groups_too_often(shape):
+    false = 0
+    for seed in range(60):
+        data, rng = table(seed, 2000)
+        p = rng.beta(*shape, 2000)
+        false += search(data, p, rng.random(2000) < p).p_value <= 0.05
+    assert false <= 9  # P(Binomial(60, .05) > 9) = .0007
+
+
+def test_a_planted_pair_is_found_and_not_blamed_on_its_cells_alone():
+    data, rng = table(0, 20_000)
+    p = rng.uniform(0.2, 0.8, 20_000)
+    planted = (data["c1"] == 3) & (data["c0"] > np.quantile(data["c0"], 0.8))
+    found = search(data, p, rng.random(20_000) < p + 0.15 * planted)
+    assert set(found[0].conditions) == {"c0", "c1"}
+    assert found[0].gap == pytest.approx(0.15, abs=0.05)
+    assert found[0].rows == planted.sum()
+
+
+def test_a_cell_is_listed_without_its_pairs():
+    data, rng = table(1, 8000)
+    p = rng.uniform(0.2, 0.8, 8000)
+    found = search(data, p, rng.random(8000) < p + 0.15 * (data["c1"] == 2))
+    assert found[0].conditions == {"c1": "2"}
+    assert all(len(one.conditions) == 1 for one in found.shown)
+
+
+def test_results_are_plain_data():
+    data, p, y = exclusive_or(2000)
+    found = search(data, p, y)
+    assert json.loads(json.dumps(found.to_dict()))["tested"] == found.tested
+    assert len(found.to_frame()) == len(found)
+
+
+def test_frames_of_any_library_and_missing_values():
+    import pandas as pd
+    import polars as pl
+
+    data, rng = table(2, 1000, 2)
+    data["c1"] = np.where(rng.random(1000) < 0.2, None, "x").astype(object)
+    p = rng.random(1000)
+    y = rng.random(1000) < p
+    whole = {**data, "p": p, "y": y}
+    results = [
+        find_groups(data=kind(whole), y_true="y", y_prob="p", columns=["c0", "c1"])
+        for kind in (dict, pd.DataFrame, pl.DataFrame)
+    ]
+    assert results[0].to_dict() == results[1].to_dict() == results[2].to_dict()
+    assert any("missing" in one.label for one in results[0])
+
+
+@pytest.mark.parametrize(
+    ("column", "word"),
+    [
+        (np.arange(300).astype(str), "of its own"),
+        (np.full(300, None), "no values"),
+        (np.ones(300), "one value"),
+        (None, "outcome itself"),
+    ],
+)
+def test_columns_that_cannot_define_groups(column, word):
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    y = (rng.random(300) < p).astype(int)
+    with refused("columns", holds=word):
+        find_groups(
+            data={"x": y * 2 if column is None else column, "p": p, "y": y},
+            y_true="y",
+            y_prob="p",
+            columns=["x"],
+        )
+
+
+def test_bad_input():
+    data, p, y = exclusive_or(200)
+    with refused("columns"):
+        find_groups(data={"p": p, "y": y}, y_true="y", y_prob="p", columns=["y"])
+    with refused("columns", holds="'nowhere'"):
+        find_groups(data={"p": p, "y": y}, y_true="y", y_prob="p", columns=["nowhere"])
+    with refused("depth"):
+        search(data, p, y, depth=3)

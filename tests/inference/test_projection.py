@@ -1,0 +1,61 @@
+"""Expected performance without labels: exact where predictions are calibrated, covered where they are not."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+from tests.refusals import refused
+
+from calibrant.inference.projection import project
+
+
+def test_without_a_reference_predictions_are_taken_to_be_calibrated():
+    p = np.random.default_rng(0).beta(2, 3, 1500)
+    found = project(None, p)
+    assert found.accuracy.value == pytest.approx(np.maximum(p, 1 - p).mean(), abs=1e-12)
+    assert found.rate.value == pytest.approx(p.mean(), abs=1e-12)
+    assert found.brier.value == pytest.approx((p * (1 - p)).mean(), abs=1e-12)
+    rows, weight = np.repeat(p, 2), np.column_stack([p, 1 - p]).ravel()
+    auc = roc_auc_score(np.tile([1, 0], p.size), rows, sample_weight=weight)
+    assert found.auc.value == pytest.approx(auc, abs=1e-12)
+    assert "not measured" in str(found)
+
+
+@pytest.mark.parametrize("factor", [0.7, 1.0])
+def test_the_truth_is_covered_if_the_curve_holds(factor):
+    current = np.random.default_rng(0).beta(2, 3, 20_000)
+    mu = factor * current
+    truth = {
+        "rate": mu.mean(),
+        "brier": (current**2 + mu * (1 - 2 * current)).mean(),
+        "accuracy": np.where(current >= 0.5, mu, 1 - mu).mean(),
+        "net_benefit": (np.where(current >= 0.5, 2 * mu - 1, 0)).mean(),
+    }
+    missed = dict.fromkeys(truth, 0)
+    for seed in range(60):
+        rng = np.random.default_rng(seed + 1)
+        p = rng.beta(1.5, 2, 1500)
+        found = project((rng.random(1500) < factor * p, p), current)
+        for name, value in truth.items():
+            one = found.metrics[name]
+            missed[name] += not one.low <= value <= one.high
+    assert max(missed.values()) <= 10  # P(Binomial(60, .07) > 10) = .003
+
+
+def test_drift_of_predictions_is_told_apart():
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 3, 1000)
+    y = rng.random(1000) < p
+    assert project((y, p), rng.beta(2, 3, 1000)).drift_p_value > 0.01
+    assert project((y, p), rng.beta(3, 2, 1000)).drift_p_value < 1e-6
+    assert json.dumps(project((y, p), p).to_dict())
+
+
+def test_bad_input():
+    with refused("current", row=1):
+        project(None, [0.2, 1.2])
+    with refused("reference"):
+        project([0, 1, 1], [0.2])
+    with refused("threshold"):
+        project(None, [0.2], threshold=2)
