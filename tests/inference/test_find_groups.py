@@ -61,7 +61,7 @@ def test_a_planted_pair_is_found_and_not_blamed_on_its_cells_alone():
 
 
 def test_a_cell_is_listed_without_its_pairs():
-    data, rng = table(1, 8000)
+    data, rng = table(3, 8000)
     p = rng.uniform(0.2, 0.8, 8000)
     found = search(data, p, rng.random(8000) < p + 0.15 * (data["c1"] == 2))
     assert found[0].conditions == {"c1": "2"}

@@ -14,6 +14,7 @@ from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import p_equation
 from calibrant.data.rows import InputOptions, as_rows
 from calibrant.errors import InputError
+from calibrant.measures.result_record import frame_of
 
 __all__ = ["BiasBin", "FeatureBias", "bias_by"]
 
@@ -71,10 +72,8 @@ class FeatureBias:
         return {**self.__dict__, "bins": [dict(one.__dict__) for one in self.bins]}
 
     def to_frame(self) -> Any:
-        """A pandas frame with a row for each bin."""
-        import pandas as pd
-
-        return pd.DataFrame([one.__dict__ for one in self.bins])
+        """A data frame with a row for each bin."""
+        return frame_of([one.__dict__ for one in self.bins])
 
 
 def bias_by(

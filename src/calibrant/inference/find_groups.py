@@ -22,6 +22,7 @@ from calibrant._arguments import CONFIDENCE, require_choice, require_confidence,
 from calibrant._format import p_equation
 from calibrant.data.rows import InputOptions, as_rows
 from calibrant.errors import InputError, TooFewRows, show_value
+from calibrant.measures.result_record import frame_of
 from calibrant.measures.smooth_ece import smooth_ece
 
 __all__ = ["FoundGroup", "FoundGroups", "find_groups"]
@@ -152,12 +153,9 @@ class FoundGroups:
         }
 
     def to_frame(self) -> Any:
-        """A pandas frame with a row for each group."""
-        import pandas as pd
-
-        return pd.DataFrame([{**one.to_dict(), **one.conditions} for one in self.groups]).drop(
-            columns="conditions"
-        )
+        """A data frame with a row for each group."""
+        rows = [one.to_dict() for one in self.groups]
+        return frame_of([{k: v for k, v in row.items() if k != "conditions"} for row in rows])
 
 
 def find_groups(

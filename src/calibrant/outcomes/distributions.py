@@ -19,6 +19,7 @@ from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import p_equation
 from calibrant.data.columns import numbers, same_length
 from calibrant.errors import InputError, show_value
+from calibrant.measures.result_record import frame_of
 from calibrant.outcomes.quantiles import PinballLoss, decompose
 
 __all__ = ["DistributionAssessment", "PITRecalibrator", "assess"]
@@ -121,10 +122,8 @@ class DistributionAssessment:
         return {"verdict": self.verdict, **values}
 
     def to_frame(self) -> Any:
-        """A pandas frame with a row for each central interval."""
-        import pandas as pd
-
-        return pd.DataFrame(self.to_dict()["coverage"])
+        """A data frame with a row for each central interval."""
+        return frame_of(self.to_dict()["coverage"])
 
 
 def assess(

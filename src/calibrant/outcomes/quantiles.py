@@ -20,6 +20,7 @@ from calibrant._arguments import CONFIDENCE, require_confidence
 from calibrant._format import p_equation
 from calibrant.data.columns import numbers, same_length
 from calibrant.errors import InputError, show_value
+from calibrant.measures.result_record import frame_of
 
 __all__ = [
     "PinballLoss",
@@ -113,10 +114,8 @@ class QuantileAssessment:
         return {"verdict": self.verdict, **self.__dict__, "levels": levels}
 
     def to_frame(self) -> Any:
-        """A pandas frame with a row for each level."""
-        import pandas as pd
-
-        return pd.DataFrame(
+        """A data frame with a row for each level."""
+        return frame_of(
             [
                 {
                     "level": one.level,
