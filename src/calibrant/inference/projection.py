@@ -1,9 +1,9 @@
 """Performance before labels arrive, if the calibration curve of a labelled reference still holds.
 
 Rate, Brier score, accuracy, AUC and net benefit of predictions f are functions of E[Y | f]. The reference
-gives that curve as f + r(f), r its mean residual in bins; its uncertainty becomes that of the projection. With
-no reference the predictions are taken to be calibrated (confidence-based performance estimation). Nothing here
-is measured: a drift of the curve itself is not seen.
+gives that curve as f + r(f), r its mean residual in bins; its uncertainty becomes that of the projection.
+With no reference the predictions are taken to be calibrated (confidence-based performance estimation).
+Nothing here is measured: a drift of the curve itself is not seen.
 """
 
 from __future__ import annotations
