@@ -15,7 +15,6 @@ MODULES = {path: ast.parse(path.read_text("utf-8")) for path in sorted(SOURCE.rg
 MESSAGES = {
     "CalibrantWarning",
     "CalibrantError",
-    "ColumnOrderWarning",
     "DependenceWarning",
     "HardLabelWarning",
     "DownloadError",

@@ -103,8 +103,8 @@ def test_an_invalid_row_is_named_and_can_be_dropped(labels, probs):
         (LABELS, 2 * PROBS / PROBS.max(), "y_prob", ANYTHING, "from_logits"),
         (LABELS, LOGITS, "y_prob", ANYTHING, "from_logits"),
         (LABELS[:-1], PROBS, "y_true", 399, None),
-        (LABELS, PROBS[:, 0], "y_prob", (400,), "smooth_ece"),
-        (LABELS, PROBS[:, :1], "y_prob", (400, 1), "smooth_ece"),
+        (LABELS, PROBS[:, 0], "y_prob", (400,), "calibrant.smooth_ece"),
+        (LABELS, PROBS[:, :1], "y_prob", (400, 1), "calibrant.smooth_ece"),
         ([], np.empty((0, 5)), "y_prob", ANYTHING, None),
     ],
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.refusals import ANYTHING, data_of, refused
+from tests.refusals import ANYTHING, refused
 
 from calibrant import InputError, Sketch, smooth_ece, smooth_ece_result
 from calibrant.data.rows import FormWarning, as_rows
@@ -117,7 +117,7 @@ def test_refusal_names_rule_row_value_and_a_cure_that_works(
 ):
     with pytest.raises(InputError) as refused:
         measure(y, p, **options)
-    message = data_of(refused.value)
+    message = str(refused.value)
     for part in said:
         assert part in message
     for keyword in cure:
@@ -205,7 +205,7 @@ def test_nothing_left_after_dropping_is_refused():
 def test_a_third_class_is_refused_whatever_the_order(on_invalid):
     """Which class is the other one must not depend on which comes first."""
     for y in (["u", "n", "y", "n"], ["n", "u", "y", "n"]):
-        with refused("y_true", option="confidence", holds="'y'"):
+        with refused("y_true", option="calibrant.confidence", holds="'y'"):
             smooth_ece(y, [0.1, 0.2, 0.3, 0.4], pos_label="y", on_invalid=on_invalid)
 
 
@@ -315,7 +315,7 @@ def test_text_among_numbers_can_be_dropped():
 def test_percentages_that_look_like_fractions_are_warned_of():
     with pytest.warns(FormWarning) as warned:
         smooth_ece(Y, P, percent=True)
-    assert "`percent=True`" in data_of(warned[0].message)
+    assert "`percent=True`" in str(warned[0].message)
     assert smooth_ece(Y, 100 * np.array(P), percent=True) == pytest.approx(
         smooth_ece(Y, P), abs=1e-12
     )

@@ -94,7 +94,7 @@ def test_refuses_what_does_not_increase_or_come_back():
         as_scale("relative:high")
     with refused("base_rate", 1.0):
         relative_scale(1.0)
-    with refused("scale", "boosting", option="smooth_ece"):
+    with refused("scale", "boosting", option="calibrant.smooth_ece"):
         as_scale("boosting").locate(P)
     with refused("scale", "int"):
         as_scale(3)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.data.sketches import PackedGroups, Sketches, Stacked
+from calibrant.data.sketches import Sketches, Stacked
 
 
 def sketches(weighted):
@@ -45,7 +45,7 @@ def test_stacked_sketches_come_back_and_add_up(weighted):
 
 def test_a_packed_group_that_was_asked_for_can_be_updated():
     parts = sketches(weighted=False)
-    groups = Sketches(PackedGroups("abcde", Stacked.of(parts)), by="letter")
+    groups = Sketches.from_stacked("abcde", Stacked.of(parts), by="letter")
     assert groups == Sketches(dict(zip("abcde", parts, strict=True)), by="letter")
     copied = groups.roll_up("letter")
     groups["a"].update([1, 0], [0.5, 0.4])

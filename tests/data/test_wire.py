@@ -232,7 +232,7 @@ def test_files_that_are_no_sketches_are_refused(tmp_path):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InputError) as unreadable:
             load(tmp_path / name)
-        assert name in (unreadable.value.seen, Path(unreadable.value.file or "").name)
+        assert name in str(unreadable.value) or Path(unreadable.value.file or "").name == name
     with pytest.raises(InputError) as missing:
         load(tmp_path / "missing.json")
     assert missing.value.file == str(tmp_path / "missing.json")
@@ -311,9 +311,8 @@ def test_flipped_bits_of_a_parquet_file_are_seen(tmp_path):
 
 
 def test_no_file_holds_a_sketch_on_a_scale_without_a_grid():
-    with pytest.raises(InputError) as refused:
+    with refused(seen="boosting"):
         from_json(json.dumps(header(scale="boosting")))
-    assert refused.value.seen == "boosting"
 
 
 @pytest.mark.parametrize("name", examples())

@@ -105,7 +105,7 @@ def test_weights_and_a_scale_of_ones_own():
 
 
 def test_too_steep_for_a_sketch_is_said():
-    with refused("scale", "boosting", option="smooth_ece"):
+    with refused("scale", "boosting", option="calibrant.smooth_ece"):
         Sketch.from_arrays([0, 1], [0.2, 0.8], scale="boosting")
     with refused("scale", "relative"):
         Sketch.empty(scale="relative")

@@ -295,39 +295,6 @@ def outline(const probability[::1] p, const label[::1] y, const double[::1] w, P
     return total, bias, absolute, low, high, coarse
 
 
-def find_beyond(const probability[::1] p, double low, double high, int64_t[::1] rows):
-    """Which rows are below `low` or not below `high`: written to `rows`; returns how many there are."""
-    cdef Py_ssize_t i, count = 0
-    with nogil:
-        for i in range(p.shape[0]):
-            if not low <= p[i] < high:
-                rows[count] = i
-                count += 1
-    return count
-
-
-def add_surprises(const double[::1] chance, const double[::1] outcome, const double[::1] w,
-                  const int64_t[::1] group, double least, double[:, ::1] sums):
-    """Add w (-log) of the chance given to what came, of predictions below `least` or as near to 1.
-
-    `sums[group, label]`: an event of a small chance counts under label 1, none of a large one under 0. An
-    empty `w` means that every weight is 1, an empty `group` that all rows are of the first.
-    """
-    cdef Py_ssize_t i, at
-    cdef double share
-    with nogil:
-        for i in range(chance.shape[0]):
-            share = outcome[i] if chance[i] < least else 1.0 - outcome[i]
-            if w.shape[0]:
-                share = share * w[i]
-            if share > 0.0:
-                at = group[i] if group.shape[0] else 0
-                if chance[i] < least:
-                    sums[at, 1] -= share * log(chance[i])
-                else:
-                    sums[at, 0] -= share * log1p(-chance[i])
-
-
 cdef inline double log_of_nearly_one(double rest) noexcept nogil:
     """log(1 - rest), for rest below 2**-10."""
     return -rest * (1.0 + rest * (0.5 + rest * (1.0 / 3.0 + rest * (0.25 + rest * 0.2))))

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._locks import cached_property
-from calibrant.data.log_loss_sums import coarse_enough
-from calibrant.errors import InputError, MergeError
+from calibrant.errors import InputError, MergeError, show_value
 
 __all__ = [
     "DEFAULT_NODES",
@@ -20,6 +19,7 @@ __all__ = [
     "Columns",
     "as_slice",
     "bits_of_offsets",
+    "most_rows",
     "over_outcomes",
     "require_nodes",
     "require_room",
@@ -34,11 +34,11 @@ DEFAULT_NODES, MOST_NODES = 1 << 16, 1 << 24
 LARGEST_SUM = 1e250
 """Far above any sum of weights or of their squares, far below what sums of floats can hold."""
 FRACTION_BITS = 36
-"""A position in [0, 1] is written in fixed point with this many bits: exact on every engine."""
+"""Bits of a position in [0, 1], which is written in fixed point: exact on every engine."""
 
 
 def over_outcomes(sums: NDArray[Number]) -> NDArray[Number]:
-    """What each cell holds of both outcomes together, from sums per (cell, label).
+    """Sums of each cell over both outcomes, from sums per (cell, label).
 
     NumPy's own sum over an axis of two takes some forty times as long.
     """
@@ -59,9 +59,6 @@ class Columns:
         Sum of the rows' distances from the left end of their cell, in units of 2**-36.
     weights, squared_weights, weighted_offsets : float64[m, 2] or None
         The same sums with each row's weight; None where every weight is 1.
-    surprises : float64[2] or None
-        Σ w (-log) of the chance given to what came, where that was below 1/256, by label (see
-        `surprises_of`). None where the rows were not seen. No part of what equal columns have in common.
     """
 
     cells: Integers
@@ -70,17 +67,13 @@ class Columns:
     weights: Floats | None = None
     squared_weights: Floats | None = None
     weighted_offsets: Floats | None = None
-    surprises: Floats | None = None
 
     def __post_init__(self) -> None:
-        self.cells.flags.writeable = False
-        self.counts.flags.writeable = False
-        self.offsets.flags.writeable = False
-        for values in (
-            self.weights, self.squared_weights, self.weighted_offsets, self.surprises,
-        ):  # fmt: skip
-            if values is not None:
-                values.flags.writeable = False
+        for values in (self.cells, self.counts, self.offsets):
+            values.flags.writeable = False
+        if self.weights is not None:
+            for name in ("weights", "squared_weights", "weighted_offsets"):
+                self.column(name).flags.writeable = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Through the constructor, which makes the arrays read-only again."""
@@ -88,22 +81,37 @@ class Columns:
 
     @cached_property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return int(self.counts.sum())
 
     @property
     def weighted(self) -> bool:
-        """Whether rows have weights."""
+        """True where rows have weights."""
         return self.weights is not None
+
+    def sum_names(self) -> list[str]:
+        """Names of the columns of sums that this table has."""
+        names = [column.name for column in fields(self)][1:]
+        return names if self.weighted else names[:2]
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Column of that name."""
+        values: NDArray[Any] = getattr(self, name)
+        return values
+
+    def part(self, entries: slice | Integers) -> Columns:
+        """Columns of these entries."""
+        names = ["cells", *self.sum_names()]
+        return Columns(*(self.column(name)[entries] for name in names))
 
     @classmethod
     def empty(cls) -> Columns:
-        """No rows."""
+        """Columns of no rows."""
         return cls(np.empty(0, np.int64), np.empty((0, 2), np.int64), np.empty((0, 2), np.int64))
 
     @classmethod
     def from_dense(cls, *tables: NDArray[Any]) -> Columns:
-        """Tables with one row per cell of the grid; `tables` in the order of the attributes."""
+        """Columns of tables with one row per cell of the grid, in the order of the attributes."""
         cells = np.flatnonzero(tables[0][:, 0] | tables[0][:, 1])
         rows = as_slice(cells)
         return cls(cells, *(table[rows] for table in tables))
@@ -112,7 +120,7 @@ class Columns:
     def from_long(
         cls, cells: Integers, labels: Integers, *sums: NDArray[Any], offset_bits: int
     ) -> Columns:
-        """One row per (cell, label), in any order, repeated rows summed; counts come first."""
+        """Columns of one row per (cell, label), in any order, repeated rows summed; counts come first."""
         distinct, place = np.unique(cells, return_inverse=True)
         slot = 2 * place.ravel() + labels
         rows = np.bincount(slot, weights=sums[0])  # floats are exact up to the limit
@@ -127,7 +135,7 @@ class Columns:
 
     @classmethod
     def total(cls, parts: Iterable[Columns], *, offset_bits: int) -> Columns:
-        """The sum of several tables, refused where an integer could overflow."""
+        """Sum of several tables, refused where an integer could overflow."""
         kept = [part for part in parts if part.cells.size]
         if not kept:
             return cls.empty()
@@ -136,70 +144,43 @@ class Columns:
         require_room(sum(int(part.counts.max()) for part in kept), offset_bits)
         if any(part.weighted for part in kept):
             kept = [part.with_weights() for part in kept]
-        cells = np.concatenate([part.cells for part in kept])
-        order = np.argsort(cells, kind="stable")
-        first = np.flatnonzero(np.diff(cells[order], prepend=-1))
-        summed = (
-            np.add.reduceat(np.concatenate([part.column(name) for part in kept])[order], first)
-            for name in kept[0].sum_names()
-        )
-        noted = [part.surprises for part in kept if part.surprises is not None]
-        surprises = np.sum(noted, axis=0) if len(noted) == len(kept) else None
-        return cls(cells[order][first], *summed).with_surprises(surprises)
+        names = ["cells", *kept[0].sum_names()]
+        return cls(*(np.concatenate([one.column(name) for one in kept]) for name in names)).summed()
 
-    def with_surprises(self, surprises: Floats | None) -> Columns:
-        """The same sums, and these beside."""
-        if surprises is self.surprises:
-            return self
-        return Columns(
-            self.cells, self.counts, self.offsets, self.weights, self.squared_weights,
-            self.weighted_offsets, surprises,
-        )  # fmt: skip
-
-    def sum_names(self) -> list[str]:
-        """Names of the columns of sums that this table has."""
-        names = [column.name for column in fields(self)][1:6]
-        return names if self.weighted else names[:2]
-
-    def column(self, name: str) -> NDArray[Any]:
-        """The column of that name."""
-        values: NDArray[Any] = getattr(self, name)
-        return values
+    def summed(self) -> Columns:
+        """Columns in which entries of one cell, wherever they stand, are added up."""
+        if not self.cells.size:
+            return Columns.empty()
+        order = np.argsort(self.cells, kind="stable")
+        cells = self.cells[order]
+        first = np.flatnonzero(np.diff(cells, prepend=-1))
+        sums = (np.add.reduceat(self.column(name)[order], first) for name in self.sum_names())
+        return Columns(cells[first], *sums)
 
     def with_weights(self, factor: tuple[float, float] = (1.0, 1.0)) -> Columns:
-        """The same rows with their weights multiplied by a factor for each label."""
+        """Columns of the same rows with their weights multiplied by a factor for each label."""
         by_label = np.asarray(factor)
-        if self.weights is None:
-            weights, offsets = self.counts.astype(np.float64), self.offsets.astype(np.float64)
-            squared = weights
-        else:
-            assert self.squared_weights is not None
-            assert self.weighted_offsets is not None
-            weights, squared = self.weights, self.squared_weights
-            offsets = self.weighted_offsets
+        weights, squared, offsets = self.weights, self.squared_weights, self.weighted_offsets
+        if weights is None or squared is None or offsets is None:
+            weights = squared = self.counts.astype(np.float64)
+            offsets = self.offsets.astype(np.float64)
         with np.errstate(over="ignore"):
             sums = (weights * by_label, squared * by_label**2, offsets * by_label)
         if any(np.max(values, initial=0.0) > LARGEST_SUM for values in sums):
-            raise InputError(
-                "weights, and their squares, must add up to less than {most}",
-                seen=max(factor),
-                saying="times {} they do not",
-                cure="Use a smaller factor.",
-                most=LARGEST_SUM,
+            message = (
+                f"Weights, and their squares, must add up to less than {LARGEST_SUM:g}; times "
             )
-        surprises = None if self.surprises is None else self.surprises * by_label
-        return Columns(self.cells, self.counts, self.offsets, *sums, surprises)
+            raise InputError(f"{message}{show_value(max(factor))} they do not.")
+        return Columns(self.cells, self.counts, self.offsets, *sums)
 
     def coarsened(self, shift: int, offset_bits: int) -> Columns:
-        """The same rows in cells that are 2**shift times wider; exact for integers."""
+        """Columns of the same rows in cells that are 2**shift times wider; exact for integers."""
         from calibrant.data._fill import coarse_sums  # adding up on a device does without
 
         m, wide = self.cells.size, self.cells >> shift
         if self.rows > most_rows(offset_bits + shift):  # as many may be in one cell
-            fullest = int(
-                np.add.reduceat(self.counts, np.flatnonzero(np.diff(wide, prepend=-1))).max()
-            )
-            require_room(fullest, offset_bits + shift)
+            first = np.flatnonzero(np.diff(wide, prepend=-1))
+            require_room(int(np.add.reduceat(self.counts, first).max()), offset_bits + shift)
         cells, (counts, offsets) = np.empty(m, np.int64), np.empty((2, m, 2), np.int64)
         held = coarse_sums(
             self.cells, shift, offset_bits, self.counts, self.offsets, cells, counts, offsets
@@ -211,15 +192,13 @@ class Columns:
             moments = self.column("weighted_offsets") + self.weights * moved[:, None]
             floats = (self.weights, self.column("squared_weights"), moments)
             sums += [np.add.reduceat(values, first) for values in floats]
-        nodes = 1 << (FRACTION_BITS - offset_bits - shift)
-        surprises = self.surprises if coarse_enough(nodes) else None
-        return Columns(cells[:held].copy(), *sums).with_surprises(surprises)
+        return Columns(cells[:held].copy(), *sums)
 
     def equals(self, other: Columns) -> bool:
-        """Whether both hold the same bits."""
+        """True where both hold the same bits."""
+        names = ["cells", *self.sum_names()]
         return self.weighted == other.weighted and all(
-            np.array_equal(self.column(name), other.column(name))
-            for name in ["cells", *self.sum_names()]
+            np.array_equal(self.column(name), other.column(name)) for name in names
         )
 
 
@@ -236,7 +215,7 @@ def bits_of_offsets(nodes: int) -> int:
 
 
 def most_rows(offset_bits: int) -> int:
-    """Of a cell, whose sum of offsets 64-bit integers can hold."""
+    """Most rows of a cell whose sum of offsets 64-bit integers can hold."""
     return (1 << (63 - offset_bits)) - 1
 
 
@@ -244,25 +223,16 @@ def require_room(rows_in_a_cell: int, offset_bits: int) -> None:
     """Refuse sums of offsets that 64-bit integers could not hold."""
     most = most_rows(offset_bits)
     if rows_in_a_cell > most:
-        raise MergeError(
-            "a cell of this grid holds at most {most} rows",
-            seen=rows_in_a_cell,
-            saying="this would put up to {} into one",
-            cure="Keep the sketches apart, or use more nodes.",
-            most=most,
-        )
+        message = f"A cell of this grid holds at most {most} rows; this would put {rows_in_a_cell} into one."
+        raise MergeError(message, hint="Keep the sketches apart, or use more nodes.")
 
 
 def require_nodes(nodes: int) -> int:
     """`nodes`, if it is a power of two that a sketch can have."""
     valid = isinstance(nodes, int | np.integer) and not isinstance(nodes, bool)
     if not valid or not 2 <= nodes <= MOST_NODES or nodes & (nodes - 1):
-        raise InputError(
-            "must be a power of two between 2 and {most}",
-            argument="nodes",
-            seen=nodes,
-            cure="Leave it out for {default}.",
-            most=MOST_NODES,
-            default=DEFAULT_NODES,
+        message = (
+            f"`nodes` must be a power of two between 2 and {MOST_NODES}; got {show_value(nodes)}."
         )
+        raise InputError(message, argument="nodes")
     return int(nodes)

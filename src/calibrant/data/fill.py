@@ -28,7 +28,6 @@ from calibrant.data._fill import (
     unpack,
 )
 from calibrant.data.cell_sums import Columns, bits_of_offsets, most_rows, require_room
-from calibrant.data.log_loss_sums import are_surprises, coarse_enough, surprises_of
 from calibrant.data.rows import BLOCK_ROWS, LEAST_TOTAL_WEIGHT, Rows
 from calibrant.data.scales import PROBABILITY, Scale
 
@@ -72,22 +71,7 @@ def fill(pairs: Rows, nodes: int, scale: Scale) -> Columns:
     if pairs.n > most_rows(bits_of_offsets(nodes)):  # as many may be in one cell
         require_room(int(columns.counts.max(initial=0)), bits_of_offsets(nodes))
     pairs.mark_valid()
-    return columns.with_surprises(_surprises(pairs, columns, nodes, scale))
-
-
-def _surprises(
-    pairs: Rows, columns: Columns, nodes: int, scale: Scale
-) -> NDArray[np.float64] | None:
-    """Of the rows, which are read again only where the cells show that there are some."""
-    if scale != PROBABILITY or not coarse_enough(nodes):
-        return None
-    weights = columns.counts if columns.weights is None else columns.weights
-    sums = np.zeros(2)
-    if are_surprises(columns.cells, weights, nodes):
-        for start in range(0, pairs.n, BLOCK_ROWS):
-            for _, p, y, weight in pairs.blocks(range(start, min(start + BLOCK_ROWS, pairs.n))):
-                sums += surprises_of(p, y, weight)[0]
-    return sums
+    return columns
 
 
 def _fill_counts(pairs: Rows, nodes: int, scale: Scale) -> Columns:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from calibrant._locks import cached_property
 from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.fill import sums_of_cells
-from calibrant.data.rows import BLOCK_ROWS, Dropped, InputOptions, Rows, as_rows
+from calibrant.data.rows import BLOCK_ROWS, Dropped, InputOptions, Rows, as_rows, require_alone
 from calibrant.data.scales import PROBABILITY, Scale
-from calibrant.data.sketch import Sketch, as_sketch, require_alone
+from calibrant.data.sketch import Sketch, as_sketch
 
 __all__ = ["Points", "as_points", "atoms_around_edges", "atoms_around_shares"]
 

@@ -1,18 +1,18 @@
-"""Predictions and outcomes, checked. Every rule on a value lives here.
+"""Predictions and outcomes as rows: how they may be written, and every rule on a value.
 
 Values are converted and checked block by block, so that a large input is never copied whole. The
-compiled loops check while they read; when one of them stops at a row, `Rows.refuse` explains it.
+compiled loops check while they read; when one of them stops at a row, `Rows.refuse` explains it. SQL,
+frames and torch have twins of these rules, which the conformance test of the engines holds together.
 """
 
 from __future__ import annotations
 
 import difflib
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Never, NoReturn, TypedDict, get_args
+from typing import Any, Literal, Never, NoReturn, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,24 +20,11 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_choice
 from calibrant._locks import cached_property
 from calibrant.data.arrays import as_column, is_missing
-from calibrant.errors import (
-    CalibrantWarning,
-    Code,
-    Cure,
-    Function,
-    InputError,
-    Option,
-    TooFewRows,
-    TypeName,
-    Where,
-    show_value,
-)
+from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
 
 __all__ = [
     "ABSTAINED",
-    "DROP",
     "LEFT_OUT",
-    "LOGITS",
     "REASONS",
     "Classes",
     "Dropped",
@@ -49,22 +36,50 @@ __all__ = [
     "as_probabilities",
     "as_rows",
     "has_classes",
-    "is_swapped",
-    "missing_value",
     "refusal",
     "refuse_keyword",
     "refuse_label_of_soft",
-    "refuse_text",
+    "require_alone",
     "require_forms_of_classes",
     "require_one_sample",
-    "two_scales",
     "warn_of_fractions",
-    "warn_of_two_scales",
 ]
+
+Floats = NDArray[np.float64]
+Form = Literal["probability", "logit", "logprob", "percent"]
+Classes = Literal["confidence", "top_label", "classwise"]
+"""Readings of class probabilities."""
+
+REASONS = (
+    "missing prediction",
+    "prediction out of range",
+    "missing label",
+    "invalid label",
+    "missing weight",
+    "invalid weight",
+)
+"""Why a row can be refused; a row that breaks several rules counts under the first."""
+ABSTAINED = "abstained"
+LEFT_OUT = (*REASONS, ABSTAINED)
+"""Why a row can be missing from a sketch: it broke a rule, or the model declined to answer."""
+
+BLOCK_ROWS = 1 << 17
+LARGEST_WEIGHT = 1e100
+LEAST_TOTAL_WEIGHT = 1e-100
+"""Between these, no sum of weights, of their squares or of weighted offsets leaves the floats."""
+DROP = 'To leave such rows out and count them, pass `on_invalid="drop"`.'
+_FLOATS = frozenset(map(np.dtype, ("float32", "float64")))
+_BYTES = frozenset(map(np.dtype, ("bool", "int8")))
+_NATIVE_LABELS = _BYTES | frozenset(map(np.dtype, ("uint8", "int64", "float64")))
+_FORM_KEYWORDS = {"logit": "from_logits", "logprob": "from_logprobs", "percent": "percent"}
+
+
+class FormWarning(CalibrantWarning):
+    """Predictions that look as if they were written in another form than was said."""
 
 
 class Dropped(Mapping[str, int]):
-    """Rows that were left out, by reason: a read-only mapping that can be hashed and pickled.
+    """Counts of rows that were left out, by reason: a read-only mapping that can be hashed.
 
     Examples
     --------
@@ -93,18 +108,8 @@ class Dropped(Mapping[str, int]):
         return repr(self._counts)
 
 
-Form = Literal["probability", "logit", "logprob", "percent"]
-Classes = Literal["confidence", "top_label", "classwise"]
-"""How class probabilities are read."""
-_KEYWORD = {"logit": "from_logits", "logprob": "from_logprobs", "percent": "percent"}
-
-
-class FormWarning(CalibrantWarning):
-    """The predictions look as if they were written in another form than was said."""
-
-
 class InputOptions(TypedDict, total=False):
-    """The keywords by which every function that takes `y_true` and `y_prob` reads them.
+    """Keywords by which every function that takes `y_true` and `y_prob` reads them.
 
     Attributes
     ----------
@@ -143,32 +148,24 @@ class InputOptions(TypedDict, total=False):
 
 
 def as_form(*, from_logits: bool, percent: bool, from_logprobs: bool = False) -> Form:
-    """How predictions are written, from the keywords that say so."""
+    """Form in which predictions are written, from the keywords that say so."""
     if from_logits is from_logprobs is percent is False:
         return "probability"
     flags: dict[Form, bool] = {"logit": from_logits, "logprob": from_logprobs, "percent": percent}
     for form, flag in flags.items():
         if not isinstance(flag, bool | np.bool_):
-            raise InputError(
-                "must be True or False",
-                argument=_KEYWORD[form],
-                seen=flag,
-                cure="Pass True where the predictions are written so.",
-            )
+            name = _FORM_KEYWORDS[form]
+            message = f"`{name}` must be True or False; got {show_value(flag)}."
+            raise InputError(message, argument=name)
     chosen = [form for form, flag in flags.items() if flag]
     if len(chosen) > 1:
-        raise InputError(
-            "{first} and {second} exclude each other",
-            argument=None,
-            cure="Leave out one of them.",
-            first=Option(_KEYWORD[chosen[0]]),
-            second=Option(_KEYWORD[chosen[1]]),
-        )
+        first, second, *_ = (_FORM_KEYWORDS[form] for form in chosen)
+        raise InputError(f"`{first}` and `{second}` exclude each other.", argument=first)
     return chosen[0] if chosen else "probability"
 
 
 def as_probabilities(values: NDArray[Any], form: Form) -> NDArray[Any]:
-    """Numbers of this form as probabilities, converted but not checked.
+    """Probabilities of numbers in this form, converted but not checked.
 
     Single floats are converted as doubles: where one is missing, or in text, they come as these.
     """
@@ -185,65 +182,6 @@ def as_probabilities(values: NDArray[Any], form: Form) -> NDArray[Any]:
     return np.asarray(expit(doubles))
 
 
-def refuse_label_of_soft(labels: str, pos_label: Any) -> None:
-    """Refuse the label of an event beside soft labels, which are shares and not classes."""
-    if labels == "soft" and pos_label is not None:
-        raise InputError(
-            "names one of two classes, and {soft} says that there are none",
-            argument="pos_label",
-            soft=Option("labels", "soft"),
-            cure="Pass one or the other.",
-        )
-
-
-def warn_of_fractions(*, stacklevel: int) -> None:
-    """Warn of predictions that are said to be percentages, none of them above one."""
-    warnings.warn(
-        FormWarning(
-            "no prediction is above 1, so as percentages all of them are below 1%",
-            cure="If they are probabilities already, leave out {option}.",
-            option=Option("percent", True),
-        ),
-        stacklevel=stacklevel + 1,
-    )
-
-
-def warn_of_two_scales(*, stacklevel: int) -> None:
-    """Warn of predictions that are said to be percentages, some of which look like probabilities."""
-    warnings.warn(
-        FormWarning(
-            "some predictions lie between 0 and 1 and the others above 5, as if probabilities stood "
-            "among percentages",
-            cure="If so, bring all of them to one scale first: 0.85 is read as 0.85%.",
-        ),
-        stacklevel=stacklevel + 1,
-    )
-
-
-Floats = NDArray[np.float64]
-
-REASONS = (
-    "missing prediction",
-    "prediction out of range",
-    "missing label",
-    "invalid label",
-    "missing weight",
-    "invalid weight",
-)
-"""Why a row can be refused; a row that breaks several rules counts under the first."""
-ABSTAINED = "abstained"
-LEFT_OUT = (*REASONS, ABSTAINED)
-"""Why a row can be missing from a sketch: it broke a rule, or the model declined to answer."""
-
-BLOCK_ROWS = 1 << 17
-LARGEST_WEIGHT = 1e100
-LEAST_TOTAL_WEIGHT = 1e-100
-"""Between these, no sum of weights, of their squares or of weighted offsets leaves the floats."""
-_FLOATS = frozenset(map(np.dtype, ("float32", "float64")))
-_BYTES = frozenset(map(np.dtype, ("bool", "int8")))
-_NATIVE_LABELS = _BYTES | frozenset(map(np.dtype, ("uint8", "int64", "float64")))
-
-
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Predictions, outcomes and weights of equal length, as the user gave them.
@@ -254,7 +192,6 @@ class Rows:
 
     Examples
     --------
-    >>> from calibrant.data.rows import as_rows
     >>> pairs = as_rows([0, 1], [0.2, 0.7])
     >>> pairs.p.tolist(), pairs.y.tolist()
     ([0.2, 0.7], [0.0, 1.0])
@@ -276,12 +213,12 @@ class Rows:
 
     @property
     def fractional(self) -> bool:
-        """Whether rows can count for other than one whole outcome (weights or soft labels)."""
+        """True where rows can count for other than one whole outcome (weights or soft labels)."""
         return self.soft or self.raw_weight is not None
 
     @cached_property
     def needs_no_conversion(self) -> bool:
-        """Whether the compiled loops can read the columns as they are."""
+        """True where the compiled loops can read the columns as they are."""
         p, y, weight = self.raw_prob, self.raw_label, self.raw_weight
         return (
             self.form == "probability"
@@ -316,28 +253,24 @@ class Rows:
         self.require_valid()
         return None if self.raw_weight is None else self._weights(slice(None))
 
-    def __iter__(self) -> Iterator[Floats]:
-        """Unpacks into y_true, y_prob."""
-        if self.raw_weight is not None:
-            raise InputError(
-                "would be lost, as Rows are unpacked into outcomes and predictions alone",
-                argument="sample_weight",
-                cure="Pass the Rows on as they are.",
-            )
-        return iter((self.y, self.p))
-
-    def __repr__(self) -> str:
-        dropped = sum(self.dropped.values())
-        return (
-            f"<Rows of {self.n} rows"
-            + (" with weights" if self.raw_weight is not None else "")
-            + (f", {dropped} rows dropped>" if dropped else ">")
-        )
-
     @property
     def base_rate(self) -> float:
         """Share of the weight that has the event."""
         return float(np.average(self.y, weights=self.weight))
+
+    def __iter__(self) -> Iterator[Floats]:
+        """Unpacks into y_true, y_prob."""
+        if self.raw_weight is not None:
+            message = "`sample_weight` would be lost if Rows were unpacked into y_true and y_prob."
+            raise InputError(
+                message, argument="sample_weight", hint="Pass the Rows on as they are."
+            )
+        return iter((self.y, self.p))
+
+    def __repr__(self) -> str:
+        weights = " with weights" if self.raw_weight is not None else ""
+        dropped = sum(self.dropped.values())
+        return f"<Rows of {self.n} rows{weights}{f', {dropped} rows dropped' if dropped else ''}>"
 
     def blocks(
         self, rows: range | None = None
@@ -361,104 +294,13 @@ class Rows:
             yield start, self.probabilities(piece), self._outcomes(piece), weight
 
     def select(self, kept: NDArray[Any]) -> Rows:
-        """The rows at these indices, or where this mask is true."""
+        """Rows at these indices, or where this mask is true."""
         return replace(
             self,
             raw_prob=self.raw_prob[kept],
             raw_label=self.raw_label[kept],
             raw_weight=None if self.raw_weight is None else self.raw_weight[kept],
             kept=None if self.kept is None else self.kept[kept],
-        )
-
-    def refuse(self, row: int) -> NoReturn:
-        """Raise the InputError that says which rule this row breaks, and the cure."""
-        reason = REASONS[int(self.reason_codes(slice(row, row + 1))[0])]
-        raise refusal(self, row, reason)
-
-    def reason_codes(self, rows: slice) -> NDArray[np.int8]:
-        """Index into REASONS of the first rule that each row breaks, or -1."""
-        prob, label = self.raw_prob[rows], self.raw_label[rows]
-        with np.errstate(invalid="ignore"):
-            p, y = self.probabilities(rows), self._outcomes(rows)
-            broken = [
-                is_missing(prob),
-                ~((p >= 0) & (p <= 1)),
-                is_missing(label),
-                ~((y >= 0) & (y <= 1)) if self.soft else ~((y == 0) | (y == 1)),
-            ]
-            if self.raw_weight is not None:
-                weight = self._weights(rows)
-                broken += [np.isnan(weight), ~((weight >= 0) & (weight <= LARGEST_WEIGHT))]
-        codes = np.full(prob.shape, -1, dtype=np.int8)
-        for code in reversed(range(len(broken))):
-            codes[broken[code]] = code
-        return codes
-
-    def without_invalid(self) -> Rows:
-        """The rows that break no rule; the others are counted in `dropped`."""
-        pieces = [
-            self.reason_codes(slice(start, start + BLOCK_ROWS))
-            for start in range(0, self.n, BLOCK_ROWS)
-        ]
-        codes = np.concatenate(pieces)
-        self._require_two_classes()
-        tally = np.bincount(codes[codes >= 0], minlength=len(REASONS))
-        here = {reason: int(k) for reason, k in zip(REASONS, tally, strict=True) if k}
-        if "invalid label" in here and is_swapped(self):
-            self.refuse(int(np.argmax(codes == REASONS.index("invalid label"))))
-        if sum(here.values()) == self.n:
-            raise TooFewRows(
-                "no valid rows are left: all {rows} were dropped ({reasons})",
-                dropped=here,
-                seen=self.n,
-                saying="",
-                cure="Leave out {drop} to see what is wrong with the first.",
-                rows=self.n,
-                reasons=here,
-                drop=Option("on_invalid", "drop"),
-            )
-        if not here:
-            return self
-        counted = replace(
-            self,
-            dropped=Dropped(Counter(self.dropped) + Counter(here)),
-            kept=np.arange(self.n) if self.kept is None else self.kept,
-        )
-        return counted.select(codes < 0)
-
-    def _require_two_classes(self) -> None:
-        """Which of three classes is the other one would depend on the order of the rows."""
-        if self.pos_label is None:
-            return
-        third = (self._outcomes(slice(None)) > 1) & ~is_missing(self.raw_label)
-        if third.any():
-            raise refusal(self, int(np.argmax(third)), "invalid label")
-
-    def require_valid(self) -> None:
-        """Raise the InputError of the first row that breaks a rule, if there is one."""
-        if self.__dict__.get("_checked"):
-            return
-        for start in range(0, self.n, BLOCK_ROWS):
-            invalid = np.flatnonzero(self.reason_codes(slice(start, start + BLOCK_ROWS)) >= 0)
-            if invalid.size:
-                self.refuse(start + int(invalid[0]))
-        if self.raw_weight is not None and self.raw_weight.sum(dtype=float) < LEAST_TOTAL_WEIGHT:
-            self.refuse_zero_weights()
-        self.mark_valid()
-
-    def mark_valid(self) -> None:
-        """Remember that a loop has checked every row, so that none is checked twice."""
-        self.__dict__["_checked"] = True
-
-    def refuse_zero_weights(self) -> NoReturn:
-        """Raise the InputError for weights that leave nothing to measure."""
-        raise InputError(
-            "must not be zero everywhere",
-            argument="sample_weight",
-            seen=float(self._weights(slice(None)).sum()),
-            saying="the {n} weights add up to {seen}",
-            n=self.n,
-            cure="Leave it out to give every row weight 1.",
         )
 
     def probabilities(self, rows: slice) -> NDArray[Any]:
@@ -487,9 +329,84 @@ class Rows:
 
     @cached_property
     def _other_label(self) -> Any:
-        """The one label that is not `pos_label`: the first one seen."""
+        """First label that is not `pos_label`."""
         other = np.flatnonzero((self.raw_label != self.pos_label) & ~is_missing(self.raw_label))
         return self.raw_label[other[0]] if other.size else None
+
+    # -- rules ---------------------------------------------------------------------------------
+
+    def reason_codes(self, rows: slice) -> NDArray[np.int8]:
+        """Index into REASONS of the first rule that each row breaks, or -1."""
+        prob, label = self.raw_prob[rows], self.raw_label[rows]
+        with np.errstate(invalid="ignore"):
+            p, y = self.probabilities(rows), self._outcomes(rows)
+            broken = [
+                is_missing(prob),
+                ~((p >= 0) & (p <= 1)),
+                is_missing(label),
+                ~((y >= 0) & (y <= 1)) if self.soft else ~((y == 0) | (y == 1)),
+            ]
+            if self.raw_weight is not None:
+                weight = self._weights(rows)
+                broken += [np.isnan(weight), ~((weight >= 0) & (weight <= LARGEST_WEIGHT))]
+        codes = np.full(prob.shape, -1, dtype=np.int8)
+        for code in reversed(range(len(broken))):
+            codes[broken[code]] = code
+        return codes
+
+    def require_valid(self) -> None:
+        """Raise the InputError of the first row that breaks a rule, if there is one."""
+        if self.__dict__.get("_checked"):
+            return
+        for start in range(0, self.n, BLOCK_ROWS):
+            invalid = np.flatnonzero(self.reason_codes(slice(start, start + BLOCK_ROWS)) >= 0)
+            if invalid.size:
+                self.refuse(start + int(invalid[0]))
+        if self.raw_weight is not None and self.raw_weight.sum(dtype=float) < LEAST_TOTAL_WEIGHT:
+            self.refuse_zero_weights()
+        self.mark_valid()
+
+    def mark_valid(self) -> None:
+        """Remember that a loop has checked every row, so that none is checked twice."""
+        self.__dict__["_checked"] = True
+
+    def without_invalid(self) -> Rows:
+        """Rows that break no rule; the others are counted in `dropped`."""
+        starts = range(0, self.n, BLOCK_ROWS)
+        codes = np.concatenate([self.reason_codes(slice(k, k + BLOCK_ROWS)) for k in starts])
+        invalid_label = codes == REASONS.index("invalid label")
+        if self.pos_label is not None:
+            # Which of three classes is the other one would depend on the order of the rows.
+            third = (self._outcomes(slice(None)) > 1) & ~is_missing(self.raw_label)
+            if third.any():
+                raise refusal(self, int(np.argmax(third)), "invalid label")
+        if invalid_label.any() and _is_swapped(self):
+            self.refuse(int(np.argmax(invalid_label)))
+        tally = np.bincount(codes[codes >= 0], minlength=len(REASONS))
+        here = {reason: int(k) for reason, k in zip(REASONS, tally, strict=True) if k}
+        if sum(here.values()) == self.n:
+            raise TooFewRows(
+                f"No valid rows are left: all {self.n} were dropped ({here}).",
+                dropped=here,
+                hint="Leave out `on_invalid` to see what is wrong with the first.",
+            )
+        if not here:
+            return self
+        dropped = Dropped(Counter(self.dropped) + Counter(here))
+        kept = np.arange(self.n) if self.kept is None else self.kept
+        return replace(self, dropped=dropped, kept=kept).select(codes < 0)
+
+    def refuse(self, row: int) -> NoReturn:
+        """Raise the InputError that says which rule this row breaks."""
+        raise refusal(self, row, REASONS[int(self.reason_codes(slice(row, row + 1))[0])])
+
+    def refuse_zero_weights(self) -> NoReturn:
+        """Raise the InputError for weights that leave nothing to measure."""
+        total = show_value(float(self._weights(slice(None)).sum()))
+        message = (
+            f"`sample_weight` must not be zero everywhere; the {self.n} weights add up to {total}."
+        )
+        raise InputError(message, argument="sample_weight")
 
 
 def _as_floats(values: NDArray[Any]) -> Floats:
@@ -500,236 +417,77 @@ def _as_floats(values: NDArray[Any]) -> Floats:
     return np.fromiter(numbers, dtype=np.float64, count=values.size)
 
 
-if TYPE_CHECKING:
-    from calibrant.data.rows import Rows
-
-
-_ARGUMENT = {"prediction": "y_prob", "label": "y_true", "weight": "sample_weight"}
-_DROPPING = {"drop": Option("on_invalid", "drop")}
-DROP = Cure("To leave such rows out and count them, pass {drop}.", _DROPPING)
-_PASS = "If these are {what}, pass {option}."
-LOGITS = Cure(_PASS, {"what": "logits", "option": Option("from_logits", True)})
-
-
-def refusal(pairs: Rows, row: int, reason: str) -> InputError:
-    """The error for the row that breaks the rule `reason`."""
-    for word, argument in _ARGUMENT.items():
-        if reason == f"missing {word}":
-            return missing_value(argument, row)
-    if reason == "prediction out of range":
-        return _prediction_out_of_range(pairs, row)
-    if reason == "invalid label":
-        return _invalid_label(pairs, row)
-    assert pairs.raw_weight is not None
-    return InputError(
-        "must lie between 0 and 1e+100",
-        argument="sample_weight",
-        seen=pairs.raw_weight[row],
-        where=Where(row=row),
-        cure=DROP,
-    )
+def refusal(rows: Rows, row: int, reason: str) -> InputError:
+    """InputError for the row that breaks the rule `reason`."""
+    what = reason.split()[-1] if reason.startswith(("missing", "invalid")) else "prediction"
+    name, column = {
+        "prediction": ("y_prob", rows.raw_prob),
+        "label": ("y_true", rows.raw_label),
+        "weight": ("sample_weight", rows.raw_weight),
+    }[what]
+    if reason.startswith("missing"):
+        return missing_value(name, row)
+    rule, hint = "lie between 0 and 1e+100", DROP
+    if what == "prediction":
+        rules = {"percent": "lie in [0, 100]", "logprob": "not be above 0"}
+        rule, hint = rules.get(rows.form, "lie in [0, 1]"), f"{_guess(rows)}{DROP}"
+    if what == "label":
+        rule = "hold two classes" if rows.pos_label is not None else "hold 0 and 1"
+        rule, hint = "lie in [0, 1]" if rows.soft else rule, _hint_for_labels(rows)
+    assert column is not None
+    message = f"`{name}` must {rule}; row {row} has {show_value(column[row])}."
+    return InputError(message, argument=name, row=row, hint=hint)
 
 
 def missing_value(argument: str, row: int) -> InputError:
-    """The error for a row in which an argument has no value."""
-    return InputError(
-        "must not hold missing values",
-        argument=argument,
-        where=Where(row=row),
-        saying="{where} is missing",
-        cure=DROP,
-    )
+    """InputError for a row in which an argument has no value."""
+    message = f"`{argument}` must not hold missing values; row {row} is missing."
+    return InputError(message, argument=argument, row=row, hint=DROP)
 
 
-def _prediction_out_of_range(pairs: Rows, row: int) -> InputError:
-    rule = {
-        "percent": "must lie in [0, 100], as percentages do",
-        "logprob": "must not be above 0, as no log-probability is",
-    }.get(pairs.form, "must lie in [0, 1]")
-    return InputError(
-        rule,
-        argument="y_prob",
-        seen=pairs.raw_prob[row],
-        where=Where(row=row),
-        cure=_cures_for_predictions(pairs, row),
-    )
+def _guess(rows: Rows) -> str:
+    """Hint of what numbers outside [0, 1] may be: percentages, logits, log-probabilities."""
+    if rows.form == "logprob":
+        return "If these are logits, pass `from_logits=True`. "
+    if rows.form != "probability" or rows.raw_prob.dtype.kind not in "biuf":
+        return ""
+    values = rows.raw_prob[np.isfinite(rows.raw_prob)]
+    low, high = values.min(initial=0.0), values.max(initial=0.0)
+    if low >= 0 and 2 < high <= 100 and np.mean(values > 1) > 0.2:
+        return "If these are percentages, pass `percent=True`. "
+    if high <= 0 and low < -1:
+        return "If these are log-probabilities, pass `from_logprobs=True`; if logits, `from_logits=True`. "
+    return "If these are logits, pass `from_logits=True`. " if low < 0 and high > 1 else ""
 
 
-def _cures_for_predictions(pairs: Rows, row: int) -> list[Cure]:
-    """What the values look like, and the option that reads such values."""
-    sentinel = Cure("If that stands for a missing forecast, pass {drop}.", _DROPPING)
-    if pairs.form == "percent":
-        return [sentinel]
-    if pairs.form == "logprob":
-        return [LOGITS, DROP]
-    if pairs.raw_prob.dtype.kind not in "biuf":
-        return [DROP]
-    values = pairs.raw_prob[np.isfinite(pairs.raw_prob)]
-    outside = values[(values < 0) | (values > 1)]
-    if outside.size == 0:
-        return [sentinel]
-    if values.min() >= 0 and values.max() <= 100 and two_scales(values):
-        return [
-            Cure(
-                "They look like probabilities among percentages: bring all of them to one scale first."
-            )
-        ]
-    if _look_like_percentages(values):
-        return [Cure(_PASS, {"what": "percentages", "option": Option("percent", True)})]
-    if _look_like_sentinels(outside):
-        seen = show_value(pairs.raw_prob[row])
-        return [
-            Cure(
-                "If {seen} stands for a missing forecast, pass {drop}.",
-                {"seen": seen, **_DROPPING},
-            )
-        ]
-    if np.ptp(outside) <= 1 and np.all((outside > -0.05) & (outside < 1.05)):
-        return [Cure("If this is rounding, clip the predictions to [0, 1] first."), DROP]
-    if values.max() <= 0:
-        logprobs = {"option": Option("from_logprobs", True), "logits": Option("from_logits", True)}
-        return [
-            Cure(
-                "No prediction is above 0: if these are log-probabilities, pass {option}; if they "
-                "are log-odds, pass {logits}.",
-                logprobs,
-            )
-        ]
-    return [LOGITS, DROP]
-
-
-def _look_like_percentages(values: NDArray[Any]) -> bool:
-    return bool(values.min() >= 0 and 2 < values.max() <= 100 and np.mean(values > 1) > 0.2)
-
-
-def two_scales(values: NDArray[Any], *, one: float = 1.0, rows: NDArray[Any] | None = None) -> bool:
-    """Whether numbers look like probabilities among percentages.
-
-    `one` is what one per cent is written as, and `rows` how often each number occurs. Percentages that go
-    below 1 go there through those from 1 to 5; of two scales, these are missing.
-
-    Examples
-    --------
-    >>> two_scales(np.array([0.9, 85.0, 0.7, 60.0])), two_scales(np.array([0.4, 1.2, 3.0, 60.0]))
-    (True, False)
-    """
-    times = np.ones(values.size) if rows is None else rows
-
-    def share(low: float, high: float) -> float:
-        inside = (values > low * one) & (values < high * one)
-        return float(times[inside].sum() / max(times.sum(), 1.0))
-
-    below, between, above = share(0.05, 1.0), share(1.0, 5.0), share(5.0, np.inf)
-    return below > 0.02 and above > 0.02 and between < 0.1 * below
-
-
-def _look_like_sentinels(outside: NDArray[Any]) -> bool:
-    """A few repeated round numbers far outside, such as -999 or 9999."""
-    distinct = np.unique(outside[:10_000])
-    return distinct.size <= 3 and bool(np.all(distinct == np.round(distinct)) and outside.size)
-
-
-def _invalid_label(pairs: Rows, row: int) -> InputError:
-    rule = "must lie in [0, 1], as shares do" if pairs.soft else "must hold 0 and 1"
-    if pairs.pos_label is not None:
-        rule = "must hold two classes"
-    return InputError(
-        rule,
-        argument="y_true",
-        seen=pairs.raw_label[row],
-        where=Where(row=row),
-        cure=_cures_for_labels(pairs),
-    )
-
-
-def _cures_for_labels(pairs: Rows) -> list[Cure]:
-    classes = Cure(
-        "For more than two classes, use {confidence} with the class probabilities.",
-        {"confidence": Function("confidence")},
-    )
-    if pairs.soft:
-        return [DROP]
-    if pairs.pos_label is not None:
-        others = {"event": show_value(pairs.pos_label), "other": show_value(pairs._other_label)}
-        return [Cure("The first two are {event} and {other}.", others), classes]
-    if is_swapped(pairs):
-        return [
-            Cure(
-                "{y_prob} holds nothing but 0 and 1: are {y_true} and {y_prob} exchanged?",
-                {"y_prob": Option("y_prob"), "y_true": Option("y_true")},
-            )
-        ]
-    return [*_cures_by_kind(pairs.raw_label[~is_missing(pairs.raw_label)], classes)]
-
-
-def _cures_by_kind(label: NDArray[Any], classes: Cure) -> list[Cure]:
-    """By what all the labels look like: names, two numbers, shares, indices."""
-    event = Cure("Name the event with {option}.", {"option": Option("pos_label", ...)})
-    if label.dtype.kind not in "biuf":
-        names = sorted({str(value) for value in label[:10_000].tolist()})
-        listed = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
-        return [Cure("Its classes are {classes}.", {"classes": listed}), event]
-    distinct = np.unique(label)
-    if distinct.size <= 2:
-        listed = ", ".join(show_value(value) for value in distinct)
-        return [Cure("Its values are {classes}.", {"classes": listed}), event]
-    if distinct[0] >= 0 and distinct[-1] <= 1:
-        soft = {"what": "shares or probabilities", "option": Option("labels", "soft")}
-        return [Cure(_PASS, soft), Cure("If these are ties to leave out, pass {drop}.", _DROPPING)]
-    if distinct[0] == 0 and np.all(distinct == np.round(distinct)) and distinct.size < 10_000:
-        return [classes, Cure("If that is a sentinel, pass {drop}.", _DROPPING)]
-    return [Cure("If that stands for a missing outcome, pass {drop}.", _DROPPING)]
-
-
-def is_swapped(pairs: Rows) -> bool:
-    """Whether predictions stand where outcomes belong, and outcomes where predictions do."""
-    prob, label = pairs.raw_prob, pairs.raw_label
-    if label.dtype.kind != "f" or pairs.soft or pairs.pos_label is not None:
+def _is_swapped(rows: Rows) -> bool:
+    """True where predictions stand in the place of outcomes, and outcomes in that of predictions."""
+    prob, label = rows.raw_prob, rows.raw_label
+    if label.dtype.kind != "f" or rows.soft or rows.pos_label is not None:
         return False
     return bool(np.all((prob == 0) | (prob == 1)) and np.all((label >= 0) & (label <= 1)))
 
 
-def refuse_keyword(name: str, known: Iterable[str]) -> NoReturn:
-    """Raise the TypeError for a keyword that no reading of rows has, in the name of what was called."""
-    frame = called_frame = sys._getframe(1)
-    while frame.f_back and frame.f_back.f_globals.get("__name__", "").startswith("calibrant."):
-        frame = frame.f_back
-        if frame.f_globals["__name__"] != "calibrant.io.from_data":  # which wraps what is called
-            called_frame = frame
-    near = difflib.get_close_matches(name, list(known), n=1)
-    cure = f"Did you mean {near[0]!r}?" if near else f"Rows are read by {', '.join(known)}."
-    called = called_frame.f_code.co_qualname
-    raise TypeError(f"{called}() got an unexpected keyword argument {name!r}. {cure}")
+def _hint_for_labels(rows: Rows) -> str:
+    classes = "For more than two classes, use `calibrant.confidence` with the class probabilities."
+    if rows.soft:
+        return DROP
+    if rows.pos_label is not None:
+        first, second = show_value(rows.pos_label), show_value(rows._other_label)
+        return f"The first two are {first} and {second}. {classes}"
+    if _is_swapped(rows):
+        return "`y_prob` holds nothing but 0 and 1: are `y_true` and `y_prob` exchanged?"
+    label = rows.raw_label[~is_missing(rows.raw_label)][:10_000]
+    distinct = sorted(set(label.tolist()), key=str)
+    listed = ", ".join(map(show_value, distinct[:5])) + (", ..." if len(distinct) > 5 else "")
+    if label.dtype.kind not in "biuf" or len(distinct) <= 2:
+        return f"Its values are {listed}; name the event with `pos_label=`."
+    if min(distinct) >= 0 and max(distinct) <= 1:
+        return f'If these are shares or probabilities, pass `labels="soft"`. {DROP}'
+    return f"{classes} {DROP}"
 
 
-def refuse_text(name: str, column: NDArray[Any]) -> NoReturn:
-    """Raise the InputError for a column that must hold numbers and does not."""
-    row = 0
-    if column.dtype.kind == "O":
-        row = next((i for i, v in enumerate(column) if not isinstance(v, int | float)), 0)
-    cure = Cure("Convert it to numbers first.")
-    if name == "y_prob" and str(column[row]).rstrip().endswith("%"):
-        cure = Cure(
-            "Take off the per cent signs, and pass {option}.", {"option": Option("percent", True)}
-        )
-    elif name == "y_prob" and not _reads_as_number(column[row]):
-        cure = Cure(
-            "Are {y_true} and {y_prob} exchanged?",
-            {"y_true": Option("y_true"), "y_prob": Option("y_prob")},
-        )
-    raise InputError(
-        "must hold numbers", argument=name, seen=column[row], where=Where(row=row), cure=cure
-    )
-
-
-def _reads_as_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    except OverflowError:
-        pass
-    return True
+# -- reading arrays ----------------------------------------------------------------------------
 
 
 def as_rows(
@@ -760,30 +518,24 @@ def as_rows(
     """
     if unknown:
         refuse_keyword(next(iter(unknown)), InputOptions.__annotations__)
-    if isinstance(y_true, Rows):
-        given = {
-            "y_prob": y_prob is not None,
-            "sample_weight": sample_weight is not None,
-            "pos_label": pos_label is not None,
-            "from_logits": from_logits,
-            "from_logprobs": from_logprobs,
-            "percent": percent,
-            "labels": labels != "binary",
-            "multiclass": multiclass is not None,
-            "classes": classes is not None,
-        }
-        return _already_paired(y_true, [name for name in given if given[name]], on_invalid)
-    if y_prob is None:
-        raise InputError(
-            "is missing",
-            argument="y_prob",
-            seen=TypeName.of(y_true),
-            saying="there is one argument, of type {}",
-            cure="Pass (y_true, y_prob), or data= with the names of columns.",
-        )
-    require_choice("labels", labels, ("binary", "soft"))
     require_choice("on_invalid", on_invalid, ("raise", "drop"))
+    require_choice("labels", labels, ("binary", "soft"))
     form = as_form(from_logits=from_logits, from_logprobs=from_logprobs, percent=percent)
+    if isinstance(y_true, Rows):
+        options: Any = {
+            "sample_weight": sample_weight,
+            "pos_label": pos_label,
+            _FORM_KEYWORDS.get(form, "from_logits"): None if form == "probability" else True,
+            "labels": None if labels == "binary" else labels,
+            "multiclass": multiclass,
+            "classes": classes,
+        }
+        require_alone(y_true, y_prob, options)
+        return y_true.without_invalid() if on_invalid == "drop" else y_true
+    if y_prob is None:
+        message = f"`y_prob` is missing; there is one argument, of type {type(y_true).__name__}."
+        hint = "Pass (y_true, y_prob), or data= with the names of columns."
+        raise InputError(message, argument="y_prob", hint=hint)
     if has_classes(y_prob, multiclass, classes):
         from calibrant.data.classes import confidence
 
@@ -798,32 +550,101 @@ def as_rows(
             on_invalid=on_invalid,
         )
     if not (pos_label is None or np.ndim(pos_label) == 0):
-        raise InputError(
-            "must be one label",
-            argument="pos_label",
-            seen=pos_label,
-            cure="Pass the label of the event, such as 1.",
-        )
+        message = f"`pos_label` must be one label; got {show_value(pos_label)}."
+        raise InputError(message, argument="pos_label")
     refuse_label_of_soft(labels, pos_label)
     label, prob = as_column(y_true, "y_true"), as_column(y_prob, "y_prob")
     weight = None if sample_weight is None else as_column(sample_weight, "sample_weight")
-    _require_same_length(label, prob, weight)
-    for name, column in (("y_prob", prob), ("sample_weight", weight)):
-        if column is not None and column.dtype.kind not in "biuf":
-            drops = on_invalid == "drop" and any(isinstance(v, int | float) for v in column)
-            if not drops:  # text among numbers is a row out of range
-                refuse_text(name, column)
-    pairs = Rows(prob, label, weight, form, pos_label, labels == "soft")
-    if pos_label is not None and not np.any(label == pos_label):
-        _require_known_class(pairs)
-    pairs = pairs.without_invalid() if on_invalid == "drop" else pairs
-    if percent:
-        _warn_of_scale(pairs.probabilities(slice(None)))
-    return pairs
+    if label.size != prob.size:
+        message = (
+            f"`y_true` must be as long as `y_prob`; they have {label.size} and {prob.size} rows."
+        )
+        raise InputError(message, argument="y_true")
+    require_numbers("y_prob", prob, drop=on_invalid == "drop")
+    require_weights(weight, prob.size, drop=on_invalid == "drop")
+    rows = Rows(prob, label, weight, form, pos_label, labels == "soft")
+    if pos_label is not None:
+        _require_known_class(rows)
+    rows = rows.without_invalid() if on_invalid == "drop" else rows
+    if percent and not np.any(rows.probabilities(slice(None)) > 0.01):
+        warn_of_fractions(stacklevel=3)
+    return rows
+
+
+def warn_of_fractions(*, stacklevel: int) -> None:
+    """Warn of predictions that are said to be percentages, none of them above one."""
+    message = (
+        "No prediction is above 1, so as percentages all of them are below 1%. If they are "
+        "probabilities, leave out `percent=True`."
+    )
+    warnings.warn(FormWarning(message), stacklevel=stacklevel + 1)
+
+
+def require_alone(first: Any, y_prob: Any, options: InputOptions) -> None:
+    """Refuse what describes rows beside something that holds them already."""
+    beside = [name for name, value in {"y_prob": y_prob, **options}.items() if value is not None]
+    if beside:
+        kind, name = type(first).__name__, beside[0]
+        message = f"`{name}` cannot be passed beside {kind}, which holds predictions and outcomes already."
+        raise InputError(message, argument=name, hint="Leave it out.")
+
+
+def refuse_keyword(name: str, known: Iterable[str]) -> NoReturn:
+    """Raise the TypeError for a keyword that no reading of rows has, with the nearest that there is."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else f"Rows are read by {', '.join(known)}."
+    raise TypeError(f"got an unexpected keyword argument {name!r}. {hint}")
+
+
+def refuse_label_of_soft(labels: str, pos_label: Any) -> None:
+    """Refuse the label of an event beside soft labels, which are shares and not classes."""
+    if labels == "soft" and pos_label is not None:
+        message = (
+            '`pos_label` names one of two classes, and `labels="soft"` says that there are none.'
+        )
+        raise InputError(message, argument="pos_label")
+
+
+def require_numbers(name: str, column: NDArray[Any], *, drop: bool = False) -> None:
+    """Refuse a column of text; with `drop`, text among numbers is a row out of range."""
+    numbers = [isinstance(v, int | float) for v in column] if column.dtype.kind == "O" else [False]
+    if column.dtype.kind in "biuf" or (drop and any(numbers)):
+        return
+    row = numbers.index(False) if False in numbers else 0
+    hint = ""
+    if name == "y_prob" and str(column[row]).rstrip().endswith("%"):
+        hint = "Take off the per cent signs, and pass `percent=True`."
+    elif name == "y_prob" and isinstance(column[row], str):
+        hint = "Convert it to numbers first. Or are `y_true` and `y_prob` exchanged?"
+    message = f"`{name}` must hold numbers; row {row} has {show_value(column[row])}."
+    raise InputError(message, argument=name, row=row, hint=hint or None)
+
+
+def require_weights(weight: NDArray[Any] | None, n: int, *, drop: bool = False) -> None:
+    """Refuse weights that are not numbers, one for each of `n` rows."""
+    if weight is None:
+        return
+    require_numbers("sample_weight", weight, drop=drop)
+    if weight.size != n:
+        message = f"`sample_weight` must have one entry per row; it has {weight.size} for {n} rows."
+        raise InputError(message, argument="sample_weight")
+
+
+def _require_known_class(rows: Rows) -> None:
+    """Refuse an event that never occurs, but where all rows are of one other class."""
+    if np.any(rows.raw_label == rows.pos_label):
+        return
+    label = rows.raw_label[~is_missing(rows.raw_label)]
+    distinct = set(label.tolist()) if label.dtype.kind == "O" else np.unique(label)
+    if len(distinct) > 1:
+        listed = ", ".join(sorted(map(show_value, distinct))[:5])
+        seen = show_value(rows.pos_label)
+        message = f"`pos_label` must be one of the labels; {seen} is not among {listed}."
+        raise InputError(message, argument="pos_label")
 
 
 def has_classes(y_prob: Any, multiclass: Classes | None, classes: Any = None) -> bool:
-    """Whether predictions are class probabilities: three columns or more are, and two that are said to be.
+    """True for class probabilities: three columns or more are, and two that are said to be.
 
     Examples
     --------
@@ -843,100 +664,28 @@ def has_classes(y_prob: Any, multiclass: Classes | None, classes: Any = None) ->
 
 def require_forms_of_classes(form: Form, labels: str, pos_label: Any) -> None:
     """Refuse readings of predictions and outcomes that class probabilities do not have."""
-    for name, is_given in (
-        ("percent", form == "percent"),
-        ("from_logprobs", form == "logprob"),
-        ("pos_label", pos_label is not None),
-        ("labels", labels == "soft"),
-    ):
-        if is_given:
-            raise InputError(
-                "reads probabilities or logits of classes",
-                argument="multiclass",
-                cure="Leave out {option}.",
-                option=Option(name),
-            )
+    given = {
+        "percent": form == "percent",
+        "from_logprobs": form == "logprob",
+        "pos_label": pos_label is not None,
+        "labels": labels == "soft",
+    }
+    for name in filter(given.get, given):
+        message = f"`multiclass` reads probabilities or logits of classes, and takes no `{name}`."
+        raise InputError(message, argument="multiclass")
 
 
 def require_one_sample(multiclass: Classes | None, verb: str = "") -> None:
-    """Refuse the readings of class probabilities that make a group of each class; say what takes them."""
+    """Refuse the readings of class probabilities that make a group of each class."""
     if multiclass in (None, "confidence"):
         return
-    cures = [
-        "To assess, report or draw each class, pass it to {verbs}.",
-        "Anything else takes the sketch of a class, from {sketches}.",
-    ]
-    if verb == "compare":
-        cures = ["Pass it to {compare_by}, which compares models class by class."]
-    if verb == "certify":
-        cures = ["Certify the sketch of each class that {sketches} makes: {each}."]
-    raise InputError(
-        "makes a group of each class, where one sample is asked for",
-        argument="multiclass",
-        seen=multiclass,
-        cure=cures,
-        verbs=tuple(map(Function, ("assess_by", "report", "reliability_diagrams"))),
-        compare_by=Function("inference.compare_by"),
-        each=Code(f"{{k: cal.certify(one) for k, one in cal.{multiclass}(y, probs).items()}}"),
-        sketches=Function(multiclass),
+    hints = {
+        "compare": "`calibrant.inference.compare_by` compares models class by class.",
+        "certify": f"Certify each sketch of `calibrant.{multiclass}(y_true, y_prob)`.",
+    }
+    hint = "`calibrant.assess_by`, `calibrant.report` and `calibrant.reliability_diagrams` take it."
+    hint += f" `calibrant.{multiclass}` makes a sketch of each class."
+    message = (
+        f"`multiclass={multiclass!r}` makes a group of each class, where one sample is asked for."
     )
-
-
-def _warn_of_scale(p: NDArray[Any]) -> None:
-    """Warn of percentages that look like probabilities, all of them or some."""
-    if not np.any(p > 0.01):
-        warn_of_fractions(stacklevel=4)
-    elif two_scales(p, one=0.01):
-        warn_of_two_scales(stacklevel=4)
-
-
-def _already_paired(pairs: Rows, given: list[str], on_invalid: object) -> Rows:
-    require_choice("on_invalid", on_invalid, ("raise", "drop"))
-    if given:
-        raise InputError(
-            "Rows already hold predictions, outcomes and weights",
-            argument=None,
-            cure="Leave out {option}.",
-            option=Option(given[0]),
-        )
-    return pairs.without_invalid() if on_invalid == "drop" else pairs
-
-
-def _require_same_length(
-    label: NDArray[Any], prob: NDArray[Any], weight: NDArray[Any] | None
-) -> None:
-    if label.size != prob.size:
-        raise InputError(
-            "must have one entry per row, as {other} has",
-            argument="y_true",
-            seen=(label.size, prob.size),
-            saying="they have {entries}",
-            entries=f"{label.size} and {prob.size}",
-            other=Option("y_prob"),
-            cure="Pass both for the same rows.",
-        )
-    if weight is not None and weight.size != prob.size:
-        raise InputError(
-            "must have one entry per row",
-            argument="sample_weight",
-            seen=weight.size,
-            saying="it has {seen} for {rows} rows",
-            rows=prob.size,
-            cure="Leave it out to give every row weight 1.",
-        )
-
-
-def _require_known_class(pairs: Rows) -> None:
-    """A class that never occurs is allowed only where all rows are of one other class."""
-    label = pairs.raw_label[~is_missing(pairs.raw_label)]
-    distinct = set(label.tolist()) if label.dtype.kind == "O" else np.unique(label)
-    classes = sorted(map(show_value, distinct))
-    if len(classes) > 1:
-        raise InputError(
-            "must be one of the labels",
-            argument="pos_label",
-            seen=pairs.pos_label,
-            saying="{} is not among {classes}",
-            classes=", ".join(classes[:5]),
-            cure="Pass one of them, in the type that they have.",
-        )
+    raise InputError(message, argument="multiclass", hint=hints.get(verb, hint))

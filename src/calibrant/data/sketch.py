@@ -22,262 +22,35 @@ from calibrant.data.cell_sums import (
     require_nodes,
 )
 from calibrant.data.fill import fill
-from calibrant.data.rows import LEFT_OUT, Dropped, InputOptions, Rows, as_rows
-from calibrant.data.scales import PROBABILITY, Scale, as_scale
-from calibrant.errors import (
-    CalibrantWarning,
-    Code,
-    InputError,
-    MergeError,
-    Option,
-    TooFewRows,
-    TypeName,
-    Where,
+from calibrant.data.rows import (
+    LEAST_TOTAL_WEIGHT,
+    LEFT_OUT,
+    Dropped,
+    InputOptions,
+    Rows,
+    as_rows,
+    require_alone,
+    require_numbers,
 )
+from calibrant.data.scales import PROBABILITY, Scale, as_scale
+from calibrant.errors import CalibrantWarning, InputError, MergeError, TooFewRows, show_value
 
 __all__ = [
+    "FLOAT_COLUMNS",
+    "INTEGER_COLUMNS",
     "HardLabelWarning",
     "Sketch",
     "are_hard_labels",
     "as_sketch",
-    "checked_dropped",
-    "checked_long_table",
-    "columns_of_counts",
-    "require_alone",
+    "checked_columns",
     "warn_of_hard_labels",
-    "wrong_type",
 ]
 
+INTEGER_COLUMNS = ("cell", "label", "count", "offset")
+FLOAT_COLUMNS = ("weight", "squared_weight", "weighted_offset")
+"""Columns of the long table of a sketch: a row for each (cell, label) with its sums."""
 LARGEST_COUNT = 1 << 53
-
-
-def columns_of_counts(p: Any, n: Any, events: Any, nodes: int, scale: Scale) -> Columns:
-    """The sums per cell of a table; see `Sketch.from_counts`."""
-    trials, successes = _as_integers(n, "n"), _as_integers(events, "events")
-    predictions = _as_probabilities(p, "p")
-    if not trials.size == successes.size == predictions.size:
-        raise InputError(
-            "must be as long as {n_option} and {events_option}",
-            argument="p",
-            seen=(predictions.size, trials.size, successes.size),
-            saying="they have {p}, {n} and {events} rows",
-            cure="Give one row to each prediction.",
-            p=predictions.size,
-            n=trials.size,
-            events=successes.size,
-            n_option=Option("n"),
-            events_option=Option("events"),
-        )
-    wrong = np.flatnonzero((successes < 0) | (successes > trials))
-    if wrong.size:
-        row = int(wrong[0])
-        raise InputError(
-            "must lie between 0 and {n_option}",
-            argument="events",
-            seen=int(successes[row]),
-            where=Where(row=row),
-            saying="{where} has {} events of {trials}",
-            cure="Count the events among the rows of each prediction.",
-            trials=int(trials[row]),
-            n_option=Option("n"),
-        )
-    bits = bits_of_offsets(nodes)
-    fixed = np.floor(scale.locate(predictions) * 2.0**FRACTION_BITS).astype(np.int64)
-    counts = np.concatenate([trials - successes, successes])
-    offsets = counts * np.tile(fixed & ((1 << bits) - 1), 2)
-    labels = np.repeat(np.array([0, 1]), trials.size)
-    used = counts > 0
-    if not used.any():
-        raise InputError(
-            "must not be zero everywhere",
-            argument="n",
-            seen=0,
-            saying="the table has {} rows",
-            cure="Pass the number of rows behind each prediction.",
-        )
-    long = (np.tile(fixed >> bits, 2), labels, counts, offsets)
-    return Columns.from_long(*(values[used] for values in long), offset_bits=bits)
-
-
-def _as_integers(values: Any, name: str) -> NDArray[np.int64]:
-    column = as_column(values, name)
-    if column.dtype.kind in "biuf":
-        whole = (column == np.round(column)) & (column >= 0) & (column <= LARGEST_COUNT)
-        wrong = np.flatnonzero(~whole)
-    else:
-        wrong = np.array([0])
-    if wrong.size:
-        row = int(wrong[0])
-        raise InputError(
-            "must hold whole numbers between 0 and {largest}",
-            argument=name,
-            seen=column[row],
-            where=Where(row=row),
-            cure="Pass counts of rows.",
-            largest=LARGEST_COUNT,
-        )
-    return column.astype(np.int64)
-
-
-def _as_probabilities(values: Any, name: str) -> NDArray[np.float64]:
-    column = as_column(values, name)
-    if column.dtype.kind not in "biuf":
-        raise InputError(
-            "must hold numbers",
-            argument=name,
-            seen=column[0],
-            where=Where(row=0),
-            cure="Convert it first.",
-        )
-    column = column.astype(np.float64)
-    wrong = np.flatnonzero(~((column >= 0) & (column <= 1)))
-    if wrong.size:
-        row = int(wrong[0])
-        raise InputError(
-            "must lie in [0, 1]",
-            argument=name,
-            seen=float(column[row]),
-            where=Where(row=row),
-            cure="Divide percentages by 100, and leave out what is missing.",
-        )
-    return column
-
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
-
-def checked_long_table(
-    *,
-    nodes: int,
-    cells: Any,
-    labels: Any,
-    counts: Any,
-    offsets: Any,
-    weights: Any = None,
-    squared_weights: Any = None,
-    weighted_offsets: Any = None,
-) -> tuple[NDArray[Any], ...]:
-    """The columns as int64 and float64, or an InputError that names the column and the row."""
-    integers = {
-        "cell": _integers(cells, "cell"),
-        "label": _integers(labels, "label"),
-        "count": _integers(counts, "count"),
-        "offset": _integers(offsets, "offset"),
-    }
-    given = {
-        "weight": weights,
-        "squared_weight": squared_weights,
-        "weighted_offset": weighted_offsets,
-    }
-    missing = [name for name, values in given.items() if values is None]
-    if 0 < len(missing) < len(given):
-        raise InputError(
-            "a weighted table needs the columns {columns}",
-            columns=", ".join(given),
-            where=Where(column=missing[0]),
-            saying="{where} is missing",
-        )
-    floats = {name: _floats(values, name) for name, values in given.items() if values is not None}
-    columns: dict[str, NDArray[Any]] = {**integers, **floats}
-    lengths = {name: values.size for name, values in columns.items()}
-    if len(set(lengths.values())) > 1:
-        raise InputError("the columns must have equal lengths", seen=lengths)
-    _check_integers(nodes, **integers)
-    if floats:
-        _check_weights(nodes, cell=integers["cell"], **floats)
-    return tuple(columns.values())
-
-
-def checked_dropped(dropped: Mapping[str, int] | None) -> Mapping[str, int]:
-    """Rows left out by reason, or an InputError: a file has a place for these reasons alone."""
-    for reason, count in (dropped or {}).items():
-        if reason not in LEFT_OUT:
-            raise InputError(
-                "must count rows under the reasons {reasons}",
-                argument="dropped",
-                seen=reason,
-                reasons=", ".join(map(repr, LEFT_OUT)),
-            )
-        if not isinstance(count, int | np.integer) or count < 0:
-            raise InputError(
-                "must hold whole numbers that are not negative",
-                argument="dropped",
-                seen=count,
-                saying="{reason} has {}",
-                reason=reason,
-            )
-    return dropped or {}
-
-
-def _check_integers(
-    nodes: int, cell: Integers, label: Integers, count: Integers, offset: Integers
-) -> None:
-    _refuse("cell", cell, (cell < 0) | (cell > nodes), f"a cell must lie between 0 and {nodes}")
-    _refuse("label", label, (label != 0) & (label != 1), "a label must be 0 or 1")
-    _refuse("count", count, count < 0, "a count must not be negative")
-    total = count.sum(dtype=np.float64)
-    if total >= 2.0**63:
-        raise InputError(
-            "counts must add up to fewer than 2**63 rows", seen=total, where=Where(column="count")
-        )
-    least = -(-offset // ((1 << bits_of_offsets(nodes)) - 1))  # rows that it takes to come so far
-    # Rows with p = 1 have a cell of their own, in which the only offset is 0.
-    outside = (offset < 0) | (least > count) | ((cell == nodes) & (offset > 0))
-    _refuse("offset", offset, outside, "an offset must fit into its cell")
-
-
-def _check_weights(
-    nodes: int, cell: Integers, weight: Floats, squared_weight: Floats, weighted_offset: Floats
-) -> None:
-    widest = np.where(cell == nodes, 0.0, 2.0 ** bits_of_offsets(nodes))
-    # Sums of floats are rounded, so a mean offset may come out a little wider than the cell.
-    broken = weighted_offset > 1.000001 * weight * widest
-    _refuse("weighted_offset", weighted_offset, broken, "an offset must fit into its cell")
-    alone = (squared_weight > 0) & (weight == 0)
-    _refuse("squared_weight", squared_weight, alone, "a squared weight must go with a weight")
-
-
-def _integers(values: Any, name: str) -> Integers:
-    column = as_array(values, name)
-    if column.ndim == 1 and column.size == 0:
-        return np.empty(0, np.int64)
-    if column.ndim != 1 or column.dtype.kind not in "biuf":
-        raise wrong_type(name, column, "whole numbers")
-    if column.dtype.kind == "f":
-        broken = ~(np.abs(column) < 2.0**53) | (column != np.round(column))
-        _refuse(name, column, broken, "a column of sums of rows must hold whole numbers")
-    if column.dtype == np.uint64:
-        _refuse(name, column, column >= 1 << 63, "a number must fit into 64 bits with a sign")
-    return column.astype(np.int64)
-
-
-def _floats(values: Any, name: str) -> Floats:
-    column = as_array(values, name)
-    if column.ndim != 1 or column.dtype.kind not in "biuf":
-        raise wrong_type(name, column, "numbers")
-    column = column.astype(np.float64)
-    broken = ~((column >= 0) & (column <= LARGEST_SUM))
-    _refuse(name, column, broken, f"a sum must lie between 0 and {LARGEST_SUM:g}")
-    return column
-
-
-def wrong_type(name: str, column: NDArray[Any], needed: str) -> InputError:
-    """What to raise of a column whose values are of another kind."""
-    return InputError(
-        "a column of sums must hold {needed}",
-        seen=str(column.dtype),
-        where=Where(column=name),
-        saying="the type of {where} is {}",
-        needed=needed,
-    )
-
-
-def _refuse(name: str, column: NDArray[Any], broken: NDArray[np.bool_], rule: str) -> None:
-    rows = np.flatnonzero(broken)
-    if rows.size:
-        row = int(rows[0])
-        raise InputError(rule, seen=column[row].item(), where=Where(row=row, column=name))
+FEWEST_HARD_LABELS = 50
 
 
 class Sketch:
@@ -308,19 +81,13 @@ class Sketch:
     ) -> None:
         self._nodes = require_nodes(nodes)
         self._scale = scale
-        # The compiled loops write at these cells.
-        if columns.cells.size and not 0 <= columns.cells[0] <= columns.cells[-1] <= nodes:
-            raise InputError(
-                "must lie between 0 and {nodes}",
-                argument="cells",
-                seen=(int(columns.cells[0]), int(columns.cells[-1])),
-                saying="these go from {first} to {last}",
-                cure="Pass the {nodes_option} that the cells were made with.",
-                nodes=nodes,
-                first=int(columns.cells[0]),
-                last=int(columns.cells[-1]),
-                nodes_option=Option("nodes"),
+        cells = columns.cells  # at which the compiled loops write
+        if cells.size and not 0 <= cells[0] <= cells[-1] <= nodes:
+            message = (
+                f"`cells` must lie between 0 and {nodes}; these go from {cells[0]} to {cells[-1]}."
             )
+            hint = "Pass the `nodes` that the cells were made with."
+            raise InputError(message, argument="cells", hint=hint)
         self._lock = ForkSafeLock()
         self._state = (columns, Dropped(dropped))
 
@@ -328,25 +95,21 @@ class Sketch:
 
     @classmethod
     def empty(cls, *, nodes: int = DEFAULT_NODES, scale: str | Scale = PROBABILITY) -> Sketch:
-        """A sketch of no rows, to be added to or updated."""
+        """Sketch of no rows, to be added to or updated."""
         return cls(Columns.empty(), nodes=nodes, scale=as_scale(scale))
 
     @classmethod
     def from_rows(
-        cls, pairs: Rows, *, nodes: int = DEFAULT_NODES, scale: str | Scale = PROBABILITY
+        cls, rows: Rows, *, nodes: int = DEFAULT_NODES, scale: str | Scale = PROBABILITY
     ) -> Sketch:
-        """One pass over checked or unchecked pairs, on all cores when there are many."""
-        if not isinstance(pairs, Rows):
-            raise InputError(
-                "must be Rows",
-                argument="pairs",
-                seen=TypeName.of(pairs),
-                cure="From outcomes and predictions use {build}.",
-                build=Code("Sketch.from_arrays(y_true, y_prob)"),
-            )
-        scale = as_scale(scale, base_rate=pairs.base_rate if scale == "relative" else None)
-        columns = fill(pairs, require_nodes(nodes), scale)
-        return cls(columns, nodes=nodes, scale=scale, dropped=pairs.dropped)
+        """Sketch of checked or unchecked rows: one pass, on all cores when there are many."""
+        if not isinstance(rows, Rows):
+            message = f"`rows` must be Rows; got {type(rows).__name__}."
+            hint = "Of outcomes and predictions use `Sketch.from_arrays(y_true, y_prob)`."
+            raise InputError(message, argument="rows", hint=hint)
+        scale = as_scale(scale, base_rate=rows.base_rate if scale == "relative" else None)
+        columns = fill(rows, require_nodes(nodes), scale)
+        return cls(columns, nodes=nodes, scale=scale, dropped=rows.dropped)
 
     @classmethod
     def from_arrays(
@@ -358,7 +121,7 @@ class Sketch:
         scale: str | Scale = PROBABILITY,
         **options: Unpack[InputOptions],
     ) -> Sketch:
-        """One pass over outcomes and predictions; see `InputOptions` for the keywords."""
+        """Sketch of outcomes and predictions; see `InputOptions` for the keywords."""
         return cls.from_rows(as_rows(y_true, y_prob, **options), nodes=nodes, scale=scale)
 
     @classmethod
@@ -371,7 +134,7 @@ class Sketch:
         nodes: int = DEFAULT_NODES,
         scale: str | Scale = PROBABILITY,
     ) -> Sketch:
-        """A table of distinct predictions, how often each was made, and how often the event came.
+        """Sketch of a table of predictions: how often each was made, and how often the event came.
 
         Parameters
         ----------
@@ -393,9 +156,27 @@ class Sketch:
         >>> Sketch.from_counts(p=[0.1, 0.5], n=[100, 20], events=[9, 12])
         <Sketch of 120 rows, 21 events, in 2 of 65536 cells, scale probability>
         """
-        scale = as_scale(scale)
-        columns = columns_of_counts(p, n, events, require_nodes(nodes), scale)
-        return cls(columns, nodes=nodes, scale=scale)
+        scale, bits = as_scale(scale), bits_of_offsets(require_nodes(nodes))
+        trials, successes = _counts(n, "n"), _counts(events, "events")
+        at = as_column(p, "p")
+        require_numbers("p", at)
+        at = at.astype(np.float64)
+        if not trials.size == successes.size == at.size:
+            sizes = f"{at.size}, {trials.size} and {successes.size}"
+            message = f"`p`, `n` and `events` must be equally long; they have {sizes} rows."
+            raise InputError(message, argument="p")
+        _require("p", at, (at >= 0) & (at <= 1), "lie in [0, 1]")
+        _require("events", successes, successes <= trials, "not exceed `n`")
+        if not trials.any():
+            message = "`n` must not be zero everywhere; the table has 0 rows."
+            raise InputError(message, argument="n")
+        fixed = np.floor(scale.locate(at) * 2.0**FRACTION_BITS).astype(np.int64)
+        counts = np.concatenate([trials - successes, successes])
+        offsets = counts * np.tile(fixed & ((1 << bits) - 1), 2)
+        labels = np.repeat(np.array([0, 1]), trials.size)
+        used = counts > 0
+        sums = (values[used] for values in (np.tile(fixed >> bits, 2), labels, counts, offsets))
+        return cls(Columns.from_long(*sums, offset_bits=bits), nodes=nodes, scale=scale)
 
     @classmethod
     def from_columns(
@@ -412,28 +193,24 @@ class Sketch:
         scale: str | Scale = PROBABILITY,
         dropped: Mapping[str, int] | None = None,
     ) -> Sketch:
-        """A long table with one row per (cell, label), as a group-by gives it; repeats are summed.
+        """Sketch of a long table with a row per (cell, label), as a group-by gives it; repeats are summed.
 
         Every value is checked: this is how files and query results come in.
         """
-        from calibrant.data.sketch import checked_dropped, checked_long_table
-
-        sums = checked_long_table(
-            nodes=require_nodes(nodes),
-            cells=cells,
-            labels=labels,
-            counts=counts,
-            offsets=offsets,
-            weights=weights,
-            squared_weights=squared_weights,
-            weighted_offsets=weighted_offsets,
-        )
-        return cls(
-            Columns.from_long(*sums, offset_bits=bits_of_offsets(nodes)),
-            nodes=nodes,
-            scale=as_scale(scale),
-            dropped=checked_dropped(dropped),
-        )
+        for reason, count in (dropped or {}).items():
+            if reason not in LEFT_OUT:
+                message = f"`dropped` must count rows under {LEFT_OUT}; got {show_value(reason)}."
+                raise InputError(message, argument="dropped")
+            if not isinstance(count, int | np.integer) or count < 0:
+                message = (
+                    f"`dropped` must hold numbers of rows; {reason!r} has {show_value(count)}."
+                )
+                raise InputError(message, argument="dropped")
+        given = (cells, labels, counts, offsets, weights, squared_weights, weighted_offsets)
+        table = dict(zip(INTEGER_COLUMNS + FLOAT_COLUMNS, given, strict=True))
+        sums = checked_columns({k: v for k, v in table.items() if v is not None}, nodes)
+        columns = Columns.from_long(*sums, offset_bits=bits_of_offsets(nodes))
+        return cls(columns, nodes=nodes, scale=as_scale(scale), dropped=dropped)
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -444,12 +221,12 @@ class Sketch:
 
     @property
     def scale(self) -> Scale:
-        """The scale on which the grid lies."""
+        """Scale on which the grid lies."""
         return self._scale
 
     @property
     def columns(self) -> Columns:
-        """The sums, as sorted sparse columns."""
+        """Sums per cell, as sorted sparse columns."""
         return self._state[0]
 
     @property
@@ -459,12 +236,12 @@ class Sketch:
 
     @property
     def weighted(self) -> bool:
-        """Whether rows have weights."""
+        """True where rows have weights."""
         return self.columns.weighted
 
     @property
     def cells(self) -> NDArray[np.int64]:
-        """The non-empty cells, in increasing order."""
+        """Non-empty cells, in increasing order."""
         return self.columns.cells
 
     @property
@@ -525,16 +302,14 @@ class Sketch:
         >>> day
         <Sketch of 2 rows, 1 events, in 2 of 65536 cells, scale probability, 1 rows dropped>
         """
-        if _is_empty(y_true) and _is_empty(y_prob):
+        if all(hasattr(values, "__len__") and len(values) == 0 for values in (y_true, y_prob)):
             return
         try:
             more = Sketch.from_arrays(y_true, y_prob, nodes=self.nodes, scale=self.scale, **options)
-        except TooFewRows as refusal:
-            if not refusal.dropped:
+        except TooFewRows as error:
+            if not error.dropped:
                 raise
-            more = Sketch(
-                Columns.empty(), nodes=self.nodes, scale=self.scale, dropped=refusal.dropped
-            )
+            more = self._with(Columns.empty(), error.dropped)
         with self._lock:
             merged = self + more
             self._state = merged._state
@@ -543,36 +318,29 @@ class Sketch:
         if not isinstance(other, Sketch):
             return NotImplemented
         self.require_same_grid(other)
-        parts = (self.columns, other.columns)
-        columns = Columns.total(parts, offset_bits=self.offset_bits)
-        dropped = Counter(self.dropped) + Counter(other.dropped)
-        return Sketch(columns, nodes=self.nodes, scale=self.scale, dropped=dropped)
+        columns = Columns.total((self.columns, other.columns), offset_bits=self.offset_bits)
+        return self._with(columns, Counter(self.dropped) + Counter(other.dropped))
 
     def __radd__(self, other: object) -> Sketch:
         if other == 0 and isinstance(other, int):  # the start value of sum()
-            return self._copy()  # an update of the sum must not reach its only part
+            return self._with(self.columns, self.dropped)  # an update must not reach its only part
         return NotImplemented
 
-    def _copy(self) -> Sketch:
-        return Sketch(self.columns, nodes=self.nodes, scale=self.scale, dropped=self.dropped)
+    def _with(self, columns: Columns, dropped: Mapping[str, int]) -> Sketch:
+        return Sketch(columns, nodes=self.nodes, scale=self.scale, dropped=dropped)
 
     def rebin(self, nodes: int) -> Sketch:
-        """The sketch of the same rows on a coarser grid; for integer sums, to the bit."""
+        """Sketch of the same rows on a coarser grid; for integer sums, to the bit."""
         shift = self.nodes.bit_length() - require_nodes(nodes).bit_length()
         if shift < 0:
-            raise InputError(
-                "must be at most {own}, the sketch's own",
-                argument="nodes",
-                seen=nodes,
-                cure="A finer grid needs the rows: build it with {build}.",
-                own=self.nodes,
-                build=Code(f"Sketch.from_arrays(..., nodes={nodes})"),
-            )
+            message = f"`nodes` must be at most {self.nodes}, the sketch's own; got {nodes}."
+            hint = f"A finer grid needs the rows: build it with `Sketch.from_arrays(..., nodes={nodes})`."
+            raise InputError(message, argument="nodes", hint=hint)
         columns = self.columns.coarsened(shift, self.offset_bits)
         return Sketch(columns, nodes=nodes, scale=self.scale, dropped=self.dropped)
 
     def reweight(self, *, negative: float = 1.0, positive: float = 1.0) -> Sketch:
-        """The sketch with each outcome's weight multiplied: undoes down-sampling.
+        """Sketch with each outcome's weight multiplied: undoes down-sampling.
 
         When only one in k rows without the event was kept, `reweight(negative=k)` gives the value for
         the population from which they were drawn.
@@ -586,47 +354,31 @@ class Sketch:
         for name, factor in (("negative", negative), ("positive", positive)):
             number = isinstance(factor, int | float | np.integer | np.floating)
             if not (number and 1e-30 <= float(factor) <= 1e30):
-                raise InputError(
-                    "must lie between 1e-30 and 1e+30",
-                    argument=name,
-                    seen=factor,
-                    cure="Pass 8 where one row in 8 was kept.",
-                )
-        columns = self.columns.with_weights((negative, positive))
-        return Sketch(columns, nodes=self.nodes, scale=self.scale, dropped=self.dropped)
+                message = f"`{name}` must lie between 1e-30 and 1e+30; got {show_value(factor)}."
+                raise InputError(message, argument=name)
+        return self._with(self.columns.with_weights((negative, positive)), self.dropped)
 
     def require_same_grid(self, other: Sketch) -> None:
-        """Refuse a sketch that cannot be added to this one, and say why."""
+        """Refuse a sketch that cannot be added to this one."""
         if self.scale != other.scale:
-            raise MergeError(
-                "sketches add only on one scale",
-                seen=self.scale.name,
-                saying="these are on {} and {other}",
-                cure="Build both with the same {option}.",
-                other=repr(other.scale.name),
-                option=Option("scale", ...),
-            )
+            message = f"Sketches add only on one scale; these are on {self.scale.name!r} and "
+            hint = "Build both with the same `scale=`."
+            raise MergeError(f"{message}{other.scale.name!r}.", hint=hint)
         if self.nodes != other.nodes:
-            coarser = min(self.nodes, other.nodes)
-            raise MergeError(
-                "sketches add only on one grid",
-                seen=self.nodes,
-                saying="these have {} and {other} nodes",
-                cure="Coarsen the finer one with {rebin}.",
-                other=other.nodes,
-                rebin=Code(f".rebin({coarser})"),
+            message = (
+                f"Sketches add only on one grid; these have {self.nodes} and {other.nodes} nodes."
             )
+            hint = f"Coarsen the finer one with `.rebin({min(self.nodes, other.nodes)})`."
+            raise MergeError(message, hint=hint)
 
     # -- Python's manners ----------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sketch):
             return NotImplemented
-        return (self.nodes, self.scale, self.dropped) == (
-            other.nodes,
-            other.scale,
-            other.dropped,
-        ) and self.columns.equals(other.columns)
+        grid = (self.nodes, self.scale, self.dropped)
+        other_grid = (other.nodes, other.scale, other.dropped)
+        return grid == other_grid and self.columns.equals(other.columns)
 
     def __repr__(self) -> str:
         rows = f"{self.n} rows" + (" with weights" if self.weighted else "")
@@ -645,10 +397,6 @@ def _rebuild(columns: Columns, nodes: int, scale: Scale, dropped: dict[str, int]
     return Sketch(columns, nodes=nodes, scale=scale, dropped=dropped)
 
 
-def _is_empty(values: Any) -> bool:
-    return hasattr(values, "__len__") and len(values) == 0
-
-
 def as_sketch(
     first: Any,
     y_prob: Any = None,
@@ -657,54 +405,26 @@ def as_sketch(
     scale: str | Scale | None = None,
     **options: Unpack[InputOptions],
 ) -> Sketch:
-    """A Sketch as it is, or the sketch of `(y_true, y_prob)`.
+    """Sketch as it is, or the sketch of `(y_true, y_prob)`: for functions that take either.
 
-    For functions that take either. With a Sketch, everything that describes rows is refused: it has
-    been settled when the sketch was made.
+    With a Sketch, everything that describes rows is refused: it was settled when the sketch was made.
     """
     if not isinstance(first, Sketch):
         chosen = PROBABILITY if scale is None else scale
         return Sketch.from_arrays(first, y_prob, nodes=nodes, scale=chosen, **options)
     require_alone(first, y_prob, options)
     if scale is not None and as_scale(scale) != first.scale:
-        raise InputError(
-            "must be that of the sketch",
-            argument="scale",
-            seen=as_scale(scale).name,
-            saying="it was made on {own}, and cannot be read on {}",
-            cure="Build it again with {option}.",
-            own=repr(first.scale.name),
-            option=Option("scale", ...),
-        )
-    if first.n == 0 or (first.weighted and not first.total_weight > 0.0):
-        raise InputError(
-            "the sketch must not be empty",
-            seen=first.n,
-            saying="its {} rows have no weight" if first.n else "it has {} rows",
-            cure="Add rows with {update} first.",
-            update=Code("Sketch.update"),
-        )
+        own, wanted = first.scale.name, as_scale(scale).name
+        message = f"`scale` must be that of the sketch, which is on {own!r} and not on {wanted!r}."
+        raise InputError(message, argument="scale", hint="Build it again with `scale=`.")
+    if first.n == 0 or (first.weighted and not first.total_weight >= LEAST_TOTAL_WEIGHT):
+        weights = f", whose weights add up to {show_value(first.total_weight)}" if first.n else ""
+        message = f"The sketch must not be empty; it has {first.n} rows{weights}."
+        raise InputError(message, hint="Add rows with `Sketch.update` first.")
     return first
 
 
-def require_alone(first: Any, y_prob: Any, options: InputOptions) -> None:
-    """Refuse what describes rows beside something that holds them already."""
-    rows = {"y_prob": y_prob, **options}
-    beside = [name for name, value in rows.items() if value is not None]
-    if beside:
-        kind = type(first).__name__
-        raise InputError(
-            "cannot be passed beside {article} {kind}, which holds predictions, outcomes and weights "
-            "already",
-            argument=beside[0],
-            cure="Leave out {options}.",
-            article="an" if kind[0] in "AEIOU" else "a",
-            kind=kind,
-            options=tuple(map(Option, beside)),
-        )
-
-
-FEWEST_ROWS = 50
+# -- hard labels -------------------------------------------------------------------------------
 
 
 class HardLabelWarning(CalibrantWarning):
@@ -712,7 +432,7 @@ class HardLabelWarning(CalibrantWarning):
 
 
 def are_hard_labels(sketch: Sketch) -> bool:
-    """Whether all predictions are exactly 0 or 1, some of each, and there are enough of them to wonder.
+    """True where all predictions are exactly 0 or 1, some of each, and there are enough of them to tell.
 
     Examples
     --------
@@ -722,7 +442,7 @@ def are_hard_labels(sketch: Sketch) -> bool:
     False
     """
     used = sketch.cells[over_outcomes(sketch.counts) > 0]
-    if sketch.n < FEWEST_ROWS or len(used) != 2:
+    if sketch.n < FEWEST_HARD_LABELS or len(used) != 2:
         return False
     ends = Sketch.from_arrays([0, 1], [0.0, 1.0], scale=sketch.scale, nodes=sketch.nodes)
     plain = sketch.scale == PROBABILITY
@@ -732,10 +452,85 @@ def are_hard_labels(sketch: Sketch) -> bool:
 def warn_of_hard_labels(sketches: Iterable[Sketch], *, stacklevel: int) -> None:
     """Warn where every prediction of every sketch is 0 or 1."""
     if all(map(are_hard_labels, sketches)):
-        warnings.warn(
-            HardLabelWarning(
-                "all predictions are 0 or 1: these are hard labels, not probabilities",
-                cure="Pass the probabilities that the labels were made from.",
-            ),
-            stacklevel=stacklevel + 1,
+        message = (
+            "All predictions are 0 or 1: these are hard labels. Pass the probabilities behind them."
         )
+        warnings.warn(HardLabelWarning(message), stacklevel=stacklevel + 1)
+
+
+# -- checks of a table that comes from outside: a file, a query, another program ---------------
+
+
+def checked_columns(table: Mapping[str, Any], nodes: int) -> tuple[NDArray[Any], ...]:
+    """Columns of a long table as int64 and float64, or the InputError that names the column and the row."""
+    bits = bits_of_offsets(require_nodes(nodes))
+    names = [*INTEGER_COLUMNS, *(FLOAT_COLUMNS if set(FLOAT_COLUMNS) & set(table) else ())]
+    missing = [name for name in names if name not in table]
+    if missing:
+        raise InputError(
+            f"The table must have the columns {', '.join(names)}; {missing[0]!r} is missing."
+        )
+    columns = {name: _numbers(table[name], name) for name in names}
+    lengths = {name: values.size for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"The columns must have equal lengths; they have {lengths}.")
+    cell, label, count, offset, *floats = columns.values()
+    _require("cell", cell, (cell >= 0) & (cell <= nodes), f"lie between 0 and {nodes}", "column")
+    _require("label", label, (label == 0) | (label == 1), "be 0 or 1", "column")
+    _require("count", count, count >= 0, "not be negative", "column")
+    if count.sum(dtype=np.float64) >= 2.0**63:
+        raise InputError("The column 'count' must add up to fewer than 2**63 rows.")
+    least = -(-offset // ((1 << bits) - 1))  # rows that it takes to come so far
+    # Rows with p = 1 have a cell of their own, in which the only offset is 0.
+    inside = (offset >= 0) & (least <= count) & ~((cell == nodes) & (offset > 0))
+    _require("offset", offset, inside, "fit into its cell", "column")
+    if floats:
+        weight, squared, weighted_offset = floats
+        widest = np.where(cell == nodes, 0.0, 2.0**bits)
+        # Sums of floats are rounded, so a mean offset may come out a little wider than the cell.
+        inside = weighted_offset <= 1.000001 * weight * widest
+        _require("weighted_offset", weighted_offset, inside, "fit into its cell", "column")
+        _require(
+            "squared_weight", squared, (squared == 0) | (weight > 0), "go with a weight", "column"
+        )
+    return tuple(columns.values())
+
+
+def _numbers(values: Any, name: str) -> NDArray[Any]:
+    """Column of whole numbers, or of sums of weights."""
+    column = as_array(values, name)
+    whole = name in INTEGER_COLUMNS
+    if column.ndim == 1 and column.size == 0:
+        return np.empty(0, np.int64 if whole else np.float64)
+    if column.ndim != 1 or column.dtype.kind not in "biuf":
+        raise InputError(f"The column {name!r} must hold numbers; its type is {column.dtype}.")
+    if not whole:
+        column = column.astype(np.float64)
+        valid = (column >= 0) & (column <= LARGEST_SUM)
+        _require(name, column, valid, f"lie between 0 and {LARGEST_SUM:g}", "column")
+        return column
+    if column.dtype.kind == "f":
+        valid = (np.abs(column) < 2.0**53) & (column == np.round(column))
+        _require(name, column, valid, "hold whole numbers", "column")
+    if column.dtype == np.uint64:
+        _require(name, column, column < 1 << 63, "fit into 64 bits with a sign", "column")
+    return column.astype(np.int64)
+
+
+def _counts(values: Any, name: str) -> NDArray[np.int64]:
+    column = as_column(values, name)
+    require_numbers(name, column)
+    valid = (column == np.round(column)) & (column >= 0) & (column <= LARGEST_COUNT)
+    _require(name, column, valid, f"hold whole numbers between 0 and {LARGEST_COUNT}")
+    return column.astype(np.int64)
+
+
+def _require(
+    name: str, column: NDArray[Any], valid: NDArray[np.bool_], rule: str, kind: str = "argument"
+) -> None:
+    wrong = np.flatnonzero(~valid)
+    if wrong.size:
+        row = int(wrong[0])
+        what = f"`{name}`" if kind == "argument" else f"The column {name!r}"
+        message = f"{what} must {rule}; row {row} has {show_value(column[row])}."
+        raise InputError(message, argument=name if kind == "argument" else None, row=row)

@@ -27,9 +27,9 @@ from calibrant._files import (
 )
 from calibrant._format import SMALLEST_P_VALUE, group_text
 from calibrant._locks import ForkSafeLock
-from calibrant.data.rows import InputOptions
+from calibrant.data.rows import InputOptions, require_alone
 from calibrant.data.scales import PROBABILITY
-from calibrant.data.sketch import Sketch, as_sketch, require_alone
+from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketch_file import from_json, to_json
 from calibrant.data.sketches import Sketches
 from calibrant.errors import CalibrantError, InputError, show_value

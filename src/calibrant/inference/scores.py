@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.fill import mean_log_loss
-from calibrant.data.log_loss_sums import places_of_surprises
 from calibrant.data.rows import Rows
 from calibrant.data.sketch import Sketch
 from calibrant.inference.resampling import cell_positions
@@ -127,8 +126,7 @@ def log_loss(sketch: Sketch, pairs: Rows | None = None) -> Score:
     A sketch holds the mean prediction of each cell and outcome. -log is convex, so the mean of -log p is
     least where all rows of a cell sit at their mean, and most where they sit at its two ends: a bound
     that matters only where something came that was called nearly impossible, and is infinite where rows
-    of the first cell may predict 0. A sketch whose rows were seen by calibrant keeps the sums of these
-    (see `Columns.surprises`); its value is then that of the rows to a few millionths.
+    of the first cell may predict 0.
 
     Examples
     --------
@@ -150,23 +148,16 @@ def _log_loss(sketch: Sketch, pairs: Rows | None, losses: _Losses, predictions: 
 
 def _log_loss_of_cells(sketch: Sketch, predictions: Floats) -> tuple[float, float]:
     """The least and the most that the rows can have: all at the mean of their cell, or at its two ends."""
-    cells, surprises = sketch.cells, sketch.columns.surprises
+    cells = sketch.cells
     ends = sketch.scale.prediction(np.stack([cells, cells + 1], axis=1) / sketch.nodes)
     ends = np.clip(ends, 0.0, 1.0)
-    known = (0, cells.size)
-    if surprises is not None:
-        known = places_of_surprises(cells, sketch.nodes)
-    counted = np.stack(
-        [np.arange(cells.size) < known[1], np.arange(cells.size) >= known[0]], axis=1
-    )
-    weights = np.where(counted, sketch.weights, 0.0)
+    weights = sketch.weights
     inside = np.clip(predictions, ends[:, :1], ends[:, 1:])
     width = np.maximum(ends[:, 1:] - ends[:, :1], 1e-300)
     right = np.where(ends[:, 1:] > ends[:, :1], (inside - ends[:, :1]) / width, 1.0)
     parts = ((predictions, weights), *_ends_of_cells(weights, sketch.counts, inside, right, ends))
     losses = [float((part * _surprisal(_of_outcome(f), part)).sum()) for f, part in parts]
-    more = 0.0 if surprises is None else float(surprises.sum())
-    least, most = losses[0] + more, sum(losses[1:]) + more
+    least, most = losses[0], sum(losses[1:])
     return least / sketch.total_weight, max(least, most) / sketch.total_weight
 
 

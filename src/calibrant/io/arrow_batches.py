@@ -165,7 +165,7 @@ def sums_of_batches(
         alone: dict[Key, DenseSums] = {}  # one group for the whole batch: it stands in the path
         for part in sums_of_rows(request, rows, alone):
             keys = [(*key, *constants) for key in part.keys]
-            add(GroupedSums(keys, part.places, part.sums, part.notes, part.surprises))
+            add(GroupedSums(keys, part.places, part.sums, part.notes))
         for key, total in alone.items():
             add(total.grouped((*key, *constants)))
     for key, total in dense.items():

@@ -240,6 +240,5 @@ def _restore(
     if isinstance(total, DenseSums):
         for column, values in zip(total.columns, sums, strict=True):
             column[places] = values
-        total.surprises = None  # of which the file says nothing
     else:
         total.add(GroupedSums(keys, np.array(places), sums))

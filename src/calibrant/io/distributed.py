@@ -45,7 +45,7 @@ def merged(parts: Iterable[DenseSums | GroupedSums], request: Request) -> Groupe
     for part in parts:
         total.add(part.grouped(()) if isinstance(part, DenseSums) else part)
     places, sums = total.merge()
-    return GroupedSums(list(total.index), places, sums, total.notes, total.surprises)
+    return GroupedSums(list(total.index), places, sums, total.notes)
 
 
 # -- Dask ------------------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from calibrant.data.classes import (
     TRUTH,
     ClassProbabilities,
     as_class_probabilities,
-    warn_of_other_order,
 )
 from calibrant.data.rows import DROP
 from calibrant.errors import Cure, Function, InputError, Option, Where, show_value
@@ -182,7 +181,6 @@ def _class_pieces(
         classes=request.class_names,
         on_invalid=request.on_invalid,
     )
-    warn_of_other_order(rows, stacklevel=3)
     if request.multiclass == "classwise":
         yield from _one_against_rest(rows, w)
         return

@@ -18,9 +18,7 @@ from calibrant.data.rows import (
     InputOptions,
     as_form,
     refuse_keyword,
-    two_scales,
     warn_of_fractions,
-    warn_of_two_scales,
 )
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
@@ -210,16 +208,13 @@ def _with_class_names(data: Any, request: Request) -> Request:
 
 
 def _warn_of_scale(found: Sketch | Sketches) -> None:
-    """Warn where no prediction is above one per cent, or where two scales seem to be mixed."""
+    """Warn where no prediction is above one per cent."""
     parts = [
         part for part in (found.values() if isinstance(found, Sketches) else [found]) if part.n
     ]
     low = [np.asarray(part.scale.prediction(part.cells / part.nodes)) for part in parts]
-    rows = [part.counts.sum(axis=1) for part in parts]
     if not any((own > 0.01).any() for own in low):
         warn_of_fractions(stacklevel=4)
-    elif any(two_scales(own, one=0.01, rows=k) for own, k in zip(low, rows, strict=True)):
-        warn_of_two_scales(stacklevel=4)
 
 
 def _is_path(source: Any) -> bool:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_choice
 from calibrant.data.cell_sums import FRACTION_BITS, require_nodes
 from calibrant.data.classes import as_class_names
-from calibrant.data.log_loss_sums import coarse_enough
 from calibrant.data.rows import (
     REASONS,
     Classes,
@@ -136,11 +135,6 @@ class Request:
     def log2_nodes(self) -> int:
         """Bits of a fixed-point position that name its cell."""
         return self.nodes.bit_length() - 1
-
-    @property
-    def notes_surprises(self) -> bool:
-        """Whether rows that were called nearly impossible fill cells of their own."""
-        return self.on_probability_scale and coarse_enough(self.nodes)
 
     @property
     def cell_slots(self) -> int:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data._fill import fill_counts, fill_weights, sum_words
-from calibrant.data.log_loss_sums import IMPOSSIBLE, surprises_of
 from calibrant.data.rows import REASONS, Rows, refusal
 from calibrant.errors import InputError, Where
 from calibrant.io.group_keys import Key
@@ -92,15 +91,12 @@ class GroupedSums:
     sums : tuple of arrays
         Counts and sums of offsets; with weights, also the sums of weights, of their squares and of
         weight times offset.
-    surprises : float64[groups, 2] or None
-        Of each group (see `surprises_of`); None where the rows were not seen.
     """
 
     keys: Sequence[Key]
     places: Integers
     sums: tuple[NDArray[Any], ...]
     notes: Notes = field(default_factory=Notes)
-    surprises: NDArray[np.float64] | None = None
 
 
 class DenseSums:
@@ -112,21 +108,12 @@ class DenseSums:
         self.offsets = np.zeros(request.slots, dtype=np.int64)
         self.floats = tuple(np.zeros(request.slots) for _ in range(3 * request.fractional))
         self.notes = Notes()
-        self.surprises: NDArray[np.float64] | None = (
-            np.zeros((1, 2)) if request.notes_surprises else None
-        )
 
     def __iadd__(self, other: DenseSums) -> DenseSums:
         for mine, theirs in zip(self.columns, other.columns, strict=True):
             mine += theirs
         self.notes.add(other.notes)
-        self.add_surprises(other.surprises)
         return self
-
-    def add_surprises(self, more: NDArray[np.float64] | None) -> None:
-        """Add those of other rows, or forget all where they are not known."""
-        if self.surprises is not None:
-            self.surprises = None if more is None else self.surprises + more
 
     @property
     def columns(self) -> tuple[NDArray[Any], ...]:
@@ -147,10 +134,7 @@ class DenseSums:
         """
         start = 0
         if w is None and self.request.on_probability_scale and not self.request.soft:
-            before = self._surprising
             start = self._fill_counts(p, y)
-            valid = slice(None) if start < 0 else slice(start)
-            self._note_surprises(before, p[valid], y[valid], None)
             if start < 0:
                 return
         pairs = Rows(p[start:], y[start:], w, soft=self.request.soft)
@@ -162,25 +146,7 @@ class DenseSums:
         refused = np.bincount(codes[codes >= 0], minlength=self.request.slots - self._cells)
         self.counts[self._cells :] += refused
         if kept.n:
-            before = self._surprising
             self._fill(kept)
-            self._note_surprises(before, kept.raw_prob, kept.raw_label, kept.raw_weight)
-
-    @property
-    def _surprising(self) -> float:
-        """What the cells hold of surprises: rows, or their weight."""
-        if self.surprises is None:
-            return 0.0
-        table = self._table(self.floats[0] if self.floats else self.counts)
-        wide = int(self.request.nodes * IMPOSSIBLE)
-        return float(table[:wide, 1].sum() + table[-1 - wide :, 0].sum())
-
-    def _note_surprises(
-        self, before: float, p: NDArray[Any], y: NDArray[Any], w: NDArray[Any] | None
-    ) -> None:
-        """Read rows once more, where they have brought surprises."""
-        if self.surprises is not None and self._surprising != before:
-            self.surprises = self.surprises + surprises_of(p, y, w)
 
     def grouped(self, key: Key) -> GroupedSums:
         """The non-empty slots, as those of one group."""
@@ -189,7 +155,7 @@ class DenseSums:
             used |= self.floats[0] > 0  # a soft row weighs under both labels
         places = np.flatnonzero(used)
         sums = tuple(column[places] for column in self.columns)
-        return GroupedSums([key], places, sums, self.notes, self.surprises)
+        return GroupedSums([key], places, sums, self.notes)
 
     @property
     def _cells(self) -> int:
@@ -278,13 +244,7 @@ def _sums_by_group(
         written = _as_written(request, p if raw is None else raw, y, w)
         notes.refuse(written, codes, _within(batch, piece))
     summed = _summed_slots(request, keys, group, slot, offset, y, w)
-    surprises = None
-    if request.notes_surprises:
-        valid = codes < 0
-        rows = slice(None) if valid.all() else valid
-        weight = None if w is None else w[rows]
-        surprises = surprises_of(p[rows], y[rows], weight, group[rows], len(keys))
-    return GroupedSums(summed.keys, summed.places, summed.sums, notes, surprises)
+    return GroupedSums(summed.keys, summed.places, summed.sums, notes)
 
 
 def _summed_slots(

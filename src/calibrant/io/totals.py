@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant.data.cell_sums import Columns, require_room
 from calibrant.data.rows import DROP, REASONS
 from calibrant.data.sketch import Sketch
-from calibrant.data.sketches import PackedGroups, Sketches, Stacked
+from calibrant.data.sketches import Sketches, Stacked
 from calibrant.errors import InputError, InvalidRows, Option, TooFewRows
 from calibrant.io.group_keys import Key, place_of, sort_key
 from calibrant.io.predictions import Outcomes
@@ -39,7 +39,6 @@ class GroupTotal:
         self._places: list[NDArray[np.int64]] = []
         self._sums: list[tuple[NDArray[Any], ...]] = []
         self.notes = Notes()
-        self.surprises: NDArray[np.float64] | None = np.zeros((0, 2))
 
     def add(self, part: GroupedSums) -> None:
         """Add the sums of one batch."""
@@ -53,19 +52,9 @@ class GroupTotal:
             places = ids[group] * self.request.slots + slot
         self._places.append(places)
         self._sums.append(part.sums)
-        self._add_surprises(ids, part.surprises)
         waiting = sum(places.size for places in self._places) - self._merged
         if waiting > max(COMPACT_AT, self._merged):
             self.merge()
-
-    def _add_surprises(self, ids: NDArray[np.int64], surprises: NDArray[np.float64] | None) -> None:
-        if self.surprises is None or surprises is None:
-            self.surprises = None
-            return
-        more = len(self.index) - len(self.surprises)
-        if more:
-            self.surprises = np.concatenate([self.surprises, np.zeros((more, 2))])
-        np.add.at(self.surprises, ids, surprises)
 
     def merge(self) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]:
         """All sums, sorted by group (in order of appearance) and slot."""
@@ -91,7 +80,6 @@ def add_part(total: DenseSums | GroupTotal, part: DenseSums | GroupedSums) -> No
         total += part
     else:
         total.notes.add(part.notes)
-        total.add_surprises(None if part.surprises is None else part.surprises.sum(axis=0)[None])
         for column, values in zip(total.columns, part.sums, strict=bool(part.places.size)):
             np.add.at(column, part.places, values)
 
@@ -117,7 +105,7 @@ def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketc
     _refuse_labels(request, places, sums, total.notes)
     _refuse_invalid(request, places, sums, total.notes)
     keys = list(total.index)
-    sketches = _split(request, len(keys), places, sums, total.surprises)
+    sketches = _split(request, len(keys), places, sums)
     if not sketches.columns.rows:
         refused = refused_rows(request, places, sums[0])
         raise TooFewRows(
@@ -145,8 +133,8 @@ def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketc
         ordered = sorted(range(len(keys)), key=names.__getitem__)  # the same, in less memory
     else:
         ordered = sorted(range(len(keys)), key=lambda place: rank(keys[place]))
-    packed = PackedGroups([names[place] for place in ordered], sketches.taken(np.array(ordered)))
-    return Sketches(packed, by=request.by)
+    table = sketches.taken(np.array(ordered))
+    return Sketches.from_stacked([names[place] for place in ordered], table, by=request.by)
 
 
 def sorted_groups(groups: Sketches) -> Sketches:
@@ -161,7 +149,6 @@ def _split(
     groups: int,
     places: NDArray[np.int64],
     sums: tuple[NDArray[Any], ...],
-    surprises: NDArray[np.float64] | None,
 ) -> Stacked:
     """The sketches of so many groups, in the order of their numbers."""
     bounds = np.searchsorted(places, np.arange(groups + 1) * request.slots)
@@ -185,7 +172,7 @@ def _split(
     require_room(int(wide[0].max(initial=0)), request.offset_bits)
     cells = slot[first] >> 1
     bounds = np.searchsorted(group[first], np.arange(groups + 1))
-    return Stacked(bounds, Columns(cells, *wide), request.nodes, request.scale, surprises, refused)
+    return Stacked(bounds, Columns(cells, *wide), request.nodes, request.scale, refused)
 
 
 def _refused_by_group(

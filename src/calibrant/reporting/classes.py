@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from calibrant._format import decimals, group_text, p_text, percent
-from calibrant.data.classes import likelier_order
+from calibrant._format import decimals, p_text, percent
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.inference.assess_by import assess_by
@@ -78,22 +77,9 @@ class ClassFindings:
     confident: int
     wrong: int
     expected: float
-    order: Mapping[Any, Any] = field(default_factory=dict)
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What was found over all classes."""
-        if not self.order:
-            return self._sentences
-        true, said = next(iter(self.order.items()))
-        return (
-            "The columns of the classes seem to stand in another order than their names: rows of class "
-            f"{group_text(true)} are mostly taken for {group_text(said)}.",
-            *self._sentences,
-        )
-
-    @property
-    def _sentences(self) -> tuple[str, ...]:
         assessed = len(self.finding.groups)
         if assessed == self.number:
             return self.finding.sentences
@@ -150,19 +136,7 @@ def classes_of(sketches: ClassSketches, *, confidence: float, seed: int) -> Clas
         confident,
         wrong,
         expected,
-        _order(sketches.said, list(sketches.each)),
     )
-
-
-def _order(said: Sketches, classes: list[Any]) -> dict[Any, Any]:
-    """Whose column classes seem to have instead of their own, by how often each was taken for which."""
-    place = {str(name): k for k, name in enumerate(classes)}
-    taken = np.zeros((len(classes), len(classes)))
-    for (one, true), sketch in said.items():
-        if str(true) in place:
-            taken[place[str(true)], place[str(one)]] += sketch.n
-    order = likelier_order(taken, taken.sum(axis=1).astype(np.int64))
-    return {classes[k]: classes[other] for k, other in order.items()}
 
 
 def _corrected(finding: GroupAssessments, number: int) -> GroupAssessments:
