@@ -10,17 +10,19 @@ import re
 import shutil
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from notebook_rendering import render
-from runner import run_page
+from runner import needs_of, run_page
 
 FORMULA = re.compile(
     r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<tex>.*?)\\[)\]]</(?P=tag)>', re.S
@@ -43,18 +45,28 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Run the pages that show figures; what they saved as x.svg becomes figures/x.svg of the site."""
+    """Run the examples of every page: the site shows what they print and the figures that they save.
+
+    What a page saved as x.svg becomes figures/x.svg of the site; two pages cannot save the same name.
+    """
     for notebook in [file for file in files if file.src_uri.endswith(".ipynb")]:
         _add_notebook(notebook, files, config)
+    homes: dict[str, str] = {}
     for page in list(files.documentation_pages()):
-        wanted = sorted(set(FIGURE.findall(page.content_string)))
-        if not wanted:
+        text = page.content_string
+        if page.generated_by or not all(find_spec(name) for name in needs_of(text)):
             continue
         folder = Path(tempfile.mkdtemp(prefix="calibrant-docs-"))
-        run_page(Path(str(page.abs_src_path)), folder)
-        for path in wanted:
+        shown = run_page(Path(str(page.abs_src_path)), folder)
+        for path in sorted(set(FIGURE.findall(text))):
+            if homes.setdefault(path, page.src_uri) != page.src_uri:
+                raise PluginError(f"{page.src_uri} and {homes[path]} both save {path}")
             drawn = (folder / Path(path).name).read_bytes()
             files.append(File.generated(config, path, content=drawn))
+        if shown != text:
+            files.remove(page)
+            files.append(File.generated(config, page.src_uri, content=shown))
+        shutil.rmtree(folder)
     return files
 
 

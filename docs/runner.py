@@ -1,19 +1,20 @@
 """Run the examples of a page in order, as a reader who types them one after the other would.
 
-Three kinds of fenced block run: ``python`` (executed), ``pycon`` (a session, whose output is compared;
-``...`` matches anything) and ``console`` (lines after ``$`` run in a shell and must succeed; the output is
-compared where the page shows one). All blocks of a page share one namespace and one empty folder.
+Three kinds of fenced block run: ``python`` (executed), ``pycon`` (a session) and ``console`` (lines after ``$``
+run in a shell and must succeed). Where the page has an output it is compared (``...`` matches anything); what
+the built page shows is what was printed. All blocks of a page share one namespace and one empty folder.
 """
 
 from __future__ import annotations
 
 import contextlib
 import doctest
+import io
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,12 +39,10 @@ class ExampleFailed(AssertionError):
     """An example of a page did not do what the page says."""
 
 
-def blocks_of(text: str) -> Iterator[Block]:
-    """The fenced blocks of a Markdown text, in order."""
-    for found in FENCE.finditer(text):
-        indent = len(found["indent"])
-        source = "".join(line[indent:] or "\n" for line in found["body"].splitlines(keepends=True))
-        yield Block(found["language"], source, text.count("\n", 0, found.start("body")) + 1)
+def _block(text: str, found: re.Match[str]) -> Block:
+    indent = len(found["indent"])
+    source = "".join(line[indent:] or "\n" for line in found["body"].splitlines(keepends=True))
+    return Block(found["language"], source, text.count("\n", 0, found.start("body")) + 1)
 
 
 def needs_of(text: str) -> list[str]:
@@ -52,39 +51,55 @@ def needs_of(text: str) -> list[str]:
     return [name.strip() for name in found["modules"].split(",")] if found else []
 
 
-def run_page(page: Path, folder: Path) -> None:
-    """Run every example of a page with `folder` as the working directory."""
+def run_page(page: Path, folder: Path) -> str:
+    """The text of a page with what its examples printed, run with `folder` as the working directory."""
     names: dict[str, Any] = {"__name__": page.stem}
     text = page.read_text(encoding="utf-8")
+    pieces, end = [], 0
     with contextlib.chdir(folder):
-        for block in blocks_of(text):
+        for found in FENCE.finditer(text):
+            block = _block(text, found)
+            shown = block.source
             if block.language == "python":
-                source = "\n" * (block.line - 1) + block.source
-                exec(compile(source, str(page), "exec"), names)
+                exec(compile("\n" * (block.line - 1) + block.source, str(page), "exec"), names)
             elif block.language == "pycon":
-                _run_session(page, block, names)
+                shown = _run_session(page, block, names)
             elif block.language == "console":
-                _run_commands(page, block)
+                shown = _run_commands(page, block)
+            indented = "".join(found["indent"] + line for line in shown.splitlines(keepends=True))
+            pieces += [text[end : found.start("body")], indented]
+            end = found.end("body")
+    return "".join([*pieces, text[end:]])
 
 
-def _run_session(page: Path, block: Block, names: dict[str, Any]) -> None:
-    test = doctest.DocTestParser().get_doctest(
-        block.source, names, page.name, str(page), block.line - 1
-    )
-    said: list[str] = []
-    runner = doctest.DocTestRunner(optionflags=LENIENT, verbose=False)
-    runner.run(test, out=said.append, clear_globs=False)
-    names.update(test.globs)
-    if runner.failures:
-        raise ExampleFailed("".join(said))
+def _run_session(page: Path, block: Block, names: dict[str, Any]) -> str:
+    """The session with what it printed."""
+    shown: list[str] = []
+    for example in doctest.DocTestParser().get_examples(block.source, str(page)):
+        lines = example.source.splitlines()
+        shown += [f">>> {lines[0]}", *(f"... {line}".rstrip() for line in lines[1:])]
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            try:
+                exec(compile(example.source, str(page), "single"), names)
+            except Exception as error:
+                if example.exc_msg is None:
+                    raise ExampleFailed(f"{page.name}:{block.line}: {example.source}") from error
+                printed.write(traceback.format_exception_only(error)[-1])
+        _compare(page, block, example.source, example.exc_msg or example.want, printed.getvalue())
+        shown += printed.getvalue().splitlines()
+    return "\n".join(shown) + "\n"
 
 
-def _run_commands(page: Path, block: Block) -> None:
-    checker = doctest.OutputChecker()
+def _run_commands(page: Path, block: Block) -> str:
+    """The commands with what they printed, if the page shows an output."""
     plain = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "PYTHONUTF8": "1"}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    shown = ""
     for command in re.split(r"^\$ ", block.source, flags=re.M)[1:]:
-        typed, _, expected = re.sub(r"\\\n", "", command).partition("\n")
+        lines = command.split("\n")
+        ends = next(k for k, line in enumerate(lines) if not line.endswith("\\"))
+        typed, expected = "\n".join(lines[: ends + 1]), "\n".join(lines[ends + 1 :])
         done = subprocess.run(
             typed,
             shell=True,
@@ -94,9 +109,18 @@ def _run_commands(page: Path, block: Block) -> None:
             env={**os.environ, **plain, "PATH": path},
             check=False,
         )
-        shown = expected.strip() == "" or checker.check_output(expected, done.stdout, LENIENT)
-        if done.returncode != 0 or not shown:
-            raise ExampleFailed(
-                f"{page.name}:{block.line}: $ {typed}\nexit {done.returncode}\n"
-                f"expected:\n{expected}\ngot:\n{done.stdout}"
-            )
+        if done.returncode != 0:
+            raise ExampleFailed(f"{page.name}:{block.line}: $ {typed}\n{done.stdout}")
+        shown += f"$ {typed}\n"
+        if expected.strip():
+            _compare(page, block, typed, expected, done.stdout)
+            shown += done.stdout
+    return shown
+
+
+def _compare(page: Path, block: Block, typed: str, expected: str, printed: str) -> None:
+    checker = doctest.OutputChecker()
+    if expected.strip() and not checker.check_output(expected, printed, LENIENT):
+        raise ExampleFailed(
+            f"{page.name}:{block.line}: {typed}\nexpected:\n{expected}\nprinted:\n{printed}"
+        )
