@@ -1,8 +1,8 @@
 """Run the examples of a page in order, as a reader who types them one after the other would.
 
-Three kinds of fenced block run: ``python`` (executed), ``pycon`` (a session) and ``console`` (lines after ``$``
-run in a shell and must succeed). Where the page has an output it is compared (``...`` matches anything); what
-the built page shows is what was printed. All blocks of a page share one namespace and one empty folder.
+Three kinds of fenced block run: ``python`` (executed), ``pycon`` (a session) and ``console`` (lines after
+``$`` run in a shell and must succeed). Where the page has an output it is compared; ``...`` matches anything.
+The built page shows what was printed. All blocks of a page share one namespace and one empty folder.
 """
 
 from __future__ import annotations
