@@ -26,7 +26,9 @@ DRAWING = {
     "required_n": lambda seed: cal.required_n(0.1, seed=seed),
     "t_cal": lambda seed: t_cal(Y, P, seed=seed),
     "choose_recalibrator": lambda seed: cal.choose_recalibrator(Y, P, seed=seed),
-    "randomized": lambda seed: cal.recalibration.RandomizedRecalibrator(seed=seed).fit(P, Y),
+    "randomized": lambda seed: cal.recalibration.RandomizedRecalibrator(random_state=seed).fit(
+        P, Y
+    ),
     "generate": lambda seed: datasets.generate("sine", 10, seed=seed),
     "paper_sine": lambda seed: datasets.generate("paper_sine", 10, seed=seed),
 }

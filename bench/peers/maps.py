@@ -71,7 +71,7 @@ def ours(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         "venn-abers": venn.transform(new),
         "venn-abers, lower": low,
         "venn-abers, upper": high,
-        "venn-abers, cross": CrossVennAbersRecalibrator(FOLDS, seed=0).fit(p, y).transform(new),
+        "venn-abers, cross": CrossVennAbersRecalibrator(FOLDS).fit(p, y).transform(new),
         "betacal": plain(BetaRecalibrator),
         "netcal beta": plain(BetaRecalibrator),
         "netcal logistic": plain(PlattRecalibrator),

@@ -190,7 +190,7 @@ def test_clusters_and_weights_judge_a_map_as_in_python(
     }
     chosen = cal.choose_recalibrator(y, p, **options).recalibrator
     learned = chosen if method == "choose" else cal.recalibration.PlattRecalibrator()
-    effect = cal.recalibration.cross_fitted_effect(learned, y, p, **options)
+    effect = cal.recalibration.evaluate(learned, y, p, **options, cv=5)
     assert f"{effect.low:+.4f} to {effect.high:+.4f}" in said.replace("\n", " ")
     if method == "choose":
         assert type(cal.load_recalibrator(target)) is type(chosen)

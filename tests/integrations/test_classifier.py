@@ -22,8 +22,6 @@ from sklearn.utils.estimator_checks import check_estimator
 from tests.refusals import refused
 
 from calibrant import InputError, Sketch, smooth_ece
-from calibrant.cli.recalibrate import METHODS
-from calibrant.cli.recalibrate_classes import MAPS_OF_CLASSES
 from calibrant.errors import TooFewRows
 from calibrant.inference.noise_floor import noise_floor
 from calibrant.integrations.classifier import RecalibratedClassifier
@@ -41,6 +39,12 @@ def data(classes=2, n=3000):
     return X[:half], y[:half], X[half:], y[half:]
 
 
+EXPECTED_FAILURES = {
+    "check_sample_weight_equivalence_on_dense_data": "a map depends on ratios of weights, so that a weight "
+    "of 2 is not two rows; the number of rows is Kish's effective sample size"
+}
+
+
 @pytest.mark.parametrize(
     "model",
     [
@@ -52,7 +56,9 @@ def data(classes=2, n=3000):
 def test_passes_scikit_learns_checks(model):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        results = check_estimator(model, on_fail=None, on_skip=None)
+        results = check_estimator(
+            model, on_fail=None, on_skip=None, expected_failed_checks=EXPECTED_FAILURES
+        )
     failed = [result["check_name"] for result in results if result["status"] == "failed"]
     assert failed == []
 
@@ -110,14 +116,13 @@ def test_a_pipeline_gets_texts():
 @pytest.mark.parametrize("cv", [1, 0, -3, True, np.int64(1)])
 def test_folds_are_two_or_more(cv):
     X, y, _, _ = data(n=100)
-    with pytest.raises(InputError) as error:
+    with refused("cv", cv):
         RecalibratedClassifier(GaussianNB(), cv=cv).fit(X, y)
-    assert (error.value.argument, error.value.seen) == ("cv", cv)
 
 
 def test_refuses_what_cannot_be_recalibrated():
     X, y, _, _ = data(n=200)
-    with refused("estimator", "LinearRegression"):
+    with refused("estimator", holds="LinearRegression"):
         RecalibratedClassifier(LinearRegression()).fit(X, y)
     for cv in ("prefix", ""):
         with refused("cv", cv):
@@ -176,9 +181,8 @@ def test_a_fitted_classifier_stays_as_it_is(frozen):
     probs = inner.predict_proba(X_new)
     expected = scaling.fit(probs, labels[y_new], classes=list(inner.classes_)).transform(probs)
     assert model.predict_proba(X_new) == pytest.approx(expected)
-    with pytest.raises(InputError) as error:
+    with refused("y", "z", row=7):
         model.fit(X_new, np.where(np.arange(y_new.size) == 7, "z", labels[y_new]))
-    assert (error.value.row, error.value.seen) == (7, "z")
 
 
 def test_many_classes_are_scaled_together_by_default():
@@ -217,7 +221,7 @@ def test_scores_of_many_classes_are_logits():
     model = RecalibratedClassifier(LinearSVC(), cv=3).fit(X, labels[y])
     scores = model.estimator_.decision_function(X_new)
     probs = model.predict_proba(X_new)
-    assert list(model.recalibrator_.classes) == list(model.classes_) == ["a", "b", "c"]
+    assert list(model.recalibrator_.classes_) == list(model.classes_) == ["a", "b", "c"]
     place = np.searchsorted(model.classes_, labels[y_new])
     best = minimize_scalar(
         lambda t: -log_softmax(np.exp(t) * scores, axis=1)[np.arange(place.size), place].mean()
@@ -240,8 +244,7 @@ def test_scores_of_many_classes_are_logits():
         ("temperature", "temperature scaling"),
     ],
 )
-def test_names_are_those_of_the_command_line(name, kind):
-    assert name in {*METHODS, *MAPS_OF_CLASSES}
+def test_maps_have_names(name, kind):
     X, y, X_new, _ = data(classes=3, n=600)
     model = RecalibratedClassifier(GaussianNB(), name, cv=2).fit(X, y)
     assert model.recalibrator_.kind == kind

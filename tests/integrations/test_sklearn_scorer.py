@@ -10,7 +10,7 @@ from sklearn.svm import LinearSVC
 from tests.refusals import refused
 
 import calibrant as cal
-from calibrant.integrations.sklearn import neg_smooth_ece
+from calibrant.sklearn import neg_smooth_ece_scorer
 
 
 @pytest.fixture(scope="module")
@@ -22,52 +22,54 @@ def test_two_classes_give_the_measure_of_the_second(tumours):
     X, y = tumours
     model = GaussianNB().fit(X, y)
     expected = -cal.smooth_ece(y, model.predict_proba(X)[:, 1])
-    assert neg_smooth_ece(model, X, y) == expected
+    assert neg_smooth_ece_scorer(model, X, y) == expected
 
 
 def test_text_labels_give_the_same_number(tumours):
     X, y = tumours
     names = np.array(["benign", "malignant"])[y]
     model, named = GaussianNB().fit(X, y), GaussianNB().fit(X, names)
-    assert neg_smooth_ece(named, X, names) == neg_smooth_ece(model, X, y)
+    assert neg_smooth_ece_scorer(named, X, names) == neg_smooth_ece_scorer(model, X, y)
 
 
 def test_more_classes_give_the_confidence():
     X, y = load_iris(return_X_y=True)
     model = GaussianNB().fit(X, y)
     expected = -cal.smooth_ece(cal.confidence(y, model.predict_proba(X)))
-    assert neg_smooth_ece(model, X, y) == expected
+    assert neg_smooth_ece_scorer(model, X, y) == expected
 
 
 def test_weights_reach_the_measure(tumours):
     X, y = tumours
     model, weight = GaussianNB().fit(X, y), np.linspace(1, 3, len(y))
     expected = -cal.smooth_ece(y, model.predict_proba(X)[:, 1], sample_weight=weight)
-    assert neg_smooth_ece(model, X, y, sample_weight=weight) == expected
+    assert neg_smooth_ece_scorer(model, X, y, sample_weight=weight) == expected
 
 
 def test_cross_validation_and_grid_search_take_it(tumours):
     X, y = tumours
-    scores = cross_val_score(GaussianNB(), X, y, cv=3, scoring=neg_smooth_ece)
+    scores = cross_val_score(GaussianNB(), X, y, cv=3, scoring=neg_smooth_ece_scorer)
     assert scores.shape == (3,)
     assert np.all(scores < 0)
     search = GridSearchCV(
-        GaussianNB(), {"var_smoothing": [1e-9, 1e-1]}, cv=3, scoring=neg_smooth_ece
+        GaussianNB(), {"var_smoothing": [1e-9, 1e-1]}, cv=3, scoring=neg_smooth_ece_scorer
     ).fit(X, y)
     assert search.best_score_ == max(search.cv_results_["mean_test_score"])
 
 
 def test_an_estimator_without_probabilities_is_refused_with_a_cure(tumours):
     X, y = tumours
-    with refused("estimator", "LinearSVC", holds="CalibratedClassifierCV"):
-        neg_smooth_ece(LinearSVC().fit(X[:50], y[:50]), X, y)
+    with refused("estimator", holds=("LinearSVC", "CalibratedClassifierCV")):
+        neg_smooth_ece_scorer(LinearSVC().fit(X[:50], y[:50]), X, y)
 
 
 def test_a_calibrated_model_scores_better_than_naive_bayes(tumours):
     X, y = tumours
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    naive = cross_val_score(GaussianNB(), X, y, cv=5, scoring=neg_smooth_ece).mean()
-    logistic = cross_val_score(LogisticRegression(), X, y, cv=5, scoring=neg_smooth_ece).mean()
+    naive = cross_val_score(GaussianNB(), X, y, cv=5, scoring=neg_smooth_ece_scorer).mean()
+    logistic = cross_val_score(
+        LogisticRegression(), X, y, cv=5, scoring=neg_smooth_ece_scorer
+    ).mean()
     assert logistic > naive
 
 
@@ -77,5 +79,5 @@ def test_labels_that_the_estimator_does_not_know_are_refused(tumours):
     missing = np.where(np.arange(y.size) == 3, np.nan, y)
     for wrong, row in ((y + 5, 0), (missing, 3), (np.array(["a", "b"])[y], 0)):
         with refused("y", row=row, holds="0, 1"):
-            neg_smooth_ece(model, X, wrong)
-    assert neg_smooth_ece(model, X, y.astype(bool)) == neg_smooth_ece(model, X, y)
+            neg_smooth_ece_scorer(model, X, wrong)
+    assert neg_smooth_ece_scorer(model, X, y.astype(bool)) == neg_smooth_ece_scorer(model, X, y)

@@ -48,10 +48,10 @@ def test_settings_of_the_smooth_map_are_numbers(settings):
 
 @pytest.mark.parametrize(
     ("given", "holds"),
-    [({"folds": v}, repr(v)) for v in (2.5, "5", None, True)]
+    [({"cv": v}, repr(v)) for v in (2.5, "5", None, True)]
     + [
-        ({"candidates": [PlattRecalibrator()]}, "list"),
-        ({"candidates": {"none": IsotonicRecalibrator()}}, "IsotonicRecalibrator"),
+        ({"candidates": [PlattRecalibrator()]}, "mapping"),
+        ({"candidates": {"none": IsotonicRecalibrator()}}, "'none'"),
     ]
     + [
         ({"candidates": {"a": v}}, "'a'")

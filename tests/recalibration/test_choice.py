@@ -11,7 +11,6 @@ from calibrant.errors import TooFewRows
 from calibrant.recalibration.choice import choose_recalibrator
 from calibrant.recalibration.effect import log_losses
 from calibrant.recalibration.isotonic import IsotonicRecalibrator
-from calibrant.recalibration.multiclass import OneVsRestRecalibrator
 from calibrant.recalibration.parametric import PlattRecalibrator
 from calibrant.recalibration.scaling import TemperatureScaling
 
@@ -92,8 +91,8 @@ def test_two_events_are_enough_and_one_is_not(seed):
     rng = np.random.default_rng(seed)
     p, y = rng.random(200), np.zeros(200, dtype=int)
     y[rng.permutation(200)[:2]] = 1
-    assert len(choose_recalibrator(y, p, seed=seed).candidates) == 10
-    assert len(choose_recalibrator(1 - y, p, seed=seed).candidates) == 10
+    assert len(choose_recalibrator(y, p, random_state=seed).candidates) == 10
+    assert len(choose_recalibrator(1 - y, p, random_state=seed).candidates) == 10
     with refused("y_true", 1, holds=("rows", "200"), kind=TooFewRows):
         choose_recalibrator(np.arange(200) == 7, p)
     with refused("y_true", 1, holds=("clusters", "20"), kind=TooFewRows):
@@ -122,9 +121,9 @@ def test_log_losses_are_scikit_learns():
 def test_refuses_bad_settings():
     with refused("loss"):
         choose_recalibrator([0, 1], [0.1, 0.9], loss="hinge")
-    with refused("folds"):
-        choose_recalibrator([0, 1], [0.1, 0.9], folds=1)
-    with refused("folds", holds=("2", "clusters")):
+    with refused("cv"):
+        choose_recalibrator([0, 1], [0.1, 0.9], cv=1)
+    with refused("cv", holds=("2", "clusters")):
         choose_recalibrator([0, 1, 1, 0], [0.1, 0.9, 0.8, 0.4], cluster=[1, 1, 2, 2])
     with refused("cluster"):
         choose_recalibrator([0, 1], [0.1, 0.9], cluster=[1, 2, 3])
@@ -168,17 +167,6 @@ def test_rows_of_many_classes_that_break_a_rule_can_be_dropped():
     expected = choose_recalibrator(y[others], probs[others], sample_weight=weight[others],
                                    candidates=maps, cluster=cluster[others])  # fmt: skip
     assert found.to_dict() == expected.to_dict()
-
-
-@pytest.mark.parametrize("made", [TemperatureScaling(from_logits=False), OneVsRestRecalibrator()])
-def test_a_map_of_classes_never_advises_what_it_cannot_do(made):
-    probs, y = classes_of(30, 1.0)
-    weight = np.where(np.arange(30) == 4, -1.0, 1.0)
-    for labels, own in ((np.where(y == 0, 9, y), None), (y, weight)):
-        with refused() as caught:
-            made.fit(probs, labels, own)
-        named = [value for cure in caught.value.cures for value in cure.values.values()]
-        assert "on_invalid" not in [getattr(value, "name", None) for value in named]
 
 
 def test_class_names_and_candidates_of_many_classes():

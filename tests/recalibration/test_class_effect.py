@@ -9,7 +9,6 @@ from sklearn.metrics import accuracy_score, log_loss
 from tests.refusals import refused
 
 import calibrant as cal
-from calibrant.plotting.map_diagram import map_diagram
 from calibrant.recalibration import (
     BetaRecalibrator,
     OneVsRestRecalibrator,
@@ -17,8 +16,7 @@ from calibrant.recalibration import (
     StructuredScaling,
     TemperatureScaling,
 )
-from calibrant.recalibration.class_rows import ClassSample, dealt_classes
-from calibrant.recalibration.effect import cross_fitted_effect, effect_of
+from calibrant.recalibration.effect import Sample, evaluate, stratified_folds
 
 RNG = np.random.default_rng(0)
 LOGITS = RNG.normal(0, 1.5, (1600, 3))
@@ -31,7 +29,7 @@ LEARN, JUDGE = slice(0, 800), slice(800, None)
 
 def test_scores_are_those_of_scikit_learn_and_the_interval_is_students():
     learned = StructuredScaling(from_logits=False, matrix=True).fit(PROBS[LEARN], Y[LEARN])
-    effect = effect_of(learned, Y[JUDGE], PROBS[JUDGE], confidence=0.9)
+    effect = evaluate(learned, Y[JUDGE], PROBS[JUDGE], confidence=0.9)
     mapped = learned.transform(PROBS[JUDGE])
     for scores, probs in ((effect.before, PROBS[JUDGE]), (effect.after, mapped)):
         assert scores.log_loss == pytest.approx(log_loss(Y[JUDGE], probs))
@@ -53,7 +51,7 @@ def test_logits_names_and_orders_of_columns_give_one_effect():
     labels = np.array(NAMES)[Y]
     frame = pd.DataFrame(PROBS, columns=NAMES)
     by_name = TemperatureScaling(from_logits=False).fit(frame[LEARN], labels[LEARN])
-    expected = effect_of(by_name, labels[JUDGE], frame[JUDGE])
+    expected = evaluate(by_name, labels[JUDGE], frame[JUDGE])
     other = frame[["ant", "Mole", "zebra"]]
     for y, rows, options in (
         (labels, other, {}),
@@ -61,24 +59,22 @@ def test_logits_names_and_orders_of_columns_give_one_effect():
         (Y, PROBS, {}),
         (labels, other.to_numpy(), {"classes": list(other)}),
     ):
-        same = effect_of(by_name, y[JUDGE], rows[JUDGE], **options)
+        same = evaluate(by_name, y[JUDGE], rows[JUDGE], **options)
         assert same.gain == pytest.approx(expected.gain)
         assert same.after.log_loss == pytest.approx(expected.after.log_loss)
     of_logits = TemperatureScaling().fit(SURE[LEARN], Y[LEARN])
-    assert effect_of(of_logits, Y[JUDGE], SURE[JUDGE]).gain == pytest.approx(
-        expected.gain, abs=1e-6
-    )
+    assert evaluate(of_logits, Y[JUDGE], SURE[JUDGE]).gain == pytest.approx(expected.gain, abs=1e-6)
 
 
 @pytest.mark.parametrize("cluster", [None, np.arange(1600) // 4])
 def test_cross_fitting_judges_every_row_by_a_map_that_has_not_seen_it(cluster):
     """An oracle: the folds one by one."""
     made = TemperatureScaling(from_logits=False)
-    fold = dealt_classes(ClassSample.of(Y, PROBS, cluster=cluster), 5, 0)
+    fold = stratified_folds(Sample.read(Y, PROBS, made=made, cluster=cluster), 5, 0)
     mapped = np.empty_like(PROBS)
     for k in range(5):
         mapped[fold == k] = made.fit(PROBS[fold != k], Y[fold != k]).transform(PROBS[fold == k])
-    effect = cross_fitted_effect(made, Y, PROBS, cluster=cluster)
+    effect = evaluate(made, Y, PROBS, cluster=cluster, cv=5)
     assert effect.after.log_loss == pytest.approx(log_loss(Y, mapped), rel=1e-12)
     assert effect.n == 1600
     if cluster is not None:
@@ -87,31 +83,27 @@ def test_cross_fitting_judges_every_row_by_a_map_that_has_not_seen_it(cluster):
 
 def test_weights_count_and_clusters_are_units():
     learned = OneVsRestRecalibrator(BetaRecalibrator()).fit(PROBS[LEARN], Y[LEARN])
-    once = effect_of(learned, Y[JUDGE], PROBS[JUDGE])
+    once = evaluate(learned, Y[JUDGE], PROBS[JUDGE])
     twice = {"cluster": np.tile(np.arange(800), 2)}
-    said = effect_of(learned, np.tile(Y[JUDGE], 2), np.tile(PROBS[JUDGE], (2, 1)), **twice)
+    said = evaluate(learned, np.tile(Y[JUDGE], 2), np.tile(PROBS[JUDGE], (2, 1)), **twice)
     assert (said.low, said.high) == (pytest.approx(once.low), pytest.approx(once.high))
     weight = RNG.integers(1, 4, 800)
-    heavy = effect_of(learned, Y[JUDGE], PROBS[JUDGE], sample_weight=weight)
+    heavy = evaluate(learned, Y[JUDGE], PROBS[JUDGE], sample_weight=weight)
     rows = np.repeat(np.arange(800, 1600), weight)
-    assert heavy.gain == pytest.approx(effect_of(learned, Y[rows], PROBS[rows]).gain)
+    assert heavy.gain == pytest.approx(evaluate(learned, Y[rows], PROBS[rows]).gain)
 
 
 def test_a_map_of_one_event_and_a_map_of_classes_are_not_mixed_up():
     platt = PlattRecalibrator().fit(PROBS[:, 0], Y == 0)
-    for call in (effect_of, cross_fitted_effect):
+    for options in ({}, {"cv": 5}):
         with refused("y_prob", (1600, 3)):
-            call(platt, Y, PROBS)
+            evaluate(platt, Y, PROBS, **options)
         with refused("y_prob", (1600,)):
-            call(TemperatureScaling(from_logits=False).fit(PROBS, Y), Y, PROBS[:, 0])
+            scaling = TemperatureScaling(from_logits=False).fit(PROBS, Y)
+            evaluate(scaling, Y, PROBS[:, 0], **options)
     with refused("y_prob", (1600, 3)):
         PlattRecalibrator().fit(PROBS, Y)
-    scaling = TemperatureScaling(from_logits=False).fit(PROBS, Y)
-    for arguments, options in (((scaling,), {}), ((Y, PROBS), {"recalibrator": scaling})):
-        with refused(seen="temperature scaling") as error:
-            map_diagram(*arguments, **options)
-        assert error.value.cures
     with refused("percent"):
-        effect_of(scaling, Y, PROBS, percent=True)
-    with refused(seen="temperature scaling"):
+        evaluate(scaling, Y, PROBS, percent=True)
+    with refused():
         scaling.to_sql("p")

@@ -12,12 +12,12 @@ from calibrant._files import dump_versioned
 from calibrant.data.classes import SMALLEST_LOGARITHM
 from calibrant.recalibration import (
     BetaRecalibrator,
+    IdentityOfClasses,
     OneVsRestRecalibrator,
     StructuredScaling,
     TemperatureScaling,
     VectorScaling,
 )
-from calibrant.recalibration.class_choice import IdentityOfClasses
 from calibrant.recalibration.learned_map import FORMAT, load_recalibrator
 
 RNG = np.random.default_rng(0)
@@ -57,18 +57,17 @@ def ways_in():
 
 @pytest.mark.parametrize(("way", "learned"), [pytest.param(*one, id=one[0]) for one in ways_in()])
 def test_every_way_into_a_map_keeps_names_and_takes_columns_by_them(way, learned, tmp_path):
-    assert sorted(learned.classes) == sorted(NAMES)
-    own = FRAME[[f"p_{name}" for name in learned.classes]]
-    in_order = pd.DataFrame(learned.transform(own), columns=own.columns)
+    assert sorted(learned.classes_) == sorted(NAMES)
+    own = FRAME[[f"p_{name}" for name in learned.classes_]]
+    in_order = learned.transform(own)
     for frame in (FRAME, OTHER):
-        mapped = pd.DataFrame(learned.transform(frame), columns=frame.columns)
-        pd.testing.assert_frame_equal(mapped[own.columns], in_order)
+        pd.testing.assert_frame_equal(learned.transform(frame)[own.columns], in_order)
     assert np.array_equal(learned.transform(own.to_numpy()), in_order)
     named = learned.transform(OTHER.to_numpy(), classes=["ant", "Mole", "zebra"])
     assert np.array_equal(named, learned.transform(OTHER))
     learned.save(tmp_path / "map.json")
     again = load_recalibrator(tmp_path / "map.json")
-    assert again.classes == learned.classes
+    assert again.classes_ == learned.classes_
     assert np.array_equal(again.transform(OTHER), learned.transform(OTHER))
     with refused("y_prob"):
         learned.transform(FRAME.rename(columns={"p_ant": "p_elk"}))
@@ -82,7 +81,8 @@ def test_the_order_of_columns_changes_no_loss():
     for frame in (FRAME, OTHER):
         place = [name[2:] for name in frame.columns]
         own = [place.index(label) for label in LABELS]
-        losses.append(-np.log(learned.transform(frame)[np.arange(600), own]).mean())
+        mapped = learned.transform(frame).to_numpy()
+        losses.append(-np.log(mapped[np.arange(600), own]).mean())
     assert losses[0] == pytest.approx(losses[1], rel=1e-12)
 
 
@@ -134,40 +134,19 @@ def test_half_precision_rows_sum_to_one_as_well_as_they_can(made):
     half = PROBS.astype(np.float16)
     expected = made.fit(PROBS, Y).transform(PROBS)
     for rows in (half, pd.DataFrame(half)):
-        assert made.fit(rows, Y).transform(rows) == pytest.approx(expected, abs=0.02)
+        mapped = np.asarray(made.fit(rows, Y).transform(rows))
+        assert mapped == pytest.approx(expected, abs=0.02)
 
 
-@pytest.mark.parametrize("setting", ["matrix", "from_logits"])
-def test_words_are_no_truth_values(setting):
-    with refused(setting, "no"):
-        StructuredScaling(**{setting: "no"}).fit(LOGITS, Y)
+def test_words_are_no_truth_values():
+    with refused("from_logits", "no"):
+        StructuredScaling(from_logits="no").fit(LOGITS, Y)
 
 
-def test_older_files_without_the_number_of_classes_are_read(tmp_path):
+def test_a_forged_number_of_classes_is_refused(tmp_path):
     document = TemperatureScaling().fit(LOGITS, Y).to_dict()
-    del document["columns"]
-    (tmp_path / "old.json").write_text(dump_versioned(FORMAT, 2, document))
-    again = load_recalibrator(tmp_path / "old.json")
-    assert again.transform(LOGITS[:, :2]).shape == (600, 2)
     for forged in ("x", 0, 1, 4, 3.0, True, 2**70):
         said = {**document, "columns": forged, "classes": NAMES}
-        (tmp_path / "forged.json").write_text(dump_versioned(FORMAT, 2, said))
+        (tmp_path / "forged.json").write_text(dump_versioned(FORMAT, 3, said))
         with refused(file="forged.json"):
             load_recalibrator(tmp_path / "forged.json")
-
-
-def test_cures_of_a_fit_can_be_followed():
-    for made in (TemperatureScaling(from_logits=False), OneVsRestRecalibrator()):
-        for call in (
-            lambda made=made: made.fit(PROBS, np.where(np.arange(600) == 5, 9, Y)),
-            lambda made=made: made.fit(PROBS, Y, np.full(600, -1.0)),
-            lambda made=made: made.fit(
-                PROBS, np.where(np.arange(600) == 5, None, LABELS), classes=NAMES
-            ),
-        ):
-            with pytest.raises(cal.InputError) as error:
-                call()
-            values = [value for cure in error.value.cures for value in cure.values.values()]
-            named = {getattr(value, "name", None) for value in values}
-            assert error.value.cures
-            assert not named & {"on_invalid", "from_logits"}

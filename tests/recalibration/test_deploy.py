@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import softmax
+from sklearn.exceptions import NotFittedError
 from tests.refusals import refused
 
 import calibrant as cal
@@ -103,11 +104,11 @@ def test_what_is_no_prediction_stays_none(dialect):
 
 def test_what_has_no_expression_is_refused():
     p, y = rows()
-    with refused(seen="randomized"):
+    with refused(holds="randomized"):
         RandomizedRecalibrator().fit(p, y).to_sql("p")
     with refused("tolerance", 0):
         PlattRecalibrator().fit(p, y).to_sql("p", tolerance=0)
-    with refused(seen="platt", kind=cal.CalibrantError):
+    with pytest.raises(NotFittedError):
         PlattRecalibrator().to_sql("p")
 
 
@@ -121,7 +122,7 @@ def test_what_has_no_expression_is_refused():
         cal.recalibration.OffsetRecalibrator(),
         cal.recalibration.IsotonicRecalibrator(),
         cal.recalibration.VennAbersRecalibrator(),
-        cal.recalibration.CrossVennAbersRecalibrator(folds=3),
+        cal.recalibration.CrossVennAbersRecalibrator(cv=3),
         cal.recalibration.SmoothRecalibrator(),
     ],
     ids=lambda made: made.kind,

@@ -8,8 +8,7 @@ from tests.refusals import refused
 
 from calibrant import InputError, smooth_ece
 from calibrant.recalibration import IsotonicRecalibrator, PlattRecalibrator, TemperatureScaling
-from calibrant.recalibration.cross_fitting import dealt
-from calibrant.recalibration.effect import cross_fitted_effect, effect_of, log_losses
+from calibrant.recalibration.effect import Sample, evaluate, log_losses, stratified_folds
 
 RNG = np.random.default_rng(0)
 P = RNG.random(3000)
@@ -19,7 +18,7 @@ LEARN, JUDGE = slice(0, 1500), slice(1500, None)
 
 def test_scores_are_those_of_scikit_learn_and_the_interval_is_students():
     steps = IsotonicRecalibrator().fit(P[LEARN], Y[LEARN])
-    effect = effect_of(steps, Y[JUDGE], P[JUDGE], confidence=0.9)
+    effect = evaluate(steps, Y[JUDGE], P[JUDGE], confidence=0.9)
     mapped = np.clip(steps.transform(P[JUDGE]), 2.0**-24, 1 - 2.0**-24)
     for scores, p in ((effect.before, P[JUDGE]), (effect.after, mapped)):
         assert scores.log_loss == pytest.approx(log_loss(Y[JUDGE], p))
@@ -34,27 +33,26 @@ def test_scores_are_those_of_scikit_learn_and_the_interval_is_students():
 
 def test_rows_said_twice_are_no_more_rows_when_they_are_clusters():
     platt = PlattRecalibrator().fit(P[LEARN], Y[LEARN])
-    once = effect_of(platt, Y[JUDGE], P[JUDGE])
+    once = evaluate(platt, Y[JUDGE], P[JUDGE])
     who = np.tile(np.arange(1500), 2)
-    twice = effect_of(platt, np.tile(Y[JUDGE], 2), np.tile(P[JUDGE], 2), cluster=who)
+    twice = evaluate(platt, np.tile(Y[JUDGE], 2), np.tile(P[JUDGE], 2), cluster=who)
     assert (twice.low, twice.high) == (pytest.approx(once.low), pytest.approx(once.high))
-    naive = effect_of(platt, np.tile(Y[JUDGE], 2), np.tile(P[JUDGE], 2))
+    naive = evaluate(platt, np.tile(Y[JUDGE], 2), np.tile(P[JUDGE], 2))
     assert naive.high - naive.low < 0.8 * (once.high - once.low)
 
 
 def test_a_map_that_does_harm_is_called_worse():
     upside_down = PlattRecalibrator().fit(P[LEARN], 1 - Y[LEARN])
-    assert effect_of(upside_down, Y[JUDGE], P[JUDGE]).verdict == "worse"
+    assert evaluate(upside_down, Y[JUDGE], P[JUDGE]).verdict == "worse"
 
 
 def test_what_is_no_map_or_no_confidence_is_refused():
     with pytest.raises(InputError):
-        effect_of(TemperatureScaling(), Y, P)
+        evaluate(TemperatureScaling(), Y, P)
     with refused("recalibrator", "platt"):
-        effect_of("platt", Y, P)
-    with pytest.raises(InputError) as error:
-        effect_of(PlattRecalibrator().fit(P, Y), Y, P, confidence=95)
-    assert (error.value.argument, error.value.seen) == ("confidence", 95)
+        evaluate("platt", Y, P)
+    with refused("confidence", 95):
+        evaluate(PlattRecalibrator().fit(P, Y), Y, P, confidence=95)
 
 
 def test_cross_fitting_judges_every_row_by_a_map_that_has_not_seen_it() -> None:
@@ -64,14 +62,13 @@ def test_cross_fitting_judges_every_row_by_a_map_that_has_not_seen_it() -> None:
     y = (draw.random(600) < p**2).astype(float)
     event = np.repeat(np.arange(200), 3)
     for cluster in (None, event):
-        unit = np.arange(600) if cluster is None else cluster
-        fold = dealt(y, unit, "rows", 5, 0)
+        fold = stratified_folds(Sample.read(y, p, cluster=cluster), 5, 0)
         mapped = np.empty(600)
         for k in range(5):
             one = PlattRecalibrator().fit(p[fold != k], y[fold != k])
             mapped[fold == k] = one.transform(p[fold == k])
-        effect = cross_fitted_effect(PlattRecalibrator(), y, p, cluster=cluster)
+        effect = evaluate(PlattRecalibrator(), y, p, cluster=cluster, cv=5)
         assert effect.after.log_loss == pytest.approx(log_losses(y, mapped).mean(), rel=1e-12)
         assert effect.after.brier == pytest.approx(np.mean((mapped - y) ** 2), rel=1e-12)
         assert effect.auc_cost == pytest.approx(0.0, abs=1e-12)  # a rising map, within each fold
-    assert cross_fitted_effect(IsotonicRecalibrator(), y, p).auc_cost > 0.0  # steps make ties
+    assert evaluate(IsotonicRecalibrator(), y, p, cv=5).auc_cost > 0.0  # steps make ties

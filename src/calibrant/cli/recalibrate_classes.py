@@ -38,7 +38,12 @@ from calibrant.io.predictions import class_matrix
 from calibrant.io.rows import placed
 from calibrant.io.tables import read_table
 from calibrant.recalibration.class_map import order_of_classes
-from calibrant.recalibration.learned_map import LearnedMap, Recalibrator, load_recalibrator
+from calibrant.recalibration.learned_map import (
+    LearnedMap,
+    Recalibrator,
+    load_recalibrator,
+    make_map,
+)
 
 __all__ = [
     "MAPS_OF_CLASSES",
@@ -51,19 +56,6 @@ __all__ = [
 CHOOSE = "choose"
 MAPS_OF_CLASSES = ("temperature", "structured", "structured-matrix", "vector", "one-vs-rest")
 """Methods for many classes; `choose`, the default, compares those that the rows are enough for."""
-
-
-def _map(method: str) -> LearnedMap:
-    from calibrant import recalibration as maps
-
-    made: dict[str, LearnedMap] = {
-        "temperature": maps.TemperatureScaling(from_logits=False),
-        "structured": maps.StructuredScaling(from_logits=False),
-        "structured-matrix": maps.StructuredScaling(from_logits=False, matrix=True),
-        "vector": maps.VectorScaling(from_logits=False),
-        "one-vs-rest": maps.OneVsRestRecalibrator(),
-    }
-    return made[method]
 
 
 def run_fit_classes(
@@ -100,14 +92,14 @@ def run_fit_classes(
     )
     settings: dict[str, Any] = {"sample_weight": valid.weight, "classes": valid.classes}
     y_true, probs = rows.y_true[valid.rows], valid.probs
-    candidates = None if method == CHOOSE else {method: _map(method)}
+    candidates = None if method == CHOOSE else {method: make_map(method, 3)}
     if candidates is not None:
         learned: Any = candidates[method]
         learned.fit(probs, y_true, **settings)
     try:
         clusters = None if codes is None else codes[valid.rows]
         units = len(probs) if clusters is None else len(set(clusters.tolist()))
-        settings["folds"] = folds_for(units, clustered=clusters is not None)
+        settings["cv"] = folds_for(units, clustered=clusters is not None)
         choice = choose_recalibrator(
             y_true, probs, candidates=candidates, cluster=clusters, **settings
         )
@@ -119,7 +111,7 @@ def run_fit_classes(
     if method == CHOOSE:
         learned = choice.recalibrator
         note(f"On held-out rows, best first:\n{choice}")
-    learned.classes = _called_classes(chosen.prob, reading)
+    learned.classes_ = _called_classes(chosen.prob, reading)
     written(Path(output), learned.save)
     note(
         f"Wrote {printable(output, 200)}: {_called(learned)} for {probs.shape[1]:,} classes, learned "
@@ -129,7 +121,7 @@ def run_fit_classes(
 
 
 def _called(learned: LearnedMap) -> str:
-    from calibrant.recalibration.class_choice import IdentityOfClasses
+    from calibrant.recalibration.class_map import IdentityOfClasses
 
     kind = learned.kind
     if isinstance(learned, IdentityOfClasses):
@@ -204,7 +196,7 @@ def run_apply_classes(files: Sequence[str], reading: Reading, chosen_map: str, o
     table = read_table(data)
     columns = [_column(table[name]) for name in prob]
     matrix = class_matrix(columns, prob[0], on_invalid="raise")
-    order = _order(_called_classes(prob, reading), learned.classes)
+    order = _order(_called_classes(prob, reading), learned.classes_)
     order = list(range(matrix.shape[1])) if order is None else order
     try:
         zeros, places = np.zeros(len(matrix)), range(len(order))

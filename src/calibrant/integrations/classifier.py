@@ -11,16 +11,13 @@ from numpy.typing import NDArray
 from calibrant._format import group_text
 from calibrant._optional import require
 from calibrant.data.rows import as_rows
-from calibrant.errors import InputError, Option, TooFewRows, Where
-from calibrant.integrations.decision_scores import (
-    LinkOfScores,
-    has_scores_alone,
-    raw_predictions,
-    require_predictions,
-)
-from calibrant.integrations.named_maps import CHOOSE, map_of_classes, map_of_one_event
+from calibrant.errors import InputError, TooFewRows, show_value
 from calibrant.recalibration.choice import choose_recalibrator
-from calibrant.recalibration.cures import only_cures
+from calibrant.recalibration.class_map import LEAST_OF_A_CLASS
+from calibrant.recalibration.learned_map import make_map
+from calibrant.recalibration.logistic import expit
+from calibrant.recalibration.parametric import PlattRecalibrator
+from calibrant.recalibration.scaling import StructuredScaling, TemperatureScaling
 
 __all__ = ["RecalibratedClassifier"]
 
@@ -31,6 +28,9 @@ require("sklearn.base", caller="RecalibratedClassifier")
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone  # noqa: E402
 
 PREFIT = "prefit"
+CHOOSE = "choose"
+WIDEST = 8.0
+"""The log-odds that the largest score is brought to, so that twice as large ones can be told apart too."""
 
 
 class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -46,11 +46,10 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         or by one temperature for more than two classes, before they are recalibrated. By default a
         logistic regression.
     recalibrator : str, Recalibrator or map of class probabilities, default "adaptive"
-        "adaptive", "smooth" (the paper's map), "platt", "temperature", "beta", "isotonic", "venn-abers",
-        "spline", "offset", "randomized", "none", a map of your own, or "choose" for `choose_recalibrator`.
-        With more than two classes there are also "structured", "structured-matrix", "vector" and
-        "one-vs-rest". There "adaptive" is structured scaling of all classes together, or one temperature
-        where a class has too few rows; "temperature" is one for all, and any other map of two classes takes
+        A name of `calibrant.recalibration.map_names()` such as "adaptive", "platt" (or "sigmoid") and
+        "isotonic", a map of your own, or "choose" for `choose_recalibrator`. With more than two classes the
+        names are those of `map_names(n_classes=3)`; "adaptive" is then structured scaling of all classes
+        together, or one temperature where a class has too few rows, and any other map of two classes takes
         each class against the rest.
     cv : int, splitter or "prefit", default 5
         The folds; fewer where a class has fewer rows. Rows that belong together stay together where `fit`
@@ -67,8 +66,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         Fitted to all rows.
     recalibrator_ : Recalibrator or map of class probabilities
         The map; None where all rows are of one class. A map of classes knows their names.
-    link_ : LinkOfScores
-        What makes probabilities of scores; None where the classifier has `predict_proba`.
+    link_ : callable or None
+        Map from scores to probabilities; None where the classifier has `predict_proba`.
 
     Examples
     --------
@@ -99,10 +98,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         X, y, groups = indexable(X, y, groups)  # what X must be is for the classifier to say
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
-            with only_cures(()):
-                as_rows(
-                    np.zeros(len(y)), np.zeros(len(y)), sample_weight=sample_weight
-                ).require_valid()
+            zeros = np.zeros(len(y))
+            as_rows(zeros, zeros, sample_weight=sample_weight).require_valid()
         fitted = self._is_prefit()
         self.estimator_ = (
             self._prefit() if fitted else _fitted(self._classifier(), X, y, sample_weight)
@@ -114,22 +111,22 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         self.recalibrator_: Any = None
-        self.link_: LinkOfScores | None = None
+        self.link_: _ScoreLink | None = None
         if self.classes_.size == 1:
             return self
         if fitted:
             seen = np.ones(codes.size, dtype=bool)
-            given = raw_predictions(self.estimator_, X)
+            given = _predictions(self.estimator_, X)
         else:
             seen, given = self._held_out(X, y, codes, sample_weight, groups)
         weight = None if sample_weight is None else sample_weight[seen]
-        if has_scores_alone(self.estimator_):
-            self.link_ = LinkOfScores().fit(given[seen], codes[seen], weight)
+        if not hasattr(self.estimator_, "predict_proba"):
+            self.link_ = _ScoreLink(given[seen], codes[seen], weight)
         self.recalibrator_ = self._learned(self._linked(given[seen]), codes[seen], weight)
         return self
 
     def _linked(self, given: Floats) -> Floats:
-        return given if self.link_ is None else self.link_.transform(given)
+        return given if self.link_ is None else self.link_(given)
 
     def _is_prefit(self) -> bool:
         from sklearn.frozen import FrozenEstimator
@@ -144,11 +141,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
         if self.estimator is None:
             raise InputError(
-                "must be a fitted classifier with {prefit}",
+                '`estimator` must be a fitted classifier with `cv="prefit"`; got None.',
                 argument="estimator",
-                seen=None,
-                cure="Pass the classifier that was fitted.",
-                prefit=Option("cv", PREFIT),
             )
         self._classifier()  # refuses what gives no probabilities
         check_is_fitted(self.estimator)
@@ -161,12 +155,11 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         codes = order[place]
         unknown = np.flatnonzero(self.classes_[codes] != y)
         if unknown.size:
+            row = int(unknown[0])
             raise InputError(
-                "must hold classes that the fitted classifier knows",
+                f"`y` must hold classes that the fitted classifier knows; row {row} is {show_value(y[row])}.",
                 argument="y",
-                seen=y[unknown[0]],
-                where=Where(row=int(unknown[0])),
-                cure="Leave such rows out, or fit the classifier on them.",
+                row=row,
             )
         return np.asarray(codes, dtype=np.int64)
 
@@ -176,11 +169,9 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         heavy = np.bincount(codes, weight, self.classes_.size) > 0
         if heavy.sum() < 2:
             raise InputError(
-                "must have rows of positive weight in two classes for a map",
+                "`y` must have rows of positive weight in two classes for a map; all the weight is on "
+                f"{show_value(self.classes_[heavy].tolist())}.",
                 argument="y",
-                seen=self.classes_[heavy].tolist(),
-                saying="all the weight is on {}",
-                cure="Give weight to rows of another class.",
             )
 
     def predict_proba(self, X: Any) -> Floats:
@@ -190,7 +181,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         check_is_fitted(self)
         if self.classes_.size == 1:
             return np.ones((len(self.estimator_.predict(X)), 1))
-        probs = self._linked(raw_predictions(self.estimator_, X))
+        probs = self._linked(_predictions(self.estimator_, X))
         if self.classes_.size > 2:
             return np.asarray(self.recalibrator_.transform(probs))
         events = self.recalibrator_.transform(np.clip(probs[:, 1], 0.0, 1.0))
@@ -205,7 +196,12 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         from sklearn.linear_model import LogisticRegression
 
         chosen = LogisticRegression() if self.estimator is None else self.estimator
-        require_predictions(chosen)
+        if not (hasattr(chosen, "predict_proba") or hasattr(chosen, "decision_function")):
+            raise InputError(
+                "`estimator` must have `predict_proba` or `decision_function`, which a map is learned from; "
+                f"{type(chosen).__name__} has none.",
+                argument="estimator",
+            )
         return clone(chosen)
 
     def _held_out(
@@ -215,8 +211,9 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         from sklearn.model_selection import check_cv
         from sklearn.utils import _safe_indexing
 
-        columns = 1 if has_scores_alone(self.estimator_) and self.classes_.size == 2 else None
-        given = np.zeros((codes.size, columns or self.classes_.size))
+        k = self.classes_.size
+        alone = k == 2 and not hasattr(self.estimator_, "predict_proba")
+        given = np.zeros((codes.size, 1 if alone else k))
         seen = np.zeros(codes.size, dtype=bool)
         for train, test in check_cv(self._folds(codes, groups), codes, classifier=True).split(
             X, codes, groups
@@ -225,16 +222,14 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 continue  # its classifier would have no prediction for a class
             weight = None if sample_weight is None else sample_weight[train]
             model = _fitted(self._classifier(), _safe_indexing(X, train), y[train], weight)
-            given[test] = raw_predictions(model, _safe_indexing(X, test))
+            given[test] = _predictions(model, _safe_indexing(X, test))
             seen[test] = True
         if not seen.any():
             raise TooFewRows(
-                "must hold rows of every class outside each fold, for a classifier that knows them all",
+                "`y` must hold rows of every class outside each fold; no fold leaves rows of all of "
+                f"{show_value(self.classes_.tolist())}.",
                 argument="y",
-                seen=self.classes_.tolist(),
-                saying="no fold leaves rows of all of {}",
-                cure="Pass another {cv}, such as one that shuffles, or leave out classes that come late.",
-                cv=Option("cv"),
+                hint="Pass another `cv`, such as one that shuffles, or leave out classes that come late.",
             )
         return seen, given
 
@@ -245,41 +240,40 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         cv = self.cv
         if isinstance(cv, str) or (isinstance(cv, Integral) and (isinstance(cv, bool) or cv < 2)):
             raise InputError(
-                "must be 2 folds or more, a splitter of scikit-learn, or prefit",
+                f"`cv` must be 2 folds or more, a splitter of scikit-learn, or prefit; got {show_value(cv)}.",
                 argument="cv",
-                seen=cv,
-                cure="Leave it out for the default.",
             )
         if not isinstance(cv, Integral):
             return cv
         fewest = int(np.bincount(codes).min())
         if fewest < 2:
+            rarest = self.classes_[np.argmin(np.bincount(codes))]
             raise InputError(
-                "must hold at least 2 rows of every class for cross-fitting",
+                "`y` must hold at least 2 rows of every class for cross-fitting; class "
+                f"{show_value(rarest)} has {fewest}.",
                 argument="y",
-                seen=self.classes_[np.argmin(np.bincount(codes))],
-                saying="class {} has {fewest}",
-                fewest=fewest,
-                cure="Pass more rows of that class, or fewer classes.",
             )
         cv = max(2, min(cv, fewest))
         return cv if groups is None else StratifiedGroupKFold(cv)
 
     def _learned(self, probs: Floats, codes: NDArray[np.int64], weight: Any) -> Any:
-        names = [group_text(name) for name in self.classes_.tolist()]
-        if self.classes_.size > 2:
-            heavy = codes if weight is None else codes[np.asarray(weight) > 0.0]
-            counts = np.bincount(heavy, minlength=self.classes_.size)
-            chosen = map_of_classes(self.recalibrator, counts)
-            if chosen is None:
-                choice = choose_recalibrator(codes, probs, sample_weight=weight)
-            learned = choice.recalibrator if chosen is None else chosen.fit(probs, codes, weight)
-            learned.classes = names if len(set(names)) == len(names) else None
-            return learned
-        p = np.clip(probs[:, 1], 0.0, 1.0)
-        if isinstance(self.recalibrator, str) and self.recalibrator == CHOOSE:
-            return choose_recalibrator(codes, p, sample_weight=weight).recalibrator
-        return map_of_one_event(self.recalibrator).fit(p, codes, weight)
+        k, chosen = self.classes_.size, self.recalibrator
+        p = np.clip(probs[:, 1], 0.0, 1.0) if k == 2 else probs
+        if isinstance(chosen, str) and chosen == CHOOSE:
+            learned = choose_recalibrator(codes, p, sample_weight=weight).recalibrator
+        else:
+            made = make_map(chosen, k)
+            if k > 2 and isinstance(chosen, str) and chosen == "adaptive":
+                counts = np.bincount(codes, None if weight is None else weight > 0.0, k)
+                made = StructuredScaling(from_logits=False)
+                enough = counts.sum() >= made.n_parameters_of(k)
+                if not (enough and counts.min() >= LEAST_OF_A_CLASS):
+                    made = TemperatureScaling(from_logits=False)
+            learned = made.fit(p, codes, weight)
+        if k > 2:
+            names = [group_text(name) for name in self.classes_.tolist()]
+            learned.classes_ = names if len(set(names)) == len(names) else None
+        return learned
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import get_tags
@@ -297,3 +291,40 @@ def _fitted(model: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     return (
         model.fit(X, y) if sample_weight is None else model.fit(X, y, sample_weight=sample_weight)
     )
+
+
+def _predictions(model: Any, X: Any) -> Floats:
+    """Probabilities with a column for each class, or else scores; of two classes, scores are one column."""
+    if hasattr(model, "predict_proba"):
+        return np.asarray(model.predict_proba(X), dtype=np.float64)
+    scores = np.asarray(model.decision_function(X), dtype=np.float64)
+    scores = scores[:, None] if scores.ndim == 1 else scores
+    many = len(model.classes_)
+    if scores.shape[1] != (1 if many == 2 else many):
+        raise InputError(
+            f"`estimator` must give a score for each class; `decision_function` has {scores.shape[1]} "
+            f"columns for {many} classes.",
+            argument="estimator",
+            hint="Make it score each class against the rest.",
+        )
+    return scores
+
+
+class _ScoreLink:
+    """Map from scores to probabilities: Platt's of two classes, one temperature of more."""
+
+    def __init__(self, scores: Floats, labels: NDArray[np.int64], weight: Any = None) -> None:
+        self._unit = 0.0
+        if scores.shape[1] > 1:
+            self._scaling = TemperatureScaling().fit(scores, labels, weight)
+            return
+        largest = float(np.abs(scores).max())
+        self._unit = largest / WIDEST if largest > 0.0 else 1.0
+        self._platt = PlattRecalibrator().fit(expit(scores[:, 0] / self._unit), labels, weight)
+
+    def __call__(self, scores: Floats) -> Floats:
+        """Probabilities, with a column for each class."""
+        if not self._unit:
+            return np.asarray(self._scaling.transform(scores))
+        events = self._platt.transform(expit(scores[:, 0] / self._unit))
+        return np.stack([1.0 - events, events], axis=1)

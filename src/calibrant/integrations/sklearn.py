@@ -8,16 +8,16 @@ import numpy as np
 
 from calibrant.data.arrays import as_column
 from calibrant.data.classes import confidence
-from calibrant.errors import Code, Function, InputError, TypeName, Where, show_value
+from calibrant.errors import Code, Function, InputError, TypeName, show_value
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.plotting.smooth import ReliabilityDiagram, reliability_diagram
 
-__all__ = ["ReliabilityDisplay", "neg_smooth_ece"]
+__all__ = ["ReliabilityDisplay", "neg_smooth_ece_scorer"]
 
 DIAGRAM_OPTIONS = ("bandwidth", "confidence", "resamples", "curves", "seed")
 
 
-def neg_smooth_ece(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+def neg_smooth_ece_scorer(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     """A scorer: minus the SmoothECE of a classifier's predicted probabilities; larger is better.
 
     Pass it as `scoring=` to `cross_val_score`, `cross_validate` or `GridSearchCV`. With two classes it
@@ -35,18 +35,14 @@ def neg_smooth_ece(estimator: Any, X: Any, y: Any, sample_weight: Any = None) ->
     >>> from sklearn.model_selection import cross_val_score
     >>> from sklearn.naive_bayes import GaussianNB
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> cross_val_score(GaussianNB(), X, y, cv=3, scoring=neg_smooth_ece).round(3)
+    >>> cross_val_score(GaussianNB(), X, y, cv=3, scoring=neg_smooth_ece_scorer).round(3)
     array([-0.078, -0.049, -0.047])
     """
     if not hasattr(estimator, "predict_proba"):
         raise InputError(
-            "must have {method} to be scored",
+            f"`estimator` must have `predict_proba` to be scored; {type(estimator).__name__} has none.",
             argument="estimator",
-            seen=TypeName.of(estimator),
-            saying="{} has none",
-            cure="Wrap it in {wrapper}.",
-            method=Code("predict_proba"),
-            wrapper=Code("sklearn.calibration.CalibratedClassifierCV"),
+            hint="Wrap it in `RecalibratedClassifier` or `sklearn.calibration.CalibratedClassifierCV`.",
         )
     classes = np.asarray(estimator.classes_)
     _require_known_classes(y, classes.tolist())
@@ -62,14 +58,11 @@ def _require_known_classes(y: Any, classes: list[Any]) -> None:
     label = as_column(y, "y").tolist()
     wrong = next((row for row, value in enumerate(label) if value not in known), None)
     if wrong is not None:
-        listed = ", ".join(map(show_value, classes[:5])) + (", ..." if len(classes) > 5 else "")
         raise InputError(
-            "must hold classes on which the estimator was fitted, {classes}",
+            f"`y` must hold classes on which the estimator was fitted, {show_value(classes)}; row {wrong} is "
+            f"{show_value(label[wrong])}.",
             argument="y",
-            seen=label[wrong],
-            where=Where(row=wrong),
-            cure="Fit the estimator on rows of all classes, or leave such rows out.",
-            classes=listed,
+            row=wrong,
         )
 
 

@@ -10,10 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, generator, require_confidence, require_count
 from calibrant._format import decimals
-from calibrant.data.rows import Rows
-from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrantError, Code, Function, InputError, TooFewRows
-from calibrant.inference.assess import read_clustered
 from calibrant.plotting.axes import probability_axes
 from calibrant.plotting.bands import Bounds, ResampledCurves
 from calibrant.plotting.diagram import Diagram, laid_out, plain, series_of
@@ -23,14 +20,11 @@ from calibrant.plotting.looks import Color, as_name
 from calibrant.plotting.panel import Band, Line, Mark, Panel
 from calibrant.plotting.reference import diagonal
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
-from calibrant.recalibration.class_map import MapOfClasses
-from calibrant.recalibration.cross_fitting import cross_fitted, dealt, fitted, rows_of
-from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
-from calibrant.recalibration.effect import Effect, effect_on
-from calibrant.recalibration.learned_map import Recalibrator, require_map
-from calibrant.recalibration.ranking import order_after
-from calibrant.recalibration.training import FitOptions, require_one_event
-from calibrant.recalibration.venn_abers import CrossVennAbersRecalibrator, VennAbersRecalibrator
+from calibrant.recalibration.class_map import ClassRecalibrator
+from calibrant.recalibration.effect import Effect, Sample, evaluate, fit_to
+from calibrant.recalibration.export import monotonicity
+from calibrant.recalibration.isotonic import CrossVennAbersRecalibrator, VennAbersRecalibrator
+from calibrant.recalibration.learned_map import FitOptions, Recalibrator, require_map
 
 __all__ = ["MapDiagram", "map_diagram"]
 
@@ -79,7 +73,7 @@ class MapDiagram(Diagram):
         p, _ = self.rows
         if not p.size:
             return self.recalibrator.keeps_order
-        return order_after(p, self.recalibrator.transform(p)) == "kept"
+        return monotonicity(p, self.recalibrator.transform(p)) == "increasing"
 
     @property
     def says(self) -> str:
@@ -252,50 +246,43 @@ def map_diagram(
     """
     require_confidence(confidence)
     require_count("resamples", resamples, least=20)
-    refuse_forms(options)
     for name, value in (("y_true", y_true), ("recalibrator", recalibrator)):
         _refuse_classes(value, name)
-    require_one_event(y_prob)
     if isinstance(y_true, Recalibrator):
         _require_alone(y_prob, recalibrator, cluster)
         return _as_it_is(y_true, confidence)
     made = AdaptiveRecalibrator() if recalibrator is None else recalibrator
     require_map(made, "recalibrator")
     _require_steady(made, "recalibrator")
-    if isinstance(y_true, Sketch):
-        y_true, y_prob = rows_of(y_true, y_prob, sample_weight, cluster)
-    with only_cures(TO_LEARN):
-        pairs, codes = read_clustered(
-            y_true, y_prob, cluster, sample_weight=sample_weight, **options
-        )
-        learned = fitted(made, pairs)
-    x = _places(pairs.p)
-    band = _own_band(learned, x, confidence) if codes is None else None
-    unit = np.arange(pairs.n) if codes is None else codes[0]
+    sample = Sample.read(
+        y_true, y_prob, made=made, sample_weight=sample_weight, cluster=cluster, **options
+    )
+    learned = fit_to(made, sample)
+    x = _places(sample.probs)
+    band = None if sample.clustered else _own_band(learned, x, confidence)
     if band is None:
-        band = _resampled(made, pairs, unit, x, resamples, seed).pointwise(confidence)
-    weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight
+        band = _resampled(made, sample, x, resamples, seed).pointwise(confidence)
     return MapDiagram(
         recalibrator=learned,
         prediction=x,
         repaired=learned.transform(x),
         band=band,
-        effect=_effect(made, pairs, unit, codes is None, confidence, seed),
+        effect=_effect(made, sample, confidence, seed),
         confidence=float(confidence),
-        n=pairs.n,
-        rows=_gathered(pairs.p, weight),
+        n=sample.n,
+        rows=_gathered(sample.probs, sample.ones),
     )
 
 
 def _refuse_classes(value: Any, argument: str) -> None:
-    if isinstance(value, MapOfClasses):
+    if isinstance(value, ClassRecalibrator):
         raise InputError(
             "must be a map of one event: what a map of classes makes of one depends on all the others",
             argument=argument,
             seen=value.kind,
             cure="For its effect pass it to {effect}; for a picture, draw {picture} of the class "
             "probabilities that its {transform} gives.",
-            effect=Code("calibrant.recalibration.effect_of"),
+            effect=Code("calibrant.recalibration.evaluate"),
             picture=Function("reliability_diagram"),
             transform=Code("transform"),
         )
@@ -343,28 +330,34 @@ def _own_band(learned: Recalibrator, x: Floats, confidence: float) -> Bounds | N
 
 
 def _resampled(
-    made: Recalibrator, pairs: Rows, unit: Integers, x: Floats, resamples: int, seed: int
+    made: Recalibrator, sample: Sample, x: Floats, resamples: int, seed: int
 ) -> ResampledCurves:
     """Maps of rows drawn again, units as a whole; NaN where a draw has too little to learn from."""
-    draw, units = generator(seed), int(unit.max()) + 1
+    draw, units = generator(seed), int(sample.unit.max()) + 1
     curves = np.full((resamples, x.size), np.nan)
     for curve in curves:
         counts = np.bincount(draw.integers(units, size=units), minlength=units)
         try:
-            rows = np.repeat(np.arange(pairs.n), counts[unit])
-            curve[:] = fitted(made, pairs.select(rows)).transform(x)
+            rows = np.repeat(np.arange(sample.n), counts[sample.unit])
+            curve[:] = fit_to(made, sample, rows).transform(x)
         except CalibrantError:
             continue
     return ResampledCurves(x, curves)
 
 
-def _effect(
-    made: Recalibrator, pairs: Rows, unit: Integers, rows: bool, confidence: float, seed: int
-) -> Effect | None:
-    folds = min(FOLDS, int(unit.max()) + 1)
+def _effect(made: Recalibrator, sample: Sample, confidence: float, seed: int) -> Effect | None:
     try:
-        fold = dealt(pairs.y, unit, "rows" if rows else "clusters", folds, seed)
-        return effect_on(pairs, cross_fitted(made, pairs, fold), unit, confidence, fold=fold)
+        return evaluate(
+            made,
+            sample.y,
+            sample.probs,
+            sample_weight=sample.weight,
+            cluster=sample.unit if sample.clustered else None,
+            cv=min(FOLDS, int(sample.unit.max()) + 1),
+            confidence=confidence,
+            random_state=seed,
+            labels="soft" if sample.soft else "binary",
+        )
     except TooFewRows:
         return None
 

@@ -1,32 +1,41 @@
-"""Recalibration: maps from predictions to better calibrated ones, their choice and their effect."""
+"""Recalibration: maps from predictions to better calibrated ones, their choice and their effect.
+
+Every class in a module of this package that carries `@register` is a name of the package.
+"""
 
 from __future__ import annotations
 
-from calibrant._lazy import lazy_names
+import importlib
+from typing import Any
 
 _HOME = {
-    "AdaptiveRecalibrator": "recalibration.adaptive",
-    "BetaRecalibrator": "recalibration.parametric",
-    "choose_recalibrator": "recalibration.choice",
-    "cross_fitted_effect": "recalibration.effect",
-    "CrossVennAbersRecalibrator": "recalibration.venn_abers",
-    "effect_of": "recalibration.effect",
-    "IdentityRecalibrator": "recalibration.parametric",
-    "IsotonicRecalibrator": "recalibration.isotonic",
-    "load_recalibrator": "recalibration.learned_map",
-    "OffsetRecalibrator": "recalibration.parametric",
-    "OneVsRestRecalibrator": "recalibration.multiclass",
-    "PlattRecalibrator": "recalibration.parametric",
-    "RandomizedRecalibrator": "recalibration.randomized",
-    "Recalibrator": "recalibration.learned_map",
-    "SmoothRecalibrator": "recalibration.smooth",
-    "SplineRecalibrator": "recalibration.spline",
-    "StructuredScaling": "recalibration.scaling",
-    "TemperatureRecalibrator": "recalibration.parametric",
-    "TemperatureScaling": "recalibration.scaling",
-    "VectorScaling": "recalibration.scaling",
-    "VennAbersRecalibrator": "recalibration.venn_abers",
+    "ClassRecalibrator": "class_map",
+    "Recalibrator": "learned_map",
+    "choose_recalibrator": "choice",
+    "evaluate": "effect",
+    "load_recalibrator": "learned_map",
+    "make_map": "learned_map",
+    "map_names": "learned_map",
 }
 
-__all__ = sorted(_HOME)
-__getattr__, __dir__ = lazy_names("calibrant.recalibration", _HOME)
+
+def _load(name: str) -> Any:
+    return importlib.import_module(f"calibrant.recalibration.{name}")
+
+
+def __dir__() -> list[str]:
+    maps = (one.__name__ for one in _load("learned_map").registered_maps().values())
+    return sorted([*_HOME, *maps])
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first asked for."""
+    if name == "__all__":
+        return __dir__()
+    if name in _HOME:
+        return getattr(_load(_HOME[name]), name)
+    if not name.startswith("_"):
+        for one in _load("learned_map").registered_maps().values():
+            if one.__name__ == name:
+                return one
+    raise AttributeError(f"module 'calibrant.recalibration' has no attribute {name!r}")

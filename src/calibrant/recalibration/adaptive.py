@@ -1,20 +1,25 @@
-"""A map that changes as much as the rows give reason to: an average of maps, weighted by their evidence."""
+"""Bayesian model average of recalibration maps, with a prior on no change."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, require_confidence
-from calibrant.data.arrays import as_column
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.rows import as_rows
 from calibrant.measures._chains import pooled
-from calibrant.recalibration.cures import TO_APPLY, only_cures
-from calibrant.recalibration.learned_map import Recalibrator, State
+from calibrant.recalibration.learned_map import (
+    Floats,
+    Part,
+    Parts,
+    Recalibrator,
+    State,
+    Training,
+    checked_probabilities,
+    register,
+)
 from calibrant.recalibration.logistic import (
     AN_END,
     LIMIT,
@@ -24,28 +29,23 @@ from calibrant.recalibration.logistic import (
     posterior,
     rows_per_weight,
 )
-from calibrant.recalibration.state_checks import Part, Parts
-from calibrant.recalibration.training import Training
 
 __all__ = ["FAMILIES", "AdaptiveRecalibrator"]
 
-Floats = NDArray[np.float64]
-
 FAMILIES = ("none", "ends", "offset", "temperature", "platt", "beta", "smooth")
 """What the average is of: "ends" moves predictions of exactly 0 and 1 alone."""
-STRAIGHT = {"none": (), "offset": (0,), "temperature": (1,), "platt": (0, 1), "beta": (0, 1, 2)}
+LINEAR = {"none": (), "offset": (0,), "temperature": (1,), "platt": (0, 1), "beta": (0, 1, 2)}
 """Which of intercept, slope and asymmetry a family adds to the log-odds."""
-SPREADS = np.array([0.5, 0.35, 0.2])
-"""How far these are from 0 before rows are seen, as a standard deviation."""
-WAVES = ((12, 0.25, 0.4), (12, 0.25, 1.5), (32, 0.07, 0.6))
-"""Of the smooth families: places, width as a share of the rows, and standard deviation of the log-odds."""
-ODDS_OF_NONE = 3.0
-"""A map that changes nothing counts for so many of the others before rows are seen."""
-SURPRISES, OTHERS = 0.5, 1.0
-"""Outcomes against and with a prediction of exactly 0 or 1, before rows are seen."""
-LEFT_ALONE = 0.5
+PRIOR_SDS = np.array([0.5, 0.35, 0.2])
+"""Prior standard deviations of these coefficients."""
+GP_BASES = ((12, 0.25, 0.4), (12, 0.25, 1.5), (32, 0.07, 0.6))
+"""Gaussian processes: basis functions, length scale as a share of the rows, prior sd of the log-odds."""
+PRIOR_ODDS_OF_NONE = 3.0
+"""Prior odds of no change against any other family."""
+PRIOR_AGAINST, PRIOR_WITH = 0.5, 1.0
+"""Beta prior at predictions of exactly 0 and 1: outcomes against and with the prediction."""
 CELLS_PER_UNIT = 128
-MOST_PLACES = 1 << 12
+MAX_PLACES = 1 << 12
 QUANTILES = 33
 STEPS_BETWEEN = 8
 STEPS_PER_UNIT = 8
@@ -65,9 +65,9 @@ class _Rows(NamedTuple):
         return _Rows(*(column[chosen] for column in self))
 
 
-@dataclass
+@register("adaptive")
 class AdaptiveRecalibrator(Recalibrator):
-    """Change predictions as far as the rows give reason to, and leave them alone where they give none.
+    """Bayesian model average: predictions change as far as the rows give reason to, and no further.
 
     The map is an average of maps: no change, an offset, a temperature, Platt's, beta, and three smooth ones.
     Each starts close to no change, with a normal prior on what it adds to the log-odds, and counts by the
@@ -85,8 +85,8 @@ class AdaptiveRecalibrator(Recalibrator):
     ----------
     evidence : dict
         The probability of each family, given the rows.
-    left_alone : bool
-        Whether predictions stay as they are.
+    is_identity : bool
+        Whether predictions stay as they are: "no change" is more probable than all others together.
 
     Notes
     -----
@@ -105,42 +105,46 @@ class AdaptiveRecalibrator(Recalibrator):
     --------
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
-    >>> AdaptiveRecalibrator().fit(p, rng.random(2000) < p).left_alone
+    >>> AdaptiveRecalibrator().fit(p, rng.random(2000) < p).is_identity
     True
     >>> repaired = AdaptiveRecalibrator().fit(p, rng.random(2000) < p**2).transform([0.2, 0.5, 0.8])
     >>> repaired.round(1)
     array([0. , 0.3, 0.6])
     """
 
-    monotone: bool = True
-    kind: ClassVar[str] = "adaptive"
     parts: ClassVar[Parts] = {
-        "x": Part(np.ndarray, rising=True),
-        "values": Part(np.ndarray),
-        "spread": Part(np.ndarray, least=0.0),
-        **dict.fromkeys(("low_spread", "high_spread"), Part(least=0.0)),
-        **dict.fromkeys(("low", "high", *FAMILIES), Part(float, 0.0, 1.0)),
+        "x": Part(True, increasing=True),
+        "values": Part(True),
+        "spread": Part(True, low=0.0),
+        **dict.fromkeys(("low_spread", "high_spread"), Part(low=0.0)),
+        **dict.fromkeys(("low", "high", *FAMILIES), Part(False, 0.0, 1.0)),
     }
+
+    def __init__(self, monotone: bool = True) -> None:
+        self.monotone = monotone
 
     @property
     def evidence(self) -> dict[str, float]:
         return {family: float(self.state[family]) for family in FAMILIES}
 
     @property
-    def left_alone(self) -> bool:
-        return float(self.state["none"]) > LEFT_ALONE
+    def is_identity(self) -> bool:
+        return float(self.state["none"]) > 0.5
 
     def _learn(self, training: Training) -> State:
-        rows = _counted(training)
-        everywhere = _Average(rows)
+        rows = _rows_by_log_odds(training)
+        everywhere = ModelAverage(rows)
         averages = [everywhere]
-        low, high = _End(rows.where(rows.end < 0)), _End(rows.where(rows.end > 0)).mirrored()
+        low, high = (
+            EndpointModel(rows.where(rows.end < 0)),
+            EndpointModel(rows.where(rows.end > 0)).mirrored(),
+        )
         if rows.end.any():
-            averages.append(_Average(rows.where(rows.end == 0), low.evidence + high.evidence))
+            averages.append(ModelAverage(rows.where(rows.end == 0), low.evidence + high.evidence))
         shares = _normalised([average.evidence for average in averages])
         knots = everywhere.knots
         states = [average.at(knots, share) for average, share in zip(averages, shares, strict=True)]
-        chance, spread = _mixed(states)
+        chance, spread = _mixture(states)
         # An end that no row was at is no farther out than so many rows could tell.
         unseen = np.log(2.0 * rows.n.sum() + 1.0)
         ends = [
@@ -162,7 +166,7 @@ class AdaptiveRecalibrator(Recalibrator):
         }
 
     def _apply(self, p: Floats, state: State) -> Floats:
-        if self.left_alone:
+        if self.is_identity:
             return np.array(p)
         return expit(self._mapped(p, state))
 
@@ -176,14 +180,15 @@ class AdaptiveRecalibrator(Recalibrator):
 
         require_confidence(confidence)
         state = self.state
-        column = as_column(y_prob, "y_prob")
-        with only_cures(TO_APPLY):
-            p = as_rows(np.zeros(column.size), column).p
+        p = checked_probabilities(y_prob)
         spread = np.interp(log_odds(p), state["x"], state["spread"])
         spread[p <= AN_END] = state["low_spread"]
         spread[p >= 1.0 - AN_END] = state["high_spread"]
         centre, reach = self._mapped(p, state), ndtri(0.5 + 0.5 * confidence) * spread
         return expit(centre - reach), expit(centre + reach)
+
+    def _breaks(self, state: State) -> tuple[Floats, Floats]:
+        return expit(state["x"]), np.array([AN_END, 1.0 - AN_END])
 
     def _mapped(self, p: Floats, state: State) -> Floats:
         """The log-odds of the average."""
@@ -193,25 +198,25 @@ class AdaptiveRecalibrator(Recalibrator):
         return mapped
 
 
-class _Average:
+class ModelAverage:
     """Every family, learned from some rows; `known` is the evidence of what was learned apart."""
 
     def __init__(self, rows: _Rows, known: float = 0.0) -> None:
         self._where, self._rank = _quantiles(rows)
-        straight = _straight(rows.x)
+        linear = _linear_features(rows.x)
         self.members: list[tuple[tuple[int, ...], tuple[int, float, float] | None, Posterior]] = []
-        for columns in STRAIGHT.values():
+        for columns in LINEAR.values():
             fitted = posterior(
-                straight[:, columns], rows.x, rows.n, rows.share, SPREADS[list(columns)]
+                linear[:, columns], rows.x, rows.n, rows.share, PRIOR_SDS[list(columns)]
             )
             self.members.append((columns, None, fitted))
-        for wave in WAVES:
-            features = np.hstack([straight, self._wave(rows.x, wave)])
-            spread = np.concatenate([SPREADS, np.full(wave[0], wave[2])])
+        for basis in GP_BASES:
+            features = np.hstack([linear, self._gaussian_process(rows.x, basis)])
+            spread = np.concatenate([PRIOR_SDS, np.full(basis[0], basis[2])])
             fitted = posterior(features, rows.x, rows.n, rows.share, spread)
-            self.members.append(((0, 1, 2), wave, fitted))
+            self.members.append(((0, 1, 2), basis, fitted))
         self.evidence = known + np.array([member[2].evidence for member in self.members])
-        self.evidence[0] += np.log(ODDS_OF_NONE)
+        self.evidence[0] += np.log(PRIOR_ODDS_OF_NONE)
 
     @property
     def knots(self) -> Floats:
@@ -223,18 +228,18 @@ class _Average:
 
     def at(self, x: Floats, share: Floats) -> list[tuple[float, Floats, Floats]]:
         """Weight, mean and variance of the log-odds of each family at these places."""
-        straight = _straight(x)
+        linear = _linear_features(x)
         states = []
-        for (columns, wave, fitted), weight in zip(self.members, share, strict=True):
-            features = straight[:, columns]
-            if wave is not None:
-                features = np.hstack([features, self._wave(x, wave)])
+        for (columns, basis, fitted), weight in zip(self.members, share, strict=True):
+            features = linear[:, columns]
+            if basis is not None:
+                features = np.hstack([features, self._gaussian_process(x, basis)])
             states.append((float(weight), *fitted.log_odds(x, features)))
         return states
 
-    def _wave(self, x: Floats, wave: tuple[int, float, float]) -> Floats:
+    def _gaussian_process(self, x: Floats, basis: tuple[int, float, float]) -> Floats:
         """Features whose sum with independent coefficients is a Gaussian process over the rank of x."""
-        places, width, _ = wave
+        places, width, _ = basis
         centres = np.linspace(0.0, 1.0, places)
 
         def alike(u: Floats) -> Floats:
@@ -244,17 +249,17 @@ class _Average:
         return np.linalg.solve(root, alike(np.interp(x, self._where, self._rank)).T).T
 
 
-class _End:
+class EndpointModel:
     """The rate of events among predictions of exactly 0, with a beta prior, and its evidence."""
 
     def __init__(self, rows: _Rows) -> None:
         self.n = float(rows.n.sum())
         self._events = float(rows.n @ rows.share)
-        self._prior = (SURPRISES, OTHERS)
+        self._prior = (PRIOR_AGAINST, PRIOR_WITH)
 
-    def mirrored(self) -> _End:
+    def mirrored(self) -> EndpointModel:
         """The same for predictions of exactly 1."""
-        self._prior = (OTHERS, SURPRISES)
+        self._prior = (PRIOR_WITH, PRIOR_AGAINST)
         return self
 
     @property
@@ -281,12 +286,12 @@ class _End:
         return float(after - betaln(events, others))
 
 
-def _counted(training: Training) -> _Rows:
+def _rows_by_log_odds(training: Training) -> _Rows:
     """The rows by log-odds; many places are gathered in cells of 1/128."""
-    atoms = training.atoms
-    x, mass = log_odds(atoms.p), atoms.mass * rows_per_weight(atoms)
-    end = np.where(atoms.p >= 1.0 - AN_END, 1.0, np.where(atoms.p <= AN_END, -1.0, 0.0))
-    if x.size > MOST_PLACES:
+    points = training.points
+    x, mass = log_odds(points.p), points.mass * rows_per_weight(points)
+    end = np.where(points.p >= 1.0 - AN_END, 1.0, np.where(points.p <= AN_END, -1.0, 0.0))
+    if x.size > MAX_PLACES:
         cell = np.rint(x * CELLS_PER_UNIT) + end
         _, first, place = np.unique(cell, return_index=True, return_inverse=True)
         rows = over_outcomes(mass)
@@ -296,7 +301,7 @@ def _counted(training: Training) -> _Rows:
     return _Rows(x, n, mass[:, 1] / n, end)
 
 
-def _straight(x: Floats) -> Floats:
+def _linear_features(x: Floats) -> Floats:
     """Intercept, slope, and the even part of beta calibration, which is 0 at ½."""
     even = -np.logaddexp(0.0, -x) - np.logaddexp(0.0, x) + 2.0 * np.log(2.0)
     return np.stack([np.ones_like(x), x, even], axis=1)
@@ -320,22 +325,22 @@ def _normalised(evidence: list[Floats]) -> list[Floats]:
     return [np.exp(values - most) / total for values in evidence]
 
 
-def _moderated(mean: Floats, variance: Floats) -> Floats:
+def _expected_expit(mean: Floats, variance: Floats) -> Floats:
     """The mean of expit over normal log-odds (MacKay's approximation)."""
     return expit(mean / np.sqrt(1.0 + np.pi / 8.0 * variance))
 
 
-def _mixed(averages: list[list[tuple[float, Floats, Floats]]]) -> tuple[Floats, Floats]:
+def _mixture(averages: list[list[tuple[float, Floats, Floats]]]) -> tuple[Floats, Floats]:
     """The mean probability, and the standard deviation of the log-odds."""
     states = [state for average in averages for state in average]
-    chance = np.sum([w * _moderated(mean, variance) for w, mean, variance in states], axis=0)
+    chance = np.sum([w * _expected_expit(mean, variance) for w, mean, variance in states], axis=0)
     centre = np.sum([w * mean for w, mean, _ in states], axis=0)
     squares = [w * (variance + (mean - centre) ** 2) for w, mean, variance in states]
     return chance, np.sqrt(np.sum(squares, axis=0))
 
 
 def _end_value(
-    averages: list[_Average], shares: list[Floats], end: _End, x: float
+    averages: list[ModelAverage], shares: list[Floats], end: EndpointModel, x: float
 ) -> tuple[float, float]:
     """The chance of the event at a prediction of exactly 0 or 1, and the spread of its log-odds."""
     at = np.array([x])
@@ -346,8 +351,8 @@ def _end_value(
             states.append([(float(share.sum()), *end.log_odds)])
         else:
             states.append(average.at(at, share))
-            chance += float(_mixed(states[-1:])[0][0])
-    return chance, float(_mixed(states)[1][0])
+            chance += float(_mixture(states[-1:])[0][0])
+    return chance, float(_mixture(states)[1][0])
 
 
 def _weights_of(knots: Floats, rows: _Rows) -> Floats:
@@ -359,7 +364,7 @@ def _weights_of(knots: Floats, rows: _Rows) -> Floats:
 
 
 def _by_family(shares: list[Floats]) -> dict[str, float]:
-    names = [*STRAIGHT, *["smooth"] * len(WAVES)]
+    names = [*LINEAR, *["smooth"] * len(GP_BASES)]
     evidence = dict.fromkeys(FAMILIES, 0.0)
     for k, share in enumerate(shares):
         for name, value in zip(names, share, strict=True):

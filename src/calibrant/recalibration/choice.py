@@ -1,27 +1,39 @@
-"""Which map to use: all candidates on rows they have not seen, "none" among them."""
+"""Choice of a map: all candidates on rows they have not seen, "none" among them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Unpack, cast
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant._arguments import require_choice, require_count
+from calibrant._arguments import require_choice
+from calibrant.data.classes import confidence
 from calibrant.data.scales import PROBABILITY
-from calibrant.data.sketch import Sketch
-from calibrant.errors import Code, InputError, TypeName
-from calibrant.inference.assess import read_clustered
+from calibrant.errors import InputError, show_value
 from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
-from calibrant.recalibration.cross_fitting import cross_fitted, dealt, fitted, rows_of
-from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
-from calibrant.recalibration.effect import log_losses
-from calibrant.recalibration.isotonic import IsotonicRecalibrator
-from calibrant.recalibration.learned_map import Recalibrator, require_map
+from calibrant.recalibration.class_map import (
+    LEAST_OF_A_CLASS,
+    ClassRecalibrator,
+    IdentityOfClasses,
+    OneVsRestRecalibrator,
+    require_rows_of_classes,
+)
+from calibrant.recalibration.effect import (
+    Integers,
+    Sample,
+    brier_losses,
+    cross_fit,
+    fit_to,
+    log_losses,
+    mean_and_error,
+    stratified_folds,
+)
+from calibrant.recalibration.isotonic import IsotonicRecalibrator, VennAbersRecalibrator
+from calibrant.recalibration.learned_map import LearnedMap, Recalibrator
 from calibrant.recalibration.parametric import (
     BetaRecalibrator,
     IdentityRecalibrator,
@@ -29,28 +41,19 @@ from calibrant.recalibration.parametric import (
     PlattRecalibrator,
     TemperatureRecalibrator,
 )
+from calibrant.recalibration.scaling import StructuredScaling, TemperatureScaling
 from calibrant.recalibration.smooth import SmoothRecalibrator
-from calibrant.recalibration.training import FitOptions
-from calibrant.recalibration.venn_abers import VennAbersRecalibrator
 
-__all__ = ["NONE", "Candidate", "Choice", "choose_recalibrator", "compared"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+__all__ = ["NONE", "Candidate", "Choice", "choose_recalibrator"]
 
 NONE = "none"
-
-
-class ChoiceOptions(FitOptions, total=False):
-    """`FitOptions`; what the columns of class probabilities stand for, and whether they hold logits."""
-
-    classes: Sequence[Any]
-    from_logits: bool
+ROWS_PER_PARAMETER = 2
+"""A map of classes is compared by default where each of its parameters is learned from so many rows."""
 
 
 @dataclass(frozen=True, repr=False)
 class Candidate(Record):
-    """How one map did on rows it was not learned from.
+    """Losses of one map on rows that it was not learned from.
 
     Attributes
     ----------
@@ -59,7 +62,7 @@ class Candidate(Record):
     loss : float
         Mean loss.
     gain, gain_se : float
-        What it saves against "none", and the standard error of that over rows, or clusters of them.
+        Fall of the loss against "none", and its standard error over rows, or clusters of them.
     smooth_ece : float
         SmoothECE of its predictions.
     """
@@ -79,7 +82,7 @@ class Candidate(Record):
 
 @dataclass(frozen=True, repr=False)
 class Choice(Record):
-    """The comparison, and the chosen map learned from all rows.
+    """Comparison of maps, and the chosen one fitted to all rows.
 
     `str()` is a table, best first.
     """
@@ -90,7 +93,7 @@ class Choice(Record):
     recalibrator: Any = field(compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Plain values for JSON."""
         table = [candidate.to_dict() for candidate in self.candidates]
         return {"best": self.best, "loss": self.loss, "candidates": table}
 
@@ -115,9 +118,9 @@ def choose_recalibrator(
     candidates: Mapping[str, Any] | None = None,
     loss: Literal["log", "brier"] = "log",
     cluster: Any = None,
-    folds: int = 5,
-    seed: int = 0,
-    **options: Unpack[ChoiceOptions],
+    cv: int = 5,
+    random_state: int = 0,
+    **options: Any,
 ) -> Choice:
     """Compare recalibration maps by cross-fitting, and fit the best one to all rows.
 
@@ -129,7 +132,7 @@ def choose_recalibrator(
         Predicted probabilities. With a column per class, `y_true` holds classes, and `classes` names the
         columns; of logits, with `from_logits=True`, the softmax is taken, and is what the map takes too.
     sample_weight, **options
-        As for `Recalibrator.fit`.
+        As for `Recalibrator.fit`; of class probabilities, `classes`, `from_logits` and `on_invalid`.
     candidates : mapping of str to Recalibrator, optional
         By default adaptive, smooth, the paper's own smooth map on the probability scale, Platt, temperature,
         beta, isotonic, Venn-Abers and offset; for class probabilities one temperature, structured scaling
@@ -140,9 +143,9 @@ def choose_recalibrator(
         Which rows belong together, such as the forecasts of one event. They are held out together,
         and the standard error of a gain is that of clusters: rows of one event that are learned from
         flatter the maps on its other rows.
-    folds : int
-        Every row is predicted by maps learned from the other folds.
-    seed : int
+    cv : int
+        Number of folds; every row is predicted by maps fitted to the other folds.
+    random_state : int
         Seed of the folds.
 
     Returns
@@ -159,87 +162,88 @@ def choose_recalibrator(
     'none'
     """
     require_choice("loss", loss, ("log", "brier"))
-    require_count("folds", folds, least=2)
-    if np.ndim(y_prob) == 2 and np.shape(y_prob)[1] > 1:
-        from calibrant.recalibration.class_choice import choose_map_of_classes
-
-        settings = {"sample_weight": sample_weight, "cluster": cluster, **options}
-        return choose_map_of_classes(y_prob, y_true, candidates, loss, folds, seed, **settings)
-    refuse_forms(options)
-    maps = {NONE: IdentityRecalibrator(), **_checked(candidates)}
-    if "classes" in options:
+    binary = not (np.ndim(y_prob) == 2 and np.shape(y_prob)[1] > 1)
+    maps = _checked(candidates, binary)
+    none: LearnedMap = IdentityRecalibrator() if binary else IdentityOfClasses()
+    if binary and "classes" in options:
         raise InputError(
-            "is for predictions with a column for each class",
-            argument="classes",
-            cure="Leave it out.",
+            "`classes` is for predictions with a column for each class.", argument="classes"
         )
-    if isinstance(y_true, Sketch):
-        y_true, y_prob = rows_of(y_true, y_prob, sample_weight, cluster)
-    with only_cures(TO_LEARN):
-        pairs, codes = read_clustered(
-            y_true, y_prob, cluster, sample_weight=sample_weight, **cast(FitOptions, options)
-        )
-        p, y = pairs.p, pairs.y  # checked here
-    unit = np.arange(p.size) if codes is None else codes[0]
-    fold = dealt(y, unit, "rows" if codes is None else "clusters", folds, seed)
-    predictions = {name: cross_fitted(map_, pairs, fold) for name, map_ in maps.items()}
-    weight = np.ones(p.size) if pairs.weight is None else pairs.weight
-    losses, errors = {}, {}
-    for name, q in predictions.items():
-        losses[name] = log_losses(y, q) if loss == "log" else (q - y) ** 2
-        errors[name] = smooth_ece(y, q, sample_weight=weight, labels="soft")
-    lines, best = compared(losses, errors, weight, unit)
-    return Choice(best, lines, loss, fitted(maps[best], pairs))
+    sample = Sample.read(
+        y_true, y_prob, made=none, sample_weight=sample_weight, cluster=cluster, **options
+    )
+    fold = stratified_folds(sample, cv, random_state)
+    if not binary:
+        require_rows_of_classes(sample.counts(), sample.classes, shared=True)
+    maps = {NONE: none, **(_defaults(sample, fold) if maps is None else maps)}
+    predictions = {name: cross_fit(made, sample, fold) for name, made in maps.items()}
+    losses_of = log_losses if loss == "log" else brier_losses
+    losses = {name: losses_of(sample.y, p) for name, p in predictions.items()}
+    weight, lines = sample.ones, []
+    for name, p in predictions.items():
+        gain, error, _ = mean_and_error(losses[NONE] - losses[name], weight, sample.unit)
+        mean = float(np.average(losses[name], weights=weight))
+        if binary:
+            smooth = smooth_ece(sample.y, p, sample_weight=weight, labels="soft")
+        else:
+            smooth = smooth_ece(confidence(sample.y, p, sample_weight=weight))
+        lines.append(Candidate(name, mean, gain, error, smooth))
+    lines.sort(key=lambda line: line.loss)
+    best = lines[0].name if lines[0].gain > lines[0].gain_se else NONE
+    return Choice(best, tuple(lines), loss, fit_to(maps[best], sample))
 
 
-def _checked(candidates: Any) -> Mapping[str, Recalibrator]:
+def _checked(candidates: Any, binary: bool) -> Mapping[str, LearnedMap] | None:
     if candidates is None:
-        return _defaults()
+        return None
+    wanted: Any = Recalibrator if binary else ClassRecalibrator
+    example = "PlattRecalibrator()" if binary else "TemperatureScaling(from_logits=False)"
     if not isinstance(candidates, Mapping):
         raise InputError(
-            "must be a mapping from names to maps",
+            f"`candidates` must be a mapping from names to maps; got {show_value(candidates)}.",
             argument="candidates",
-            seen=TypeName.of(candidates),
-            cure="Pass {example}, or leave it out for all.",
-            example=Code('{"platt": PlattRecalibrator()}'),
+            hint=f'Pass `{{"mine": {example}}}`, or leave it out for all.',
         )
-    for name, candidate in candidates.items():
-        require_map(candidate, "candidates", name)
+    for name, made in candidates.items():
+        if not isinstance(made, wanted) or getattr(made, "from_logits", False):
+            kind = "Recalibrators" if binary else "maps of class probabilities"
+            raise InputError(
+                f"`candidates` must hold {kind}; {name!r} is {show_value(made)}.",
+                argument="candidates",
+                hint=f"Pass a map such as `{example}`.",
+            )
     if not isinstance(candidates.get(NONE, IdentityRecalibrator()), IdentityRecalibrator):
         raise InputError(
-            "must not hold another map under the name {none}, with which all others are compared",
+            f"`candidates` must not hold another map under the name {NONE!r}, with which all are compared.",
             argument="candidates",
-            seen=TypeName.of(candidates[NONE]),
-            cure="Give the map another name.",
-            none=repr(NONE),
         )
     return candidates
 
 
-def _defaults() -> dict[str, Recalibrator]:
-    return {
-        "adaptive": AdaptiveRecalibrator(),
-        "smooth": SmoothRecalibrator(),
-        "smooth probability": SmoothRecalibrator(scale=PROBABILITY, pseudo_rows=0.0),
-        "platt": PlattRecalibrator(),
-        "temperature": TemperatureRecalibrator(),
-        "beta": BetaRecalibrator(),
-        "isotonic": IsotonicRecalibrator(),
-        "venn-abers": VennAbersRecalibrator(),
-        "offset": OffsetRecalibrator(),
+def _defaults(sample: Sample, fold: Integers) -> dict[str, LearnedMap]:
+    """Maps to compare; of classes, those whose parameters every fold leaves enough rows for."""
+    if sample.binary:
+        return {
+            "adaptive": AdaptiveRecalibrator(),
+            "smooth": SmoothRecalibrator(),
+            "smooth probability": SmoothRecalibrator(scale=PROBABILITY, pseudo_rows=0.0),
+            "platt": PlattRecalibrator(),
+            "temperature": TemperatureRecalibrator(),
+            "beta": BetaRecalibrator(),
+            "isotonic": IsotonicRecalibrator(),
+            "venn-abers": VennAbersRecalibrator(),
+            "offset": OffsetRecalibrator(),
+        }
+    maps: dict[str, ClassRecalibrator] = {
+        "temperature": TemperatureScaling(from_logits=False),
+        "one-vs-rest beta": OneVsRestRecalibrator(BetaRecalibrator()),
+        "structured": StructuredScaling(from_logits=False),
+        "structured matrix": StructuredScaling(from_logits=False, matrix=True),
     }
-
-
-def compared(
-    losses: Mapping[str, Floats], errors: Mapping[str, float], weight: Floats, unit: Integers
-) -> tuple[tuple[Candidate, ...], str]:
-    """The candidates, best first, by the loss of every row; and the name of the one to use."""
-    share = weight / weight.sum()
-    lines = []
-    for name, values in losses.items():
-        saved = losses[NONE] - values
-        gain = float(share @ saved)
-        se = float(np.linalg.norm(np.bincount(unit, share * (saved - gain))))
-        lines.append(Candidate(name, float(share @ values), gain, se, errors[name]))
-    lines.sort(key=lambda line: line.loss)
-    return tuple(lines), lines[0].name if lines[0].gain > lines[0].gain_se else NONE
+    fewest = np.min([sample.counts(fold != one) for one in np.unique(fold)], axis=0)
+    every, rows = fewest.min() >= LEAST_OF_A_CLASS, int(fewest.sum())
+    return {
+        name: made
+        for name, made in maps.items()
+        if made.shared or (every and rows >= ROWS_PER_PARAMETER * made.n_parameters_of(fewest.size))
+    }

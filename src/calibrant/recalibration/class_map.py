@@ -1,48 +1,58 @@
-"""What every map of class probabilities is: how it takes columns, by name or in the order it was fitted."""
+"""Maps of class probabilities, with columns by name or in the order of the fit; one-vs-rest maps."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import is_integer
 from calibrant._format import distinct_parts, group_text
 from calibrant.data.arrays import as_array
 from calibrant.data.classes import (
     as_class_probabilities,
+    as_weights,
     finite_logits,
     refuse_probabilities,
     sum_tolerance,
 )
-from calibrant.data.rows import as_rows
-from calibrant.errors import Code, Cure, InputError, Option, TypeName, Where
-from calibrant.recalibration.cures import TO_LEARN_CLASSES, only_cures
-from calibrant.recalibration.enough_rows import require_parameters, require_rows_of_classes
-from calibrant.recalibration.learned_map import LearnedMap, State
+from calibrant.data.rows import Rows
+from calibrant.errors import InputError, TooFewRows, show_value
+from calibrant.recalibration.adaptive import AdaptiveRecalibrator
+from calibrant.recalibration.learned_map import (
+    Floats,
+    LearnedMap,
+    Parts,
+    Recalibrator,
+    State,
+    register,
+    require_map,
+)
 
 __all__ = [
+    "LEAST_OF_A_CLASS",
+    "ClassRecalibrator",
     "ClassTraining",
-    "MapOfClasses",
-    "as_distributions",
+    "IdentityOfClasses",
+    "OneVsRestRecalibrator",
     "called_classes",
     "order_of_classes",
+    "require_rows_of_classes",
 ]
 
-Floats = NDArray[np.float64]
-
-_OF_LOGITS = Cure(
-    "If they are probabilities, make the map with {option}.",
-    {"option": Option("from_logits", False)},
-)
+LEAST_OF_A_CLASS = 2
+"""Rows of a class for parameters of its own: from none or one, they would only tell that it is rare."""
+MAX_CLASSES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class ClassTraining:
-    """The rows that a map of classes learns from.
+    """Rows that a map of classes is fitted to.
 
     Attributes
     ----------
@@ -53,7 +63,7 @@ class ClassTraining:
     weight : float64[n] or None
         Importance of each row.
     classes : list
-        What the columns stand for.
+        Names of the columns.
     """
 
     rows: NDArray[Any]
@@ -63,17 +73,17 @@ class ClassTraining:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """How many rows of each class have any weight."""
-        heavy = self.labels if self.weight is None else self.labels[self.weight > 0.0]
-        return np.bincount(heavy, minlength=len(self.classes))
+        """Number of rows of each class that have any weight."""
+        used = self.labels if self.weight is None else self.labels[self.weight > 0.0]
+        return np.bincount(used, minlength=len(self.classes))
 
 
-class MapOfClasses(LearnedMap):
-    """A map from class probabilities, or logits, to better calibrated class probabilities.
+class ClassRecalibrator(LearnedMap):
+    """Map from class probabilities, or logits, to better calibrated class probabilities.
 
-    It remembers what its columns are called: `fit` takes the names from `classes`, or from the columns of a
-    frame. `transform` then takes the columns of a frame by their names, and those of an array in the order
-    in which it was fitted. The result has the columns in the order in which they were passed.
+    It remembers the names of its columns in `classes_`: `fit` takes them from `classes`, or from the columns
+    of a frame. `transform` then takes the columns of a frame by name, and those of an array in the order of
+    the fit. The result has the columns in the order in which they were passed.
     """
 
     shared: ClassVar[bool] = False
@@ -83,7 +93,7 @@ class MapOfClasses(LearnedMap):
     def fit(
         self,
         y_prob: Any,
-        y_true: Any,
+        y_true: Any = None,
         sample_weight: Any = None,
         *,
         classes: Sequence[Any] | None = None,
@@ -92,117 +102,280 @@ class MapOfClasses(LearnedMap):
 
         `classes` names the columns in their order; a frame's columns name themselves.
         """
-        training = self._training(y_prob, y_true, sample_weight, classes)
+        if y_true is None:
+            raise InputError(
+                "`y_true` is missing: this map requires y to be passed, but the target y is None.",
+                argument="y_true",
+            )
+        if not isinstance(self.from_logits, bool | np.bool_):
+            raise InputError(
+                f"`from_logits` must be True or False; got {show_value(self.from_logits)}.",
+                argument="from_logits",
+            )
+        matrix = as_class_probabilities(y_true, y_prob, classes=classes)
+        rows = self._checked(matrix.raw, matrix.tolerance)
+        unknown = np.flatnonzero(matrix.labels < 0)
+        if unknown.size:
+            row = int(unknown[0])
+            raise matrix.refusal(row, matrix.raw[row], float(matrix.raw[row].sum()))
+        weight = as_weights(sample_weight, matrix.n)
+        if weight is not None:
+            zeros = np.zeros(matrix.n)
+            weight = Rows(zeros, zeros, weight).weight
+        training = ClassTraining(rows, matrix.labels, weight, matrix.classes)
         self._require_enough(training)
-        self._state = self._learn(training)
-        self.columns = training.rows.shape[1]
-        self.classes = called_classes(y_prob, classes)
+        self._set_state(self._learn(training), rows.shape[1])
+        self.classes_ = called_classes(y_prob, classes)
         return self
 
-    def transform(self, y_prob: Any, *, classes: Sequence[Any] | None = None) -> Floats:
+    def transform(self, y_prob: Any, *, classes: Sequence[Any] | None = None) -> Any:
         """Recalibrated class probabilities, with rows and columns in the order given.
 
-        Columns that have names (those of a frame, or `classes`) are taken by them, where the map knows its
-        classes. Others are taken in the order in which the map was fitted.
+        Columns that have names (those of a frame, or `classes`) are taken by name, where the map knows its
+        classes. Others are taken in the order of the fit. Of a pandas frame, a frame with its index.
         """
         state = self.state
         values = as_array(y_prob, self._argument)
-        wanted = self._columns(state) or self.columns
-        if values.ndim != 2 or (wanted is not None and values.shape[1] != wanted):
-            self._refuse_shape(values, wanted)
-        names = called_classes(y_prob, classes)
-        order = order_of_classes(names, self.classes, self._argument)
-        if order is None:
-            return self._apply(self._checked(values, sum_tolerance(y_prob)), state)
+        if values.ndim != 2 or values.shape[1] != self.n_features_in_:
+            raise InputError(
+                f"`{self._argument}` must have a row per case and {self.n_features_in_} columns; its "
+                f"shape is {values.shape} (the map is expecting {self.n_features_in_} features as input).",
+                argument=self._argument,
+                hint="Pass a column for each class that the map was fitted on.",
+            )
+        order = order_of_classes(called_classes(y_prob, classes), self.classes_, self._argument)
+        order = list(range(values.shape[1])) if order is None else order
         mapped = np.empty(values.shape)
         mapped[:, order] = self._apply(
             self._checked(values[:, order], sum_tolerance(y_prob)), state
         )
+        if type(y_prob).__name__ == "DataFrame" and hasattr(y_prob, "index"):
+            return type(y_prob)(mapped, index=y_prob.index, columns=y_prob.columns)
         return mapped
+
+    def fit_transform(self, y_prob: Any, y_true: Any = None, sample_weight: Any = None) -> Any:
+        """Fit, then transform the same predictions: for a look, not for a fair estimate."""
+        return self.fit(y_prob, y_true, sample_weight).transform(y_prob)
+
+    def score(self, y_prob: Any, y_true: Any, sample_weight: Any = None) -> float:
+        """Minus the mean log loss of the recalibrated probabilities: larger is better."""
+        from calibrant.recalibration.effect import log_losses
+
+        matrix = as_class_probabilities(y_true, y_prob, classes=self.classes_)
+        losses = log_losses(matrix.labels, np.asarray(self.transform(y_prob)))
+        return -float(np.average(losses, weights=as_weights(sample_weight, matrix.n)))
 
     def to_sql(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: an SQL expression here is of one column, and this map needs those of all classes."""
         raise InputError(
-            "a map of classes cannot be written as an expression of one column",
-            seen=self.kind,
-            saying="",
-            cure=[
-                Cure("Write it as Python with {python}.", {"python": Code("to_python()")}),
-                "Apply the map to the rows themselves.",
-            ],
+            "A map of classes cannot be written as an expression of one column.",
+            hint="Write it as Python with `to_python()`, or apply the map to the rows themselves.",
         )
+
+    def to_python(self, name: str = "recalibrate", *, tolerance: float = 1e-5) -> str:
+        """Text of a Python module with the map as a function of one row; it needs nothing else.
+
+        `tolerance` matters to maps that are learned class by class, as in `Recalibrator.to_python`.
+        """
+        from calibrant.recalibration.export import class_map_to_python
+
+        return class_map_to_python(self, name, tolerance)
 
     @property
     def _argument(self) -> str:
         return "logits" if self.from_logits else "y_prob"
-
-    def _training(
-        self, y_prob: Any, y_true: Any, sample_weight: Any, classes: Sequence[Any] | None
-    ) -> ClassTraining:
-        for name, value in self.settings.items():
-            if isinstance(getattr(type(self), name, None), bool) and not isinstance(
-                value, bool | np.bool_
-            ):
-                raise InputError(
-                    "must be True or False", argument=name, seen=value, cure="Pass one of them."
-                )
-        with only_cures(TO_LEARN_CLASSES):
-            matrix = as_class_probabilities(y_true, y_prob, classes=classes)
-        rows = self._checked(matrix.raw, matrix.tolerance)
-        with only_cures(TO_LEARN_CLASSES):
-            unknown = np.flatnonzero(matrix.labels < 0)
-            if unknown.size:
-                row = int(unknown[0])
-                raise matrix.refusal(row, matrix.raw[row], float(matrix.raw[row].sum()))
-            weight = None
-            if sample_weight is not None:
-                zeros = np.zeros(matrix.n)
-                weight = as_rows(zeros, zeros, sample_weight=sample_weight).weight
-        return ClassTraining(rows, matrix.labels, weight, matrix.classes)
 
     def _checked(self, values: NDArray[Any], tolerance: float) -> NDArray[Any]:
         """Finite logits, or distributions."""
         argument = self._argument
         if values.dtype.kind not in "biuf":
             raise InputError(
-                "must hold numbers",
-                argument=argument,
-                seen=TypeName(values.dtype),
-                saying="its type is {}",
-                cure="Convert it first.",
+                f"`{argument}` must hold numbers; its type is {values.dtype}.", argument=argument
             )
         if not self.from_logits:
             return as_distributions(values, tolerance)
-        refuse_probabilities(values, tolerance, argument, _OF_LOGITS)
+        refuse_probabilities(values, tolerance, argument)
         logits = finite_logits(values, argument)
         return logits if logits.dtype in (np.float32, np.float64) else logits.astype(np.float64)
 
-    def _refuse_shape(self, values: NDArray[Any], wanted: int | None) -> NoReturn:
-        raise InputError(
-            "must have a row per case and {columns}",
-            argument=self._argument,
-            seen=values.shape,
-            saying="its shape is {}",
-            columns="a column per class" if wanted is None else f"{wanted} columns",
-            cure="Pass a column for each class that the map was fitted on.",
-        )
-
     def _require_enough(self, training: ClassTraining) -> None:
         counts = training.counts
-        require_parameters(int(counts.sum()), self.parameters(counts.size))
+        needed = self.n_parameters_of(counts.size)
+        if needed > counts.sum():
+            raise TooFewRows(
+                f"`y_true` must have at least as many rows as the map has parameters; it has {counts.sum()} "
+                f"for {needed}.",
+                argument="y_true",
+                hint="Use a map with fewer parameters, such as a temperature, or more rows.",
+            )
         require_rows_of_classes(counts, training.classes, shared=self.shared)
 
+    def _try_out(self) -> None:
+        k, names = self.n_features_in_, self.classes_
+        if not (is_integer(k) and 2 <= k <= MAX_CLASSES):
+            raise InputError(f"it must have 2 classes or more; got {show_value(k)}")
+        if names is not None and len({*map(str, names)}) != k:
+            raise InputError("it must name each of its classes once")
+        even = 0.0 if self.from_logits else 1.0 / k
+        mapped = self._apply(np.vstack([np.full((1, k), even), np.eye(k)[:1]]), self.state)
+        if mapped.shape != (2, k) or not np.all((mapped >= 0.0) & (mapped <= 1.0)):
+            raise InputError("it does not give probabilities")
+
+    def n_parameters_of(self, classes: int) -> int:
+        """Number of parameters for so many classes."""
+        return 0
+
     @abstractmethod
-    def parameters(self, classes: int) -> int:
-        """How many numbers are learned for so many classes."""
+    def explain(self) -> str:
+        """Sentence on what the map does."""
 
     @abstractmethod
     def _learn(self, training: ClassTraining) -> State:
-        """Plain numbers and arrays from rows."""
+        """Fitted attributes from rows."""
 
     @abstractmethod
     def _apply(self, rows: NDArray[Any], state: State) -> Floats:
-        """The map itself, on checked rows with the columns in the order of the map."""
+        """Mapped rows, of checked ones with the columns in the order of the map."""
+
+    def _python(self, state: State, classes: int, tolerance: float) -> tuple[list[str], str]:
+        """Constants, and lines of Python from `p` or `s` (logits) to the list `q` of probabilities."""
+        return [], "    q = p\n"
+
+
+@register("none of classes", none={})
+class IdentityOfClasses(ClassRecalibrator):
+    """Class probabilities as they are: the map that others must beat.
+
+    Examples
+    --------
+    >>> IdentityOfClasses().fit([[0.2, 0.8]], [1]).transform([[0.4, 0.6]])
+    array([[0.4, 0.6]])
+    """
+
+    shared = True
+
+    def explain(self) -> str:
+        """Sentence on what the map does."""
+        return "This map leaves predictions as they are."
+
+    def _require_enough(self, training: ClassTraining) -> None:
+        """Any rows will do: nothing is learned."""
+
+    def _learn(self, training: ClassTraining) -> State:
+        return {}
+
+    def _apply(self, rows: NDArray[Any], state: State) -> Floats:
+        return np.asarray(rows)
+
+
+@register("one-vs-rest")
+class OneVsRestRecalibrator(ClassRecalibrator):
+    """Map of two classes for each class against the rest; then the rows are divided by their sums.
+
+    Parameters
+    ----------
+    recalibrator : Recalibrator, optional
+        The map to learn for each class; by default `AdaptiveRecalibrator`.
+
+    Notes
+    -----
+    Every class must have two rows or more: of others, a map would learn that they never happen.
+
+    References
+    ----------
+    Zadrozny and Elkan, *Transforming classifier scores into accurate multiclass probability
+    estimates*, 2002.
+
+    Examples
+    --------
+    >>> probs = [[0.8, 0.1, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6], [0.5, 0.3, 0.2]] * 2
+    >>> recalibrated = OneVsRestRecalibrator().fit(probs, [0, 1, 2, 1] * 2).transform(probs)
+    >>> bool(np.allclose(recalibrated.sum(axis=1), 1.0))
+    True
+    """
+
+    parts: ClassVar[Parts] = {"maps": list}
+
+    def __init__(self, recalibrator: Recalibrator | None = None) -> None:
+        self.recalibrator = recalibrator
+
+    @property
+    def _each(self) -> Recalibrator:
+        return AdaptiveRecalibrator() if self.recalibrator is None else self.recalibrator
+
+    def n_parameters_of(self, classes: int) -> int:
+        """Number of parameters of the maps of so many classes."""
+        return classes * self._each.n_parameters
+
+    def _learn(self, training: ClassTraining) -> State:
+        maps: list[Recalibrator | None] = [
+            deepcopy(self._each).fit(column, training.labels == k, training.weight)
+            for k, column in enumerate(training.rows.T)
+        ]
+        return {"maps": maps}
+
+    def _require_enough(self, training: ClassTraining) -> None:
+        require_map(self._each, "recalibrator")
+        super()._require_enough(training)
+
+    def _apply(self, rows: NDArray[Any], state: State) -> Floats:
+        maps = state["maps"]
+        if len(maps) != rows.shape[1]:
+            raise InputError(f"it must have a map for each of {rows.shape[1]} classes")
+        columns = [
+            rows[:, k] if learned is None else learned.transform(rows[:, k])
+            for k, learned in enumerate(maps)
+        ]
+        mapped = np.stack(columns, axis=1)
+        total = mapped.sum(axis=1, keepdims=True)
+        even = np.full_like(mapped, 1.0 / len(maps))
+        return np.asarray(np.divide(mapped, total, out=even, where=total > 0))
+
+    def explain(self) -> str:
+        """Sentence on what the map does."""
+        maps = self.state["maps"]
+        changed = sum(learned is not None for learned in maps)
+        return (
+            f"This {self.kind} map changes {changed} of {len(maps)} classes, each by a map "
+            f"({self._each.kind}) of its own, and makes the sum 1 again; the most likely class may change."
+        )
+
+    def _python(self, state: State, classes: int, tolerance: float) -> tuple[list[str], str]:
+        from calibrant.recalibration.export import interpolation, nested
+
+        knots = [None if one is None else interpolation(one, tolerance) for one in state["maps"]]
+        listed = ", ".join("None" if pair is None else nested(np.stack(pair)) for pair in knots)
+        interpolate = (
+            "from bisect import bisect_right\n\n\n"
+            "def _mapped(p, knots):\n    if knots is None:\n        return p\n    x, y = knots\n"
+            "    k = min(max(bisect_right(x, p), 1), len(x) - 1)\n"
+            "    return y[k - 1] + (p - x[k - 1]) / (x[k] - x[k - 1]) * (y[k] - y[k - 1])\n\n"
+        )
+        body = (
+            "    q = [_mapped(v, knots) for v, knots in zip(p, MAPS)]\n    total = sum(q)\n"
+            "    q = [v / total for v in q] if total > 0.0 else [1.0 / len(q)] * len(q)\n"
+        )
+        return [interpolate, f"MAPS = ({listed},)"], body
+
+
+def require_rows_of_classes(
+    counts: NDArray[np.int64], classes: Sequence[Any], *, shared: bool
+) -> None:
+    """Refuse rows of one class; and, unless all classes share the parameters, a class with fewer than two."""
+    if np.count_nonzero(counts) < 2:
+        raise TooFewRows(
+            f"`y_true` must hold rows of two classes or more; all hold one class, "
+            f"{show_value(classes[int(np.argmax(counts))])}.",
+            argument="y_true",
+        )
+    rarest = int(np.argmin(counts))
+    if not shared and counts[rarest] < LEAST_OF_A_CLASS:
+        raise TooFewRows(
+            f"`y_true` must hold {LEAST_OF_A_CLASS} rows or more of every class for a map with parameters of "
+            f"each class; of class {show_value(classes[rarest])} it has {int(counts[rarest])}.",
+            argument="y_true",
+            hint="Pass more rows of it, leave its column out, or use a temperature, which all classes share.",
+        )
 
 
 def as_distributions(values: NDArray[Any], tolerance: float) -> Floats:
@@ -213,21 +386,22 @@ def as_distributions(values: NDArray[Any], tolerance: float) -> Floats:
         wrong = np.flatnonzero(~((np.abs(total - 1.0) <= tolerance) & (least >= 0.0)))
     if wrong.size:
         row = int(wrong[0])
-        inside = least[row] >= 0.0
+        seen = f"the sum is {show_value(total[row])}"
+        if not least[row] >= 0.0:
+            seen = f"a value is {show_value(least[row])}"
         raise InputError(
-            "must hold class probabilities that lie in [0, 1] and sum to 1 in each row",
+            "`y_prob` must hold class probabilities that lie in [0, 1] and sum to 1 in each row; in row "
+            f"{row} {seen}.",
             argument="y_prob",
-            seen=float(total[row] if inside else least[row]),
-            where=Where(row=row),
-            saying="the sum is {}" if inside else "a value is {}",
-            cure="Of logits take the softmax first, divide percentages by 100, and leave out rows "
-            "without predictions.",
+            row=row,
+            hint="Of logits take the softmax first, divide percentages by 100, and leave out rows without "
+            "predictions (NaN).",
         )
     return np.minimum(probs, 1.0)
 
 
 def called_classes(y_prob: Any, classes: Sequence[Any] | None = None) -> list[str] | None:
-    """What columns of class probabilities stand for: `classes`, or what tells a frame's columns apart.
+    """Names of the columns of class probabilities: `classes`, or the distinct parts of a frame's columns.
 
     Examples
     --------
@@ -246,17 +420,14 @@ def called_classes(y_prob: Any, classes: Sequence[Any] | None = None) -> list[st
 def order_of_classes(
     names: Sequence[str] | None, wanted: Sequence[str] | None, argument: str
 ) -> list[int] | None:
-    """Where each class of a map stands in a table; None where they stand in one order, or have no names."""
+    """Column of each class of a map in a table; None if they are in one order, or have no names."""
     if names is None or wanted is None or list(names) == list(wanted):
         return None
     if sorted(names) != sorted(wanted):
         raise InputError(
-            "must have the columns of the classes that the map was fitted on: {wanted}",
+            f"`{argument}` must have the columns of the classes that the map was fitted on: "
+            f"{', '.join(wanted)}; they are called {', '.join(names)}.",
             argument=argument,
-            seen=", ".join(names),
-            saying="they are called {}",
-            cure="Rename them, name them with {classes}, or pass an array with the classes in that order.",
-            classes=Option("classes", ...),
-            wanted=", ".join(wanted),
+            hint="Rename them, name them with `classes=`, or pass an array with the classes in that order.",
         )
     return [list(names).index(name) for name in wanted]

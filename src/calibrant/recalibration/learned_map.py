@@ -1,101 +1,289 @@
-"""What every recalibrator is: a map from p to p', learned from data, kept in a file that is no pickle."""
+"""Recalibration maps: estimators from p to p' with a file that is no pickle, and the registry of all of them.
+
+To add a map, write one module in this package with a class under `@register`; files, names such as "platt",
+the command line, the documentation and the export as text find it there.
+"""
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
+import pkgutil
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._files import dump_versioned, load_versioned, read_bytes, write_whole
 from calibrant._format import percent
-from calibrant.data.arrays import as_column
-from calibrant.data.rows import as_rows
+from calibrant.data.arrays import as_array, as_column
+from calibrant.data.points import Points
+from calibrant.data.rows import Rows, as_rows
 from calibrant.data.scales import Scale, as_scale, name_for_file
-from calibrant.errors import CalibrantError, Code, Function, InputError, TypeName, Where
-from calibrant.recalibration.cures import TO_APPLY, TO_LEARN, only_cures
-from calibrant.recalibration.enough_rows import require_parameters
-from calibrant.recalibration.ranking import in_words, order_of_map
-from calibrant.recalibration.state_checks import Part, Parts, number_of_classes
-from calibrant.recalibration.training import FitOptions, Training
+from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.errors import CalibrantError, InputError, TooFewRows, show_value
 
 if TYPE_CHECKING:
     from calibrant.io.sql import Expression
 
-__all__ = ["LearnedMap", "Recalibrator", "load_recalibrator", "require_map"]
+__all__ = [
+    "POSITIVE",
+    "PROBABILITIES",
+    "FitOptions",
+    "LearnedMap",
+    "Part",
+    "Parts",
+    "Recalibrator",
+    "Training",
+    "checked_probabilities",
+    "load_recalibrator",
+    "make_map",
+    "map_names",
+    "register",
+    "registered_maps",
+    "require_map",
+]
 
 Floats = NDArray[np.float64]
 State = dict[str, Any]
+Parts = Mapping[str, "Part | type"]
+AnyMap = TypeVar("AnyMap", bound="type[LearnedMap]")
 
-MODULES = (
-    "recalibration.adaptive",
-    "recalibration.isotonic",
-    "recalibration.multiclass",
-    "recalibration.parametric",
-    "recalibration.scaling",
-    "recalibration.smooth",
-    "recalibration.spline",
-    "recalibration.venn_abers",
-    "repair.class_choice",
-    "repair.randomized",
-)
-"""Where the maps are that a file can hold."""
-FORMAT, VERSION, WHAT = "calibrant.recalibrator", 2, "a recalibrator"
+FORMAT, VERSION, OLDEST = "calibrant.recalibrator", 3, 2
+WHAT = "a recalibrator"
+_RENAMED = {"seed": "random_state", "folds": "cv", "knots": "n_knots"}
+"""Parameters under the names that files of version 2 have."""
+
+
+class FitOptions(TypedDict, total=False):
+    """Keywords by which `fit` reads outcomes, and rows that break a rule; see `InputOptions`."""
+
+    pos_label: Any
+    labels: Literal["binary", "soft"]
+    on_invalid: Literal["raise", "drop"]
+
+
+# -- the registry ------------------------------------------------------------------------------
+
+_KINDS: dict[str, type[LearnedMap]] = {}
+_NAMES: dict[tuple[bool, str], tuple[type[LearnedMap], dict[str, Any]]] = {}
+
+
+def register(kind: str, *aliases: str, **names: Mapping[str, Any]) -> Callable[[AnyMap], AnyMap]:
+    """Class decorator that adds a map: its kind in files, and the names that stand for it.
+
+    Parameters
+    ----------
+    kind : str
+        Name in files, and by default the name that users pass.
+    *aliases : str
+        Other names of the same map.
+    **names : mapping
+        In place of the kind: names with the parameters that each of them means; `_` is read as `-`.
+    """
+
+    def add(cls: AnyMap) -> AnyMap:
+        cls.kind = kind
+        _KINDS[kind] = cls
+        binary = issubclass(cls, Recalibrator)
+        for name, parameters in (names or {key: {} for key in (kind, *aliases)}).items():
+            _NAMES[binary, name.replace("_", "-")] = (cls, dict(parameters))
+        return cls
+
+    return add
+
+
+def registered_maps() -> dict[str, type[LearnedMap]]:
+    """Classes of all maps by their kind in files, from every module of this package."""
+    package = sys.modules["calibrant.recalibration"]
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
+    return dict(_KINDS)
+
+
+def map_names(n_classes: int = 2) -> list[str]:
+    """Names that `make_map` knows for so many classes.
+
+    Examples
+    --------
+    >>> "platt" in map_names(), map_names(n_classes=3)
+    (True, ['none', 'one-vs-rest', 'structured', 'structured-matrix', 'temperature', 'vector'])
+    """
+    registered_maps()
+    return sorted(name for binary, name in _NAMES if binary == (n_classes == 2))
+
+
+def make_map(recalibrator: str | LearnedMap, n_classes: int = 2) -> Any:
+    """New map of this name, or a copy of a map, for predictions of so many classes.
+
+    With more than two classes, a map of two takes each class against the rest.
+
+    Examples
+    --------
+    >>> make_map("sigmoid"), make_map("structured-matrix", n_classes=3)
+    (PlattRecalibrator(), StructuredScaling(from_logits=False, matrix=True))
+    """
+    known = map_names(n_classes)
+    if isinstance(recalibrator, LearnedMap if n_classes > 2 else Recalibrator):
+        made: LearnedMap = deepcopy(recalibrator)
+    else:
+        if n_classes > 2:
+            known = sorted({*known, *map_names()})
+        if not isinstance(recalibrator, str) or recalibrator not in known:
+            raise InputError(
+                f"`recalibrator` must be one of {', '.join(known)}, or a map for {n_classes} classes; got "
+                f"{show_value(recalibrator)}.",
+                argument="recalibrator",
+            )
+        binary = n_classes == 2 or (False, recalibrator) not in _NAMES
+        cls, parameters = _NAMES[binary, recalibrator]
+        made = cls(**parameters)
+    if n_classes > 2 and isinstance(made, Recalibrator):
+        return _KINDS["one-vs-rest"](made)  # type: ignore[call-arg]
+    if getattr(made, "from_logits", False):
+        raise InputError(
+            f"`recalibrator` must take class probabilities; got {show_value(made)}.",
+            argument="recalibrator",
+            hint="Make it with `from_logits=False`.",
+        )
+    return made
+
+
+# -- what every map is -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rule for a fitted attribute in a file: finite numbers in a range, one of them or a row."""
+
+    row: bool = False
+    low: float = -np.inf
+    high: float = np.inf
+    increasing: bool = False
+
+    def require(self, name: str, value: Any) -> None:
+        """Refuse a value that breaks the rule."""
+        kind: Any = np.ndarray if self.row else int | float
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise InputError(f"{name!r} must be {'a row' if self.row else 'one'} of numbers")
+        numbers = np.asarray(value, dtype=np.float64)
+        high = self.high * (1.0 + 1e-9)  # means are rounded
+        valid = np.isfinite(numbers) & (numbers >= self.low) & (numbers <= high)
+        if not (
+            numbers.ndim == self.row
+            and numbers.size
+            and valid.all()
+            and not (self.increasing and np.any(np.diff(numbers) < 0.0))
+        ):
+            raise InputError(
+                f"{name!r} must hold {'a row of' if self.row else 'one of the'} finite numbers between "
+                f"{self.low:g} and {self.high:g}{' in increasing order' if self.increasing else ''}"
+            )
+
+
+POSITIVE = Part(low=float(np.finfo(np.float64).tiny))
+PROBABILITIES = Part(True, 0.0, 1.0)
 
 
 class LearnedMap(ABC):
-    """Settings, what was learned with them, and a file that holds both.
+    """Estimator whose parameters are stored by the constructor and whose fitted attributes end in `_`.
 
-    Subclasses are dataclasses whose fields are the settings; what they learn is plain numbers.
+    It follows scikit-learn's rules for estimators and does not import it.
     """
 
     kind: ClassVar[str]
-    parts: ClassVar[Parts | None] = None
-    """The names in the state and their types, which a file must have; None where any will do."""
-    _kinds: ClassVar[dict[str, type[LearnedMap]]] = {}
-    _state: State | None = None
-    classes: list[str] | None = None  # what columns are called, where that is known
-    columns: int | None = None  # of a map of several classes, where that is known
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if "kind" in cls.__dict__:
-            LearnedMap._kinds[cls.kind] = cls
+    parts: ClassVar[Parts] = {}
+    """Fitted attributes, without the underscore, and what they must be in a file."""
+    n_features_in_: int
+    classes_: list[str] | None = None  # names of the columns, where they are known
 
     @abstractmethod
-    def transform(self, y_prob: Any) -> Floats:
+    def transform(self, y_prob: Any) -> Any:
         """Recalibrated predictions, in the order given."""
 
-    def _columns(self, state: State) -> int | None:
-        """Of a map of several classes, how many columns there must be; None for any number."""
-        return None
+    def _try_out(self) -> None:
+        """Apply a map that was read from a file, so that a forged state shows now."""
+        raise NotImplementedError
 
     @property
     def state(self) -> State:
-        """What was learned; an error before `fit`."""
-        if self._state is None:
-            raise CalibrantError(
-                "this {kind} has not been fitted",
-                seen=self.kind,
-                saying="",
-                cure="Call {fit} first.",
-                kind=type(self).__name__,
-                fit=Code("fit(y_prob, y_true)"),
+        """Fitted attributes by name; an error before `fit`."""
+        if "n_features_in_" not in vars(self):
+            message = (
+                f"This {type(self).__name__} is not fitted yet. Call `fit(y_prob, y_true)` first."
             )
-        return self._state
+            if "sklearn" in sys.modules:
+                from sklearn.exceptions import NotFittedError
 
-    @property
-    def settings(self) -> State:
-        """The constructor's arguments."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
+                raise NotFittedError(message)
+            raise CalibrantError(message)
+        return {name: getattr(self, f"{name}_") for name in self.parts}
+
+    def _set_state(self, state: Mapping[str, Any], columns: int) -> None:
+        for name, value in state.items():
+            setattr(self, f"{name}_", value)
+        self.n_features_in_ = columns
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        parameters = inspect.signature(cls).parameters.values()
+        return [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters of the constructor; with `deep`, also those of a map inside, as `name__parameter`."""
+        parameters = {name: getattr(self, name) for name in self._parameter_names()}
+        if deep:
+            for name, value in list(parameters.items()):
+                if isinstance(value, LearnedMap):
+                    inner = value.get_params()
+                    parameters |= {f"{name}__{key}": inner[key] for key in inner}
+        return parameters
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change parameters by name, also those of a map inside."""
+        for name, value in parameters.items():
+            own, _, inner = name.partition("__")
+            if own not in self._parameter_names():
+                raise InputError(
+                    f"`{own}` is not a parameter of {type(self).__name__}; it has "
+                    f"{', '.join(self._parameter_names()) or 'none'}.",
+                    argument=own,
+                )
+            if inner:
+                getattr(self, own).set_params(**{inner: value})
+            else:
+                setattr(self, own, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        changed = (
+            f"{name}={value!r}"
+            for name, value in self.get_params(deep=False).items()
+            if repr(value) != repr(defaults[name].default)
+        )
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        one = isinstance(self, Recalibrator)
+        return Tags(
+            estimator_type="transformer",
+            target_tags=TargetTags(required=True),
+            transformer_tags=TransformerTags(preserves_dtype=[]),
+            input_tags=InputTags(one_d_array=one, two_d_array=not one),
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write settings and what was learned as JSON; `load_recalibrator` reads it."""
+        """Write parameters and fitted attributes as JSON; `load_recalibrator` reads it."""
         write_whole(path, dump_versioned(FORMAT, VERSION, self.to_dict()))
 
     @classmethod
@@ -104,60 +292,179 @@ class LearnedMap(ABC):
         loaded = load_recalibrator(path)
         if not isinstance(loaded, cls):
             raise InputError(
-                "the file must hold a {wanted}", wanted=cls.__name__,
-                seen=TypeName.of(loaded), where=Where(file=os.fspath(path)),
-                cure="Read it with {load}, or with {any}.",
-                load=Code(f"{type(loaded).__name__}.load"), any=Function("load_recalibrator"))  # fmt: skip
+                f"The file must hold a {cls.__name__}; {os.fspath(path)!r} holds a {type(loaded).__name__}.",
+                file=os.fspath(path),
+                hint="Read it with `calibrant.load_recalibrator`.",
+            )
         return loaded
 
     def to_dict(self) -> State:
-        """Kind, settings and what was learned, as plain values."""
-        learned = {"state": {name: _plain(value) for name, value in self.state.items()}}
-        known = {"classes": self.classes, "columns": self.columns}
-        return _plan(self) | learned | {name: value for name, value in known.items() if value}
+        """Kind, parameters and fitted attributes as plain values."""
+        state = {name: _plain(value) for name, value in self.state.items()}
+        document = {**_settings(self), "state": state}
+        if not isinstance(self, Recalibrator):
+            document["columns"] = self.n_features_in_
+        return document | ({"classes": self.classes_} if self.classes_ else {})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> LearnedMap:
-        """The inverse of `to_dict`."""
-        for module in MODULES:  # each registers its kinds
-            importlib.import_module(f"calibrant.{module}")
-        kind = document.get("kind")
-        if not isinstance(kind, str) or kind not in LearnedMap._kinds:
+        """Inverse of `to_dict`."""
+        kinds, kind = registered_maps(), document.get("kind")
+        if not isinstance(kind, str) or kind not in kinds:
             raise InputError(
-                "the kind of a recalibrator must be one of {kinds}",
-                seen=kind,
-                saying="the file has {}",
-                cure="It was written by another version, or by hand: fit the map again.",
-                kinds=", ".join(sorted(LearnedMap._kinds)),
+                f"The kind of a recalibrator must be one of {', '.join(sorted(kinds))}; got "
+                f"{show_value(kind)}.",
+                hint="The file was written by another version, or by hand: fit the map again.",
             )
         try:
-            settings = {name: _array(value) for name, value in document["settings"].items()}
-            made = LearnedMap._kinds[kind](**settings)
+            settings = {
+                _RENAMED.get(name, name): _array(value)
+                for name, value in document["settings"].items()
+            }
+            made = kinds[kind](**settings)
             if "plan" not in document:
-                made._state = {name: _array(value) for name, value in document["state"].items()}
-                _require_whole(made._state, made.parts)
-                made.classes, made.columns = document.get("classes"), document.get("columns")
-                _try_out(made)
-        except Exception as error:  # a state that was forged may raise anything
+                state = {name: _array(value) for name, value in document["state"].items()}
+                _require_parts(state, made.parts)
+                made._set_state(state, document.get("columns", 1))
+                made.classes_ = document.get("classes")
+                made._try_out()
+        except Exception as error:  # a forged state may raise anything
+            reason = error if isinstance(error, CalibrantError) else repr(error)
             raise InputError(
-                "the {kind} recalibrator in the file is damaged: {reason}",
-                cure="Fit the map again, or use a copy of the file.",
-                kind=kind,
-                reason=error if isinstance(error, CalibrantError) else repr(error),
+                f"The {kind} recalibrator in the file is damaged: {reason}.",
+                hint="Fit the map again, or use a copy of the file.",
             ) from error
         return made
 
 
+def load_recalibrator(path: str | os.PathLike[str]) -> LearnedMap:
+    """Recalibrator of any kind from a file that `save` wrote.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from calibrant.recalibration import PlattRecalibrator
+    >>> platt = PlattRecalibrator().fit([0.2, 0.3, 0.8, 0.9], [0, 1, 0, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     platt.save(folder + "/platt.json")
+    ...     again = load_recalibrator(folder + "/platt.json")
+    >>> bool(again.transform([0.5]) == platt.transform([0.5]))
+    True
+    """
+    content = read_bytes(path, WHAT)
+    try:
+        return LearnedMap.from_dict(load_versioned(content, FORMAT, VERSION, WHAT, oldest=OLDEST))
+    except InputError as error:
+        raise error.at(file=os.fspath(path)) from error.__cause__
+
+
+def _require_parts(state: Mapping[str, Any], parts: Parts) -> None:
+    """Refuse a state that a fit could not have left behind."""
+    if state.keys() != parts.keys():
+        raise InputError(f"its state must hold {', '.join(parts) or 'nothing'}")
+    for name, part in parts.items():
+        value = state[name]
+        if isinstance(part, Part):
+            part.require(name, value)
+        elif not isinstance(value, part):
+            raise InputError(f"{name!r} must be a {part.__name__}")
+        elif part is list and not (
+            value and all(item is None or isinstance(item, Recalibrator) for item in value)
+        ):
+            raise InputError(f"{name!r} must hold recalibrators")
+    lengths = {len(state[name]) for name, p in parts.items() if isinstance(p, Part) and p.row}
+    if len(lengths) > 1:
+        raise InputError("its rows must have one length")
+    if "scale" in parts:
+        as_scale(state["scale"])
+
+
+def _settings(made: LearnedMap) -> State:
+    settings = {name: _plain(value) for name, value in made.get_params(deep=False).items()}
+    return {"kind": made.kind, "settings": settings}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist()}
+    if isinstance(value, Scale):
+        return name_for_file(value, WHAT, "Pickle it, or fit it on another scale.")
+    if isinstance(value, LearnedMap):
+        fitted = "n_features_in_" in vars(value)
+        return {"recalibrator": value.to_dict() if fitted else {**_settings(value), "plan": True}}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _array(value: Any) -> Any:
+    if isinstance(value, dict) and "array" in value:
+        return np.asarray(value["array"], dtype=np.float64)
+    if isinstance(value, dict) and "recalibrator" in value:
+        return LearnedMap.from_dict(value["recalibrator"])
+    return [_array(item) for item in value] if isinstance(value, list) else value
+
+
+# -- maps of one event -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Rows that a recalibrator is fitted to: arrays, or a sketch of them."""
+
+    rows: Rows | Sketch
+
+    @classmethod
+    def of(cls, y_prob: Any, y_true: Any, sample_weight: Any, options: FitOptions) -> Training:
+        """Check `(y_prob, y_true)`, or take a Sketch alone."""
+        for name in {"from_logits", "percent"} & options.keys():
+            raise InputError(
+                f"`{name}` is not an option of `fit`: a map takes probabilities.",
+                argument=name,
+                hint="Convert the predictions to probabilities first.",
+            )
+        if isinstance(y_prob, Sketch):
+            if y_true is not None:
+                raise InputError(
+                    "`y_true` must be left out with a Sketch, which holds outcomes.",
+                    argument="y_true",
+                )
+            return cls(as_sketch(y_prob, sample_weight=sample_weight, **options))
+        if y_true is None:
+            raise InputError(
+                "`y_true` is missing: this map requires y to be passed, but the target y is None.",
+                argument="y_true",
+                hint="Pass the outcomes, or a Sketch in place of the predictions.",
+            )
+        return cls(as_rows(y_true, _column(y_prob), sample_weight=sample_weight, **options))
+
+    @cached_property
+    def points(self) -> Points:
+        """Distinct predictions with the weight of each outcome."""
+        return Points.of(self.rows)
+
+    def sketch(self, scale: str | Scale) -> Sketch:
+        """Sums on the grid of a scale; a sketch must have been made on it."""
+        if isinstance(self.rows, Sketch):
+            return as_sketch(self.rows, scale=as_scale(scale))
+        return Sketch.from_rows(self.rows, scale=as_scale(scale, base_rate=self.points.base_rate))
+
+
 class Recalibrator(LearnedMap):
-    """A map from predictions to better calibrated predictions.
+    """Map from the predicted probability of an event to a better calibrated one.
 
     Examples
     --------
     >>> from calibrant.recalibration import PlattRecalibrator
-    >>> repair = PlattRecalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
-    >>> isinstance(repair, Recalibrator), repair.transform([0.2, 0.8]).shape
+    >>> platt = PlattRecalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    >>> isinstance(platt, Recalibrator), platt.transform([0.2, 0.8]).shape
     (True, (2,))
     """
+
+    n_parameters: int = 0
+    """Numbers that are learned, where that is known before; refused where there are fewer rows."""
+    exportable: ClassVar[bool] = True
+    """Whether the map is a function of the prediction alone."""
 
     def fit(
         self,
@@ -175,36 +482,58 @@ class Recalibrator(LearnedMap):
         y_true : array
             Outcomes, 0 or 1.
         sample_weight : array
-            Importance of each row.
+            Importance of each row. Only the ratios of weights matter: for what depends on the number of
+            rows, weights count as Kish's effective sample size, (Σw)² / Σw².
         **options
-            How to read the arrays (see `FitOptions`).
+            Keywords that read the arrays (see `FitOptions`).
         """
-        with only_cures(TO_LEARN):
-            return self.fit_training(Training.of(y_prob, y_true, sample_weight, options))
+        return self._fit(Training.of(y_prob, y_true, sample_weight, options))
 
-    def fit_training(self, training: Training) -> Self:
-        """Learn the map from rows that were checked before."""
-        training.require_both_outcomes(type(self).__name__)
-        require_parameters(training.atoms.n, self.parameters)
-        self._state = self._learn(training)
+    def _fit(self, training: Training) -> Self:
+        points = training.points
+        seen = points.mass.sum(axis=0) > 0
+        if not seen.all():
+            raise InputError(
+                f"`y_true` must hold rows with the event and rows without it for a {type(self).__name__}; "
+                f"all {points.n} rows have outcome {int(seen[1])} (one class).",
+                argument="y_true",
+            )
+        if self.n_parameters > points.n:
+            raise TooFewRows(
+                f"`y_true` must have at least as many rows as the map has parameters; it has {points.n} for "
+                f"{self.n_parameters}.",
+                argument="y_true",
+                hint="Use a map with fewer parameters, such as a temperature, or more rows.",
+            )
+        self._set_state(self._learn(training), 1)
         return self
 
-    def transform(self, y_prob: Any) -> Floats:
-        """Recalibrated predictions, in the order of `y_prob`."""
+    def transform(self, y_prob: Any) -> Any:
+        """Recalibrated predictions in the order of `y_prob`; of a pandas Series, one with its index."""
         state = self.state
-        given = as_column(y_prob, "y_prob")
-        with only_cures(TO_APPLY):
-            p = as_rows(np.zeros(given.size), given).p
-        return self._apply(p, state)
+        p = checked_probabilities(y_prob)
+        mapped = self._apply(p, state)
+        if type(y_prob).__name__ == "Series" and hasattr(y_prob, "index"):
+            return type(y_prob)(mapped, index=y_prob.index, name=y_prob.name)
+        return mapped
 
-    def fit_transform(self, y_prob: Any, y_true: Any, sample_weight: Any = None) -> Floats:
+    def fit_transform(self, y_prob: Any, y_true: Any = None, sample_weight: Any = None) -> Any:
         """Fit, then transform the same predictions: for a look, not for a fair estimate."""
         return self.fit(y_prob, y_true, sample_weight).transform(y_prob)
+
+    def score(self, y_prob: Any, y_true: Any, sample_weight: Any = None) -> float:
+        """Minus the mean log loss of the recalibrated predictions: larger is better."""
+        from calibrant.recalibration.effect import log_losses
+
+        rows = as_rows(y_true, _column(y_prob), sample_weight=sample_weight)
+        return -float(
+            np.average(log_losses(rows.y, self._apply(rows.p, self.state)), weights=rows.weight)
+        )
 
     def to_sql(
         self, prob: str | Expression, dialect: str = "duckdb", *, tolerance: float = 1e-5
     ) -> Expression:
-        """The map as an SQL expression of a column; `str` gives the text.
+        """SQL expression of the map of a column; `str` gives the text.
 
         It is straight between as few points as keep it close to `transform`, and needs no function that a
         warehouse may lack. What is no probability (NULL, NaN, below 0, above 1) is left as it is.
@@ -216,7 +545,8 @@ class Recalibrator(LearnedMap):
         dialect : {"duckdb", "postgres", "bigquery", "snowflake", "spark", "sqlite"}
             The warehouse.
         tolerance : float
-            The largest distance from `transform`. A larger one gives a shorter text.
+            The largest distance from `transform`; a larger one gives a shorter text. Near 0 and 1 the map
+            is also kept within 100 times this share of its distance from them, down to 1e-9.
 
         Examples
         --------
@@ -228,12 +558,12 @@ class Recalibrator(LearnedMap):
         >>> bool(abs(answer - platt.transform([0.9])[0]) < 1e-5)
         True
         """
-        from calibrant.recalibration.deploy import to_sql
+        from calibrant.recalibration.export import to_sql
 
-        return to_sql(self, prob, dialect, tolerance=tolerance)
+        return to_sql(self, prob, dialect, tolerance)
 
     def to_python(self, name: str = "recalibrate", *, tolerance: float = 1e-5) -> str:
-        """The map as the text of a Python module that needs nothing else, not even calibrant.
+        """Text of a Python module with the map as a function; it needs nothing else, not even calibrant.
 
         A map with a formula is written as its formula; others are straight between as few points as keep
         them close to `transform`.
@@ -243,7 +573,7 @@ class Recalibrator(LearnedMap):
         name : str
             Name of the function. It takes one probability and returns one.
         tolerance : float
-            The largest distance from `transform`. A larger one gives a shorter text.
+            As for `to_sql`.
 
         Examples
         --------
@@ -254,144 +584,81 @@ class Recalibrator(LearnedMap):
         >>> bool(abs(module["better"](0.9) - platt.transform([0.9])[0]) < 1e-15)
         True
         """
-        from calibrant.recalibration.deploy import to_python
+        from calibrant.recalibration.export import to_python
 
-        return to_python(self, name, tolerance=tolerance)
-
-    @property
-    def parameters(self) -> int:
-        """How many numbers the map is made of, where that is known before; otherwise 0."""
-        return 0
+        return to_python(self, name, tolerance)
 
     @property
     def keeps_order(self) -> bool:
         """Whether predictions stay apart and in order; those within 1e-4 of 0 or 1 may become equal."""
-        return order_of_map(self) == "kept"
+        from calibrant.recalibration.export import monotonicity_of_map
+
+        return monotonicity_of_map(self) == "increasing"
 
     def explain(self, y_prob: Any = (0.1, 0.5, 0.9)) -> str:
-        """What the map does to these predictions, in one sentence."""
+        """Sentence on what the map does to these predictions."""
+        from calibrant.recalibration.export import monotonicity_of_map
+
         before = as_column(y_prob, "y_prob")
-        after = self.transform(before)
+        after = np.asarray(self.transform(before))
         if np.array_equal(before, after) and np.array_equal(self.transform([0.0, 1.0]), [0.0, 1.0]):
             return f"This {self.kind} map leaves predictions as they are."
         moves = [f"{percent(p)} into {percent(q)}" for p, q in zip(before, after, strict=True)]
         listed = " and ".join(filter(None, [", ".join(moves[:-1]), moves[-1]]))
-        return f"This {self.kind} map turns {listed}, and {in_words(self)}."
+        effect = {
+            "increasing": "keeps their order",
+            "non-decreasing": "makes some of them equal",
+            "not monotone": "changes the order of some",
+        }
+        return f"This {self.kind} map turns {listed}, and {effect[monotonicity_of_map(self)]}."
+
+    def _try_out(self) -> None:
+        mapped = self._apply(np.linspace(0.0, 1.0, 33), self.state)
+        if mapped.shape != (33,) or not np.all((mapped >= 0.0) & (mapped <= 1.0)):
+            raise InputError("it does not give probabilities")
 
     @abstractmethod
     def _learn(self, training: Training) -> State:
-        """Plain numbers and arrays from rows."""
+        """Fitted attributes from rows."""
 
     @abstractmethod
     def _apply(self, p: Floats, state: State) -> Floats:
-        """The map itself, on checked predictions."""
+        """Mapped predictions, of checked ones."""
+
+    def _formula(self, state: State) -> str | None:
+        """Python text of the log-odds of the map, from `low` = log p and `high` = log(1 - p)."""
+        return None
+
+    def _breaks(self, state: State) -> tuple[Floats, Floats]:
+        """Places where the map bends, and where it jumps."""
+        return np.empty(0), np.empty(0)
+
+
+def _column(y_prob: Any) -> Any:
+    """Predictions of one event: a column, also where it is the only one of a table."""
+    shape = np.shape(y_prob) if isinstance(y_prob, list | tuple) else getattr(y_prob, "shape", ())
+    if len(shape) == 2 and shape[1] == 1:
+        return as_array(y_prob, "y_prob")[:, 0]
+    if len(shape) == 2 and shape[1] > 2:
+        raise InputError(
+            f"`y_prob` must be the probability of one event for this map; its shape is {tuple(shape)}.",
+            argument="y_prob",
+            hint="Pass one column, or use a map of classes such as `TemperatureScaling(from_logits=False)`.",
+        )
+    return y_prob
+
+
+def checked_probabilities(y_prob: Any) -> Floats:
+    column = as_column(_column(y_prob), "y_prob")
+    return as_rows(np.zeros(column.size), column).p
 
 
 def require_map(value: Any, argument: str, name: str | None = None) -> None:
     """Refuse what is no map of one event, such as its name, its class or a map of classes."""
     if not isinstance(value, Recalibrator):
+        place = "be a Recalibrator" if name is None else f"hold Recalibrators; {name!r} is not one"
         raise InputError(
-            "must be a Recalibrator" if name is None else "must hold Recalibrators",
+            f"`{argument}` must {place}; got {show_value(value)}.",
             argument=argument,
-            seen=TypeName(value.__name__) if isinstance(value, type) else value,
-            saying=None if name is None else "{name} is {}",
-            cure="Pass a map such as {example}.",
-            name=repr(name),
-            example=Code("PlattRecalibrator()"),
+            hint="Pass a map such as `PlattRecalibrator()`.",
         )
-
-
-def load_recalibrator(path: str | os.PathLike[str]) -> LearnedMap:
-    """Read a recalibrator of any kind from a file that `save` wrote.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from calibrant.recalibration.parametric import PlattRecalibrator
-    >>> platt = PlattRecalibrator().fit([0.2, 0.3, 0.8, 0.9], [0, 1, 0, 1])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     platt.save(folder + "/platt.json")
-    ...     again = load_recalibrator(folder + "/platt.json")
-    >>> bool(again.transform([0.5]) == platt.transform([0.5]))
-    True
-    """
-    content = read_bytes(path, WHAT)
-    try:
-        return LearnedMap.from_dict(load_versioned(content, FORMAT, VERSION, WHAT))
-    except InputError as error:
-        raise error.at(file=os.fspath(path)) from error.__cause__
-
-
-def _try_out(made: LearnedMap) -> None:
-    """Apply a map that was read, once: what makes no sense shows now, and not when it is in use."""
-    if isinstance(made, Recalibrator):
-        mapped = made._apply(np.linspace(0.0, 1.0, 33), made.state)
-    else:
-        k = number_of_classes(made._columns(made.state), made.columns, made.classes)
-        even = 0.0 if getattr(made, "from_logits", False) else 1.0 / k
-        mapped = made.transform(np.full((1, k), even))
-    if not np.all((mapped >= 0.0) & (mapped <= 1.0)):
-        raise InputError("it must map predictions to probabilities, and does not")
-
-
-def _require_whole(state: State, parts: Parts | None) -> None:
-    """Refuse a state that lacks a part, or has one that is not of its type, finite and full."""
-    if parts is None:
-        return
-    if set(state) != set(parts):
-        wanted, present = (", ".join(sorted(names)) or "nothing" for names in (parts, state))
-        says: State = {"saying": "it holds {present}", "present": present, "wanted": wanted}
-        raise InputError("its state must hold {wanted}", seen=sorted(state), **says)
-    for name, rule in parts.items():
-        value, part = state[name], rule if isinstance(rule, Part) else Part(rule)
-        fits = isinstance(value, int | float if part.kind is float else part.kind)
-        if not fits or isinstance(value, bool):
-            kind, seen = part.kind.__name__, TypeName.of(value)
-            raise InputError(
-                "{name} of its state must be a {kind}", seen=seen, name=repr(name), kind=kind
-            )
-        if part.kind in (float, np.ndarray) and not part.holds(value):
-            raise InputError("{name} of its state must {part}", name=repr(name), part=str(part))
-        if part.kind is list and not (
-            value and all(item is None or isinstance(item, Recalibrator) for item in value)
-        ):
-            raise InputError("{name} of its state must hold recalibrators", name=repr(name))
-    sizes = {name: value.shape for name, value in state.items() if isinstance(value, np.ndarray)}
-    if len(set(sizes.values())) > 1 or any(len(shape) != 1 for shape in sizes.values()):
-        raise InputError(
-            "{names} of its state must be rows of one length",
-            seen=[*sizes.values()],
-            saying="their shapes are {}",
-            names=" and ".join(sizes),
-        )
-    if "scale" in parts:
-        as_scale(state["scale"])
-
-
-def _plan(made: LearnedMap) -> State:
-    """Kind and settings, for a map that need not have learned anything."""
-    settings = {name: _plain(value) for name, value in made.settings.items()}
-    return {"kind": made.kind, "settings": settings}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return {"array": value.tolist()}
-    if isinstance(value, Scale):
-        return name_for_file(value, "a recalibrator", "Pickle it, or fit it on another scale.")
-    if isinstance(value, LearnedMap):
-        learned = value._state is not None
-        return {"recalibrator": value.to_dict() if learned else {**_plan(value), "plan": True}}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _array(value: Any) -> Any:
-    if isinstance(value, dict) and "array" in value:
-        return np.asarray(value["array"], dtype=np.float64)
-    if isinstance(value, dict) and "recalibrator" in value:
-        return LearnedMap.from_dict(value["recalibrator"])
-    if isinstance(value, list):
-        return [_array(item) for item in value]
-    return value

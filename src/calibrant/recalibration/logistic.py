@@ -1,4 +1,4 @@
-"""Logistic regression of outcomes on functions of a prediction, with a Gaussian prior on what it adds."""
+"""Logistic regression of outcomes on functions of a prediction, with and without a Gaussian prior."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points
+from calibrant.errors import CalibrantError
 
 __all__ = [
     "AN_END",
     "LIMIT",
-    "Design",
+    "NEAREST_TO_THE_ENDS",
     "Posterior",
     "expit",
+    "fit_logistic",
     "log_odds",
     "logarithms",
     "posterior",
@@ -29,9 +32,6 @@ LIMIT = float(np.log(1.0 - NEAREST_TO_THE_ENDS) - np.log(NEAREST_TO_THE_ENDS))
 """The log-odds of a prediction of exactly 1."""
 AN_END = 1e-12
 """Predictions this close to 0 or 1 count as equal to it; sketches on the logit scale keep no others."""
-MOST_STEPS = 100
-SMALLEST_STEP = 1e-6
-CONVERGED = 1e-11
 
 
 def logarithms(p: Floats) -> tuple[Floats, Floats]:
@@ -47,47 +47,67 @@ def log_odds(p: Floats) -> Floats:
 
 
 def expit(z: Floats) -> Floats:
-    """The inverse of the log-odds."""
+    """Inverse of the log-odds."""
     from scipy.special import expit as inverse
 
     return np.asarray(inverse(z), dtype=np.float64)
 
 
-def rows_per_weight(atoms: Points) -> float:
-    """How many rows a weight of 1 counts for.
+def rows_per_weight(points: Points) -> float:
+    """Σw / Σw²: with this factor, weights add up to Kish's effective sample size, whatever their scale."""
+    return 1.0 if points.squared is None else points.total / float(points.squared.sum())
 
-    A weight counts for so many rows, but all together for no fewer than the rows of equal weight that they
-    are worth: weights that add up to 1 are not one row.
+
+def fit_logistic(
+    features: Floats, points: Points, nonnegative: int = 0, *, platt_targets: bool = True
+) -> list[float]:
+    """Maximum likelihood of logit P(y) = features · coefficients, with Platt's targets.
+
+    Platt's targets are (n₁ + 1) / (n₁ + 2) and 1 / (n₀ + 2) in place of 1 and 0. Of the first `nonnegative`
+    coefficients, one that comes out negative is left out, and the rest are fitted again.
     """
-    worth = 1.0 if atoms.squared is None else atoms.total / float(atoms.squared.sum())
-    return max(1.0, worth)
+    from scipy.optimize import minimize
 
+    negative, positive = points.mass.sum(axis=0) * rows_per_weight(points)
+    low, high = 0.0, 1.0
+    if platt_targets:
+        low, high = 1.0 / (negative + 2.0), (positive + 1.0) / (positive + 2.0)
+    weight = over_outcomes(points.mass) / points.total
+    events = (points.mass @ np.array([low, high])) / points.total
 
-class Design:
-    """Features [places, k] of a regression, multiplied on one thread: BLAS starts more than are worth it."""
+    def loss(coefficients: Floats) -> tuple[float, Floats]:
+        s = features @ coefficients
+        value = float((weight * np.logaddexp(0.0, s) - events * s).sum())
+        return value, (weight * expit(s) - events) @ features
 
-    def __init__(self, features: Floats) -> None:
-        self._features = np.ascontiguousarray(features)
-        self._across = np.ascontiguousarray(features.T)
+    def curvature(coefficients: Floats) -> Floats:
+        q = expit(features @ coefficients)
+        return np.asarray((features.T * (weight * q * (1.0 - q))) @ features)
 
-    def at(self, coefficients: Floats) -> Floats:
-        """features · coefficients, at each place."""
-        return np.asarray(coefficients @ self._across)
-
-    def sums(self, weight: Floats) -> Floats:
-        """Σ weight · features."""
-        return np.asarray(weight @ self._features)
-
-    def squares(self, weight: Floats) -> Floats:
-        """Σ weight · features featuresᵀ."""
-        return np.asarray((self._across * weight) @ self._features)
+    start = np.zeros(features.shape[1])
+    minimum = minimize(
+        loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-9}
+    )
+    if not np.all(np.isfinite(minimum.x)) or np.abs(minimum.jac).max() > 1e-4:
+        raise CalibrantError(
+            f"The likelihood could not be maximised: {str(minimum.message).rstrip('.')}.",
+            hint="Use a map with fewer parameters, such as a temperature, or more rows.",
+        )
+    worst = int(np.argmin(minimum.x[:nonnegative])) if nonnegative else 0
+    if nonnegative and minimum.x[worst] < 0.0:
+        kept = np.delete(features, worst, axis=1)
+        rest: list[float] = []
+        if kept.shape[1]:
+            rest = fit_logistic(kept, points, nonnegative - 1, platt_targets=platt_targets)
+        return [*rest[:worst], 0.0, *rest[worst:]]
+    return [float(value) for value in minimum.x]
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """The most likely coefficients, the curvature there, and the evidence (Laplace's approximation).
+    """Posterior mode of the coefficients, the curvature there, and the evidence (Laplace's approximation).
 
-    `evidence` is the logarithm of the probability of the outcomes, averaged over the prior.
+    `evidence` is the logarithm of the marginal likelihood: that of the outcomes, averaged over the prior.
     """
 
     coefficients: Floats
@@ -106,39 +126,36 @@ class Posterior:
 def posterior(
     features: Floats, offset: Floats, rows: Floats, share: Floats, spread: Floats
 ) -> Posterior:
-    """Of logit P(y) = offset + features · coefficients, with coefficients ~ N(0, spread²).
+    """Posterior of logit P(y) = offset + features · coefficients, with coefficients ~ N(0, spread²).
 
     `rows` counts the rows at each place and `share` is the share of events among them. Newton's method,
-    with steps halved until the likelihood rises: the problem is convex.
+    with steps halved until the likelihood rises (Armijo's rule): the problem is convex.
     """
     prior = np.diag(spread**-2.0)
     events = rows * share
-    design = Design(features)
 
     def value(coefficients: Floats) -> float:
-        s = offset + design.at(coefficients)
+        s = offset + features @ coefficients
         penalty = 0.5 * coefficients @ prior @ coefficients
         return float((rows * np.logaddexp(0.0, s) - events * s).sum() + penalty)
 
     def curvature(q: Floats) -> Floats:
-        return design.squares(rows * q * (1.0 - q)) + prior
+        return np.asarray((features.T * (rows * q * (1.0 - q))) @ features + prior)
 
     coefficients = np.zeros(features.shape[1])
     loss = value(coefficients)
-    for _ in range(MOST_STEPS if coefficients.size else 0):
-        q = expit(offset + design.at(coefficients))
-        slope = design.sums(rows * q - events) + prior @ coefficients
+    for _ in range(100 if coefficients.size else 0):
+        q = expit(offset + features @ coefficients)
+        slope = (rows * q - events) @ features + prior @ coefficients
         step = -np.linalg.solve(curvature(q), slope)
         size, fall = 1.0, float(slope @ step)
-        while (
-            value(coefficients + size * step) > loss + 1e-4 * size * fall and size > SMALLEST_STEP
-        ):
+        while value(coefficients + size * step) > loss + 1e-4 * size * fall and size > 1e-6:
             size /= 2.0
         coefficients = coefficients + size * step
         loss, before = value(coefficients), loss
-        if before - loss <= CONVERGED * (1.0 + abs(loss)):
+        if before - loss <= 1e-11 * (1.0 + abs(loss)):
             break
-    precision = curvature(expit(offset + design.at(coefficients)))
+    precision = curvature(expit(offset + features @ coefficients))
     volume = np.linalg.slogdet(precision)[1] if coefficients.size else 0.0
     evidence = -loss - 0.5 * volume - float(np.log(spread).sum())
     return Posterior(coefficients, precision, evidence)

@@ -1,31 +1,28 @@
-"""Recalibration maps with few parameters."""
+"""Recalibration maps with few parameters: Platt scaling, temperature, beta, offset, and no change."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._arguments import is_number
-from calibrant.data.arrays import as_column
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.points import Points
-from calibrant.data.rows import as_rows
 from calibrant.data.sketch import Sketch
-from calibrant.errors import CalibrantError, InputError
-from calibrant.recalibration.cures import TO_LEARN, only_cures, refuse_forms
-from calibrant.recalibration.learned_map import Recalibrator, State
-from calibrant.recalibration.logistic import (
-    Design,
-    expit,
-    log_odds,
-    logarithms,
-    rows_per_weight,
+from calibrant.errors import InputError, show_value
+from calibrant.recalibration.learned_map import (
+    POSITIVE,
+    FitOptions,
+    Floats,
+    Part,
+    Parts,
+    Recalibrator,
+    State,
+    Training,
+    checked_probabilities,
+    register,
 )
-from calibrant.recalibration.state_checks import POSITIVE, Part, Parts
-from calibrant.recalibration.training import FitOptions, Training
+from calibrant.recalibration.logistic import expit, fit_logistic, log_odds, logarithms
 
 __all__ = [
     "BetaRecalibrator",
@@ -35,13 +32,11 @@ __all__ = [
     "TemperatureRecalibrator",
 ]
 
-Floats = NDArray[np.float64]
-
-COLDEST = 1e-6
+SMALLEST_SLOPE = 1e-6
 """Slope of a temperature where the outcomes run against the predictions: all become ½."""
 
 
-@dataclass
+@register("none")
 class IdentityRecalibrator(Recalibrator):
     """Predictions as they are: the map that others must beat.
 
@@ -51,9 +46,6 @@ class IdentityRecalibrator(Recalibrator):
     array([0.3])
     """
 
-    kind: ClassVar[str] = "none"
-    parts: ClassVar[Parts] = {}
-
     def _learn(self, training: Training) -> State:
         return {}
 
@@ -61,9 +53,9 @@ class IdentityRecalibrator(Recalibrator):
         return np.array(p)
 
 
-@dataclass
+@register("platt", "sigmoid")
 class PlattRecalibrator(Recalibrator):
-    """logit p' = slope · logit p + intercept, by maximum likelihood with Platt's targets.
+    """Platt scaling: logit p' = slope · logit p + intercept, by maximum likelihood with Platt's targets.
 
     Parameters
     ----------
@@ -86,34 +78,38 @@ class PlattRecalibrator(Recalibrator):
     array([0.303, 0.697])
     """
 
-    platt_targets: bool = True
-    kind: ClassVar[str] = "platt"
-    parts: ClassVar[Parts] = {"slope": float, "intercept": float}
+    parts: ClassVar[Parts] = {"slope": Part(), "intercept": Part()}
+    n_parameters = 2
 
-    @property
-    def parameters(self) -> int:
-        """Slope and intercept."""
-        return 2
+    def __init__(self, platt_targets: bool = True) -> None:
+        self.platt_targets = platt_targets
 
     def _learn(self, training: Training) -> State:
-        atoms = training.atoms
-        x = log_odds(atoms.p)
+        x = log_odds(training.points.p)
         features = np.stack([x, np.ones_like(x)], axis=1)
-        slope, intercept = _fit_logistic(features, atoms, targets=self.platt_targets)
+        slope, intercept = fit_logistic(features, training.points, platt_targets=self.platt_targets)
         return {"slope": slope, "intercept": intercept}
 
     def _apply(self, p: Floats, state: State) -> Floats:
         return expit(state["slope"] * log_odds(p) + state["intercept"])
 
+    def _formula(self, state: State) -> str:
+        return f"{state['slope']!r} * (low - high) + {state['intercept']!r}"
 
-@dataclass
+
+@register("temperature")
 class TemperatureRecalibrator(Recalibrator):
-    """logit p' = logit p / temperature: confidence changes, ½ stays. Learned with Platt's targets.
+    """Temperature scaling: logit p' = logit p / temperature, learned with Platt's targets; ½ stays.
 
     Parameters
     ----------
     platt_targets : bool
         Learn with Platt's targets in place of 0 and 1. With False, plain maximum likelihood.
+
+    Attributes
+    ----------
+    temperature_ : float
+        Above 1 where the model was over-confident.
 
     References
     ----------
@@ -122,38 +118,34 @@ class TemperatureRecalibrator(Recalibrator):
     Examples
     --------
     >>> cooler = TemperatureRecalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
-    >>> cooler.temperature > 1
+    >>> cooler.temperature_ > 1
     True
     >>> float(cooler.transform([0.5])[0])
     0.5
     """
 
-    platt_targets: bool = True
-    kind: ClassVar[str] = "temperature"
     parts: ClassVar[Parts] = {"temperature": POSITIVE}
+    n_parameters = 1
+    temperature_: float
 
-    @property
-    def parameters(self) -> int:
-        """The temperature."""
-        return 1
-
-    @property
-    def temperature(self) -> float:
-        """What the log-odds are divided by: above 1 where the model was too sure."""
-        return float(self.state["temperature"])
+    def __init__(self, platt_targets: bool = True) -> None:
+        self.platt_targets = platt_targets
 
     def _learn(self, training: Training) -> State:
-        x = log_odds(training.atoms.p)[:, None]
-        (slope,) = _fit_logistic(x, training.atoms, nonnegative=1, targets=self.platt_targets)
-        return {"temperature": 1.0 / max(slope, COLDEST)}
+        x = log_odds(training.points.p)[:, None]
+        (slope,) = fit_logistic(x, training.points, 1, platt_targets=self.platt_targets)
+        return {"temperature": 1.0 / max(slope, SMALLEST_SLOPE)}
 
     def _apply(self, p: Floats, state: State) -> Floats:
         return expit(log_odds(p) / state["temperature"])
 
+    def _formula(self, state: State) -> str:
+        return f"(low - high) / {state['temperature']!r}"
 
-@dataclass
+
+@register("beta")
 class BetaRecalibrator(Recalibrator):
-    """logit p' = a · log p - b · log(1 - p) + c with a, b ≥ 0: Platt's map with a slope for each end.
+    """Beta calibration: logit p' = a · log p - b · log(1 - p) + c with a, b ≥ 0, a slope for each end.
 
     Learned with Platt's targets.
 
@@ -173,29 +165,29 @@ class BetaRecalibrator(Recalibrator):
     ['a', 'b', 'c']
     """
 
-    platt_targets: bool = True
-    kind: ClassVar[str] = "beta"
-    parts: ClassVar[Parts] = {"a": Part(least=0.0), "b": Part(least=0.0), "c": Part()}
+    parts: ClassVar[Parts] = {"a": Part(low=0.0), "b": Part(low=0.0), "c": Part()}
+    n_parameters = 3
 
-    @property
-    def parameters(self) -> int:
-        """Two slopes and an intercept."""
-        return 3
+    def __init__(self, platt_targets: bool = True) -> None:
+        self.platt_targets = platt_targets
 
     def _learn(self, training: Training) -> State:
-        low, high = logarithms(training.atoms.p)
+        low, high = logarithms(training.points.p)
         features = np.stack([low, -high, np.ones_like(low)], axis=1)
-        a, b, c = _fit_logistic(features, training.atoms, nonnegative=2, targets=self.platt_targets)
+        a, b, c = fit_logistic(features, training.points, 2, platt_targets=self.platt_targets)
         return {"a": a, "b": b, "c": c}
 
     def _apply(self, p: Floats, state: State) -> Floats:
         low, high = logarithms(p)
         return expit(state["a"] * low - state["b"] * high + state["c"])
 
+    def _formula(self, state: State) -> str:
+        return f"{state['a']!r} * low - {state['b']!r} * high + {state['c']!r}"
 
-@dataclass
+
+@register("offset")
 class OffsetRecalibrator(Recalibrator):
-    """logit p' = logit p + offset, so that the mean prediction is right and the order stays.
+    """Calibration in the large: logit p' = logit p + offset, so that the mean prediction is right.
 
     Parameters
     ----------
@@ -210,14 +202,11 @@ class OffsetRecalibrator(Recalibrator):
     0.1
     """
 
-    target_mean: float | None = None
-    kind: ClassVar[str] = "offset"
-    parts: ClassVar[Parts] = {"offset": float}
+    parts: ClassVar[Parts] = {"offset": Part()}
+    n_parameters = 1
 
-    @property
-    def parameters(self) -> int:
-        """The offset."""
-        return 1
+    def __init__(self, target_mean: float | None = None) -> None:
+        self.target_mean = target_mean
 
     def fit(
         self,
@@ -231,28 +220,21 @@ class OffsetRecalibrator(Recalibrator):
             return super().fit(y_prob, y_true, sample_weight, **options)
         if not (is_number(self.target_mean) and 0.0 < self.target_mean < 1.0):
             raise InputError(
-                "must lie between 0 and 1",
+                f"`target_mean` must lie between 0 and 1; got {show_value(self.target_mean)}.",
                 argument="target_mean",
-                seen=self.target_mean,
-                cure="Pass the share of events to reach, such as 0.02.",
+                hint="Pass the share of events to reach, such as 0.02.",
             )
-        if isinstance(y_prob, Sketch):
-            self._state = self._learn(Training.of(y_prob, y_true, sample_weight, options))
-            return self
-        refuse_forms(options)
-        given = as_column(y_prob, "y_prob")
-        labels = np.zeros(given.size) if y_true is None else y_true
-        with only_cures(TO_LEARN):
-            pairs = as_rows(labels, given, sample_weight=sample_weight, **options)
-            self._state = self._learn(Training(pairs))
+        if y_true is None and not isinstance(y_prob, Sketch):
+            y_true = np.zeros(checked_probabilities(y_prob).size)
+        self._set_state(self._learn(Training.of(y_prob, y_true, sample_weight, options)), 1)
         return self
 
     def _learn(self, training: Training) -> State:
         from scipy.optimize import brentq
 
-        atoms = training.atoms
-        target = atoms.base_rate if self.target_mean is None else self.target_mean
-        weight, x = over_outcomes(atoms.mass) / atoms.total, log_odds(atoms.p)
+        points = training.points
+        target = points.base_rate if self.target_mean is None else self.target_mean
+        weight, x = over_outcomes(points.mass) / points.total, log_odds(points.p)
 
         def excess(offset: float) -> float:
             return float((weight * expit(x + offset)).sum()) - target
@@ -262,49 +244,5 @@ class OffsetRecalibrator(Recalibrator):
     def _apply(self, p: Floats, state: State) -> Floats:
         return expit(log_odds(p) + state["offset"])
 
-
-def _fit_logistic(
-    features: Floats, atoms: Points, nonnegative: int = 0, *, targets: bool = True
-) -> list[float]:
-    """Maximum likelihood of logit P(y) = features · coefficients, with Platt's targets.
-
-    The targets count rows (see `rows_per_weight`).
-
-    Of the first `nonnegative` coefficients, one that comes out negative is left out, and the rest
-    fitted again.
-    """
-    from scipy.optimize import minimize
-
-    negative, positive = atoms.mass.sum(axis=0) * rows_per_weight(atoms)
-    low, high = 0.0, 1.0
-    if targets:
-        low, high = 1.0 / (negative + 2.0), (positive + 1.0) / (positive + 2.0)
-    weight = over_outcomes(atoms.mass) / atoms.total
-    events = (atoms.mass @ np.array([low, high])) / atoms.total
-    design = Design(features)
-
-    def loss(coefficients: Floats) -> tuple[float, Floats]:
-        s = design.at(coefficients)
-        value = float((weight * np.logaddexp(0.0, s) - events * s).sum())
-        return value, design.sums(weight * expit(s) - events)
-
-    def curvature(coefficients: Floats) -> Floats:
-        q = expit(design.at(coefficients))
-        return design.squares(weight * q * (1.0 - q))
-
-    start = np.zeros(features.shape[1])
-    minimum = minimize(
-        loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-9}
-    )
-    if not np.all(np.isfinite(minimum.x)) or np.abs(minimum.jac).max() > 1e-4:
-        raise CalibrantError(
-            "the likelihood could not be maximised: {reason}",
-            cure="Use a map with fewer parameters, such as a temperature, or more rows.",
-            reason=str(minimum.message).rstrip("."),
-        )
-    worst = int(np.argmin(minimum.x[:nonnegative])) if nonnegative else 0
-    if nonnegative and minimum.x[worst] < 0.0:
-        kept = np.delete(features, worst, axis=1)
-        rest = _fit_logistic(kept, atoms, nonnegative - 1, targets=targets) if kept.shape[1] else []
-        return [*rest[:worst], 0.0, *rest[worst:]]
-    return [float(value) for value in minimum.x]
+    def _formula(self, state: State) -> str:
+        return f"low - high + {state['offset']!r}"

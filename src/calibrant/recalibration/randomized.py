@@ -1,8 +1,7 @@
-"""The paper's randomised post-processing κ: noise as wide as the bandwidth, then the regression."""
+"""Randomised post-processing κ of the paper: noise as wide as the bandwidth, then the regression."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -13,23 +12,29 @@ from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch
-from calibrant.errors import CalibrantError, Option
-from calibrant.inference.calibration_test import calibration_p_value
+from calibrant.errors import CalibrantError
+from calibrant.inference.assess import assess
 from calibrant.measures.smooth_ece import smooth_ece_result
-from calibrant.recalibration.learned_map import Recalibrator, State
+from calibrant.recalibration.learned_map import (
+    POSITIVE,
+    PROBABILITIES,
+    Floats,
+    Part,
+    Parts,
+    Recalibrator,
+    State,
+    Training,
+    register,
+)
 from calibrant.recalibration.smooth import SMALLEST_BANDWIDTH, regression_on_knots
-from calibrant.recalibration.state_checks import POSITIVE, PROBABILITIES, Part, Parts
-from calibrant.recalibration.training import Training
 
 __all__ = ["RandomizedRecalibrator"]
-
-Floats = NDArray[np.float64]
 
 LEVEL = 0.05
 CELLS_OF_DISPLACEMENT = 1 << 10
 
 
-@dataclass
+@register("randomized")
 class RandomizedRecalibrator(Recalibrator):
     """κ(f) = μ̂(f + ση): add Gaussian noise, reflected into [0, 1], then take the smooth regression.
 
@@ -40,7 +45,7 @@ class RandomizedRecalibrator(Recalibrator):
     ----------
     bandwidth : float, optional
         By default SmoothECE's own, σ* = smECE_σ*.
-    seed : int
+    random_state : int
         Seed of the noise: the same predictions in the same order give the same bytes.
     require_miscalibration : bool
         Refuse to fit where the test of calibration has p > 0.05. The noise of κ does harm to a model
@@ -77,18 +82,26 @@ class RandomizedRecalibrator(Recalibrator):
     True
     """
 
-    bandwidth: float | None = None
-    seed: int = 0
-    require_miscalibration: bool = True
-    scale: str | Scale = PROBABILITY.name
-    kind: ClassVar[str] = "randomized"
+    exportable = False
     parts: ClassVar[Parts] = {
         "bandwidth": POSITIVE,
         "scale": str,
         "values": PROBABILITIES,
-        **dict.fromkeys(("displacement", "p_value"), Part(float, 0.0, 1.0)),
+        **dict.fromkeys(("displacement", "p_value"), Part(False, 0.0, 1.0)),
         "bound": POSITIVE,
     }
+
+    def __init__(
+        self,
+        bandwidth: float | None = None,
+        random_state: int = 0,
+        require_miscalibration: bool = True,
+        scale: str | Scale = PROBABILITY.name,
+    ) -> None:
+        self.bandwidth = bandwidth
+        self.random_state = random_state
+        self.require_miscalibration = require_miscalibration
+        self.scale = scale
 
     @property
     def expected_displacement(self) -> float:
@@ -99,38 +112,34 @@ class RandomizedRecalibrator(Recalibrator):
         return float(self.state["bound"])
 
     def _learn(self, training: Training) -> State:
-        require_seed(self.seed)
+        require_seed(self.random_state)
         sketch = training.sketch(self.scale)
-        found = smooth_ece_result(sketch, bandwidth=self.bandwidth)
-        p_value = calibration_p_value(sketch)
+        measured = smooth_ece_result(sketch, bandwidth=self.bandwidth)
+        p_value = assess(sketch).p_value
         if self.require_miscalibration and p_value > LEVEL:
             raise CalibrantError(
-                "these {n} rows show no miscalibration, and the noise of a randomised map makes calibrated "
-                "predictions worse",
-                seen=float(p_value),
-                saying="SmoothECE {error}, p = {p} > {level}",
-                cure="Leave the predictions as they are, or pass {anyway}.",
-                n=training.atoms.n,
-                error=f"{found.value:.4f}",
-                p=f"{p_value:.2g}",
-                level=LEVEL,
-                anyway=Option("require_miscalibration", False),
+                f"No miscalibration detected in these {training.points.n} rows (SmoothECE "
+                f"{measured.value:.4f}, p = {p_value:.2g} > {LEVEL}): the noise of a randomised map would "
+                "make calibrated predictions worse.",
+                hint="Leave the predictions as they are, or pass `require_miscalibration=False`.",
             )
-        sigma = max(found.bandwidth, SMALLEST_BANDWIDTH * sketch.scale.length)
+        sigma = max(measured.bandwidth, SMALLEST_BANDWIDTH * sketch.scale.length)
         _, values = regression_on_knots(sketch, sigma)
         return {
             "bandwidth": sigma,
             "scale": sketch.scale.name,
             "values": values,
             "displacement": _mean_displacement(sketch, sigma, values),
-            "bound": found.value + sigma,
+            "bound": measured.value + sigma,
             "p_value": p_value,
         }
 
     def _apply(self, p: Floats, state: State) -> Floats:
         scale = self.scale if isinstance(self.scale, Scale) else as_scale(state["scale"])
         values = state["values"]
-        position = scale.locate(p) + noise_of(p, self.seed) * (state["bandwidth"] / scale.length)
+        position = scale.locate(p) + noise_of(p, self.random_state) * (
+            state["bandwidth"] / scale.length
+        )
         if scale.reflected:
             position = 1.0 - np.abs(1.0 - np.mod(position, 2.0))
         return np.asarray(np.interp(position, np.linspace(0.0, 1.0, values.size), values))
@@ -155,7 +164,7 @@ def noise_of(p: Floats, seed: int) -> Floats:
 
 
 def _occurrences(p: Floats) -> NDArray[np.int64]:
-    """How many rows before each one have its prediction."""
+    """Number of rows before each one with its prediction."""
     order = np.argsort(p, kind="stable")
     place = np.arange(p.size)
     begins = np.concatenate([[True], np.diff(p[order]) > 0.0])
@@ -165,7 +174,7 @@ def _occurrences(p: Floats) -> NDArray[np.int64]:
 
 
 def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A permutation of 64 bits in which each bit depends on all (the finaliser of SplitMix64)."""
+    """Permutation of 64 bits in which each bit depends on all (the finaliser of SplitMix64)."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
@@ -177,8 +186,8 @@ def _mean_displacement(sketch: Sketch, bandwidth: float, values: Floats) -> floa
     cells = CELLS_OF_DISPLACEMENT
     while cells < sketch.nodes and cells * bandwidth < 32 * scale.length:
         cells *= 2
-    atoms = Points.of(sketch.rebin(min(cells, sketch.nodes)))
-    place, weight = scale.locate(atoms.p), over_outcomes(atoms.mass) / atoms.total
+    points = Points.of(sketch.rebin(min(cells, sketch.nodes)))
+    place, weight = scale.locate(points.p), over_outcomes(points.mass) / points.total
     z = np.linspace(-6.0, 6.0, 193)
     chance = np.exp(-0.5 * z * z)
     chance /= chance.sum()
@@ -188,5 +197,5 @@ def _mean_displacement(sketch: Sketch, bandwidth: float, values: Floats) -> floa
         moved = place + shift
         if scale.reflected:
             moved = 1.0 - np.abs(1.0 - np.mod(moved, 2.0))
-        total += share * float(weight @ np.abs(np.interp(moved, knots, values) - atoms.p))
+        total += share * float(weight @ np.abs(np.interp(moved, knots, values) - points.p))
     return total

@@ -1,10 +1,10 @@
-"""Recalibration of all classes together: scaling of their logits."""
+"""Scaling of the logits of all classes together: temperature, vector and matrix scaling."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,40 +12,32 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_positive
 from calibrant.data.classes import SMALLEST_LOGARITHM
 from calibrant.errors import CalibrantError
-from calibrant.recalibration.class_map import ClassTraining, MapOfClasses
-from calibrant.recalibration.deploy_classes import explain_scaling, scaling_to_python
-from calibrant.recalibration.learned_map import State
-from calibrant.recalibration.state_checks import POSITIVE, Part, Parts
-from calibrant.recalibration.temperature import ClassRows, best_slope
+from calibrant.recalibration.class_map import ClassRecalibrator, ClassTraining
+from calibrant.recalibration.export import nested
+from calibrant.recalibration.learned_map import POSITIVE, Floats, Part, Parts, State, register
 
 __all__ = ["StructuredScaling", "TemperatureScaling", "VectorScaling"]
 
-Floats = NDArray[np.float64]
-
+FARTHEST = 30.0
+"""The logarithm of a slope, of logits of size 1, stays within this of 0 where no slope is the best."""
+ENTRIES_PER_BLOCK = 1 << 20
+ENTRIES_TO_START = 1 << 18
 STEEPEST = 1e-4
 """The largest gradient of a likelihood that counts as maximised."""
 
 
-@dataclass
-class LogitScaling(MapOfClasses):
-    """A linear map of logits, by maximum likelihood of its softmax."""
+class LogitScaling(ClassRecalibrator):
+    """Linear map of logits, by maximum likelihood of its softmax."""
 
-    from_logits: bool = True
-
-    def explain(self) -> str:
-        """What the map does to logits, in one sentence."""
-        return explain_scaling(self)
-
-    def to_python(self, name: str = "recalibrate") -> str:
-        """The map as the text of a Python function of one row, which needs nothing else."""
-        return scaling_to_python(self, name)
+    def __init__(self, from_logits: bool = True) -> None:
+        self.from_logits = from_logits
 
     def _learn(self, training: ClassTraining) -> State:
         n = training.labels.size
         weight = np.ones(n) if training.weight is None else training.weight
         total = float(weight.sum())
-        worth = max(total, total**2 / float(weight @ weight))
-        rows = ClassRows(self._scores(training.rows), training.labels, weight / total, worth)
+        effective = total**2 / float(weight @ weight)  # Kish's sample size
+        rows = ClassRows(self._scores(training.rows), training.labels, weight / total, effective)
         return self._learned(rows)
 
     def _apply(self, rows: NDArray[Any], state: State) -> Floats:
@@ -60,16 +52,28 @@ class LogitScaling(MapOfClasses):
         with np.errstate(divide="ignore"):
             return np.asarray(np.maximum(np.log(rows), SMALLEST_LOGARITHM))
 
+    def _python(self, state: State, classes: int, tolerance: float) -> tuple[list[str], str]:
+        constants, lines = self._scaling_text(state, classes)
+        softmax = (
+            "    top = max(z)\n    e = [exp(v - top) for v in z]\n    total = sum(e)\n"
+            "    q = [v / total for v in e]\n"
+        )
+        return constants, lines + softmax
+
     @abstractmethod
     def _learned(self, rows: ClassRows) -> State:
-        """The parameters."""
+        """Fitted parameters."""
 
     @abstractmethod
     def _scaled(self, scores: NDArray[Any], state: State) -> Floats:
-        """The scaled logits."""
+        """Scaled logits."""
+
+    @abstractmethod
+    def _scaling_text(self, state: State, classes: int) -> tuple[list[str], str]:
+        """Constants, and lines of Python from logits `s` to scaled ones `z`."""
 
 
-@dataclass
+@register("temperature scaling", temperature={"from_logits": False})
 class TemperatureScaling(LogitScaling):
     """softmax(logits / temperature): one number for all classes; the predicted class stays.
 
@@ -92,18 +96,28 @@ class TemperatureScaling(LogitScaling):
     array([0.667, 0.167, 0.167])
     """
 
-    kind: ClassVar[str] = "temperature scaling"
-    shared: ClassVar[bool] = True
-    parts: ClassVar[Parts] = {"slope": POSITIVE, "intercept": Part(float, 0.0, 0.0)}
+    shared = True
+    parts: ClassVar[Parts] = {"slope": POSITIVE, "intercept": Part(False, 0.0, 0.0)}
 
     @property
     def temperature(self) -> float:
-        """What the logits are divided by: above 1 where the model was too sure."""
+        """Divisor of the logits: above 1 where the model was over-confident."""
         return 1.0 / float(self.state["slope"])
 
-    def parameters(self, classes: int) -> int:
-        """The temperature."""
+    def n_parameters_of(self, classes: int) -> int:
+        """One: the temperature."""
         return 1
+
+    def explain(self) -> str:
+        """Sentence on what the map does to logits."""
+        sure = "less" if self.temperature > 1.0 else "more"
+        return (
+            f"This {self.kind} divides the logits by {self.temperature:.3g}: predictions become {sure} "
+            "confident, and the most likely class stays."
+        )
+
+    def _scaling_text(self, state: State, classes: int) -> tuple[list[str], str]:
+        return [], f"    z = [{float(state['slope'])!r} * v for v in s]\n"
 
     def _learned(self, rows: ClassRows) -> State:
         return {"slope": best_slope(rows), "intercept": 0.0}
@@ -112,7 +126,7 @@ class TemperatureScaling(LogitScaling):
         return np.asarray(scores * np.float64(state["slope"]))
 
 
-@dataclass
+@register("vector scaling", vector={"from_logits": False})
 class VectorScaling(LogitScaling):
     """softmax(a · logits + b) with a slope and an intercept for each class.
 
@@ -134,12 +148,22 @@ class VectorScaling(LogitScaling):
     (300, 3)
     """
 
-    kind: ClassVar[str] = "vector scaling"
-    parts: ClassVar[Parts] = {"slope": np.ndarray, "intercept": np.ndarray}
+    parts: ClassVar[Parts] = {"slope": Part(True), "intercept": Part(True)}
 
-    def parameters(self, classes: int) -> int:
-        """A slope and an intercept for each class."""
+    def n_parameters_of(self, classes: int) -> int:
+        """Slope and intercept of each class."""
         return 2 * classes
+
+    def explain(self) -> str:
+        """Sentence on what the map does to logits."""
+        return (
+            f"This {self.kind} multiplies the logits of the classes by {_range(self.state['slope'])} and "
+            f"adds {_range(self.state['intercept'])}; the most likely class may change."
+        )
+
+    def _scaling_text(self, state: State, classes: int) -> tuple[list[str], str]:
+        weights = nested(np.stack([state["slope"], state["intercept"]], axis=1))
+        return [f"WEIGHTS = {weights}"], "    z = [a * v + b for (a, b), v in zip(WEIGHTS, s)]\n"
 
     def _learned(self, rows: ClassRows) -> State:
         labels, weight = rows.labels, rows.weight
@@ -163,14 +187,15 @@ class VectorScaling(LogitScaling):
         slope = solution[:classes] / size
         return {"slope": slope / unit, "intercept": solution[classes:] - slope * center}
 
-    def _columns(self, state: State) -> int | None:
-        return int(state["intercept"].size)
-
     def _scaled(self, scores: NDArray[Any], state: State) -> Floats:
         return np.asarray(scores * state["slope"] + state["intercept"])
 
 
-@dataclass
+@register(
+    "structured scaling",
+    structured={"from_logits": False},
+    structured_matrix={"from_logits": False, "matrix": True},
+)
 class StructuredScaling(LogitScaling):
     """A temperature, then a slope and an intercept for each class that are held close to 1 and 0.
 
@@ -201,18 +226,48 @@ class StructuredScaling(LogitScaling):
     (300, 3)
     """
 
-    matrix: bool = False
-    strength: float = 1.0
-    kind: ClassVar[str] = "structured scaling"
     parts: ClassVar[Parts] = {
         "slope": POSITIVE,
-        "uniform": Part(float, 0.0, 1.0),
-        "weights": np.ndarray,
+        "uniform": Part(False, 0.0, 1.0),
+        "weights": Part(True),
     }
 
-    def parameters(self, classes: int) -> int:
-        """A slope and an intercept for each class, and with `matrix` the effects of all on each other."""
+    def __init__(
+        self, from_logits: bool = True, matrix: bool = False, strength: float = 1.0
+    ) -> None:
+        super().__init__(from_logits)
+        self.matrix = matrix
+        self.strength = strength
+
+    def n_parameters_of(self, classes: int) -> int:
+        """Slope and intercept of each class, and with `matrix` the effects of all on each other."""
         return classes * (classes + 1) if self.matrix else 2 * classes
+
+    def explain(self) -> str:
+        """Sentence on what the map does to logits."""
+        weights = self._matrix(self.state, self.n_features_in_)
+        others = ", lets them act on each other" if self.matrix else ""
+        return (
+            f"This {self.kind} divides the logits by {1.0 / self.state['slope']:.3g}, multiplies those of "
+            f"the classes by {_range(np.diagonal(weights))}{others} and adds {_range(weights[:, -1])}; the "
+            "most likely class may change."
+        )
+
+    def _scaling_text(self, state: State, classes: int) -> tuple[list[str], str]:
+        uniform = float(state["uniform"])
+        lines = (
+            f"    z = [{float(state['slope'])!r} * v for v in s]\n"
+            "    top = max(z)\n"
+            "    e = [exp(v - top) for v in z]\n"
+            "    total = sum(e)\n"
+            f"    x = [log({1.0 - uniform!r} * v / total + {uniform / classes!r}) for v in e]\n"
+            "    z = [sum(w * v for w, v in zip(row, x)) + row[-1] for row in WEIGHTS]\n"
+        )
+        return [f"WEIGHTS = {nested(self._matrix(state, classes))}"], lines
+
+    @staticmethod
+    def _matrix(state: State, classes: int) -> Floats:
+        return np.asarray(state["weights"].reshape(classes, classes + 1))
 
     def _learned(self, rows: ClassRows) -> State:
         require_positive("strength", self.strength)
@@ -246,12 +301,9 @@ class StructuredScaling(LogitScaling):
         weights[free] += solution * unit
         return {"slope": slope, "uniform": uniform, "weights": weights.ravel()}
 
-    def _columns(self, state: State) -> int | None:
-        return int(np.sqrt(state["weights"].size))
-
     def _scaled(self, scores: NDArray[Any], state: State) -> Floats:
         k = scores.shape[1]
-        weights = state["weights"].reshape(k, k + 1)
+        weights = self._matrix(state, k)
         x = _tempered(scores, state["slope"], state["uniform"])
         return np.asarray(x @ weights[:, :k].T + weights[:, k])
 
@@ -290,9 +342,8 @@ def _minimised(loss: Any, start: Floats) -> Floats:
     minimum = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
     if not np.all(np.isfinite(minimum.x)) or np.abs(minimum.jac).max() > STEEPEST:
         raise CalibrantError(
-            "the likelihood could not be maximised: {reason}",
-            cure="Use a map with fewer parameters, such as a temperature, or more rows.",
-            reason=str(minimum.message).rstrip("."),
+            f"The likelihood could not be maximised: {str(minimum.message).rstrip('.')}.",
+            hint="Use a map with fewer parameters, such as a temperature, or more rows.",
         )
     return np.asarray(minimum.x)
 
@@ -303,3 +354,92 @@ def _size(values: NDArray[Any]) -> float:
     if most < np.finfo(np.float64).tiny:
         return 1.0
     return most * float(np.sqrt(np.mean((values / np.float64(most)) ** 2)))
+
+
+def _range(values: Any) -> str:
+    return f"{np.min(values):.3g} to {np.max(values):.3g}"
+
+
+class ClassRows(NamedTuple):
+    """Logits, the column of the true class, and weights that add up to 1; how many rows they count for."""
+
+    logits: NDArray[Any]
+    labels: NDArray[np.int64]
+    weight: Floats
+    n: float
+
+
+def best_slope(rows: ClassRows) -> float:
+    """Inverse temperature: Newton's method from the best slope of a few rows, a bracket around it."""
+    from scipy.optimize import brentq
+
+    n, k = rows.logits.shape
+    size, ahead, mean = _gaps(rows)
+    if mean >= 0.0:  # the outcomes do not follow the logits at all
+        return float(np.exp(-FARTHEST)) / size if ahead else 1.0 / size
+    if not ahead:  # the largest logit is never wrong
+        return float(np.exp(FARTHEST)) / size
+    step = -(-n * k // ENTRIES_TO_START)
+    few = rows._replace(
+        logits=rows.logits[::step], labels=rows.labels[::step], weight=rows.weight[::step]
+    )
+
+    def gradient(log_slope: float) -> float:
+        return _derivatives(float(np.exp(log_slope)), few, size)[0]
+
+    low, high = -FARTHEST, FARTHEST
+    root = brentq(gradient, low, high, xtol=1e-6) if gradient(low) < 0 < gradient(high) else 0.0
+    for _ in range(200):
+        slope = float(np.exp(root))
+        steepness, curvature = _derivatives(slope, rows, size)
+        low, high = (root, high) if steepness < 0.0 else (low, root)
+        moved = slope - steepness / curvature if curvature > 0.0 else 0.0
+        ahead_of = float(np.log(moved)) if moved > 0.0 else -np.inf
+        if not low <= ahead_of <= high:
+            ahead_of = 0.5 * (low + high)
+        moved_by, root = abs(ahead_of - root), ahead_of
+        if moved_by < 1e-7:  # the next step would be the square of this
+            break
+    return float(np.exp(root)) / size
+
+
+def _blocks(rows: ClassRows, unit: float) -> Iterator[tuple[Floats, Floats]]:
+    """Gaps of every logit over that of the true class, in units, with weights; a block at a time."""
+    n, k = rows.logits.shape
+    step = max(1, ENTRIES_PER_BLOCK // k)
+    for start in range(0, n, step):
+        labels = rows.labels[start : start + step]
+        gaps = rows.logits[start : start + step].astype(np.float64)
+        gaps -= gaps[np.arange(labels.size), labels, None]
+        gaps /= unit
+        yield gaps, rows.weight[start : start + step]
+
+
+def _gaps(rows: ClassRows) -> tuple[float, bool, float]:
+    """Root mean square of the gaps, whether any is above 0, and their mean over classes."""
+    most, largest = 0.0, 0.0
+    for gaps, _ in _blocks(rows, 1.0):
+        most, largest = max(most, float(np.abs(gaps).max())), max(largest, float(gaps.max()))
+    if most < np.finfo(np.float64).tiny:
+        return 1.0, False, 0.0
+    squares, mean = 0.0, 0.0
+    for gaps, weight in _blocks(rows, most):
+        squares += float(np.einsum("ij,ij->", gaps, gaps))
+        mean += float(weight @ gaps.mean(axis=1))
+    return most * float(np.sqrt(squares / rows.logits.size)), largest > 0.0, mean
+
+
+def _derivatives(slope: float, rows: ClassRows, unit: float) -> tuple[float, float]:
+    """First and second derivative of the mean log loss by the slope: one pass of `exp`."""
+    gradient = curvature = 0.0
+    for gaps, weight in _blocks(rows, unit):
+        chance = slope * gaps
+        chance -= chance.max(axis=1, keepdims=True)
+        np.exp(chance, out=chance)
+        total = chance.sum(axis=1)
+        mean = np.einsum("ij,ij->i", chance, gaps) / total
+        gaps -= mean[:, None]
+        spread = np.einsum("ij,ij,ij->i", chance, gaps, gaps) / total
+        gradient += float(weight @ mean)
+        curvature += float(weight @ spread)
+    return gradient, curvature

@@ -1,29 +1,32 @@
-"""The smooth regression as a map: p' = μ̂(p), the curve of the reliability diagram."""
+"""Kernel regression as a map: p' = μ̂(p), the curve of the reliability diagram."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._arguments import is_number, require_positive
 from calibrant.data.points import Points
 from calibrant.data.scales import Scale, as_scale
 from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError
+from calibrant.errors import InputError, show_value
 from calibrant.measures._chains import pooled
 from calibrant.measures.smooth_ece import smooth_ece
-from calibrant.recalibration.learned_map import Recalibrator, State
+from calibrant.recalibration.learned_map import (
+    POSITIVE,
+    PROBABILITIES,
+    Floats,
+    Parts,
+    Recalibrator,
+    State,
+    Training,
+    register,
+)
 from calibrant.recalibration.parametric import PlattRecalibrator
-from calibrant.recalibration.state_checks import POSITIVE, PROBABILITIES, Parts
-from calibrant.recalibration.training import Training
 from calibrant.smoothing.curves import smooth_curves
 
 __all__ = ["SmoothRecalibrator", "regression_on_knots"]
-
-Floats = NDArray[np.float64]
 
 KNOTS_PER_BANDWIDTH = 64
 MOST_KNOTS = 1 << 14
@@ -34,17 +37,17 @@ PEAK = float(np.sqrt(2.0 * np.pi))
 """1 / height of the Gaussian density of unit bandwidth: what a row counts for at its own place is 1."""
 NEGLIGIBLE = 40.0
 """Rows that weigh less than exp(-40) of the nearest row are left out where data is far."""
-AT_ONCE = 1 << 18
+PAIRS_PER_BLOCK = 1 << 18
 
 
-@dataclass
+@register("smooth")
 class SmoothRecalibrator(Recalibrator):
-    """Replace each prediction by the smooth regression of outcomes at it.
+    """Nadaraya–Watson regression: each prediction becomes the smoothed event rate at it.
 
     Parameters
     ----------
     bandwidth : float, optional
-        By default SmoothECE's own, σ* = smECE_σ*: as wide as the error to be repaired is large.
+        By default SmoothECE's own, σ* = smECE_σ*: as wide as the error is large.
     monotone : bool
         Make the map increasing (by isotonic regression of the curve, weighted by density), so that
         no two predictions change their order.
@@ -61,7 +64,7 @@ class SmoothRecalibrator(Recalibrator):
     `SmoothRecalibrator(scale="probability", pseudo_rows=0)` is the paper's map: where there are no rows
     within many bandwidths it takes the value at the nearest ones, and where predictions are calibrated
     but sparse near 0 and 1 it pulls them inwards by up to 0.8 bandwidths. The defaults were chosen
-    on one half of many data sets and confirmed on the other; the evidence page on repair has the numbers.
+    on one half of many data sets and confirmed on the other: see the evidence page on recalibration.
 
     References
     ----------
@@ -78,21 +81,25 @@ class SmoothRecalibrator(Recalibrator):
     True
     """
 
-    bandwidth: float | None = None
-    monotone: bool = False
-    scale: str | Scale | None = None
-    pseudo_rows: float = PSEUDO_ROWS
-    kind: ClassVar[str] = "smooth"
     parts: ClassVar[Parts] = {"bandwidth": POSITIVE, "scale": str, "values": PROBABILITIES}
+
+    def __init__(
+        self,
+        bandwidth: float | None = None,
+        monotone: bool = False,
+        scale: str | Scale | None = None,
+        pseudo_rows: float = PSEUDO_ROWS,
+    ) -> None:
+        self.bandwidth = bandwidth
+        self.monotone = monotone
+        self.scale = scale
+        self.pseudo_rows = pseudo_rows
 
     def _learn(self, training: Training) -> State:
         if not (is_number(self.pseudo_rows) and 0.0 <= self.pseudo_rows < np.inf):
             raise InputError(
-                "must be a number, 0 or more",
+                f"`pseudo_rows` must be a number, 0 or more; got {show_value(self.pseudo_rows)}.",
                 argument="pseudo_rows",
-                seen=self.pseudo_rows,
-                cure="Leave it out for {default}, or pass 0 to let the data alone decide.",
-                default=PSEUDO_ROWS,
             )
         if self.bandwidth is not None:
             require_positive("bandwidth", self.bandwidth)
@@ -101,9 +108,9 @@ class SmoothRecalibrator(Recalibrator):
         sigma = max(sigma, SMALLEST_BANDWIDTH * sketch.scale.length)
         density, values = regression_on_knots(sketch, sigma)
         if self.pseudo_rows > 0.0:
-            rows = density * (_rows_of_equal_weight(sketch) * PEAK * sigma / sketch.scale.length)
+            rows = density * (_effective_rows(sketch) * PEAK * sigma / sketch.scale.length)
             at = np.clip(sketch.scale.prediction(np.linspace(0.0, 1.0, values.size)), 0.0, 1.0)
-            platt = PlattRecalibrator().fit_training(training).transform(at)
+            platt = PlattRecalibrator()._fit(training).transform(at)
             values = (rows * values + self.pseudo_rows * platt) / (rows + self.pseudo_rows)
         if self.monotone:
             values = pooled(values, np.maximum(density, 1e-12 * density.max()))
@@ -119,12 +126,15 @@ class SmoothRecalibrator(Recalibrator):
     def _apply(self, p: Floats, state: State) -> Floats:
         scale = self.scale if isinstance(self.scale, Scale) else as_scale(state["scale"])
         values = state["values"]
-        knots = np.linspace(0.0, 1.0, values.size)
-        return np.interp(scale.locate(p), knots, values)
+        return np.interp(scale.locate(p), np.linspace(0.0, 1.0, values.size), values)
+
+    def _breaks(self, state: State) -> tuple[Floats, Floats]:
+        scale = self.scale if isinstance(self.scale, Scale) else as_scale(state["scale"])
+        return scale.prediction(np.linspace(0.0, 1.0, len(state["values"]))), np.empty(0)
 
 
-def _rows_of_equal_weight(sketch: Sketch) -> float:
-    """(Σw)² / Σw², the number of rows that weighted ones are worth."""
+def _effective_rows(sketch: Sketch) -> float:
+    """Kish's effective sample size, (Σw)² / Σw²."""
     if not sketch.weighted:
         return float(sketch.n)
     return float(sketch.weights.sum() ** 2 / sketch.squared_weights.sum())
@@ -144,8 +154,8 @@ def regression_on_knots(sketch: Sketch, bandwidth: float) -> tuple[Floats, Float
 
 def _nearest_regression(sketch: Sketch, bandwidth: float, at: Floats) -> Floats:
     """μ̂ in the logarithmic domain, where the density itself is lost in rounding."""
-    atoms = Points.of(sketch)
-    x, mass = sketch.scale.locate(atoms.p), atoms.mass
+    points = Points.of(sketch)
+    x, mass = sketch.scale.locate(points.p), points.mass
     if sketch.scale.reflected:
         x = np.concatenate([-x[::-1], x, 2.0 - x[::-1]])
         mass = np.concatenate([mass[::-1], mass, mass[::-1]])
@@ -155,7 +165,7 @@ def _nearest_regression(sketch: Sketch, bandwidth: float, at: Floats) -> Floats:
     reach = np.sqrt(nearest**2 + 2.0 * NEGLIGIBLE * s * s)
     low, high = np.searchsorted(x, at - reach), np.searchsorted(x, at + reach, "right")
     values = np.empty_like(at)
-    for block in np.array_split(np.arange(at.size), 1 + int((high - low).sum()) // AT_ONCE):
+    for block in np.array_split(np.arange(at.size), 1 + int((high - low).sum()) // PAIRS_PER_BLOCK):
         first = np.cumsum(high[block] - low[block]) - (high[block] - low[block])
         near = np.repeat(low[block] - first, high[block] - low[block])
         near += np.arange(near.size)

@@ -1,45 +1,47 @@
-"""A smooth curve of the log-odds as a map: a natural cubic spline whose stiffness rows decide."""
+"""Natural cubic spline of the log-odds with a penalty on its curvature, chosen by cross-validation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._arguments import generator, is_integer, require_count
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points
-from calibrant.recalibration.learned_map import Recalibrator, State
+from calibrant.recalibration.learned_map import (
+    Floats,
+    Part,
+    Parts,
+    Recalibrator,
+    State,
+    Training,
+    register,
+)
 from calibrant.recalibration.logistic import expit, log_odds, posterior, rows_per_weight
-from calibrant.recalibration.state_checks import Part, Parts
-from calibrant.recalibration.training import Training
 
 __all__ = ["SplineRecalibrator"]
 
-Floats = NDArray[np.float64]
 Curve = Callable[[Floats], Floats]
 
-FREE = 1e3
-"""Standard deviation of intercept and slope before rows are seen: as good as free."""
-BENDS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-"""How far the curve may bend, as a standard deviation; 0 is a straight line."""
+FREE_SD = 1e3
+"""Prior standard deviation of intercept and slope: as good as none."""
+BEND_SDS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+"""Prior standard deviations of the curvature to choose from; 0 is a straight line."""
 
 
-@dataclass
+@register("spline")
 class SplineRecalibrator(Recalibrator):
-    """The log-odds by a natural cubic spline: straight beyond its knots, no more bent than rows can tell.
+    """Natural cubic spline of the log-odds: linear beyond its knots, with a cross-validated penalty.
 
     Parameters
     ----------
-    knots : int
+    n_knots : int
         At quantiles of the log-odds; fewer where there are fewer distinct predictions.
-    folds : int
-        How far the curve bends is chosen by the log loss of rows that it was not learned from, over so many
-        folds.
-    seed : int
+    cv : int
+        Folds of the cross-validation by log loss that chooses the penalty.
+    random_state : int
         Seed of the folds.
 
     Notes
@@ -61,35 +63,36 @@ class SplineRecalibrator(Recalibrator):
     array([0.2])
     """
 
-    knots: int = 10
-    folds: int = 5
-    seed: int = 0
-    kind: ClassVar[str] = "spline"
     parts: ClassVar[Parts] = {
-        "x": Part(np.ndarray, rising=True),
-        "values": np.ndarray,
-        "bend": Part(float, 0.0),
+        "x": Part(True, increasing=True),
+        "values": Part(True),
+        "bend": Part(low=0.0),
     }
 
+    def __init__(self, n_knots: int = 10, cv: int = 5, random_state: int = 0) -> None:
+        self.n_knots = n_knots
+        self.cv = cv
+        self.random_state = random_state
+
     @property
-    def parameters(self) -> int:
-        """The value of the curve at each knot."""
-        return self.knots if is_integer(self.knots) else 0
+    def n_parameters(self) -> int:  # type: ignore[override]
+        """Number of knots."""
+        return self.n_knots if is_integer(self.n_knots) else 0
 
     def _learn(self, training: Training) -> State:
-        for name, least in (("knots", 3), ("folds", 2)):
+        for name, least in (("n_knots", 3), ("cv", 2)):
             require_count(name, getattr(self, name), least=least)
-        atoms = training.atoms
-        x, mass = log_odds(atoms.p), atoms.mass * rows_per_weight(atoms)
-        places = _knots(x, over_outcomes(mass), self.knots)
+        points = training.points
+        x, mass = log_odds(points.p), points.mass * rows_per_weight(points)
+        places = _knots(x, over_outcomes(mass), self.n_knots)
         features = _features(places)
         seen = features(x)
-        parts = _dealt(atoms, mass, self.folds, self.seed)
+        parts = _folds(points, mass, self.cv, self.random_state)
         losses = [
             sum(_loss(_fitted(seen, mass - part, bend), seen, part) for part in parts)
-            for bend in BENDS
+            for bend in BEND_SDS
         ]
-        bend = BENDS[int(np.argmin(losses))]
+        bend = BEND_SDS[int(np.argmin(losses))]
         coefficients = _fitted(seen, mass, bend)
         return {"x": places, "values": features(places) @ coefficients, "bend": bend}
 
@@ -98,7 +101,7 @@ class SplineRecalibrator(Recalibrator):
 
 
 def _knots(x: Floats, rows: Floats, most: int) -> Floats:
-    """Quantiles of the log-odds; two at least."""
+    """Quantiles of the log-odds, two at least."""
     if x.size == 1:
         return np.array([x[0] - 1.0, x[0] + 1.0])
     rank = (np.cumsum(rows) - 0.5 * rows) / rows.sum()
@@ -107,7 +110,7 @@ def _knots(x: Floats, rows: Floats, most: int) -> Floats:
 
 
 def _natural(places: Floats, values: Floats) -> Curve:
-    """The natural cubic spline through these values, and straight lines beyond."""
+    """Natural cubic spline through these values, and straight lines beyond."""
     from scipy.interpolate import CubicSpline
 
     spline = CubicSpline(places, values, bc_type="natural")
@@ -154,25 +157,25 @@ def _features(places: Floats) -> Curve:
 
 
 def _fitted(features: Floats, mass: Floats, bend: float) -> Floats:
-    """Coefficients by penalised likelihood."""
+    """Coefficients of maximum penalised likelihood."""
     used = features if bend > 0.0 else features[:, :2]
     rows = over_outcomes(mass)
     share = np.divide(mass[:, 1], rows, out=np.zeros_like(rows), where=rows > 0.0)
-    spread = np.concatenate([[FREE, FREE], np.full(used.shape[1] - 2, bend)])
+    spread = np.concatenate([[FREE_SD, FREE_SD], np.full(used.shape[1] - 2, bend)])
     found = posterior(used, np.zeros(rows.size), rows, share, spread).coefficients
     return np.concatenate([found, np.zeros(features.shape[1] - found.size)])
 
 
 def _loss(coefficients: Floats, features: Floats, mass: Floats) -> float:
-    """Of the rows in these counts."""
+    """Log loss of the rows in these counts."""
     s = features @ coefficients
     return float(over_outcomes(mass) @ np.logaddexp(0.0, s) - mass[:, 1] @ s)
 
 
-def _dealt(atoms: Points, mass: Floats, folds: int, seed: int) -> list[Floats]:
-    """The rows in so many parts: counts are dealt row by row, weights by whole predictions."""
+def _folds(points: Points, mass: Floats, folds: int, seed: int) -> list[Floats]:
+    """Random folds: of counts row by row, of weights by whole predictions."""
     rng = generator(seed)
-    if atoms.squared is None and not atoms.soft:
+    if points.squared is None and not points.soft:
         counts = np.rint(mass).astype(np.int64)
         parts = rng.multinomial(counts, np.full(folds, 1.0 / folds))
         return [parts[..., k].astype(np.float64) for k in range(folds)]

@@ -95,7 +95,7 @@ def repair_of(
     )
     before = Scores(assessment.smooth_ece, assessment.brier.value, assessment.log_loss.value)
     after = (brier_score(repaired).value, log_loss(repaired).value)
-    left_alone = all(one.left_alone for one in maps)
+    left_alone = all(one.is_identity for one in maps)
     return Repair(before, Scores(diagram.smooth_ece.value, *after), diagram, left_alone)
 
 

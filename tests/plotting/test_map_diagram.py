@@ -10,6 +10,7 @@ import pytest
 
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
+from calibrant.plotting.map_diagram import map_diagram
 from calibrant.recalibration import (
     AdaptiveRecalibrator,
     IsotonicRecalibrator,
@@ -17,7 +18,6 @@ from calibrant.recalibration import (
     RandomizedRecalibrator,
     SmoothRecalibrator,
     VennAbersRecalibrator,
-    map_diagram,
 )
 
 MAPS = [AdaptiveRecalibrator, PlattRecalibrator, IsotonicRecalibrator, VennAbersRecalibrator]
@@ -111,4 +111,4 @@ def test_what_cannot_be_drawn() -> None:
         with pytest.raises(InputError) as error:
             map_diagram(*arguments, **options)
         assert error.value.argument == argument
-        assert error.value.cures
+        assert error.value.hint
