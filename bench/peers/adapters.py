@@ -49,9 +49,9 @@ def _calibrant(y: Any, p: Any) -> float:
 
 
 def _calibrant_binned(y: Any, p: Any) -> float:
-    from calibrant.measures.binned import binned_ece
+    from calibrant import ece
 
-    return binned_ece(y, p, bins=BINS)
+    return ece(y, p, n_bins=BINS)
 
 
 def _calibrant_interval(y: Any, p: Any) -> tuple[float, float]:
@@ -207,7 +207,7 @@ PEERS = {
             interval=_calibrant_interval,
         ),
         Peer(
-            "calibrant, binned", "calibrant", "calibrant", f"binned_ece(bins={BINS})", "binned",
+            "calibrant, binned", "calibrant", "calibrant", f"ece(n_bins={BINS})", "binned",
             _calibrant_binned,
         ),
         Peer(

@@ -47,7 +47,7 @@ def of_calibrant(y: np.ndarray, p: np.ndarray) -> dict[str, float]:
         "ecce_mad_p_value": cumulative.mad_p_value,
         "ecce_range_p_value": cumulative.range_p_value,
         "discrimination": corp.discrimination,
-        "binned_decomposition": binned_decomposition(y, p, bins=BINS).miscalibration,
+        "binned_decomposition": binned_decomposition(y, p, n_bins=BINS).miscalibration,
         "squared_kernel_calibration_error": squared_kernel_calibration_error(y, p, unbiased=True),
     }
 

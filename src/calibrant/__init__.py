@@ -14,6 +14,8 @@ _HOME = {
     "assess": "inference.assess",
     "assess_by": "inference.assess_by",
     "compare": "inference.compare",
+    "expected_calibration_error": "measures.binned",
+    "ece": "measures.binned",
     "measure_all": "measures.catalogue",
     # show
     "reliability_diagram": "plotting.smooth",

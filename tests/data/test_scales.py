@@ -96,7 +96,7 @@ def test_refuses_what_does_not_increase_or_come_back():
         relative_scale(1.0)
     with refused("scale", "boosting", option="calibrant.smooth_ece"):
         as_scale("boosting").locate(P)
-    with refused("scale", "int"):
+    with refused("scale", holds="int"):
         as_scale(3)
 
 

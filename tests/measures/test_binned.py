@@ -10,15 +10,12 @@ from tests.refusals import refused
 from calibrant import Sketch
 from calibrant.data.points import as_points
 from calibrant.measures.binned import (
-    binned_ece,
-    binned_ece_of_atoms,
     bins_of,
+    bounded_ece,
     cross_validated_ece,
-    cross_validated_ece_of_atoms,
     debiased_ece,
-    debiased_ece_of_atoms,
+    ece,
     sweep_ece,
-    sweep_ece_of_atoms,
 )
 
 
@@ -28,13 +25,15 @@ def sample(n=3000, power=1.4, seed=0):
     return (rng.random(n) < p**power).astype(int), p
 
 
-@pytest.mark.parametrize(("binning", "strategy"), [("width", "uniform"), ("mass", "quantile")])
-def test_equals_the_curve_of_scikit_learn(binning, strategy):
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_equals_the_curve_of_scikit_learn(strategy):
     y, p = sample()
-    table = bins_of(as_points(y, p), 10, binning)
+    table = bins_of(as_points(y, p), 10, strategy)
     outcome, prediction = calibration_curve(y, p, n_bins=10, strategy=strategy)
-    assert table.prediction == pytest.approx(prediction, abs=2e-3 if binning == "mass" else 1e-12)
-    if binning == "width":
+    assert table.prediction == pytest.approx(
+        prediction, abs=2e-3 if strategy == "quantile" else 1e-12
+    )
+    if strategy == "uniform":
         assert table.outcome == pytest.approx(outcome, abs=1e-12)
 
 
@@ -48,28 +47,28 @@ def test_norms_equal_loops_over_bins_closed_on_the_right():
         gaps.append(np.mean(p[inside]) - np.mean(y[inside]))
         weights.append(np.mean(inside))
     gaps, weights = np.abs(gaps), np.array(weights)
-    assert binned_ece(y, p) == pytest.approx(weights @ gaps)
-    assert binned_ece(y, p, norm="l2") == pytest.approx(np.sqrt(weights @ gaps**2))
-    assert binned_ece(y, p, norm="max") == pytest.approx(gaps.max())
+    assert ece(y, p) == pytest.approx(weights @ gaps)
+    assert ece(y, p, norm="l2") == pytest.approx(np.sqrt(weights @ gaps**2))
+    assert ece(y, p, norm="max") == pytest.approx(gaps.max())
 
 
 def test_tenths_fall_into_the_bins_they_name():
     p = np.array([0.1, 0.2, 1 - 0.8, 0.3, 0.7, 1.0, 0.0])
-    table = bins_of(as_points(np.zeros(7), p), 10, "width")
+    table = bins_of(as_points(np.zeros(7), p), 10, "uniform")
     assert table.weight == pytest.approx(np.array([2, 2, 1, 1, 1]) / 7)
 
 
 def test_bins_of_equal_mass_hold_equally_many_rows():
     y, p = sample(1500)
-    assert bins_of(as_points(y, p), 15, "mass").weight == pytest.approx(1 / 15)
+    assert bins_of(as_points(y, p), 15, "quantile").weight == pytest.approx(1 / 15)
 
 
 def test_weights_count_as_duplicates():
     y, p = sample(300)
     w = np.random.default_rng(0).integers(1, 4, 300)
-    for binning in ("width", "mass"):
-        weighted = binned_ece(y, p, sample_weight=w, binning=binning)
-        repeated = binned_ece(np.repeat(y, w), np.repeat(p, w), binning=binning)
+    for strategy in ("uniform", "quantile"):
+        weighted = ece(y, p, sample_weight=w, strategy=strategy)
+        repeated = ece(np.repeat(y, w), np.repeat(p, w), strategy=strategy)
         assert weighted == pytest.approx(repeated)
 
 
@@ -87,7 +86,7 @@ def test_debiased_equals_its_formula_and_is_unbiased():
     for _ in range(50):
         p = rng.random(600)
         y = (rng.random(600) < p).astype(int)
-        plain.append(binned_ece(y, p, norm="l2", binning="mass"))
+        plain.append(ece(y, p, norm="l2", strategy="quantile"))
         corrected.append(debiased_ece(y, p))
     assert np.mean(corrected) < 0.6 * np.mean(plain)
 
@@ -102,7 +101,7 @@ def test_sweep_stops_before_the_first_disorder():
         if np.any(np.diff(means) < 0):
             break
         best = bins
-    assert sweep_ece(y, p) == pytest.approx(binned_ece(y, p, bins=best, binning="mass"))
+    assert sweep_ece(y, p) == pytest.approx(ece(y, p, n_bins=best, strategy="quantile"))
 
 
 def test_cross_validation_leaves_out_each_row():
@@ -119,37 +118,49 @@ def test_cross_validation_leaves_out_each_row():
                 error += (row - others.mean()) ** 2 if others.size else 0.25
         errors[bins] = error
     best = min(errors, key=errors.get)
-    expected = binned_ece(y, p, bins=best, binning="mass")
+    expected = ece(y, p, n_bins=best, strategy="quantile")
     assert cross_validated_ece(y, p) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("binning", ["width", "mass"])
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
 @pytest.mark.parametrize("norm", ["l1", "l2", "max"])
-def test_a_sketch_gives_it_within_its_bound(binning, norm):
+def test_a_sketch_gives_it_within_its_bound(strategy, norm):
     y, p = sample(20_000)
-    exact = binned_ece_of_atoms(as_points(y, p), binning=binning, norm=norm)
-    rough = binned_ece_of_atoms(
-        as_points(Sketch.from_arrays(y, p, nodes=1 << 12)), binning=binning, norm=norm
+    exact = bounded_ece(as_points(y, p), strategy=strategy, norm=norm)
+    rough = bounded_ece(
+        as_points(Sketch.from_arrays(y, p, nodes=1 << 12)), strategy=strategy, norm=norm
     )
     assert exact.error == 0.0
     assert 0 < rough.error < 0.3
     assert abs(rough.value - exact.value) <= rough.error
 
 
-@pytest.mark.parametrize(
-    "measure", [debiased_ece_of_atoms, sweep_ece_of_atoms, cross_validated_ece_of_atoms]
-)
+@pytest.mark.parametrize("measure", [debiased_ece, sweep_ece, cross_validated_ece])
 def test_other_choices_of_bins_agree_from_a_sketch(measure):
     y, p = sample(20_000)
-    exact = measure(as_points(y, p))
-    rough = measure(as_points(Sketch.from_arrays(y, p)))
-    assert abs(rough.value - exact.value) <= np.nan_to_num(rough.error) + 1e-3  # NaN: no bound
+    assert measure(Sketch.from_arrays(y, p)) == pytest.approx(measure(y, p), abs=1e-3)
+
+
+@pytest.mark.parametrize(("norm", "expected"), [("l1", 0.1875), ("max", 0.25), ("l2", 0.2165064)])
+def test_weighted_bins_have_the_values_of_the_issue_of_scikit_learn(norm, expected):
+    """Two bins: one calibrated, and one with three quarters of the weight and a gap of 1/4 (#11096)."""
+    y, p, weight = [0, 0, 0, 1, 1, 1, 1, 1], [0.25] * 4 + [0.75] * 4, [1] * 4 + [3] * 4
+    value = ece(y, p, sample_weight=weight, n_bins=2, strategy="uniform", norm=norm)
+    assert value == pytest.approx(expected, abs=5e-8)
+
+
+def test_the_cube_root_of_the_rows_is_rounded_up():
+    for n, bins in ((2, 2), (8, 2), (9, 3), (1000, 10), (1001, 11)):
+        y, p = sample(n)
+        assert ece(y, p, n_bins="cube_root") == ece(y, p, n_bins=bins)
+    with refused("n_bins", "sqrt"):
+        ece([0, 1], [0.1, 0.9], n_bins="sqrt")
 
 
 def test_refuses_other_words_and_weights_where_rows_are_counted():
-    for wrong in ({"bins": 0}, {"binning": "log"}, {"norm": "l3"}):
+    for wrong in ({"n_bins": 0}, {"strategy": "log"}, {"norm": "l3"}):
         with refused(*next(iter(wrong.items()))):
-            binned_ece([0, 1], [0.1, 0.9], **wrong)
+            ece([0, 1], [0.1, 0.9], **wrong)
     with refused("sample_weight"):
         cross_validated_ece([0, 1], [0.1, 0.9], sample_weight=[1.0, 2.0])
     weighted = Sketch.from_arrays([0, 1], [0.1, 0.9], sample_weight=[1.0, 2.0])
@@ -161,8 +172,8 @@ def test_refuses_other_words_and_weights_where_rows_are_counted():
 def test_bins_of_one_row_have_no_noise_to_subtract_and_are_left_out():
     assert np.isnan(debiased_ece([0, 1], [0.5, 0.500001]))
     y, p = [0, 1, 0, 1, 1], [0.4, 0.41, 0.42, 0.43, 0.99]
-    alone = debiased_ece(y[:4], p[:4], bins=2, binning="width")
-    assert debiased_ece(y, p, bins=2, binning="width") == alone
+    alone = debiased_ece(y[:4], p[:4], n_bins=2, strategy="uniform")
+    assert debiased_ece(y, p, n_bins=2, strategy="uniform") == alone
 
 
 def test_the_debiased_error_of_weighted_rows_subtracts_their_noise():
@@ -175,7 +186,7 @@ def test_the_debiased_error_of_weighted_rows_subtracts_their_noise():
     for _ in range(4000):
         y = (rng.random(60) < 0.3).astype(int)
         mean = w @ y / w.sum()
-        table = bins_of(as_points(y, np.full(60, 0.3), sample_weight=w), 1, "width")
+        table = bins_of(as_points(y, np.full(60, 0.3), sample_weight=w), 1, "uniform")
         noise = mean * (1 - mean) / (table.weight**2 / table.squared - 1)
         squares.append((mean - 0.3) ** 2 - noise[0])
     assert abs(np.mean(squares)) < 4 * np.std(squares) / np.sqrt(len(squares))
@@ -204,15 +215,15 @@ def test_many_rows_give_the_same_without_a_sort(monkeypatch, rows, kind):
             {"labels": "soft"},
         )
     measures = [
-        (binned_ece, {"bins": bins, "binning": binning, "norm": norm})
+        (ece, {"n_bins": bins, "strategy": strategy, "norm": norm})
         for bins in (1, 7, 15, 64)
-        for binning in ("width", "mass")
+        for strategy in ("uniform", "quantile")
         for norm in ("l1", "l2", "max")
     ] + [(sweep_ece, {})]
     if kind == "plain":
-        measures += [(cross_validated_ece, {"binning": b}) for b in ("width", "mass")]
+        measures += [(cross_validated_ece, {"strategy": b}) for b in ("uniform", "quantile")]
     if kind != "soft":
-        measures += [(debiased_ece, {"binning": b}) for b in ("width", "mass")]
+        measures += [(debiased_ece, {"strategy": b}) for b in ("uniform", "quantile")]
     by_sort = [measure(y, p, **how, **options) for measure, how in measures]
     monkeypatch.setattr("calibrant.data.points.ROWS_WORTH_TWO_PASSES", 0)
     by_cells = [measure(y, p, **how, **options) for measure, how in measures]
@@ -228,4 +239,4 @@ def test_many_rows_are_checked_as_few_are(monkeypatch):
         ([0, 1, 1], [0.1, 0.5, 0.2], [0, 0, 0], "sample_weight", None),
     ):
         with refused(argument, row=row):
-            binned_ece(y, p, sample_weight=w)
+            ece(y, p, sample_weight=w)

@@ -7,11 +7,11 @@ from sklearn.metrics import brier_score_loss, log_loss
 from tests.refusals import refused
 
 from calibrant import Sketch
-from calibrant.data.points import as_points
 from calibrant.measures.isotonic import (
     binned_decomposition,
     corp_decomposition,
-    miscalibration_of_atoms,
+    miscalibration,
+    murphy,
 )
 
 SCORES = {"brier": brier_score_loss, "log": log_loss}
@@ -51,7 +51,7 @@ def test_bins_split_the_score_into_terms_that_add_up(score):
 def test_murphys_terms():
     y, p = sample()
     p = np.round(p, 1)
-    got = binned_decomposition(y, p, bins=10)
+    got = binned_decomposition(y, p, n_bins=10)
     reliability = resolution = 0.0
     for value in np.unique(p):
         inside = p == value
@@ -64,10 +64,39 @@ def test_murphys_terms():
 
 def test_a_sketch_gives_it_within_its_bound():
     y, p = sample(20_000)
-    exact = miscalibration_of_atoms(as_points(y, p))
-    rough = miscalibration_of_atoms(as_points(Sketch.from_arrays(y, p, nodes=1 << 9)))
-    assert exact.error == 0.0
-    assert abs(rough.value - exact.value) <= rough.error < 0.1
+    rough = corp_decomposition(Sketch.from_arrays(y, p, nodes=1 << 9))
+    assert corp_decomposition(y, p).error == 0.0
+    assert abs(rough.miscalibration - miscalibration(y, p)) <= rough.error < 0.1
+
+
+@pytest.mark.parametrize("options", [{}, {"sample_weight": np.linspace(0.1, 3, 500)}])
+@pytest.mark.parametrize("decimals", [1, 16])
+def test_areas_of_the_murphy_curve_are_the_scores(options, decimals):
+    y, p = sample(500)
+    p = np.round(p, decimals)
+    curve, split = murphy(y, p, **options), corp_decomposition(y, p, **options)
+    assert curve.brier == pytest.approx(split.mean_score, abs=1e-12)
+    assert curve.mcb == pytest.approx(split.miscalibration, abs=1e-12)
+    assert curve.dsc == pytest.approx(split.discrimination, abs=1e-12)
+    assert curve.miscalibration.min() > -1e-12
+
+
+def test_the_murphy_curve_is_the_mean_elementary_score():
+    y, p = sample(50)
+    curve = murphy(y, p)
+    for t in np.random.default_rng(0).random(20):
+        loss = np.where(y == 1, (1 - t) * (p <= t), t * (p > t)).mean()
+        assert np.interp(t, curve.threshold, curve.score) == pytest.approx(loss, abs=1e-12)
+
+
+def test_the_murphy_curve_of_the_reference_sample():
+    y, p = np.loadtxt("tests/reference/over_confident.csv", delimiter=",", skiprows=1, unpack=True)
+    curve = murphy(y, p)
+    assert curve.brier == pytest.approx(0.1833478, abs=5e-8)
+    assert curve.mcb == pytest.approx(0.0115541, abs=5e-8)
+    most, at = curve.largest_miscalibration  # the published one was looked for on a grid
+    assert most == pytest.approx(0.0147346, abs=1e-5)
+    assert at == pytest.approx(0.2049, abs=2e-4)
 
 
 def test_refuses_other_scores():

@@ -70,7 +70,9 @@ def test_a_sketch_gives_it_within_its_bound(shape, scale):
         Sketch.from_arrays(y, p, nodes=1 << 14, scale="logit"),
     ):
         rough = weak_calibration_result(sketch, scale=scale)
-        assert abs(rough.value - exact.value) <= rough.error + exact.error
+        bounded = sketch.scale.name == scale  # elsewhere only the width of the cells is known
+        assert np.isfinite(rough.error) == bounded
+        assert abs(rough.value - exact.value) <= (rough.error if bounded else 1e-3) + exact.error
 
 
 def test_on_a_large_sample_dual_equals_primal():

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss
 
+from calibrant import ece
 from calibrant.data.sketch import Sketch
-from calibrant.measures.binned import binned_ece
 from calibrant.plotting.binned import binned_diagram
 from calibrant.plotting.cumulative import cumulative_diagram
 from calibrant.plotting.isotonic import isotonic_diagram
@@ -76,7 +76,9 @@ def test_edges_belong_to_the_bin_on_their_left_and_zero_to_the_first() -> None:
 def test_the_error_is_that_of_the_measure(rows, binning, bins) -> None:
     y, p = rows
     diagram = binned_diagram(y, p, bins=bins, binning=binning)
-    assert diagram.ece == pytest.approx(binned_ece(y, p, bins=bins, binning=binning), abs=1e-14)
+    strategy = {"width": "uniform", "mass": "quantile"}[binning]
+    expected = ece(y, p, n_bins=bins, strategy=strategy)
+    assert diagram.ece == pytest.approx(expected, abs=1e-14)
 
 
 def test_equal_mass_bins_do_not_split_ties() -> None:

@@ -1,4 +1,4 @@
-"""Sorted distinct predictions, for measures that need an order rather than a grid."""
+"""Unique predictions with the weight of each outcome, for measures that need an order rather than a grid."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from calibrant.data.rows import BLOCK_ROWS, Dropped, InputOptions, Rows, as_rows
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch
 
-__all__ = ["Points", "as_points", "atoms_around_edges", "atoms_around_shares"]
+__all__ = ["Points", "as_points", "points_around_edges", "points_around_shares"]
 
 Floats = NDArray[np.float64]
+
+CELLS = 1 << 16
+ROWS_WORTH_TWO_PASSES = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Distinct predictions in increasing order, with the weight of each outcome at each.
+    """Unique predictions in increasing order, with the weight of each outcome at each.
 
     Attributes
     ----------
@@ -34,8 +37,8 @@ class Points:
     n : int
         Number of rows.
     position_error : float
-        No row lies further than this from its atom, in units of `scale`: 0 from arrays, the width of
-        a cell from a sketch.
+        Width of the cell that a point stands for, in units of `scale`: no row lies further from its
+        point. 0 from arrays.
     squared : float64[m] or None
         Sum of squared weights at each prediction; None where every row counts for one.
     squared_residuals : float64[m] or None
@@ -44,16 +47,16 @@ class Points:
     soft : bool
         Whether outcomes may lie between 0 and 1. A sketch with weights does not tell.
     scale : Scale
-        The scale of the sketch that the atoms come from.
+        The scale of the sketch that the points come from.
     dropped : mapping
         Rows that were left out, by reason.
 
     Examples
     --------
-    >>> atoms = as_points([0, 1, 1], [0.7, 0.2, 0.7])
-    >>> atoms.p
+    >>> points = as_points([0, 1, 1], [0.7, 0.2, 0.7])
+    >>> points.p
     array([0.2, 0.7])
-    >>> atoms.mass
+    >>> points.mass
     array([[0., 1.],
            [1., 1.]])
     """
@@ -85,7 +88,7 @@ class Points:
 
     @cached_property
     def cumulative(self) -> Floats:
-        """Weight, weight of events and weighted predictions up to each atom; 0 first, [m + 1, 3]."""
+        """Weight, weight of events and weighted predictions up to each point; 0 first, [m + 1, 3]."""
         sums = np.zeros((self.p.size + 1, 3), order="F")  # each column is searched by itself
         weight = self.mass[:, 0] + self.mass[:, 1]
         np.cumsum(weight, out=sums[1:, 0])
@@ -96,12 +99,25 @@ class Points:
 
     @cached_property
     def residuals(self) -> Floats:
-        """Sum of p - y over the rows of each atom, divided by the weight of all rows."""
+        """Sum of p - y over the rows of each point, divided by the weight of all rows."""
         residuals: Floats = self.p - 1.0  # in place from here on: there may be many rows
         residuals *= self.mass[:, 1]
         residuals += self.p * self.mass[:, 0]
         residuals /= self.total
         return residuals
+
+    @property
+    def drift(self) -> float:
+        """Bound on the distance of the mean prediction of a cell from the prediction at its mean position.
+
+        Off the probability scale the two differ by the curvature of the scale.
+        """
+        if self.position_error == 0.0:
+            return 0.0
+        scale, reach = self.scale, self.position_error
+        rounding = 2.0**-FRACTION_BITS * scale.length * scale.steepness
+        bent = min(scale.steepness, 0.5 * scale.curvature * reach) * reach
+        return rounding + (0.0 if scale.reflected else bent)
 
     @classmethod
     def of(cls, data: Rows | Sketch | Points) -> Points:
@@ -113,35 +129,37 @@ class Points:
         return cls._of_weights(data) if data.fractional else cls._of_labels(data)
 
     @classmethod
-    def _of_weights(cls, pairs: Rows) -> Points:
+    def _of_weights(cls, rows: Rows) -> Points:
         """Points of the rows that have weight: one sort."""
-        order = np.argsort(pairs.p, kind="stable")
-        p, y = pairs.p[order], pairs.y[order]
+        order = np.argsort(rows.p, kind="stable")
+        p, y = rows.p[order], rows.y[order]
         first = np.flatnonzero(np.diff(p, prepend=-1.0))
-        weight = np.ones(p.size) if pairs.weight is None else pairs.weight[order]
+        weight = np.ones(p.size) if rows.weight is None else rows.weight[order]
         positive = np.add.reduceat(weight * y, first)
         negative = np.add.reduceat(weight * (1.0 - y), first)
         used = negative + positive > 0.0
         return cls(
             p[first][used],
             np.column_stack([negative, positive])[used],
-            pairs.n,
+            rows.n,
             squared=np.add.reduceat(weight * weight, first)[used],
             squared_residuals=np.add.reduceat((weight * (p - y)) ** 2, first)[used],
-            soft=pairs.soft,
-            dropped=pairs.dropped,
+            soft=rows.soft,
+            dropped=rows.dropped,
         )
 
     @classmethod
-    def _of_labels(cls, pairs: Rows) -> Points:
-        """Sort predictions and labels as one integer: the bits of a float in [0, 1] are in order,
-        and leave the two highest free. Half the time of sorting indices.
+    def _of_labels(cls, rows: Rows) -> Points:
+        """Points by a sort of predictions and labels as one integer.
+
+        The bits of a float in [0, 1] are in order, and leave the two highest free. Half the time of
+        sorting indices.
         """
-        pairs.require_valid()
-        keys = np.empty(pairs.n, dtype=np.uint64)
-        for start in range(0, pairs.n, BLOCK_ROWS):
+        rows.require_valid()
+        keys = np.empty(rows.n, dtype=np.uint64)
+        for start in range(0, rows.n, BLOCK_ROWS):
             part = keys[start : start + BLOCK_ROWS]
-            ((_, p, y, _),) = pairs.blocks(range(start, start + part.size))
+            ((_, p, y, _),) = rows.blocks(range(start, start + part.size))
             np.add(p, 0.0, out=part.view(np.float64))  # without negative zeros
             part <<= np.uint64(1)
             part |= y.astype(np.uint64)
@@ -153,16 +171,16 @@ class Points:
         changes = keys[1:] != keys[:-1]
         if changes.all():
             np.subtract(1.0, mass[:, 1], out=mass[:, 0])
-            return cls(p, mass, pairs.n, dropped=pairs.dropped)
+            return cls(p, mass, rows.n, dropped=rows.dropped)
         first = np.concatenate([[0], np.flatnonzero(changes) + 1])
-        rows = np.diff(first, append=p.size)
+        counts = np.diff(first, append=p.size)
         events = np.add.reduceat(mass[:, 1], first)
-        mass = np.column_stack([rows - events, events])
-        return cls(p[first], mass, pairs.n, dropped=pairs.dropped)
+        mass = np.column_stack([counts - events, events])
+        return cls(p[first], mass, rows.n, dropped=rows.dropped)
 
     @classmethod
     def _of_cells(cls, sketch: Sketch) -> Points:
-        """One point per cell that has weight, at the mean of its rows."""
+        """Points of the cells that have weight, each at the mean of its rows."""
         mass = sketch.weights
         per_cell = over_outcomes(mass)
         used = per_cell > 0
@@ -184,32 +202,33 @@ class Points:
 
 
 def as_points(first: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -> Points:
-    """Exact atoms of `(y_true, y_prob)`, or the atoms of a Sketch with their position error."""
+    """Points of `(y_true, y_prob)`, exactly, or of the cells of a Sketch."""
     if isinstance(first, Points):
         require_alone(first, y_prob, options)
         return first
-    sketch = isinstance(first, Sketch)
-    return Points.of((as_sketch if sketch else as_rows)(first, y_prob, **options))
+    read = as_sketch if isinstance(first, Sketch) else as_rows
+    return Points.of(read(first, y_prob, **options))
 
 
-CELLS = 1 << 16
-ROWS_WORTH_TWO_PASSES = 1 << 18
+# -- many rows, without sorting them -----------------------------------------------------------
+# Two passes: sums in narrow cells, then the rows of those few cells in which a bin may end. All other
+# rows of a cell share a bin, so that one point can stand for them.
 
 
-def atoms_around_edges(pairs: Rows, edges: Floats) -> Points:
+def points_around_edges(rows: Rows, edges: Floats) -> Points:
     """Points that are exact where predictions are cut at `edges`, on either side of each."""
-    if pairs.n < ROWS_WORTH_TWO_PASSES:
-        return Points.of(pairs)
+    if rows.n < ROWS_WORTH_TWO_PASSES:
+        return Points.of(rows)
     cut = np.zeros(CELLS + 1, dtype=bool)
     cut[(np.asarray(edges) * CELLS).astype(np.int64)] = True
-    return _gathered(pairs, sums_of_cells(pairs, CELLS), cut)
+    return _gathered(rows, sums_of_cells(rows, CELLS), cut)
 
 
-def atoms_around_shares(pairs: Rows, numbers: Sequence[int]) -> Points:
+def points_around_shares(rows: Rows, numbers: Sequence[int]) -> Points:
     """Points that are exact where the rows are cut into so many parts of equal mass, for each number."""
-    if pairs.n < ROWS_WORTH_TWO_PASSES:
-        return Points.of(pairs)
-    sums = sums_of_cells(pairs, CELLS)
+    if rows.n < ROWS_WORTH_TWO_PASSES:
+        return Points.of(rows)
+    sums = sums_of_cells(rows, CELLS)
     after = np.cumsum(sums[:, 0])
     targets = np.concatenate([np.arange(1, k) * (after[-1] / k) for k in numbers])
     slack = 1e-12 * after[-1]
@@ -217,37 +236,29 @@ def atoms_around_shares(pairs: Rows, numbers: Sequence[int]) -> Points:
     cut = np.zeros(CELLS + 2, dtype=np.int64)
     np.add.at(cut, low, 1)
     np.add.at(cut, np.minimum(high, CELLS) + 1, -1)
-    return _gathered(pairs, sums, np.cumsum(cut[:-1]) > 0)
+    return _gathered(rows, sums, np.cumsum(cut[:-1]) > 0)
 
 
-def _gathered(pairs: Rows, sums: Floats, cut: NDArray[np.bool_]) -> Points:
-    """The rows of the cells that are cut as they are, those of any other cell at their mean."""
-    inside = Points.of(_rows_in(pairs, cut)) if np.any(sums[cut, 0] > 0) else None
+def _gathered(rows: Rows, sums: Floats, cut: NDArray[np.bool_]) -> Points:
+    """Points of the rows in the cells that are cut as they are, and of any other cell at its mean."""
     whole = np.flatnonzero(~cut & (sums[:, 0] > 0))
     weight, events, predictions, squared = sums[whole].T
     p, mass = predictions / weight, np.column_stack([weight - events, events])
-    if inside is not None:
+    if np.any(sums[cut, 0] > 0):
+        kept = []
+        for start in range(0, rows.n, BLOCK_ROWS):
+            for first, at, _, _ in rows.blocks(range(start, min(start + BLOCK_ROWS, rows.n))):
+                cell = (at.astype(np.float64, copy=False) * CELLS).astype(np.int64)
+                kept.append(first + np.flatnonzero(cut[cell]))
+        inside = Points.of(rows.select(np.concatenate(kept)))
         p, mass = np.append(p, inside.p), np.append(mass, inside.mass, axis=0)
+        squared = squared if inside.squared is None else np.append(squared, inside.squared)
     order = np.argsort(p, kind="stable")
-    if not pairs.fractional:
-        return Points(p[order], mass[order], pairs.n, dropped=pairs.dropped)
-    if inside is not None and inside.squared is not None:
-        squared = np.append(squared, inside.squared)
     return Points(
         p[order],
         mass[order],
-        pairs.n,
-        squared=squared[order],
-        soft=pairs.soft,
-        dropped=pairs.dropped,
+        rows.n,
+        squared=squared[order] if rows.fractional else None,
+        soft=rows.soft,
+        dropped=rows.dropped,
     )
-
-
-def _rows_in(pairs: Rows, cut: NDArray[np.bool_]) -> Rows:
-    """The rows whose cell is one of these."""
-    kept = []
-    for start in range(0, pairs.n, BLOCK_ROWS):
-        for first, p, _, _ in pairs.blocks(range(start, min(start + BLOCK_ROWS, pairs.n))):
-            cell = (p.astype(np.float64, copy=False) * CELLS).astype(np.int64)
-            kept.append(first + np.flatnonzero(cut[cell]))
-    return pairs.select(np.concatenate(kept))

@@ -6,7 +6,6 @@ from calibrant._lazy import lazy_names
 
 _HOME = {
     "binned_decomposition": "measures.isotonic",
-    "binned_ece": "measures.binned",
     "Certificate": "measures.smooth_ece",
     "corp_decomposition": "measures.isotonic",
     "cross_validated_ece": "measures.binned",
@@ -15,8 +14,13 @@ _HOME = {
     "debiased_ece": "measures.binned",
     "Decomposition": "measures.isotonic",
     "Distance": "measures.distance",
+    "cutoff_calibration_error": "measures.cumulative",
     "distance_to_calibration": "measures.distance",
     "distance_to_calibration_result": "measures.distance",
+    "ece": "measures.binned",
+    "expected_calibration_error": "measures.binned",
+    "murphy": "measures.isotonic",
+    "MurphyCurve": "measures.isotonic",
     "ecce_mad": "measures.cumulative",
     "ecce_range": "measures.cumulative",
     "interval_calibration_error": "measures.distance",

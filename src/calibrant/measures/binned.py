@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Unpack
@@ -11,37 +12,37 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator, require_choice, require_count
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.points import Points, as_points, atoms_around_edges, atoms_around_shares
+from calibrant.data.points import Points, as_points, points_around_edges, points_around_shares
 from calibrant.data.rows import Dropped, InputOptions, as_rows
 from calibrant.data.sketch import Sketch
-from calibrant.errors import Function, InputError, Option
+from calibrant.errors import InputError, show_value
 from calibrant.measures.result_record import Bounded, Record, rows_text
-from calibrant.measures.weak_error import mean_drift
 
 __all__ = [
     "Bins",
     "TCal",
-    "binned_ece",
-    "binned_ece_of_atoms",
     "bins_of",
+    "bounded_ece",
     "cross_validated_ece",
-    "cross_validated_ece_of_atoms",
     "debiased_ece",
-    "debiased_ece_of_atoms",
+    "ece",
+    "expected_calibration_error",
     "sweep_ece",
-    "sweep_ece_of_atoms",
     "t_cal",
-    "t_cal_of_atoms",
 ]
 
 Floats = NDArray[np.float64]
-Binning = Literal["width", "mass"]
+Strategy = Literal["uniform", "quantile"]
 Norm = Literal["l1", "l2", "max"]
 
 DEFAULT_BINS = 15
+"""Of Guo et al., 2017."""
 MOST_BINS = 1 << 12
 FEW_BINS = 128
 CROSS_VALIDATED = sorted({1} | {base << k for k in range(11) for base in (2, 3)})
+DRAWS = 499
+FINEST = 1 << 12
+"""Cells in which T-Cal draws outcomes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,80 +73,87 @@ class Bins:
         return self.prediction - self.outcome
 
 
-def bins_of(atoms: Points, bins: int, binning: Binning) -> Bins:
+def bins_of(points: Points, n_bins: int | Literal["cube_root"], strategy: Strategy) -> Bins:
     """Bins of equal width, or of equal mass with rows of one prediction kept together.
 
-    With equal mass, an atom belongs to the bin in which the middle of its mass lies.
+    With equal mass, a prediction belongs to the bin in which the middle of its mass lies.
     """
-    _require(bins, binning)
-    if binning == "width":
-        cuts = np.searchsorted(atoms.p, _edges(bins), side="right")
+    bins = _bin_number(n_bins, points.n)
+    require_choice("strategy", strategy, ("uniform", "quantile"))
+    if strategy == "uniform":
+        cuts = np.searchsorted(points.p, _edges(bins), side="right")
     else:
-        target = np.arange(1, bins) * (atoms.total / bins)
-        upto = atoms.cumulative[:, 0]
-        at = np.minimum(np.searchsorted(upto[1:], target), atoms.p.size - 1)
+        target = np.arange(1, bins) * (points.total / bins)
+        upto = points.cumulative[:, 0]
+        at = np.minimum(np.searchsorted(upto[1:], target), points.p.size - 1)
         cuts = at + (0.5 * (upto[at] + upto[at + 1]) < target)
-    cuts = np.unique(np.concatenate([[0], cuts, [atoms.p.size]]))
-    weight, events, predictions = np.diff(atoms.cumulative[cuts], axis=0).T
-    squared = weight if atoms.squared is None else np.add.reduceat(atoms.squared, cuts[:-1])
+    cuts = np.unique(np.concatenate([[0], cuts, [points.p.size]]))
+    weight, events, predictions = np.diff(points.cumulative[cuts], axis=0).T
+    squared = weight if points.squared is None else np.add.reduceat(points.squared, cuts[:-1])
     return Bins(
-        weight / atoms.total,
+        weight / points.total,
         predictions / weight,
         events / weight,
-        _doubtful(atoms, int(bins), binning, cuts) / atoms.total,
-        squared / atoms.total**2,
+        _doubtful(points, bins, strategy, cuts) / points.total,
+        squared / points.total**2,
     )
 
 
-def _require(bins: int, binning: Binning) -> None:
-    require_count("bins", bins)
-    require_choice("binning", binning, ("width", "mass"))
+def _bin_number(n_bins: Any, rows: int) -> int:
+    """Number of bins; "cube_root" is scikit-learn's rule, the cube root of the number of rows, rounded up."""
+    if isinstance(n_bins, str):
+        if n_bins != "cube_root":
+            message = f'`n_bins` must be a number or "cube_root"; got {show_value(n_bins)}.'
+            raise InputError(message, argument="n_bins")
+        return math.ceil(round(math.cbrt(rows), 9))
+    return require_count("n_bins", n_bins)
 
 
 def _edges(bins: int) -> Floats:
-    return np.linspace(0.0, 1.0, int(bins) + 1)[1:-1]
+    return np.linspace(0.0, 1.0, bins + 1)[1:-1]
 
 
-def _atoms_for(
-    bins: Sequence[int], binning: Binning, first: Any, y_prob: Any, options: InputOptions
+def _points_for(
+    numbers: Sequence[Any], strategy: Strategy, first: Any, y_prob: Any, options: InputOptions
 ) -> Points:
     """Points that give the sums over these bins; from many rows, without a sort of all of them."""
-    for number in bins:
-        _require(number, binning)
+    for number in numbers:
+        _bin_number(number, 1)
+    require_choice("strategy", strategy, ("uniform", "quantile"))
     if isinstance(first, Points | Sketch):
         return as_points(first, y_prob, **options)
-    pairs = as_rows(first, y_prob, **options)
-    if binning == "mass":
-        return atoms_around_shares(pairs, bins)
-    return atoms_around_edges(pairs, np.concatenate([_edges(number) for number in bins]))
+    rows = as_rows(first, y_prob, **options)
+    numbers = [_bin_number(number, rows.n) for number in numbers]
+    if strategy == "quantile":
+        return points_around_shares(rows, numbers)
+    return points_around_edges(rows, np.concatenate([_edges(number) for number in numbers]))
 
 
-def _doubtful(atoms: Points, bins: int, binning: Binning, cuts: NDArray[Any]) -> Floats:
-    """Weight, in each bin, of atoms of a sketch that reach over one of its edges."""
-    if atoms.position_error == 0.0:
+def _doubtful(points: Points, bins: int, strategy: Strategy, cuts: NDArray[Any]) -> Floats:
+    """Weight, in each bin, of cells of a sketch that reach over one of its edges."""
+    if points.position_error == 0.0:
         return np.zeros(cuts.size - 1)
-    mass = over_outcomes(atoms.mass)
-    if binning == "width":
+    if strategy == "uniform":
         edges = _edges(bins)
-        spread = atoms.position_error * atoms.scale.steepness
-        last = np.searchsorted(edges, atoms.p + spread, side="right")
-        doubt = last != np.searchsorted(edges, atoms.p - spread)
+        spread = points.position_error * points.scale.steepness
+        last = np.searchsorted(edges, points.p + spread, side="right")
+        doubt = last != np.searchsorted(edges, points.p - spread)
     else:
-        place = atoms.cumulative[:, 0] * (bins / atoms.total)
+        place = points.cumulative[:, 0] * (bins / points.total)
         doubt = np.floor(place[:-1] + 1e-9) != np.floor(place[1:] - 1e-9)
-    return np.add.reduceat(mass * doubt, cuts[:-1])
+    return np.add.reduceat(over_outcomes(points.mass) * doubt, cuts[:-1])
 
 
-def binned_ece(
+def expected_calibration_error(
     y_true: Any,
     y_prob: Any = None,
     *,
-    bins: int = DEFAULT_BINS,
-    binning: Binning = "width",
+    n_bins: int | Literal["cube_root"] = DEFAULT_BINS,
+    strategy: Strategy = "uniform",
     norm: Norm = "l1",
     **options: Unpack[InputOptions],
 ) -> float:
-    """The gap between mean prediction and mean outcome over bins: "ECE" as most people mean it.
+    """Binned calibration error (ECE): the gap between mean prediction and mean outcome over bins.
 
     Parameters
     ----------
@@ -153,9 +161,9 @@ def binned_ece(
         Outcomes, 0 or 1; or a Sketch or Points, and no `y_prob`.
     y_prob : array
         Predicted probabilities of outcome 1.
-    bins : int
-        How many.
-    binning : {"width", "mass"}
+    n_bins : int or "cube_root"
+        How many; "cube_root" is ⌈n^(1/3)⌉.
+    strategy : {"uniform", "quantile"}
         Equal widths, intervals (a, b] with 0 in the first; or equal numbers of rows.
     norm : {"l1", "l2", "max"}
         Weighted mean of |gap|; root of the weighted mean of gap²; or the largest |gap|.
@@ -164,8 +172,11 @@ def binned_ece(
 
     Notes
     -----
-    Neither continuous in the predictions nor consistent: an arbitrarily small change of a prediction
-    at an edge moves it by up to 1, and more bins give more error, from noise alone.
+    Use it to compare with published numbers, and `smooth_ece` for everything else. The binned error
+    depends on the bins: with more of them it grows, from noise alone. It is neither continuous in the
+    predictions (an arbitrarily small change of one at an edge moves it by up to 1) nor consistent (it is
+    0 for some predictions that are far from calibrated). SmoothECE has none of these faults, and no bins
+    to choose.
 
     References
     ----------
@@ -173,29 +184,37 @@ def binned_ece(
 
     Examples
     --------
-    >>> round(binned_ece([0, 1, 1, 1], [0.3, 0.3, 0.8, 0.9]), 3)
+    >>> round(expected_calibration_error([0, 1, 1, 1], [0.3, 0.3, 0.8, 0.9]), 3)
     0.175
     """
-    atoms = _atoms_for([bins], binning, y_true, y_prob, options)
-    return binned_ece_of_atoms(atoms, bins=bins, binning=binning, norm=norm).value
+    points = _points_for([n_bins], strategy, y_true, y_prob, options)
+    return bounded_ece(points, n_bins=n_bins, strategy=strategy, norm=norm).value
 
 
-def binned_ece_of_atoms(
-    atoms: Points, *, bins: int = DEFAULT_BINS, binning: Binning = "width", norm: Norm = "l1"
+ece = expected_calibration_error
+
+
+def bounded_ece(
+    points: Points,
+    *,
+    n_bins: int | Literal["cube_root"] = DEFAULT_BINS,
+    strategy: Strategy = "uniform",
+    norm: Norm = "l1",
 ) -> Bounded:
-    """Binned ECE, and what rows near an edge can change if a sketch does not know their side.
+    """Binned calibration error, and the most that rows near an edge can change it if a sketch has them.
 
     A share m that changes bins changes the sum of |weight · gap| by 2m, the sum of weight · gap² by
     6m, and a bin's gap by 2m / (weight - m) at most. Mean predictions are known up to their drift.
     """
-    table = bins_of(atoms, bins, binning)
-    m, drift = table.doubtful, mean_drift(atoms)
+    require_choice("norm", norm, ("l1", "l2", "max"))
+    table = bins_of(points, n_bins, strategy)
+    m, drift = table.doubtful, points.drift
     if norm == "l1":
         return Bounded(float(table.weight @ np.abs(table.gap)), 2.0 * float(m.sum()) + drift)
     if norm == "l2":
-        value = float(np.sqrt(table.weight @ table.gap**2))
-        return Bounded(value, _root_error(value, 6.0 * float(m.sum())) + drift)
-    require_choice("norm", norm, ("l1", "l2", "max"))
+        value, squared_error = float(np.sqrt(table.weight @ table.gap**2)), 6.0 * float(m.sum())
+        direct = squared_error / value if value > 0.0 else np.inf
+        return Bounded(value, float(min(np.sqrt(squared_error), direct)) + drift)
     with np.errstate(divide="ignore"):
         error = np.where(m > 0, 2.0 * m / np.maximum(table.weight - m, 0.0), 0.0)
     return Bounded(float(np.abs(table.gap).max()), float(min(error.max() + drift, 1.0)))
@@ -205,11 +224,11 @@ def debiased_ece(
     y_true: Any,
     y_prob: Any = None,
     *,
-    bins: int = DEFAULT_BINS,
-    binning: Binning = "mass",
+    n_bins: int | Literal["cube_root"] = DEFAULT_BINS,
+    strategy: Strategy = "quantile",
     **options: Unpack[InputOptions],
 ) -> float:
-    """The ℓ2 error over bins without the bias of the bins' own noise.
+    """Debiased ℓ2 calibration error: over bins, without the bias of the bins' own noise.
 
     √max(0, Σ weight · (gap² - ȳ(1-ȳ)/(n_b - 1))) over bins with two rows or more, whose weights make
     up 1; NaN where no bin has two. With weights, n_b is the number (Σw)² / Σw² of rows of equal weight
@@ -217,9 +236,9 @@ def debiased_ece(
 
     Parameters
     ----------
-    y_true, y_prob, bins, binning, **options
-        As for `binned_ece`; not for soft labels, nor for sketches with weights, which may hold some:
-        the noise of an outcome between 0 and 1 is not known.
+    y_true, y_prob, n_bins, strategy, **options
+        As for `expected_calibration_error`; not for soft labels, nor for sketches with weights, which may
+        hold some: the noise of an outcome between 0 and 1 is not known.
 
     References
     ----------
@@ -228,54 +247,37 @@ def debiased_ece(
 
     Examples
     --------
-    >>> debiased_ece([0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5], bins=1)
+    >>> debiased_ece([0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5], n_bins=1)
     0.0
     """
-    atoms = _atoms_for([bins], binning, y_true, y_prob, options)
-    return debiased_ece_of_atoms(atoms, bins=bins, binning=binning).value
-
-
-def debiased_ece_of_atoms(
-    atoms: Points, *, bins: int = DEFAULT_BINS, binning: Binning = "mass"
-) -> Bounded:
-    """Debiased ECE; the correction changes with the bins by as little as they do."""
-    if atoms.soft:
-        raise InputError(
-            "must be 0 or 1, as the debiased ECE subtracts the noise of such outcomes: it takes neither "
-            "soft labels nor a sketch with weights, which may hold some",
-            argument="y_true",
-            cure="Pass {y_true} and {y_prob} as arrays of rows, or use {other}.",
-            y_true=Option("y_true"),
-            y_prob=Option("y_prob"),
-            other=Function("measures.sweep_ece"),
+    points = _points_for([n_bins], strategy, y_true, y_prob, options)
+    if points.soft:
+        message = "`y_true` must be 0 or 1: the debiased error takes neither soft labels nor a sketch with "
+        hint = (
+            "Pass `y_true` and `y_prob` as arrays of rows, or use `calibrant.measures.sweep_ece`."
         )
-    table = bins_of(atoms, bins, binning)
+        raise InputError(f"{message}weights, which may hold some.", argument="y_true", hint=hint)
+    table = bins_of(points, n_bins, strategy)
     rows = table.weight**2 / table.squared
     used = rows > 1.5
     if not used.any():
-        return Bounded(float("nan"), 0.0)
+        return math.nan
     share = table.weight[used] / table.weight[used].sum()
     noise = table.outcome[used] * (1.0 - table.outcome[used]) / (rows[used] - 1.0)
-    value = float(np.sqrt(max(0.0, float(share @ (table.gap[used] ** 2 - noise)))))
-    # A row whose bin is not known may also decide whether a bin has two.
-    known = rows * (1.0 - np.minimum(table.doubtful / table.weight, 1.0))
-    lone = (table.doubtful > 0.0) & (known < 2.0)
-    moved = 8.0 * float(table.doubtful.sum()) + 2.0 * float(table.weight[lone].sum())
-    moved = moved / float(table.weight[used].sum()) + 3.0 * mean_drift(atoms)
-    return Bounded(value, _root_error(value, moved))
+    return float(np.sqrt(max(0.0, float(share @ (table.gap[used] ** 2 - noise)))))
 
 
 def sweep_ece(
     y_true: Any, y_prob: Any = None, *, norm: Norm = "l1", **options: Unpack[InputOptions]
 ) -> float:
-    """ECE over as many bins of equal mass as leave the mean outcomes in increasing order.
+    """ECE-sweep: over as many bins of equal mass as leave the mean outcomes in increasing order.
 
     The number of bins grows from 1 until the first one that breaks the order; the one before counts.
 
     Parameters
     ----------
     y_true, y_prob, norm, **options
-        As for `binned_ece`.
+        As for `expected_calibration_error`.
 
     References
     ----------
@@ -286,80 +288,53 @@ def sweep_ece(
     >>> round(sweep_ece([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9]), 3)
     0.25
     """
-    few = range(1, FEW_BINS + 1)
-    atoms = _atoms_for(few, "mass", y_true, y_prob, options)
-    best = _sweep(atoms, FEW_BINS)
+    points = _points_for(range(1, FEW_BINS + 1), "quantile", y_true, y_prob, options)
+    best = _ordered_bins(points, FEW_BINS)
     if best == FEW_BINS:  # still in order: all rows must be sorted after all
-        atoms = as_points(y_true, y_prob, **options)
-        best = _sweep(atoms, MOST_BINS)
-    return binned_ece_of_atoms(atoms, bins=best, binning="mass", norm=norm).value
+        points = as_points(y_true, y_prob, **options)
+        best = _ordered_bins(points, MOST_BINS)
+    return bounded_ece(points, n_bins=best, strategy="quantile", norm=norm).value
 
 
-def sweep_ece_of_atoms(atoms: Points, *, norm: Norm = "l1") -> Bounded:
-    """ECE-sweep; from a sketch without a bound, as rows may be in order for another number of bins."""
-    best = _sweep(atoms, MOST_BINS)
-    return _with_chosen_bins(
-        binned_ece_of_atoms(atoms, bins=best, binning="mass", norm=norm), atoms
-    )
-
-
-def _with_chosen_bins(found: Bounded, atoms: Points) -> Bounded:
-    """Without a bound from a sketch: the rows themselves might choose another number of bins."""
-    return found if atoms.position_error == 0.0 else Bounded(found.value, float("nan"))
-
-
-def _sweep(atoms: Points, most: int) -> int:
-    """The number of bins before the first that leaves mean outcomes out of order."""
-    for bins in range(2, min(int(atoms.n), atoms.p.size, most) + 1):
-        if np.any(np.diff(bins_of(atoms, bins, "mass").outcome) < 0.0):
+def _ordered_bins(points: Points, most: int) -> int:
+    """Number of bins before the first that leaves mean outcomes out of order."""
+    most = min(int(points.n), points.p.size, most)
+    for bins in range(2, most + 1):
+        if np.any(np.diff(bins_of(points, bins, "quantile").outcome) < 0.0):
             return bins - 1
-    return min(int(atoms.n), atoms.p.size, most)
+    return most
 
 
 def cross_validated_ece(
     y_true: Any,
     y_prob: Any = None,
     *,
-    binning: Binning = "mass",
+    strategy: Strategy = "quantile",
     norm: Norm = "l1",
     **options: Unpack[InputOptions],
 ) -> float:
-    """ECE over the number of bins whose means predict left-out outcomes best.
+    """Cross-validated ECE: over the number of bins whose means predict left-out outcomes best.
 
     The numbers 1, 2, 3, 4, 6, 8, 12, ... are compared by the squared error of each outcome against
     the mean of the other outcomes in its bin, which has a closed form: no folds, no seed.
 
     Parameters
     ----------
-    y_true, y_prob, binning, norm, **options
-        As for `binned_ece`; for rows without weights.
+    y_true, y_prob, strategy, norm, **options
+        As for `expected_calibration_error`; for rows without weights.
 
     Examples
     --------
     >>> round(cross_validated_ece([0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5]), 3)
     0.0
     """
-    atoms = _atoms_for(CROSS_VALIDATED, binning, y_true, y_prob, options)
-    return cross_validated_ece_of_atoms(atoms, binning=binning, norm=norm).value
-
-
-def cross_validated_ece_of_atoms(
-    atoms: Points, *, binning: Binning = "mass", norm: Norm = "l1"
-) -> Bounded:
-    """Cross-validated ECE; from a sketch without a bound, as ECE-sweep."""
-    if atoms.squared is not None:
-        raise InputError(
-            "cannot be used where rows are left out one by one, and nor can soft labels",
-            argument="sample_weight",
-            cure="Use {binned} or {sweep}, which take both.",
-            binned=Function("measures.binned_ece"),
-            sweep=Function("measures.sweep_ece"),
-        )
-    allowed = [bins for bins in CROSS_VALIDATED if bins <= max(1, atoms.n // 2)]
-    best = min(allowed, key=lambda bins: _left_out_error(bins_of(atoms, bins, binning), atoms.n))
-    return _with_chosen_bins(
-        binned_ece_of_atoms(atoms, bins=best, binning=binning, norm=norm), atoms
-    )
+    points = _points_for(CROSS_VALIDATED, strategy, y_true, y_prob, options)
+    if points.squared is not None:
+        message = "`sample_weight` cannot be used where rows are left out one by one, nor can soft labels."
+        raise InputError(message, argument="sample_weight", hint="Use `calibrant.ece`.")
+    allowed = [bins for bins in CROSS_VALIDATED if bins <= max(1, points.n // 2)]
+    best = min(allowed, key=lambda bins: _left_out_error(bins_of(points, bins, strategy), points.n))
+    return bounded_ece(points, n_bins=best, strategy=strategy, norm=norm).value
 
 
 def _left_out_error(table: Bins, n: int) -> float:
@@ -370,14 +345,7 @@ def _left_out_error(table: Bins, n: int) -> float:
     return float(np.sum(np.where(rows > 1.5, squared, 0.25)))
 
 
-def _root_error(value: float, squared_error: float) -> float:
-    """The error of a root, from that of its square."""
-    direct = squared_error / value if value > 0.0 else np.inf
-    return float(min(np.sqrt(squared_error), direct))
-
-
-DRAWS = 499
-FINEST = 1 << 12
+# -- T-Cal -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False)
@@ -390,7 +358,7 @@ class TCal(Record):
         Unbiased estimate of the sum of weight · gap² over the bins; may be negative.
     p_value : float
         Share of calibrated outcomes whose best p-value over the numbers of bins is as small.
-    bins : int
+    n_bins : int
         Number of bins of equal width at which the statistic stands out most.
     n : int
         Rows; `dropped` counts by reason those that were left out.
@@ -405,13 +373,13 @@ class TCal(Record):
 
     statistic: float
     p_value: float
-    bins: int
+    n_bins: int
     n: int
     dropped: Mapping[str, int] = field(default_factory=Dropped)
 
     def __repr__(self) -> str:
         return (
-            f"TCal(statistic={self.statistic:.6g}, p={self.p_value:.3g}, bins={self.bins}, "
+            f"TCal(statistic={self.statistic:.6g}, p={self.p_value:.3g}, n_bins={self.n_bins}, "
             f"{rows_text(self.n, self.dropped)})"
         )
 
@@ -420,28 +388,27 @@ def t_cal(
     y_true: Any,
     y_prob: Any = None,
     *,
-    bins: int | None = None,
+    n_bins: int | None = None,
     draws: int = DRAWS,
-    seed: int = 0,
+    random_state: int = 0,
     **options: Unpack[InputOptions],
 ) -> TCal:
-    """Test of calibration by the debiased ℓ2 error, adaptive over the number of bins.
+    """T-Cal, a test of calibration by the debiased ℓ2 error, adaptive over the number of bins.
 
     T_m = (1/n) Σ_bins ((Σr)² - Σr²) / n_bin with r = y - f. Under calibration its mean is 0.
 
     Parameters
     ----------
     y_true : array, Sketch or Points
-        Outcomes, 0 or 1; or a Sketch or Points, and no `y_prob`. The statistic takes
-        weights; the test does not.
+        Outcomes, 0 or 1; or a Sketch or Points, and no `y_prob`. Without weights.
     y_prob : array
         Predicted probabilities of outcome 1.
-    bins : int, optional
+    n_bins : int, optional
         One number of bins. By default 2, 4, 8, ... up to n^(2/5) · 2, and the one that stands out
         most, with a p-value that accounts for having looked at all.
     draws : int
         How often outcomes are drawn from the predictions.
-    seed : int
+    random_state : int
         Seed of the draws.
     **options
         How to read the arrays (see `InputOptions`).
@@ -457,18 +424,23 @@ def t_cal(
     >>> t_cal(p > 0.5, p).p_value
     0.002
     """
-    atoms = as_points(y_true, y_prob, **options)
-    _require_rows(atoms)
-    for name, number in (("bins", 2 if bins is None else bins), ("draws", draws)):
-        require_count(name, number)
-    most = max(2, int(2 * atoms.n**0.4))
-    tried = [int(bins)] if bins is not None else [1 << k for k in range(1, most.bit_length())]
-    grouped = _grouped(atoms, tried[-1])
+    points = as_points(y_true, y_prob, **options)
+    if points.squared is not None:
+        message = "`sample_weight` cannot be used in a test that draws the outcomes of whole rows, nor can "
+        hint = "Use `calibrant.assess`, whose test takes both."
+        raise InputError(f"{message}soft labels.", argument="sample_weight", hint=hint)
+    draws = require_count("draws", draws)
+    most = max(2, int(2 * points.n**0.4))
+    tried = [1 << k for k in range(1, most.bit_length())]
+    if n_bins is not None:
+        tried = [require_count("n_bins", n_bins)]
+    grouped = _grouped(points, tried[-1])
     rows = over_outcomes(grouped.mass).astype(np.int64)
-    drawn = generator(seed).binomial(rows, grouped.p, size=(draws, rows.size))
+    drawn = generator(random_state).binomial(rows, grouped.p, size=(draws, rows.size))
+    observed = points.mass[None, :, 1]
     values = np.stack(
         [
-            np.append(_statistic(atoms, atoms.mass[None, :, 1], m), _statistic(grouped, drawn, m))
+            np.append(t_cal_statistic(points, observed, m), t_cal_statistic(grouped, drawn, m))
             for m in tried
         ],
         axis=1,
@@ -477,61 +449,43 @@ def t_cal(
     smallest = ranks.min(axis=1)
     at = int(np.argmin(ranks[0]))
     p_value = float(np.mean(smallest <= smallest[0] + 1e-12))
-    return TCal(float(values[0, at]), p_value, tried[at], atoms.n, atoms.dropped)
+    return TCal(float(values[0, at]), p_value, tried[at], points.n, points.dropped)
 
 
-def t_cal_of_atoms(atoms: Points, *, bins: int = 16) -> Bounded:
-    """The statistic alone; a sketch knows the bins exactly, and r² up to the width of a cell.
-
-    With weights it is Σ_bins ((Σwr)² - Σ(wr)²) / Σ_bin w, divided by Σw.
-    """
-    if atoms.squared is not None and atoms.squared_residuals is None:
-        _require_rows(atoms)
-    value = float(_statistic(atoms, atoms.mass[None, :, 1], bins)[0])
-    return Bounded(value, 4.0 * atoms.position_error * atoms.scale.steepness)
-
-
-def _grouped(atoms: Points, bins: int) -> Points:
+def _grouped(points: Points, bins: int) -> Points:
     """Points merged into a grid of which this many bins are unions, at their mean prediction.
 
     For the draws alone: a Bernoulli sum in so narrow a cell is binomial for all that matters.
     """
     cells = bins * -(-FINEST // bins)
-    if atoms.p.size <= cells:
-        return atoms
-    cell = np.minimum((atoms.p * cells).astype(np.int64), cells - 1)
+    if points.p.size <= cells:
+        return points
+    cell = np.minimum((points.p * cells).astype(np.int64), cells - 1)
     first = np.flatnonzero(np.diff(cell, prepend=-1))
-    mass = np.add.reduceat(atoms.mass, first, axis=0)
-    mean = np.add.reduceat(atoms.p * over_outcomes(atoms.mass), first) / over_outcomes(mass)
-    return Points(mean, mass, atoms.n)
+    mass = np.add.reduceat(points.mass, first, axis=0)
+    mean = np.add.reduceat(points.p * over_outcomes(points.mass), first) / over_outcomes(mass)
+    return Points(mean, mass, points.n)
 
 
-def _statistic(atoms: Points, events: NDArray[Any], bins: int) -> Floats:
-    """T_m for each row of events."""
-    rows = over_outcomes(atoms.mass)
-    index = np.minimum((atoms.p * bins).astype(np.int64), bins - 1)
+def t_cal_statistic(points: Points, events: NDArray[Any], bins: int) -> Floats:
+    """T_m for each row of events; with weights Σ_bins ((Σwr)² - Σ(wr)²) / Σ_bin w, divided by Σw."""
+    if points.squared is not None and points.squared_residuals is None:
+        message = "`sample_weight` of single rows is needed, which a sketch does not hold."
+        raise InputError(message, argument="sample_weight", hint="Pass arrays.")
+    rows = over_outcomes(points.mass)
+    index = np.minimum((points.p * bins).astype(np.int64), bins - 1)
     first = np.flatnonzero(np.diff(index, prepend=-1))
-    sums = np.add.reduceat(events - rows * atoms.p, first, axis=1)
-    if atoms.squared_residuals is None:
-        each = events * (1.0 - atoms.p) ** 2 + (rows - events) * atoms.p**2
+    sums = np.add.reduceat(events - rows * points.p, first, axis=1)
+    if points.squared_residuals is None:
+        each = events * (1.0 - points.p) ** 2 + (rows - events) * points.p**2
     else:
-        each = atoms.squared_residuals[None]
+        each = points.squared_residuals[None]
     squares = np.add.reduceat(each, first, axis=1)
     counts = np.add.reduceat(rows, first)
-    return np.asarray(((sums**2 - squares) / counts).sum(axis=1) / atoms.total)
+    return np.asarray(((sums**2 - squares) / counts).sum(axis=1) / points.total)
 
 
 def _upper_rank(values: Floats) -> Floats:
     """Share of the values that are at least as large, for each."""
     order = np.sort(values)
     return 1.0 - np.searchsorted(order, values - 1e-15, side="left") / values.size
-
-
-def _require_rows(atoms: Points) -> None:
-    if atoms.squared is not None:
-        raise InputError(
-            "cannot be used in a test that draws the outcomes of whole rows, and nor can soft labels",
-            argument="sample_weight",
-            cure="Use {assess}, whose test takes both.",
-            assess=Function("assess"),
-        )

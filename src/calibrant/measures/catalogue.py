@@ -1,37 +1,38 @@
-"""All measures in one table, each with its cost and what it misses."""
+"""Registry of all measures: one line for each, with what it misses; and any measure for many classes."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from html import escape
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, Literal, NamedTuple, Unpack, get_args
 
 import numpy as np
 
 from calibrant._arguments import require_choice
 from calibrant.data.classes import classwise, confidence, top_label
-from calibrant.data.points import Points, as_points
+from calibrant.data.points import Points
 from calibrant.data.rows import Dropped, InputOptions, Rows, as_rows
 from calibrant.data.sketch import Sketch, as_sketch
-from calibrant.errors import CalibrantError, Function, InputError
+from calibrant.errors import CalibrantError, InputError, show_value
 from calibrant.measures.binned import (
-    binned_ece_of_atoms,
-    cross_validated_ece_of_atoms,
-    debiased_ece_of_atoms,
-    sweep_ece_of_atoms,
-    t_cal_of_atoms,
+    bounded_ece,
+    cross_validated_ece,
+    debiased_ece,
+    sweep_ece,
+    t_cal_statistic,
 )
-from calibrant.measures.cumulative import (
-    ecce_mad_of_atoms,
-    ecce_range_of_atoms,
-    spline_ks_of_atoms,
-    truthful_atb_of_atoms,
+from calibrant.measures.cumulative import ecce_mad, ecce_range, spline_ks_error, truthful_atb
+from calibrant.measures.distance import (
+    MOST_INTERVALS,
+    distance_to_calibration_result,
+    interval_calibration_error,
 )
-from calibrant.measures.distance import distance_to_calibration_result, interval_of_atoms
-from calibrant.measures.isotonic import miscalibration_of_atoms
-from calibrant.measures.kernel import MMCE_BANDWIDTH, kde_ece_of_atoms, kernel_of_atoms
+from calibrant.measures.isotonic import miscalibration
+from calibrant.measures.kernel import kde_ece, kernel_calibration_error, mmce
 from calibrant.measures.result_record import Bounded, Record, bound_text
 from calibrant.measures.smooth_ece import smooth_ece, smooth_ece_result
 from calibrant.measures.weak_error import weak_calibration_result
@@ -41,16 +42,16 @@ __all__ = ["MEASURES", "RECOMMENDED", "Measured", "Measures", "measure_all", "mu
 
 @dataclass(frozen=True, repr=False)
 class Measured(Record):
-    """One line of the table.
+    """Line of the table.
 
     Attributes
     ----------
     name : str
         Name of the measure.
     value, error : float
-        What it is, and how far the exact value can lie from it (not a sampling error). Both NaN
-        where the measure does not apply: `misses` then says why. The error alone is NaN where a
-        sketch leaves no bound.
+        The value, and a proved bound on its numerical error (not a sampling error): 0 from arrays but
+        where a grid is used; NaN from a sketch where only the width of its cells, 2⁻¹⁶, is known. Both
+        NaN where the measure does not apply: `misses` then says why.
     seconds : float
         What it cost, after the sort that most of them share.
     misses : str
@@ -110,6 +111,16 @@ class Measures(Record):
         measures = [line.to_dict() for line in self.lines]
         return {"n": self.n, "dropped": dict(self.dropped), "measures": measures}
 
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [
+            (m.name, f"{m.value:.6g}", bound_text(m.error), f"{1e3 * m.seconds:.2f} ms", m.misses)
+            for m in self.lines
+        ]
+
+    def _left_out(self) -> str:
+        counts = (f"{count:,} for {reason}" for reason, count in self.dropped.items())
+        return f"dropped: {'; '.join(counts)}" if self.dropped else ""
+
     def __repr__(self) -> str:
         gone = sum(self.dropped.values())
         left_out = f", {gone} rows dropped" if gone else ""
@@ -117,30 +128,17 @@ class Measures(Record):
 
     def __str__(self) -> str:
         rows = [
-            f"{m.name:<26} {m.value:>11.6g} {bound_text(m.error):<10} {1e3 * m.seconds:>8.2f} ms  {m.misses}"
-            for m in self.lines
+            f"{name:<26} {value:>11} {bound:<10} {cost:>11}  {misses}"
+            for name, value, bound, cost, misses in self._rows()
         ]
-        return "\n".join(rows + [f"dropped: {self._left_out()}"] * bool(self.dropped))
-
-    def _left_out(self) -> str:
-        return "; ".join(f"{count:,} for {reason}" for reason, count in self.dropped.items())
+        return "\n".join([*rows, *filter(None, [self._left_out()])])
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><td>{escape(m.name)}</td><td>{m.value:.6g}</td><td>{bound_text(m.error)}</td>"
-            f"<td>{1e3 * m.seconds:.2f} ms</td><td>{escape(m.misses)}</td></tr>"
-            for m in self.lines
-        )
-        head = "<tr><th>measure</th><th>value</th><th>error</th><th>cost</th><th>misses</th></tr>"
-        note = f"<p>dropped: {escape(self._left_out())}</p>" if self.dropped else ""
-        return f"<table>{head}{cells}</table>{note}"
-
-
-@dataclass(frozen=True)
-class _Entry:
-    measure: Callable[[Any], Bounded]
-    misses: str
-    on: Literal["rows", "atoms"] = "atoms"
+        head = ("measure", "value", "error", "cost", "misses")
+        lines = ["<th>" + "</th><th>".join(head) + "</th>"]
+        lines += ["<td>" + "</td><td>".join(map(escape, row)) + "</td>" for row in self._rows()]
+        note = f"<p>{escape(self._left_out())}</p>" if self.dropped else ""
+        return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>{note}"
 
 
 def _smooth_ece(rows: Rows | Sketch) -> Bounded:
@@ -148,59 +146,68 @@ def _smooth_ece(rows: Rows | Sketch) -> Bounded:
     return Bounded(result.value, result.certificate.total)
 
 
-def _weak(atoms: Points) -> Bounded:
-    result = weak_calibration_result(atoms)
+def _weak(points: Points) -> Bounded:
+    result = weak_calibration_result(points)
     return Bounded(result.value, result.error)
 
 
-def _distance(atoms: Points) -> Bounded:
-    result = distance_to_calibration_result(atoms, nodes=500)
+def _distance(points: Points) -> Bounded:
+    result = distance_to_calibration_result(points, nodes=500)
     return Bounded(result.value, max(result.high - result.value, result.value - result.low))
 
 
-MEASURES: dict[str, _Entry] = {
-    "smooth_ece": _Entry(_smooth_ece, "errors finer than its own bandwidth", on="rows"),
-    "weak_calibration_error": _Entry(_weak, "has no diagram; fast wiggles weigh little"),
-    "debiased_ece": _Entry(
-        debiased_ece_of_atoms, "jumps at bin edges; what cancels inside a bin is lost"
+def _interval(points: Points) -> float | Bounded:
+    value = interval_calibration_error(points)
+    return value if points.p.size <= MOST_INTERVALS else Bounded(value, math.nan)
+
+
+def _t_cal(points: Points) -> float:
+    return float(t_cal_statistic(points, points.mass[None, :, 1], 16)[0])
+
+
+class Entry(NamedTuple):
+    """Measure of the catalogue: a function of points, or of rows as they came; a float has no error."""
+
+    measure: Callable[[Any], float | Bounded]
+    misses: str
+    of_rows: bool = False
+
+
+MEASURES: dict[str, Entry] = {
+    "smooth_ece": Entry(_smooth_ece, "errors finer than its own bandwidth", of_rows=True),
+    "weak_calibration_error": Entry(_weak, "has no diagram; fast wiggles weigh little"),
+    "debiased_ece": Entry(debiased_ece, "jumps at bin edges; what cancels inside a bin is lost"),
+    "kernel_calibration_error": Entry(
+        kernel_calibration_error, "square-root scale; above 0 from noise alone"
     ),
-    "kernel_calibration_error": _Entry(
-        kernel_of_atoms, "square-root scale; above 0 from noise alone"
+    "ecce_range": Entry(
+        ecce_range, "weighs by rank, so sparse regions hardly count; has a p-value"
     ),
-    "ecce_range": _Entry(
-        ecce_range_of_atoms, "weighs by rank, so sparse regions hardly count; has a p-value"
+    "miscalibration": Entry(
+        miscalibration, "in units of the Brier score; maps that decrease are not seen"
     ),
-    "miscalibration": _Entry(
-        miscalibration_of_atoms, "in units of the Brier score; maps that decrease are not seen"
+    "distance_to_calibration": Entry(_distance, "a linear program; only bounds on a grid"),
+    "binned_ece": Entry(bounded_ece, "grows with the number of bins; jumps at edges"),
+    "binned_ece_mass": Entry(
+        partial(bounded_ece, strategy="quantile"), "grows with the number of bins"
     ),
-    "distance_to_calibration": _Entry(_distance, "a linear program; only bounds on a grid"),
-    "binned_ece": _Entry(binned_ece_of_atoms, "grows with the number of bins; jumps at edges"),
-    "binned_ece_mass": _Entry(
-        lambda atoms: binned_ece_of_atoms(atoms, binning="mass"), "grows with the number of bins"
-    ),
-    "binned_rms": _Entry(
-        lambda atoms: binned_ece_of_atoms(atoms, norm="l2"), "as binned_ece; large gaps dominate"
-    ),
-    "binned_max": _Entry(
-        lambda atoms: binned_ece_of_atoms(atoms, norm="max"), "the emptiest bin decides"
-    ),
-    "sweep_ece": _Entry(sweep_ece_of_atoms, "one disorder by chance stops the sweep"),
-    "cross_validated_ece": _Entry(cross_validated_ece_of_atoms, "as binned_ece, with chosen bins"),
-    "mmce": _Entry(
-        lambda atoms: kernel_of_atoms(atoms, bandwidth=MMCE_BANDWIDTH), "above 0 from noise alone"
-    ),
-    "kernel_rbf": _Entry(
-        lambda atoms: kernel_of_atoms(atoms, kernel="rbf", bandwidth=MMCE_BANDWIDTH),
+    "binned_rms": Entry(partial(bounded_ece, norm="l2"), "as binned_ece; large gaps dominate"),
+    "binned_max": Entry(partial(bounded_ece, norm="max"), "the emptiest bin decides"),
+    "sweep_ece": Entry(sweep_ece, "one disorder by chance stops the sweep"),
+    "cross_validated_ece": Entry(cross_validated_ece, "as binned_ece, with chosen bins"),
+    "mmce": Entry(mmce, "above 0 from noise alone"),
+    "kernel_rbf": Entry(
+        partial(kernel_calibration_error, kernel="rbf", bandwidth=0.2),
         "not consistent: fast wiggles vanish exponentially",
     ),
-    "interval_calibration_error": _Entry(
-        interval_of_atoms, "an upper bound of the distance, up to twice its root"
+    "interval_calibration_error": Entry(
+        _interval, "an upper bound of the distance, up to twice its root"
     ),
-    "ecce_mad": _Entry(ecce_mad_of_atoms, "weighs by rank; opposite errors far apart cancel"),
-    "truthful_atb": _Entry(truthful_atb_of_atoms, "squared units; opposite errors may cancel"),
-    "kde_ece": _Entry(kde_ece_of_atoms, "about the bandwidth even for calibrated predictions"),
-    "spline_ks_error": _Entry(spline_ks_of_atoms, "six knots: local errors are smoothed away"),
-    "t_cal": _Entry(t_cal_of_atoms, "squared units, may be negative; a test, not a distance"),
+    "ecce_mad": Entry(ecce_mad, "weighs by rank; opposite errors far apart cancel"),
+    "truthful_atb": Entry(truthful_atb, "squared units; opposite errors may cancel"),
+    "kde_ece": Entry(kde_ece, "about the bandwidth even for calibrated predictions"),
+    "spline_ks_error": Entry(spline_ks_error, "six knots: local errors are smoothed away"),
+    "t_cal": Entry(_t_cal, "squared units, may be negative; a test, not a distance"),
 }
 RECOMMENDED = tuple(MEASURES)[:6]
 
@@ -234,49 +241,36 @@ def measure_all(
     0.1491
     """
     names = _chosen(which)
-    rows: Rows | Sketch
-    if isinstance(y_true, Sketch):
-        rows = as_sketch(y_true, y_prob, **options)
-    else:
-        rows = as_rows(y_true, y_prob, **options)
-    atoms = as_points(rows)
-    return Measures(tuple(_line(name, rows, atoms) for name in names), atoms.n, atoms.dropped)
+    read = as_sketch if isinstance(y_true, Sketch) else as_rows
+    rows: Any = read(y_true, y_prob, **options)
+    points = Points.of(rows)
+    lines = tuple(_line(name, rows, points) for name in names)
+    return Measures(lines, points.n, points.dropped)
 
 
-def _chosen(which: str | Sequence[str]) -> Sequence[str]:
-    if which == "recommended":
-        return RECOMMENDED
-    if which == "all":
-        return tuple(MEASURES)
-    if not isinstance(which, Iterable):
-        raise InputError(
-            'must be "recommended", "all" or names of measures',
-            argument="which",
-            seen=which,
-            cure="The names are {names}.",
-            names=", ".join(MEASURES),
-        )
-    names = [which] if isinstance(which, str) else list(which)
-    unknown = [name for name in names if name not in MEASURES]
+def _chosen(which: Any) -> Sequence[str]:
+    groups = {"recommended": RECOMMENDED, "all": tuple(MEASURES)}
+    names = [which] if isinstance(which, str) or not isinstance(which, Iterable) else list(which)
+    if len(names) == 1 and isinstance(which, str) and which in groups:
+        return groups[which]
+    unknown = [name for name in names if not isinstance(name, str) or name not in MEASURES]
     if unknown:
-        raise InputError(
-            'must be "recommended", "all" or names of measures',
-            argument="which",
-            seen=unknown[0],
-            cure="The names are {names}.",
-            names=", ".join(MEASURES),
-        )
+        seen = show_value(unknown[0])
+        message = f'`which` must be "recommended", "all" or names of measures; got {seen}.'
+        raise InputError(message, argument="which", hint=f"The names are {', '.join(MEASURES)}.")
     return names
 
 
-def _line(name: str, rows: Rows | Sketch, atoms: Points) -> Measured:
+def _line(name: str, rows: Rows | Sketch, points: Points) -> Measured:
     entry = MEASURES[name]
     start = time.perf_counter()
     try:
-        value, error = entry.measure(rows if entry.on == "rows" else atoms)
+        found = entry.measure(rows if entry.of_rows else points)
+        unknown = 0.0 if points.position_error == 0.0 else math.nan
+        value, error = found if isinstance(found, Bounded) else (found, unknown)
         misses = entry.misses
     except CalibrantError as refusal:  # weights where rows are counted, or a program unsolved
-        value, error, misses = float("nan"), float("nan"), str(refusal)
+        value, error, misses = math.nan, math.nan, str(refusal)
     return Measured(name, value, error, time.perf_counter() - start, misses)
 
 
@@ -292,7 +286,7 @@ def multiclass_error(
     from_logits: bool = False,
     classes: Sequence[Any] | None = None,
 ) -> float:
-    """A calibration measure of class probabilities.
+    """Calibration error of class probabilities, by any measure.
 
     Parameters
     ----------
@@ -321,22 +315,14 @@ def multiclass_error(
     0.35
     """
     if not callable(measure):
-        raise InputError(
-            "must be a function, as {example} is",
-            argument="measure",
-            seen=measure,
-            cure="Leave it out for {example}.",
-            example=Function("smooth_ece"),
-        )
+        message = f"`measure` must be a function such as `calibrant.smooth_ece`; got {show_value(measure)}."
+        raise InputError(message, argument="measure")
+    require_choice("view", view, get_args(View))
     if view == "confidence":
         return measure(confidence(y_true, y_prob, from_logits=from_logits, classes=classes))
+    read = top_label if view == "top_label" else classwise
+    groups = read(y_true, y_prob, from_logits=from_logits, classes=classes).values()
+    values = [measure(sketch) for sketch in groups]
     if view == "top_label":
-        groups = top_label(y_true, y_prob, from_logits=from_logits, classes=classes)
-        rows = np.array([sketch.total_weight for sketch in groups.values()])
-        return float(np.average([measure(s) for s in groups.values()], weights=rows))
-    require_choice("view", view, get_args(View))
-    values = [
-        measure(s)
-        for s in classwise(y_true, y_prob, from_logits=from_logits, classes=classes).values()
-    ]
+        return float(np.average(values, weights=[sketch.total_weight for sketch in groups]))
     return float(np.mean(values) if view == "classwise_mean" else np.max(values))

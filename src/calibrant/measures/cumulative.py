@@ -14,19 +14,16 @@ from calibrant._format import SMALLEST_P_VALUE
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points, as_points
 from calibrant.data.rows import Dropped, InputOptions
-from calibrant.measures.result_record import Bounded, Record, rows_text
+from calibrant.measures.result_record import Record, rows_text
 
 __all__ = [
     "CumulativeDifferences",
     "cumulative_differences",
+    "cutoff_calibration_error",
     "ecce_mad",
-    "ecce_mad_of_atoms",
     "ecce_range",
-    "ecce_range_of_atoms",
     "spline_ks_error",
-    "spline_ks_of_atoms",
     "truthful_atb",
-    "truthful_atb_of_atoms",
 ]
 
 Floats = NDArray[np.float64]
@@ -52,8 +49,6 @@ class CumulativeDifferences(Record):
         How often calibrated predictions reach it: range of Brownian motion.
     noise : float
         √(Σ w² f (1 - f)) / Σ w, the standard deviation of A(1) if the predictions are calibrated.
-    error : float
-        Bound on the error of `mad`; that of `range` is twice it. 0 from arrays.
     n : int
         Rows; `dropped` counts by reason those that were left out.
 
@@ -69,7 +64,6 @@ class CumulativeDifferences(Record):
     range: float
     range_p_value: float
     noise: float
-    error: float
     n: int
     dropped: Mapping[str, int] = field(default_factory=Dropped)
 
@@ -111,11 +105,11 @@ def cumulative_differences(
     >>> cumulative_differences([0, 1, 0, 1], [0.2, 0.2, 0.8, 0.8])
     CumulativeDifferences(mad=0.150000 (p=0.858), range=0.150000 (p=0.998), n=4)
     """
-    atoms = as_points(y_true, y_prob, **options)
-    at = np.cumsum(atoms.residuals)
+    points = as_points(y_true, y_prob, **options)
+    at = np.cumsum(points.residuals)
     top, bottom = max(0.0, float(at.max())), min(0.0, float(at.min()))
-    squared = over_outcomes(atoms.mass) if atoms.squared is None else atoms.squared
-    noise = float(np.sqrt(np.sum(squared * atoms.p * (1.0 - atoms.p)))) / atoms.total
+    squared = over_outcomes(points.mass) if points.squared is None else points.squared
+    noise = float(np.sqrt(np.sum(squared * points.p * (1.0 - points.p)))) / points.total
     mad = max(top, -bottom)
     return CumulativeDifferences(
         mad=mad,
@@ -123,9 +117,8 @@ def cumulative_differences(
         range=top - bottom,
         range_p_value=_p_value(top - bottom, noise, _range_of_brownian_motion),
         noise=noise,
-        error=_largest_cell(atoms),
-        n=atoms.n,
-        dropped=atoms.dropped,
+        n=points.n,
+        dropped=points.dropped,
     )
 
 
@@ -143,12 +136,24 @@ def ecce_mad(y_true: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -
 def ecce_range(y_true: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -> float:
     """ECCE-R = max A - min A, with A = 0 at the start; see `cumulative_differences`.
 
+    It is the cutoff calibration error: the largest |E[(f - y) 1(a ≤ f ≤ b)]| over all intervals. Whoever
+    acts on the predictions by cut-offs, whatever these and the costs are, gains at most that much from
+    recalibrating them.
+
+    References
+    ----------
+    Rossellini, Soloff, Barber, Ren and Willett, *Can a calibration metric be both testable and
+    actionable?*, 2025 (arXiv 2502.19851).
+
     Examples
     --------
     >>> round(ecce_range([1, 0], [0.4, 0.6]), 6)
     0.3
     """
     return cumulative_differences(y_true, y_prob, **options).range
+
+
+cutoff_calibration_error = ecce_range
 
 
 def truthful_atb(y_true: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -> float:
@@ -173,7 +178,10 @@ def truthful_atb(y_true: Any, y_prob: Any = None, **options: Unpack[InputOptions
     >>> round(truthful_atb([0], [0.5]), 6)
     0.25
     """
-    return truthful_atb_of_atoms(as_points(y_true, y_prob, **options)).value
+    points = as_points(y_true, y_prob, **options)
+    at = np.concatenate([[0.0], np.cumsum(points.residuals)])
+    widths = np.diff(points.p, prepend=0.0, append=1.0)
+    return float(widths @ (at**2 + (at[-1] - at) ** 2))
 
 
 def spline_ks_error(
@@ -202,68 +210,34 @@ def spline_ks_error(
     >>> round(spline_ks_error((p > 0.5).astype(int), p), 2)
     0.1
     """
-    return spline_ks_of_atoms(as_points(y_true, y_prob, **options), knots=knots).value
-
-
-def ecce_mad_of_atoms(atoms: Points) -> Bounded:
-    """ECCE-MAD and how much unknown positions can change it."""
-    both = cumulative_differences(atoms)
-    return Bounded(both.mad, both.error)
-
-
-def ecce_range_of_atoms(atoms: Points) -> Bounded:
-    """ECCE-R and how much unknown positions can change it."""
-    both = cumulative_differences(atoms)
-    return Bounded(both.range, 2.0 * both.error)
-
-
-def truthful_atb_of_atoms(atoms: Points) -> Bounded:
-    """ATB and how much unknown positions can change it: |A| ≤ 1 differs only inside cells."""
-    at = np.concatenate([[0.0], np.cumsum(atoms.residuals)])
-    widths = np.diff(atoms.p, prepend=0.0, append=1.0)
-    value = float(widths @ (at**2 + (at[-1] - at) ** 2))
-    return Bounded(value, 4.0 * atoms.position_error * atoms.scale.steepness)
-
-
-def spline_ks_of_atoms(atoms: Points, *, knots: int = 6) -> Bounded:
-    """Spline KS error; an error of A inside cells passes through the fit as its norm allows.
-
-    Without weights the rows of a sketch lie at the same shares as those of arrays. With weights they
-    need not, and there is no bound.
-    """
-    require_count("knots", knots, least=3)
-    places = np.linspace(0.0, 1.0, int(knots))
-    share, at, weight = _spread(atoms)
+    points = as_points(y_true, y_prob, **options)
+    places = np.linspace(0.0, 1.0, require_count("knots", knots, least=3))
+    share, at, weight = _spread(points)
     curve = _natural_splines(np.linspace(0.0, 1.0, 513), places)
     fitted = float(np.abs(curve @ _least_squares(share, at, weight, places)).max())
-    value = min(fitted, _most(atoms))  # few rows leave the curve free between them
-    if atoms.position_error == 0.0:
-        return Bounded(value, 0.0)
-    if atoms.squared is not None:
-        return Bounded(value, float("nan"))
-    root = np.sqrt(weight)
-    solver = np.linalg.pinv(_natural_splines(share, places) * root[:, None]) * root
-    norm = max(float(np.abs(row @ solver).sum()) for row in curve)
-    return Bounded(value, norm * (_largest_cell(atoms) + (knots / MOST_POINTS) ** 2))
+    (negative, positive), p = points.mass.T, points.p
+    # |A| is largest where all rows with the event, or all without, come first.
+    most = float(max(p @ negative, (1.0 - p) @ positive)) / points.total
+    return min(fitted, most)
 
 
-def _spread(atoms: Points) -> tuple[Floats, Floats, Floats]:
-    """Shares, A there and weights: the rows of an atom lie evenly over its share, where A is straight.
+def _spread(points: Points) -> tuple[Floats, Floats, Floats]:
+    """Shares, A there and weights: the rows of a point lie evenly over its share, where A is straight.
 
-    With weights, an atom counts for as many rows as are worth it at the mean weight of a row. Where
+    With weights, a point counts for as many rows as are worth it at the mean weight of a row. Where
     rows lie closer than 1/4096, neighbours are one point at their mean.
     """
-    mass = over_outcomes(atoms.mass)
-    row = 1.0 if atoms.squared is None else float(np.mean(atoms.squared / mass))
+    mass = over_outcomes(points.mass)
+    row = 1.0 if points.squared is None else float(np.mean(points.squared / mass))
     rows = np.maximum(mass / row, 1.0)
-    weight = mass / atoms.total
-    points = np.minimum(np.floor(rows + 1e-9), np.ceil(weight * MOST_POINTS)).astype(np.int64)
-    atom = np.repeat(np.arange(points.size), points)
-    within = np.arange(atom.size) - np.repeat(np.cumsum(points) - points, points)
-    part = (within + 0.5) / points[atom] + 0.5 / rows[atom]
-    before = np.cumsum(weight) - weight, np.cumsum(atoms.residuals) - atoms.residuals
-    share = before[0][atom] + part * weight[atom]
-    return share, before[1][atom] + part * atoms.residuals[atom], (weight / points)[atom]
+    weight = mass / points.total
+    parts = np.minimum(np.floor(rows + 1e-9), np.ceil(weight * MOST_POINTS)).astype(np.int64)
+    at = np.repeat(np.arange(parts.size), parts)
+    within = np.arange(at.size) - np.repeat(np.cumsum(parts) - parts, parts)
+    part = (within + 0.5) / parts[at] + 0.5 / rows[at]
+    before = np.cumsum(weight) - weight, np.cumsum(points.residuals) - points.residuals
+    share = before[0][at] + part * weight[at]
+    return share, before[1][at] + part * points.residuals[at], (weight / parts)[at]
 
 
 def _least_squares(x: Floats, y: Floats, weight: Floats, knots: Floats) -> Floats:
@@ -289,20 +263,6 @@ def _natural_splines(x: Floats, knots: Floats) -> Floats:
     return np.stack(columns, axis=1)
 
 
-def _most(atoms: Points) -> float:
-    """|A| is largest where all rows with the event, or all without, come first."""
-    (negative, positive), p = atoms.mass.T, atoms.p
-    return float(max(p @ negative, (1.0 - p) @ positive)) / atoms.total
-
-
-def _largest_cell(atoms: Points) -> float:
-    """A is known at the ends of cells; inside one it moves by the residuals there at most."""
-    if atoms.position_error == 0.0:
-        return 0.0
-    p, (negative, positive) = atoms.p, atoms.mass.T
-    return float((p * negative + (1.0 - p) * positive).max() / atoms.total)
-
-
 def _p_value(statistic: float, noise: float, survival: Any) -> float:
     if noise == 0.0:
         return 1.0 if statistic < 1e-12 else 0.0
@@ -310,7 +270,7 @@ def _p_value(statistic: float, noise: float, survival: Any) -> float:
 
 
 def _sup_of_brownian_motion(x: float) -> float:
-    """P(sup |W| > x) on [0, 1]; below x = 0.2 it is 1 to 13 digits."""
+    """Survival function P(sup |W| > x) on [0, 1]; below x = 0.2 it is 1 to 13 digits."""
     from scipy.special import ndtr
 
     k = 2.0 * np.arange(SERIES_TERMS) + 1.0
@@ -319,7 +279,7 @@ def _sup_of_brownian_motion(x: float) -> float:
 
 
 def _range_of_brownian_motion(x: float) -> float:
-    """P(sup W - inf W > x) on [0, 1] (Feller 1951); below x = 0.4 it is 1 to 12 digits."""
+    """Survival function P(sup W - inf W > x) on [0, 1] (Feller 1951); below x = 0.4 it is 1 to 12 digits."""
     from scipy.special import ndtr
 
     k = np.arange(1.0, SERIES_TERMS + 1.0)

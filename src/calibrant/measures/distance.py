@@ -15,16 +15,14 @@ from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points, as_points
 from calibrant.data.rows import Dropped, InputOptions
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
-from calibrant.errors import CalibrantError, Option
-from calibrant.measures.result_record import Bounded, Record, rows_text
-from calibrant.measures.weak_error import cell_reach
+from calibrant.errors import CalibrantError
+from calibrant.measures.result_record import Record, rows_text
 
 __all__ = [
     "Distance",
     "distance_to_calibration",
     "distance_to_calibration_result",
     "interval_calibration_error",
-    "interval_of_atoms",
 ]
 
 Floats = NDArray[np.float64]
@@ -164,13 +162,13 @@ def distance_to_calibration_result(
     require_choice("flips", flips, ("forbidden", "allowed"))
     require_count("nodes", nodes, least=10)
     require_positive("time_limit", time_limit)
-    atoms = as_points(y_true, y_prob, **options)
-    scale = as_scale(scale, base_rate=atoms.base_rate)
-    at = _nodes(atoms, scale, int(nodes))
-    mass, moved = _on_nodes(atoms, scale, at)
+    points = as_points(y_true, y_prob, **options)
+    scale = as_scale(scale, base_rate=points.base_rate)
+    at = _nodes(points, scale, int(nodes))
+    mass, moved = _on_nodes(points, scale, at)
     value, calibrated = _solve(at, scale.z(at), mass, flips == "allowed", time_limit)
-    if atoms.position_error:
-        moved += float(cell_reach(atoms, scale) @ over_outcomes(atoms.mass)) / atoms.total
+    if points.position_error:
+        moved += float(_cell_reach(points, scale) @ over_outcomes(points.mass)) / points.total
     used = calibrated > 0.0
     support, weight = at[used], calibrated[used]
     return Distance(
@@ -181,41 +179,53 @@ def distance_to_calibration_result(
         mass=np.column_stack([(1.0 - support) * weight, support * weight]),
         flips=flips,
         scale=scale.name,
-        n=atoms.n,
-        dropped=atoms.dropped,
+        n=points.n,
+        dropped=points.dropped,
     )
 
 
-def _nodes(atoms: Points, scale: Scale, nodes: int) -> Floats:
+def _nodes(points: Points, scale: Scale, nodes: int) -> Floats:
     """Even steps of z, up to 2 beyond the data, beside predictions that occur, and 0 and 1.
 
     Nothing is lost farther out: all of that is 2 away from the data, and so are 0 and 1, where a
     mass without and one with the event are calibrated.
     """
-    z = scale.z(atoms.p)
+    z = scale.z(points.p)
     known = z[np.isfinite(z)]
     low, high = (known[0], known[-1]) if known.size else (0.0, 0.0)
     limits = scale.z(np.array([0.0, 1.0]))
     steps = np.linspace(max(low - FARTHEST, limits[0]), min(high + FARTHEST, limits[1]), nodes // 2)
-    if atoms.p.size <= nodes // 2:
-        data = atoms.p
+    if points.p.size <= nodes // 2:
+        data = points.p
     else:
-        share = np.cumsum(over_outcomes(atoms.mass)) / atoms.total
-        data = atoms.p[np.searchsorted(share, (np.arange(nodes // 2) + 0.5) / (nodes // 2))]
+        share = np.cumsum(over_outcomes(points.mass)) / points.total
+        data = points.p[np.searchsorted(share, (np.arange(nodes // 2) + 0.5) / (nodes // 2))]
     even = np.clip(np.asarray(scale.inverse(steps), dtype=np.float64), 0.0, 1.0)
     return np.unique(np.concatenate([[0.0], even, data, [1.0]]))
 
 
-def _on_nodes(atoms: Points, scale: Scale, at: Floats) -> tuple[Floats, float]:
+def _on_nodes(points: Points, scale: Scale, at: Floats) -> tuple[Floats, float]:
     """Shares of the mass at the nearest nodes, and the mean distance that they were moved."""
-    right = np.clip(np.searchsorted(at, atoms.p), 1, at.size - 1)
-    nearest = np.where(at[right] - atoms.p < atoms.p - at[right - 1], right, right - 1)
+    right = np.clip(np.searchsorted(at, points.p), 1, at.size - 1)
+    nearest = np.where(at[right] - points.p < points.p - at[right - 1], right, right - 1)
     shares = np.zeros((at.size, 2))
-    np.add.at(shares, nearest, atoms.mass / atoms.total)
-    away = at[nearest] != atoms.p
-    step = np.abs(scale.z(at[nearest][away]) - scale.z(atoms.p[away]))
-    moved = np.minimum(step, FARTHEST) @ over_outcomes(atoms.mass[away]) / atoms.total
+    np.add.at(shares, nearest, points.mass / points.total)
+    away = at[nearest] != points.p
+    step = np.abs(scale.z(at[nearest][away]) - scale.z(points.p[away]))
+    moved = np.minimum(step, FARTHEST) @ over_outcomes(points.mass[away]) / points.total
     return shares, float(moved)
+
+
+def _cell_reach(points: Points, scale: Scale) -> Floats:
+    """Distance, on `scale` and at most 2, that a row of each cell of a sketch may have from its point."""
+    if points.scale == scale:
+        return np.full(points.p.shape, min(points.position_error, FARTHEST))
+    at = np.clip(points.scale.z(points.p), *points.scale.limits)
+    ends = np.stack([at - points.position_error, at, at + points.position_error])
+    z = scale.z(np.asarray(points.scale.inverse(np.clip(ends, *points.scale.limits))))
+    with np.errstate(invalid="ignore"):  # two ends at the same infinity
+        reach = np.nan_to_num(np.diff(z, axis=0), nan=0.0, posinf=FARTHEST).max(axis=0)
+    return np.asarray(np.minimum(reach, FARTHEST))
 
 
 def _splitting_cost(at: Floats, scale: Scale) -> float:
@@ -258,16 +268,10 @@ def _solve(
         if solution.status in (0, OUT_OF_TIME):
             break
     if solution.x is None or solution.status != 0:
-        raise CalibrantError(
-            "the distance to calibration was not found: its linear program was not solved",
-            seen=time_limit,
-            saying="with {nodes} nodes in {} seconds the solver said: {reason}",
-            cure="Raise {limit}, or ask for fewer {fewer}.",
-            nodes=at.size,
-            reason=str(solution.message).strip().rstrip("."),
-            limit=Option("time_limit"),
-            fewer=Option("nodes"),
-        )
+        reason = str(solution.message).strip().rstrip(".")
+        message = f"The linear program, of {at.size} nodes, was not solved in {time_limit} s: "
+        hint = "Raise `time_limit`, or ask for fewer `nodes`."
+        raise CalibrantError(f"{message}{reason}.", hint=hint)
     return max(0.0, float(solution.fun)), np.maximum(solution.x[: at.size], 0.0)
 
 
@@ -307,7 +311,7 @@ def _network(at: Floats, z: Floats, flips: bool) -> tuple[Any, Floats]:
     return sp.vstack([balance, sp.hstack([before, at_hubs, after])]).tocsc(), np.concatenate(price)
 
 
-MOST_ATOMS = 2048
+MOST_INTERVALS = 2048
 
 
 def interval_calibration_error(
@@ -329,7 +333,7 @@ def interval_calibration_error(
     float
         The minimum, by dynamic programming: exact up to 2,048 distinct predictions; beyond, of
         predictions grouped into 2,048 intervals. That is too large where a cut inside one of them
-        would part errors of opposite sign; `measure_all` shows by how much at most.
+        would part errors of opposite sign.
 
     References
     ----------
@@ -343,62 +347,19 @@ def interval_calibration_error(
     >>> round(interval_calibration_error([1, 0], [0.4, 0.6]), 6)
     0.2
     """
-    return interval_of_atoms(as_points(y_true, y_prob, **options)).value
-
-
-def interval_of_atoms(atoms: Points) -> Bounded:
-    """Interval CE of groups, and how much cuts inside groups, and unknown positions, can change it.
-
-    A partition that cuts a group becomes one of whole groups when the group is set apart: whatever
-    joined the intervals beside it, at most `hidden`, is all that they and it have lost.
-    """
-    group = np.arange(atoms.p.size)
-    if atoms.p.size > MOST_ATOMS:
-        group = np.minimum((atoms.p * MOST_ATOMS).astype(np.int64), MOST_ATOMS - 1)
+    points = as_points(y_true, y_prob, **options)
+    group = np.arange(points.p.size)
+    if points.p.size > MOST_INTERVALS:
+        group = np.minimum((points.p * MOST_INTERVALS).astype(np.int64), MOST_INTERVALS - 1)
     first = np.flatnonzero(np.diff(group, prepend=-1))
-    low, high = atoms.p[first], atoms.p[np.append(first[1:], atoms.p.size) - 1]
-    residual = np.add.reduceat(atoms.residuals, first)
-    weight = np.add.reduceat(over_outcomes(atoms.mass), first) / atoms.total
-    value = _best_partition(low, high, residual, weight, np.full(first.size, np.inf))
-    hidden = _hidden_by_groups(atoms, first)
-    if not hidden.any():
-        return Bounded(value, 0.0)
-    least = _best_partition(low, high, residual, weight, -hidden)
-    moved = 3.0 * atoms.position_error * atoms.scale.steepness  # two ends, and the residual
-    return Bounded(value, value - max(0.0, least) + moved)
-
-
-def _best_partition(
-    low: Floats, high: Floats, residual: Floats, weight: Floats, apart: Floats
-) -> float:
-    """The least cost of a partition of the groups, where `apart` is what one by itself may cost."""
-    bias, mass = np.cumsum(residual), np.cumsum(weight)
-    before_bias, before_mass = bias - residual, mass - weight
+    low, high = points.p[first], points.p[np.append(first[1:], points.p.size) - 1]
+    bias = np.cumsum(np.add.reduceat(points.residuals, first))
+    mass = np.cumsum(np.add.reduceat(over_outcomes(points.mass), first)) / points.total
+    before_bias, before_mass = np.append(0.0, bias[:-1]), np.append(0.0, mass[:-1])
     best = np.zeros(bias.size + 1)
     for end in range(bias.size):
         start = slice(0, end + 1)
         cost = np.abs(bias[end] - before_bias[start])
         cost += (mass[end] - before_mass[start]) * (high[end] - low[start])
-        best[end + 1] = min(np.min(best[start] + cost), best[end] + apart[end])
+        best[end + 1] = np.min(best[start] + cost)
     return float(best[-1])
-
-
-def _hidden_by_groups(atoms: Points, first: NDArray[np.int64]) -> Floats:
-    """The largest |Σ residuals| at the start of each group, and at its end, that a cut can part.
-
-    Rows of a cell of a sketch may be cut, too: a part of them has one outcome at worst.
-    """
-    size = np.diff(first, append=atoms.p.size)
-    upto = np.cumsum(atoms.residuals)
-    begin = np.repeat(upto[first] - atoms.residuals[first], size)
-    end = np.repeat(upto[first + size - 1], size)
-    inner = np.ones(atoms.p.size, dtype=bool)
-    inner[first + size - 1] = False
-    hidden = np.maximum.reduceat(np.where(inner, np.abs(upto - begin), 0.0), first)
-    hidden += np.maximum.reduceat(np.where(inner, np.abs(end - upto), 0.0), first)
-    if atoms.position_error > 0.0:
-        part = np.maximum(atoms.p * atoms.mass[:, 0], (1.0 - atoms.p) * atoms.mass[:, 1])
-        if atoms.squared is None:
-            part = np.where(over_outcomes(atoms.mass) > 1.5, part, 0.0)
-        hidden += 2.0 * np.maximum.reduceat(part, first) / atoms.total
-    return np.asarray(hidden)

@@ -1,4 +1,7 @@
-"""CORP: the score split into miscalibration, discrimination and uncertainty by isotonic regression."""
+"""Scores split into miscalibration, discrimination and uncertainty by isotonic regression (CORP), or bins.
+
+The Murphy curve splits the Brier score by decision thresholds as well.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,16 @@ from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points, as_points
 from calibrant.data.rows import Dropped, InputOptions
 from calibrant.measures._chains import pooled
-from calibrant.measures.binned import DEFAULT_BINS, Binning, bins_of
-from calibrant.measures.result_record import Bounded, Record, rows_text
+from calibrant.measures.binned import DEFAULT_BINS, Strategy, bins_of
+from calibrant.measures.result_record import Record, rows_text
 
 __all__ = [
     "Decomposition",
+    "MurphyCurve",
     "binned_decomposition",
     "corp_decomposition",
     "miscalibration",
-    "miscalibration_of_atoms",
+    "murphy",
 ]
 
 Floats = NDArray[np.float64]
@@ -31,7 +35,7 @@ Score = Literal["brier", "log"]
 
 @dataclass(frozen=True, repr=False)
 class Decomposition(Record):
-    """mean score = miscalibration - discrimination + uncertainty.
+    """Decomposition of a mean score = miscalibration - discrimination + uncertainty.
 
     Attributes
     ----------
@@ -87,7 +91,7 @@ def corp_decomposition(
     score: Score = "brier",
     **options: Unpack[InputOptions],
 ) -> Decomposition:
-    """Split the mean Brier or log score by isotonic regression (CORP).
+    """CORP decomposition of the mean Brier or log score, by isotonic regression.
 
     Parameters
     ----------
@@ -115,12 +119,12 @@ def corp_decomposition(
     >>> corp_decomposition([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9])
     Decomposition(brier 0.185000 = MCB 0.060000 - DSC 0.125000 + UNC 0.250000, n=4)
     """
-    atoms = as_points(y_true, y_prob, **options)
-    weight = over_outcomes(atoms.mass)
-    fitted = pooled(atoms.mass[:, 1] / weight, weight)
+    points = as_points(y_true, y_prob, **options)
+    weight = over_outcomes(points.mass)
+    fitted = pooled(points.mass[:, 1] / weight, weight)
     now, best, least = (
-        _mean_score(p, atoms, score)
-        for p in (atoms.p, fitted, np.full(weight.shape, atoms.base_rate))
+        _mean_score(p, points, score)
+        for p in (points.p, fitted, np.full(weight.shape, points.base_rate))
     )
     return Decomposition(
         now,
@@ -128,10 +132,10 @@ def corp_decomposition(
         least - best,
         least,
         0.0,
-        _error(atoms, score),
+        _error(points, score),
         score,
-        atoms.n,
-        atoms.dropped,
+        points.n,
+        points.dropped,
     )
 
 
@@ -140,11 +144,11 @@ def binned_decomposition(
     y_prob: Any = None,
     *,
     score: Score = "brier",
-    bins: int = DEFAULT_BINS,
-    binning: Binning = "width",
+    n_bins: int | Literal["cube_root"] = DEFAULT_BINS,
+    strategy: Strategy = "uniform",
     **options: Unpack[InputOptions],
 ) -> Decomposition:
-    """Split the mean score by bins (Murphy): reliability - resolution + uncertainty + within bins.
+    """Murphy's decomposition of the mean score by bins: reliability - resolution + uncertainty + within bins.
 
     The last term is what the score changes when every prediction is replaced by the mean of its bin;
     without it the three do not add up.
@@ -153,8 +157,8 @@ def binned_decomposition(
     ----------
     y_true, y_prob, score, **options
         As for `corp_decomposition`.
-    bins, binning
-        As for `binned_ece`.
+    n_bins, strategy
+        As for `expected_calibration_error`.
 
     References
     ----------
@@ -166,17 +170,17 @@ def binned_decomposition(
     >>> binned_decomposition([0, 0, 1, 1], [0.2, 0.2, 0.8, 0.8])
     Decomposition(brier 0.040000 = MCB 0.040000 - DSC 0.250000 + UNC 0.250000, n=4)
     """
-    atoms = as_points(y_true, y_prob, **options)
-    table = bins_of(atoms, bins, binning)
+    points = as_points(y_true, y_prob, **options)
+    table = bins_of(points, n_bins, strategy)
     grouped = Points(
         table.prediction.copy(),
         np.stack([1.0 - table.outcome, table.outcome], axis=1) * table.weight[:, None],
-        atoms.n,
+        points.n,
     )
-    now = _mean_score(atoms.p, atoms, score)
+    now = _mean_score(points.p, points, score)
     coarse, best, least = (
         _mean_score(p, grouped, score)
-        for p in (table.prediction, table.outcome, np.full(table.weight.shape, atoms.base_rate))
+        for p in (table.prediction, table.outcome, np.full(table.weight.shape, points.base_rate))
     )
     return Decomposition(
         now,
@@ -184,10 +188,10 @@ def binned_decomposition(
         least - best,
         least,
         now - coarse if np.isfinite(now) else now,
-        6.0 * float(table.doubtful.sum()) if score == "brier" else _error(atoms, score),
+        6.0 * float(table.doubtful.sum()) if score == "brier" else _error(points, score),
         score,
-        atoms.n,
-        atoms.dropped,
+        points.n,
+        points.dropped,
     )
 
 
@@ -204,14 +208,112 @@ def miscalibration(
     return corp_decomposition(y_true, y_prob, score=score, **options).miscalibration
 
 
-def miscalibration_of_atoms(atoms: Points) -> Bounded:
-    """MCB of the Brier score, with its bound."""
-    split = corp_decomposition(atoms)
-    return Bounded(split.miscalibration, split.error)
+@dataclass(frozen=True, repr=False)
+class MurphyCurve(Record):
+    """Mean elementary scores over decision thresholds, of predictions, recalibrated ones and the base rate.
+
+    S_t is the loss of who acts where the prediction exceeds t, at a cost of t for a false alarm and 1 - t
+    for a miss. Twice the area under `score` is the Brier score, and twice that between `score` and
+    `recalibrated` is CORP's miscalibration. Between two thresholds the curves are straight lines; each
+    threshold stands twice, with the limits from its left and from its right.
+
+    Attributes
+    ----------
+    threshold : float64[k]
+        In increasing order, from 0 to 1.
+    score, recalibrated, base_rate : float64[k]
+        Of the predictions, of those after isotonic regression, and of always predicting the base rate.
+    n : int
+        Rows; `dropped` counts by reason those that were left out.
+
+    Examples
+    --------
+    >>> curve = murphy([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9])
+    >>> round(curve.brier, 6), round(curve.mcb, 6), round(curve.dsc, 6)
+    (0.185, 0.06, 0.125)
+    """
+
+    threshold: Floats
+    score: Floats
+    recalibrated: Floats
+    base_rate: Floats
+    n: int
+    dropped: Mapping[str, int] = field(default_factory=Dropped)
+
+    @property
+    def miscalibration(self) -> Floats:
+        """Loss at each threshold that an increasing map of the predictions would save."""
+        return self.score - self.recalibrated
+
+    @property
+    def brier(self) -> float:
+        """Brier score: twice the area under `score`."""
+        return self._twice_area(self.score)
+
+    @property
+    def mcb(self) -> float:
+        """Miscalibration of CORP: twice the area under `miscalibration`."""
+        return self._twice_area(self.miscalibration)
+
+    @property
+    def dsc(self) -> float:
+        """Discrimination of CORP: twice the area between `base_rate` and `recalibrated`."""
+        return self._twice_area(self.base_rate - self.recalibrated)
+
+    @property
+    def largest_miscalibration(self) -> tuple[float, float]:
+        """Largest loss that an increasing map would save, and the threshold at which it does."""
+        at = int(np.argmax(self.miscalibration))
+        return float(self.miscalibration[at]), float(self.threshold[at])
+
+    def _twice_area(self, values: Floats) -> float:
+        return float(np.diff(self.threshold) @ (values[1:] + values[:-1]))
+
+    def __repr__(self) -> str:
+        most, at = self.largest_miscalibration
+        return (
+            f"MurphyCurve(brier {self.brier:.6f}, MCB {self.mcb:.6f}, DSC {self.dsc:.6f}, largest "
+            f"miscalibration {most:.6f} at {at:.4f}, {rows_text(self.n, self.dropped)})"
+        )
 
 
-def _mean_score(p: Floats, atoms: Points, score: Score) -> float:
-    negative, positive = atoms.mass.T / atoms.total
+def murphy(y_true: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -> MurphyCurve:
+    """Murphy curve: the mean elementary score at each decision threshold, and its miscalibration part.
+
+    Parameters
+    ----------
+    y_true, y_prob, **options
+        As for `corp_decomposition`.
+
+    References
+    ----------
+    Ehm, Gneiting, Jordan and Krüger, *Of quantiles and expectiles*, 2016; Dimitriadis, Gneiting, Jordan
+    and Vogel, *Evaluating probabilistic classifiers: the triptych*, 2024.
+
+    Examples
+    --------
+    >>> murphy([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9])
+    MurphyCurve(brier 0.185000, MCB 0.060000, DSC 0.125000, largest miscalibration 0.150000 at 0.4000, n=4)
+    """
+    points = as_points(y_true, y_prob, **options)
+    weight = over_outcomes(points.mass)
+    fitted = pooled(points.mass[:, 1] / weight, weight)
+    level = np.full(weight.shape, points.base_rate)
+    knots = np.unique(np.concatenate([[0.0, 1.0], points.p, fitted, level[:1]]))
+    curves = (_elementary_scores(p, points, knots) for p in (points.p, fitted, level))
+    return MurphyCurve(np.repeat(knots, 2), *curves, points.n, points.dropped)
+
+
+def _elementary_scores(p: Floats, points: Points, knots: Floats) -> Floats:
+    """Mean of t 1(p > t, y = 0) + (1 - t) 1(p ≤ t, y = 1), with limits from the left and from the right."""
+    upto = np.vstack([[0.0, 0.0], np.cumsum(points.mass, axis=0)]) / points.total
+    sides = [upto[np.searchsorted(p, knots, side=side)] for side in ("left", "right")]
+    scores = [knots * (upto[-1, 0] - below[:, 0]) + (1.0 - knots) * below[:, 1] for below in sides]
+    return np.stack(scores, axis=1).ravel()
+
+
+def _mean_score(p: Floats, points: Points, score: Score) -> float:
+    negative, positive = points.mass.T / points.total
     if score == "brier":
         return float((negative * p**2 + positive * (1.0 - p) ** 2).sum())
     require_choice("score", score, ("brier", "log"))
@@ -220,15 +322,15 @@ def _mean_score(p: Floats, atoms: Points, score: Score) -> float:
     return -float(np.sum(xlog1py(negative, -p)) + np.sum(xlogy(positive, p)))
 
 
-def _error(atoms: Points, score: Score) -> float:
-    """Rows of a cell share a fitted value where they need not.
+def _error(points: Points, score: Score) -> float:
+    """Bound on the error of MCB from a sketch: rows of a cell share a fitted value where they need not.
 
     The Brier score changes by at most twice what a prediction does. The fitted map rises by 1 in
     all, so keeping it level inside cells costs at most twice the heaviest cell.
     """
-    if atoms.position_error == 0.0:
+    if points.position_error == 0.0:
         return 0.0
     if score == "log":
         return float("inf")
-    moved = atoms.position_error * atoms.scale.steepness
-    return 2.0 * moved + 2.0 * float(over_outcomes(atoms.mass).max()) / atoms.total
+    moved = points.position_error * points.scale.steepness
+    return 2.0 * moved + 2.0 * float(over_outcomes(points.mass).max()) / points.total

@@ -12,16 +12,12 @@ from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points, as_points
 from calibrant.data.rows import InputOptions
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
-from calibrant.errors import InputError, Option
+from calibrant.errors import InputError
 from calibrant.measures._chains import laplace_sum
-from calibrant.measures.result_record import Bounded
-from calibrant.measures.weak_error import cell_reach, mean_drift
 
 __all__ = [
     "kde_ece",
-    "kde_ece_of_atoms",
     "kernel_calibration_error",
-    "kernel_of_atoms",
     "mmce",
     "squared_kernel_calibration_error",
 ]
@@ -118,42 +114,31 @@ def squared_kernel_calibration_error(
     """
     require_choice("kernel", kernel, ("laplace", "rbf"))
     require_positive("bandwidth", bandwidth)
-    atoms = as_points(y_true, y_prob, **options)
-    r = atoms.residuals
-    z = as_scale(scale, base_rate=atoms.base_rate).z(atoms.p)
+    points = as_points(y_true, y_prob, **options)
+    r = points.residuals
+    z = as_scale(scale, base_rate=points.base_rate).z(points.p)
     total = laplace_sum(z, r, bandwidth) if kernel == "laplace" else _rbf_sum(z, r, bandwidth)
     if not unbiased:
         return float(total)
-    itself, squares = _rows_with_themselves(atoms)
+    itself, squares = _rows_with_themselves(points)
     if not squares < 1.0 - 1e-12:
-        raise InputError(
-            "needs two or more rows with weight",
-            argument="unbiased",
-            seen=1,
-            saying="there is {}",
-            cure="Leave it out, or pass more rows.",
-        )
+        message = "`unbiased` needs two or more rows with weight; there is one."
+        raise InputError(message, argument="unbiased")
     return float((total - itself) / (1.0 - squares))
 
 
-def _rows_with_themselves(atoms: Points) -> tuple[float, float]:
+def _rows_with_themselves(points: Points) -> tuple[float, float]:
     """Σ (w r)² and Σ w², with weights that add up to 1."""
-    if atoms.squared is None:
-        negative, positive = atoms.mass.T
-        squares = float(np.sum(negative * atoms.p**2 + positive * (1.0 - atoms.p) ** 2))
-        return squares / atoms.total**2, 1.0 / atoms.total
-    if atoms.squared_residuals is None:
-        raise InputError(
-            "needs the squares of single rows, which a sketch with weights does not hold",
-            argument="unbiased",
-            seen=True,
-            cure="Pass {y_true} and {y_prob} as arrays.",
-            y_true=Option("y_true"),
-            y_prob=Option("y_prob"),
-        )
+    if points.squared is None:
+        negative, positive = points.mass.T
+        squares = float(np.sum(negative * points.p**2 + positive * (1.0 - points.p) ** 2))
+        return squares / points.total**2, 1.0 / points.total
+    if points.squared_residuals is None:
+        message = "`unbiased` needs the squares of single rows, which a sketch with weights does not hold."
+        raise InputError(message, argument="unbiased", hint="Pass `y_true` and `y_prob` as arrays.")
     return (
-        float(atoms.squared_residuals.sum()) / atoms.total**2,
-        float(atoms.squared.sum()) / atoms.total**2,
+        float(points.squared_residuals.sum()) / points.total**2,
+        float(points.squared.sum()) / points.total**2,
     )
 
 
@@ -176,26 +161,6 @@ def mmce(y_true: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -> fl
     0.25
     """
     return kernel_calibration_error(y_true, y_prob, bandwidth=MMCE_BANDWIDTH, **options)
-
-
-def kernel_of_atoms(
-    atoms: Points, *, kernel: Kernel = "laplace", bandwidth: float = 1.0
-) -> Bounded:
-    """kCE on the probability scale and how much unknown positions can change it.
-
-    A row that moves by d moves its feature by √(2 - 2 k(d)), a Lipschitz bound that adds up; its residual
-    is that of the cell up to d, and the residuals of a cell add up to its own.
-    """
-    value = kernel_calibration_error(atoms, kernel=kernel, bandwidth=bandwidth)
-    if atoms.position_error == 0.0:
-        return Bounded(value, 0.0)
-    reach = cell_reach(atoms, PROBABILITY)
-    d = reach / bandwidth
-    similarity = np.exp(-d) if kernel == "laplace" else np.exp(-0.5 * d * d)
-    p, (negative, positive) = atoms.p, atoms.mass.T
-    absolute = (p * negative + (1.0 - p) * positive + reach * (negative + positive)) / atoms.total
-    moved = float(np.sum(np.sqrt(2.0 - 2.0 * similarity) * absolute))
-    return Bounded(value, moved + mean_drift(atoms))
 
 
 def _rbf_sum(z: Floats, r: Floats, bandwidth: float) -> float:
@@ -223,8 +188,6 @@ def _rbf_sum(z: Floats, r: Floats, bandwidth: float) -> float:
 CELLS = 1 << 14
 LARGEST_BANDWIDTH = 100.0
 """Far beyond it, the kernel would not fit into memory; the estimate is level long before."""
-SLOPE_OF_TRIWEIGHT = 35.0 / 16.0
-"""∫|K'| of the triweight kernel."""
 
 
 def kde_ece(
@@ -263,24 +226,17 @@ def kde_ece(
     >>> round(kde_ece((p > 0.5).astype(int), p), 2)
     0.21
     """
-    return kde_ece_of_atoms(as_points(y_true, y_prob, **options), bandwidth=bandwidth).value
-
-
-def kde_ece_of_atoms(atoms: Points, *, bandwidth: float | None = None) -> Bounded:
-    """KDE-ECE on a grid of 16,384 cells, and how much positions can change it."""
-    weight = over_outcomes(atoms.mass) / atoms.total
+    points = as_points(y_true, y_prob, **options)
+    weight = over_outcomes(points.mass) / points.total
     if bandwidth is None:
-        spread = float(np.sqrt(weight @ (atoms.p - weight @ atoms.p) ** 2))
-        bandwidth = 1.06 * spread * atoms.n**-0.2 or 1.0 / CELLS
+        spread = float(np.sqrt(weight @ (points.p - weight @ points.p) ** 2))
+        bandwidth = 1.06 * spread * points.n**-0.2 or 1.0 / CELLS
     require_positive("bandwidth", bandwidth, LARGEST_BANDWIDTH)
     at = np.arange(CELLS + 1) / CELLS
-    density, events = (
-        _smoothed(atoms.p, mass, bandwidth) for mass in (weight, atoms.mass[:, 1] / atoms.total)
-    )
+    density = _smoothed(points.p, weight, bandwidth)
+    events = _smoothed(points.p, points.mass[:, 1] / points.total, bandwidth)
     gap = np.abs(at * density - events)
-    value = float(np.sum(gap) - 0.5 * (gap[0] + gap[-1])) / CELLS
-    moved = atoms.position_error * atoms.scale.steepness
-    return Bounded(value, SLOPE_OF_TRIWEIGHT * moved / bandwidth if moved else 0.0)
+    return float(np.sum(gap) - 0.5 * (gap[0] + gap[-1])) / CELLS
 
 
 def _smoothed(p: Floats, mass: Floats, bandwidth: float) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Unpack
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
-from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points, as_points
 from calibrant.data.rows import Dropped, InputOptions
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
@@ -39,8 +40,8 @@ class WeakCalibration(Record):
     value : float
         wCE.
     error : float
-        From arrays, rounding alone. From a sketch, how much the unknown positions of rows inside
-        cells can change it.
+        From arrays, rounding alone. From a sketch, the width of its cells, which rows may lie away; NaN
+        on another scale than that of the sketch.
     p, witness : float64[m]
         The optimal Lipschitz function w at the distinct predictions p: E[(f - y) w(f)] is `value`.
     n : int
@@ -109,8 +110,8 @@ def weak_calibration_error(
     >>> round(weak_calibration_error([1, 0], [0.4, 0.6]), 6)
     0.06
     """
-    atoms = as_points(y_true, y_prob, **options)
-    cumulative, gaps = _chain(atoms, as_scale(scale, base_rate=atoms.base_rate))
+    points = as_points(y_true, y_prob, **options)
+    cumulative, gaps = _chain(points, as_scale(scale, base_rate=points.base_rate))
     return minimise(cumulative, gaps, np.empty_like(cumulative))
 
 
@@ -129,60 +130,23 @@ def weak_calibration_result(
     >>> result.witness
     array([-0.1,  0.1])
     """
-    atoms = as_points(y_true, y_prob, **options)
-    scale = as_scale(scale, base_rate=atoms.base_rate)
-    cumulative, gaps = _chain(atoms, scale)
+    points = as_points(y_true, y_prob, **options)
+    scale = as_scale(scale, base_rate=points.base_rate)
+    cumulative, gaps = _chain(points, scale)
     flow, w = np.empty_like(cumulative), np.empty_like(cumulative)
     value = minimise(cumulative, gaps, flow)
     witness(cumulative, gaps, flow, w)
-    rounding = 4.0 * float(np.finfo(float).eps) * (1.0 + np.log2(atoms.n))
-    error = rounding + _unknown(atoms, scale)
-    return WeakCalibration(value, error, atoms.p, w, atoms.n, scale.name, atoms.dropped)
+    rounding = 4.0 * float(np.finfo(float).eps) * (1.0 + np.log2(points.n))
+    # w is 1-Lipschitz: a row that moves by d changes the mean by d at most, and its residual likewise.
+    moved = points.position_error * (1.0 + scale.steepness)
+    error = rounding + (moved if points.scale == scale or not moved else math.nan)
+    return WeakCalibration(value, error, points.p, w, points.n, scale.name, points.dropped)
 
 
-def _chain(atoms: Points, scale: Scale) -> tuple[Floats, Floats]:
+def _chain(points: Points, scale: Scale) -> tuple[Floats, Floats]:
     """Cumulative residuals, and how much w may change from one prediction to the next."""
-    z = scale.z(atoms.p)
-    return np.cumsum(atoms.residuals), np.minimum(np.diff(z), 2.0)
-
-
-def _unknown(atoms: Points, scale: Scale) -> float:
-    """A row may lie anywhere in its cell: w changes by the width of the cell in the metric at most.
-
-    On the probability scale its residual is known; on another it changes with the position.
-    """
-    if atoms.position_error == 0.0:
-        return 0.0
-    reach = cell_reach(atoms, scale)
-    p, (negative, positive) = atoms.p, atoms.mass.T
-    changed = float(np.sum(reach * (p * negative + (1.0 - p) * positive)) / atoms.total)
-    slack = 0.0 if atoms.scale.reflected else atoms.scale.steepness * atoms.position_error
-    return changed + slack + 2.0**-FRACTION_BITS * atoms.scale.length
-
-
-def cell_reach(atoms: Points, scale: Scale) -> Floats:
-    """How far, on `scale` and at most 2, a row of each atom may lie from it."""
-    if atoms.scale == scale:
-        return np.full(atoms.p.shape, min(atoms.position_error, 2.0))
-    at = np.clip(atoms.scale.z(atoms.p), *atoms.scale.limits)
-    ends = np.stack([at - atoms.position_error, at, at + atoms.position_error])
-    z = scale.z(np.asarray(atoms.scale.inverse(np.clip(ends, *atoms.scale.limits))))
-    with np.errstate(invalid="ignore"):  # two ends at the same infinity
-        reach = np.nan_to_num(np.diff(z, axis=0), nan=0.0, posinf=2.0).max(axis=0)
-    return np.asarray(np.minimum(reach, 2.0))
-
-
-def mean_drift(atoms: Points) -> float:
-    """How far the mean prediction of a cell may lie from the prediction at its mean position.
-
-    Off the probability scale the two differ by the curvature of the scale.
-    """
-    if atoms.position_error == 0.0:
-        return 0.0
-    scale, reach = atoms.scale, atoms.position_error
-    rounding = 2.0**-FRACTION_BITS * scale.length * scale.steepness
-    bent = 0.0 if scale.reflected else min(scale.steepness, 0.5 * scale.curvature * reach) * reach
-    return rounding + bent
+    z = scale.z(points.p)
+    return np.cumsum(points.residuals), np.minimum(np.diff(z), 2.0)
 
 
 Loss = Literal["squared", "log"]
@@ -278,29 +242,29 @@ def loss_gap_result(
     array([1.])
     """
     require_choice("loss", loss, ("squared", "log"))
-    atoms = as_points(y_true, y_prob, **options)
-    problem = _Problem(atoms, loss)
+    points = as_points(y_true, y_prob, **options)
+    problem = _Problem(points, loss)
     eta, error = problem.solve()
     value = float(problem.loss(np.zeros_like(eta)) - problem.loss(eta))
     improved = problem.prediction(eta)
-    error = error if atoms.position_error == 0.0 else float("nan")
-    return LossGap(max(0.0, value), error, atoms.p, improved, loss, atoms.n, atoms.dropped)
+    error = error if points.position_error == 0.0 else float("nan")
+    return LossGap(max(0.0, value), error, points.p, improved, loss, points.n, points.dropped)
 
 
 class _Problem:
     """Minimise Σ W ψ(s + η) - Y (s + η) over η within bounds, changing by at most d per step."""
 
-    def __init__(self, atoms: Points, loss: Loss) -> None:
+    def __init__(self, points: Points, loss: Loss) -> None:
         self.squared = loss == "squared"
-        self.events = atoms.mass[:, 1] / atoms.total
-        self.weight = over_outcomes(atoms.mass) / atoms.total
+        self.events = points.mass[:, 1] / points.total
+        self.weight = over_outcomes(points.mass) / points.total
         if self.squared:
-            self.s = atoms.p
+            self.s = points.p
             # Cutting κ off at 0 and 1 leaves η Lipschitz, so these bounds lose nothing.
             self.low, self.high = np.maximum(-1.0, -self.s), np.minimum(1.0, 1.0 - self.s)
         else:
             with np.errstate(divide="ignore"):
-                logit = np.log(atoms.p) - np.log1p(-atoms.p)
+                logit = np.log(points.p) - np.log1p(-points.p)
             self.s = np.clip(logit, -LARGEST_LOGIT, LARGEST_LOGIT)
             self.low, self.high = np.full_like(self.s, -1.0), np.ones_like(self.s)
         self.step = np.minimum(np.diff(self.s), 2.0)
@@ -347,15 +311,9 @@ class _Problem:
             length = min(_room(slack, slack_move), _room(dual, dual_move))
             eta, dual = eta + length * move, dual + length * dual_move
             slack = slack + length * slack_move
-        raise CalibrantError(
-            "the loss gap was not found to {goal} in {steps} steps",
-            seen=float(error),
-            saying="{left} is left",
-            cure="Pass the rows as a sketch, which has fewer different predictions.",
-            goal=f"{DUALITY_GAP:g}",
-            steps=MOST_STEPS,
-            left=f"{error:.2g}",
-        )
+        message = f"The loss gap was not found to {DUALITY_GAP:g} in {MOST_STEPS} steps; {error:.2g} is left."
+        hint = "Pass the rows as a sketch, which has fewer different predictions."
+        raise CalibrantError(message, hint=hint)
 
     def _slacks(self, eta: Floats) -> Floats:
         change = np.diff(eta)

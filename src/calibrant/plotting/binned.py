@@ -253,7 +253,7 @@ def _require_bins(bins: int | str) -> int:
 
 
 def _edges(atoms: Points, bins: int, binning: str) -> Floats:
-    """Edges of the bins of `calibrant.measures.binned_ece`, so that both give the same ECE."""
+    """Edges of the bins of `calibrant.expected_calibration_error`, so that both give the same ECE."""
     if binning == "width":
         return np.linspace(0.0, 1.0, bins + 1)
     mass = over_outcomes(atoms.mass)

@@ -171,8 +171,8 @@ def binned_parts(sample: Sample, bins: int, at: Forecast = "mean") -> list[Quant
     Reliability and resolution are squared lengths of vectors of gaps. With probability `confidence` the
     error of that vector is no longer than a quantile, so the length is that of the estimate up to it.
     """
-    split = binned_decomposition(sample.atoms, bins=bins)
-    table = bins_of(sample.atoms, bins, "width")
+    split = binned_decomposition(sample.atoms, n_bins=bins)
+    table = bins_of(sample.atoms, bins, "uniform")
     reliability = split.miscalibration
     if at == "middle":
         middle = (np.ceil(np.maximum(table.prediction, 1e-300) * bins) - 0.5) / bins
