@@ -29,8 +29,9 @@ def main() -> None:
         ["name", "what", "rows", "event rate", "original", "licence stated there"],
         [row(name) for name in names],
         [
-            "`calibrant.datasets.load(name)` fetches the original at that commit, converts it, and "
-            "checks the rows against a fingerprint. None of the data ships with the package.",
+            "`python -m bench.originals` fetches the originals at their commits and converts them; "
+            "`calibrant.datasets.load(name)` checks the rows against a fingerprint. None of the data "
+            "ships with the package.",
         ],
     )
     drawn = pages.Table(

@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from bench.originals import download
 from tests.refusals import refused
 
 import calibrant as cal
 from calibrant._files import replaced_when_whole
-from calibrant.datasets.fetch import download
 from calibrant.recalibration import PlattRecalibrator
 
 Y, P = [0, 1, 0, 1, 1, 0], [0.2, 0.3, 0.6, 0.8, 0.9, 0.4]

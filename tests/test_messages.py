@@ -17,7 +17,6 @@ MESSAGES = {
     "CalibrantError",
     "DependenceWarning",
     "HardLabelWarning",
-    "DownloadError",
     "FormWarning",
     "InputError",
     "MergeError",

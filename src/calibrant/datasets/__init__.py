@@ -1,45 +1,83 @@
-"""Real predictions by name, fetched and checked, and synthetic ones whose truth is known."""
+"""Real predictions by name, checked against a fingerprint, and synthetic ones whose truth is known."""
 
 from __future__ import annotations
 
 import difflib
 import os
 import sys
-import tempfile
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._files import decoding, replaced_when_whole
+from calibrant._files import decoding
 from calibrant._optional import require
-from calibrant.datasets.catalogue import CATALOGUE, PUBLIC_ADDRESS, Source
-from calibrant.datasets.convert import CONVERTERS, Columns, fingerprint, row_count
-from calibrant.datasets.fetch import DownloadError, cache_folder, download
 from calibrant.datasets.synthetic import SHAPES, Synthetic, generate
-from calibrant.errors import CalibrantError, Function, InputError, Where
+from calibrant.errors import CalibrantError, InputError, show_value
 
 __all__ = [
     "SHAPES",
     "Dataset",
-    "DownloadError",
     "Source",
     "Synthetic",
+    "cache_folder",
+    "catalogue",
     "describe",
+    "fingerprint",
     "generate",
     "load",
     "names",
 ]
 
+PUBLIC_ADDRESS = "https://raw.githubusercontent.com"
+CATALOGUE = Path(__file__).with_name("catalogue.toml")
+SUFFIXES = (".parquet", ".npz")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Origin of a data set: the files it is made from and what the result must be.
+
+    `fingerprint` is the SHA-256 of the converted rows, sorted and rounded to nine digits, so a
+    changed original, a damaged transfer and a wrong conversion are all caught by one check.
+
+    Examples
+    --------
+    >>> from calibrant import datasets
+    >>> source = datasets.describe(datasets.names()[0])
+    >>> source.rows > 0, len(source.fingerprint)
+    (True, 64)
+    """
+
+    name: str
+    title: str
+    repository: str
+    commit: str
+    paths: tuple[str, ...]
+    converter: str
+    rows: int
+    fingerprint: str
+    licence: str
+    citations: tuple[str, ...]
+
+    def addresses(self, mirror: str = PUBLIC_ADDRESS) -> tuple[str, ...]:
+        """Public address of each original file, at the commit that was looked at."""
+        root = f"{mirror.rstrip('/')}/{self.repository}/{self.commit}"
+        return tuple(f"{root}/{quote(path)}" for path in self.paths)
+
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set that was checked against its fingerprint.
+    """Data set that was checked against its fingerprint.
 
     Attributes
     ----------
@@ -58,6 +96,20 @@ class Dataset:
 
     source: Source
     columns: Mapping[str, NDArray[Any]]
+
+    @classmethod
+    def checked(cls, source: Source, columns: Mapping[str, NDArray[Any]], origin: str) -> Dataset:
+        """Data set of these columns, or the error for rows that are not the ones on record."""
+        rows = next(len(columns[k]) for k in ("y", "labels", "labels_test") if k in columns)
+        if rows != source.rows or fingerprint(columns) != source.fingerprint:
+            message = f"The {rows:,} rows of {origin} are not the {source.rows:,} of {source.name}."
+            hint = (
+                "Remove that file and load again. If it stays so, report that the original changed."
+            )
+            raise CalibrantError(message, file=origin, hint=hint)
+        for values in columns.values():
+            values.flags.writeable = False
+        return cls(source, MappingProxyType(dict(columns)))
 
     def __getitem__(self, column: str) -> NDArray[Any]:
         return self.columns[column]
@@ -79,16 +131,9 @@ class Dataset:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the values."""
-        return {
-            "name": self.source.name,
-            "title": self.source.title,
-            "n": self.n,
-            "columns": list(self.columns),
-            "repository": self.source.repository,
-            "commit": self.source.commit,
-            "licence": self.source.licence,
-            "citations": list(self.source.citations),
-        }
+        about = {k: getattr(self.source, k) for k in ("name", "title", "repository", "commit")}
+        about |= {"licence": self.source.licence, "citations": list(self.source.citations)}
+        return {**about, "n": self.n, "columns": list(self.columns)}
 
     def __repr__(self) -> str:
         return f"Dataset({self.source.name!r}, n={self.n:,}, columns={list(self.columns)})"
@@ -101,8 +146,20 @@ class Dataset:
         return f"<table>{rows}</table>"
 
 
+@cache
+def catalogue() -> dict[str, Source]:
+    """Sources of all data sets, by name."""
+
+    def source(name: str, entry: dict[str, Any]) -> Source:
+        lists = {key: tuple(entry[key]) for key in ("paths", "citations")}
+        return Source(name=name, **{**entry, **lists})
+
+    content = tomllib.loads(CATALOGUE.read_text(encoding="utf-8"))
+    return {name: source(name, entry) for name, entry in content.items()}
+
+
 def names() -> tuple[str, ...]:
-    """The data sets that `load` knows.
+    """Data sets that `load` knows.
 
     Examples
     --------
@@ -110,11 +167,11 @@ def names() -> tuple[str, ...]:
     >>> "imagenet_resnet34" in datasets.names()
     True
     """
-    return tuple(CATALOGUE)
+    return tuple(catalogue())
 
 
 def describe(name: str) -> Source:
-    """Where a data set comes from, its licence and whom to cite.
+    """Origin of a data set, with its licence and whom to cite.
 
     Examples
     --------
@@ -122,29 +179,21 @@ def describe(name: str) -> Source:
     >>> datasets.describe("solar_flares_daffs_c1").rows
     731
     """
-    if name not in CATALOGUE:
-        near = difflib.get_close_matches(name, CATALOGUE, n=1)
-        raise InputError(
-            "must be a data set that exists",
-            argument="name",
-            seen=name,
-            cure="Did you mean {near}?" if near else "{names} lists all.",
-            near=repr(near[0]) if near else "",
-            names=Function("datasets.names"),
-        )
-    return CATALOGUE[name]
+    if name not in catalogue():
+        near = difflib.get_close_matches(str(name), catalogue(), n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else "`calibrant.datasets.names()` lists all."
+        message = f"`name` must be a data set that exists; got {show_value(name)}."
+        raise InputError(message, argument="name", hint=hint)
+    return catalogue()[name]
 
 
-def load(name: str, *, mirror: str = PUBLIC_ADDRESS) -> Dataset:
-    """Load a data set by name: from `CALIBRANT_DATA`, from the cache, or from its public address.
+def load(name: str) -> Dataset:
+    """Data set by name, from the folder that `CALIBRANT_DATA` names, or from the cache.
 
     Parameters
     ----------
     name : str
         One of `names()`.
-    mirror : str
-        Where the original files are fetched from when they are not here: a server that answers
-        ``/owner/repository/commit/path`` as GitHub's does.
 
     Returns
     -------
@@ -154,8 +203,9 @@ def load(name: str, *, mirror: str = PUBLIC_ADDRESS) -> Dataset:
     Notes
     -----
     A folder named by the environment variable ``CALIBRANT_DATA`` is looked in first, for
-    ``<name>.parquet`` or ``<name>.npz``. A download prints the licence and the citation, and what
-    it leaves in the cache (``CALIBRANT_CACHE``, or the system's) was whole and checked.
+    ``<name>.parquet`` or ``<name>.npz``, then the cache (``CALIBRANT_CACHE``, or the system's). None of
+    the data ships with the package: ``python -m bench.originals NAME``, in a checkout of the repository,
+    fetches the original at its commit, converts it and leaves it in the cache.
 
     Examples
     --------
@@ -164,78 +214,59 @@ def load(name: str, *, mirror: str = PUBLIC_ADDRESS) -> Dataset:
     >>> flares.p, flares.y  # doctest: +SKIP
     """
     source = describe(name)
-    found = _local_file(source)
-    if found is not None:
-        return _checked(source, _read(found), str(found))
-    cache_folder().mkdir(parents=True, exist_ok=True)
-    with replaced_when_whole(cache_folder() / f"{name}.npz") as target:
-        dataset = _fetched(source, mirror)
-        with target.open("wb") as out:
-            np.savez_compressed(out, allow_pickle=False, **dict(dataset.columns))
-    return dataset
-
-
-def _local_file(source: Source) -> Path | None:
     named = os.environ.get("CALIBRANT_DATA")
-    folders = [Path(named)] if named else []
-    for folder in (*folders, cache_folder()):
-        for suffix in (".parquet", ".npz"):
-            path = folder / f"{source.name}{suffix}"
-            if path.is_file():
-                return path
-    return None
+    folders = [*([Path(named)] if named else []), cache_folder()]
+    files = [folder / f"{name}{suffix}" for folder in folders for suffix in SUFFIXES]
+    path = next((file for file in files if file.is_file()), None)
+    if path is None:
+        looked = " or ".join(map(str, folders))
+        message = f"The data set {name!r} is not in {looked}."
+        hint = f"In a checkout of the repository, `python -m bench.originals {name}` fetches it."
+        raise CalibrantError(message, hint=hint)
+    return Dataset.checked(source, _read(path), str(path))
 
 
-def _read(path: Path) -> Columns:
+def cache_folder() -> Path:
+    """Folder of converted data sets: `CALIBRANT_CACHE`, or the system's place for caches."""
+    named = os.environ.get("CALIBRANT_CACHE")
+    if named:
+        return Path(named)
+    if sys.platform == "win32":
+        root = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    elif sys.platform == "darwin":
+        root = Path.home() / "Library" / "Caches"
+    else:
+        root = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    return root / "calibrant"
+
+
+def _read(path: Path) -> dict[str, NDArray[Any]]:
     with decoding("a data set", path):
         if path.suffix == ".npz":
             with np.load(path, allow_pickle=False) as archive:
                 return {name: archive[name] for name in archive.files}
         table = require("pyarrow.parquet", caller="datasets.load").read_table(path)
         table.validate(full=True)
-        return {
-            name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names
-        }
+        return {k: table.column(k).to_numpy(zero_copy_only=False) for k in table.column_names}
 
 
-def _checked(source: Source, columns: Columns, origin: str) -> Dataset:
-    rows = row_count(columns)
-    if rows != source.rows or fingerprint(columns) != source.fingerprint:
-        raise DownloadError(
-            "the rows of {name} are not the ones on record: {expected} rows, and their values",
-            seen=rows,
-            where=Where(file=str(origin)),
-            saying="{where} has {rows} rows",
-            cure="Remove that file and load again. If it stays so, report that the original has changed.",
-            name=source.name,
-            expected=f"{source.rows:,}",
-            rows=f"{rows:,}",
-        )
-    for values in columns.values():
-        values.flags.writeable = False
-    return Dataset(source, MappingProxyType(columns))
+def fingerprint(columns: Mapping[str, NDArray[Any]]) -> str:
+    """SHA-256 of the rows: sorted pairs to nine digits, or float32 scores with their labels."""
+    digest = sha256()
+    if "p" in columns:
+        rows = np.stack([_nano(columns["y"]), _nano(columns["p"])])
+        digest.update(rows[:, np.lexsort(rows)].astype("<i8").tobytes())
+        return digest.hexdigest()
+    for name in sorted(columns):
+        kind = "<i8" if name.startswith("labels") else "<f4"
+        digest.update(name.encode() + columns[name].astype(kind).tobytes())
+    return digest.hexdigest()
 
 
-def _fetched(source: Source, mirror: str) -> Dataset:
-    print(
-        f"{source.name}: {source.title}\n  licence: {source.licence}",
-        *(f"  cite: {citation}" for citation in source.citations),
-        sep="\n",
-        file=sys.stderr,
-    )
-    addresses = source.addresses(mirror)
-    with tempfile.TemporaryDirectory() as folder:
-        paths = [Path(folder, address.rsplit("/", 1)[-1]) for address in addresses]
-        for address, path in zip(addresses, paths, strict=True):
-            download(address, path)
-        try:
-            columns = CONVERTERS[source.converter](paths)
-        except (ValueError, KeyError, IndexError, StopIteration, EOFError) as error:
-            raise DownloadError(
-                "the file does not have the layout of {name} ({reason}), and nothing was kept",
-                where=Where(file=addresses[0]),
-                cure="Report that the original has changed.",
-                name=source.name,
-                reason=error if isinstance(error, CalibrantError) else repr(error),
-            ) from error
-    return _checked(source, columns, addresses[0])
+def _nano(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Integers that do not depend on the last bits of a float; missing is the lowest integer."""
+    floats = np.asarray(values, dtype=np.float64)
+    missing = np.isnan(floats)
+    scaled = np.rint(np.where(missing, 0.0, floats) * 1e9).astype(np.int64)
+    scaled[missing] = np.iinfo(np.int64).min
+    return scaled

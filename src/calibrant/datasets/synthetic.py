@@ -167,13 +167,7 @@ def generate(shape: str, n: int = 1000, *, seed: int = 0) -> Synthetic:
 def _paper_sine(n: int, seed: int) -> Synthetic:
     # The paper's notebook draws with the legacy generator, prediction and chance by turns.
     if require_seed(seed) >= 1 << 32:
-        raise InputError(
-            "must be below 2**32 for {shape}",
-            argument="seed",
-            seen=seed,
-            cure="Pass a smaller number.",
-            shape="'paper_sine'",
-        )
+        raise InputError("`seed` must be below 2**32 for 'paper_sine'.", argument="seed")
     drawn = np.random.RandomState(seed).rand(n, 2)
     p = np.ascontiguousarray(drawn[:, 0])
     return _frozen("paper_sine", p, drawn[:, 1] > 1 - _sine(p), _sine, None, seed)

@@ -1,69 +1,81 @@
-"""From an original file to columns: `p` and `y`, with the groups and dates that the source has."""
+"""Original files of the public predictions: fetched at their commit, converted, checked, cached.
+
+python -m bench.originals [NAME ...]
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import pickle
+import shutil
+import sys
+import tempfile
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant import datasets
+from calibrant._files import replaced_when_whole
 from calibrant._optional import require
-from calibrant.errors import InputError, Where
+from calibrant.errors import CalibrantError, InputError
 
-__all__ = ["CONVERTERS", "Columns", "fingerprint", "row_count"]
+PATIENCE_SECONDS = 60.0
+
+
+def download(address: str, target: Path) -> None:
+    """Fetch a file from the first byte to the last: never resumed, and nothing is left of a part."""
+    request = urllib.request.Request(address, headers={"User-Agent": "calibrant"})
+    try:
+        with (
+            urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer,
+            replaced_when_whole(target) as partial,
+            partial.open("wb") as out,
+        ):
+            shutil.copyfileobj(answer, out)
+            announced = answer.headers.get("Content-Length")
+            if announced is not None and out.tell() != int(announced):
+                raise CalibrantError(
+                    f"{address} gave {out.tell()} of {announced} bytes.", file=address
+                )
+    except OSError as error:
+        raise CalibrantError(f"Cannot fetch {address}: {error}.", file=address) from error
+
+
+def fetch(source: datasets.Source, mirror: str = datasets.PUBLIC_ADDRESS) -> datasets.Dataset:
+    """Fetch, convert and check a data set, and leave it in the cache."""
+    addresses = source.addresses(mirror)
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, address.rsplit("/", 1)[-1]) for address in addresses]
+        for address, path in zip(addresses, paths, strict=True):
+            download(address, path)
+        try:
+            columns = CONVERTERS[source.converter](paths)
+        except (ValueError, KeyError, IndexError, StopIteration, EOFError) as error:
+            message = f"{addresses[0]} does not have the layout of {source.name}: {error!r}."
+            raise CalibrantError(message, file=addresses[0]) from error
+    dataset = datasets.Dataset.checked(source, columns, addresses[0])
+    datasets.cache_folder().mkdir(parents=True, exist_ok=True)
+    target = datasets.cache_folder() / f"{source.name}.npz"
+    with replaced_when_whole(target) as partial, partial.open("wb") as out:
+        np.savez_compressed(out, allow_pickle=False, **dict(dataset.columns))
+    return dataset
+
 
 Columns = dict[str, NDArray[Any]]
 Converter = Callable[[Sequence[Path]], Columns]
 CONVERTERS: dict[str, Converter] = {}
 
 _MISSING = frozenset({"", "NA", "NaN", "nan"})
-_NANO = 1e9
 
 
 def _converter(function: Converter) -> Converter:
     CONVERTERS[function.__name__] = function
     return function
-
-
-def row_count(columns: Columns) -> int:
-    """Rows of the part that is tested on."""
-    for name in ("y", "labels", "labels_test"):
-        if name in columns:
-            return len(columns[name])
-    raise InputError(
-        "a data set needs a column 'y', 'labels' or 'labels_test'",
-        seen=[*columns],
-        saying="it has {}",
-        cure="Name one of its columns so.",
-    )
-
-
-def _nano(values: NDArray[Any]) -> NDArray[np.int64]:
-    """Integers that do not depend on the last bits of a float; missing is the lowest integer."""
-    floats = np.asarray(values, dtype=np.float64)
-    missing = np.isnan(floats)
-    scaled = np.rint(np.where(missing, 0.0, floats) * _NANO).astype(np.int64)
-    scaled[missing] = np.iinfo(np.int64).min
-    return scaled
-
-
-def fingerprint(columns: Columns) -> str:
-    """SHA-256 of the rows: sorted pairs to nine digits, or float32 scores with their labels."""
-    digest = sha256()
-    if "p" in columns:
-        rows = np.stack([_nano(columns["y"]), _nano(columns["p"])])
-        digest.update(rows[:, np.lexsort(rows)].astype("<i8").tobytes())
-        return digest.hexdigest()
-    for name in sorted(columns):
-        kind = "<i8" if name.startswith("labels") else "<f4"
-        digest.update(name.encode() + columns[name].astype(kind).tobytes())
-    return digest.hexdigest()
 
 
 def _table(path: Path) -> dict[str, list[str]]:
@@ -77,11 +89,7 @@ def _table(path: Path) -> dict[str, list[str]]:
                 continue
             if len(row) != len(header):
                 raise InputError(
-                    "every row must have {width} values",
-                    seen=len(row),
-                    where=Where(line=line, file=path.name),
-                    cure="The file is damaged: fetch it again.",
-                    width=len(header),
+                    f"Every row must have {len(header)} values; line {line} of {path.name} has {len(row)}."
                 )
             for column, value in zip(columns, row, strict=True):
                 column.append(value)
@@ -325,12 +333,7 @@ class _ArraysOnly(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in self._ALLOWED:
-            raise InputError(
-                "a file of arrays must hold arrays only",
-                seen=f"{module}.{name}",
-                saying="it names {}",
-                cure="Do not open this file: it may run code.",
-            )
+            raise InputError(f"A file of arrays must hold arrays only; it names {module}.{name}.")
         return super().find_class(module.replace("numpy.core", "numpy._core"), name)
 
 
@@ -343,3 +346,15 @@ def pickled_logits(paths: Sequence[Path]) -> Columns:
         columns[f"logits_{suffix}"] = np.asarray(logits, dtype=np.float32)
         columns[f"labels_{suffix}"] = np.asarray(labels).reshape(-1).astype(np.int64)
     return columns
+
+
+def main() -> None:
+    for name in sys.argv[1:] or datasets.names():
+        source = datasets.describe(name)
+        print(f"{name}: {source.title}\n  licence: {source.licence}")
+        print(*(f"  cite: {citation}" for citation in source.citations), sep="\n")
+        fetch(source)
+
+
+if __name__ == "__main__":
+    main()

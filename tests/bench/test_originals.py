@@ -1,17 +1,85 @@
-"""Each original layout, written out here from converted rows, is read back to the same rows."""
+"""Originals are fetched whole, converted to the rows on record, or refused; each layout is read back."""
 
 from __future__ import annotations
 
 import csv
 import io
+import os
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
+from bench.originals import CONVERTERS, fetch
 from tests.refusals import refused
 
 from calibrant import datasets
-from calibrant.datasets.convert import CONVERTERS, fingerprint
+from calibrant.datasets import Source, fingerprint
+from calibrant.errors import CalibrantError
+
+TEXT = b"true_label,pred_label,confidence\n1,1,0.25\n0,1,0.5\n3,3,1.0\n"
+ROWS = {"p": np.array([0.25, 0.5, 1.0]), "y": np.array([1, 0, 1])}
+SMALL = Source(
+    name="small",
+    title="Three rows",
+    repository="owner/repo",
+    commit="0abc",
+    paths=("folder/of rows.csv",),
+    converter="confidences",
+    rows=3,
+    fingerprint=fingerprint(ROWS),
+    licence="CC0",
+    citations=("Nobody (2020).",),
+)
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty cache."""
+    monkeypatch.setenv("CALIBRANT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def converted():
+    """The folder of converted files."""
+    if not os.environ.get("CALIBRANT_DATA"):
+        pytest.skip("CALIBRANT_DATA names no folder of converted files")
+
+
+def published(folder: Path, source: Source, path: str, content: bytes) -> None:
+    file = folder / source.repository / source.commit / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+
+
+def test_an_original_is_converted_checked_and_cached(cache, tmp_path):
+    published(tmp_path, SMALL, SMALL.paths[0], TEXT)
+    found = fetch(SMALL, tmp_path.as_uri())
+    assert found.p.tolist() == [0.25, 0.5, 1.0]
+    assert found.y.tolist() == [1, 0, 1]
+    assert found["pred_label"].tolist() == [1, 1, 3]
+    assert [path.name for path in cache.iterdir()] == ["small.npz"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        None,
+        b"",
+        b"true_label,pred_label\n1,1\n",
+        TEXT + b"1,1\n",
+        TEXT.replace(b"0.5", b"half"),
+        TEXT.replace(b"0.25", b"0.26"),
+    ],
+    ids=["missing", "empty", "no column", "short row", "not a number", "another value"],
+)
+def test_what_is_not_the_original_is_an_error_and_is_never_cached(cache, tmp_path, body):
+    if body is not None:
+        published(tmp_path, SMALL, SMALL.paths[0], body)
+    with refused(holds=tmp_path.as_uri(), kind=CalibrantError):
+        fetch(SMALL, tmp_path.as_uri())
+    assert not cache.exists()
 
 
 def comma_separated(columns):
@@ -120,19 +188,14 @@ WRITTEN_BACK = [
 
 
 @pytest.mark.parametrize("name", WRITTEN_BACK)
-def test_the_original_layout_is_served_fetched_and_converted(
-    name, converted, mirror, monkeypatch, tmp_path
-):
+def test_the_original_layout_is_fetched_and_converted(name, converted, cache, tmp_path):
     files = originals(name)
     source = datasets.describe(name)
-    monkeypatch.delenv("CALIBRANT_DATA")
-    monkeypatch.setenv("CALIBRANT_CACHE", str(tmp_path))
-    for address in source.addresses(mirror.address):
-        path = address.removeprefix(mirror.address)
-        mirror.files[path] = next(body for end, body in files.items() if path.endswith(end))
-    loaded = datasets.load(name, mirror=mirror.address)
-    assert fingerprint(dict(loaded.columns)) == source.fingerprint
-    assert (tmp_path / f"{name}.npz").exists()
+    for path in source.paths:
+        content = next(body for end, body in files.items() if path.endswith(end))
+        published(tmp_path, source, path, content)
+    assert fetch(source, tmp_path.as_uri()).n == source.rows
+    assert (cache / f"{name}.npz").exists()
 
 
 def test_several_projects_are_joined_and_unknown_outcomes_left_out(tmp_path):
@@ -186,7 +249,7 @@ def test_niamey_stacks_its_four_forecasts(r_file):
 def test_a_pickle_that_names_anything_but_arrays_is_refused(tmp_path):
     path = tmp_path / "hostile.p"
     path.write_bytes(b"cos\nsystem\n(S'echo hostile'\ntR.")
-    with refused(seen="os.system"):
+    with refused(holds="os.system"):
         CONVERTERS["pickled_logits"]([path])
 
 
