@@ -6,8 +6,8 @@ import math
 
 import torch
 
-from calibrant.errors import Cure, InputError, Option
-from calibrant.integrations.torch.reading import require_same_shape
+from calibrant.errors import InputError
+from calibrant.integrations.torch.tables import require_same_shape
 
 __all__ = ["smooth_ece_loss"]
 
@@ -60,28 +60,18 @@ def smooth_ece_loss(
     """
     require_same_shape(preds, target)
     if preds.numel() == 0:
-        raise InputError(
-            "must not be empty",
-            argument="preds",
-            seen=0,
-            saying="it has {} entries",
-            cure="Leave out empty batches.",
-        )
+        raise InputError("`preds` must not be empty; it has 0 entries.", argument="preds")
     if not SMALLEST_BANDWIDTH <= bandwidth < math.inf:
         raise InputError(
-            "must be at least {least}",
+            f"`bandwidth` must be at least {SMALLEST_BANDWIDTH}; got {bandwidth}.",
             argument="bandwidth",
-            seen=bandwidth,
-            cure="Leave it out for the default.",
-            least=SMALLEST_BANDWIDTH,
         )
     p = preds.reshape(-1)
     p = p if p.dtype in (torch.float32, torch.float64) else p.float()
     p = p.sigmoid() if from_logits else p
     y = target.reshape(-1).to(p.dtype)
-    logits = Cure("If they are log-odds, pass {option}.", {"option": Option("from_logits", True)})
-    _require_probabilities("preds", p, logits)
-    _require_probabilities("target", y, Cure("Leave padding out first."))
+    _require_probabilities("preds", p, "If they are log-odds, pass `from_logits=True`.")
+    _require_probabilities("target", y, "Leave padding out first.")
     residual = (p - y) / p.numel()
     last = max(1, math.ceil(LAST_DAMPING / bandwidth))
     mesh = max(64, math.ceil(MESH_PER_BANDWIDTH / bandwidth))
@@ -94,15 +84,11 @@ def smooth_ece_loss(
     return smoothed.abs().mean()
 
 
-def _require_probabilities(name: str, values: torch.Tensor, cure: Cure) -> None:
+def _require_probabilities(name: str, values: torch.Tensor, hint: str) -> None:
     low, high = (bound.item() for bound in torch.aminmax(values.detach()))
     if not 0 <= low <= high <= 1:
         raise InputError(
-            "must lie in [0, 1], and not be NaN",
+            f"`{name}` must lie in [0, 1], and not be NaN; its values run from {low:g} to {high:g}.",
             argument=name,
-            seen=(low, high),
-            saying="its values run from {low} to {high}",
-            cure=cure,
-            low=f"{low:g}",
-            high=f"{high:g}",
+            hint=hint,
         )

@@ -1,4 +1,4 @@
-"""Calibration as torch metrics: integer tables of constant size that add up over batches and GPUs."""
+"""Calibration as torch metrics: integer tables of constant size that add up over batches and devices."""
 
 from __future__ import annotations
 
@@ -7,23 +7,209 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from calibrant._arguments import require_choice, require_count
+from calibrant._optional import require
 from calibrant.data.rows import REASONS
-from calibrant.integrations.torch.reading import binary_rows, class_rows
-from calibrant.integrations.torch.sketch_metric import SketchMetric
-from calibrant.integrations.torch.tables import Rows, class_outcome
+from calibrant.errors import InputError, show_value
+from calibrant.integrations.torch.solve import smooth_ece_of_tables
+from calibrant.integrations.torch.tables import (
+    NOT_COUNTED,
+    Batch,
+    add_rows,
+    binary_rows,
+    class_rows,
+)
 
 if TYPE_CHECKING:
     from calibrant.data.sketch import Sketch
     from calibrant.data.sketches import Sketches
 
-__all__ = ["BinarySmoothECE", "MulticlassSmoothECE", "ReliabilityDiagram"]
+__all__ = [
+    "BinarySmoothECE",
+    "MulticlassSmoothECE",
+    "ReliabilityDiagram",
+    "SmoothECE",
+    "binary_smooth_ece",
+    "multiclass_smooth_ece",
+    "smooth_ece",
+]
 
 DEFAULT_NODES = 1 << 16
 CLASSWISE_NODES = 1 << 12
+MAX_NODES = 1 << 24
+CONVERGED = 1e-5
+MAX_STEPS = 60
 Kind = Literal["confidence", "top_label", "classwise"]
+Task = Literal["binary", "multiclass"]
+Metric: Any = require("torchmetrics", caller="calibrant.integrations.torch").Metric
 
 
-class BinarySmoothECE(SketchMetric):
+class _TableMetric(Metric):  # type: ignore[misc]
+    """Tables of sums as states, and how they are read.
+
+    Rows that break a rule are counted on the device by `update`, which never waits for it, and raised
+    by `compute` and by calling the metric; what was gathered before stays. Calling it with a batch that
+    has no rows, or none but padding, gives NaN.
+    """
+
+    is_differentiable = False
+    higher_is_better = False
+    full_state_update = False
+    plot_lower_bound = 0.0
+    plot_upper_bound = 1.0
+
+    def __init__(
+        self,
+        *,
+        tables: int,
+        nodes: int,
+        kind: str,
+        from_logits: bool,
+        ignore_index: int | None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        if not isinstance(nodes, int) or not 2 <= nodes <= MAX_NODES or nodes & (nodes - 1):
+            raise InputError(
+                f"`nodes` must be a power of two between 2 and {MAX_NODES}; got {show_value(nodes)}.",
+                argument="nodes",
+            )
+        if not isinstance(from_logits, bool):
+            raise InputError(
+                f"`from_logits` must be True or False; got {show_value(from_logits)}.",
+                argument="from_logits",
+            )
+        if ignore_index is not None and type(ignore_index) is not int:
+            raise InputError(
+                f"`ignore_index` must be a whole number or None; got {show_value(ignore_index)}.",
+                argument="ignore_index",
+            )
+        self._of_batch = False
+        self.nodes = nodes
+        self.from_logits = from_logits
+        self.ignore_index = ignore_index
+        for name in ("counts", "offsets"):
+            table = torch.zeros((tables, 2 * (nodes + 1)), dtype=torch.int64)
+            self.add_state(name, table, dist_reduce_fx="sum")
+        refused = torch.zeros(len(REASONS) + 1, dtype=torch.int64)
+        self.add_state("refused", refused, dist_reduce_fx="sum")
+        # A MetricCollection lets metrics share states that are named alike and equal after the first
+        # update. This one is always 0; its name keeps metrics apart that read later batches otherwise.
+        read_as = "logits" if from_logits else "probabilities"
+        self._reading = f"{kind}_{read_as}_ignoring_{ignore_index}"
+        self.add_state(self._reading, torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
+
+    @torch.jit.unused  # type: ignore[untyped-decorator]
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Add a batch, and give the value of that batch alone: NaN where it has no rows."""
+        before = dict(self.__dict__)  # torchmetrics puts states and settings aside for the batch
+        self._of_batch = True
+        try:
+            value = super().forward(*args, **kwargs)
+        except BaseException:
+            self.__dict__.update(before)
+            raise
+        self._of_batch = False
+        if isinstance(value, InputError):
+            self._forward_cache = None
+            raise value
+        return value
+
+    def compute(self) -> Any:
+        """Value over everything that was added."""
+        try:
+            return self._measured()
+        except InputError as refusal:
+            if self._of_batch:  # `forward` raises it, once what was gathered is back in its place
+                return refusal
+            if self._is_synced and self._should_unsync:
+                self.unsync()
+            raise
+
+    def _measured(self) -> Any:
+        """Value that `compute` gives."""
+        raise NotImplementedError
+
+    def _values(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """SmoothECE and number of rows of each table; NaN where there are none.
+
+        On a GPU the tables stay where they are. Elsewhere the compiled solver is faster.
+        """
+        if not self.counts.is_cuda:
+            from calibrant.measures.smooth_ece import smooth_ece as exact
+
+            sketches = self.sketches()
+            values = [exact(one) if one.n else float("nan") for one in sketches]
+            return self._tensor(values), self._tensor([float(one.n) for one in sketches])
+        solved = smooth_ece_of_tables(self.counts, self.offsets, self.nodes)
+        self._require_rows(self.refused.tolist(), int(solved[1].sum()))
+        if solved[2].max() > CONVERGED:
+            solved = smooth_ece_of_tables(self.counts, self.offsets, self.nodes, steps=MAX_STEPS)
+        return solved[0], solved[1]
+
+    def merge_state(self, incoming_state: Any) -> None:
+        """Add the sums of another metric that was made with the same options."""
+        if isinstance(incoming_state, _TableMetric):
+            mine, theirs = (
+                f"{m._reading.replace('_', ' ')}, {m.nodes} nodes, {m.counts.shape[0]} tables"
+                for m in (self, incoming_state)
+            )
+            if mine != theirs:
+                raise InputError(
+                    "`incoming_state` must come from a metric that was made with the same options; this one "
+                    f"has {mine}, the other {theirs}.",
+                    argument="incoming_state",
+                )
+        super().merge_state(incoming_state)
+
+    def set_dtype(self, dst_type: torch.dtype | str) -> _TableMetric:
+        """The metric itself: counts stay integers, whatever the model's precision."""
+        return self
+
+    def sketches(self) -> list[Sketch]:
+        """Sketch of each table, over everything that was added (and every process, in `compute`)."""
+        from calibrant.data.cell_sums import Columns
+        from calibrant.data.sketch import Sketch
+
+        tables = [
+            Columns.from_dense(c.reshape(-1, 2), o.reshape(-1, 2))
+            for c, o in zip(self.counts.cpu().numpy(), self.offsets.cpu().numpy(), strict=True)
+        ]
+        self._require_rows(self.refused.tolist(), sum(table.cells.size for table in tables))
+        return [Sketch(table, nodes=self.nodes) for table in tables]
+
+    def _require_rows(self, refused: list[int], rows: int) -> None:
+        """Raise where rows broke a rule, or where there are none."""
+        broken = {reason: n for reason, n in zip(REASONS, refused, strict=False) if n}
+        if broken:
+            reasons = ", ".join(f"{reason}: {n}" for reason, n in broken.items())
+            logits = "If the predictions are logits, construct the metric with `from_logits=True`. "
+            raise InputError(
+                "`preds` must lie in [0, 1] (and sum to 1 over classes), and `target` must hold classes; "
+                f"{sum(broken.values())} entries broke this ({reasons}).",
+                argument="preds",
+                hint=f"{'' if self.from_logits else logits}For padding there is `ignore_index`.",
+            )
+        if not self._of_batch and not rows:
+            raise InputError(
+                f"A metric needs rows to compute; it was given 0 ({refused[NOT_COUNTED]} were ignored).",
+                hint="Call `update(preds, target)` first.",
+            )
+
+    def _add(self, batch: Batch) -> None:
+        if batch.p.numel():
+            add_rows(self.counts, self.offsets, self.refused, batch, self.nodes)
+
+    def _tensor(self, values: Any) -> torch.Tensor:
+        """Floats where the tables are, as precise as can be there."""
+        precise = torch.float32 if self.counts.device.type == "mps" else torch.float64
+        return torch.tensor(values, dtype=precise, device=self.counts.device)
+
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Draw the value, or the values of several steps, as torchmetrics does."""
+        return self._plot(val, ax)
+
+
+class BinarySmoothECE(_TableMetric):
     """SmoothECE of probabilities of an event.
 
     Parameters
@@ -35,7 +221,7 @@ class BinarySmoothECE(SketchMetric):
     ignore_index : int, optional
         The target of entries that are padding.
     **options
-        Of `torchmetrics.Metric`, where that is installed.
+        Of `torchmetrics.Metric`.
 
     Examples
     --------
@@ -45,8 +231,6 @@ class BinarySmoothECE(SketchMetric):
     >>> round(metric.compute().item(), 3)
     0.183
     """
-
-    plot_upper_bound = 1.0
 
     def __init__(
         self,
@@ -73,11 +257,11 @@ class BinarySmoothECE(SketchMetric):
         return self._values()[0][0]
 
     def sketch(self) -> Sketch:
-        """The sketch of everything that was added, for any other measure."""
+        """Sketch of everything that was added, for any other measure."""
         return self.sketches()[0]
 
 
-class MulticlassSmoothECE(SketchMetric):
+class MulticlassSmoothECE(_TableMetric):
     """SmoothECE of class probabilities.
 
     Parameters
@@ -104,12 +288,6 @@ class MulticlassSmoothECE(SketchMetric):
     >>> metric.sketches()[0].n
     2
     """
-
-    plot_upper_bound = 1.0
-    reasons = tuple(
-        "probabilities out of range or not of sum 1" if r == "prediction out of range" else r
-        for r in REASONS
-    )
 
     def __init__(
         self,
@@ -140,17 +318,8 @@ class MulticlassSmoothECE(SketchMetric):
 
     def update(self, preds: torch.Tensor, target: torch.Tensor) -> None:
         """Add a batch: predictions [n, classes, ...] and class indices [n, ...]."""
-        probs, labels = class_rows(preds, target, self.num_classes, self.from_logits)
-        if self.kind == "classwise":
-            self._add(Rows(probs.reshape(-1), labels, None, self.num_classes, self.ignore_index))
-            return
-        top, predicted = probs.max(dim=1)
-        correct = class_outcome(labels, predicted == labels, self.num_classes)
-        if self.ignore_index is not None:
-            correct = torch.where(labels == self.ignore_index, -2, correct)
-        group = predicted if self.kind == "top_label" else None
-        ignored = None if self.ignore_index is None else -2
-        self._add(Rows(top, correct, group, 1, ignored))
+        settings = self.kind, self.num_classes, self.from_logits, self.ignore_index
+        self._add(class_rows(preds, target, *settings))
 
     def _measured(self) -> torch.Tensor:
         values, rows = self._values()
@@ -161,7 +330,7 @@ class MulticlassSmoothECE(SketchMetric):
         return (values.nan_to_num() * rows).sum() / rows.sum()
 
     def sketches_by_class(self) -> Sketches:
-        """The sketches of the classes that have rows, keyed by class."""
+        """Sketches of the classes that have rows, keyed by class."""
         from calibrant.data.sketches import Sketches
 
         found = {place: sketch for place, sketch in enumerate(self.sketches()) if sketch.n}
@@ -169,7 +338,7 @@ class MulticlassSmoothECE(SketchMetric):
 
 
 class ReliabilityDiagram(BinarySmoothECE):
-    """The smooth reliability diagram of probabilities of an event, gathered over a run.
+    """Smooth reliability diagram of probabilities of an event, gathered over a run.
 
     `compute` gives the curves as tensors, `diagram` the object of `calibrant.reliability_diagram`, and
     `plot` draws it. The parameters are those of `BinarySmoothECE`.
@@ -211,7 +380,7 @@ class ReliabilityDiagram(BinarySmoothECE):
         return {name: self._tensor(value) for name, value in values.items()}
 
     def diagram(self) -> Any:
-        """The diagram, as `calibrant.reliability_diagram` gives it."""
+        """Diagram, as `calibrant.reliability_diagram` gives it."""
         import calibrant
 
         return calibrant.reliability_diagram(self.sketch())
@@ -219,3 +388,48 @@ class ReliabilityDiagram(BinarySmoothECE):
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Draw the diagram with matplotlib."""
         return self.diagram().plot(ax=ax)
+
+
+class SmoothECE:
+    """SmoothECE for a task: `BinarySmoothECE` or `MulticlassSmoothECE`, as torchmetrics' own classes choose.
+
+    Examples
+    --------
+    >>> SmoothECE(task="multiclass", num_classes=3).num_classes
+    3
+    """
+
+    def __new__(cls, task: Task, **options: Any) -> Any:
+        """Metric of the task."""
+        require_choice("task", task, ("binary", "multiclass"))
+        return BinarySmoothECE(**options) if task == "binary" else MulticlassSmoothECE(**options)
+
+
+def smooth_ece(
+    preds: torch.Tensor, target: torch.Tensor, task: Task, **options: Any
+) -> torch.Tensor:
+    """SmoothECE of one batch for a task, with the options of that task's metric.
+
+    Examples
+    --------
+    >>> import torch
+    >>> value = smooth_ece(torch.tensor([0.2, 0.9, 0.6]), torch.tensor([0, 1, 1]), task="binary")
+    >>> round(value.item(), 3)
+    0.183
+    """
+    metric = SmoothECE(task, **options).to(preds.device)
+    metric.update(preds, target)
+    value: torch.Tensor = metric.compute()
+    return value
+
+
+def binary_smooth_ece(preds: torch.Tensor, target: torch.Tensor, **options: Any) -> torch.Tensor:
+    """SmoothECE of one batch of probabilities of an event, with the options of `BinarySmoothECE`."""
+    return smooth_ece(preds, target, "binary", **options)
+
+
+def multiclass_smooth_ece(
+    preds: torch.Tensor, target: torch.Tensor, num_classes: int, **options: Any
+) -> torch.Tensor:
+    """SmoothECE of one batch of class probabilities, with the options of `MulticlassSmoothECE`."""
+    return smooth_ece(preds, target, "multiclass", num_classes=num_classes, **options)

@@ -2,28 +2,25 @@
 
 The mathematics of `calibrant.smoothing` in tensor operations whose shapes and number do not depend on the
 data, for all tables at once: residuals onto the nodes of the grid, one transform, then Newton's steps
-towards the bandwidth that equals its own error. One table keeps a GPU busy for less time than the host
-needs to ask for the next operation, so that there all of them are asked for at once, as a CUDA graph.
+towards the bandwidth that equals its own error.
 """
 
 from __future__ import annotations
 
 import math
-import threading
-from functools import cache
 
 import torch
 
 from calibrant.data.cell_sums import FRACTION_BITS
-from calibrant.integrations.torch.fused import TINY, fused_step, is_available
 
-__all__ = ["STEPS", "newton_step", "smooth_ece_of_tables"]
+__all__ = ["smooth_ece_of_tables"]
 
 STEPS = 6
 FINEST_MESH = 1 << 16
 START = 0.1
 NOISE_PER_ROW = 22.0
-ENTRIES_AT_ONCE = 1 << 23
+TINY = 1e-300
+ENTRIES_PER_PART = 1 << 23
 
 
 @torch.no_grad()  # type: ignore[untyped-decorator]
@@ -40,9 +37,7 @@ def smooth_ece_of_tables(
     laid at the mean and half at both ends of the cell, and a single one at its place. A value below the
     width of a cell cannot be told from sums over cells: it is put in the middle of what it can be.
     """
-    if counts.is_cuda and counts.shape[0] == 1 and steps == STEPS:
-        return _graph(counts.device, nodes).solve(counts, offsets)
-    at_once = max(1, ENTRIES_AT_ONCE // nodes)
+    at_once = max(1, ENTRIES_PER_PART // nodes)
     parts = [
         _solve(counts[i : i + at_once], offsets[i : i + at_once], nodes, steps)
         for i in range(0, counts.shape[0], at_once)
@@ -63,10 +58,9 @@ def _solve(counts: torch.Tensor, offsets: torch.Tensor, nodes: int, steps: int) 
     sigma = torch.maximum(low, noise)
     state = torch.cat([sigma, low, torch.ones_like(sigma), sigma, sigma], dim=1)
     series = series / mesh  # a sum over the mesh is then an integral
-    step = fused_step if counts.is_cuda and is_available() else newton_step
     for _ in range(steps):
         damped = series * torch.exp(rates * state[:, :1] ** 2)
-        state = step(torch.fft.irfft(damped, n=2 * mesh, norm="forward"), state, mesh)
+        state = _newton_step(torch.fft.irfft(damped, n=2 * mesh, norm="forward"), state, mesh)
     sigma, _, _, before, value = state.split(1, dim=1)
     below = (before == floor) & (value < floor)
     most = _absolute_sum(residuals).clamp(max=floor)  # no smoothing makes residuals larger
@@ -78,7 +72,7 @@ def _solve(counts: torch.Tensor, offsets: torch.Tensor, nodes: int, steps: int) 
 def _on_nodes(
     counts: torch.Tensor, offsets: torch.Tensor, rows: torch.Tensor, nodes: int
 ) -> torch.Tensor:
-    """Each table's residuals, of which the sum is the mean residual, on the nodes 0 ... `nodes`.
+    """Residuals of each table, of which the sum is the mean residual, on the nodes 0 ... `nodes`.
 
     A mass goes to the four nodes around it, which keeps its first three moments: smECE at a bandwidth of
     x cells errs by at most 0.066 / x⁴ times the mean absolute residual.
@@ -119,8 +113,8 @@ def _series(on_nodes: torch.Tensor, nodes: int) -> torch.Tensor:
     return once if nodes >= FINEST_MESH else torch.cat([once, once[:, :nodes].flip(1)], dim=1)
 
 
-def newton_step(r: torch.Tensor, state: torch.Tensor, mesh: int) -> torch.Tensor:
-    """The next bandwidth of each table: from r over the mesh's cells, on [0, 1] and its mirror image.
+def _newton_step(r: torch.Tensor, state: torch.Tensor, mesh: int) -> torch.Tensor:
+    """Next bandwidth of each table: from r over the mesh's cells, on [0, 1] and its mirror image.
 
     The state [tables, 5] has the bandwidth of r, between what is known to be too low and too high, and, on
     return, the bandwidth before and smECE there.
@@ -147,34 +141,3 @@ def newton_step(r: torch.Tensor, state: torch.Tensor, mesh: int) -> torch.Tensor
 
 def _absolute_sum(values: torch.Tensor) -> torch.Tensor:
     return torch.linalg.vector_norm(values, ord=1, dim=1, keepdim=True)
-
-
-class _Graph:
-    """Everything that is done with one table, recorded once for a device and a number of nodes."""
-
-    def __init__(self, device: torch.device, nodes: int) -> None:
-        self._lock = threading.Lock()
-        shape = (1, 2 * (nodes + 1))
-        self._counts = torch.ones(shape, dtype=torch.int64, device=device)
-        self._offsets = torch.zeros(shape, dtype=torch.int64, device=device)
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.device(device):
-            aside = torch.cuda.Stream()
-            aside.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(aside):  # plans and libraries are made outside of the recording
-                _solve(self._counts, self._offsets, nodes, 1)
-            torch.cuda.current_stream().wait_stream(aside)
-            with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
-                self._solved = _solve(self._counts, self._offsets, nodes, STEPS)
-
-    def solve(self, counts: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
-        with self._lock, torch.cuda.device(counts.device):
-            self._counts.copy_(counts)
-            self._offsets.copy_(offsets)
-            self._graph.replay()
-            return self._solved.clone()
-
-
-@cache
-def _graph(device: torch.device, nodes: int) -> _Graph:
-    return _Graph(device, nodes)
