@@ -24,8 +24,8 @@ DRAWING = {
     "compare sketches": lambda seed: cal.compare({"a": SKETCH, "b": SKETCH}, seed=seed),
     "report": lambda seed: cal.report(Y, P, seed=seed),
     "required_n": lambda seed: cal.required_n(0.1, seed=seed),
-    "t_cal": lambda seed: t_cal(Y, P, seed=seed),
-    "choose_recalibrator": lambda seed: cal.choose_recalibrator(Y, P, seed=seed),
+    "t_cal": lambda seed: t_cal(Y, P, random_state=seed),
+    "choose_recalibrator": lambda seed: cal.choose_recalibrator(Y, P, random_state=seed),
     "randomized": lambda seed: cal.recalibration.RandomizedRecalibrator(random_state=seed).fit(
         P, Y
     ),
@@ -37,7 +37,7 @@ DRAWING = {
 @pytest.mark.parametrize("seed", [-1, None, "a", 1.5, True, np.nan, [1]])
 @pytest.mark.parametrize("name", DRAWING)
 def test_what_is_no_seed_is_refused_by_all_that_draw(name: str, seed: object) -> None:
-    with refused("seed"):
+    with refused():  # of `seed` or `random_state`
         DRAWING[name](seed)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
-from calibrant.errors import InputError
+from calibrant.errors import InputError, show_value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +21,7 @@ __all__ = [
     "require_choice",
     "require_confidence",
     "require_count",
+    "require_flag",
     "require_positive",
     "require_seed",
 ]
@@ -51,16 +52,18 @@ def require_choice(name: str, value: object, choices: Sequence[str | None]) -> N
     if (value is None or isinstance(value, str)) and value in choices:
         return
     words = [choice for choice in choices if choice is not None]
-    near = difflib.get_close_matches(str(value), words, n=1)
+    near = difflib.get_close_matches(value, words, n=1) if isinstance(value, str) else []
     listed = [f'"{choice}"' if choice is not None else "None" for choice in choices]
-    raise InputError(
-        "must be {choices}",
-        argument=name,
-        seen=value,
-        choices=" or ".join(filter(None, [", ".join(listed[:-1]), listed[-1]])),
-        cure="Did you mean {near}?" if near else (),
-        near=repr(near[0]) if near else "",
-    )
+    one_of = " or ".join(filter(None, [", ".join(listed[:-1]), listed[-1]]))
+    message = f"`{name}` must be {one_of}; got {show_value(value)}."
+    raise InputError(message, argument=name, hint=f"Did you mean {near[0]!r}?" if near else None)
+
+
+def require_flag(name: str, value: object) -> None:
+    """Refuse what is neither True nor False: an array, a word, a number."""
+    if not (isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")):
+        message = f"`{name}` must be True or False; got {show_value(value)}."
+        raise InputError(message, argument=name)
 
 
 def require_confidence(confidence: float) -> None:
@@ -85,40 +88,34 @@ def require_confidence(confidence: float) -> None:
         )
 
 
-def require_count(name: str, value: Any, *, least: int = 1) -> int:
-    """`value` as an int, if it is a whole number of at least `least`.
+def require_count(name: str, value: Any, *, least: int = 1, most: int = 1 << 31) -> int:
+    """`value` as an int, if it is a whole number from `least` to `most`.
 
     Examples
     --------
-    >>> require_count("bins", 15)
+    >>> require_count("n_bins", 15)
     15
     """
     if not is_integer(value) or value < least:
-        raise InputError(
-            "must be a whole number, {least} or more",
-            argument=name,
-            seen=value,
-            cure="Pass a number such as {example}, or leave it out for the default.",
-            least=least,
-            example=max(least, 10),
-        )
+        message = f"`{name}` must be a whole number, {least} or more; got {show_value(value)}."
+        raise InputError(message, argument=name)
+    if value > most:
+        message = f"`{name}` must be at most {most}; got {show_value(value)}."
+        raise InputError(message, argument=name)
     return int(value)
 
 
 def require_positive(name: str, value: Any, most: float = math.inf) -> float:
     """`value` as a float, if it is a positive number, finite and at most `most`."""
-    if not is_number(value) or not 0.0 < value <= most or value == math.inf:
-        raise InputError(
-            "must be a positive number"
-            if most == math.inf
-            else "must be a positive number, at most {most}",
-            argument=name,
-            seen=value,
-            cure="Pass a number such as {example}, or leave it out for the default.",
-            most=most,
-            example=min(0.1, most),
-        )
-    return float(value)
+    try:
+        number = float(value) if is_number(value) else math.nan
+    except OverflowError:  # a whole number beyond all floats
+        number = math.inf
+    if not 0.0 < number <= most or number == math.inf:
+        limit = "" if most == math.inf else f", at most {most}"
+        message = f"`{name}` must be a positive number{limit}; got {show_value(value)}."
+        raise InputError(message, argument=name)
+    return number
 
 
 def require_seed(seed: int) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_choice
+from calibrant._arguments import require_choice, require_flag
 from calibrant._format import common_length, common_start, distinct_parts, group_text
 from calibrant.data._fill import fill_classes, fill_weights
 from calibrant.data.arrays import as_array, as_column, is_missing
@@ -343,6 +343,7 @@ def as_class_probabilities(
 ) -> ClassProbabilities:
     """Matrix of class probabilities and the true classes, of any array library."""
     require_choice("on_invalid", on_invalid, ("raise", "drop"))
+    require_flag("from_logits", from_logits)
     matrix = as_array(y_prob, "y_prob")
     if matrix.ndim != 2 or matrix.shape[1] < 2:
         message = (

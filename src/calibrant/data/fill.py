@@ -195,7 +195,7 @@ def outline_of(pairs: Rows, step: int = 1) -> Outline:
         more = outline(p, y, _NO_WEIGHTS if weight is None else weight, step)
         mass, bias, absolute = mass + more[0], bias + more[1], absolute + more[2]
         low, high, coarse = min(low, more[3]), max(high, more[4]), coarse + more[5]
-    mass = mass or math.nan  # the loop that reads the rows refuses them
+    mass = abs(mass) or math.nan  # the loop that reads the rows refuses bad weights
     return Outline(bias / mass, absolute / mass, low, high, coarse / mass)
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, Never, NoReturn, TypedDict, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_choice
+from calibrant._arguments import require_choice, require_flag
 from calibrant._locks import cached_property
 from calibrant.data.arrays import as_column, is_missing
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
@@ -153,10 +153,7 @@ def as_form(*, from_logits: bool, percent: bool, from_logprobs: bool = False) ->
         return "probability"
     flags: dict[Form, bool] = {"logit": from_logits, "logprob": from_logprobs, "percent": percent}
     for form, flag in flags.items():
-        if not isinstance(flag, bool | np.bool_):
-            name = _FORM_KEYWORDS[form]
-            message = f"`{name}` must be True or False; got {show_value(flag)}."
-            raise InputError(message, argument=name)
+        require_flag(_FORM_KEYWORDS[form], flag)
     chosen = [form for form, flag in flags.items() if flag]
     if len(chosen) > 1:
         first, second, *_ = (_FORM_KEYWORDS[form] for form in chosen)
@@ -478,7 +475,7 @@ def _hint_for_labels(rows: Rows) -> str:
     if _is_swapped(rows):
         return "`y_prob` holds nothing but 0 and 1: are `y_true` and `y_prob` exchanged?"
     label = rows.raw_label[~is_missing(rows.raw_label)][:10_000]
-    distinct = sorted(set(label.tolist()), key=str)
+    distinct = sorted(set(label.tolist()), key=show_value)
     listed = ", ".join(map(show_value, distinct[:5])) + (", ..." if len(distinct) > 5 else "")
     if label.dtype.kind not in "biuf" or len(distinct) <= 2:
         return f"Its values are {listed}; name the event with `pos_label=`."
@@ -549,7 +546,7 @@ def as_rows(
             classes=classes,
             on_invalid=on_invalid,
         )
-    if not (pos_label is None or np.ndim(pos_label) == 0):
+    if not (pos_label is None or (np.ndim(pos_label) == 0 and _is_plain(pos_label))):
         message = f"`pos_label` must be one label; got {show_value(pos_label)}."
         raise InputError(message, argument="pos_label")
     refuse_label_of_soft(labels, pos_label)
@@ -578,6 +575,14 @@ def warn_of_fractions(*, stacklevel: int) -> None:
         "probabilities, leave out `percent=True`."
     )
     warnings.warn(FormWarning(message), stacklevel=stacklevel + 1)
+
+
+def _is_plain(value: Any) -> bool:
+    """True for a value that can be compared and hashed, as labels can."""
+    try:
+        return {value: True}[value]
+    except Exception:
+        return False
 
 
 def require_alone(first: Any, y_prob: Any, options: InputOptions) -> None:
@@ -612,7 +617,7 @@ def require_numbers(name: str, column: NDArray[Any], *, drop: bool = False) -> N
         return
     row = numbers.index(False) if False in numbers else 0
     hint = ""
-    if name == "y_prob" and str(column[row]).rstrip().endswith("%"):
+    if name == "y_prob" and show_value(column[row]).rstrip("' ").endswith("%"):
         hint = "Take off the per cent signs, and pass `percent=True`."
     elif name == "y_prob" and isinstance(column[row], str):
         hint = "Convert it to numbers first. Or are `y_true` and `y_prob` exchanged?"

@@ -107,7 +107,10 @@ class Sketch:
             message = f"`rows` must be Rows; got {type(rows).__name__}."
             hint = "Of outcomes and predictions use `Sketch.from_arrays(y_true, y_prob)`."
             raise InputError(message, argument="rows", hint=hint)
-        scale = as_scale(scale, base_rate=rows.base_rate if scale == "relative" else None)
+        scale = as_scale(
+            scale,
+            base_rate=rows.base_rate if isinstance(scale, str) and scale == "relative" else None,
+        )
         columns = fill(rows, require_nodes(nodes), scale)
         return cls(columns, nodes=nodes, scale=scale, dropped=rows.dropped)
 
@@ -197,6 +200,9 @@ class Sketch:
 
         Every value is checked: this is how files and query results come in.
         """
+        if not isinstance(dropped, Mapping | None):
+            message = f"`dropped` must map reasons to numbers of rows; got {show_value(dropped)}."
+            raise InputError(message, argument="dropped")
         for reason, count in (dropped or {}).items():
             if reason not in LEFT_OUT:
                 message = f"`dropped` must count rows under {LEFT_OUT}; got {show_value(reason)}."

@@ -179,8 +179,8 @@ def describe(name: str) -> Source:
     >>> datasets.describe("solar_flares_daffs_c1").rows
     731
     """
-    if name not in catalogue():
-        near = difflib.get_close_matches(str(name), catalogue(), n=1)
+    if not isinstance(name, str) or name not in catalogue():
+        near = difflib.get_close_matches(name, catalogue(), n=1) if isinstance(name, str) else []
         hint = f"Did you mean {near[0]!r}?" if near else "`calibrant.datasets.names()` lists all."
         message = f"`name` must be a data set that exists; got {show_value(name)}."
         raise InputError(message, argument="name", hint=hint)

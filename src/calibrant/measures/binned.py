@@ -38,6 +38,8 @@ Norm = Literal["l1", "l2", "max"]
 DEFAULT_BINS = 15
 """Of Guo et al., 2017."""
 MOST_BINS = 1 << 12
+LARGEST_NUMBER = 1 << 24
+"""Of bins that anyone may ask for: their edges fit into memory."""
 FEW_BINS = 128
 CROSS_VALIDATED = sorted({1} | {base << k for k in range(11) for base in (2, 3)})
 DRAWS = 499
@@ -106,7 +108,7 @@ def _bin_number(n_bins: Any, rows: int) -> int:
             message = f'`n_bins` must be a number or "cube_root"; got {show_value(n_bins)}.'
             raise InputError(message, argument="n_bins")
         return math.ceil(round(math.cbrt(rows), 9))
-    return require_count("n_bins", n_bins)
+    return require_count("n_bins", n_bins, most=LARGEST_NUMBER)
 
 
 def _edges(bins: int) -> Floats:
@@ -429,11 +431,11 @@ def t_cal(
         message = "`sample_weight` cannot be used in a test that draws the outcomes of whole rows, nor can "
         hint = "Use `calibrant.assess`, whose test takes both."
         raise InputError(f"{message}soft labels.", argument="sample_weight", hint=hint)
-    draws = require_count("draws", draws)
+    draws = require_count("draws", draws, most=LARGEST_NUMBER)
     most = max(2, int(2 * points.n**0.4))
     tried = [1 << k for k in range(1, most.bit_length())]
     if n_bins is not None:
-        tried = [require_count("n_bins", n_bins)]
+        tried = [_bin_number(n_bins, points.n)]
     grouped = _grouped(points, tried[-1])
     rows = over_outcomes(grouped.mass).astype(np.int64)
     drawn = generator(random_state).binomial(rows, grouped.p, size=(draws, rows.size))

@@ -211,7 +211,7 @@ def spline_ks_error(
     0.1
     """
     points = as_points(y_true, y_prob, **options)
-    places = np.linspace(0.0, 1.0, require_count("knots", knots, least=3))
+    places = np.linspace(0.0, 1.0, require_count("knots", knots, least=3, most=MOST_POINTS))
     share, at, weight = _spread(points)
     curve = _natural_splines(np.linspace(0.0, 1.0, 513), places)
     fitted = float(np.abs(curve @ _least_squares(share, at, weight, places)).max())

@@ -28,6 +28,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 Flips = Literal["forbidden", "allowed"]
 
+MOST_NODES = 1 << 20
 FARTHEST = 2.0
 """Distances on a scale are cut there: d(u, v) = min(|h(u) - h(v)|, 2)."""
 ACCURACY = 1e-10
@@ -160,7 +161,7 @@ def distance_to_calibration_result(
     Distance(0.250000 in [0.244949, 0.250000], flips forbidden, n=4, probability)
     """
     require_choice("flips", flips, ("forbidden", "allowed"))
-    require_count("nodes", nodes, least=10)
+    require_count("nodes", nodes, least=10, most=MOST_NODES)
     require_positive("time_limit", time_limit)
     points = as_points(y_true, y_prob, **options)
     scale = as_scale(scale, base_rate=points.base_rate)

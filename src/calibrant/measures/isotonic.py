@@ -119,6 +119,7 @@ def corp_decomposition(
     >>> corp_decomposition([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9])
     Decomposition(brier 0.185000 = MCB 0.060000 - DSC 0.125000 + UNC 0.250000, n=4)
     """
+    require_choice("score", score, ("brier", "log"))
     points = as_points(y_true, y_prob, **options)
     weight = over_outcomes(points.mass)
     fitted = pooled(points.mass[:, 1] / weight, weight)
@@ -170,6 +171,7 @@ def binned_decomposition(
     >>> binned_decomposition([0, 0, 1, 1], [0.2, 0.2, 0.8, 0.8])
     Decomposition(brier 0.040000 = MCB 0.040000 - DSC 0.250000 + UNC 0.250000, n=4)
     """
+    require_choice("score", score, ("brier", "log"))
     points = as_points(y_true, y_prob, **options)
     table = bins_of(points, n_bins, strategy)
     grouped = Points(
@@ -316,7 +318,6 @@ def _mean_score(p: Floats, points: Points, score: Score) -> float:
     negative, positive = points.mass.T / points.total
     if score == "brier":
         return float((negative * p**2 + positive * (1.0 - p) ** 2).sum())
-    require_choice("score", score, ("brier", "log"))
     from scipy.special import xlog1py, xlogy
 
     return -float(np.sum(xlog1py(negative, -p)) + np.sum(xlogy(positive, p)))

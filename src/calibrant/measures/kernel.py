@@ -7,7 +7,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_choice, require_positive
+from calibrant._arguments import require_choice, require_flag, require_positive
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points, as_points
 from calibrant.data.rows import InputOptions
@@ -114,6 +114,7 @@ def squared_kernel_calibration_error(
     """
     require_choice("kernel", kernel, ("laplace", "rbf"))
     require_positive("bandwidth", bandwidth)
+    require_flag("unbiased", unbiased)
     points = as_points(y_true, y_prob, **options)
     r = points.residuals
     z = as_scale(scale, base_rate=points.base_rate).z(points.p)
