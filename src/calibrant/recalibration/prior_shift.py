@@ -116,13 +116,7 @@ def _rate_by_em(p: Floats, weight: Floats, old: float) -> float:
     event, other = p / old, (1.0 - p) / (1.0 - old)  # likelihoods of the two outcomes
 
     def score(rate: float) -> float:
-        return float(
-            weight
-            @ (
-                (p / old - (1 - p) / (1 - old))
-                / (rate * p / old + (1 - rate) * (1 - p) / (1 - old))
-            )
-        )
+        return float(weight @ ((event - other) / (rate * event + (1.0 - rate) * other)))
 
     low, high = 1e-9, 1.0 - 1e-9
     if score(low) <= 0.0:
