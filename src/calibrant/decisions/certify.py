@@ -1,47 +1,52 @@
-"""A certified operating point: the threshold beyond which at most so many decisions are wrong."""
+"""Certified operating point: the threshold beyond which at most a given share of decisions is wrong.
+
+Thresholds are tested in a fixed sequence, from the most confident answers down: Learn-then-Test
+(Angelopoulos and others 2021) with several starts. Each test is exact, and passes its level on to the next
+only if it rejects "too many are wrong" (the fallback procedure, Wiens 2003). The chance that any threshold
+that passes is a false one is then at most the level, however many are tried and however they depend on each
+other. Where testing starts depends on the number of rows alone: at the fewest rows that can certify
+anything, and at every doubling of them, each start with an equal share of the level. (A single start fails
+where the first few dozen answers have one error more than chance allows, however good the model is.)
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from html import escape
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, require_choice
+from calibrant._arguments import CONFIDENCE, require_choice, require_confidence
 from calibrant._format import percent
 from calibrant.data.rows import Dropped, InputOptions, require_one_sample
-from calibrant.data.sketch import Sketch
-from calibrant.data.sketches import Sketches
-from calibrant.decisions.ranking import (
-    Ranking,
-    Side,
-    rank,
-    rank_pairs,
-    require_abstained,
-    require_risk,
-    shortest,
-)
-from calibrant.decisions.risk_tests import ThresholdTest, threshold_tests, upper_bound
-from calibrant.decisions.testing_order import least_units
-from calibrant.errors import InputError, Option
-from calibrant.inference.assess import read_clustered
-from calibrant.inference.dependence import warn_of_repeated_cells, warn_of_repeated_rows
-from calibrant.inference.interval import require_confidence
+from calibrant.decisions.ranking import Ranking, Side, rank, require_abstained, require_risk
+from calibrant.errors import InputError
 from calibrant.measures.result_record import Record, plain, rows_text
 
-__all__ = ["Certified", "OperatingPoint", "certify"]
+__all__ = ["Certified", "OperatingPoint", "certify", "least_rows"]
 
+Floats = NDArray[np.float64]
 Asked = Literal["above", "below", "both"]
-NEARLY = 0.99
 _VERBS: Mapping[Side, str] = {"above": "Accept", "below": "Reject"}
 _WRONG: Mapping[Side, str] = {"above": "wrong", "below": "right"}
+NEARLY_ALL = 0.99
+"""Share of the largest coverage of two sides that a safer pair of thresholds may give up."""
+HALVES = 40
+LARGEST_STAKE = 0.95
+"""Share of the largest stake that keeps every factor of a bet positive."""
+ROUNDED = 1.0 - 1e-12
+STEP = 1.01
+"""Factor between the rows of two thresholds that are tested for clusters, where a test costs a pass."""
 
 
 @dataclass(frozen=True)
 class OperatingPoint(Record):
-    """One side of a decision: what is decided, and how often that is wrong.
+    """One side of a decision: a threshold, its coverage and its risk.
 
     Attributes
     ----------
@@ -57,7 +62,7 @@ class OperatingPoint(Record):
         Upper confidence bound on the share that is wrong, at the level that was spent on this
         threshold: never above the risk that was asked for.
     next_prediction : float
-        The nearest prediction here that it does not decide; infinite where it decides all.
+        Nearest prediction here that it does not decide; infinite where it decides all.
     """
 
     side: Side
@@ -71,7 +76,15 @@ class OperatingPoint(Record):
     @property
     def text(self) -> str:
         """The threshold in as few decimals, four or more, as decide the same of the rows here."""
-        return shortest(self.threshold, self.next_prediction, self.side)
+        away = min(self.threshold, 1.0 - self.threshold)  # and as many as tell it from 0 and 1
+        fewest = max(4, 3 - math.floor(math.log10(away))) if away > 0.0 else 4
+        exact, above = Decimal(repr(self.threshold)), self.side == "above"
+        for places in range(fewest, 30):
+            rounding = ROUND_FLOOR if above else ROUND_CEILING
+            short = float(exact.quantize(Decimal(1).scaleb(-places), rounding))
+            if self.next_prediction < short if above else short < self.next_prediction:
+                return np.format_float_positional(short, trim="-")
+        return repr(self.threshold)
 
     @property
     def risk(self) -> float:
@@ -81,7 +94,7 @@ class OperatingPoint(Record):
 
 @dataclass(frozen=True)
 class Certified:
-    """Where one may act alone, with a guarantee on how often that is wrong.
+    """Certified thresholds of one side or both, with the guarantee that they have.
 
     Attributes
     ----------
@@ -144,27 +157,27 @@ class Certified:
 
     @property
     def sentence(self) -> str:
-        """The result for people."""
-        said = [
+        """The result in words."""
+        lines = [
             f"{_VERBS[point.side]} without review at {point.text} or {point.side}: this covers "
             f"{percent(point.coverage)} of the cases, and at most {percent(self.risk)} of those are "
             f"{_WRONG[point.side]} ({percent(self.confidence)} confidence)."
             for point in self.points
         ]
-        if self.side == "both" and said:
-            said.append(f"Leave the other {percent(max(1.0 - self.coverage, 0.0))} to a human.")
-        if not self.certified:
-            said.append(self._why_not())
-        return " ".join(said)
+        if self.side == "both" and lines:
+            lines.append(f"Leave the other {percent(max(1.0 - self.coverage, 0.0))} to a human.")
+        return " ".join(lines if self.certified else [*lines, self._why_not()])
 
     def _why_not(self) -> str:
-        both: tuple[Side, ...] = ("above", "below")
-        sides = [s for s in both if self.side in (s, "both")]
-        missing = [s for s in sides if getattr(self, s) is None]
-        units = "rows" if self.clusters is None else "clusters"
-        size = self.n if self.clusters is None else self.clusters
-        which = "" if missing == sides else f" to {_VERBS[missing[0]].lower()} {missing[0]} it"
+        sides: tuple[Side, ...] = ("above", "below") if self.side == "both" else (self.side,)
+        missing = [side for side in sides if getattr(self, side) is None]
+        which = (
+            ""
+            if len(missing) == len(sides)
+            else f" to {_VERBS[missing[0]].lower()} {missing[0]} it"
+        )
         start = f"No threshold{which} can be certified"
+        units, size = ("rows", self.n) if self.clusters is None else ("clusters", self.clusters)
         if size < self.rows_needed:
             return (
                 f"{start}. It takes at least {self.rows_needed} {units}, even if all are right; there "
@@ -173,23 +186,19 @@ class Certified:
         near = self.nearest
         if near is None:
             return f"{start}."
+        bound = percent(near.risk_bound)
+        if bound == percent(self.risk):  # as many decimals as tell it from the risk asked for
+            bound = f"{100.0 * near.risk_bound:.2f}%"
         return (
             f"{start}. The nearest is {near.text}: {near.errors:g} of {near.rows:g} cases there are "
-            f"{_WRONG[near.side]}, and the upper bound is {self._above_risk(near.risk_bound)}."
+            f"{_WRONG[near.side]}, and the upper bound is {bound}."
         )
-
-    def _above_risk(self, bound: float) -> str:
-        """The bound with as many decimals as tell it from the risk that was asked for."""
-        text = percent(bound)
-        return f"{100.0 * bound:.2f}%" if text == percent(self.risk) else text
 
     def __str__(self) -> str:
         return self.sentence
 
     def __repr__(self) -> str:
-        ends = ", ".join(
-            f"{point.side} {point.text}: {percent(point.coverage)}" for point in self.points
-        )
+        ends = ", ".join(f"{one.side} {one.text}: {percent(one.coverage)}" for one in self.points)
         size = rows_text(self.n, self.dropped)
         return f"Certified({ends or 'nothing'}, risk ≤ {self.risk:g}, {size})"
 
@@ -198,14 +207,9 @@ class Certified:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, for JSON."""
-        own = {
-            "sentence": self.sentence,
-            "certified": self.certified,
-            "threshold": self.threshold,
-            "coverage": self.coverage,
-            "risk_bound": self.risk_bound,
-        }
-        return {**own, **{item.name: plain(getattr(self, item.name)) for item in fields(self)}}
+        names = ["sentence", "certified", "threshold", "coverage", "risk_bound"]
+        names += [item.name for item in fields(self)]
+        return {name: plain(getattr(self, name)) for name in names}
 
 
 def certify(
@@ -219,7 +223,7 @@ def certify(
     abstained: int = 0,
     **options: Unpack[InputOptions],
 ) -> Certified:
-    """The threshold beyond which at most the share `risk` of decisions is wrong, with a guarantee.
+    """Threshold beyond which at most the share `risk` of decisions is wrong, with a guarantee.
 
     The guarantee holds for the threshold that is returned, although it was chosen on the same rows:
     the risk beyond it is above `risk` in at most 1 - `confidence` of all samples. No distribution is
@@ -254,23 +258,20 @@ def certify(
 
     Notes
     -----
-    Thresholds are tested one after the other, in an order that is fixed before any outcome that their
-    tests use is looked at, and a test that succeeds passes its level on: exact binomial tests for
-    independent rows; for clusters (and for partial credit) a bet on their sums, which takes clusters to
-    be no larger than the largest of them here. With independent rows, the least confident say where to
-    start: the more of them is wrong, the fewer rows. Some of the level is kept for thresholds among those
-    that were looked at, for starts before and after, and for a fallback where the surest answers are bad.
-    With clusters, few rows or few distinct predictions, testing starts at a twentieth, a fifth and half of
-    the rows, with .6, .3 and .1 of the level. The bound of a single threshold that is fixed in advance is
-    tighter; that of the threshold that looks best holds in far fewer samples than it says. What is given
-    up is coverage: a model that is barely good enough, everywhere or only among its surest few, can be
-    left with a higher threshold than it deserves, or without one.
+    Thresholds are tested from the most confident answers down, with exact binomial tests for independent
+    rows; a test that succeeds passes its level on (`calibrant.decisions.certify` has the procedure). For
+    clusters and for partial credit the test is a bet on their sums, which takes clusters to be no larger
+    than the largest of them here. The bound of a single threshold that is fixed in advance is tighter; that
+    of the threshold that looks best holds in far fewer samples than it claims. A model that is barely good
+    enough, or only among its surest few, can be left with a higher threshold than it deserves, or without
+    one.
 
     References
     ----------
-    Wiens, "A fixed sequence Bonferroni procedure for testing multiple endpoints", 2003. Angelopoulos,
-    Bates, Candès, Jordan and Lei, "Learn then test: calibrating predictive algorithms to achieve risk
-    control", 2021.
+    Angelopoulos, Bates, Candès, Jordan and Lei, "Learn then test: calibrating predictive algorithms to
+    achieve risk control", 2021. Wiens, "A fixed sequence Bonferroni procedure for testing multiple
+    endpoints", 2003. Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting",
+    2023.
 
     Examples
     --------
@@ -278,7 +279,7 @@ def certify(
     >>> p = rng.random(2000)
     >>> found = certify(rng.random(2000) < p, p, risk=0.1)
     >>> print(found)  # doctest: +ELLIPSIS
-    Accept without review at 0.8... or above: this covers 2..., and at most 10... are wrong (95...).
+    Accept without review at 0.8... or above: this covers 1..., and at most 10... are wrong (95...).
     >>> certify([1] * 20, [0.9] * 20).threshold is None
     True
     """
@@ -288,17 +289,22 @@ def certify(
     require_choice("side", side, get_args(Asked))
     require_one_sample(options.get("multiclass"), "certify")
     level = (1.0 - confidence) / (2.0 if side == "both" else 1.0)
-    rankings = _rankings(y_true, y_prob, side, cluster, options)
-    tests = [threshold_tests(ranking, risk, level) for ranking in rankings]
-    chosen = _widest(rankings, tests)
-    points = {
-        ranking.side: None if test is None else _point(ranking, test, abstained)
-        for ranking, test in zip(rankings, chosen, strict=True)
+    sides: tuple[Side, ...] = ("above", "below") if side == "both" else (side,)
+    weighted = options.get("sample_weight") is not None
+    rankings = [
+        rank(y_true, y_prob, side=one, cluster=cluster, partial_credit=True, **options)
+        for one in sides
+    ]
+    rankings = [_testable(ranking, weighted=weighted) for ranking in rankings]
+    tests = [_tests(ranking, risk, level) for ranking in rankings]
+    points: dict[Side, OperatingPoint | None] = {
+        ranking.side: None if test is None else _point(ranking, made, test, level, abstained)
+        for ranking, made, test in zip(rankings, tests, _widest(rankings, tests), strict=True)
     }
-    failed = [
-        _point(ranking, min(made, key=lambda test: test.p_value / test.level), abstained)
+    nearest = [
+        _point(ranking, made, int(np.argmin(made.p_value / made.level)), level, abstained)
         for ranking, made in zip(rankings, tests, strict=True)
-        if not any(test.passed for test in made)
+        if made.place.size and not made.passed.size
     ]
     first = rankings[0]
     return Certified(
@@ -310,89 +316,193 @@ def certify(
         n=first.n,
         abstained=int(abstained) + first.declined,
         clusters=None if cluster is None or first.clusters is None else first.clusters.clusters,
-        rows_needed=least_units(first, risk, level),
-        nearest=failed[0] if failed else None,
+        rows_needed=_least_units(first, risk, level),
+        nearest=nearest[0] if nearest else None,
         dropped=first.dropped,
     )
 
 
-def _rankings(
-    y_true: Any, y_prob: Any, side: Asked, cluster: Any, options: InputOptions
-) -> list[Ranking]:
-    """The rows in order, once for each side that is asked for."""
-    sides: tuple[Side, ...] = ("above", "below") if side == "both" else (side,)
-    weighted = options.get("sample_weight") is not None
-    if isinstance(y_true, Sketches | Sketch):
-        rankings = [rank(y_true, y_prob, side=one, cluster=cluster, **options) for one in sides]
-        weighted = not rankings[0].whole
-        if isinstance(y_true, Sketch) and not weighted:
-            warn_of_repeated_cells(y_true, stacklevel=4)
-    else:
-        pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
-        weighted = pairs.raw_weight is not None
-        if codes is None and not weighted:
-            warn_of_repeated_rows(pairs, stacklevel=4)
-        if codes is None and pairs.soft:  # partial credit is no binomial count
-            codes = (np.arange(pairs.n), pairs.n)
-        rankings = [rank_pairs(pairs, codes, side=one) for one in sides]
-    if weighted:
-        raise InputError(
-            "must be left out: with weights the number of errors has no distribution that a guarantee "
-            "could rest on",
-            argument="sample_weight",
-            cure="Partial credit needs the rows: pass {labels} with them."
-            if isinstance(y_true, Sketch | Sketches)
-            else (),
-            labels=Option("labels", "soft"),
-        )
-    return [_independent(ranking) for ranking in rankings]
-
-
-def _independent(ranking: Ranking) -> Ranking:
-    """Clusters of one row each are independent rows, for which there are exact tests."""
+def _testable(ranking: Ranking, *, weighted: bool) -> Ranking:
+    """The ranking with what its tests need: no weights; partial credit as clusters of one row."""
     clusters = ranking.clusters
-    if clusters is None or not ranking.whole or clusters.largest > 1.0:
-        return ranking
-    return replace(ranking, clusters=None)
+    if weighted or (clusters is None and not ranking.whole):
+        raise InputError(
+            "`sample_weight` must be left out: with weights the number of errors has no distribution that "
+            "a guarantee could rest on.",
+            argument="sample_weight",
+            hint="Partial credit needs the rows: pass `labels='soft'` with them.",
+        )
+    if clusters is not None and ranking.whole and clusters.sizes.max() <= 1.0:
+        return replace(ranking, clusters=None)  # independent rows, for which there are exact tests
+    return ranking
 
 
-def _point(ranking: Ranking, test: ThresholdTest, abstained: int) -> OperatingPoint:
-    rows = float(ranking.rows[test.place])
+# -- the sequence of tests -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Tests:
+    """Tests that were made of "more than the risk is wrong beyond the threshold", from few rows to many.
+
+    Arrays of the places in the ranking, of the levels of the tests and of their p-values.
+    """
+
+    place: NDArray[np.int64]
+    level: Floats
+    p_value: Floats
+
+    @property
+    def passed(self) -> NDArray[np.int64]:
+        """Indices of the tests that reject; all of them are right at once with the confidence."""
+        return np.flatnonzero(self.p_value <= self.level)
+
+
+def _tests(ranking: Ranking, risk: float, level: float) -> _Tests:
+    """Fallback procedure over the thresholds, with starts at doublings of the fewest rows."""
+    total = float(ranking.rows[-1])
+    size = 1.0 if ranking.clusters is None else total / ranking.clusters.clusters
+    starts = 1
+    while _least_units(ranking, risk, level / (starts + 1)) * size * 2.0**starts <= total:
+        starts += 1
+    first = _least_units(ranking, risk, level / starts) * size
+    rows = np.minimum(first * 2.0 ** np.arange(starts), total)
+    if ranking.clusters is None:
+        places = np.arange(ranking.rows.size)
+        p_values = _binomial_p_values(ranking, risk)
+    else:
+        steps = np.arange(1.0 + np.log(max(total / first, 1.0)) / np.log(STEP))
+        grid = np.concatenate([rows, np.minimum(first * STEP**steps, total), [total]])
+        places = np.unique(np.searchsorted(ranking.rows, grid * ROUNDED))
+        p_values = _bets(ranking, places, risk, level)
+    begin = np.searchsorted(ranking.rows[places], rows * ROUNDED)
+    made, levels, carried = [], [], 0.0
+    for start, end in zip(begin, [*begin[1:], places.size], strict=True):
+        carried += level / starts
+        if start == end:
+            continue  # ties: two starts at one threshold, which has the level of both
+        failed = np.flatnonzero(p_values[start:end] > carried)
+        stop = start + int(failed[0]) + 1 if failed.size else end
+        made.append(np.arange(start, stop))
+        levels.append(np.full(stop - start, carried))
+        carried = 0.0 if failed.size else carried
+    at = np.concatenate(made)
+    return _Tests(places[at], np.concatenate(levels), p_values[at])
+
+
+def least_rows(risk: float, level: float) -> int:
+    """Independent rows that it takes to certify anything, all of them right.
+
+    Examples
+    --------
+    >>> least_rows(0.10, 0.05), least_rows(0.01, 0.05)
+    (29, 299)
+    """
+    return int(np.ceil(np.log(level) / np.log1p(-risk) * (1.0 - 1e-12)))
+
+
+def _least_units(ranking: Ranking, risk: float, level: float) -> int:
+    """Rows, or clusters, that it takes to certify anything, all of them right."""
+    clusters = ranking.clusters
+    if clusters is None:
+        return least_rows(risk, level)
+    # The largest gain of a bet on a cluster of mean size.
+    largest = LARGEST_STAKE / (1.0 - risk) * float(clusters.sizes.mean() / clusters.sizes.max())
+    return int(np.ceil(-np.log(level) / np.log1p(largest * risk)))
+
+
+def _binomial_p_values(ranking: Ranking, risk: float) -> Floats:
+    """Chance of so few errors beyond each threshold if the share `risk` were wrong."""
+    from scipy.special import betaincc
+
+    rows, errors = ranking.rows, ranking.errors
+    right = np.maximum(rows - errors, 0.5)  # where none is, the chance is 1
+    return np.where(errors >= rows, 1.0, betaincc(errors + 1.0, right, risk))
+
+
+def _bets(ranking: Ranking, places: NDArray[np.int64], risk: float, level: float) -> Floats:
+    """P-value at each place: 1 over what bets on "at most `risk`" make of 1, on average over stakes.
+
+    If more than `risk` are wrong, Σ errors - risk · rows of a cluster has a mean above 0, and the product
+    of 1 - λ (errors - risk · rows) over clusters has a mean below 1 for every λ > 0 that keeps it positive:
+    by Markov's inequality it exceeds 1 / level with a chance of at most the level. With V the variance of
+    the sum, a stake √(2 log(1/level) / V) wins soonest. V is that of independent rows, of rows that agree
+    within clusters, and of powers of 2 between; partial credit varies less than right or wrong.
+    """
+    clusters = ranking.clusters
+    assert clusters is not None
+    rows, errors = np.zeros((2, clusters.clusters))
+    least, most = 1.0 if ranking.whole else 1 / 16, clusters.design_effect
+    effects = np.geomspace(least, most, 1 + int(np.ceil(np.log2(most / least))))
+    largest = LARGEST_STAKE / ((1.0 - risk) * float(clusters.sizes.max()))
+    p_values, start = np.empty(places.size), 0
+    for k, place in enumerate(places):
+        end = int(np.searchsorted(clusters.place, place, side="right"))
+        code, piece = clusters.code[start:end], slice(start, end)
+        rows += np.bincount(code, clusters.rows[piece], rows.size)
+        errors += np.bincount(code, clusters.errors[piece], rows.size)
+        start = end
+        variance = max(float(rows.sum()), 1.0) * risk * (1.0 - risk) * effects
+        stakes = np.minimum(np.sqrt(-2.0 * np.log(level) / variance), largest)
+        values, counts = _distinct(rows, errors)
+        logs = counts @ np.log1p(-np.multiply.outer(values[:, 1] - risk * values[:, 0], stakes))
+        top = float(logs.max())
+        p_values[k] = math.exp(-max(top + math.log(np.mean(np.exp(logs - top))), 0.0))
+    return p_values
+
+
+def _distinct(rows: Floats, errors: Floats) -> tuple[Floats, Floats]:
+    """Distinct (rows, errors) of clusters that have rows, and the number of clusters with each."""
+    code = rows * (float(rows.max()) + 1.0) + errors
+    _, at, counts = np.unique(code[rows > 0.0], return_index=True, return_counts=True)
+    pairs = np.stack([rows, errors], axis=1)[rows > 0.0]
+    return pairs[at], counts.astype(np.float64)
+
+
+def _point(
+    ranking: Ranking, tests: _Tests, test: int, level: float, abstained: int
+) -> OperatingPoint:
+    """Operating point of a test; its bound is the largest share of wrong rows that is not rejected."""
+    place, own = int(tests.place[test]), float(tests.level[test])
+    rows, errors = float(ranking.rows[place]), float(ranking.errors[place])
+    bound = 1.0
+    if errors < rows and ranking.clusters is None:
+        from scipy.special import betaincinv
+
+        bound = float(betaincinv(errors + 1.0, rows - errors, 1.0 - own))
+    elif errors < rows:
+        low = errors / rows
+        for _ in range(HALVES):
+            middle = 0.5 * (low + bound)
+            rejected = _bets(ranking, np.array([place]), middle, level)[0] <= own
+            low, bound = (low, middle) if rejected else (middle, bound)
     return OperatingPoint(
         side=ranking.side,
-        threshold=float(ranking.threshold[test.place]),
+        threshold=float(ranking.threshold[place]),
         coverage=rows / ranking.cases(abstained),
         rows=rows,
-        errors=float(ranking.errors[test.place]),
-        risk_bound=upper_bound(ranking, test.place, test.level),
-        next_prediction=float(ranking.next_prediction[test.place]),
+        errors=errors,
+        risk_bound=bound,
+        next_prediction=float(ranking.next_prediction[place]),
     )
 
 
-def _widest(
-    rankings: list[Ranking], tests: list[list[ThresholdTest]]
-) -> list[ThresholdTest | None]:
-    """Of the thresholds that passed, those that decide most cases, and none of them twice."""
-    passed = [[test for test in made if test.passed] for made in tests]
-    best: list[ThresholdTest | None] = [made[-1] if made else None for made in passed]
+def _widest(rankings: list[Ranking], tests: list[_Tests]) -> list[int | None]:
+    """Tests of each side that decide most cases together, and none of them twice."""
+    best: list[int | None] = [int(t.passed[-1]) if t.passed.size else None for t in tests]
     if len(best) == 1 or best[0] is None or best[1] is None:
         return best
-    above, below = rankings
-    if above.threshold[best[0].place] > below.threshold[best[1].place]:
+    (above, below), (upper, lower) = rankings, tests
+    ends = above.threshold[upper.place[upper.passed]], below.threshold[lower.place[lower.passed]]
+    if ends[0][-1] > ends[1][-1]:
         return best
-    lower = np.array([below.threshold[test.place] for test in passed[1]])
-    pairs: list[tuple[float, float, ThresholdTest, ThresholdTest]] = []
-    for test in passed[0]:
-        beneath = int(np.searchsorted(lower, above.threshold[test.place])) - 1
-        if (
-            beneath >= 0
-        ):  # the last lower threshold beneath it: a pair decides most where the two meet
-            other = passed[1][beneath]
-            decided = float(above.rows[test.place] + below.rows[other.place])
-            pairs.append((decided, max(test.p_value, other.p_value), test, other))
-    if not pairs:
+    # The last lower threshold beneath each upper one: a pair decides most where the two meet.
+    beneath = np.searchsorted(ends[1], ends[0]) - 1
+    fits = np.flatnonzero(beneath >= 0)
+    if not fits.size:
         return [best[0], None]
-    most = max(pair[0] for pair in pairs)
-    # Where both sides could decide everything, meet where both are safest.
-    chosen = min((pair for pair in pairs if pair[0] >= NEARLY * most), key=lambda pair: pair[1])
-    return [*chosen[2:]]
+    first, second = upper.passed[fits], lower.passed[beneath[fits]]
+    decided = above.rows[upper.place[first]] + below.rows[lower.place[second]]
+    # Where both sides could decide everything, they meet where both are safest.
+    p_value = np.maximum(upper.p_value[first], lower.p_value[second])
+    k = int(np.argmin(np.where(decided >= NEARLY_ALL * decided.max(), p_value, np.inf)))
+    return [int(first[k]), int(second[k])]

@@ -1,21 +1,144 @@
-"""Net benefit: true positives less false positives at the exchange rate that a threshold implies."""
+"""Net benefit against the threshold at which somebody acts, and the part of it lost to miscalibration.
+
+The loss is cross-fitted: no row is judged by a map that has seen it. Rows and their sketch go to the same
+folds (as many rows of each cell and outcome), so both show the same loss.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import is_number
-from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
-from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError
+from calibrant._arguments import (
+    CONFIDENCE,
+    generator,
+    is_number,
+    require_confidence,
+    require_seed,
+)
+from calibrant._format import decimals
+from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.rows import Dropped, InputOptions, Rows
+from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.sketches import Sketches, Stacked
+from calibrant.errors import InputError, TooFewRows, show_value
+from calibrant.inference.assess import read_clustered
+from calibrant.inference.clusters import clusters_of_sketches, random_blocks
+from calibrant.inference.profile import Sample
+from calibrant.measures.result_record import Record, rows_text
+from calibrant.recalibration.adaptive import AdaptiveRecalibrator
+from calibrant.recalibration.learned_map import Recalibrator, require_map
 
-__all__ = ["Acting", "require_thresholds"]
+__all__ = [
+    "DEFAULT_THRESHOLDS",
+    "NetBenefit",
+    "cross_fitted_maps",
+    "net_benefit",
+    "net_benefit_values",
+    "require_thresholds",
+    "split_rows",
+]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+DEFAULT_THRESHOLDS = np.arange(1, 100) / 100.0
+TABLE = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""Thresholds that a table of many shows."""
+FOLDS, DRAWS = 5, 4000
+UNIT = 2.0**-FRACTION_BITS
+
+
+@dataclass(frozen=True, repr=False)
+class NetBenefit(Record):
+    """Net benefit at each threshold, with bands that hold the whole curve.
+
+    Attributes
+    ----------
+    thresholds : float64[t]
+        Who acts at t or above takes a true positive to be worth (1 - t) / t false ones.
+    value, low, high : float64[t]
+        Net benefit of acting where p ≥ t, and its band.
+    treat_all : float64[t]
+        Net benefit of acting always; that of acting never is 0.
+    recalibrated : float64[t]
+        Net benefit after recalibration, cross-fitted: no row is judged by a map that has seen it.
+    lost, lost_low, lost_high : float64[t]
+        Net benefit lost to miscalibration: the recalibrated curve less the raw one, and its band. Below 0
+        where the map that could be learned is worse than none.
+    bound : float64[t]
+        Largest distance of the values of a sketch from those of its rows; 0 from rows.
+    rate, confidence : float
+        Share of events; confidence of the bands.
+    n, clusters : int, int or None
+        Rows, and clusters if they are dependent; `dropped` counts by reason the rows left out.
+    note : str
+        Why there is no recalibrated curve, where there is none.
+    """
+
+    thresholds: Floats
+    value: Floats
+    low: Floats
+    high: Floats
+    treat_all: Floats
+    recalibrated: Floats
+    lost: Floats
+    lost_low: Floats
+    lost_high: Floats
+    bound: Floats
+    rate: float
+    confidence: float
+    n: int
+    clusters: int | None
+    seed: int
+    dropped: Mapping[str, int] = field(default_factory=Dropped)
+    note: str = ""
+
+    @property
+    def costly(self) -> Floats:
+        """Thresholds at which recalibration gains: those whose band is above 0."""
+        return self.thresholds[self.lost_low > 0.0]
+
+    def rows(self) -> list[list[str]]:
+        """Table of at most ten thresholds as text, header first."""
+        chosen = np.arange(self.thresholds.size)
+        if chosen.size > len(TABLE):
+            near = np.searchsorted(self.thresholds, np.array(TABLE) - 1e-9)
+            chosen = np.unique(near[near < chosen.size])
+        band = f"{100 * self.confidence:g}% band"
+
+        def text(k: int, *values: Floats) -> str:
+            return " to ".join(decimals(float(value[k])) for value in values)
+
+        return [
+            ["threshold", "net benefit", band, "treat all", "lost", f"{band} of it"],
+            *(
+                [
+                    f"{self.thresholds[k]:g}",
+                    text(k, self.value),
+                    text(k, self.low, self.high),
+                    text(k, self.treat_all),
+                    text(k, self.lost),
+                    text(k, self.lost_low, self.lost_high),
+                ]
+                for k in chosen
+            ),
+        ]
+
+    def __repr__(self) -> str:
+        costly, loss = self.costly, "no loss to miscalibration shown"
+        if costly.size:
+            most = float(self.lost[self.lost_low > 0.0].max())
+            loss = (
+                f"up to {most:.3g} lost to miscalibration between {costly[0]:g} and {costly[-1]:g}"
+            )
+        size = rows_text(self.n, self.dropped)
+        return f"NetBenefit({self.thresholds.size} thresholds, {loss}, {size})"
 
 
 def require_thresholds(thresholds: Any, argument: str = "thresholds") -> Floats:
@@ -26,81 +149,338 @@ def require_thresholds(thresholds: Any, argument: str = "thresholds") -> Floats:
     >>> require_thresholds([0.2, 0.1])
     array([0.1, 0.2])
     """
-    values = [thresholds] if is_number(thresholds) else thresholds
-    if isinstance(values, str) or not isinstance(values, Iterable):
+    several = isinstance(thresholds, Iterable) and not isinstance(thresholds, str)
+    values = list(thresholds) if several else [thresholds]
+    wrong = [value for value in values if not is_number(value) or not 0.0 < value < 1.0]
+    if wrong or not values:
+        percent = wrong and is_number(wrong[0]) and 1.0 < wrong[0] < 100.0
         raise InputError(
-            "must be numbers between 0 and 1",
+            f"`{argument}` must be numbers strictly between 0 and 1; "
+            + (f"got {show_value(wrong[0])}." if wrong else "there are none."),
             argument=argument,
-            seen=thresholds,
-            cure="Pass one number, or a list such as [0.1, 0.2].",
+            hint=f"For {wrong[0]:g} per cent pass {wrong[0] / 100:g}." if percent else None,
         )
-    listed = list(values)
-    for value in listed:
-        if not is_number(value) or not 0.0 < value < 1.0:
-            percent = is_number(value) and 1.0 < value < 100.0
-            raise InputError(
-                "must lie strictly between 0 and 1",
-                argument=argument,
-                seen=value,
-                cure="For {percent} per cent pass {share}."
-                if percent
-                else "Act where the probability reaches a threshold such as 0.2.",
-                percent=f"{value:g}" if percent else "",
-                share=f"{value / 100:g}" if percent else "",
-            )
-    if not listed:
-        raise InputError(
-            "must not be empty", argument=argument, cure="Pass one or more, such as [0.1, 0.2]."
-        )
-    return np.unique(np.asarray(listed, dtype=np.float64))
+    return np.unique(np.asarray(values, dtype=np.float64))
 
 
-class Acting:
-    """Which rows act (p ≥ t) at each of several thresholds, and what that is worth.
+def net_benefit_values(sample: Sample, thresholds: Floats) -> tuple[Floats, Floats]:
+    """Gain of acting on each entry of a sample [t, m], and the bound of a sketch at each threshold.
 
-    Rows fall into len(thresholds) + 1 classes by how many thresholds they reach, so that everything is
-    a sum over classes, whatever the number of rows.
+    Net benefit is the mean gain: 1 for a true positive, -t/(1 - t) for a false one. A cell that a threshold
+    cuts acts as its mean does; the bound is what its rows are worth.
+    """
+    odds = (thresholds / (1.0 - thresholds))[:, None]
+    worth = sample.y - (1.0 - sample.y) * odds
+    if sample.rows is not None:
+        return (sample.p >= thresholds[:, None]) * worth, np.zeros(thresholds.size)
+    # A unit up: predictions that were cut to fixed point must still reach their own threshold.
+    scale, nodes = sample.sketch.scale, sample.sketch.nodes
+    place = np.asarray(scale.locate(thresholds)) * nodes
+    cell = np.floor(np.asarray(scale.locate(np.clip(sample.p, 0.0, 1.0))) * nodes + UNIT)
+    cut = (cell == np.floor(place)[:, None]) & (place % 1.0 > nodes * UNIT)[:, None]
+    bounds = (cut * sample.share * np.abs(worth)).sum(axis=1)
+    return (sample.p + UNIT >= thresholds[:, None]) * worth, bounds
+
+
+def net_benefit(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    thresholds: Any = None,
+    cluster: Any = None,
+    recalibrator: Recalibrator | None = None,
+    confidence: float = CONFIDENCE,
+    seed: int = 0,
+    **options: Unpack[InputOptions],
+) -> NetBenefit:
+    """Net benefit at each threshold; see `calibrant.decision_curve`, which draws it.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(4000)
+    >>> found = net_benefit(rng.random(4000) < p**3, p, thresholds=[0.1, 0.3, 0.5])
+    >>> bool(found.lost_low[1] > 0.02), bool(found.value[0] > found.treat_all[0] - 0.05)
+    (True, True)
+    """
+    require_confidence(confidence)
+    require_seed(seed)
+    if recalibrator is not None:
+        require_map(recalibrator, "recalibrator")
+    at = DEFAULT_THRESHOLDS if thresholds is None else require_thresholds(thresholds)
+    split = _split(y_true, y_prob, cluster, seed, options)
+    if split.sketch.n < 2:
+        raise TooFewRows(f"A decision curve needs at least two rows; there is {split.sketch.n}.")
+    maps, note = cross_fitted_maps(split.parts, recalibrator)
+    return _curve(at, split, maps, note, confidence, seed)
+
+
+# -- folds -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Rows, or the outcomes in the cells of a sketch, each with its fold and its cluster.
+
+    `parts` are the sketches of the folds, `sketch` that of all; `ends` are between what the rows of an entry
+    lie, where it has several.
     """
 
-    def __init__(self, thresholds: Floats) -> None:
-        self.thresholds = thresholds
-        self.odds = thresholds / (1.0 - thresholds)
+    p: Floats
+    label: Integers
+    share: Floats
+    squared: Floats
+    fold: Integers
+    unit: Integers | None
+    units: int
+    parts: Sequence[Sketch]
+    sketch: Sketch
+    clusters: int | None = None
+    ends: tuple[Floats, Floats] | None = None
 
-    def reached(self, p: Floats) -> NDArray[np.int64]:
-        """How many thresholds each prediction reaches."""
-        return np.searchsorted(self.thresholds, p, side="right")
 
-    def worth(self) -> Floats:
-        """What a row of each class and outcome adds to the net benefit, [class, outcome, threshold]."""
-        count = self.thresholds.size
-        acts = np.arange(count + 1)[:, None] > np.arange(count)[None, :]
-        return np.stack([-self.odds * acts, 1.0 * acts], axis=1)
-
-    def treat_all(self, rate: float) -> Floats:
-        """Net benefit of acting always."""
-        return np.asarray(rate - (1.0 - rate) * self.odds)
-
-    def of_sketch(self, sketch: Sketch) -> tuple[Floats, Floats]:
-        """Weight of each class and outcome, and how far the net benefit can be off at each threshold.
-
-        A cell that a threshold cuts acts as its mean does; the bound is what its rows are worth.
-        """
-        unit = 2.0**FRACTION_BITS
-        width = 2.0**sketch.offset_bits
-        # In fixed point, as the sketch holds predictions: 0.1 reaches 0.1 there, too.
-        place = np.floor(np.asarray(sketch.scale.locate(self.thresholds)) * unit)
-        weights = sketch.weights
-        mass = over_outcomes(weights)
-        mean = np.divide(
-            over_outcomes(sketch.weighted_offsets), mass, out=np.zeros_like(mass), where=mass > 0
+def _split(y_true: Any, y_prob: Any, cluster: Any, seed: int, options: InputOptions) -> Split:
+    """Folds of rows, of a sketch, or of sketches by cluster."""
+    if not isinstance(y_true, Sketch | Sketches):
+        return split_rows(*read_clustered(y_true, y_prob, cluster, **options), seed)
+    stacked = clusters_of_sketches(y_true, cluster) if isinstance(y_true, Sketches) else None
+    if isinstance(y_true, Sketch) and cluster is not None:
+        raise InputError(
+            "`cluster` needs rows, or one sketch for each cluster; a Sketch alone has neither.",
+            argument="cluster",
+            hint="Pass what `calibrant.scan` gives with `cluster=`.",
         )
-        position = sketch.cells * width + mean
-        reached = np.searchsorted(place, position + 1e-3, side="right")
-        table = np.stack(
-            [np.bincount(reached, weights[:, label], place.size + 1) for label in range(2)], axis=1
+    total = y_true.total() if isinstance(y_true, Sketches) else y_true
+    sketch = as_sketch(total, y_prob, **options)
+    if sketch.weighted:
+        raise InputError(
+            "A decision curve of a sketch takes rows that count alike; these have weights or soft outcomes.",
+            hint="Pass the rows themselves.",
         )
-        cell = np.minimum(np.searchsorted(sketch.cells, np.floor(place / width)), mass.size - 1)
-        cut = (sketch.cells[cell] == np.floor(place / width)) & (place % width > 0.0)
-        cut &= over_outcomes(sketch.counts[cell]) > 1
-        worth = np.maximum(weights[cell, 1], weights[cell, 0] * self.odds)
-        return table / mass.sum(), np.where(cut, worth / mass.sum(), 0.0)
+    if stacked is None:
+        parts = _folds_of_cells(sketch, seed)
+        columns = Stacked.of(parts)
+        return _split_cells(columns, columns.code, None, sketch.n, parts, sketch, None)
+    fold = _folds(len(stacked), seed)
+    parts = [
+        Sketches(own, by="cluster").total()
+        if (own := {at: one for at, one in enumerate(stacked) if fold[at] == k})
+        else Sketch.empty(nodes=sketch.nodes, scale=sketch.scale)
+        for k in range(FOLDS)
+    ]
+    many, unit = len(stacked), stacked.code
+    return _split_cells(stacked, fold[unit], unit, many, parts, sketch, many)
+
+
+def split_rows(rows: Rows, codes: tuple[Integers, int] | None, seed: int) -> Split:
+    """Folds of rows; those of one cluster go to one fold."""
+    sketch = Sketch.from_rows(rows)
+    share = np.ones(rows.n) if rows.weight is None else rows.weight
+    share = share / share.sum()
+    unit, units = (None, rows.n) if codes is None else codes
+    clusters = None if codes is None else codes[1]
+    p, label = rows.p, rows.y.astype(np.int64)
+    if codes is None and not rows.fractional:
+        fold, parts = _folds_of_rows(p, label, sketch, seed), _folds_of_cells(sketch, seed)
+        return Split(p, label, share, share**2, fold, None, units, parts, sketch)
+    fold = _folds(units, seed) if unit is None else _folds(units, seed)[unit]
+    parts = []
+    for k in range(FOLDS):
+        own = fold == k if rows.weight is None else (fold == k) & (rows.weight > 0)
+        # Rows without weight count nothing, and a fold may have no others.
+        parts.append(Sketch.from_rows(rows.select(fold == k)) if own.any() else Sketch.empty())
+    if rows.soft:  # a soft outcome is a row of either outcome, and both depend on each other
+        unit = np.tile(np.arange(rows.n) if unit is None else unit, 2)
+        share = np.concatenate([share * (1.0 - rows.y), share * rows.y])
+        label, p, fold = np.repeat([0, 1], rows.n), np.tile(p, 2), np.tile(fold, 2)
+    return Split(p, label, share, share**2, fold, unit, units, parts, sketch, clusters)
+
+
+def _split_cells(
+    columns: Stacked,
+    fold: Integers,
+    unit: Integers | None,
+    units: int,
+    parts: Sequence[Sketch],
+    sketch: Sketch,
+    clusters: int | None,
+) -> Split:
+    """Entries of the outcomes in cells."""
+    counts, nodes, scale = columns.columns.counts, columns.nodes, columns.scale
+    at, label = np.nonzero(counts)
+    count, left = counts[at, label], columns.cells[at] / nodes
+    offset = columns.weighted_offsets[at, label] / count * UNIT
+    # A unit up: what was cut to fixed point must still reach its own threshold.
+    ends = [left + offset + UNIT, left, np.minimum(left + 1.0 / nodes, 1.0)]
+    p, low, high = (np.clip(np.asarray(scale.prediction(end)), 0.0, 1.0) for end in ends)
+    share, alone = count / float(sketch.n), count == 1
+    ends = (np.where(alone, p, low), np.where(alone, p, high))
+    unit = None if unit is None else unit[at]
+    squared = share / float(sketch.n)
+    return Split(p, label, share, squared, fold[at], unit, units, parts, sketch, clusters, ends)
+
+
+def _folds(units: int, seed: int) -> Integers:
+    return generator(seed, 20).permutation(units) % FOLDS
+
+
+def _rows_of_folds(counts: Integers, seed: int) -> Integers:
+    """Number of rows of each cell and outcome that go to each fold."""
+    return generator(seed, 20).multinomial(counts, np.full(FOLDS, 1.0 / FOLDS))
+
+
+def _folds_of_rows(p: Floats, label: Integers, sketch: Sketch, seed: int) -> Integers:
+    """Fold of each row: of a cell and an outcome, as many as `_folds_of_cells` has, at random."""
+    cell = (np.asarray(sketch.scale.locate(p)) / UNIT).astype(np.int64) >> sketch.offset_bits
+    place = 2 * np.minimum(cell, sketch.nodes - 1) + label
+    shuffled = generator(seed, 22).permutation(p.size)
+    order = shuffled[np.argsort(place[shuffled], kind="stable")]
+    rows = _rows_of_folds(np.unique(place, return_counts=True)[1], seed)
+    fold = np.empty(p.size, dtype=np.int64)
+    fold[order] = np.repeat(np.tile(np.arange(FOLDS), len(rows)), rows.ravel())
+    return fold
+
+
+def _folds_of_cells(sketch: Sketch, seed: int) -> list[Sketch]:
+    """Sketches of the folds; the rows of a cell and an outcome share their mean."""
+    at, label = np.nonzero(sketch.counts)
+    counts, offsets, cells = sketch.counts[at, label], sketch.offsets[at, label], sketch.cells[at]
+    parts = []
+    for own in _rows_of_folds(counts, seed).T:
+        some = own > 0
+        moved = own[some] * (offsets[some] // counts[some])
+        grid = {"nodes": sketch.nodes, "scale": sketch.scale}
+        parts.append(Sketch.from_columns(cells[some], label[some], own[some], moved, **grid))
+    return parts
+
+
+def cross_fitted_maps(
+    parts: Sequence[Sketch], recalibrator: Recalibrator | None
+) -> tuple[list[Recalibrator], str]:
+    """Map for each fold, learned from the other folds; or why there is none."""
+    maps = []
+    for fold in range(FOLDS):
+        others = sum((part for k, part in enumerate(parts) if k != fold and part.n), start=0)
+        sums = others.weights.sum(axis=0) if isinstance(others, Sketch) else np.zeros(2)
+        if not np.all(sums > 0.0):
+            return [], "too few rows of either outcome to learn a map and judge it on others"
+        own = AdaptiveRecalibrator() if recalibrator is None else copy.deepcopy(recalibrator)
+        maps.append(own.fit(others))
+    return maps, ""
+
+
+def _mapped(split: Split, maps: Sequence[Recalibrator], p: Floats) -> Floats:
+    """Predictions after the map that was learned from the other folds; as they are, without maps."""
+    mapped = p.copy()
+    for fold, learned in enumerate(maps):
+        own = split.fold == fold
+        if own.any():
+            mapped[own] = learned.transform(p[own])
+    return mapped
+
+
+# -- the curves ------------------------------------------------------------------------------------
+
+
+def _curve(
+    at: Floats,
+    split: Split,
+    maps: Sequence[Recalibrator],
+    note: str,
+    confidence: float,
+    seed: int,
+) -> NetBenefit:
+    """Curves and bands. Rows fall into kinds by the thresholds that they reach before and after the map."""
+    count, odds, sketch = at.size, at / (1.0 - at), split.sketch
+    chance = _mapped(split, maps, split.p)
+    raw = np.searchsorted(at, split.p, side="right")
+    after = np.searchsorted(at, chance, side="right") if maps else raw
+    kinds, place = np.unique(raw * (count + 1) + after, return_inverse=True)
+    place = place.ravel()
+    acts = np.stack([kinds // (count + 1), kinds % (count + 1)])[..., None] > np.arange(count)
+    # Gain of a row of each kind, before the map and by it, without and with the event.
+    gains = np.concatenate([acts[0], acts[1] * 1.0 - acts[0]], axis=1)
+    worth = np.stack([-np.tile(odds, 2) * gains, 1.0 * gains], axis=1).reshape(2 * kinds.size, -1)
+    entry = 2 * place + split.label
+    mean = np.bincount(entry, split.share, len(worth)) @ worth
+    squared = np.bincount(entry, split.squared, len(worth))
+    centred = worth - mean
+    if split.unit is None:
+        units = 1.0 / float(split.squared.sum())
+        covariance = (centred.T * squared) @ centred * (units / max(units - 1.0, 1e-9))
+    else:
+        units = float(split.units)
+        block, blocks = random_blocks(split.unit, split.units, seed=seed)
+        size = blocks * len(worth)
+        table = np.bincount(block * len(worth) + entry, split.share, size).reshape(blocks, -1)
+        sums = table @ centred
+        covariance = sums.T @ sums * (blocks / (blocks - 1.0))
+    # An outcome that is rare and costly may not be among few rows that act: no less than the variance if
+    # outcomes come as the maps say, and than one row of the costlier kind in doubt.
+    by_chance = np.stack(
+        [np.bincount(place, split.squared * part, kinds.size) for part in (1.0 - chance, chance)], 1
+    )
+    alone = squared @ centred**2
+    dependence = np.divide(np.diag(covariance), alone, out=np.ones_like(alone), where=alone > 0.0)
+    expected = by_chance.ravel() @ centred**2 * np.maximum(dependence, 1.0)
+    least = np.tile(np.maximum(odds, 1.0) / units, 2)
+    error = np.sqrt(np.maximum(np.diag(covariance), expected) + least**2)
+    bound = _bounds(at, split, maps)
+    reach = _simultaneous(covariance, error, confidence, seed) + bound
+    rate = float(sketch.weights[:, 1].sum() / sketch.total_weight)
+    value, lost = mean[:count], mean[count:] if maps else np.full(count, np.nan)
+    return NetBenefit(
+        thresholds=at.copy(),
+        value=value,
+        low=value - reach[:count],
+        high=value + reach[:count],
+        treat_all=rate - (1.0 - rate) * odds,
+        recalibrated=value + lost,
+        lost=lost,
+        lost_low=lost - reach[count:],
+        lost_high=lost + reach[count:],
+        bound=bound[:count],
+        rate=rate,
+        confidence=confidence,
+        n=sketch.n,
+        clusters=split.clusters,
+        seed=seed,
+        dropped=sketch.dropped,
+        note=note,
+    )
+
+
+def _simultaneous(covariance: Floats, error: Floats, confidence: float, seed: int) -> Floats:
+    """Half-width of each band: as many standard errors as hold the whole curve.
+
+    What the standard errors have beyond the covariance is taken to be noise of each threshold alone.
+    """
+    reach, count, rng = np.empty_like(error), error.size // 2, generator(seed, 21)
+    for part in (slice(0, count), slice(count, 2 * count)):
+        own = covariance[part, part] / np.outer(error[part], error[part])
+        values, vectors = np.linalg.eigh(own)
+        used = values > 1e-9
+        together = rng.standard_normal((DRAWS, int(used.sum())))
+        alone = rng.standard_normal((DRAWS, count)) * np.sqrt(np.maximum(1.0 - np.diag(own), 0.0))
+        largest = np.abs(alone + together @ (vectors[:, used] * np.sqrt(values[used])).T)
+        reach[part] = float(np.quantile(largest.max(axis=1), confidence)) * error[part]
+    return reach
+
+
+def _bounds(at: Floats, split: Split, maps: Sequence[Recalibrator]) -> Floats:
+    """Worth of the rows whose cells a threshold cuts, before the maps, and before or after them."""
+    count, odds = at.size, at / (1.0 - at)
+    bound = np.zeros((2, count))
+    if split.ends is None:
+        return bound.ravel()
+    several = split.ends[1] > split.ends[0]
+    for k, used in enumerate([[], maps] if maps else [[]]):
+        first, last = (
+            np.searchsorted(at, _mapped(split, used, end), side="right") for end in split.ends
+        )
+        for entry in np.flatnonzero((first != last) & several):
+            cut = slice(int(first[entry]), int(last[entry]))
+            worth = split.share[entry] * (1.0 if split.label[entry] else odds[cut])
+            bound[1, cut] += worth
+            bound[0, cut] += worth if k == 0 else 0.0
+    return bound.ravel()

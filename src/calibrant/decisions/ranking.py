@@ -1,11 +1,9 @@
-"""Rows in the order in which one would act on them: the most confident first."""
+"""Rows ranked by confidence: how many lie at or beyond each threshold, and how many of them are wrong."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import cached_property
 from typing import Any, Literal, Unpack
 
@@ -13,25 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import is_number, require_count
-from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
+from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.points import Points
 from calibrant.data.rows import ABSTAINED, Dropped, InputOptions, Rows
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Sketches, Stacked
-from calibrant.errors import Function, InputError, Option
+from calibrant.errors import InputError, show_value
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.clusters import clusters_of_sketches
+from calibrant.inference.dependence import warn_of_repeated_cells, warn_of_repeated_rows
 
 __all__ = [
     "ClusterRows",
     "Ranking",
     "Side",
     "rank",
-    "rank_cells",
-    "rank_pairs",
+    "rank_rows",
+    "rank_sketch",
     "require_abstained",
     "require_risk",
-    "shortest",
 ]
 
 Floats = NDArray[np.float64]
@@ -62,23 +60,19 @@ class ClusterRows:
     clusters: int
 
     @cached_property
-    def largest(self) -> float:
-        """Rows of the largest cluster."""
-        return float(self._sizes.max())
-
-    @cached_property
-    def design_effect(self) -> float:
-        """How many times larger rows that agree within clusters make the variance of a mean."""
-        return float((self._sizes**2).sum() / self._sizes.sum())
-
-    @cached_property
-    def _sizes(self) -> Floats:
+    def sizes(self) -> Floats:
+        """Rows of each cluster."""
         return np.bincount(self.code, self.rows, self.clusters).astype(np.float64)
+
+    @property
+    def design_effect(self) -> float:
+        """Design effect of rows that agree within clusters, at least 1."""
+        return max(float((self.sizes**2).sum() / self.sizes.sum()), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """How many rows lie at or beyond each threshold, and how many of them are wrong.
+    """Rows and errors at or beyond each threshold, the most confident first.
 
     Attributes
     ----------
@@ -88,6 +82,9 @@ class Ranking:
         Rows (or their weight) at or beyond each, and their squared weights.
     errors : float64[m]
         Those that are wrong: without the event above a threshold, with it below one.
+    next_prediction : float64[m]
+        Nearest prediction that a row which is not beyond the threshold can have; infinite where
+        there is no such row.
     n : int
         Number of rows.
     whole : bool
@@ -100,9 +97,6 @@ class Ranking:
         On which side of a threshold one acts.
     dropped : mapping
         Rows that were left out, by reason.
-    next_prediction : float64[m]
-        The nearest prediction that a row which is not beyond the threshold can have; infinite where
-        there is no such row.
     declined : int
         Cases that were declined from the start, as far as a sketch of a log counts them.
     """
@@ -111,17 +105,17 @@ class Ranking:
     rows: Floats
     squared: Floats
     errors: Floats
+    next_prediction: Floats
     n: int
     whole: bool
     exact: bool
     clusters: ClusterRows | None
     side: Side
     dropped: Mapping[str, int]
-    next_prediction: Floats
     declined: int = 0
 
     def cases(self, abstained: int) -> float:
-        """All that a coverage is a share of: rows, and cases that were declined or dropped."""
+        """Number of cases that a coverage is a share of: rows, and those declined or dropped."""
         return float(self.rows[-1]) + abstained + self.declined + sum(self.dropped.values())
 
 
@@ -131,9 +125,13 @@ def rank(
     *,
     side: Side = "above",
     cluster: Any = None,
+    partial_credit: bool = False,
+    stacklevel: int = 3,
     **options: Unpack[InputOptions],
 ) -> Ranking:
-    """The ranking of rows, of a Sketch, or of sketches by cluster.
+    """Ranking of rows, of a Sketch, or of sketches by cluster; warns where rows look dependent.
+
+    With `partial_credit`, soft outcomes are clusters of one row: no count has their distribution.
 
     Examples
     --------
@@ -142,126 +140,115 @@ def rank(
     (array([0.9, 0.8, 0.3]), array([1., 3., 4.]), array([0., 1., 1.]))
     """
     if isinstance(y_true, Sketches):
-        return _of_sketches(y_true, cluster, side)
+        return rank_sketch(as_sketch(y_true.total()), clusters_of_sketches(y_true, cluster), side)
     if isinstance(y_true, Sketch):
         if cluster is not None:
             raise InputError(
-                "needs rows, or one sketch for each cluster; a Sketch alone has neither.",
+                "`cluster` needs rows, or one sketch for each cluster; a Sketch alone has neither.",
                 argument="cluster",
-                cure="Pass what {scan} gives with {option}.",
-                scan=Function("scan"),
-                option=Option("cluster", ...),
+                hint="Pass what `calibrant.scan` gives with `cluster=`.",
             )
-        return rank_cells(as_sketch(y_true, y_prob, **options), side, None)
-    pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
-    return rank_pairs(pairs, codes, side=side)
+        sketch = as_sketch(y_true, y_prob, **options)
+        if not sketch.weighted:
+            warn_of_repeated_cells(sketch, stacklevel=stacklevel + 1)
+        return rank_sketch(sketch, side=side)
+    rows, codes = read_clustered(y_true, y_prob, cluster, **options)
+    if codes is None and rows.raw_weight is None:
+        warn_of_repeated_rows(rows, stacklevel=stacklevel + 1)
+    if codes is None and rows.soft and partial_credit:
+        codes = np.arange(rows.n), rows.n
+    return rank_rows(rows, codes, side)
 
 
-def rank_pairs(pairs: Rows, codes: tuple[Integers, int] | None, *, side: Side) -> Ranking:
-    """The ranking of checked rows; `codes` numbers their clusters."""
-    atoms = Points.of(pairs)
-    ordered = slice(None, None, -1) if side == "above" else slice(None)
-    threshold, mass = atoms.p[ordered], atoms.mass[ordered]
-    squared = over_outcomes(mass) if atoms.squared is None else atoms.squared[ordered]
-    clusters = None if codes is None else _cluster_rows(pairs, codes, atoms.p, side)
+def rank_rows(rows: Rows, codes: tuple[Integers, int] | None, side: Side = "above") -> Ranking:
+    """Ranking of checked rows; `codes` numbers their clusters."""
+    points = Points.of(rows)
+    squared = points.mass.sum(axis=1) if points.squared is None else points.squared
+    clusters = None
+    if codes is not None:
+        weight = np.ones(rows.n) if rows.weight is None else rows.weight
+        used = np.flatnonzero(weight > 0)
+        place = np.searchsorted(points.p, rows.p[used])
+        mass = weight[used, None] * np.stack([1.0 - rows.y[used], rows.y[used]], axis=1)
+        clusters = _apart(place, codes[0][used], mass, codes[1], points.p.size, side)
+    order = slice(None, None, -1) if side == "above" else slice(None)
     return _ranking(
-        threshold,
-        mass,
-        squared,
+        points.p[order],
+        points.p[order],
+        points.mass[order],
+        squared[order],
         side,
-        n=pairs.n,
-        whole=not pairs.fractional,
+        n=rows.n,
+        whole=not rows.fractional,
         exact=True,
         clusters=clusters,
-        dropped=pairs.dropped,
-        next_prediction=np.append(threshold[1:], -np.inf if side == "above" else np.inf),
+        dropped=rows.dropped,
+    )
+
+
+def rank_sketch(sketch: Sketch, parts: Stacked | None = None, side: Side = "above") -> Ranking:
+    """Ranking of the cells of a sketch; `parts` are the sketches of its clusters."""
+    used = sketch.weights.sum(axis=1) > 0
+    cells, mass = sketch.cells[used], sketch.weights[used]
+    edges = [sketch.scale.prediction(np.minimum(c / sketch.nodes, 1.0)) for c in (cells, cells + 1)]
+    low, high = map(np.asarray, edges)
+    # A row on the edge between two cells lies in the upper one.
+    last = np.where(high < 1.0, np.nextafter(high, 0.0), 1.0)
+    clusters = None
+    if parts is not None:
+        place = np.searchsorted(cells, parts.cells)
+        clusters = _apart(place, parts.code, parts.weights, len(parts), cells.size, side)
+    order = slice(None, None, -1) if side == "above" else slice(None)
+    return _ranking(
+        (low if side == "above" else last)[order],
+        np.asarray(sketch.scale.prediction(_farthest(sketch, used, side)))[order],
+        mass[order],
+        sketch.squared_weights[used].sum(axis=1)[order],
+        side,
+        n=sketch.n,
+        whole=not sketch.weighted,
+        exact=not np.any(mass.sum(axis=1) > 1.0),
+        clusters=clusters,
+        dropped=Dropped({why: k for why, k in sketch.dropped.items() if why != ABSTAINED}),
+        declined=sketch.dropped.get(ABSTAINED, 0),
     )
 
 
 def _ranking(
-    threshold: Floats, mass: Floats, squared: Floats, side: Side, **fields: Any
+    threshold: Floats, nearest: Floats, mass: Floats, squared: Floats, side: Side, **fields: Any
 ) -> Ranking:
-    wrong = 0 if side == "above" else 1
-    rows = over_outcomes(mass)
     return Ranking(
         np.ascontiguousarray(threshold),
-        np.cumsum(rows),
+        np.cumsum(mass.sum(axis=1)),
         np.cumsum(squared),
-        np.cumsum(mass[:, wrong]),
+        np.cumsum(mass[:, 0 if side == "above" else 1]),
+        np.append(nearest[1:], -np.inf if side == "above" else np.inf),
         side=side,
         **fields,
     )
 
 
-def _cluster_rows(
-    pairs: Rows, codes: tuple[Integers, int], distinct: Floats, side: Side
+def _apart(
+    place: Integers, code: Integers, mass: Floats, clusters: int, size: int, side: Side
 ) -> ClusterRows:
-    """Each row an entry; `distinct` are the predictions with weight, in increasing order."""
-    weight = np.ones(pairs.n) if pairs.weight is None else pairs.weight
-    used = np.flatnonzero(weight > 0)
-    place = np.searchsorted(distinct, pairs.p[used])
-    if side == "above":
-        place = distinct.size - 1 - place
+    """Entries by cluster in the order of the ranking; `place` is among increasing predictions."""
+    place = size - 1 - place if side == "above" else place
     order = np.argsort(place, kind="stable")
-    used, place = used[order], place[order]
-    right = pairs.y[used] if side == "above" else 1.0 - pairs.y[used]
-    rows = weight[used]
-    return ClusterRows(place.astype(np.int64), codes[0][used], rows, rows * (1.0 - right), codes[1])
-
-
-def _of_sketches(sketches: Sketches, cluster: Any, side: Side) -> Ranking:
-    parts = clusters_of_sketches(sketches, cluster)
-    return rank_cells(as_sketch(sketches.total()), side, parts)
-
-
-def rank_cells(sketch: Sketch, side: Side, parts: Stacked | None) -> Ranking:
-    """The ranking of a sketch; `parts` are those of its clusters."""
-    mass = sketch.weights
-    used = over_outcomes(mass) > 0
-    cells, mass = sketch.cells[used], mass[used]
-    ordered = slice(None, None, -1) if side == "above" else slice(None)
-    low = np.asarray(sketch.scale.prediction(cells / sketch.nodes))
-    high = np.asarray(sketch.scale.prediction(np.minimum((cells + 1) / sketch.nodes, 1.0)))
-    # A row on the edge between two cells lies in the upper one.
-    last = np.where(high < 1.0, np.nextafter(high, 0.0), 1.0)
-    edge = low if side == "above" else last
-    other = np.asarray(sketch.scale.prediction(_farthest(sketch, used, side)))
-    clusters = None
-    if parts is not None:
-        wrong = 0 if side == "above" else 1
-        place, code, weights = np.searchsorted(cells, parts.cells), parts.code, parts.weights
-        place = cells.size - 1 - place if side == "above" else place
-        order = np.argsort(place, kind="stable")
-        clusters = ClusterRows(
-            place[order].astype(np.int64),
-            code[order],
-            over_outcomes(weights[order]),
-            weights[order, wrong],
-            len(parts),
-        )
-    return _ranking(
-        edge[ordered],
-        mass[ordered],
-        over_outcomes(sketch.squared_weights[used])[ordered],
-        side,
-        n=sketch.n,
-        whole=not sketch.weighted,
-        exact=not np.any(over_outcomes(mass) > 1.0),
-        clusters=clusters,
-        dropped=Dropped({why: k for why, k in sketch.dropped.items() if why != ABSTAINED}),
-        declined=sketch.dropped.get(ABSTAINED, 0),
-        next_prediction=np.append(other[ordered][1:], -np.inf if side == "above" else np.inf),
+    mass = mass[order]
+    errors = mass[:, 0 if side == "above" else 1]
+    return ClusterRows(
+        place[order].astype(np.int64), code[order], mass.sum(axis=1), errors, clusters
     )
 
 
 def _farthest(sketch: Sketch, used: NDArray[np.bool_], side: Side) -> Floats:
-    """How high, or how low, the rows of a cell can lie, by the sum of their distances from its edge.
+    """Bound on the predictions of a cell's rows, by the sum of their distances from its edge.
 
     Of a crowded cell the last thousandth is taken to be empty, so that an edge has few decimals.
     """
-    cells, counts = sketch.cells[used], over_outcomes(sketch.counts[used])
-    width = 1.0 / sketch.nodes
-    offsets, unit = over_outcomes(sketch.offsets[used]), 2.0**-FRACTION_BITS  # each rounded down
+    cells, counts = sketch.cells[used], sketch.counts[used].sum(axis=1)
+    width, unit = 1.0 / sketch.nodes, 2.0**-FRACTION_BITS
+    offsets = sketch.offsets[used].sum(axis=1)  # each rounded down
     if side == "above":
         far = cells * width + np.minimum((offsets + counts) * unit, 0.999 * width)
     else:
@@ -270,41 +257,17 @@ def _farthest(sketch: Sketch, used: NDArray[np.bool_], side: Side) -> Floats:
 
 
 def require_abstained(abstained: int) -> int:
-    """The number of cases that were declined, if it is a whole number that is not negative."""
+    """The number of cases that were declined, checked."""
     return require_count("abstained", abstained, least=0)
 
 
 def require_risk(risk: float) -> float:
-    """The largest share of wrong decisions that is acceptable, if it lies between 0 and 1."""
+    """The largest acceptable share of wrong decisions, checked."""
     if not is_number(risk) or not 0.0 < risk < 1.0:
         percent = is_number(risk) and 1.0 <= risk < 100.0
         raise InputError(
-            "must lie between 0 and 1",
+            f"`risk` must lie between 0 and 1; got {show_value(risk)}.",
             argument="risk",
-            seen=risk,
-            cure="{share} per cent is {option}." if percent else (),
-            share=risk,
-            option=Option("risk", risk / 100.0 if percent else risk),
+            hint=f"{risk:g} per cent is `risk={risk / 100.0:g}`." if percent else None,
         )
     return float(risk)
-
-
-def shortest(threshold: float, other: float, side: Side) -> str:
-    """The threshold in decimals on its side of the other prediction.
-
-    Examples
-    --------
-    >>> shortest(0.8123456, 0.81, "above"), shortest(0.8123456, 0.81234, "above")
-    ('0.8123', '0.812345')
-    >>> shortest(0.9, 0.8, "above"), shortest(0.05, 0.0501, "below")
-    ('0.9', '0.05')
-    """
-    away = min(threshold, 1.0 - threshold)  # and as many as tell it from 0 and 1
-    fewest = max(4, 3 - math.floor(math.log10(away))) if away > 0.0 else 4
-    exact = Decimal(repr(threshold))
-    rounding = ROUND_FLOOR if side == "above" else ROUND_CEILING
-    for places in range(fewest, 30):
-        short = exact.quantize(Decimal(1).scaleb(-places), rounding)
-        if other < float(short) if side == "above" else float(short) < other:
-            return np.format_float_positional(float(short), trim="-")
-    return repr(threshold)

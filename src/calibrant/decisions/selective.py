@@ -1,34 +1,23 @@
-"""Selective prediction: how often answers are wrong when only the most confident ones are given."""
+"""Selective prediction: the risk-coverage curve and the areas under it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from html import escape
+from math import log
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, is_number
+from calibrant._arguments import CONFIDENCE, is_number, require_confidence
 from calibrant._format import decimals
 from calibrant.data.rows import Dropped, InputOptions
-from calibrant.data.sketch import Sketch
-from calibrant.data.sketches import Sketches
-from calibrant.decisions.ranking import Ranking, rank, rank_pairs, require_abstained, require_risk
-from calibrant.decisions.risk_areas import (
-    area,
-    best_sum,
-    limits_where_all_agree,
-    order_error,
-    standard_errors,
-    sum_of_risks,
-)
-from calibrant.errors import InputError, TooFewRows
-from calibrant.inference.assess import read_clustered
-from calibrant.inference.dependence import warn_of_repeated_cells, warn_of_repeated_rows
-from calibrant.inference.interval import Interval, normal_quantile, require_confidence
-from calibrant.inference.quantiles import exact_binomial
+from calibrant.decisions.ranking import Ranking, rank, require_abstained, require_risk
+from calibrant.errors import InputError, TooFewRows, show_value
+from calibrant.inference.interval import Interval
+from calibrant.inference.quantiles import exact_binomial, normal_quantile
 from calibrant.measures.result_record import plain, rows_text
 
 __all__ = ["RiskCurve", "Selective", "selective", "selective_of"]
@@ -39,7 +28,7 @@ CURVE_POINTS = 1024
 
 
 class RiskCurve(NamedTuple):
-    """The risk-coverage curve: at each threshold, what is answered and how much of it is wrong.
+    """Risk-coverage curve: the share of cases answered and the share of them that is wrong, by threshold.
 
     Attributes
     ----------
@@ -62,7 +51,7 @@ class RiskCurve(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Selective:
-    """How well confidence tells right answers from wrong ones.
+    """Areas under the risk-coverage curve, with intervals, and the curve.
 
     Attributes
     ----------
@@ -137,20 +126,11 @@ class Selective:
         >>> selective([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5]).risk_at(0.6)
         0.3333333333333333
         """
-        if not is_number(coverage) or not 0.0 < coverage <= 1.0:
+        if not is_number(coverage) or not 0.0 < coverage <= self.coverage + 1e-12:
             raise InputError(
-                "must lie between 0 and 1",
+                "`coverage` must lie between 0 and the share of the cases that were answered, "
+                f"{self.coverage:g}; got {show_value(coverage)}.",
                 argument="coverage",
-                seen=coverage,
-                cure="Pass a share of the cases, such as 0.8.",
-            )
-        if coverage > self.coverage + 1e-12:
-            raise InputError(
-                "must be at most the share of the cases that were answered, {share}",
-                argument="coverage",
-                seen=coverage,
-                share=self.coverage,
-                cure="Pass a smaller share.",
             )
         total = float(self._rows[-1])
         wanted = coverage * self._cases
@@ -174,34 +154,30 @@ class Selective:
         return float(self._rows[enough[-1]] / self._cases) if enough.size else 0.0
 
     def rows(self) -> list[tuple[str, str]]:
-        """What the text table and the HTML table show, line by line."""
-        share = f"{100 * self.confidence:g}%"
+        """Lines of the table: name and text."""
+        share = f"  {100 * self.confidence:g}% interval"
 
         def ends(interval: Interval) -> str:
             return f"{decimals(interval.low)} to {decimals(interval.high)}"
 
-        lines = [
+        return [
             ("AURC (mean of risks)", decimals(self.aurc)),
-            (f"  {share} interval", ends(self.aurc_interval)),
+            (share, ends(self.aurc_interval)),
             ("  excess over the best order", decimals(self.excess_aurc)),
             ("AURC (trapezoid)", decimals(self.aurc_trapezoid)),
             ("AUGRC", decimals(self.augrc)),
-            (f"  {share} interval", ends(self.augrc_interval)),
+            (share, ends(self.augrc_interval)),
             ("risk of all answers", decimals(self.risk)),
+            *(
+                (f"  at {100 * wanted:g}% coverage", decimals(self.risk_at(wanted)))
+                for wanted in (0.8, 0.5, 0.2)
+                if wanted <= self.coverage
+            ),
+            ("rows", f"{self.n:,}"),
+            *([] if self.clusters is None else [("  clusters", f"{self.clusters:,}")]),
+            *([("  abstained", f"{self.abstained:,}")] if self.abstained else []),
+            *(("  dropped", f"{k:,}: {reason}") for reason, k in self.dropped.items()),
         ]
-        lines += [
-            (f"  at {100 * wanted:g}% coverage", decimals(self.risk_at(wanted)))
-            for wanted in (0.8, 0.5, 0.2)
-            if wanted <= self.coverage
-        ]
-        size = f"{self.n:,}"
-        if self.clusters is not None:
-            size += f" in {self.clusters:,} clusters"
-        lines.append(("rows", size))
-        if self.abstained:
-            lines.append(("  abstained", f"{self.abstained:,}"))
-        lines += [("  dropped", f"{k:,}: {reason}") for reason, k in self.dropped.items()]
-        return lines
 
     def __str__(self) -> str:
         width = max(len(name) for name, _ in self.rows())
@@ -222,25 +198,11 @@ class Selective:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, for JSON."""
-        names = (
-            "aurc",
-            "aurc_trapezoid",
-            "excess_aurc",
-            "augrc",
-            "augrc_trapezoid",
-            "aurc_interval",
-            "augrc_interval",
-            "order_error",
-            "risk",
-            "coverage",
-            "n",
-            "abstained",
-            "clusters",
-            "confidence",
-            "dropped",
-        )
+        left_out = ("curve", "_rows", "_errors")
+        names = [item.name for item in fields(self) if item.name not in left_out]
         curve = {name: plain(column) for name, column in self.curve._asdict().items()}
-        return {**{name: plain(getattr(self, name)) for name in names}, "curve": curve}
+        numbers = {name: plain(getattr(self, name)) for name in [*names, "coverage"]}
+        return {**numbers, "curve": curve}
 
 
 def selective(
@@ -252,7 +214,7 @@ def selective(
     confidence: float = CONFIDENCE,
     **options: Unpack[InputOptions],
 ) -> Selective:
-    """The risk-coverage curve of answers and their confidences, and the areas under it.
+    """Risk-coverage curve of answers and their confidences, and the areas under it.
 
     Parameters
     ----------
@@ -295,47 +257,38 @@ def selective(
     """
     require_confidence(confidence)
     require_abstained(abstained)
-    if isinstance(y_true, Sketch | Sketches):
-        ranking = rank(y_true, y_prob, cluster=cluster, **options)
-        if isinstance(y_true, Sketch) and ranking.whole:
-            warn_of_repeated_cells(y_true, stacklevel=3)
-    else:
-        pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
-        if codes is None and pairs.raw_weight is None:
-            warn_of_repeated_rows(pairs, stacklevel=3)
-        ranking = rank_pairs(pairs, codes, side="above")
+    ranking = rank(y_true, y_prob, cluster=cluster, **options)
     return selective_of(ranking, abstained=abstained, confidence=confidence)
 
 
 def selective_of(ranking: Ranking, *, abstained: int = 0, confidence: float) -> Selective:
-    """The same of rows that are ranked already."""
+    """Risk-coverage curve and areas of rows that are ranked already."""
     if ranking.n < 2:
-        raise TooFewRows(
-            "A risk-coverage curve needs at least two rows", seen=ranking.n, cure="Pass more rows."
-        )
+        raise TooFewRows(f"A risk-coverage curve needs at least two rows; there are {ranking.n}.")
+    ties = _Ties(ranking)
     total, wrong = float(ranking.rows[-1]), float(ranking.errors[-1])
-    risks, first = sum_of_risks(ranking)
-    degrees = np.inf if ranking.clusters is None else ranking.clusters.clusters - 1.0
-    generalised = area(ranking) / total**2
-    z = normal_quantile(0.5 + 0.5 * confidence, degrees)
-    aurc_error, augrc_error = standard_errors(ranking)
-    aurc = risks / total
-    intervals = (
-        _interval(aurc, z * aurc_error, confidence),
-        _interval(generalised, z * augrc_error, confidence),
-    )
+    right, risks = total - wrong, ties.sum_of_risks
+    aurc, augrc = risks / total, ties.generalised_area / total**2
+    best = wrong - right * (_harmonic(total) - _harmonic(right))  # all right answers first
     if wrong in (0.0, total):
-        ends = limits_where_all_agree(ranking, confidence)
-        intervals = (Interval(*ends[0], confidence), Interval(*ends[1], confidence))
+        limits = _limits_where_all_agree(ranking, confidence)
+    else:
+        degrees = np.inf if ranking.clusters is None else ranking.clusters.clusters - 1.0
+        z = normal_quantile(0.5 + 0.5 * confidence, degrees)
+        limits = [
+            (max(value - z * error, 0.0), min(value + z * error, 1.0))
+            for value, error in zip((aurc, augrc), ties.standard_errors(), strict=True)
+        ]
+    first = float(ties.wrong[0] / ties.rows[0])
     return Selective(
         aurc=aurc,
         aurc_trapezoid=(risks - 0.5 * (first + wrong / total)) / (total - 1.0),
-        excess_aurc=max(aurc - best_sum(total, wrong) / total, 0.0),
-        augrc=generalised,
-        augrc_trapezoid=(generalised * total - 0.5 * first / total) / (total - 1.0),
-        aurc_interval=intervals[0],
-        augrc_interval=intervals[1],
-        order_error=0.0 if ranking.exact else order_error(ranking) / total,
+        excess_aurc=max(aurc - float(best) / total, 0.0),
+        augrc=augrc,
+        augrc_trapezoid=(augrc * total - 0.5 * first / total) / (total - 1.0),
+        aurc_interval=Interval(*limits[0], confidence),
+        augrc_interval=Interval(*limits[1], confidence),
+        order_error=0.0 if ranking.exact else ties.order_error / total,
         risk=wrong / total,
         curve=_curve(ranking, abstained, confidence),
         n=ranking.n,
@@ -348,8 +301,95 @@ def selective_of(ranking: Ranking, *, abstained: int = 0, confidence: float) -> 
     )
 
 
-def _interval(value: float, error: float, confidence: float) -> Interval:
-    return Interval(max(value - error, 0.0), min(value + error, 1.0), confidence)
+# -- areas -----------------------------------------------------------------------------------------
+
+
+def _harmonic(count: Floats | float) -> Any:
+    """Harmonic number H(n) = 1 + 1/2 + ... + 1/n, and between whole numbers ψ(n + 1) + γ."""
+    from scipy.special import digamma
+
+    return digamma(np.asarray(count) + 1.0)
+
+
+class _Ties:
+    """Ties of a ranking: rows and errors before each, and in it. Areas are means over the orders within."""
+
+    def __init__(self, ranking: Ranking) -> None:
+        self.ranking = ranking
+        self.before = np.append(0.0, ranking.rows[:-1])
+        self.wrong_before = np.append(0.0, ranking.errors[:-1])
+        self.rows = ranking.rows - self.before
+        self.wrong = ranking.errors - self.wrong_before
+        self.steps = _harmonic(ranking.rows) - _harmonic(self.before)
+
+    @property
+    def sum_of_risks(self) -> float:
+        """Sum over k of the expected risk among the first k rows.
+
+        In a tie of m rows with e errors, after a rows with E errors, the k-th row has
+        (E + (k-a) e/m) / k errors expected, so that its rows add e + (E - a e/m) (H(a+m) - H(a)).
+        """
+        surplus = self.wrong_before - self.before * self.wrong / self.rows
+        return float((self.wrong + surplus * self.steps).sum())
+
+    @property
+    def generalised_area(self) -> float:
+        """Area under the cumulative errors over the rows, straight within ties."""
+        return float((self.rows * (self.wrong_before + 0.5 * self.wrong)).sum())
+
+    @property
+    def order_error(self) -> float:
+        """Bound on how far the sum of risks is from that of any order within ties."""
+        return float((self.wrong * (self.rows - self.wrong) / self.rows * self.steps).sum())
+
+    def standard_errors(self) -> tuple[float, float]:
+        """Standard errors of AURC and AUGRC, by the influence of each row.
+
+        With c the share of rows that are at least as confident, AURC is E[-e log c] and AUGRC E[e (1-c)];
+        a row adds its own term, and moves every row below it down by one.
+        """
+        total = self.ranking.rows[-1]
+        middle = (self.before + 0.5 * self.rows) / total
+        from_below = np.cumsum((self.wrong / middle)[::-1])[::-1] / total
+        count_below = np.cumsum(self.wrong[::-1])[::-1] / total
+        errors = []
+        for own, moved in ((-np.log(middle), from_below), (1.0 - middle, count_below)):
+            centre = float((self.wrong * own - self.rows * moved).sum() / total)
+            errors.append(self._standard_error(own - moved - centre, -moved - centre))
+        return errors[0], errors[1]
+
+    def _standard_error(self, if_wrong: Floats, if_right: Floats) -> float:
+        """Standard error of a mean of these influences, by threshold and outcome."""
+        total, entries = float(self.ranking.rows[-1]), self.ranking.clusters
+        if entries is None:
+            squared = np.diff(self.ranking.squared, prepend=0.0)
+            share = self.wrong / self.rows
+            each = share * if_wrong**2 + (1.0 - share) * if_right**2
+            return float(np.sqrt(squared @ each)) / total
+        right = entries.rows - entries.errors
+        influence = entries.errors * if_wrong[entries.place] + right * if_right[entries.place]
+        sums = np.bincount(entries.code, influence, entries.clusters)
+        factor = entries.clusters / (entries.clusters - 1.0)
+        return float(np.sqrt((sums @ sums) * factor)) / total
+
+
+def _limits_where_all_agree(ranking: Ranking, confidence: float) -> list[tuple[float, float]]:
+    """Limits of AURC and AUGRC where all answers are right, or all are wrong.
+
+    The other kind may be as frequent as an exact bound on its share u, and lie where it matters most:
+    among the surest answers, where errors are ∫ -log c dc and ∫ (1 - c) dc, c from 0 to u.
+    """
+    units = float(ranking.rows[-1] ** 2 / ranking.squared[-1])
+    if ranking.clusters is not None:
+        units /= ranking.clusters.design_effect
+    u = float(exact_binomial(0.0, units, confidence)[1])
+    aurc, augrc = u * (1.0 - log(u)), u - 0.5 * u**2
+    if ranking.errors[-1] > 0:
+        return [(1.0 - aurc, 1.0), (0.5 - augrc, 0.5)]
+    return [(0.0, aurc), (0.0, augrc)]
+
+
+# -- the curve -------------------------------------------------------------------------------------
 
 
 def _curve(ranking: Ranking, abstained: int, confidence: float) -> RiskCurve:

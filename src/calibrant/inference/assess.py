@@ -206,9 +206,7 @@ def assessment_and_test(
         interval=Interval(min(test.lower_end(confidence), result.value), high, confidence),
         noise_floor=NoiseFloor(test.noise_floor),
         p_value=test.p_value,
-        observed_expected=observed_expected(
-            grid, z, confidence, trials=test.trials, inflation=test.cells.inflation
-        ),
+        observed_expected=observed_expected(grid.sketch, confidence, clusters),
         relative=result.value / rate if rate > 0 else float("inf"),
         direction=direction_of(sketch, grid, value, z, test.cells.inflation),
         mean_prediction=rate + float(grid.observed.sum()),

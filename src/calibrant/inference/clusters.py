@@ -117,6 +117,8 @@ class ClusterResiduals:
         Number of clusters.
     units : float
         Kish's effective number of clusters, (Σ weight)² / Σ weight².
+    sums : float64[3, number]
+        Weight, observed and expected events of each cluster, divided by the weight of all rows.
     """
 
     code: Integers
@@ -124,6 +126,7 @@ class ClusterResiduals:
     residual: Floats
     number: int
     units: float
+    sums: Floats
 
     @classmethod
     def of(cls, scale: Scale, pairs: Rows, codes: tuple[Integers, int]) -> ClusterResiduals:
@@ -131,9 +134,12 @@ class ClusterResiduals:
         weight = np.full(pairs.n, 1.0 / pairs.n)
         if pairs.weight is not None:
             weight = pairs.weight / pairs.weight.sum()
-        units = 1.0 / float((np.bincount(codes[0], weight, codes[1]) ** 2).sum())
-        residual = weight * (pairs.p - pairs.y)
-        return cls(codes[0], scale.locate(pairs.p), residual, codes[1], units)
+        parts = (weight, weight * pairs.y, weight * pairs.p)
+        sums = np.stack([np.bincount(codes[0], part, codes[1]) for part in parts])
+        position = scale.locate(pairs.p)
+        return cls(
+            codes[0], position, parts[2] - parts[1], codes[1], 1.0 / float(sums[0] @ sums[0]), sums
+        )
 
     @classmethod
     def of_sketches(cls, scale: Scale, sketches: Stacked) -> ClusterResiduals:
@@ -143,9 +149,12 @@ class ClusterResiduals:
         offset = over_outcomes(sketches.weighted_offsets) / np.maximum(mass * total, 1e-300)
         position = sketches.cells / sketches.nodes + offset * 2.0**-FRACTION_BITS
         f = np.asarray(scale.prediction(position)).clip(0.0, 1.0)
-        units = 1.0 / float((np.bincount(sketches.code, mass, len(sketches)) ** 2).sum())
-        residual = mass * f - weights[:, 1] / total
-        return cls(sketches.code, position, residual, len(sketches), units)
+        parts = (mass, weights[:, 1] / total, mass * f)
+        sums = np.stack([np.bincount(sketches.code, part, len(sketches)) for part in parts])
+        residual = parts[2] - parts[1]
+        return cls(
+            sketches.code, position, residual, len(sketches), 1.0 / float(sums[0] @ sums[0]), sums
+        )
 
     def inflation(self, variance: float) -> float:
         """Factor on the standard error of the mean residual of rows with this variance; at least 1."""

@@ -1,4 +1,8 @@
-"""A profile: the quantities that a field of use asks for, each with its interval and its source."""
+"""Profiles: the quantities that a field of use asks for, each with its interval and its source.
+
+A profile is a name with functions from a `Sample` to a `Quantity`. To add one that `assess` and the command
+line know by name, write one module in `calibrant/profiles` whose function has the decorator `profile`.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +11,29 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
-from math import nan
+from math import isnan, nan
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._format import decimals, p_text
+from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.points import Points
 from calibrant.data.rows import Rows
 from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError
-from calibrant.inference.profile_quantity import Quantity, Table, Unavailable
-from calibrant.inference.quantiles import skewed_quantiles, skewness
+from calibrant.data.sketches import Stacked
+from calibrant.errors import InputError, show_value
+from calibrant.inference.null_noise import cross_weights
+from calibrant.inference.quantiles import normal_quantile, skewed_quantiles, skewness
+from calibrant.measures.result_record import plain
 
 if TYPE_CHECKING:
     from calibrant.inference.assessment import Assessment
 
 __all__ = [
+    "PROFILES",
     "Measure",
     "Profile",
     "Profiled",
@@ -33,6 +42,7 @@ __all__ = [
     "Table",
     "Unavailable",
     "as_profile",
+    "profile",
 ]
 
 Floats = NDArray[np.float64]
@@ -40,38 +50,138 @@ Integers = NDArray[np.int64]
 Result = TypeVar("Result")
 
 WIDTH = 80
-BUILT_IN = ("clinical", "credit", "weather", "llm")
-"""Names that `as_profile` knows; each is a function of `calibrant.profiles` that makes a profile."""
+UNIT = 2.0**-FRACTION_BITS
+UNSEEN = 1e-6
+"""A bound up to this changes no digit that a table shows."""
+
+
+class Unavailable(InputError):
+    """A quantity that the sample cannot give; the profile shows the reason in its place.
+
+    Examples
+    --------
+    >>> print(Unavailable("there is no event"))
+    there is no event
+    """
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number with its interval and its source.
+
+    Attributes
+    ----------
+    name : str
+        As tables show it.
+    value : float
+        NaN where the sample cannot give it; `note` says why.
+    low, high : float
+        Confidence limits; NaN where there are none.
+    p_value, standard_error : float
+        NaN where there is none.
+    bound : float
+        Largest distance from the value of the rows, where it is known: of SmoothECE, binned sums and net
+        benefit from a sketch. Other values of a sketch are those of rows at the means of their cells.
+    source : str
+        Paper that defines it.
+    note : str
+        What a reader must know beside the number.
+
+    Examples
+    --------
+    >>> gap = Quantity("gap", 0.03, low=0.01, high=0.05)
+    >>> gap.value, gap.low, gap.high
+    (0.03, 0.01, 0.05)
+    """
+
+    name: str
+    value: float = nan
+    low: float = nan
+    high: float = nan
+    p_value: float = nan
+    standard_error: float = nan
+    bound: float = 0.0
+    source: str = ""
+    note: str = ""
+
+    def cells(self) -> list[str]:
+        """Name, value, interval and p-value as text."""
+        value = decimals(self.value)
+        if self.bound > UNSEEN and not isnan(self.value):
+            value += f" ± {self.bound:.1g}"
+        unknown = isnan(self.low) and isnan(self.high)
+        interval = "" if unknown else f"{decimals(self.low)} to {decimals(self.high)}"
+        return [self.name, value, interval, "" if isnan(self.p_value) else p_text(self.p_value)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; infinities as "inf" and "-inf"."""
+        return {name: _number(value) for name, value in vars(self).items()}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Several numbers for each of several rows, such as grades.
+
+    Attributes
+    ----------
+    name : str
+        Heading.
+    columns : mapping
+        From the name of a column to its values; the first column names the rows.
+    source, note : str
+        As in `Quantity`.
+
+    Examples
+    --------
+    >>> grades = Table("Grades", {"grade": ["A", "B"], "rows": [120, 80]})
+    >>> list(grades.columns)
+    ['grade', 'rows']
+    """
+
+    name: str
+    columns: Mapping[str, Sequence[Any]]
+    source: str = ""
+    note: str = ""
+
+    def cells(self) -> list[list[str]]:
+        """Header and rows as text."""
+        values = zip(*self.columns.values(), strict=True)
+        return [list(self.columns), *([_text(value) for value in row] for row in values)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, the rows as a list of mappings."""
+        values = zip(*self.columns.values(), strict=True)
+        rows = [dict(zip(self.columns, map(_number, row), strict=True)) for row in values]
+        return {"name": self.name, "rows": rows, "source": self.source, "note": self.note}
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """What a quantity is computed from: rows, or the sketch that they left.
+    """Data that a quantity is computed from: rows, or the cells of a sketch.
+
+    The arrays `p`, `y`, `share` have one entry for each row; from a sketch, two for each cell: its rows
+    without and with the event, at their mean.
 
     Attributes
     ----------
     sketch : Sketch
-        Of all rows.
+        Sketch of all rows.
     assessment : Assessment
-        What was found already: confidence and seed, SmoothECE, observed/expected.
-    pairs : Rows or None
+        The assessment: confidence and seed, SmoothECE, observed/expected.
+    rows : Rows or None
         The rows, where they are at hand.
     clusters : (int64[n], int) or None
-        The cluster of each row as 0, 1, ..., and how many there are.
+        Cluster of each row as 0, 1, ..., and the number of clusters.
     parts : sequence of Sketch
-        One for each cluster, where there are clusters but no rows.
+        Sketch of each cluster, where there are clusters but no rows.
     places : (int64[n], int) or None
-        Where each row of a group was among all rows that were passed, and how many these were.
+        Place of each row of a group among all rows that were passed, and the number of these.
 
     Examples
     --------
-    A quantity of your own is a function of a Sample:
-
     >>> import calibrant as cal
     >>> from calibrant.profiles import Profile
-    >>> def share_above_half(sample):
-    ...     return sample.mean("above ½", sample.rows("above ½").p > 0.5)
-    >>> mine = Profile("mine", {"above ½": share_above_half})
+    >>> mine = Profile("mine", {"above ½": lambda sample: sample.mean("above ½", sample.p > 0.5)})
     >>> assessment = cal.assess([0, 1, 0, 1], [0.1, 0.8, 0.3, 0.6], profile=mine)
     >>> assessment.profile["above ½"].value
     0.5
@@ -79,7 +189,7 @@ class Sample:
 
     sketch: Sketch
     assessment: Assessment
-    pairs: Rows | None = None
+    rows: Rows | None = None
     clusters: tuple[Integers, int] | None = None
     parts: Sequence[Sketch] = ()
     places: tuple[Integers, int] | None = None
@@ -87,93 +197,192 @@ class Sample:
 
     @property
     def confidence(self) -> float:
-        """Of every interval."""
+        """Confidence of every interval."""
         return self.assessment.confidence
 
     @property
     def dependent(self) -> bool:
         """Whether rows depend on each other, in clusters."""
-        return self.clusters is not None or bool(self.parts)
+        return self.cluster is not None
+
+    @property
+    def fractional(self) -> bool:
+        """Whether rows can count for other than one whole outcome (weights or soft labels)."""
+        return self.sketch.weighted if self.rows is None else self.rows.fractional
 
     @cached_property
-    def atoms(self) -> Points:
-        """Sorted distinct predictions: exact from rows, with a position error from a sketch."""
-        if self.pairs is None:
-            return Points.of(self.sketch)
-        return Points.of(self.pairs)
+    def points(self) -> Points:
+        """Sorted distinct predictions with the weight of each outcome."""
+        return Points.of(self.sketch if self.rows is None else self.rows)
 
     def once(self, compute: Callable[[Sample], Result]) -> Result:
-        """What `compute` makes of this sample, computed once for all quantities that share it."""
+        """Result of `compute` for this sample, computed once for all quantities that share it."""
         if compute not in self._memory:
             self._memory[compute] = compute(self)
         shared: Result = self._memory[compute]
         return shared
 
-    def rows(self, what: str) -> Rows:
-        """The rows, or the reason why `what` cannot be had without them."""
-        if self.pairs is None:
-            raise Unavailable("{what} needs rows; a sketch does not keep them", what=what)
-        return self.pairs
+    def require_rows(self, quantity: str) -> Rows:
+        """The rows; `Unavailable` where there is only a sketch."""
+        if self.rows is None:
+            raise Unavailable(f"{quantity} needs rows; a sketch does not keep them")
+        return self.rows
 
-    def column(self, name: str, values: NDArray[Any], cure: str) -> tuple[NDArray[Any], Integers]:
-        """The rows' own part of an argument with one entry for each row passed, and their row numbers."""
-        pairs = self.rows(f"a column of {name}")
+    def column(self, name: str, values: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
+        """Entries of an argument, one for each row passed, that belong to the rows; and their numbers."""
+        rows = self.require_rows(f"a column of {name}")
         if self.places is None:
-            passed = pairs.n + sum(pairs.dropped.values())
-            at = np.arange(passed) if pairs.kept is None else np.arange(passed)[pairs.kept]
+            passed = rows.n + sum(rows.dropped.values())
+            at = np.arange(passed) if rows.kept is None else np.arange(passed)[rows.kept]
         else:
             at, passed = self.places
         if values.size != passed:
             raise InputError(
-                "must have one entry for each of {passed} rows",
+                f"`{name}` must have one entry for each of {passed} rows; it has {values.size}.",
                 argument=name,
-                seen=values.size,
-                saying="it has {}",
-                cure=cure,
-                passed=passed,
             )
         return values[at], at
 
+    # -- entries -----------------------------------------------------------------------------------
+
     @cached_property
-    def weights(self) -> Floats:
-        """The share of each row, 1 in all."""
-        pairs = self.rows("a weight for each row")
-        if pairs.weight is None:
-            return np.full(pairs.n, 1.0 / pairs.n)
-        return np.asarray(pairs.weight / pairs.weight.sum())
+    def _cells(self) -> tuple[Floats, Floats, Integers | None]:
+        """Position and weight [m, 2] of the cells of a sketch, or of each cluster's, and the clusters."""
+        table = Stacked.of(self.parts) if self.parts else self.sketch
+        weights = table.weights
+        with np.errstate(invalid="ignore"):
+            offsets = np.nan_to_num(table.weighted_offsets / weights)
+        code = np.repeat(table.code, 2) if isinstance(table, Stacked) else None
+        return table.cells[:, None] / table.nodes + offsets * UNIT, weights, code
 
-    def standard_error(self, influence: Floats) -> tuple[float, float]:
-        """The standard error of a sum of influences, one for each row, and its degrees of freedom.
+    @cached_property
+    def p(self) -> Floats:
+        """Prediction of each entry."""
+        if self.rows is not None:
+            return self.rows.p
+        return np.clip(np.asarray(self.sketch.scale.prediction(self._cells[0])).ravel(), 0.0, 1.0)
 
-        Rows of one cluster go together; weights are importance, not counts.
+    @cached_property
+    def y(self) -> Floats:
+        """Outcome of each entry."""
+        return np.tile([0.0, 1.0], self.p.size // 2) if self.rows is None else self.rows.y
+
+    @cached_property
+    def share(self) -> Floats:
+        """Share of each entry in the whole weight."""
+        if self.rows is None:
+            return self._cells[1].ravel() / self.sketch.total_weight
+        if self.rows.weight is None:
+            return np.full(self.rows.n, 1.0 / self.rows.n)
+        return np.asarray(self.rows.weight / self.rows.weight.sum())
+
+    @cached_property
+    def cluster(self) -> Integers | None:
+        """Cluster of each entry as 0, 1, ...; None where rows are independent."""
+        if self.rows is None:
+            return self._cells[2]
+        return None if self.clusters is None else self.clusters[0]
+
+    @cached_property
+    def log_odds(self) -> Floats:
+        """Log-odds of each entry: infinite at 0 and 1, and as they were passed where they were logits.
+
+        A sketch does not know them where it has several rows in its first or last cell.
         """
-        influence, share = self.together(influence), self.together(self.weights)
-        units = float(1.0 / (share @ share))
-        many = np.count_nonzero(share)
-        factor = many / (many - 1.0) if many > 1 else nan
-        return float(np.sqrt(factor * (influence @ influence))), units - 1.0
+        if self.rows is not None and self.rows.form == "logit":
+            return np.asarray(self.rows.raw_prob, dtype=np.float64)
+        scale = self.sketch.scale
+        if self.rows is None and scale.logits_per_unit is not None:
+            position = self._cells[0].ravel()
+            line = scale.limits[0] - scale.margin + position * scale.length
+            return np.asarray(line * scale.logits_per_unit)
+        if self.rows is None:
+            self._require_known_log_odds()
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.p) - np.log1p(-self.p))
 
-    def together(self, values: Floats) -> Floats:
-        """One value for each independent unit: a row's own, or the sum over a cluster."""
-        if self.clusters is None:
+    def _require_known_log_odds(self) -> None:
+        if not self.sketch.scale.reflected:
+            raise Unavailable("log-odds need rows, or a sketch on the probability or logit scale")
+        width = 1.0 / self.sketch.nodes
+        outer = (self.points.p > 0.0) & ((self.points.p < width) | (self.points.p >= 1.0 - width))
+        rows = self.sketch.counts[self.sketch.weights.sum(axis=1) > 0.0].sum(axis=1)[outer]
+        outer_rows = int(rows[(rows > 1) & (self.points.p[outer] < 1.0)].sum())
+        if outer_rows:
+            raise Unavailable(
+                f"log-odds need rows, or a logit sketch: {outer_rows:,} rows of this sketch lie so near 0 "
+                "or 1 that theirs are not known"
+            )
+
+    # -- means and standard errors -----------------------------------------------------------------
+
+    @cached_property
+    def units(self) -> float:
+        """Effective number (Σw)² / Σw² of independent rows or clusters."""
+        if self.rows is None and not self.dependent:
+            return min(
+                self.sketch.total_weight**2 / float(self.sketch.squared_weights.sum()),
+                self.sketch.n,
+            )
+        share = self.by_unit(self.share)
+        return float(1.0 / (share @ share))
+
+    def by_unit(self, values: Floats) -> Floats:
+        """Sum of the values of each cluster; the values themselves where rows are independent."""
+        if self.cluster is None:
             return values
-        codes, number = self.clusters
-        return np.asarray(np.bincount(codes, values, number), dtype=np.float64)
+        return np.bincount(self.cluster, values).astype(np.float64)
 
-    def mean(self, name: str, values: Floats, **known: Any) -> Quantity:
-        """The mean of one value a row as a Quantity.
+    def covariance(self, *influences: Floats) -> Floats:
+        """Covariance of the sums Σ share · influence, one influence for each entry.
 
-        Its interval is Student's, corrected for skewness (see `skewed_quantiles`). That matters where few
+        Rows of one cluster are added up first; weights are importance, not counts.
+        """
+        if self.rows is None and not self.dependent:
+            total = self.sketch.total_weight
+            first, second = self.sketch.squared_weights.T / total**2
+            cross = cross_weights(self.sketch) / total**2
+            d = np.stack(influences).reshape(len(influences), -1, 2)
+            sums = (d[..., 0] * first) @ d[..., 0].T + (d[..., 1] * second) @ d[..., 1].T
+            both = (d[..., 0] * cross) @ d[..., 1].T
+            factor = self.units / max(self.units - 1.0, 1e-300)
+            return np.asarray(factor * (sums + both + both.T))
+        sums = np.stack([self.by_unit(self.share * one) for one in influences])
+        many = np.count_nonzero(self.by_unit(self.share))
+        return np.asarray(sums @ sums.T * (many / (many - 1.0) if many > 1 else nan))
+
+    def standard_error(self, influence: Floats) -> float:
+        """Standard error of Σ share · influence."""
+        return float(np.sqrt(max(self.covariance(influence)[0, 0], 0.0)))
+
+    @property
+    def quantile(self) -> float:
+        """Student's two-sided quantile with `units` - 1 degrees of freedom."""
+        return normal_quantile(0.5 + 0.5 * self.confidence, self.units - 1.0)
+
+    def mean(self, name: str, values: Any, **known: Any) -> Quantity:
+        """Mean of one value an entry as a Quantity.
+
+        The interval is Student's, corrected for skewness (see `skewed_quantiles`). That matters where few
         rows make most of the mean, as events do when they are rare.
         """
-        share = self.weights
-        value = float(share @ values)
-        influence = share * (values - value)
-        error, degrees = self.standard_error(influence)
-        skew = skewness(self.together(influence))
-        below, above = skewed_quantiles(self.confidence, degrees, skew)
+        values = np.asarray(values, dtype=np.float64)
+        value = float(self.share @ values)
+        deviations = values - value
+        error = self.standard_error(deviations)
+        skew = skewness(self.by_unit(self.share * deviations))
+        if self.rows is None and not self.dependent:
+            skew = self._skewness_of_cells(deviations)
+        below, above = skewed_quantiles(self.confidence, self.units - 1.0, skew)
         low, high = value - above * error, value - below * error
         return Quantity(name, value, low, high, standard_error=error, **known)
+
+    def _skewness_of_cells(self, deviations: Floats) -> float:
+        """Skewness with the rows of a cell and outcome taken to weigh alike."""
+        weight, squared = self.sketch.weights.ravel(), self.sketch.squared_weights.ravel()
+        each = np.divide(squared, weight, out=np.zeros_like(weight), where=weight > 0.0)
+        variance = float(squared @ deviations**2)
+        return float((squared * each) @ deviations**3) / variance**1.5 if variance > 0.0 else 0.0
 
 
 Measure = Callable[[Sample], Quantity | Table | Sequence[Quantity]]
@@ -181,7 +390,7 @@ Measure = Callable[[Sample], Quantity | Table | Sequence[Quantity]]
 
 @dataclass(frozen=True)
 class Profile:
-    """A named list of quantities; nothing is computed but these.
+    """A named list of quantities.
 
     Parameters
     ----------
@@ -193,7 +402,7 @@ class Profile:
     Examples
     --------
     >>> import calibrant as cal
-    >>> sharpness = lambda sample: sample.mean("sharpness", abs(sample.rows("sharpness").p - 0.5))
+    >>> sharpness = lambda sample: sample.mean("sharpness", abs(sample.p - 0.5))
     >>> mine = Profile("mine", {"sharpness": sharpness})
     >>> found = cal.assess([0, 1, 0, 1], [0.1, 0.8, 0.3, 0.6], profile=mine)
     >>> found.profile["sharpness"].value
@@ -204,7 +413,7 @@ class Profile:
     measures: Mapping[str, Measure]
 
     def only(self, *names: str) -> Profile:
-        """The same profile with these quantities alone.
+        """The profile with these quantities alone.
 
         Examples
         --------
@@ -214,11 +423,8 @@ class Profile:
         for name in names:
             if not isinstance(name, str) or name not in self.measures:
                 raise InputError(
-                    "must be one of {known}",
+                    f"`names` must be among {', '.join(self.measures)}; got {show_value(name)}.",
                     argument="names",
-                    seen=name,
-                    known=", ".join(self.measures),
-                    cure="Pass such names one by one.",
                 )
         return Profile(self.name, {name: self.measures[name] for name in names})
 
@@ -227,10 +433,18 @@ class Profile:
         entries: list[Quantity | Table] = []
         for name, measure in self.measures.items():
             try:
-                result = measure(sample)
+                result: Any = measure(sample)
             except Unavailable as reason:
                 result = Quantity(name, note=str(reason))
-            entries += _entries(name, result)
+            for entry in result if isinstance(result, list | tuple) else [result]:
+                if not isinstance(entry, Quantity | Table):
+                    raise InputError(
+                        f"`profile` must hold measures that return a Quantity, a Table, or a list of these; "
+                        f"{name!r} gives {show_value(entry)}.",
+                        argument="profile",
+                        hint="Return Quantity(name, value).",
+                    )
+                entries.append(entry)
         return Profiled(self.name, tuple(entries), sample.confidence)
 
     def __repr__(self) -> str:
@@ -239,7 +453,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Profiled:
-    """What a profile found: quantities and tables by name, in the profile's order.
+    """Quantities and tables of a profile by name, in its order.
 
     Examples
     --------
@@ -269,12 +483,12 @@ class Profiled:
 
     @property
     def quantities(self) -> list[Quantity]:
-        """The entries that are one number each."""
+        """Entries that are one number each."""
         return [entry for entry in self.entries if isinstance(entry, Quantity)]
 
     @property
     def tables(self) -> list[Table]:
-        """The entries that are tables."""
+        """Entries that are tables."""
         return [entry for entry in self.entries if isinstance(entry, Table)]
 
     @property
@@ -284,15 +498,15 @@ class Profiled:
 
     @property
     def sources(self) -> dict[str, list[str]]:
-        """What is taken from each source, by name."""
-        told: dict[str, list[str]] = {}
+        """Names of the quantities by source."""
+        names: dict[str, list[str]] = {}
         for entry in self.entries:
             if entry.source:
-                told.setdefault(entry.source.replace("; ", ", "), []).append(entry.name)
-        return told
+                names.setdefault(entry.source.replace("; ", ", "), []).append(entry.name)
+        return names
 
     def cells(self) -> list[list[str]]:
-        """Header and rows of the table of quantities, as they are shown."""
+        """Header and rows of the table of quantities as text."""
         header = [self.name, "value", f"{100 * self.confidence:g}% interval", "p"]
         return [header, *(quantity.cells() for quantity in self.quantities)]
 
@@ -302,10 +516,8 @@ class Profiled:
         if self.notes:
             blocks.append("\n".join(f"{name}: {note}" for name, note in self.notes))
         if self.sources:
-            said = "; ".join(
-                f"{', '.join(names)}: {source}" for source, names in self.sources.items()
-            )
-            blocks.append(fill(f"Sources. {said}.", WIDTH, subsequent_indent="  "))
+            each = "; ".join(f"{', '.join(names)}: {one}" for one, names in self.sources.items())
+            blocks.append(fill(f"Sources. {each}.", WIDTH, subsequent_indent="  "))
         return "\n\n".join(blocks)
 
     def __repr__(self) -> str:
@@ -325,41 +537,48 @@ class Profiled:
         }
 
 
-def as_profile(profile: str | Profile) -> Profile:
-    """A profile as it is, or the built-in one of that name."""
-    if isinstance(profile, str) and profile in BUILT_IN:
-        # By name, as the facade does it: the profiles stand on this module, not the other way round.
-        made: Profile = getattr(importlib.import_module("calibrant.profiles"), profile)()
-        return made
-    if isinstance(profile, Profile):
-        return profile
+# -- registry --------------------------------------------------------------------------------------
+
+PROFILES: dict[str, Callable[..., Profile]] = {}
+"""Functions that make a profile, by its name; `profile` adds one."""
+
+
+def profile(make: Callable[..., Profile]) -> Callable[..., Profile]:
+    """Decorator that registers a function as the profile of its name."""
+    PROFILES[make.__name__] = make
+    return make
+
+
+def as_profile(asked: str | Profile) -> Profile:
+    """A profile as it is, or the registered one of that name."""
+    if isinstance(asked, Profile):
+        return asked
+    importlib.import_module("calibrant.profiles")  # registers the built-in ones
+    if isinstance(asked, str) and asked in PROFILES:
+        return PROFILES[asked]()
+    known = ", ".join(map(repr, PROFILES))
     raise InputError(
-        "must be {known}, or a Profile",
-        argument="profile",
-        seen=profile,
-        known=", ".join(map(repr, BUILT_IN)),
-        cure="Pass one of these names.",
+        f"`profile` must be {known}, or a Profile; got {show_value(asked)}.", argument="profile"
     )
 
 
-def _entries(name: str, result: Any) -> list[Quantity | Table]:
-    """What a measure gave, as a list."""
-    listed = list(result) if isinstance(result, list | tuple) else [result]
-    for entry in listed:
-        if not isinstance(entry, Quantity | Table):
-            raise InputError(
-                "must hold measures that return a Quantity, a Table, or a list of these",
-                argument="profile",
-                seen=entry,
-                saying="{measure} gives {}",
-                cure="Return Quantity(name, value).",
-                measure=repr(name),
-            )
-    return listed
+# -- text ------------------------------------------------------------------------------------------
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, float | np.floating) and np.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return plain(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float | np.floating):
+        return decimals(float(value))
+    return f"{value:,}" if isinstance(value, int | np.integer) else str(value)
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(
             text.rjust(width) if k else text.ljust(width)
@@ -370,9 +589,8 @@ def _aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _html(rows: Sequence[Sequence[str]]) -> str:
-    header, *body = rows
-    head = "".join(f"<th>{escape(text)}</th>" for text in header)
-    lines = "".join(
-        "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in body
+    header, *body = (
+        "".join(f"<{tag}>{escape(text)}</{tag}>" for text in row)
+        for tag, row in zip(["th", *["td"] * len(rows)], rows, strict=False)
     )
-    return f"<table><tr>{head}</tr>{lines}</table>"
+    return "<table>" + "".join(f"<tr>{line}</tr>" for line in (header, *body)) + "</table>"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import CONFIDENCE
 from calibrant._format import decimals
 from calibrant.data.rows import InputOptions
-from calibrant.decisions.decision_curve import NetBenefit, net_benefit
+from calibrant.decisions.net_benefit import NetBenefit, net_benefit
 from calibrant.measures.result_record import rows_text
 from calibrant.plotting.axis import Axis
 from calibrant.plotting.diagram import Diagram, laid_out, series_of, who

@@ -1,16 +1,27 @@
-"""What each field of use asks for: a profile lists quantities, each with its interval and its source.
+"""Profiles: the quantities that a field of use asks for, each with its interval and its source.
 
 `calibrant.assess(..., profile="clinical")` computes one beside the assessment. A profile of your own is
-a `Profile` with a name and functions from a `Sample` to a `Quantity`.
+a `Profile` with a name and functions from a `Sample` to a `Quantity`; with the decorator `profile`, `assess` and
+the command line know it by name.
 """
 
-from calibrant.inference.profile import Profile, Profiled, Quantity, Sample, Table, Unavailable
+from calibrant.inference.profile import (
+    PROFILES,
+    Profile,
+    Profiled,
+    Quantity,
+    Sample,
+    Table,
+    Unavailable,
+    profile,
+)
 from calibrant.profiles.clinical import clinical
 from calibrant.profiles.credit import credit
 from calibrant.profiles.llm import llm
 from calibrant.profiles.weather import weather
 
 __all__ = [
+    "PROFILES",
     "Profile",
     "Profiled",
     "Quantity",
@@ -20,5 +31,6 @@ __all__ = [
     "clinical",
     "credit",
     "llm",
+    "profile",
     "weather",
 ]

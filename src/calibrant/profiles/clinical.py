@@ -1,51 +1,45 @@
-"""The clinical profile: the performance measures that TRIPOD+AI asks for."""
+"""Clinical profile: the performance measures that TRIPOD+AI asks for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from math import inf
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.decisions.net_benefit import Acting, require_thresholds
-from calibrant.errors import InputError
-from calibrant.inference.interval import normal_quantile
-from calibrant.inference.profile import Measure, Profile, Quantity, Sample, Unavailable
-from calibrant.profiles.cells import UNIT, cells_of
-from calibrant.profiles.discrimination import auc
-from calibrant.profiles.gaps import gap_quantile, mean_gap
-from calibrant.profiles.scores import (
-    error_of_cells,
-    log_loss,
-    scaled_brier,
-    shared_brier,
-    spiegelhalter,
-)
-from calibrant.profiles.slope import (
+from calibrant._arguments import generator
+from calibrant.data.sketch import Sketch
+from calibrant.decisions.net_benefit import net_benefit_values, require_thresholds
+from calibrant.errors import InputError, show_value
+from calibrant.inference.assess import assess, counted
+from calibrant.inference.profile import Measure, Profile, Quantity, Sample, Unavailable, profile
+from calibrant.profiles.logistic import (
     calibration_intercept,
     calibration_slope,
     joint_test,
     recalibrated_intercept,
 )
+from calibrant.profiles.scores import auc, brier_score, log_loss, scaled_brier, spiegelhalter
 
-__all__ = ["clinical", "hosmer_lemeshow", "net_benefits", "observed_expected"]
+__all__ = ["clinical", "gap_quantiles", "hosmer_lemeshow", "net_benefits", "observed_expected"]
 
 Floats = NDArray[np.float64]
 
 GROUPS = 10
-RESIDUALS = "interval: score, of the residuals (Wilson 1927)"
+SMOOTH = "Austin and Steyerberg 2019; smooth curve: Błasiok and Nakkiran 2023"
+GAP_QUANTILES = {"E50": 0.5, "E90": 0.9, "Emax": 1.0}
 WHY_NOT = (
     "not recommended: it depends on the choice of groups, has little power, and says neither how large "
     "the error is nor in which direction. Look at the slope, the intercept and the curve"
 )
 
 
+@profile
 def clinical(*, thresholds: float | Iterable[float] = (), hosmer_lemeshow: bool = False) -> Profile:
-    """The clinical profile: calibration, discrimination and overall performance as TRIPOD+AI lists them.
+    """Clinical profile: calibration, discrimination and overall performance as TRIPOD+AI lists them.
 
     Parameters
     ----------
@@ -77,23 +71,22 @@ def clinical(*, thresholds: float | Iterable[float] = (), hosmer_lemeshow: bool 
         "calibration slope": calibration_slope,
         "intercept given slope": recalibrated_intercept,
         "intercept 0 and slope 1": joint_test,
-        "mean gap (ICI)": mean_gap,
-        **{name: partial(gap_quantile, name=name) for name in ("E50", "E90", "Emax")},
+        "mean gap (ICI)": _mean_gap,
+        **{name: partial(_gap_quantile, name=name) for name in GAP_QUANTILES},
         "AUC": auc,
-        "Brier score": shared_brier,
+        "Brier score": brier_score,
         "scaled Brier score (IPA)": scaled_brier,
         "log loss": log_loss,
         "Spiegelhalter's z": spiegelhalter,
     }
-    listed = list(thresholds) if isinstance(thresholds, Iterable) else [thresholds]
-    if listed:
-        measures["net benefit"] = partial(net_benefits, thresholds=require_thresholds(thresholds))
+    thresholds = list(thresholds) if isinstance(thresholds, Iterable) else [thresholds]
+    if thresholds:
+        at = require_thresholds(thresholds[0] if len(thresholds) == 1 else thresholds)
+        measures["net benefit"] = partial(net_benefits, thresholds=at)
     if not isinstance(hosmer_lemeshow, bool | np.bool_):
         raise InputError(
-            "must be True or False",
+            f"`hosmer_lemeshow` must be True or False; got {show_value(hosmer_lemeshow)}.",
             argument="hosmer_lemeshow",
-            seen=hosmer_lemeshow,
-            cure="Pass True to add the test, or leave it out.",
         )
     if hosmer_lemeshow:
         measures["Hosmer-Lemeshow"] = _hosmer_lemeshow
@@ -101,100 +94,63 @@ def clinical(*, thresholds: float | Iterable[float] = (), hosmer_lemeshow: bool 
 
 
 def observed_expected(sample: Sample) -> Quantity:
-    """Events seen over events predicted, with the score interval of the residuals."""
+    """Observed over expected events, with the assessment's score interval."""
     ratio = sample.assessment.observed_expected
-    bound = 0.0
-    if sample.pairs is None:
-        # The mean prediction is known to so much; the ratio is one over it.
-        off = sample.once(cells_of).error_of_sum(1.0, 0.0) / sample.assessment.mean_prediction
-        bound = ratio.value * off / (1.0 - off) if off < 1.0 else inf
-    return Quantity(
-        "observed / expected",
-        ratio.value,
-        max(ratio.low - bound, 0.0),
-        ratio.high + bound,
-        bound=bound,
-        source=RESIDUALS,
-    )
+    source = "interval: score (Wilson 1927)"
+    return Quantity("observed / expected", ratio.value, ratio.low, ratio.high, source=source)
 
 
 def net_benefits(sample: Sample, thresholds: Floats) -> list[Quantity]:
-    """Net benefit of acting where p ≥ t, at each threshold."""
-    acting = Acting(thresholds)
-    source = "Vickers and Elkin 2006"
-    names = [f"net benefit at {t:g}" for t in thresholds]
-    if sample.pairs is not None:
-        pairs = sample.pairs
-        return [
-            _at_least_one_row(
-                sample,
-                sample.mean(
-                    name, (pairs.p >= t) * (pairs.y - (1.0 - pairs.y) * odds), source=source
-                ),
-                float(odds),
-            )
-            for name, t, odds in zip(names, thresholds, acting.odds, strict=True)
-        ]
-    table, bounds = acting.of_sketch(sample.sketch)
-    worth = acting.worth()
-    values = np.einsum("cl,clt->t", table, worth)
-    cells = sample.once(cells_of)
-    gains = worth[acting.reached(cells.p + UNIT), cells.label.astype(np.int64)] - values
-    errors, degrees = zip(*(error_of_cells(sample, gain) for gain in gains.T), strict=True)
-    error = np.hypot(errors, np.maximum(acting.odds, 1.0) / (degrees[0] + 1.0))
-    reach = normal_quantile(0.5 + 0.5 * sample.confidence, degrees[0]) * error + bounds
-    columns = zip(names, values, values - reach, values + reach, error, bounds, strict=True)
-    return [
-        Quantity(
-            name,
-            float(v),
-            float(lo),
-            float(hi),
-            standard_error=float(e),
-            bound=float(b),
-            source=source,
-        )
-        for name, v, lo, hi, e, b in columns
-    ]
+    """Net benefit of acting where p ≥ t, at each threshold.
 
-
-def _at_least_one_row(sample: Sample, quantity: Quantity, odds: float) -> Quantity:
-    """The interval with one more row of the costlier kind in doubt: where few act, few can be seen to."""
-    units = float(1.0 / (sample.weights @ sample.weights))
-    if sample.clusters is not None:
-        units = min(units, float(sample.clusters[1]))
-    error = float(np.hypot(quantity.standard_error, max(odds, 1.0) / units))
-    reach = normal_quantile(0.5 + 0.5 * sample.confidence, units - 1.0) * error
-    return replace(
-        quantity,
-        low=quantity.value - reach,
-        high=quantity.value + reach,
-        standard_error=error,
+    The standard error has one more row of the costlier kind in doubt: where few act, few can be seen to.
+    """
+    gains, bounds = net_benefit_values(sample, thresholds)
+    odds = thresholds / (1.0 - thresholds)
+    units = (
+        sample.units if sample.clusters is None else min(sample.units, float(sample.clusters[1]))
     )
+    quantities = []
+    for t, gain, bound, cost in zip(thresholds, gains, bounds, np.maximum(odds, 1.0), strict=True):
+        value = float(sample.share @ gain)
+        error = float(np.hypot(sample.standard_error(gain - value), cost / units))
+        reach = sample.quantile * error + float(bound)
+        quantities.append(
+            Quantity(
+                f"net benefit at {t:g}",
+                value,
+                value - reach,
+                value + reach,
+                standard_error=error,
+                bound=float(bound),
+                source="Vickers and Elkin 2006",
+            )
+        )
+    return quantities
 
 
 def hosmer_lemeshow(p: Any, y: Any, groups: int = GROUPS) -> tuple[float, int]:
-    """The Hosmer-Lemeshow statistic over groups between quantiles, and the number of groups.
+    """Hosmer-Lemeshow statistic over groups between quantiles, and the number of groups.
 
     For predictions that were not fitted to these outcomes it has as many degrees of freedom.
     """
     p, y = np.asarray(p, dtype=np.float64), np.asarray(y, dtype=np.float64)
     edges = np.unique(np.quantile(p, np.linspace(0.0, 1.0, groups + 1)))
     group = np.clip(np.searchsorted(edges, p, side="left") - 1, 0, max(edges.size - 2, 0))
-    n, seen, expected = (np.bincount(group, each) for each in (np.ones_like(p), y, p))
+    n, events, expected = (np.bincount(group, each) for each in (np.ones_like(p), y, p))
     with np.errstate(divide="ignore", invalid="ignore"):
-        parts = (seen - expected) ** 2 / (expected * (1.0 - expected / n))
-    parts = np.where((seen == expected) | (n == 0), 0.0, parts)
+        parts = (events - expected) ** 2 / (expected * (1.0 - expected / n))
+    parts = np.where((events == expected) | (n == 0), 0.0, parts)
     return float(parts.sum()), int(np.count_nonzero(n))
 
 
 def _hosmer_lemeshow(sample: Sample) -> Quantity:
-    pairs = sample.rows("Hosmer-Lemeshow")
-    if pairs.fractional or sample.dependent:
+    rows = sample.require_rows("Hosmer-Lemeshow")
+    if rows.fractional or sample.dependent:
         raise Unavailable("Hosmer-Lemeshow takes independent rows of equal weight")
-    statistic, groups = hosmer_lemeshow(pairs.p, pairs.y)
     from scipy.special import chdtrc
 
+    statistic, groups = hosmer_lemeshow(rows.p, rows.y)
     return Quantity(
         f"Hosmer-Lemeshow χ² ({groups} groups, {groups} df)",
         statistic,
@@ -202,3 +158,146 @@ def _hosmer_lemeshow(sample: Sample) -> Quantity:
         source="Hosmer and Lemeshow 1980",
         note=WHY_NOT,
     )
+
+
+# -- gaps between the smooth curve and the diagonal -----------------------------------------------
+
+DRAWS = 2000
+CELLS_PER_BANDWIDTH, POINTS_PER_BANDWIDTH, MOST_POINTS = 16, 4, 256
+LEAST_DENSITY = 0.01
+"""Share of the greatest density below which the curve is not looked at."""
+
+
+def _on_probabilities(sample: Sample) -> Sample:
+    """The sample smoothed on the probability scale, where its gaps are defined.
+
+    On another scale a single row far out has a neighbourhood of its own, and is its own curve.
+    """
+    if sample.sketch.scale.reflected:
+        return sample
+    if sample.rows is None:
+        raise Unavailable(
+            "the gaps are those of the curve on the probability scale: they need rows, or a sketch on it"
+        )
+    old, rows = sample.assessment, replace(sample.rows, kept=None, dropped={})
+    sketch = Sketch.from_rows(rows)
+    frequency = sketch.weighted and not sample.sketch.weighted
+    assessment = assess(
+        rows,
+        cluster=None if sample.clusters is None else sample.clusters[0],
+        margin=old.margin,
+        confidence=old.confidence,
+        seed=old.seed,
+        weights="frequency" if frequency else "importance",
+    )
+    sketch = counted(rows, sketch) if frequency else sketch
+    return replace(sample, sketch=sketch, assessment=assessment, _memory={})
+
+
+def _mean_gap(sample: Sample) -> Quantity:
+    """Integrated calibration index of the smooth curve, which is SmoothECE."""
+    found = sample.once(_on_probabilities).assessment
+    return Quantity(
+        "mean gap (ICI)",
+        found.smooth_ece,
+        found.interval.low,
+        found.interval.high,
+        found.p_value,
+        bound=found.certificate.total,
+        source=SMOOTH,
+    )
+
+
+def _gap_quantile(sample: Sample, name: str) -> Quantity:
+    """E50, E90 or Emax: median, ninth decile or maximum of the gap, over the rows."""
+    return sample.once(gap_quantiles)[name]
+
+
+def gap_quantiles(sample: Sample) -> dict[str, Quantity]:
+    """E50, E90 and Emax of the gap between the smooth curve and the diagonal.
+
+    The intervals follow from one simultaneous band: every gap is at most the one estimated and the band's
+    half-width, and at least the one estimated less that, so the same is true of their quantiles.
+    """
+    sample = sample.once(_on_probabilities)
+    found = sample.assessment
+    bandwidth = max(found.bandwidth, found.noise_floor.value, 1.0 / MOST_POINTS)
+    nodes = 64
+    while nodes < sample.sketch.nodes and nodes * bandwidth < CELLS_PER_BANDWIDTH:
+        nodes *= 2
+    sketch = sample.sketch.rebin(min(nodes, sample.sketch.nodes))
+    cells = Sample(sketch, found)
+    used = cells.share > 0.0
+    p, y, share = cells.p[used], cells.y[used], cells.share[used]
+    squared = sketch.squared_weights.ravel()[used] / sketch.total_weight**2
+    low, high = float(p.min()), float(p.max())
+    count = int(np.clip((high - low) / bandwidth * POINTS_PER_BANDWIDTH, 2, MOST_POINTS)) + 1
+    mesh = np.linspace(low, high, count)[:, None]
+    kernel = sum(
+        np.exp(-0.5 * ((mesh - image) / bandwidth) ** 2) for image in (p, -p, 2.0 - p)
+    )  # reflected at 0 and 1
+    density = kernel @ share
+    where = density > LEAST_DENSITY * density.max()
+    kernel, density = kernel[where] / density[where, None], density[where]
+    gap = kernel @ (share * (y - p))
+    influence = kernel * (y - p - gap[:, None])
+    if sample.dependent:
+        covariance = _clustered_covariance(sample, sketch, used, influence)
+    else:
+        covariance = (influence * squared) @ influence.T
+    # Where only one outcome occurred, residuals do not vary: calibrated outcomes would.
+    least = (kernel**2 @ (share * p * (1.0 - p))) * squared.sum()
+    variance = np.diag(covariance)
+    reach = _largest_deviation(covariance, sample) * np.sqrt(np.maximum(variance, least))
+    weight = density / density.sum()
+
+    def quantile(values: Floats, q: float) -> float:
+        order = np.argsort(values)
+        upto = np.cumsum(weight[order])
+        place = np.searchsorted(upto, q * upto[-1]) if q < 1.0 else values.size
+        return float(values[order][min(place, values.size - 1)])
+
+    gap = np.abs(gap)
+    ends = np.maximum(gap - reach, 0.0), gap + reach
+    return {
+        name: Quantity(
+            name,
+            quantile(gap, q),
+            quantile(ends[0], q),
+            min(quantile(ends[1], q), 1.0),
+            source=SMOOTH
+            if q < 1.0
+            else SMOOTH.replace("Austin and Steyerberg 2019", "Harrell 2015"),
+        )
+        for name, q in GAP_QUANTILES.items()
+    }
+
+
+def _clustered_covariance(
+    sample: Sample, sketch: Any, used: NDArray[np.bool_], influence: Floats
+) -> Floats:
+    """Covariance of the curve over clusters: S' S of the sums of each cluster in each cell and outcome."""
+    from scipy.sparse import csr_matrix
+
+    assert sample.cluster is not None
+    place = np.minimum((sample.p * sketch.nodes).astype(np.int64), sketch.nodes)
+    cell = np.minimum(np.searchsorted(sketch.cells, place), sketch.cells.size - 1)
+    entry = np.cumsum(used) - 1
+    shares = np.concatenate([sample.share * (1.0 - sample.y), sample.share * sample.y])
+    at = np.concatenate([entry[2 * cell], entry[2 * cell + 1]])
+    cluster, some = np.tile(sample.cluster, 2), shares > 0.0
+    sums = csr_matrix(
+        (shares[some], (cluster[some], at[some])), shape=(cluster.max() + 1, used.sum())
+    )
+    many = sums.shape[0]
+    return np.asarray(influence @ ((sums.T @ sums) @ influence.T) * (many / (many - 1.0)))
+
+
+def _largest_deviation(covariance: Floats, sample: Sample) -> float:
+    """Quantile of the largest of normal deviations with this covariance, each over its standard error."""
+    error = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    values, vectors = np.linalg.eigh(covariance / np.outer(error, error))
+    used = values > 1e-8 * max(values[-1], 1e-300)
+    root = vectors[:, used] * np.sqrt(values[used])
+    draws = generator(sample.assessment.seed, 18).standard_normal((DRAWS, int(used.sum())))
+    return float(np.quantile(np.abs(draws @ root.T).max(axis=1), sample.confidence))

@@ -1,4 +1,4 @@
-"""The credit profile: a table of rating grades, and Gini's coefficient."""
+"""Credit profile: a table of rating grades, and the Gini coefficient."""
 
 from __future__ import annotations
 
@@ -12,15 +12,11 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, is_number
 from calibrant.data.arrays import as_column, is_missing
-from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError, Option, Where
+from calibrant.errors import InputError, show_value
 from calibrant.inference.correction import adjusted_p_values
-from calibrant.inference.profile import Profile, Sample, Table, Unavailable
-from calibrant.profiles.cells import cells_of
+from calibrant.inference.profile import UNIT, Profile, Sample, Table, Unavailable, profile
 from calibrant.profiles.clinical import observed_expected
-from calibrant.profiles.discrimination import gini
-from calibrant.profiles.scores import shared_brier
+from calibrant.profiles.scores import brier_score, gini
 
 __all__ = ["binomial_p_value", "credit", "jeffreys_p_value", "pluto_tasche"]
 
@@ -36,16 +32,16 @@ INDEPENDENT = (
     "if they are not, p-values are too small and bounds too low: name what defaults share as the cluster"
 )
 CLUSTERED = (
-    "numbers of rows and defaults are divided by the factor by which clusters inflate the variance of the "
-    "default rate (at least 1; rows per cluster where no default was seen); grades are pooled for the "
-    "upper bounds as in Pluto and Tasche"
+    "numbers of rows and defaults are divided by the design effect of clusters on the default rate (at "
+    "least 1; rows per cluster where there is no default)"
 )
 
 
+@profile
 def credit(
     *, grades: Any = None, cuts: Iterable[float] | None = None, order: Sequence[Any] | None = None
 ) -> Profile:
-    """The credit profile: defaults seen and expected by grade, with tests and upper bounds; Gini.
+    """Credit profile: observed and expected defaults by grade, with tests and upper bounds; Gini.
 
     Parameters
     ----------
@@ -76,19 +72,9 @@ def credit(
     (1, 5)
     """
     if grades is not None and cuts is not None:
-        raise InputError(
-            "must not be passed together with {cuts}",
-            argument="grades",
-            cuts=Option("cuts"),
-            cure="Leave out one of the two.",
-        )
+        raise InputError("`grades` must not be passed together with `cuts`.", argument="grades")
     if order is not None and grades is None:
-        raise InputError(
-            "needs {grades}",
-            argument="order",
-            grades=Option("grades", ...),
-            cure="Pass {grades}, or leave it out.",
-        )
+        raise InputError("`order` needs `grades`.", argument="order")
     column = None if grades is None else as_column(grades, "grades", dates=True)
     edges = _require_cuts(DEFAULT_CUTS if cuts is None else cuts)
     table = partial(_grade_table, grades=column, cuts=edges, order=order)
@@ -97,42 +83,29 @@ def credit(
         {
             "observed / expected": observed_expected,
             "Gini": gini,
-            "Brier score": shared_brier,
+            "Brier score": brier_score,
             "grades": table,
         },
     )
 
 
 def _require_cuts(cuts: Iterable[float]) -> Floats:
-    if isinstance(cuts, str) or not isinstance(cuts, Iterable):
+    listed = list(cuts) if isinstance(cuts, Iterable) and not isinstance(cuts, str) else [cuts]
+    valid = all(is_number(value) and 0.0 < value < 1.0 for value in listed)
+    if not isinstance(cuts, Iterable) or not valid or np.any(np.diff(np.array(listed)) <= 0.0):
         raise InputError(
-            "must be several numbers",
+            f"`cuts` must be increasing numbers strictly between 0 and 1; got {show_value(listed)}.",
             argument="cuts",
-            seen=cuts,
-            cure="Pass limits between grades, such as [0.01, 0.05].",
+            hint="Pass limits between grades, such as [0.01, 0.05].",
         )
-    listed = list(cuts)
-    for value in listed:
-        if not is_number(value) or not 0.0 < value < 1.0:
-            raise InputError(
-                "must lie strictly between 0 and 1",
-                argument="cuts",
-                seen=value,
-                cure="Pass limits between grades, such as [0.01, 0.05].",
-            )
-    edges = np.asarray(listed, dtype=np.float64)
-    if edges.size and not np.all(np.diff(edges) > 0.0):
-        raise InputError(
-            "must increase", argument="cuts", seen=listed, cure="Sort them, and give each once."
-        )
-    return edges
+    return np.asarray(listed, dtype=np.float64)
 
 
 # -- the tests of one grade ------------------------------------------------------------------------
 
 
 def jeffreys_p_value(n: Any, defaults: Any, pd: Any) -> Floats:
-    """The posterior chance, under Jeffreys' prior, that the default rate is at most `pd`.
+    """Posterior probability, under Jeffreys' prior, that the default rate is at most `pd`.
 
     Examples
     --------
@@ -146,7 +119,7 @@ def jeffreys_p_value(n: Any, defaults: Any, pd: Any) -> Floats:
 
 
 def binomial_p_value(n: Any, defaults: Any, pd: Any) -> Floats:
-    """The chance of so many defaults or more at the rate `pd`: the exact binomial test.
+    """P-value of the exact binomial test: probability of so many defaults or more at the rate `pd`.
 
     Examples
     --------
@@ -187,33 +160,33 @@ def pluto_tasche(n: Any, defaults: Any, confidence: float = CONFIDENCE) -> Float
 def _grade_table(
     sample: Sample, grades: NDArray[Any] | None, cuts: Floats, order: Sequence[Any] | None
 ) -> Table:
-    names, codes, p, y, weight, cluster = _graded(sample, grades, cuts, order)
-    many = len(names)
+    if sample.fractional:
+        raise Unavailable("the grade table counts defaults; it takes no weights and no soft labels")
+    weight = np.rint(sample.share * sample.sketch.n)
+    p, y, note = sample.p, sample.y, INDEPENDENT if sample.cluster is None else CLUSTERED
+    if grades is not None:
+        names, codes = _grades(sample, grades, order)
+    else:
+        names = [f"{low:g} to {high:g}" for low, high in pairwise([0.0, *cuts.tolist(), 1.0])]
+        codes = np.searchsorted(cuts, p + (UNIT if sample.rows is None else 0.0), side="right")
     n, defaults, expected = (
-        np.asarray(np.bincount(codes, each, many), dtype=np.float64)
+        np.asarray(np.bincount(codes, each, len(names)), dtype=np.float64)
         for each in (weight, weight * y, weight * p)
     )
+    factor = np.ones(len(names))
+    if sample.cluster is not None:
+        factor = _design_effects(codes, n, defaults, y, weight, sample.cluster)
+    rows, events, tested = n / factor, defaults / factor, n > 0.0
     with np.errstate(invalid="ignore"):
-        mean = expected / n
-    rows, events = n, defaults
-    if cluster is not None:
-        factor = _design_effects(codes, many, y, weight, cluster)
-        rows, events = n / factor, defaults / factor
-    tested = n > 0.0
-    jeffreys, binomial = (
-        np.where(
-            tested, test(np.maximum(rows, 1e-300), events, np.where(tested, mean, 0.5)), np.nan
-        )
-        for test in (jeffreys_p_value, binomial_p_value)
-    )
-    holm = np.full(many, np.nan)
+        rate, mean = defaults / n, expected / n
+    jeffreys, binomial, holm = np.full((3, len(names)), np.nan)
+    jeffreys[tested] = jeffreys_p_value(rows[tested], events[tested], mean[tested])
+    binomial[tested] = binomial_p_value(rows[tested], events[tested], mean[tested])
     holm[tested] = adjusted_p_values(list(jeffreys[tested]), "holm")
-    with np.errstate(invalid="ignore"):
-        rate = defaults / n
     columns = {
         "grade": tuple(names),
-        "n": _whole(n),
-        "defaults": _whole(defaults),
+        "n": tuple(map(int, n)),
+        "defaults": tuple(map(int, defaults)),
         "observed": tuple(rate.tolist()),
         "expected": tuple(mean.tolist()),
         "Jeffreys p": tuple(jeffreys.tolist()),
@@ -223,123 +196,76 @@ def _grade_table(
             pluto_tasche(rows, events, sample.confidence).tolist()
         ),
     }
-    empty = [name for name, has in zip(names, tested, strict=True) if not has]
-    note = INDEPENDENT if cluster is None else CLUSTERED
-    if empty:
-        note += f". No rows in {', '.join(map(str, empty))}: these have no tests"
-    doubtful = _doubtful(sample.sketch, cuts) if sample.pairs is None else 0
-    if doubtful:
-        note += f". From a sketch: {doubtful} rows lie in cells that a cut divides"
+    if not tested.all():
+        empty = [str(name) for name, has in zip(names, tested, strict=True) if not has]
+        note += f". No rows in {', '.join(empty)}: these have no tests"
+    if sample.rows is None and (divided := _divided(sample, cuts)):
+        note += f". From a sketch: {divided} rows lie in cells that a cut divides"
     return Table("grades", columns, SOURCE, note)
 
 
-Graded = tuple[list[Any], NDArray[np.int64], Floats, Floats, Floats, NDArray[np.int64] | None]
-
-
-def _graded(
-    sample: Sample, grades: NDArray[Any] | None, cuts: Floats, order: Sequence[Any] | None
-) -> Graded:
-    """Names of the grades, and the grade, prediction, outcome, weight and cluster of each row."""
-    if sample.pairs is None:
-        return _graded_cells(sample, grades, cuts)
-    pairs = sample.pairs
-    if pairs.raw_weight is not None or pairs.soft:
-        raise Unavailable("the grade table counts defaults; it takes no weights and no soft labels")
-    cluster = None if sample.clusters is None else sample.clusters[0]
-    ones = np.ones(pairs.n)
-    if grades is None:
-        codes = np.searchsorted(cuts, pairs.p, side="right")
-        return _ranges(cuts), codes, pairs.p, pairs.y, ones, cluster
-    column, numbers = sample.column("grades", grades, "Pass the grade of each row.")
-    _refuse_missing(column, numbers)
-    found, codes = np.unique(
-        column.astype(str) if column.dtype.kind == "O" else column, return_inverse=True
-    )
+def _grades(
+    sample: Sample, grades: NDArray[Any], order: Sequence[Any] | None
+) -> tuple[list[Any], NDArray[np.int64]]:
+    """Names of the grades from best to worst, and the place of each row's."""
+    column, numbers = sample.column("grades", grades)
+    missing = np.flatnonzero(is_missing(column))
+    if missing.size:
+        row = int(numbers[missing[0]])
+        raise InputError(
+            f"`grades` must not hold missing values; row {row} has none.",
+            argument="grades",
+            row=row,
+        )
+    text = column.astype(str) if column.dtype.kind == "O" else column
+    found, codes = np.unique(text, return_inverse=True)
     codes = codes.ravel()
     if order is None:
-        mean = np.bincount(codes, pairs.p) / np.bincount(codes)
-        ranked = np.argsort(mean, kind="stable")
-        names = [found[k].item() for k in ranked]
-        place = np.empty_like(ranked)
-        place[ranked] = np.arange(ranked.size)
-        return names, place[codes], pairs.p, pairs.y, ones, cluster
-    places = {name: k for k, name in enumerate(order)}
+        mean = np.bincount(codes, sample.p) / np.bincount(codes)
+        names = found[np.argsort(mean, kind="stable")].tolist()
+    else:
+        names = list(order)
+    places = {name: k for k, name in enumerate(names)}
     for name in found.tolist():
         if name not in places:
             raise InputError(
-                "must hold every grade",
-                argument="order",
-                seen=name,
-                saying="{} is missing",
-                cure="List all grades, from best to worst.",
+                f"`order` must hold every grade; {show_value(name)} is missing.", argument="order"
             )
-    return (
-        list(order),
-        np.array([places[name] for name in found.tolist()])[codes],
-        pairs.p,
-        pairs.y,
-        ones,
-        cluster,
-    )
+    return names, np.array([places[name] for name in found.tolist()])[codes]
 
 
-def _graded_cells(sample: Sample, grades: NDArray[Any] | None, cuts: Floats) -> Graded:
-    if grades is not None:
-        raise Unavailable("a column of grades needs rows; a sketch has ranges of predictions only")
-    sketch = sample.sketch
-    if sketch.weighted or sample.parts:
-        raise Unavailable("the grade table of a sketch takes independent rows without weights")
-    cells = sample.once(cells_of)
-    codes = np.searchsorted(cuts, cells.p + 2.0**-36, side="right")
-    return _ranges(cuts), codes, cells.p, cells.label, cells.weight, None
-
-
-def _doubtful(sketch: Sketch, cuts: Floats) -> int:
+def _divided(sample: Sample, cuts: Floats) -> int:
     """Rows in cells that a cut divides: so many may be in the neighbouring grade."""
+    sketch = sample.sketch
     place = np.asarray(sketch.scale.locate(cuts)) * sketch.nodes
     divided = np.floor(place[place % 1.0 > 0.0]).astype(np.int64)
-    rows = over_outcomes(sketch.counts)
+    rows = sketch.counts.sum(axis=1)
     return int(rows[np.isin(sketch.cells, divided) & (rows > 1)].sum())
 
 
-def _refuse_missing(grades: NDArray[Any], numbers: NDArray[np.int64]) -> None:
-    missing = np.flatnonzero(is_missing(grades))
-    if missing.size:
-        raise InputError(
-            "must not hold missing values",
-            argument="grades",
-            where=Where(row=int(numbers[missing[0]])),
-            cure="Leave such rows out first.",
-        )
-
-
-def _ranges(cuts: Floats) -> list[str]:
-    ends = [0.0, *cuts.tolist(), 1.0]
-    return [f"{low:g} to {high:g}" for low, high in pairwise(ends)]
-
-
 def _design_effects(
-    codes: NDArray[np.int64], many: int, y: Floats, weight: Floats, cluster: NDArray[np.int64]
+    codes: NDArray[np.int64],
+    n: Floats,
+    defaults: Floats,
+    y: Floats,
+    weight: Floats,
+    cluster: NDArray[np.int64],
 ) -> Floats:
-    """By how much clusters inflate the variance of each grade's default rate; at least 1."""
-    factors = np.ones(many)
-    for grade in range(many):
-        own = codes == grade
-        n = int(own.sum())
-        if n == 0:
-            continue
-        _, inside = np.unique(cluster[own], return_inverse=True)
-        sizes = np.bincount(inside.ravel())
-        rate = float(y[own].mean())
-        if not 0.0 < rate < 1.0:
-            factors[grade] = float(sizes @ sizes) / n
-            continue
-        sums = np.bincount(inside.ravel(), y[own] - rate)
-        groups = sizes.size
-        seen = float(sums @ sums) * (groups / (groups - 1.0) if groups > 1 else 1.0)
-        factors[grade] = max(seen / (n * rate * (1.0 - rate)), 1.0) if groups > 1 else float(n)
+    """Design effect of clusters on each grade's default rate, at least 1; sizes where none or all default."""
+    clusters = int(cluster.max()) + 1
+    with np.errstate(invalid="ignore"):
+        rate = defaults / n
+    at = codes * clusters + cluster
+    each = np.bincount(at, weight, n.size * clusters).reshape(n.size, clusters)
+    strayed = np.bincount(at, weight * (y - rate[codes]), n.size * clusters).reshape(each.shape)
+    groups = (each > 0.0).sum(axis=1)
+    factors = np.ones(n.size)
+    for k in np.flatnonzero(n > 0.0):
+        if not 0.0 < rate[k] < 1.0:
+            factors[k] = float(each[k] @ each[k]) / n[k]
+        elif groups[k] == 1:
+            factors[k] = n[k]
+        else:
+            squares = float(strayed[k] @ strayed[k]) * groups[k] / (groups[k] - 1.0)
+            factors[k] = max(squares / (n[k] * rate[k] * (1.0 - rate[k])), 1.0)
     return factors
-
-
-def _whole(values: NDArray[Any]) -> tuple[int, ...]:
-    return tuple(int(value) for value in np.rint(values))

@@ -1,4 +1,4 @@
-"""What evaluations of language models report: accuracy, confidence, and what confidence is worth."""
+"""Language model profile: accuracy, calibration and selective prediction."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from calibrant._format import decimals
 from calibrant.data.points import Points
 from calibrant.data.sketches import Stacked
-from calibrant.decisions.ranking import Ranking, rank_cells, rank_pairs, require_abstained
-from calibrant.decisions.selective import Selective, selective_of
+from calibrant.decisions.ranking import rank_rows, rank_sketch, require_abstained
+from calibrant.decisions.selective import selective_of
 from calibrant.errors import TooFewRows
-from calibrant.inference.profile import Profile, Quantity, Sample, Unavailable
+from calibrant.inference.profile import Profile, Quantity, Sample, Unavailable, profile
 from calibrant.inference.quantiles import exact_binomial
-from calibrant.profiles.scores import mean_of
 
 __all__ = ["llm", "rank_bin_rms"]
 
@@ -26,8 +25,9 @@ HLE = "Phan et al., Humanity's Last Exam, 2025"
 SELECTIVE = "Geifman and El-Yaniv, Selective classification for deep neural networks, 2017"
 
 
+@profile
 def llm(*, abstained: int = 0) -> Profile:
-    """The profile of language models, whose `y_true` says whether an answer was right.
+    """Language model profile, where `y_true` says whether an answer was right.
 
     Pass the question as `cluster`: its answers depend on each other.
 
@@ -67,34 +67,25 @@ def llm(*, abstained: int = 0) -> Profile:
 
 
 def _accuracy(sample: Sample) -> Quantity:
-    accuracy = _row_mean(sample, "accuracy", slope=0.0)
-    clusters = sample.assessment.clusters
-    occurs = [bool(sample.atoms.mass[:, kind].any()) for kind in (0, 1)]
-    if sample.dependent and clusters and not all(occurs):  # as if each cluster were one answer
-        right = float(occurs[1])
-        low, high = exact_binomial(right * clusters, clusters, sample.confidence)
-        return replace(accuracy, value=right, low=float(low), high=float(high))
-    if sample.dependent or sample.atoms.squared is not None:
+    """Share of right answers; where rows are alike, its exact interval."""
+    accuracy = sample.mean("accuracy", sample.y)
+    right, n = float(sample.points.mass[:, 1].sum()), float(sample.points.n)
+    if sample.cluster is not None and right in (0.0, sample.points.total):
+        n = float(sample.cluster.max()) + 1.0  # as if each cluster were one answer
+        right = n * (right > 0.0)
+    elif sample.dependent or sample.fractional:
         return replace(accuracy, low=max(accuracy.low, 0.0), high=min(accuracy.high, 1.0))
-    right, n = float(sample.atoms.mass[:, 1].sum()), float(sample.atoms.n)
     low, high = exact_binomial(right, n, sample.confidence)
     return replace(accuracy, low=float(low), high=float(high))
 
 
 def _over_confidence(sample: Sample) -> Quantity:
     """Mean confidence less accuracy."""
-    return _row_mean(sample, "over-confidence", slope=1.0, note="mean confidence less accuracy")
-
-
-def _row_mean(sample: Sample, name: str, *, slope: float, note: str = "") -> Quantity:
-    """The mean of y (slope 0) or of p - y (slope 1), with an interval over rows or clusters."""
-    sign = -1.0 if slope else 1.0
-    return mean_of(
-        sample, name, lambda p, y: slope * p + sign * y, slope=slope, bend=0.0, note=note
-    )
+    return sample.mean("over-confidence", sample.p - sample.y, note="mean confidence less accuracy")
 
 
 def _smooth_ece(sample: Sample) -> Quantity:
+    """SmoothECE with its noise floor."""
     found = sample.assessment
     return Quantity(
         "SmoothECE",
@@ -108,14 +99,13 @@ def _smooth_ece(sample: Sample) -> Quantity:
 
 
 def _hle(sample: Sample) -> list[Quantity]:
-    atoms = sample.atoms
-    if atoms.n < BIN_ROWS:
-        raise Unavailable(
-            "needs at least {least} answers", seen=atoms.n, saying="there are {}", least=BIN_ROWS
-        )
-    if atoms.squared is not None:
+    """Calibration error of Humanity's Last Exam, as its code computes it and with all bins."""
+    points = sample.points
+    if points.n < BIN_ROWS:
+        raise Unavailable(f"needs at least {BIN_ROWS} answers; there are {points.n}")
+    if sample.fractional:
         raise Unavailable("is not defined for weights or partial credit")
-    published, whole = (rank_bin_rms(atoms, last_bin=last) for last in (False, True))
+    published, whole = (rank_bin_rms(points, last_bin=last) for last in (False, True))
     return [
         Quantity(
             "HLE calibration error, as published",
@@ -127,50 +117,40 @@ def _hle(sample: Sample) -> list[Quantity]:
     ]
 
 
-def rank_bin_rms(atoms: Points, *, rows: int = BIN_ROWS, last_bin: bool = True) -> float:
+def rank_bin_rms(points: Points, *, rows: int = BIN_ROWS, last_bin: bool = True) -> float:
     """Root mean squared gap between confidence and accuracy over bins of equally many rows.
 
-    Rows are ranked by confidence and cut into bins of `rows`; the last one takes what is left over.
-    Rows that tie across an edge are shared out in proportion.
+    Rows are ranked by confidence and cut into bins of `rows`; the last one takes the rest. Rows that tie
+    across an edge are shared out in proportion.
 
     Examples
     --------
     >>> from calibrant.data.points import as_points
-    >>> atoms = as_points([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8])
-    >>> round(rank_bin_rms(atoms, rows=2), 3), round(rank_bin_rms(atoms, rows=2, last_bin=False), 3)
+    >>> points = as_points([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8])
+    >>> round(rank_bin_rms(points, rows=2), 3), round(rank_bin_rms(points, rows=2, last_bin=False), 3)
     (0.2, 0.141)
     """
-    bins = int(atoms.total) // rows
+    bins = int(points.total) // rows
     if bins < 1:
-        raise TooFewRows(
-            "this figure needs at least {rows} rows",
-            seen=atoms.n,
-            saying="there are {}",
-            cure="Pass more rows.",
-            rows=rows,
-        )
-    edges = np.append(np.arange(bins) * float(rows), atoms.total)
+        raise TooFewRows(f"This figure needs at least {rows} rows; there are {points.n}.")
+    edges = np.append(np.arange(bins) * float(rows), points.total)
     weight, events, predictions = (
-        np.interp(edges, atoms.cumulative[:, 0], atoms.cumulative[:, column]) for column in range(3)
+        np.interp(edges, points.cumulative[:, 0], points.cumulative[:, column])
+        for column in range(3)
     )
     counts: NDArray[np.float64] = np.diff(weight)
     gaps = (np.diff(predictions) - np.diff(events)) / counts
     used = slice(None) if last_bin else slice(bins - 1)
-    return float(np.sqrt((counts[used] * gaps[used] ** 2).sum() / atoms.total))
+    return float(np.sqrt((counts[used] * gaps[used] ** 2).sum() / points.total))
 
 
 def _risk_coverage(sample: Sample, *, abstained: int) -> list[Quantity]:
-    found = selective_of(_ranked(sample), abstained=abstained, confidence=sample.confidence)
-    return _areas(found)
-
-
-def _ranked(sample: Sample) -> Ranking:
-    if sample.pairs is not None:
-        return rank_pairs(sample.pairs, sample.clusters, side="above")
-    return rank_cells(sample.sketch, "above", Stacked.of(sample.parts) if sample.parts else None)
-
-
-def _areas(found: Selective) -> list[Quantity]:
+    """AURC, its excess, and AUGRC."""
+    if sample.rows is not None:
+        ranking = rank_rows(sample.rows, sample.clusters)
+    else:
+        ranking = rank_sketch(sample.sketch, Stacked.of(sample.parts) if sample.parts else None)
+    found = selective_of(ranking, abstained=abstained, confidence=sample.confidence)
     own, generalised = found.aurc_interval, found.augrc_interval
     order = "rows of one cell of the sketch count in average order" if found.order_error else ""
     return [
@@ -191,6 +171,7 @@ def _areas(found: Selective) -> list[Quantity]:
 
 
 def _coverage(sample: Sample, *, abstained: int) -> Quantity:
+    """Share of the cases that were answered."""
     found = sample.assessment
     dropped = sum(found.dropped.values())
     left_out = [

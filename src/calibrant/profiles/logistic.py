@@ -1,166 +1,113 @@
-"""Logistic recalibration, log-odds(y) = a + b · log-odds(p): its maximum and its profile likelihood.
+"""Calibration intercept and slope: logistic recalibration log-odds(y) = a + b · log-odds(p).
 
 Predictions of exactly 0 and 1 have infinite log-odds. One that agrees with its outcome adds nothing to
-the likelihood of any positive slope; one that disagrees makes it 0. Both are treated as what they are:
-the limit of log-odds that grow without end. None is clipped, none is left out.
+the likelihood of any positive slope; one that disagrees makes it 0. Both are treated as the limit of
+log-odds that grow without end: none is clipped, none is left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import inf, isfinite, log, log1p, nan, sqrt
-from typing import NamedTuple
+from math import copysign, inf, isfinite, isnan, log, log1p, nan, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.inference.profile import Quantity, Sample, Unavailable
+from calibrant.inference.quantiles import normal_quantile
+
 __all__ = [
-    "Fit",
-    "Likelihood",
     "LogOdds",
-    "offset_intercept",
-    "one_sided_end",
-    "profile_ends",
-    "recalibration",
-    "separated_end",
+    "calibration_intercept",
+    "calibration_slope",
+    "fit_line",
+    "fit_offset",
+    "joint_test",
+    "profile_interval",
+    "recalibrated_intercept",
 ]
 
 Floats = NDArray[np.float64]
 
+COX = "Cox 1958; Miller, Hui and Tierney 1991"
+PROFILED = f"{COX}; interval: profile likelihood (Venzon and Moolgavkar 1988)"
+ROBUST = f"{COX}; interval: sandwich (Liang and Zeger 1986)"
 MOST_STEPS = 200
-NEARLY_THERE = 1e-12
-"""A likelihood to be gained after which one more of Newton's steps leaves nothing but rounding."""
-MANY = 1 << 15
-CELL = 0.005
-
-
-class Likelihood(NamedTuple):
-    """Log-likelihood, its gradient in (a, b), and minus its second derivatives aa, ab, bb."""
-
-    value: float
-    gradient: tuple[float, float]
-    information: tuple[float, float, float]
-
-    def step(self) -> tuple[float, float]:
-        """Newton's step."""
-        (ga, gb), (aa, ab, bb) = self.gradient, self.information
-        determinant = aa * bb - ab * ab
-        if not determinant > 0.0:
-            return nan, nan
-        return (bb * ga - ab * gb) / determinant, (aa * gb - ab * ga) / determinant
-
-
-class Fit(NamedTuple):
-    """A maximum: intercept, slope, and the likelihood there."""
-
-    intercept: float
-    slope: float
-    likelihood: Likelihood
-
-    @property
-    def standard_errors(self) -> tuple[float, float]:
-        """Of intercept and slope, from the information."""
-        aa, ab, bb = self.likelihood.information
-        determinant = aa * bb - ab * ab
-        return sqrt(bb / determinant), sqrt(aa / determinant)
+LARGEST_STEP = 5.0
+"""Newton's step in units of the standardised log-odds: beyond, probabilities are 0 or 1."""
+CONVERGED = 1e-12
+"""Gain in log-likelihood of a Newton step after which the next one is rounding."""
+MANY, CELL = 1 << 15, 0.005
+"""Rows beyond which a likelihood interval takes cells of log-odds of this width, at their means: the
+log-likelihood then changes by less than h²/24 of itself."""
+FEW_CLUSTERS = 20
+"""Clusters below which the sandwich interval of the slope covers too little (docs/evidence/profiles.md)."""
 
 
 @dataclass(frozen=True, eq=False)
 class LogOdds:
-    """Log-odds of predictions, with the weight of both outcomes at each.
+    """Finite log-odds with the weight of the events and of all rows at each.
 
-    Attributes
-    ----------
-    z : float64[m]
-        Finite log-odds.
-    events, weight : float64[m]
-        Weight of the events and of all rows.
-    wrongly_never, wrongly_always : float
-        Weight of events that were given probability 0, and of their absence where it was 1.
-    certain : float
-        Weight of rows whose infinite log-odds agree with the outcome.
+    `missed` is the weight of events that had probability 0, `failed` of their absence where it was 1, and
+    `certain` of rows whose infinite log-odds agree with the outcome.
     """
 
     z: Floats
     events: Floats
     weight: Floats
-    wrongly_never: float = 0.0
-    wrongly_always: float = 0.0
+    missed: float = 0.0
+    failed: float = 0.0
     certain: float = 0.0
 
     @classmethod
     def of(cls, z: Floats, negative: Floats, positive: Floats) -> LogOdds:
-        """Sort out the infinite ones."""
-        finite = np.isfinite(z)
-        if finite.all():
-            return cls(z, positive, negative + positive)
-        never, always = z == -inf, z == inf
+        """Log-odds with the weight of both outcomes; infinite ones are set apart."""
+        weight = negative + positive
+        finite, never, always = np.isfinite(z) & (weight > 0.0), z == -inf, z == inf
         return cls(
             z[finite],
             positive[finite],
-            (negative + positive)[finite],
+            weight[finite],
             float(positive[never].sum()),
             float(negative[always].sum()),
             float(negative[never].sum() + positive[always].sum()),
         )
 
-    def condensed(self) -> LogOdds:
-        """The same likelihood from fewer points, to about 1e-12: for many rows, in any order of z.
-
-        The rows of each outcome in a cell of width h are replaced by the two points and weights that
-        have their first four moments (Gauss). What that changes of a sum is at most h⁴/384 times the
-        fourth derivative for each row: 2e-12 where it is 1.
-        """
-        if self.z.size <= MANY:
-            return self
-        order = (
-            slice(None) if np.all(self.z[1:] >= self.z[:-1]) else np.argsort(self.z, kind="stable")
-        )
-        z = self.z[order]
-        cell = np.floor((z - z[0]) * (1.0 / CELL))
-        first = np.concatenate([[0], np.flatnonzero(cell[1:] != cell[:-1]) + 1])
-        middle = z[0] + CELL * (cell[first] + 0.5)
-        offset = z - np.repeat(middle, np.diff(first, append=z.size))
-        positive = self.events[order]
-        parts = [
-            _two_points(mass, offset, first, middle)
-            for mass in (self.weight[order] - positive, positive)
-        ]
-        points, weights = (np.concatenate([part[k] for part in parts]) for k in range(2))
-        events = np.concatenate([np.zeros_like(parts[0][1]), parts[1][1]])
-        return replace(self, z=points, events=events, weight=weights)
-
-    def at(self, a: float, b: float) -> Likelihood:
-        """The log-likelihood of intercept a and slope b over the finite log-odds."""
-        eta = b * self.z
-        eta += a
-        tail = np.exp(-np.abs(eta))
-        chance = 1.0 / (1.0 + tail)
-        spread = tail * chance * chance
-        value = float(self.events @ eta) - float(
-            self.weight @ (np.log1p(tail) + np.maximum(eta, 0.0))
-        )
-        np.multiply(tail, chance, out=chance, where=eta < 0.0)
-        residual = self.events - self.weight * chance
-        spread *= self.weight
-        first = spread * self.z
-        return Likelihood(
-            value,
-            (float(residual.sum()), float(residual @ self.z)),
-            (float(spread.sum()), float(first.sum()), float(first @ self.z)),
-        )
-
     @property
     def wrong(self) -> float:
         """Weight of the rows that a certain prediction got wrong."""
-        return self.wrongly_never + self.wrongly_always
+        return self.missed + self.failed
+
+    def condensed(self) -> LogOdds:
+        """At most a few thousand points for many rows, for the search of an interval's ends."""
+        if self.z.size <= MANY:
+            return self
+        cell = np.floor(self.z / CELL).astype(np.int64)
+        cell -= cell.min()
+        weight, moment, events = (
+            np.bincount(cell, one) for one in (self.weight, self.weight * self.z, self.events)
+        )
+        used = weight > 0.0
+        return replace(
+            self, z=moment[used] / weight[used], events=events[used], weight=weight[used]
+        )
+
+    def likelihood(self, a: float, b: float) -> tuple[float, Floats, Floats]:
+        """Log-likelihood of intercept a and slope b, its gradient, and its information matrix."""
+        eta = a + b * self.z
+        tail = np.exp(-np.abs(eta))
+        chance = np.where(eta < 0.0, tail, 1.0) / (1.0 + tail)
+        value = self.events @ eta - self.weight @ (np.log1p(tail) + np.maximum(eta, 0.0))
+        residual = self.events - self.weight * chance
+        spread = self.weight * tail / (1.0 + tail) ** 2
+        first = spread * self.z
+        aa, ab, bb = float(spread.sum()), float(first.sum()), float(first @ self.z)
+        gradient = np.array([float(residual.sum()), float(residual @ self.z)])
+        return float(value), gradient, np.array([[aa, ab], [ab, bb]])
 
     def separation(self) -> float:
-        """The infinite slope that separates the outcomes: inf, -inf, or nan where none does.
-
-        One class only, or one prediction only, is no separation; the caller must know better.
-        """
+        """Infinite slope that separates the outcomes (inf or -inf); nan where none does."""
         without, having = self.z[self.weight > self.events], self.z[self.events > 0.0]
         if having.min() >= without.max() and having.max() > without.min():
             return inf
@@ -169,229 +116,357 @@ class LogOdds:
         return nan
 
     def separated_value(self, slope: float) -> float:
-        """The log-likelihood that an ever steeper line approaches: that of the rows on the border."""
+        """Supremum of the log-likelihood where the outcomes are separated: that of the border's rows."""
         having, without = self.z[self.events > 0.0], self.z[self.weight > self.events]
         border = having.min() if slope > 0 else having.max()
-        if border != (without.max() if slope > 0 else without.min()):
-            return 0.0
         there = self.z == border
         events, weight = float(self.events[there].sum()), float(self.weight[there].sum())
-        share = events / weight
-        return events * log(share) + (weight - events) * log1p(-share)
+        if border != (without.max() if slope > 0 else without.min()):
+            return 0.0
+        return events * log(events / weight) + (weight - events) * log1p(-events / weight)
 
 
-def _two_points(
-    mass: Floats, offset: Floats, first: NDArray[np.int64], middle: Floats
-) -> tuple[Floats, Floats]:
-    """Two points and weights for each cell that has mass, with the first four moments of its rows."""
-    moments = [np.add.reduceat(mass, first)]
-    for _ in range(3):
-        mass = mass * offset
-        moments.append(np.add.reduceat(mass, first))
-    used = moments[0] > 0.0
-    weight, one, two, three = (moment[used] for moment in moments)
-    mean, square, cube = one / weight, two / weight, three / weight
-    variance = np.maximum(square - mean * mean, 0.0)
-    third = cube - 3.0 * mean * square + 2.0 * mean**3
-    spread = variance > 1e-9 * CELL**2  # below, skewness is rounding, and one point will do
-    skew = np.divide(third, variance, out=np.zeros_like(third), where=spread)
-    reach = np.sqrt(skew * skew + 4.0 * variance)
-    right, left = 0.5 * (skew + reach), 0.5 * (skew - reach)
-    share = np.divide(-left, reach, out=np.ones_like(reach), where=spread)
-    points = middle[used] + mean + np.stack([right * spread, left * spread])
-    return points.ravel(), np.stack([weight * share, weight * (1.0 - share)]).ravel()
+@dataclass(frozen=True)
+class Fit:
+    """Maximum of the likelihood: intercept, slope, log-likelihood and information matrix."""
+
+    intercept: float
+    slope: float
+    value: float
+    information: Floats
 
 
-def offset_intercept(data: LogOdds) -> Fit:
-    """The intercept with the slope held at 1: the log-odds as an offset.
+def fit_offset(data: LogOdds, slope: float = 1.0, start: float = 0.0) -> Fit:
+    """Intercept of greatest likelihood with the slope held, by Newton's method in a bracket.
 
     Where certain predictions failed, it is the limit in which their log-odds grow: the events that they
-    missed must come from the others.
+    missed must come from the other rows.
     """
-    surplus = data.wrongly_never - data.wrongly_always
+    surplus = data.missed - data.failed
     target = float(data.events.sum()) + surplus
     if target <= 0.0 or target >= float(data.weight.sum()):
-        return Fit(inf if target > 0.0 else -inf, 1.0, data.at(0.0, 1.0))
-    bracket = [-inf, inf]
-    a = 0.0
+        return Fit(copysign(inf, target - 1e-300), slope, nan, np.full((2, 2), nan))
+    low, high, a = -inf, inf, start
     for _ in range(MOST_STEPS):
-        here = data.at(a, 1.0)
-        gradient, information = here.gradient[0] + surplus, here.information[0]
-        bracket[0 if gradient > 0.0 else 1] = a
-        if gradient == 0.0:
+        value, gradient, information = data.likelihood(a, slope)
+        score = gradient[0] + surplus
+        low, high = (a, high) if score > 0.0 else (low, a)
+        step = score / information[0, 0] if information[0, 0] > 0.0 else copysign(inf, score)
+        following = a + float(np.clip(step, -LARGEST_STEP, LARGEST_STEP))
+        if not low < following < high:
+            following = 0.5 * (low + high)
+        if following == a or not isfinite(following):
             break
-        step = gradient / information if information > 0.0 else inf
-        following = a + step if abs(step) < 10.0 else a + np.copysign(10.0, gradient)
-        if not bracket[0] < following < bracket[1]:
-            middle = 0.5 * (bracket[0] + bracket[1])
-            following = middle if isfinite(middle) else a  # a step that rounding swallows
         a = following
-        if gradient * step < NEARLY_THERE:
+        if score * step < CONVERGED:
+            value, gradient, information = data.likelihood(a, slope)
             break
-    return Fit(a, 1.0, data.at(a, 1.0))
+    return Fit(a, slope, value + surplus * a, information)
 
 
-def recalibration(data: LogOdds) -> Fit:
-    """Intercept and slope of greatest likelihood, which must exist: no separation, no certain error.
+def fit_line(data: LogOdds, start: Fit | None = None) -> Fit:
+    """Intercept and slope of greatest likelihood: iteratively reweighted least squares.
 
-    Newton's method with steps cut where the likelihood would fall: from (0, 1) it diverges on sharp
-    models. The log-odds are centred and scaled, so that steps are of order 1.
+    The log-odds are standardised and steps are bounded, and halved where the likelihood would fall. The
+    maximum must exist: outcomes are not separated, and no certain prediction failed.
     """
     total = float(data.weight.sum())
     centre = float(data.weight @ data.z) / total
     scale = sqrt(float(data.weight @ (data.z - centre) ** 2) / total)
-    units = LogOdds((data.z - centre) / scale, data.events, data.weight)
-    a, b = 0.0, 0.0
-    here = units.at(a, b)
+    units = replace(data, z=(data.z - centre) / scale)
+    at = np.zeros(2)
+    if start is not None:
+        at = np.array([start.intercept + start.slope * centre, start.slope * scale])
+    value, gradient, information = units.likelihood(*at)
     for _ in range(MOST_STEPS):
-        da, db = here.step()
-        if not isfinite(da + db):
+        if not np.linalg.det(information) > 0.0:
             break
-        gain = da * here.gradient[0] + db * here.gradient[1]
-        if gain < NEARLY_THERE:
-            a, b = a + da, b + db
-            here = units.at(a, b)  # the information is that of the maximum, not of the step before
+        step = np.linalg.solve(information, gradient)
+        gain = float(step @ gradient)
+        step *= min(1.0, LARGEST_STEP / float(np.abs(step).max()))
+        following = units.likelihood(*(at + step))
+        # Near the maximum Newton converges, and rounding would hide the gain.
+        while gain > 1e-3 and following[0] < value and np.abs(step).max() > 1e-9:
+            step *= 0.5
+            following = units.likelihood(*(at + step))
+        at, (value, gradient, information) = at + step, following
+        if gain < CONVERGED:
             break
-        length = 1.0
-        following = units.at(a + da, b + db)
-        # Where little is left to gain, Newton converges, and rounding would hide the gain.
-        while gain > 1e-3 and not following.value >= here.value + 0.25 * length * gain:
-            length *= 0.5
-            following = units.at(a + length * da, b + length * db)
-        a, b, here = a + length * da, b + length * db, following
-    slope = b / scale
-    intercept = a - slope * centre
-    aa, ab, bb = here.information
-    return Fit(
-        intercept,
-        slope,
-        Likelihood(
-            here.value,
-            (0.0, 0.0),
-            (
-                aa,
-                scale * ab + centre * aa,
-                scale**2 * bb + 2.0 * centre * scale * ab + centre**2 * aa,
-            ),
-        ),
+    slope = at[1] / scale
+    back = np.array([[1.0, 0.0], [centre, scale]])  # from standardised to plain log-odds
+    return Fit(float(at[0] - slope * centre), float(slope), value, back @ information @ back.T)
+
+
+def profile_interval(data: LogOdds, fit: Fit, index: int, reach: float) -> tuple[float, float]:
+    """Values of a parameter at which twice the loss of profile likelihood is reach².
+
+    `index` is 0 for the intercept, 1 for the slope, and -1 for the intercept with the slope held at 1.
+    """
+    if index < 0:
+        surplus = data.missed - data.failed
+        estimate, error = fit.intercept, 1.0 / sqrt(fit.information[0, 0])
+
+        def profiled(x: float) -> float:
+            return data.likelihood(x, 1.0)[0] + surplus * x
+    else:
+        estimate = (fit.intercept, fit.slope)[index]
+        error = sqrt(np.linalg.inv(fit.information)[index, index])
+
+        def profiled(x: float) -> float:
+            return fit_offset(data, x).value if index else _fit_slope(data, x)
+
+    top = profiled(estimate)
+
+    def loss(x: float) -> float:
+        return 2.0 * (top - profiled(x)) - reach**2
+
+    return _root(loss, estimate, -reach * error), _root(loss, estimate, reach * error)
+
+
+def _fit_slope(data: LogOdds, a: float) -> float:
+    """Largest log-likelihood over slopes, the intercept held."""
+    from scipy.optimize import brentq
+
+    def score(b: float) -> float:
+        return float(data.likelihood(a, b)[1][1])
+
+    reach = 1.0 / float(np.abs(data.z).max())
+    low, high = -reach, reach
+    while score(low) < 0.0 and low > -1e12:
+        low *= 2.0
+    while score(high) > 0.0 and high < 1e12:
+        high *= 2.0
+    if score(low) <= 0.0 or score(high) >= 0.0:  # an ever steeper line fits ever better
+        return data.likelihood(a, low if score(low) <= 0.0 else high)[0]
+    return data.likelihood(a, float(brentq(score, low, high, xtol=1e-13 * (high - low))))[0]
+
+
+def _root(excess: Callable[[float], float], start: float, step: float) -> float:
+    """Zero of a function that is negative at the start: a bracket by doubling steps, then Brent's method."""
+    from scipy.optimize import brentq
+
+    inside, outside = start, start + step
+    while excess(outside) < 0.0:
+        step *= 2.0
+        inside, outside = outside, start + step
+        if abs(step) > 1e12 * max(abs(start), 1.0):
+            return copysign(inf, step)
+    return float(brentq(excess, inside, outside, xtol=1e-12 + 1e-9 * abs(step)))
+
+
+# -- quantities ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Fits:
+    """Both fits of one sample; `slope` is infinite where the outcomes are separated."""
+
+    data: LogOdds
+    offset: Fit
+    line: Fit | None
+    slope: float
+
+
+def _fits(sample: Sample) -> _Fits:
+    weight = sample.share * sample.sketch.total_weight
+    if sample.rows is not None:
+        weight = np.ones(sample.rows.n) if sample.rows.weight is None else sample.rows.weight
+    data = LogOdds.of(sample.log_odds, weight * (1.0 - sample.y), weight * sample.y)
+    few = data.condensed()  # for many rows, where the search begins
+    offset = fit_offset(data, start=fit_offset(few).intercept if few is not data else 0.0)
+    events, others = float(data.events.sum()), float((data.weight - data.events).sum())
+    if events <= 0.0 or others <= 0.0 or data.wrong > 0.0 or np.ptp(data.z) == 0.0:
+        return _Fits(data, offset, None, nan)
+    slope = data.separation()
+    line = None
+    if isnan(slope):
+        line = fit_line(data, fit_line(few) if few is not data else None)
+    return _Fits(data, offset, line, slope if line is None else line.slope)
+
+
+def _robust(sample: Sample) -> bool:
+    """Whether the likelihood is not that of independent rows of one outcome each."""
+    return sample.fractional or sample.dependent
+
+
+def _covariance(sample: Sample, fit: Fit, *, held: bool) -> Floats:
+    """Sandwich covariance of intercept and slope; of the intercept alone where the slope is held."""
+    from scipy.special import expit
+
+    z = sample.log_odds
+    finite = np.isfinite(z)
+    line = np.where(finite, z, 0.0)
+    score = sample.y - np.where(finite, expit(fit.intercept + fit.slope * line), sample.p)
+    total = sample.sketch.total_weight if sample.rows is None else sample.rows.total_weight
+    if held:
+        return sample.covariance(score / fit.information[0, 0] * total)
+    a, b = (
+        np.linalg.inv(fit.information) @ np.stack([score * finite, score * finite * line]) * total
+    )
+    return sample.covariance(a, b)
+
+
+def _with_interval(sample: Sample, fit: Fit, index: int, quantity: Quantity) -> Quantity:
+    """The quantity with its standard error, interval, and p-value where there is one for robust errors."""
+    if not _robust(sample):
+        reach = normal_quantile(0.5 + 0.5 * sample.confidence)
+        low, high = profile_interval(sample.once(_fits).data.condensed(), fit, index, reach)
+        inverse = 1.0 / fit.information[:1, :1] if index < 0 else np.linalg.inv(fit.information)
+        error = sqrt(inverse[max(index, 0), max(index, 0)])
+        return replace(quantity, low=low, high=high, standard_error=error)
+    from scipy.special import stdtr
+
+    covariance = _covariance(sample, fit, held=index < 0)
+    error, value = sqrt(max(covariance[max(index, 0), max(index, 0)], 0.0)), quantity.value
+    t = (value - (index == 1)) / error if error > 0.0 else nan
+    clusters = int(sample.cluster.max()) + 1 if sample.cluster is not None else inf
+    few = f"{clusters} clusters: the interval is too short below {FEW_CLUSTERS}"
+    return replace(
+        quantity,
+        low=value - sample.quantile * error,
+        high=value + sample.quantile * error,
+        standard_error=error,
+        p_value=nan if index == 0 else float(2.0 * stdtr(sample.units - 1.0, -abs(t))),
+        source=ROBUST,
+        note="; ".join(filter(None, [quantity.note, few if clusters < FEW_CLUSTERS else ""])),
     )
 
 
-def profile_ends(data: LogOdds, fit: Fit, which: str, reach: float) -> tuple[float, float]:
-    """Where twice the loss of profile likelihood is `reach`², on either side of the maximum.
+def calibration_intercept(sample: Sample) -> Quantity:
+    """Calibration intercept, the slope held at 1: 0 if the predictions are right on average.
 
-    `which` is "offset intercept", where the slope is held at 1, or "intercept" or "slope", where the other
-    one follows.
+    It is in log-odds: positive where events are more frequent than predicted.
     """
-    value, error, along = _profile(data, fit, which)
-    top = along(value, None)[0]
-    return (
-        _crossing(along, value, top, -reach * error, reach),
-        _crossing(along, value, top, reach * error, reach),
-    )
-
-
-def one_sided_end(data: LogOdds, value: float, reach: float) -> float:
-    """The finite end of the offset intercept's interval where one outcome alone was seen.
-
-    The likelihood rises to 1 as the intercept goes to infinity.
-    """
-    sign = 1.0 if value > 0 else -1.0
-
-    def excess(a: float) -> float:
-        return -2.0 * data.at(sign * a, 1.0).value - reach**2
-
-    return sign * _falling_root(excess)
-
-
-def separated_end(data: LogOdds, slope: float, reach: float) -> float:
-    """The finite end of the slope's profile interval where the other one is infinite."""
-    top = data.separated_value(slope)
-    sign = 1.0 if slope > 0 else -1.0
-    unit = sign / float(np.ptp(data.z))
-
-    def excess(multiple: float) -> float:
-        scaled = replace(data, z=multiple * unit * data.z)
-        fit = offset_intercept(scaled)
-        return 2.0 * (top - scaled.at(fit.intercept, 1.0).value) - reach**2
-
-    return _falling_root(excess) * unit
-
-
-def _falling_root(excess: Callable[[float], float]) -> float:
-    """Where a falling function is 0: a bracket by doubling, then halves of it."""
-    low, high = -1.0, 1.0
-    while excess(high) > 0.0 and high < 1e12:
-        low, high = high, 2.0 * high
-    while excess(low) < 0.0 and low > -1e12:
-        low, high = 2.0 * low, low
-    for _ in range(MOST_STEPS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
-        if high - low <= 1e-12 * max(abs(low), abs(high)):
-            break
-    return 0.5 * (low + high)
-
-
-Along = Callable[[float, float | None], tuple[float, float, float]]
-
-
-def _profile(data: LogOdds, fit: Fit, which: str) -> tuple[float, float, Along]:
-    """The parameter, its standard error, and its profile log-likelihood with the slope of that."""
-    if which == "offset intercept":
-        surplus = data.wrongly_never - data.wrongly_always
-
-        def fixed(a: float, _: float | None) -> tuple[float, float, float]:
-            here = data.at(a, 1.0)
-            return here.value + surplus * a, here.gradient[0] + surplus, 0.0
-
-        return fit.intercept, 1.0 / sqrt(fit.likelihood.information[0]), fixed
-    index = ("intercept", "slope").index(which)
-    aa, ab, bb = fit.likelihood.information
-    ratio = -ab / (aa if index else bb)  # how the other one follows, to first order
-    estimate = (fit.intercept, fit.slope)
-
-    def followed(x: float, guess: float | None) -> tuple[float, float, float]:
-        other = estimate[1 - index] + ratio * (x - estimate[index]) if guess is None else guess
-        for _ in range(MOST_STEPS):
-            here = data.at(other, x) if index else data.at(x, other)
-            gradient, cross = here.gradient[1 - index], here.information[1]
-            information = here.information[0 if index else 2]
-            step = gradient / information
-            # A step changes the likelihood by half of this, to third order.
-            if abs(gradient * step) < 1e-9:
-                own = here.gradient[index] - cross * step
-                return here.value + 0.5 * gradient * step, own, other + step
-            other += float(np.clip(step, -2.0, 2.0))
-        return here.value, here.gradient[index], other
-
-    return estimate[index], fit.standard_errors[index], followed
-
-
-def _crossing(along: Along, start: float, top: float, step: float, reach: float) -> float:
-    """Newton on the signed root of the likelihood's loss, which is nearly straight, in a bracket."""
-    inside, outside = start, nan
-    x, guess = start + step, None
-    for _ in range(MOST_STEPS):
-        value, slope, guess = along(x, guess)
-        loss = 2.0 * (top - value)
-        root = sqrt(max(loss, 0.0))
-        if root < reach:
-            inside = x
-        else:
-            outside = x
-        change = abs(slope) / root if root > 0.0 else 0.0
-        move = (reach - root) / change if change > 0.0 else inf
-        following = (
-            x + float(np.copysign(min(move, 1e6), step))
-            if move > 0
-            else x + float(np.copysign(move, -step))
+    fits = sample.once(_fits)
+    data, value = fits.data, fits.offset.intercept
+    if data.z.size == 0 and data.missed == data.failed:
+        raise Unavailable(
+            "the calibration intercept needs predictions strictly between 0 and 1; all are 0 or 1, and "
+            "every intercept fits them alike"
         )
-        low, high = sorted((inside, outside if isfinite(outside) else start + 1e3 * step))
-        if not low < following < high:
-            following = 0.5 * (inside + outside) if isfinite(outside) else inside + 2.0 * step
-            step *= 2.0
-        if abs(following - x) < 1e-9 * abs(start - x):
-            return following
-        x = following
-    return x
+    quantity = Quantity("calibration intercept", value, source=PROFILED, note=_certain_note(data))
+    if isfinite(value):
+        quantity = _with_interval(sample, fits.offset, -1, quantity)
+        if _robust(sample) or data.wrong > 0.0:
+            return quantity
+        statistic = 2.0 * (fits.offset.value - data.likelihood(0.0, 1.0)[0])
+        return replace(quantity, p_value=_chi_squared(statistic, 1))
+    every = "every" if value > 0 else "no"
+    quantity = replace(quantity, note=f"infinite: {every} row that could tell has the event")
+    if _robust(sample) or data.wrong > 0.0:
+        return quantity
+    # The likelihood rises to 1 as the intercept goes to infinity.
+    reach = normal_quantile(0.5 + 0.5 * sample.confidence)
+    sign = copysign(1.0, value)
+    far = float(np.abs(data.z).max()) + 40.0
+    end = _root(lambda a: -2.0 * data.likelihood(a, 1.0)[0] - reach**2, sign * far, -sign)
+    return replace(quantity, low=end if value > 0 else -inf, high=inf if value > 0 else end)
+
+
+def calibration_slope(sample: Sample) -> Quantity:
+    """Calibration slope of the outcomes' log-odds on those of the predictions; below 1: over-confident."""
+    fits = sample.once(_fits)
+    data, line = fits.data, fits.line
+    quantity = Quantity("calibration slope", source=PROFILED)
+    if line is not None:
+        quantity = replace(quantity, value=line.slope, note=_certain_note(data))
+        quantity = _with_interval(sample, line, 1, quantity)
+        if _robust(sample):
+            return quantity
+        statistic = 2.0 * (line.value - data.likelihood(fits.offset.intercept, 1.0)[0])
+        return replace(quantity, p_value=_chi_squared(statistic, 1))
+    if data.wrong > 0.0 and 0.0 < sample.points.base_rate < 1.0:
+        note = _certain_note(data)
+        return replace(quantity, value=0.0, low=0.0, high=0.0, p_value=0.0, note=note)
+    _require_slope(sample, data)
+    end, positive = nan, fits.slope > 0
+    if not _robust(sample):
+        reach, top = (
+            normal_quantile(0.5 + 0.5 * sample.confidence),
+            data.separated_value(fits.slope),
+        )
+        unit = copysign(1.0 / float(np.ptp(data.z)), fits.slope)
+
+        def loss(steepness: float) -> float:  # falls to -reach²
+            return 2.0 * (top - fit_offset(data, steepness * unit).value) - reach**2
+
+        steeper = loss(0.0) > 0.0
+        end = unit * _root((lambda x: -loss(x)) if steeper else loss, 0.0, 1.0 if steeper else -1.0)
+    side = "above" if positive else "below"
+    note = (
+        f"infinite: every event was predicted {side} every other row, so any steeper line fits better; the "
+        "finite end of the interval is that of the profile likelihood"
+    )
+    low, high = (end, inf) if positive else (-inf, end)
+    return replace(quantity, value=fits.slope, low=low, high=high, note=note)
+
+
+def _require_slope(sample: Sample, data: LogOdds) -> None:
+    rate = sample.points.base_rate
+    if rate in (0.0, 1.0):
+        raise Unavailable(f"the calibration slope needs both outcomes; all are {round(rate)}")
+    if data.z.size == 0:
+        raise Unavailable(
+            "the calibration slope needs predictions strictly between 0 and 1; all are 0 or 1"
+        )
+    if np.ptp(data.z) == 0.0:
+        raise Unavailable("the calibration slope needs two different finite log-odds")
+    if not 0.0 < data.events.sum() < data.weight.sum():
+        raise Unavailable(
+            "the calibration slope needs both outcomes among predictions strictly between 0 and 1"
+        )
+
+
+def recalibrated_intercept(sample: Sample) -> Quantity:
+    """Intercept of the recalibration line, which goes with the slope: not a measure by itself."""
+    line = sample.once(_fits).line
+    if line is None:
+        raise Unavailable("there is no recalibration line; see the calibration slope")
+    quantity = Quantity("intercept given slope", line.intercept, source=PROFILED)
+    return _with_interval(sample, line, 0, quantity)
+
+
+def joint_test(sample: Sample) -> Quantity:
+    """Test of intercept 0 and slope 1 together, 2 degrees of freedom: likelihood ratio, or Wald's T².
+
+    With weights or clusters it is Wald's with the sandwich covariance, and Hotelling's distribution.
+    """
+    fits = sample.once(_fits)
+    data, line = fits.data, fits.line
+    name, source = "intercept 0 and slope 1, χ² (2 df)", f"likelihood-ratio test; {COX}"
+    if data.wrong > 0.0:
+        return Quantity(name, inf, p_value=0.0, source=source, note=_certain_note(data))
+    if not _robust(sample):
+        if line is None:
+            _require_slope(sample, data)
+        top = line.value if line is not None else data.separated_value(fits.slope)
+        statistic = 2.0 * (top - data.likelihood(0.0, 1.0)[0])
+        return Quantity(name, statistic, p_value=_chi_squared(statistic, 2), source=source)
+    if line is None:
+        raise Unavailable("there is no recalibration line; see the calibration slope")
+    from scipy.special import fdtrc
+
+    covariance, degrees = _covariance(sample, line, held=False), sample.units - 1.0
+    if not np.linalg.det(covariance) > 0.0 or degrees <= 1.0:
+        raise Unavailable("the joint test needs three clusters or more")
+    away = np.array([line.intercept, line.slope - 1.0])
+    statistic = float(away @ np.linalg.solve(covariance, away))
+    p_value = float(fdtrc(2.0, degrees - 1.0, statistic * (degrees - 1.0) / (2.0 * degrees)))
+    return Quantity(name, statistic, p_value=p_value, source=f"Wald test, sandwich; {COX}")
+
+
+def _certain_note(data: LogOdds) -> str:
+    number = data.wrong or data.certain
+    rows = f"{number:g} row{'' if number == 1.0 else 's'} had probability 0 or 1"
+    if data.wrong:
+        return (
+            f"{rows} and failed: the likelihood of any positive slope is 0. The slope is 0 in the limit; "
+            "the intercept is the limit in which their log-odds grow"
+        )
+    return f"{rows} and came true: they add nothing to the likelihood" if number else ""
+
+
+def _chi_squared(statistic: float, degrees: int) -> float:
+    from scipy.special import chdtrc
+
+    return float(chdtrc(degrees, max(statistic, 0.0)))

@@ -1,10 +1,10 @@
-"""The weather profile: reliability, resolution and uncertainty, skill and sharpness."""
+"""Weather profile: reliability, resolution and uncertainty, skill and sharpness."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from math import sqrt
+from math import nan, sqrt
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator, is_number, require_choice, require_count
 from calibrant.data.arrays import as_column
-from calibrant.data.cell_sums import over_outcomes
-from calibrant.errors import InputError, Where
-from calibrant.inference.interval import normal_quantile
-from calibrant.inference.profile import Measure, Profile, Quantity, Sample, Unavailable
+from calibrant.errors import InputError, show_value
+from calibrant.inference.profile import Measure, Profile, Quantity, Sample, Unavailable, profile
+from calibrant.inference.quantiles import skewed_quantiles
+from calibrant.measures._chains import pooled
 from calibrant.measures.binned import Bins, bins_of
-from calibrant.measures.isotonic import binned_decomposition
-from calibrant.profiles.corp import corp_parts
-from calibrant.profiles.scores import mean_of, scaled_brier, shared_brier, squared_error
+from calibrant.measures.isotonic import binned_decomposition, corp_decomposition
+from calibrant.profiles.scores import brier_score, scaled_brier, skill_score, squared_error
 
 __all__ = ["weather"]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 Forecast = Literal["mean", "middle"]
 
 BINS = 10
@@ -31,15 +31,16 @@ DRAWS = 4000
 MURPHY = "Murphy 1973"
 
 
+@profile
 def weather(*, climatology: Any = None, bins: int = BINS, at: Forecast = "mean") -> Profile:
-    """The weather profile: Brier score and skill, reliability, resolution, uncertainty, sharpness.
+    """Weather profile: Brier score and skill, reliability, resolution, uncertainty, sharpness.
 
     Parameters
     ----------
     climatology : array or float, optional
         The forecast to beat, for each row or for all. Without it, the sample's own event rate.
     bins : int
-        How many bins of equal width, for the binned parts.
+        Number of bins of equal width, for the binned parts.
     at : {"mean", "middle"}
         The forecast that stands for a bin: the mean of its forecasts, or its middle, as where forecasts
         were rounded to it.
@@ -61,215 +62,255 @@ def weather(*, climatology: Any = None, bins: int = BINS, at: Forecast = "mean")
     """
     require_count("bins", bins, least=2)
     require_choice("at", at, get_args(Forecast))
-    skill: Measure = scaled_skill
+    skill: Measure = _skill
     if climatology is not None:
         alone = is_number(climatology)
         column = np.asarray(climatology) if alone else as_column(climatology, "climatology")
-        skill = partial(skill_over, climatology=column)
+        skill = partial(_skill_over, climatology=column)
     return Profile(
         "weather",
         {
-            "Brier score": shared_brier,
+            "Brier score": brier_score,
             "Brier skill score": skill,
-            "binned parts": partial(binned_parts, bins=int(bins), at=at),
-            "CORP parts": corp_parts,
-            "sharpness": sharpness,
+            "binned parts": partial(_binned_parts, bins=int(bins), at=at),
+            "CORP parts": _corp_parts,
+            "sharpness": _sharpness,
         },
     )
 
 
-def scaled_skill(sample: Sample) -> Quantity:
+def _skill(sample: Sample) -> Quantity:
     """1 - Brier score / that of the sample's event rate."""
-    return replace(
-        scaled_brier(sample),
-        name="Brier skill score",
-        source="Brier 1950; reference: the event rate of the sample",
-    )
+    source = "Brier 1950; reference: the event rate of the sample"
+    return replace(scaled_brier(sample), name="Brier skill score", source=source)
 
 
-def skill_over(sample: Sample, climatology: NDArray[Any]) -> Quantity:
+def _skill_over(sample: Sample, climatology: NDArray[Any]) -> Quantity:
     """1 - Brier score / that of the climatology given."""
-    pairs = sample.rows("the skill over a column")
-    column = _climate(sample, climatology)
-    ours, theirs = squared_error(pairs.p, pairs.y), squared_error(column, pairs.y)
-    score, reference = float(sample.weights @ ours), float(sample.weights @ theirs)
+    sample.require_rows("the skill over a climatology")
+    column = _climatology(sample, climatology)
+    ours, theirs = squared_error(sample.p, sample.y), squared_error(column, sample.y)
+    score, reference = float(sample.share @ ours), float(sample.share @ theirs)
     if reference == 0.0:
         raise Unavailable("the Brier skill score needs a climatology that errs")
     influence = score * (theirs - reference) / reference**2 - (ours - score) / reference
-    error, degrees = sample.standard_error(sample.weights * influence)
-    reach = normal_quantile(0.5 + 0.5 * sample.confidence, degrees) * error
-    value = 1.0 - score / reference
-    return Quantity(
-        "Brier skill score",
-        value,
-        value - reach,
-        min(value + reach, 1.0),
-        standard_error=error,
-        source="Brier 1950; reference: the climatology given",
-    )
+    source = "Brier 1950; reference: the climatology given"
+    return skill_score(sample, "Brier skill score", 1.0 - score / reference, influence, source)
 
 
-def _climate(sample: Sample, climatology: NDArray[Any]) -> Floats:
-    """The climatology of each row that was kept, as probabilities."""
+def _climatology(sample: Sample, climatology: NDArray[Any]) -> Floats:
+    """Climatology of each row that was kept, as probabilities."""
     if climatology.ndim == 0:
-        rows = sample.rows("the skill over a climatology").n
-        kept, number = np.full(rows, climatology), np.arange(rows)
+        kept, number = np.full(sample.p.size, climatology), np.arange(sample.p.size)
     else:
-        cure = "Pass the climatology of each row, or one number."
-        kept, number = sample.column("climatology", climatology, cure)
-    try:
-        column = kept.astype(np.float64)
-    except (TypeError, ValueError):
-        at = next(k for k, value in enumerate(kept) if not _reads(value))
-        raise _no_probability(kept[at], int(number[at])) from None
+        kept, number = sample.column("climatology", climatology)
+    column = np.empty(kept.size)
+    for k, value in enumerate(kept):
+        try:
+            column[k] = float(value)
+        except (TypeError, ValueError):
+            column[k] = nan
     wrong = np.flatnonzero(~((column >= 0.0) & (column <= 1.0)))
     if wrong.size:
-        raise _no_probability(float(column[wrong[0]]), int(number[wrong[0]]))
+        row, value = int(number[wrong[0]]), kept[wrong[0]]
+        percent = 1.0 < column[wrong[0]] <= 100.0
+        raise InputError(
+            f"`climatology` must hold probabilities, in [0, 1]; row {row} is {show_value(value)}.",
+            argument="climatology",
+            row=row,
+            hint="Divide percentages by 100." if percent else None,
+        )
     return column
 
 
-def _reads(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
+def _sharpness(sample: Sample) -> Quantity:
+    """Variance of the forecasts."""
+    squares = (sample.p - float(sample.share @ sample.p)) ** 2
+    name = "sharpness (variance of forecasts)"
+    return sample.mean(name, squares, source="Murphy and Winkler 1992")
 
 
-def _no_probability(seen: Any, row: int) -> InputError:
-    percent = is_number(seen) and 1.0 < seen <= 100.0
-    missing = is_number(seen) and np.isnan(seen)
-    return InputError(
-        "must hold no missing values" if missing else "must hold probabilities, in [0, 1]",
-        argument="climatology",
-        seen=seen,
-        where=Where(row=row),
-        cure="Divide percentages by 100."
-        if percent
-        else "Leave such rows out first."
-        if missing
-        else "Pass the probability that the climatology gives to each row.",
-    )
+# -- Murphy's parts over bins ----------------------------------------------------------------------
 
 
-def sharpness(sample: Sample) -> Quantity:
-    """The variance of the forecasts."""
-    mean = sample.assessment.mean_prediction
-    return mean_of(
-        sample,
-        "sharpness (variance of forecasts)",
-        lambda p, y: (p - mean) ** 2,
-        slope=2.0,
-        bend=2.0,
-        source="Murphy and Winkler 1992",
-    )
-
-
-def binned_parts(sample: Sample, bins: int, at: Forecast = "mean") -> list[Quantity]:
-    """Murphy's reliability, resolution and uncertainty over bins, with the mean forecast of each.
+def _binned_parts(sample: Sample, bins: int, at: Forecast) -> list[Quantity]:
+    """Murphy's reliability, resolution and uncertainty over bins.
 
     Reliability and resolution are squared lengths of vectors of gaps. With probability `confidence` the
     error of that vector is no longer than a quantile, so the length is that of the estimate up to it.
     """
-    split = binned_decomposition(sample.atoms, n_bins=bins)
-    table = bins_of(sample.atoms, bins, "uniform")
+    split = binned_decomposition(sample.points, bins=bins)
+    table = bins_of(sample.points, bins, "width")
     reliability = split.miscalibration
     if at == "middle":
         middle = (np.ceil(np.maximum(table.prediction, 1e-300) * bins) - 0.5) / bins
         reliability = float(table.weight @ (middle - table.outcome) ** 2)
-    lengths = _error_lengths(sample, table, bins)
     parts = []
-    for name, value, length in (
-        ("reliability", reliability, lengths[0]),
-        ("resolution", split.discrimination, lengths[1]),
+    for name, value, length, most in zip(
+        ("reliability", "resolution"),
+        (reliability, split.discrimination),
+        _error_lengths(sample, table, bins),
+        (1.0, 0.25),
+        strict=True,
     ):
-        root, most = sqrt(max(value, 0.0)), 1.0 if name == "reliability" else 0.25
+        root = sqrt(max(value, 0.0))
         low, high = max(root - length, 0.0) ** 2, min((root + length) ** 2, most)
-        parts.append(
-            Quantity(
-                f"{name} ({bins} bins)",
-                value,
-                max(low - split.error, 0.0),
-                high + split.error,
-                bound=split.error,
-                source=MURPHY,
-            )
-        )
+        low, high = max(low - split.error, 0.0), high + split.error
+        name = f"{name} ({bins} bins)"
+        parts.append(Quantity(name, value, low, high, bound=split.error, source=MURPHY))
     return [*parts, _uncertainty(sample)]
 
 
 def _uncertainty(sample: Sample) -> Quantity:
-    rate = mean_of(sample, "event rate", lambda p, y: y + 0.0 * p, slope=0.0, bend=0.0)
-    ends = [min(max(end, 0.0), 1.0) for end in (rate.low, rate.high)]
-    if rate.value in (0.0, 1.0):  # of one outcome, the other may be as rare as that no row had it
-        units = (
-            1.0 / float(sample.weights @ sample.weights)
-            if sample.pairs is not None
-            else sample.sketch.n
-        )
-        units = float(sample.clusters[1] if sample.clusters else len(sample.parts) or units)
+    """Variance of the outcome, rate (1 - rate)."""
+    rate = sample.mean("event rate", sample.y)
+    low, high = (min(max(end, 0.0), 1.0) for end in (rate.low, rate.high))
+    if rate.value in (0.0, 1.0):  # exact limit of an outcome that did not occur
+        units = sample.units if sample.cluster is None else float(sample.cluster.max() + 1)
         unseen = 1.0 - (0.5 * (1.0 - sample.confidence)) ** (1.0 / units)
-        ends = [0.0, unseen] if rate.value == 0.0 else [1.0 - unseen, 1.0]
-    spread = [end * (1.0 - end) for end in ends]
-    high = 0.25 if ends[0] < 0.5 < ends[1] else max(spread)
+        low, high = (0.0, unseen) if rate.value == 0.0 else (1.0 - unseen, 1.0)
+    spread = [end * (1.0 - end) for end in (low, high)]
+    most = 0.25 if low < 0.5 < high else max(spread)
     value = rate.value * (1.0 - rate.value)
-    return Quantity("uncertainty", value, min(spread), high, source=MURPHY)
+    return Quantity("uncertainty", value, min(spread), most, source=MURPHY)
 
 
 def _error_lengths(sample: Sample, table: Bins, bins: int) -> tuple[float, float]:
-    """How long the error of the bins' gaps is, at most, with the confidence asked for.
+    """Quantile of the length of the error of the bins' gaps, each weighed by its rows.
 
-    The length weighs each bin by its rows. The first is for outcome less forecast, the second for outcome
-    less event rate, whose error is the smaller by that of the rate.
+    The first is for outcome less forecast, the second for outcome less event rate, whose error is the
+    smaller by that of the rate.
     """
     effective = table.weight**2 / np.maximum(table.squared, 1e-300)
-    smoothed = (table.outcome * effective + 0.5) / (effective + 1.0)  # all alike is not all sure
+    smoothed = (table.outcome * effective + 0.5) / (effective + 1.0)  # all alike is not all certain
     variance = smoothed * (1.0 - smoothed) / effective
     covariance = np.diag(variance)
-    if sample.dependent:
-        seen = _clustered(sample, table, bins)
+    if sample.cluster is not None:
+        edges = np.linspace(0.0, 1.0, bins + 1)[1:-1]
+        used = np.unique(np.searchsorted(edges, sample.points.p))
+        place = np.searchsorted(used, np.searchsorted(edges, sample.p))
+        place = np.minimum(place, used.size - 1)
+        residual = sample.share * (sample.y - sample.p + table.gap[place])
+        count, number = table.weight.size, int(sample.cluster.max()) + 1
+        sums = np.bincount(sample.cluster * count + place, residual, number * count)
+        curves = sums.reshape(number, count) / table.weight
+        seen = curves.T @ curves * (number / (number - 1.0))
         covariance = seen + np.diag(np.maximum(variance - np.diag(seen), 0.0))
     root = np.sqrt(table.weight)
     values, vectors = np.linalg.eigh(covariance * np.outer(root, root))
     draws = generator(sample.assessment.seed, 19).standard_normal((DRAWS, values.size))
     error = (draws * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    centred = error - np.outer(error @ root, root)
-    return tuple(  # type: ignore[return-value]
+    reliability, resolution = (
         float(np.sqrt(np.quantile((each**2).sum(axis=1), sample.confidence)))
-        for each in (error, centred)
+        for each in (error, error - np.outer(error @ root, root))
     )
+    return reliability, resolution
 
 
-def _clustered(sample: Sample, table: Bins, bins: int) -> Floats:
-    """Covariance of the bins' mean residuals over clusters."""
-    edges = np.linspace(0.0, 1.0, bins + 1)[1:-1]
-    count = table.weight.size
-    if sample.pairs is None:
-        curves = _curves_of_parts(sample, table, edges)
-        number = len(sample.parts)
+# -- CORP's parts by isotonic regression -----------------------------------------------------------
+
+FOLDS = 5
+CORP = "Dimitriadis, Gneiting and Jordan 2021"
+IN_SAMPLE = (
+    "CORP's map fits the noise of the sample, so both parts are too large on average; their intervals are "
+    "for the population's parts, the lower ends cross-fitted"
+)
+
+
+def _corp_parts(sample: Sample) -> list[Quantity]:
+    """Miscalibration and discrimination by isotonic regression: reliability and resolution.
+
+    Let S(g) be the mean Brier score of an increasing map g, least for the population's map g*. The
+    sample's own map makes S(p) - S(g) no smaller than that of g*, so its upper end holds S(p) - S(g*).
+    A map that was learned on other rows does no better than g*, so the lower end of a cross-fitted
+    S(p) - S(g) holds it, too. Each end is that of a mean. The same goes for resolution, with the event
+    rate in place of p.
+    """
+    split = corp_decomposition(sample.points)
+    note, ends = "", [(nan, nan)] * 2
+    if not 0.0 < sample.points.base_rate < 1.0:
+        note = "no interval: it needs both outcomes"
+    elif sample.rows is None and (sample.fractional or sample.dependent):
+        note = "no interval: with weights or clusters it needs rows"
+    elif (sample.sketch.n if sample.clusters is None else sample.clusters[1]) < 2 * FOLDS:
+        note = "no interval: too few rows to learn a map and judge it on others"
     else:
-        assert sample.clusters is not None
-        pairs, (codes, number) = sample.pairs, sample.clusters
-        _, place = np.unique(np.searchsorted(edges, pairs.p), return_inverse=True)
-        residual = sample.weights * (pairs.y - pairs.p + table.gap[place.ravel()])
-        sums = np.bincount(codes * count + place.ravel(), residual, number * count)
-        curves = np.asarray(sums.reshape(number, count), dtype=np.float64)
-    curves = curves / table.weight
-    return np.asarray(curves.T @ curves * (number / (number - 1.0)))
+        ends = _corp_ends(sample)
+    return [
+        Quantity(
+            f"{name} (CORP)",
+            value,
+            max(low - split.error, 0.0) if low == low else low,
+            min(high + split.error, most) if high == high else high,
+            bound=split.error,
+            source=CORP,
+            note=note or (IN_SAMPLE if name == "reliability" else ""),
+        )
+        for name, value, (low, high), most in zip(
+            ("reliability", "resolution"),
+            (split.miscalibration, split.discrimination),
+            ends,
+            (1.0, 0.25),
+            strict=True,
+        )
+    ]
 
 
-def _curves_of_parts(sample: Sample, table: Bins, edges: Floats) -> Floats:
-    """What each cluster's sketch adds to the residual of each bin."""
-    sketch = sample.sketch
-    used = over_outcomes(sketch.weights) > 0.0
-    p = np.zeros(used.size)
-    p[used] = sample.atoms.p
-    place = np.zeros(used.size, dtype=np.int64)
-    place[used] = np.unique(np.searchsorted(edges, p[used]), return_inverse=True)[1].ravel()
-    rows = []
-    for part in sample.parts:
-        at = np.searchsorted(sketch.cells, part.cells)
-        short = table.gap[place[at]] - p[at]
-        residual = over_outcomes(part.weights) * short + part.weights[:, 1]
-        rows.append(np.bincount(place[at], residual / sketch.total_weight, table.weight.size))
-    return np.array(rows)
+def _corp_ends(sample: Sample) -> list[tuple[float, float]]:
+    """Lower and upper end for reliability and for resolution."""
+    p, rng = sample.points.p, generator(sample.assessment.seed, 22)
+    if sample.rows is None:  # the rows of a cell and outcome, in folds
+        used = sample.share > 0.0
+        counts = np.rint(sample.share[used] * sample.sketch.n).astype(np.int64)
+        in_folds = rng.multinomial(counts, np.full(FOLDS, 1.0 / FOLDS))
+        entry, fold = np.nonzero(in_folds)
+        cell = np.cumsum(used.reshape(-1, 2).any(axis=1)) - 1
+        at = np.repeat(cell, 2)[used][entry]
+        y, count = sample.y[used][entry], in_folds[entry, fold].astype(np.float64)
+    else:
+        at = np.minimum(np.searchsorted(p, sample.p), p.size - 1)
+        y, count = sample.y, sample.share
+        units = sample.p.size if sample.clusters is None else sample.clusters[1]
+        fold = rng.permutation(units) % FOLDS
+        fold = fold if sample.cluster is None else fold[sample.cluster]
+    masses = np.stack(
+        [
+            np.bincount(fold * p.size + at, count * part, FOLDS * p.size).reshape(FOLDS, p.size)
+            for part in (1.0 - y, y)
+        ],
+        axis=2,
+    )
+    whole = masses.sum(axis=0)
+    own = _isotonic(p, whole)[at]
+    others = np.stack([_isotonic(p, whole - part) for part in masses])[fold, at]
+    rate = np.full(own.shape, whole[:, 1].sum() / whole.sum())
+    ends = []
+    for start in (p[at], rate):
+        gains = [(start - after) * (start + after - 2.0 * y) for after in (others, own)]
+        low, high = (_mean_interval(sample, gain, count) for gain in gains)
+        ends.append((low[0], high[1]))
+    return ends
+
+
+def _isotonic(p: Floats, mass: Floats) -> Floats:
+    """Isotonic regression of these outcomes at every prediction, also where none of them is."""
+    weight = mass[:, 0] + mass[:, 1]
+    seen = weight > 1e-12 * weight.max()
+    if not seen.any():
+        return p
+    fitted = pooled(mass[seen, 1] / weight[seen], np.ascontiguousarray(weight[seen]))
+    return np.interp(p, p[seen], np.clip(fitted, 0.0, 1.0))
+
+
+def _mean_interval(sample: Sample, values: Floats, count: Floats) -> tuple[float, float]:
+    """Confidence limits of a mean of one value a row, or of rows that are alike."""
+    if sample.rows is not None:
+        quantity = sample.mean("gain", values)
+        return quantity.low, quantity.high
+    n = float(count.sum())
+    value = float(count @ values) / n
+    squares = float(count @ (values - value) ** 2)
+    skew = float(count @ (values - value) ** 3) / squares**1.5 if squares > 0.0 else 0.0
+    below, above = skewed_quantiles(sample.confidence, n - 1.0, skew)
+    error = float(np.sqrt(squares / (n * (n - 1.0))))
+    return value - above * error, value - below * error
