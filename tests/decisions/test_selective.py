@@ -173,9 +173,8 @@ def test_abstentions_lower_the_coverage():
     assert found.coverage == 0.8 == found.curve.coverage[-1]
     assert found.risk_at(0.8) == pytest.approx(1 - y.mean())
     assert found.aurc == cal.selective(y, p).aurc
-    with pytest.raises(InputError) as error:
+    with refused("coverage", 0.9):
         found.risk_at(0.9)
-    assert (error.value.argument, error.value.seen) == ("coverage", 0.9)
 
 
 def test_a_long_curve_is_thinned_and_the_numbers_are_not():
@@ -271,7 +270,7 @@ def test_rows_that_come_three_times_are_told_by_their_ties(call, sketched):
 
     with pytest.warns(DependenceWarning) as told:
         call(*sample(3))
-    assert 2.9 < told[0].message.seen < 3.2
+    assert " 3.0 times" in str(told[0].message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         call(*sample(1))

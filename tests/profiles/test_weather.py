@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.refusals import refused
 
 import calibrant as cal
 from calibrant.errors import InputError
@@ -84,7 +85,7 @@ def test_a_sketch_is_within_its_bounds_and_clusters_widen():
     exact = profile_of(y, p)
     sketched = cal.assess(cal.Sketch.from_arrays(y, p), profile="weather").profile
     for name in exact:
-        assert abs(sketched[name].value - exact[name].value) <= sketched[name].bound + 1e-9, name
+        assert abs(sketched[name].value - exact[name].value) <= sketched[name].bound + 1e-6, name
     copies = profile_of(np.repeat(y, 4), np.repeat(p, 4), cluster=np.repeat(np.arange(2000), 4))
     for name in ("reliability (10 bins)", "Brier skill score"):
         width, alone = (one[name].high - one[name].low for one in (copies, exact))
@@ -162,14 +163,13 @@ def test_binned_parts_of_sketched_clusters_have_the_intervals_of_the_rows():
 
 
 def test_the_row_of_a_wrong_climatology_is_that_of_the_file():
-    with pytest.raises(InputError) as error:
+    with refused("climatology", 1.4, row=2):
         cal.assess(
             [0, 1, 0, 1],
             [np.nan, 0.2, 0.4, 0.6],
             profile=weather(climatology=[0.1, 0.2, 1.4, 0.5]),
             on_invalid="drop",
         )
-    assert (error.value.row, error.value.seen) == (2, 1.4)
 
 
 def test_one_number_is_a_climatology():

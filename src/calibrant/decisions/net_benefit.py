@@ -175,11 +175,13 @@ def net_benefit_values(sample: Sample, thresholds: Floats) -> tuple[Floats, Floa
         return (sample.p >= thresholds[:, None]) * worth, np.zeros(thresholds.size)
     # A unit up: predictions that were cut to fixed point must still reach their own threshold.
     scale, nodes = sample.sketch.scale, sample.sketch.nodes
-    place = np.asarray(scale.locate(thresholds)) * nodes
-    cell = np.floor(np.asarray(scale.locate(np.clip(sample.p, 0.0, 1.0))) * nodes + UNIT)
-    cut = (cell == np.floor(place)[:, None]) & (place % 1.0 > nodes * UNIT)[:, None]
-    bounds = (cut * sample.share * np.abs(worth)).sum(axis=1)
-    return (sample.p + UNIT >= thresholds[:, None]) * worth, bounds
+    position, at = (np.asarray(scale.locate(one)) for one in (sample.p, thresholds))
+    cut = np.floor(position * nodes + UNIT) == np.floor(at * nodes)[:, None]
+    cut &= (at * nodes % 1.0 > nodes * UNIT)[:, None]
+    acts = (
+        np.asarray(scale.prediction(np.minimum(position + 2.0 * UNIT, 1.0))) >= thresholds[:, None]
+    )
+    return acts * worth, (cut * sample.share * np.abs(worth)).sum(axis=1)
 
 
 def net_benefit(

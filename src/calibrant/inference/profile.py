@@ -304,14 +304,15 @@ class Sample:
     def _require_known_log_odds(self) -> None:
         if not self.sketch.scale.reflected:
             raise Unavailable("log-odds need rows, or a sketch on the probability or logit scale")
-        width = 1.0 / self.sketch.nodes
-        outer = (self.points.p > 0.0) & ((self.points.p < width) | (self.points.p >= 1.0 - width))
-        rows = self.sketch.counts[self.sketch.weights.sum(axis=1) > 0.0].sum(axis=1)[outer]
-        outer_rows = int(rows[(rows > 1) & (self.points.p[outer] < 1.0)].sum())
-        if outer_rows:
+        p, width = self.points.p, 1.0 / self.sketch.nodes
+        rows = self.sketch.counts[self.sketch.weights.sum(axis=1) > 0.0].sum(axis=1)
+        # Nearer to 0 than a few units of the fixed point not even a row alone is known well enough.
+        unknown = (p < width) | ((p >= 1.0 - width) & (p < 1.0))
+        unknown &= (rows > 1) | (p < 64.0 * UNIT)
+        if unknown.any():
             raise Unavailable(
-                f"log-odds need rows, or a logit sketch: {outer_rows:,} rows of this sketch lie so near 0 "
-                "or 1 that theirs are not known"
+                f"log-odds need rows, or a logit sketch: {int(rows[unknown].sum()):,} rows of this sketch "
+                "lie so near 0 or 1 that theirs are not known"
             )
 
     # -- means and standard errors -----------------------------------------------------------------

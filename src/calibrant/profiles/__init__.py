@@ -1,8 +1,8 @@
 """Profiles: the quantities that a field of use asks for, each with its interval and its source.
 
 `calibrant.assess(..., profile="clinical")` computes one beside the assessment. A profile of your own is
-a `Profile` with a name and functions from a `Sample` to a `Quantity`; with the decorator `profile`, `assess` and
-the command line know it by name.
+a `Profile` with a name and functions from a `Sample` to a `Quantity`. With the decorator `profile`, `assess`
+and the command line know it by name.
 """
 
 from calibrant.inference.profile import (

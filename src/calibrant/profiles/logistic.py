@@ -85,13 +85,14 @@ class LogOdds:
             return self
         cell = np.floor(self.z / CELL).astype(np.int64)
         cell -= cell.min()
-        weight, moment, events = (
-            np.bincount(cell, one) for one in (self.weight, self.weight * self.z, self.events)
-        )
-        used = weight > 0.0
-        return replace(
-            self, z=moment[used] / weight[used], events=events[used], weight=weight[used]
-        )
+        z, mass = [], []
+        for weight in (self.weight - self.events, self.events):  # at the mean of each outcome
+            total, moment = np.bincount(cell, weight), np.bincount(cell, weight * self.z)
+            used = total > 0.0
+            z.append(moment[used] / total[used])
+            mass.append(total[used])
+        events = np.concatenate([np.zeros_like(mass[0]), mass[1]])
+        return replace(self, z=np.concatenate(z), events=events, weight=np.concatenate(mass))
 
     def likelihood(self, a: float, b: float) -> tuple[float, Floats, Floats]:
         """Log-likelihood of intercept a and slope b, its gradient, and its information matrix."""

@@ -215,7 +215,7 @@ def _hanley_mcneil(
         one = area / (2.0 - area) - area**2
         other = 2.0 * area**2 / (1.0 + area) - area**2
         variance = (
-            area * (1.0 - area) + (fewer - 1.0) * max(one, other) + (more - 1.0) * min(one, other)
+            area * (1.0 - area) + (fewer - 1.0) * min(one, other) + (more - 1.0) * max(one, other)
         )
         return abs(value - area) - quantile * sqrt(max(variance / (fewer * more), error**2, 0.0))
 
