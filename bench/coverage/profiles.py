@@ -392,8 +392,8 @@ def main() -> int:
             "python -m bench.coverage.profiles",
             f"Share of {runs:,} samples whose 95% interval contains the population's value. In the first "
             "table the log-odds z of the predictions are normal; those of the outcomes are a + b z. The rows "
-            "of a cluster share 60% of the variance of z and of the hidden variable that decides the outcome. "
-            "A band for a decision curve counts only if it contains the whole curve, at 19 thresholds. E50, "
+            "of a cluster share 60% of the variance of z and of the hidden variable that decides the outcome."
+            " A band for a decision curve counts only if it contains the whole curve, at 19 thresholds. E50, "
             "E90 and Emax are those of the population's curve at the sample's bandwidth. The interval for "
             "the calibration intercept uses the profile likelihood of a model with slope 1, as in R. "
             "Over-confident predictions do not fit that model, so coverage can be lower for them.",

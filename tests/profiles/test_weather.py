@@ -95,8 +95,8 @@ def test_a_sketch_is_within_its_bounds_and_clusters_widen():
 @pytest.mark.parametrize(
     ("options", "argument"),
     [
-        ({"bins": 1}, "bins"),
-        ({"bins": 2.5}, "bins"),
+        ({"n_bins": 1}, "n_bins"),
+        ({"n_bins": 2.5}, "n_bins"),
         ({"at": "end"}, "at"),
         ({"climatology": [0.1]}, "climatology"),
         ({"climatology": [0.1, 1.2, 0.3]}, "climatology"),

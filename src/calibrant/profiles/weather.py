@@ -32,14 +32,14 @@ MURPHY = "Murphy 1973"
 
 
 @profile
-def weather(*, climatology: Any = None, bins: int = BINS, at: Forecast = "mean") -> Profile:
+def weather(*, climatology: Any = None, n_bins: int = BINS, at: Forecast = "mean") -> Profile:
     """Weather profile: Brier score and skill, reliability, resolution, uncertainty, sharpness.
 
     Parameters
     ----------
     climatology : array or float, optional
         The forecast to beat, for each row or for all. Without it, the sample's own event rate.
-    bins : int
+    n_bins : int
         Number of bins of equal width, for the binned parts.
     at : {"mean", "middle"}
         The forecast that stands for a bin: the mean of its forecasts, or its middle, as where forecasts
@@ -60,7 +60,7 @@ def weather(*, climatology: Any = None, bins: int = BINS, at: Forecast = "mean")
     >>> parts[0] < 0.001 < parts[1]
     True
     """
-    require_count("bins", bins, least=2)
+    require_count("n_bins", n_bins, least=2)
     require_choice("at", at, get_args(Forecast))
     skill: Measure = _skill
     if climatology is not None:
@@ -72,7 +72,7 @@ def weather(*, climatology: Any = None, bins: int = BINS, at: Forecast = "mean")
         {
             "Brier score": brier_score,
             "Brier skill score": skill,
-            "binned parts": partial(_binned_parts, bins=int(bins), at=at),
+            "binned parts": partial(_binned_parts, bins=int(n_bins), at=at),
             "CORP parts": _corp_parts,
             "sharpness": _sharpness,
         },
@@ -139,8 +139,8 @@ def _binned_parts(sample: Sample, bins: int, at: Forecast) -> list[Quantity]:
     Reliability and resolution are squared lengths of vectors of gaps. With probability `confidence` the
     error of that vector is no longer than a quantile, so the length is that of the estimate up to it.
     """
-    split = binned_decomposition(sample.points, bins=bins)
-    table = bins_of(sample.points, bins, "width")
+    split = binned_decomposition(sample.points, n_bins=bins)
+    table = bins_of(sample.points, bins, "uniform")
     reliability = split.miscalibration
     if at == "middle":
         middle = (np.ceil(np.maximum(table.prediction, 1e-300) * bins) - 0.5) / bins
