@@ -1,5 +1,9 @@
 """An assertion on calibration for the tests of a model."""
 
+import importlib.util
+import tomllib
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,6 +11,8 @@ import calibrant as cal
 from calibrant.errors import InputError
 from calibrant.integrations.pytest import assert_calibrated
 from calibrant.integrations.scores import NUMBERS, calibration_scores
+
+pytest_plugins = ["pytester"]
 
 
 def rows(n):
@@ -55,3 +61,23 @@ def test_numbers_are_those_of_the_assessment():
         found.interval.low,
         found.interval.high,
     )
+
+
+def test_pytest_discovers_the_fixture(pytester):
+    """As the entry point in pyproject.toml names it."""
+    root = Path(__file__).parents[2]
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]["entry-points"]
+    plugin = project["pytest11"]["calibrant"]
+    pytester.makepyfile(
+        """
+        def test_model(assert_calibrated):
+            p = [0.02, 0.98] * 2000
+            y = ([0, 1] * 49 + [1, 0]) * 40
+            assert assert_calibrated(y, p, margin=0.05).decision == "within"
+        """
+    )
+    result = pytester.runpytest_subprocess("-p", plugin)
+    result.assert_outcomes(passed=1)
+    for group in ("inspect_ai", "mlflow.model_evaluator"):
+        module = project[group]["calibrant"].partition(":")[0]
+        assert importlib.util.find_spec(module) is not None

@@ -67,6 +67,32 @@ def test_mlflow_logs_value_floor_and_interval(monkeypatch, tmp_path) -> None:
     assert {name: logged[name] for name in expected} == pytest.approx(expected)
 
 
+def test_mlflow_runs_the_evaluator_where_it_is_asked_for(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    mlflow = installed("mlflow")
+    pandas = installed("pandas")
+    from mlflow.models.evaluation.evaluator_registry import _model_evaluation_registry
+
+    from calibrant.integrations.mlflow import CalibrationEvaluator
+
+    _model_evaluation_registry.register("calibrant", CalibrationEvaluator)
+    y, p = rows()
+    mlflow.set_tracking_uri(tmp_path.as_uri())
+    mlflow.set_experiment("calibration")
+    data = pandas.DataFrame({"p": p, "y": y})
+    with mlflow.start_run() as run:
+        result = mlflow.models.evaluate(
+            data=data,
+            predictions="p",
+            targets="y",
+            evaluators=["calibrant"],
+            evaluator_config={"calibrant": {"name": "own"}},
+        )
+    expected = {f"own/{name}": value for name, value in calibration_scores(y, p).items()}
+    assert result.metrics == pytest.approx(expected)
+    assert mlflow.get_run(run.info.run_id).data.metrics == pytest.approx(expected)
+
+
 def test_inspect_scores_what_the_model_says_of_itself(tmp_path: Path) -> None:
     inspect_ai = installed("inspect_ai")
     from inspect_ai.dataset import MemoryDataset, Sample

@@ -1,4 +1,4 @@
-"""Calibration in MLflow: a metric for `mlflow.models.evaluate`."""
+"""Calibration in MLflow: a metric for `mlflow.models.evaluate`, and an evaluator that MLflow discovers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from calibrant._optional import require
 from calibrant.data.rows import InputOptions
 from calibrant.integrations.scores import NUMBERS, calibration_scores
 
-__all__ = ["smooth_ece_metric"]
+__all__ = ["CalibrationEvaluator", "smooth_ece_metric"]
+
+_evaluation: Any = require("mlflow.models.evaluation.base", caller="calibrant.integrations.mlflow")
 
 
 def smooth_ece_metric(*, name: str = "calibration", **options: Unpack[InputOptions]) -> Any:
-    """An MLflow metric: SmoothECE with its noise floor, interval and p-value as aggregate results.
+    """MLflow metric: SmoothECE with its noise floor, interval and p-value as aggregate results.
 
     Predictions must be probabilities of the event; MLflow logs them as `calibration/smooth_ece`,
     `calibration/noise_floor` and so on.
@@ -21,9 +23,9 @@ def smooth_ece_metric(*, name: str = "calibration", **options: Unpack[InputOptio
     Parameters
     ----------
     name : str
-        What stands before the slash.
+        Prefix before the slash.
     **options
-        How to read the columns (see `InputOptions`).
+        Keywords that read the columns (see `InputOptions`).
 
     Examples
     --------
@@ -46,3 +48,30 @@ def smooth_ece_metric(*, name: str = "calibration", **options: Unpack[InputOptio
         name=name,
         long_name="SmoothECE, with the value of a calibrated model and a 95% interval",
     )
+
+
+class CalibrationEvaluator(_evaluation.ModelEvaluator):  # type: ignore[misc]
+    """Evaluator "calibrant" of `mlflow.models.evaluate`, for predictions that are probabilities.
+
+    It runs where `evaluator_config` has an entry for it, with a prefix and options to read the columns:
+    `evaluator_config={"calibrant": {"name": "calibration"}}`.
+    """
+
+    @classmethod
+    def can_evaluate(cls, *, model_type: Any, evaluator_config: Any, **_: Any) -> bool:
+        """Whether the user has asked for it."""
+        return bool(evaluator_config)
+
+    def evaluate(
+        self, *, dataset: Any, run_id: str, evaluator_config: Any, model: Any = None, **_: Any
+    ) -> Any:
+        """Log the scores to the run and return them."""
+        options = dict(evaluator_config)
+        name = options.pop("name", "calibration")
+        y_prob = dataset.predictions_data
+        if y_prob is None:
+            y_prob = model.predict(dataset.features_data)
+        scores = calibration_scores(dataset.labels_data, y_prob, **options)
+        named = {f"{name}/{key}": value for key, value in scores.items()}
+        require("mlflow", caller="CalibrationEvaluator").log_metrics(named, run_id=run_id)
+        return _evaluation.EvaluationResult(metrics=named, artifacts={}, run_id=run_id)

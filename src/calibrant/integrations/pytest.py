@@ -1,14 +1,17 @@
-"""An assertion on calibration, for the tests of a model."""
+"""Assertion on calibration for the tests of a model, which pytest discovers as a fixture of that name."""
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Unpack
 
 from calibrant._arguments import CONFIDENCE, require_choice
 from calibrant._format import decimals
-from calibrant.data.rows import InputOptions
-from calibrant.inference.assess import assess
-from calibrant.inference.assessment import Assessment
+from calibrant._optional import find
+
+if TYPE_CHECKING:  # pytest loads this module whenever it starts
+    from calibrant.data.rows import InputOptions
+    from calibrant.inference.assessment import Assessment
 
 __all__ = ["assert_calibrated"]
 
@@ -52,6 +55,8 @@ def assert_calibrated(
     ...
     AssertionError: SmoothECE is beyond the margin 0.05: 0.24..., 95% interval 0.23... to 0.26..., ...
     """
+    from calibrant.inference.assess import assess
+
     require_choice("inconclusive", inconclusive, ("fail", "pass"))
     assessment = assess(
         y_true, y_prob, cluster=cluster, margin=margin, confidence=confidence, **options
@@ -67,3 +72,12 @@ def assert_calibrated(
         f"{decimals(assessment.interval.high)}, noise floor "
         f"{decimals(assessment.noise_floor.value)}, n = {assessment.n:,}"
     )
+
+
+_pytest = find("pytest")
+if _pytest is not None:
+
+    @_pytest.fixture(name="assert_calibrated")  # type: ignore[untyped-decorator]
+    def _assert_calibrated() -> Callable[..., Assessment]:
+        """`calibrant.integrations.pytest.assert_calibrated`, for tests that import nothing."""
+        return assert_calibrated

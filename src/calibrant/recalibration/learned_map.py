@@ -219,7 +219,7 @@ class LearnedMap(ABC):
             message = (
                 f"This {type(self).__name__} is not fitted yet. Call `fit(y_prob, y_true)` first."
             )
-            if "sklearn" in sys.modules:
+            if sys.modules.get("sklearn") is not None:
                 from sklearn.exceptions import NotFittedError
 
                 raise NotFittedError(message)

@@ -1,0 +1,260 @@
+"""Every map is an estimator of scikit-learn, without importing it; and one decorator adds a map."""
+
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import estimator_checks, get_tags
+from sklearn.utils.validation import check_is_fitted
+from tests.refusals import refused
+
+import calibrant as cal
+from calibrant.recalibration import (
+    HistogramRecalibrator,
+    OneVsRestRecalibrator,
+    PlattRecalibrator,
+    Recalibrator,
+    SplineRecalibrator,
+    TemperatureScaling,
+    make_map,
+    map_names,
+)
+from calibrant.recalibration.learned_map import registered_maps
+
+RNG = np.random.default_rng(0)
+P = RNG.random(400)
+Y = (RNG.random(400) < P**2).astype(int)
+PROBS = softmax(RNG.normal(size=(400, 3)), axis=1)
+LABELS = np.arange(400) % 3
+CLASSES = sorted(registered_maps().values(), key=lambda one: one.__name__)
+CHECKS = (
+    "check_estimator_cloneable",
+    "check_estimator_repr",
+    "check_estimator_tags_renamed",
+    "check_estimators_unfitted",
+    "check_get_params_invariance",
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_set_params",
+    "check_valid_tag_types",
+)
+NOT_FOR_CLASSES = {
+    **dict.fromkeys(
+        (
+            "check_estimators_fit_returns_self",
+            "check_estimators_overwrite_params",
+            "check_readonly_memmap_input",
+            "check_sample_weights_not_an_array",
+            "check_sample_weights_not_overwritten",
+            "check_sample_weights_pandas_series",
+            "check_sample_weights_shape",
+        ),
+        "two columns are two classes, and the target has three",
+    ),
+    **dict.fromkeys(
+        (
+            "check_fit_score_takes_y",
+            "check_sample_weight_equivalence_on_dense_data",
+            "check_transformer_data_not_an_array",
+            "check_transformer_general",
+        ),
+        "the target is called y_true, as everywhere in calibrant, and not y",
+    ),
+    **dict.fromkeys(
+        (
+            "check_complex_data",
+            "check_dtype_object",
+            "check_estimator_sparse_array",
+            "check_estimator_sparse_matrix",
+            "check_estimator_sparse_tag",
+            "check_estimators_empty_data_messages",
+            "check_fit2d_1feature",
+            "check_fit2d_predict1d",
+            "check_n_features_in_after_fitting",
+        ),
+        "refused, in calibrant's own words",
+    ),
+}
+
+
+def fitted(cls):
+    made = cls()
+    if issubclass(cls, Recalibrator):
+        return made.fit(P, Y), P
+    given = np.log(PROBS) * 3 if made.from_logits else PROBS
+    return made.fit(given, LABELS), given
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_the_protocol_of_scikit_learn(cls):
+    for name in CHECKS:
+        check = getattr(estimator_checks, name)
+        check(cls.__name__, cls())
+    with pytest.raises(NotFittedError):
+        check_is_fitted(cls())
+    made, given = fitted(cls)
+    check_is_fitted(made)
+    assert made.n_features_in_ == (1 if issubclass(cls, Recalibrator) else 3)
+    assert get_tags(made).input_tags.one_d_array == issubclass(cls, Recalibrator)
+    copied, again = clone(made), pickle.loads(pickle.dumps(made))
+    assert copied.get_params() == cls().get_params()
+    with pytest.raises(NotFittedError):
+        copied.transform(given)
+    np.testing.assert_array_equal(again.transform(given), made.transform(given))
+    with refused("colour"):
+        made.set_params(colour=1)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_own_checks_where_the_shape_allows():
+    """A map of one event takes one column, of which scikit-learn checks little: see the test above."""
+    results = estimator_checks.check_estimator(
+        TemperatureScaling(), on_fail=None, on_skip=None, expected_failed_checks=NOT_FOR_CLASSES
+    )
+    failed = [one["check_name"] for one in results if one["status"] == "failed"]
+    assert failed == []
+    assert sum(one["status"] == "passed" for one in results) > 25
+    for made in (PlattRecalibrator(), HistogramRecalibrator()):
+        results = estimator_checks.check_estimator(made, on_fail=None, on_skip=None)
+        assert {one["status"] for one in results} <= {"passed", "skipped"}
+
+
+def test_parameters_of_a_map_inside():
+    made = OneVsRestRecalibrator(PlattRecalibrator())
+    made.set_params(recalibrator__platt_targets=False)
+    assert made.get_params()["recalibrator__platt_targets"] is False
+    assert repr(clone(made)) == repr(made)
+
+
+def test_a_pipeline_and_a_search():
+    X = np.column_stack([P, RNG.normal(size=400)])
+    pipe = make_pipeline(FunctionTransformer(lambda rows: rows[:, :1]), PlattRecalibrator())
+    expected = PlattRecalibrator().fit(P, Y).transform(P)
+    np.testing.assert_array_equal(pipe.fit(X, Y).transform(X), expected)
+    assert pipe.score(X, Y) == pytest.approx(-log_loss(Y, expected))
+    search = GridSearchCV(HistogramRecalibrator(), {"n_bins": [1, 8], "strategy": ["uniform"]})
+    assert search.fit(P, Y).best_params_["n_bins"] == 8
+    assert cross_val_score(TemperatureScaling(False), PROBS, LABELS, cv=3).shape == (3,)
+
+
+def test_the_index_of_a_series_is_kept():
+    index = [f"row {k}" for k in range(400)]
+    series = pd.Series(P, index=index, name="p")
+    mapped = PlattRecalibrator().fit(series, pd.Series(Y, index=index)).transform(series)
+    assert list(mapped.index) == index
+    assert mapped.name == "p"
+    np.testing.assert_array_equal(mapped, PlattRecalibrator().fit(P, Y).transform(P))
+    frame = pd.DataFrame(PROBS, columns=list("abc"), index=index)
+    assert TemperatureScaling(False).fit(frame, LABELS).transform(frame).index.equals(frame.index)
+
+
+def test_maps_have_names():
+    assert {"platt", "sigmoid", "histogram", "cross-venn-abers"} <= set(map_names())
+    assert type(make_map("sigmoid")) is type(make_map("platt")) is PlattRecalibrator
+    assert make_map("structured-matrix", 3).matrix
+    assert make_map("isotonic", 3).kind == "one-vs-rest"
+    assert {one.__name__ for one in CLASSES} <= set(dir(cal.recalibration))
+    for wrong in ("magic", None, PlattRecalibrator):
+        with refused("recalibrator"):
+            make_map(wrong)
+
+
+def test_one_module_and_one_decorator_add_a_map(tmp_path):
+    """Names, files, text and the classifier find it."""
+    code = """
+import sys
+import numpy as np
+import calibrant.recalibration as room
+room.__path__.append(sys.argv[1])
+import calibrant as cal
+rng = np.random.default_rng(0)
+p = rng.random(300)
+half = room.HalfRecalibrator().fit(p, rng.random(300) < p)
+half.save(sys.argv[1] + "/map.json")
+module = {}
+exec(half.to_python(), module)
+print("half" in room.map_names(), cal.load_recalibrator(sys.argv[1] + "/map.json").transform([0.4]))
+print(round(module["recalibrate"](0.4), 6), half.explain([0.4]))
+"""
+    (tmp_path / "half.py").write_text("""
+from calibrant.recalibration.learned_map import Part, Recalibrator, register
+
+@register("half")
+class HalfRecalibrator(Recalibrator):
+    parts = {"share": Part()}
+    def _learn(self, training):
+        return {"share": 0.5}
+    def _apply(self, p, state):
+        return state["share"] * p
+""")
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "True [0.2]",
+        "0.2 This half map turns 40% into 20%, and keeps their order.",
+    ]
+
+
+def test_scikit_learn_is_not_imported():
+    code = (
+        "import sys; sys.modules['sklearn'] = None\n"
+        "from calibrant.recalibration import PlattRecalibrator\n"
+        "from calibrant import CalibrantError\n"
+        "made = PlattRecalibrator().set_params(platt_targets=False)\n"
+        "print(made.get_params(), made.fit([.1, .4, .6, .9], [0, 1, 0, 1]).transform([.5]).shape)\n"
+        "try: PlattRecalibrator().transform([.5])\n"
+        "except CalibrantError as error: print('fit' in str(error))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines() == ["{'platt_targets': False} (1,)", "True"], done.stderr
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_histogram_bins_hold_observed_frequencies(strategy):
+    made = HistogramRecalibrator(n_bins=7, strategy=strategy).fit(P, Y)
+    inner = np.arange(1, 7) / 7
+    edges = inner if strategy == "uniform" else np.sort(P)[(np.arange(1, 7) * 400) // 7]
+    bin_of = np.searchsorted(edges, P, side="right")
+    frequency = np.bincount(bin_of, Y) / np.bincount(bin_of)
+    np.testing.assert_allclose(made.transform(P), frequency[bin_of], atol=1e-12)
+    np.testing.assert_allclose(
+        [eval_python(made)(float(p)) for p in P[:50]], made.transform(P[:50]), atol=1e-9
+    )
+    sketch = HistogramRecalibrator(7, strategy).fit(cal.Sketch.from_arrays(Y, P))
+    assert np.abs(sketch.transform(P) - made.transform(P)).max() < 1e-12
+    for wrong in ({"n_bins": 0}, {"n_bins": 2.5}, {"strategy": "kmeans"}):
+        with refused(next(iter(wrong))):
+            HistogramRecalibrator(**wrong).fit(P, Y)
+    gap = HistogramRecalibrator(10, "uniform").fit([0.05, 0.95, 0.96], [0, 1, 1])
+    assert gap.transform([0.5]) == 0.0  # an empty bin has the frequency of the one below
+
+
+def eval_python(made):
+    module = {}
+    exec(made.to_python(), module)
+    return module["recalibrate"]
+
+
+def test_the_classifier_takes_names_of_the_registry():
+    X = RNG.normal(size=(300, 2))
+    y = (X[:, 0] + RNG.normal(size=300) > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in ("histogram", "sigmoid"):
+            model = cal.RecalibratedClassifier(LogisticRegression(), name).fit(X, y)
+            assert model.recalibrator_.kind in ("histogram", "platt")
+    assert isinstance(SplineRecalibrator(n_knots=4), Recalibrator)
