@@ -20,9 +20,9 @@ from bench.coverage.simulation import LEVEL, Runs
 from calibrant.data.rows import as_rows
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
-from calibrant.inference.band import difference_band
+from calibrant.inference.group_difference import group_difference
 from calibrant.inference.kernel_difference_test import KernelError, difference_p_value
-from calibrant.inference.pooling import pool_groups
+from calibrant.inference.random_effects import random_effects
 from calibrant.plotting.bands import curve_bands
 from calibrant.plotting.kernel import KernelMatrix
 
@@ -110,6 +110,14 @@ def bent(p: Floats) -> Floats:
     return np.clip(p + 0.2 * np.sin(2 * np.pi * p), 0.0, 1.0)
 
 
+def oscillating(rng: Generator, n: int) -> tuple[tuple[Floats, Floats], ...]:
+    """Two groups whose shares and errors go up and down ten times along the predictions, together."""
+    p = rng.random(2 * n)
+    first = rng.random(2 * n) < 0.5 + 0.4 * np.sin(20 * np.pi * p)
+    chance = np.clip(p + 0.25 * np.sin(20 * np.pi * p), 0.0, 1.0)
+    return (p[first], chance[first]), (p[~first], chance[~first])
+
+
 GROUPS: dict[str, Callable[[Generator, int], tuple[tuple[Floats, Floats], ...]]] = {
     "predictions apart, same error": lambda rng, n: tuple(
         (p, bent(p)) for p in (rng.beta(2, 5, n), rng.beta(5, 2, n))
@@ -118,6 +126,7 @@ GROUPS: dict[str, Callable[[Generator, int], tuple[tuple[Floats, Floats], ...]]]
     "tenths, same error": lambda rng, n: tuple(
         (p, bent(p)) for p in np.round([rng.beta(2, 5, n), rng.beta(5, 2, n)], 1)
     ),
+    "shares and errors oscillate": lambda rng, n: oscillating(rng, n),
     "rare": lambda rng, n: tuple((p, p) for p in (0.02 * rng.random(n), 0.1 * rng.random(n))),
     "different: .08 lower in one": lambda rng, n: (
         (p := rng.beta(2, 5, n), p), (q := rng.beta(3, 3, n), np.clip(q - 0.08, 0, 1)),
@@ -127,8 +136,8 @@ GROUPS: dict[str, Callable[[Generator, int], tuple[tuple[Floats, Floats], ...]]]
 
 def group_tests(rng: Generator, name: str, n: int) -> list[float]:
     """Is "as frequent at equal predictions" rejected?"""
-    sketches = (Sketch.from_arrays(rng.random(n) < c, p) for p, c in GROUPS[name](rng, n))
-    return [float(difference_band(*sketches).p_value <= LEVEL)]
+    sketches = (Sketch.from_arrays(rng.random(p.size) < c, p) for p, c in GROUPS[name](rng, n))
+    return [float(group_difference(*sketches).p_value <= LEVEL)]
 
 
 POOLED = {  # groups, what all are off by, and how far they differ
@@ -149,11 +158,11 @@ def pooled(rng: Generator, name: str, n: int) -> list[float]:
     for key, error in enumerate(errors):
         p = rng.uniform(0.3, 0.7, n)
         groups[key] = Sketch.from_arrays(rng.random(n) < p - error, p, nodes=1 << 10)
-    found = pool_groups(groups)
+    found = random_effects(groups)
     assert found is not None
     held = [one.low <= e <= one.high for one, e in zip(found.groups.values(), errors, strict=True)]
     return [
-        float(found.p_value <= LEVEL), float(found.differ_p_value <= LEVEL), float(np.mean(held)),
+        float(found.p_value <= LEVEL), float(found.heterogeneity_p_value <= LEVEL), float(np.mean(held)),
     ]  # fmt: skip
 
 
@@ -173,10 +182,11 @@ def weighted_groups(rng: Generator, design: str, n: int) -> list[float]:
     p = rng.beta(0.5, 0.5, IN_GROUPS * n)
     y, p, weight = _kept(rng, design, p, p)
     found = cal.assess_by(y, p, by=np.arange(y.size) % IN_GROUPS, sample_weight=weight)
-    assert found.pooling is not None
+    assert found.random_effects is not None
     return [
         float(any(one.miscalibrated for one in found.values())),
-        float(found.pooling.p_value <= LEVEL), float(found.pooling.differ_p_value <= LEVEL),
+        float(found.random_effects.p_value <= LEVEL),
+        float(found.random_effects.heterogeneity_p_value <= LEVEL),
     ]  # fmt: skip
 
 

@@ -1,42 +1,40 @@
-"""`assess_by`: every group of rows, and which of them are miscalibrated."""
+"""`assess_by`: the assessment of every group of rows, corrected for the number of groups."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
-from calibrant._arguments import CONFIDENCE, require_count, require_seed
-from calibrant.data.rows import InputOptions, has_classes
-from calibrant.data.scales import Scale
-from calibrant.data.sketch import Sketch, warn_of_hard_labels
-from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError, TooFewRows
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._arguments import CONFIDENCE, require_confidence, require_count, require_seed
+from calibrant.data.arrays import as_column
+from calibrant.data.rows import InputOptions, Rows, as_rows, has_classes
+from calibrant.data.scales import PROBABILITY, Scale
+from calibrant.data.sketch import Sketch, as_sketch, warn_of_hard_labels
+from calibrant.data.sketches import Sketches, Stacked
+from calibrant.errors import InputError, TooFewRows, show_value
 from calibrant.inference.assess import assessment_and_test, require_margin
+from calibrant.inference.clusters import ClusterResiduals, cluster_codes, clusters_with_weight
 from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
-from calibrant.inference.group_units import (
-    GroupedRows,
-    GroupUnits,
-    largest_of,
-    parts_of,
-    total_of,
-)
-from calibrant.inference.grouped_rows import regrouped, scanned_groups
-from calibrant.inference.groups import GroupAssessment, GroupAssessments, worst_first
-from calibrant.inference.interval import require_confidence
+from calibrant.inference.dependence import warn_of_repeated_ids, warn_of_repeated_rows
+from calibrant.inference.groups import GroupAssessment, GroupAssessments, Others, worst_first
 from calibrant.inference.null_noise import has_weight
 from calibrant.inference.planning import detectable_error
 from calibrant.inference.profile import Profile, Sample, as_profile
+from calibrant.io.class_arrays import class_columns, sketches_of_classes
+from calibrant.io.group_keys import indexed
 from calibrant.io.progress import Progress
+from calibrant.io.scan import scan
 
 __all__ = ["assess_by"]
 
 NO_WEIGHT = "no row has weight"
 """Why a group is not assessed."""
-LARGE = 2_000
-"""Cells with rows of a group, on average, from which on groups are assessed side by side."""
+Parts = Mapping[Any, Mapping[Any, Sketch]]
+"""Sketches of each group, by cluster."""
 
 
 def assess_by(
@@ -55,7 +53,7 @@ def assess_by(
     profile: str | Profile | None = None,
     **options: Unpack[InputOptions],
 ) -> GroupAssessments:
-    """Assess every group; findings are corrected for how many groups there are.
+    """Assessments of every group, corrected for the number of groups.
 
     Parameters
     ----------
@@ -75,7 +73,7 @@ def assess_by(
         As in `assess`.
     correction : {"holm", "bh", "bonferroni", "none"}
         For the number of groups. "holm" keeps the chance of any false finding below 1 - `confidence`;
-        "bh" keeps the expected share of false ones among the findings below it, and finds more.
+        "bh" (Benjamini and Hochberg) keeps the expected share of false ones among the findings below it.
     limit : int, optional
         Assess this many of the largest groups, and all others together as one more.
     profile : str or Profile, optional
@@ -89,19 +87,10 @@ def assess_by(
     -------
     GroupAssessments
         From group to Assessment, the worst first. Print it for a table; `.summary` is a few sentences;
-        `.groups` has those with too few rows too.
-
-    Notes
-    -----
-    Groups whose predictions take thousands of values, on average, are assessed side by side on all cores.
-    Every number is the same however many there are.
-
-    Where weights depend on the outcome, a small group may lack the rows that weigh most. It learns from all
-    groups what these weigh, so its p-value and interval are not those that `assess` gives for its rows alone.
+        `.groups` has those with too few rows too; `.random_effects` is what all say together.
 
     Examples
     --------
-    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(4000)
     >>> sex = rng.choice(["f", "m"], 4000)
@@ -115,142 +104,348 @@ def assess_by(
     require_confidence(confidence)
     require_margin(margin)
     require_correction(correction)
-    _require_limit(limit)
-    seed = require_seed(seed)
-    asked = None if profile is None else as_profile(profile)
-    many = data is None and has_classes(y_prob, options.get("multiclass"), options.get("classes"))
-    unit = cluster
-    if isinstance(y_true, Sketches) or isinstance(data, Sketches):
-        sketches = regrouped(y_true, y_prob, data, by, cluster, scale, options)
-    else:
-        sketches, unit = scanned_groups(y_true, y_prob, data, by, cluster, scale, options)
-    rows = None
-    of_arrays = data is None and not isinstance(y_true, Sketches) and not many
-    if of_arrays and (cluster is not None or asked is not None):
-        rows = GroupedRows.of(y_true, y_prob, by, cluster, options)
-    parts = largest_of(parts_of(sketches, unit), limit, clustered=unit is not None)
-    warn_of_hard_labels((total_of(own) for own in parts.values()), stacklevel=3)
-    units = GroupUnits(parts, rows, unit if rows is None else cluster)
-    groups = _assessed(sketches.by, units, margin, float(confidence), correction, seed)
-    if asked is None:
-        return groups
-    samples = {key: units.sample(key, one) for key, one in groups.items()}
-    return replace(groups, groups=tuple(_profiled(one, samples, asked) for one in groups.groups))
-
-
-def _profiled(
-    group: GroupAssessment, samples: Mapping[Any, Sample], profile: Profile
-) -> GroupAssessment:
-    if group.assessment is None:
-        return group
-    found = profile.measured(samples[group.key])
-    return replace(group, assessment=replace(group.assessment, profile=found))
-
-
-def _require_limit(limit: int | None) -> None:
     if limit is not None:
         require_count("limit", limit)
+    seed = require_seed(seed)
+    asked = None if profile is None else as_profile(profile)
+    rows, unit = None, cluster
+    if isinstance(y_true, Sketches) or isinstance(data, Sketches):
+        sketches = _rolled_up(y_true, y_prob, data, by, cluster, scale, options)
+    elif data is None:
+        sketches, unit = _of_arrays(y_true, y_prob, by, cluster, scale, options)
+        if unit is None and (cluster is not None or asked is not None):
+            rows = _Rows.of(y_true, y_prob, by, cluster, options)
+    else:
+        sketches = _scanned(data, y_true, y_prob, by, cluster, scale, options)
+    parts = _largest(_parts_of(sketches, unit), limit, clustered=unit is not None)
+    samples = _Samples(parts, rows, cluster)
+    warn_of_hard_labels(samples.totals.values(), stacklevel=3)
+    names = tuple(name for name in sketches.by if unit is None or name != unit)
+    groups = _assessed(names, samples, margin, float(confidence), correction, seed)
+    if asked is None:
+        return groups
+    profiled = []
+    for group in groups.groups:
+        if group.assessment is not None:
+            measured = asked.measured(samples.sample(group.key, groups[group.key]))
+            group = replace(group, assessment=replace(group.assessment, profile=measured))
+        profiled.append(group)
+    return replace(groups, groups=tuple(profiled))
 
 
 def _assessed(
-    by: Sequence[str],
-    units: GroupUnits,
+    by: tuple[str, ...],
+    samples: _Samples,
     margin: float | None,
     confidence: float,
     correction: Correction,
     seed: int,
 ) -> GroupAssessments:
-    cluster = units.cluster
-    names = tuple(name for name in by if not isinstance(cluster, str) or name != cluster)
-    totals = {key: total_of(own) for key, own in units.parts.items()}
-
-    def assessed(key: Any) -> GroupAssessment:
-        sketch, clusters = totals[key], None
-        why = "" if sketch.n >= 2 else "fewer than two rows"
+    totals = samples.totals
+    number = 1 if correction == "none" else sum(sketch.n >= 2 for sketch in totals.values())
+    level = (1.0 - confidence) / max(number, 1)  # which a group must reach where no other does
+    progress = Progress(len(totals), doing="assessing")
+    groups = []
+    for key, sketch in totals.items():
+        why, clusters = "" if sketch.n >= 2 else "fewer than two rows", None
         if not has_weight(sketch):
             why = NO_WEIGHT
         if not why:
             try:
-                clusters = units.clusters(key, sketch.scale)
+                clusters = samples.clusters(key)
             except TooFewRows:
                 why = "fewer than two clusters"
         if why:
-            return GroupAssessment(key, sketch.n, None, why=why)
-        assessment, test = assessment_and_test(
-            sketch, clusters, margin=margin, confidence=confidence, seed=seed
-        )
-        detectable = detectable_error(test, level=level)
-        return GroupAssessment(key, sketch.n, assessment, detectable)
-
-    groups: dict[Any, GroupAssessment] = {}
-    number = 1 if correction == "none" else sum(sketch.n >= 2 for sketch in totals.values())
-    level = (1.0 - confidence) / max(number, 1)  # which a group must reach where no other does
-    progress = Progress(len(totals), doing="assessing")
-    for key, group in zip(totals, _side_by_side(assessed, totals), strict=True):
-        progress.advance(1, group.n)
-        groups[key] = group
+            groups.append(GroupAssessment(key, sketch.n, None, why=why))
+        else:
+            assessment, test = assessment_and_test(
+                sketch, clusters, margin=margin, confidence=confidence, seed=seed
+            )
+            detectable = detectable_error(test, level=level)
+            groups.append(GroupAssessment(key, sketch.n, assessment, detectable))
+        progress.advance(1, sketch.n)
     progress.close()
-    _refuse_no_assessment(groups.values(), totals.values(), cluster)
+    if groups and all(group.why == NO_WEIGHT for group in groups):
+        raise InputError("`sample_weight` must not be zero everywhere.", argument="sample_weight")
+    assessments = [group.assessment for group in groups if group.assessment is not None]
+    if not assessments:
+        units = "rows" if samples.cluster is None else "clusters"
+        largest = max((group.n for group in groups), default=0)
+        raise TooFewRows(
+            f"no group has two {units} or more; the largest has {largest} rows.",
+            hint="Group by fewer columns, or pass more rows.",
+        )
+    if len(assessments) > 1 and correction != "none":
+        adjusted = iter(adjusted_p_values([one.p_value for one in assessments], correction))
+        groups = [
+            replace(group, assessment=group.assessment.corrected(next(adjusted)))
+            if group.assessment is not None
+            else group
+            for group in groups
+        ]
     return GroupAssessments(
-        by=names,
-        groups=worst_first(_corrected(groups.values(), correction)),
+        by=by,
+        groups=worst_first(groups),
         correction=correction,
-        clustered=cluster is not None,
+        clustered=samples.cluster is not None,
         confidence=confidence,
         seed=seed,
         sketches=totals,
     )
 
 
-def _refuse_no_assessment(
-    groups: Collection[GroupAssessment], sketches: Iterable[Sketch], cluster: Any
-) -> None:
-    """Refuse groups of which none could be assessed."""
-    if groups and all(group.why == NO_WEIGHT for group in groups):
+# -- rows of the groups ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Arrays with the group and the cluster of each row, and its place among all rows that were passed."""
+
+    pairs: Rows
+    group: NDArray[np.int64]
+    number: Mapping[Any, int]
+    units: NDArray[Any] | None
+    places: NDArray[np.int64]
+    passed: int
+
+    @classmethod
+    def of(cls, y_true: Any, y_prob: Any, by: Any, cluster: Any, options: InputOptions) -> _Rows:
+        pairs = as_rows(y_true, y_prob, **options)
+        columns = [as_column(c, "by", dates=True).tolist() for c in _groupings(by).values()]
+        group, keys = indexed(zip(*columns, strict=True))
+        number = {key if len(key) > 1 else key[0]: place for place, key in enumerate(keys)}
+        units = None if cluster is None else as_column(cluster, "cluster", dates=True)
+        if units is not None:
+            cluster_codes(units, group.size)  # says what is wrong with it
+        kept = np.arange(group.size) if pairs.kept is None else pairs.kept
+        units = None if units is None else units[kept]
+        return cls(pairs, group[kept], number, units, kept, group.size)
+
+    def at(self, keys: Collection[Any]) -> NDArray[np.int64]:
+        """Places of the rows of these groups."""
+        wanted = np.zeros(len(self.number), dtype=np.bool_)
+        wanted[[self.number[key] for key in keys]] = True
+        return np.flatnonzero(wanted[self.group])
+
+
+class _Samples:
+    """Rows of each group, and what is independent in it: rows or clusters."""
+
+    def __init__(self, parts: Parts, rows: _Rows | None, cluster: Any) -> None:
+        self.parts, self.rows, self.cluster = parts, rows, cluster
+        self.totals = {key: Sketches(own, by="part").total() for key, own in parts.items()}
+
+    def clusters(self, key: Any) -> ClusterResiduals | None:
+        """Clusters of a group, where there are any; TooFewRows where there is one."""
+        if self.cluster is None:
+            return None
+        scale = self.totals[key].scale
+        if self.rows is None:
+            return ClusterResiduals.of_sketches(scale, self._stacked(key))
+        pairs, codes, _ = self._own(key)
+        assert codes is not None
+        return ClusterResiduals.of(scale, pairs, codes)
+
+    def sample(self, key: Any, assessment: Any) -> Sample:
+        """The rows of a group, for the quantities of a profile."""
+        if self.rows is None:
+            parts: Sequence[Sketch] = [] if self.cluster is None else self._stacked(key)
+            return Sample(self.totals[key], assessment, parts=parts)
+        pairs, codes, places = self._own(key)
+        return Sample(self.totals[key], assessment, pairs, codes, places=places)
+
+    def _stacked(self, key: Any) -> Stacked:
+        return clusters_with_weight(Stacked.of(self.parts[key].values()))
+
+    def _own(self, key: Any) -> tuple[Rows, Any, tuple[NDArray[np.int64], int]]:
+        rows = self.rows
+        assert rows is not None
+        others = [one for one in rows.number if one not in self.parts]
+        at = rows.at(others if isinstance(key, Others) else [key])
+        own = rows.pairs.select(at)
+        codes = None if rows.units is None else cluster_codes(rows.units[at], own.n, own.weight)
+        return own, codes, (rows.places[at], rows.passed)
+
+
+def _parts_of(sketches: Sketches, cluster: str | None) -> Parts:
+    """Sketches of each group, by cluster."""
+    names = [name for name in sketches.by if cluster is None or name != cluster]
+    if not names or (cluster is not None and cluster not in sketches.by):
         raise InputError(
-            "must not be zero everywhere", argument="sample_weight",
-            seen=float(sum(sketch.total_weight for sketch in sketches)),
-            saying="the weights of all groups add up to {}",
-            cure="Leave it out to give every row weight 1.",
-        )  # fmt: skip
-    if not any(group.assessment for group in groups):
-        what = "rows" if cluster is None else "clusters"
-        raise TooFewRows(
-            "an assessment needs two {units} or more in a group, and no group has them",
-            seen=max((group.n for group in groups), default=0),
-            saying="the largest has {} rows",
-            cure="Group by fewer columns, or pass more rows.",
-            units=what,
+            f"`cluster` must be one of the columns that group the sketches, beside another; got "
+            f"{show_value(cluster)}.",
+            argument="cluster",
+            hint=f"They are grouped by: {', '.join(sketches.by)}.",
         )
+    places = [sketches.by.index(name) for name in names]
+    last = None if cluster is None else sketches.by.index(cluster)
+    parts: dict[Any, dict[Any, Sketch]] = {}
+    for key, sketch in sketches.items():
+        values = key if len(sketches.by) > 1 else (key,)
+        group = tuple(values[place] for place in places)
+        own = parts.setdefault(group if len(group) > 1 else group[0], {})
+        unit = len(own) if last is None else values[last]
+        own[unit] = own.get(unit, 0) + sketch
+    return parts
 
 
-def _side_by_side(
-    assessed: Callable[[Any], GroupAssessment], totals: Mapping[Any, Sketch]
-) -> Iterator[GroupAssessment]:
-    """The groups in their order, on as many threads as there are cores where they are large.
+def _largest(parts: Parts, limit: int | None, *, clustered: bool) -> Parts:
+    """The largest groups in their order, and all others as one more."""
+    if limit is None or len(parts) <= limit + 1:
+        return parts
 
-    None depends on another. The compiled loops run side by side; where rows lie in few cells, as those of
-    small groups and rare classes do, these are so short that threads would wait for one another.
+    def size(key: Any) -> tuple[int, int]:
+        # Classes against the rest have the same number of rows: those with the most cases are the largest.
+        own = parts[key].values()
+        return -sum(one.n for one in own), -sum(int(one.counts[:, 1].sum()) for one in own)
+
+    largest = set(sorted(parts, key=size)[:limit])
+    others: dict[Any, Sketch] = {}
+    for key in [key for key in parts if key not in largest]:
+        for unit, sketch in parts[key].items():
+            place = unit if clustered else (key, unit)
+            others[place] = others.get(place, 0) + sketch
+    shown = {key: own for key, own in parts.items() if key in largest}
+    return {**shown, Others(len(parts) - limit): others}
+
+
+# -- sketches by group -------------------------------------------------------------------------
+
+
+def _rolled_up(
+    y_true: Any,
+    y_prob: Any,
+    data: Any,
+    by: Any,
+    cluster: Any,
+    scale: str | Scale | None,
+    options: InputOptions,
+) -> Sketches:
+    """Sketches that were passed, by the groups that were asked for."""
+    sketches = data if isinstance(data, Sketches) else y_true
+    beside = {"y_true": None if sketches is y_true else y_true, "y_prob": y_prob}
+    beside |= {"data": None if sketches is data else data, **options}
+    for name, value in beside.items():
+        if value is not None:
+            raise InputError(
+                f"`{name}` cannot be passed beside sketches, which hold predictions, outcomes and weights.",
+                argument=name,
+            )
+    if scale is not None:
+        as_sketch(sketches.total(), scale=scale)  # refuses another
+    if by is None:
+        return sketches
+    names = (by,) if isinstance(by, str) else tuple(by)
+    if not names or not all(name in sketches.by for name in names):
+        raise InputError(
+            f"`by` must name columns that group the sketches; got {show_value(by)}.",
+            argument="by",
+            hint=f"These are: {', '.join(sketches.by)}.",
+        )
+    names = (*names, cluster) if cluster in sketches.by else names
+    return sketches.roll_up(*dict.fromkeys(names))
+
+
+def _scanned(
+    data: Any,
+    y_true: Any,
+    y_prob: Any,
+    by: Any,
+    cluster: Any,
+    scale: str | Scale | None,
+    options: Mapping[str, Any],
+) -> Sketches:
+    """Sketches of what `scan` reads, by group and cluster."""
+    for name, value in (("y_true", y_true), ("y_prob", y_prob)):
+        if value is None:
+            raise InputError(f"`{name}` must name a column of the data.", argument=name)
+    sketches = scan(
+        data,
+        y_true=y_true,
+        y_prob=y_prob,
+        by=by or None,
+        cluster=cluster,
+        scale=PROBABILITY if scale is None else scale,
+        **options,
+    )
+    if not isinstance(sketches, Sketches) or sketches.by == (cluster,):
+        raise InputError(
+            f"`by` must name a column of the data, as nothing else makes groups; got {show_value(by)}.",
+            argument="by",
+            hint="Without groups, use `calibrant.assess`.",
+        )
+    if cluster is None:
+        used = (*sketches.by, options.get("sample_weight"))
+        warn_of_repeated_ids(data, y_true, y_prob, used, stacklevel=4)
+    return sketches
+
+
+def _of_arrays(
+    y_true: Any,
+    y_prob: Any,
+    by: Any,
+    cluster: Any,
+    scale: str | Scale | None,
+    options: InputOptions,
+) -> tuple[Sketches, str | None]:
+    """Sketches of arrays by group, and the column of clusters where classes have one.
+
+    Otherwise the rows say which cluster they are in, so that there need not be a sketch for each.
     """
-    cores = min(os.cpu_count() or 1, len(totals))
-    if cores < 2 or sum(sketch.cells.size for sketch in totals.values()) < LARGE * len(totals):
-        yield from map(assessed, totals)
-        return
-    with ThreadPoolExecutor(max_workers=cores) as pool:
-        yield from pool.map(assessed, totals)
+    if y_true is None or y_prob is None:
+        as_sketch(y_true, y_prob)  # says what is missing
+    settings: dict[str, Any] = dict(options)
+    weight = settings.pop("sample_weight", None)
+    multiclass = options.get("multiclass")
+    if has_classes(y_prob, multiclass, options.get("classes")):
+        views = ("top_label", "classwise")
+        if by is None and cluster is None and multiclass in views:
+            sketches = sketches_of_classes(y_true, y_prob, scale=scale, **options)
+            assert isinstance(sketches, Sketches)
+            return sketches, None
+        columns, names, settings = class_columns(y_true, y_prob, options)
+        groups = {} if by is None and settings["multiclass"] != "confidence" else _groupings(by)
+        y_names: Any = names
+        clusters = {} if cluster is None else {"cluster": cluster}
+    else:
+        forms = {
+            k: settings.pop(k) for k in ("from_logits", "percent", "pos_label") if k in settings
+        }
+        if forms:
+            rows = as_rows(y_true, y_prob, labels=settings.get("labels", "binary"), **forms)
+            y_true, y_prob = rows.y, rows.probabilities(slice(None))
+        if cluster is None:
+            reading = {k: settings[k] for k in ("labels", "on_invalid") if k in settings}
+            warn_of_repeated_rows(as_rows(y_true, y_prob, **reading), stacklevel=4)
+        groups, y_names, clusters = _groupings(by), "y_prob", {}
+        columns = {"y_true": y_true, "y_prob": y_prob}
+    if weight is not None:
+        columns["sample_weight"] = weight
+        settings["sample_weight"] = "sample_weight"
+    named = {f"by[{name!r}]": column for name, column in groups.items()}
+    sketches = scan(
+        {**columns, **clusters, **named},
+        y_true="y_true",
+        y_prob=y_names,
+        by=dict(zip(map(str, groups), named, strict=True)) or None,
+        cluster="cluster" if clusters else None,
+        scale=PROBABILITY if scale is None else scale,
+        **settings,
+    )
+    assert isinstance(sketches, Sketches)
+    return sketches, "cluster" if clusters else None
 
 
-def _corrected(groups: Iterable[GroupAssessment], correction: Correction) -> list[GroupAssessment]:
-    """The groups with p-values that account for how many were tested."""
-    everything = list(groups)
-    tested = [group for group in everything if group.assessment is not None]
-    if len(tested) < 2 or correction == "none":
-        return everything
-    p_values = [one.assessment.p_value for one in tested if one.assessment is not None]
-    adjusted = dict(zip(map(id, tested), adjusted_p_values(p_values, correction), strict=True))
-    return [
-        group
-        if group.assessment is None
-        else replace(group, assessment=group.assessment.corrected(adjusted[id(group)]))
-        for group in everything
-    ]
+def _groupings(by: Any) -> dict[Any, Any]:
+    """Arrays with the group of every row, by name."""
+    if hasattr(by, "columns"):
+        return {name: by[name] for name in by.columns}
+    if isinstance(by, Mapping) and by:
+        return dict(by)
+    if isinstance(by, str | Mapping) or not hasattr(by, "__iter__"):
+        raise InputError(
+            f"`by` must give the group of every row, or several such arrays by name; got {show_value(by)}.",
+            argument="by",
+            hint="Without groups, use `calibrant.assess`.",
+        )
+    return {"group": by}

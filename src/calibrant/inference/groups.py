@@ -1,25 +1,24 @@
-"""What an assessment of groups found: the one place where their number is accounted for."""
+"""Assessments of groups, corrected for their number."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from importlib import import_module
 from textwrap import fill
-from types import MappingProxyType
 from typing import Any, Literal
 
 from calibrant._arguments import require_choice
 from calibrant._format import decimals, group_text, p_equation, p_text
 from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError
+from calibrant.errors import InputError, show_value
 from calibrant.inference.assessment import LINE, Assessment, Finding
-from calibrant.inference.band import DifferenceBand, difference_band
 from calibrant.inference.correction import Correction
-from calibrant.inference.pooling import Pooling, pool_groups
-from calibrant.measures.result_record import plain
+from calibrant.inference.group_difference import GroupDifference, group_difference
+from calibrant.inference.random_effects import RandomEffects, random_effects
+from calibrant.measures.result_record import frame_of, plain
 
 __all__ = [
     "TOO_FEW",
@@ -34,11 +33,13 @@ __all__ = [
 TOO_FEW: Literal["too few rows"] = "too few rows"
 """The finding of a group that cannot be assessed."""
 Order = Literal["worst", "given", "rows"]
+NOUNS = {"model": "model", "predicted": "class", "class": "class"}
+"""Noun for the values of a column; of any other column they are groups."""
 
 
 @dataclass(frozen=True)
 class Others:
-    """The key of all groups that were summed up, and how many these are."""
+    """Key of all groups that were added up to one, with their number."""
 
     number: int
 
@@ -48,7 +49,7 @@ class Others:
 
 @dataclass(frozen=True, eq=False)
 class GroupAssessment:
-    """One group: its assessment, corrected for how many groups there are, or why there is none.
+    """Assessment of one group, corrected for the number of groups, or the reason why there is none.
 
     Attributes
     ----------
@@ -79,12 +80,12 @@ class GroupAssessment:
 
     @property
     def finding(self) -> Finding | Literal["too few rows"]:
-        """What was found in it, in the words of `FINDINGS`."""
+        """Finding, in the words of `FINDINGS`."""
         return TOO_FEW if self.assessment is None else self.assessment.finding
 
     @property
     def stands_for(self) -> int:
-        """How many groups it is: 1, unless it is the rest of a long list."""
+        """Number of groups: 1, unless it is the rest of a long list."""
         return self.key.number if isinstance(self.key, Others) else 1
 
     def to_dict(self) -> dict[str, Any]:
@@ -104,7 +105,7 @@ class GroupAssessment:
 
 @dataclass(frozen=True, eq=False)
 class GroupAssessments(Mapping[Any, Assessment]):
-    """Assessments by group, the worst group first, corrected for how many there are.
+    """Assessments by group, the worst group first, corrected for the number of groups.
 
     As a mapping it holds the assessments of the groups that could be assessed; `groups` holds all. Every
     word and flag in it (`finding`, `miscalibrated`, `corrected_p_value`) is after correction; an
@@ -119,9 +120,11 @@ class GroupAssessments(Mapping[Any, Assessment]):
     correction : str
         For the number of groups: "holm", "bh", "bonferroni" or "none".
     clustered : bool
-        Whether rows were taken to depend on each other.
+        True where rows were taken to depend on each other.
     confidence, seed : float, int
         As they were asked for.
+    sketches : mapping of key to Sketch
+        The rows of each group.
 
     Examples
     --------
@@ -140,14 +143,6 @@ class GroupAssessments(Mapping[Any, Assessment]):
     seed: int
     sketches: Mapping[Any, Sketch]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sketches", MappingProxyType(dict(self.sketches)))
-
-    def __reduce__(self) -> tuple[Callable[..., GroupAssessments], tuple[Any, ...]]:
-        """To pickle and to copy: a read-only mapping can do neither."""
-        *others, sketches = (getattr(self, item.name) for item in fields(self))
-        return GroupAssessments, (*others, dict(sketches))
-
     @cached_property
     def _assessments(self) -> dict[Any, Assessment]:
         return {one.key: one.assessment for one in self.groups if one.assessment is not None}
@@ -163,7 +158,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
 
     @property
     def worst(self) -> Any:
-        """The group whose error is largest for certain: by the interval's lower end, then the estimate."""
+        """The group with the largest lower end of the interval."""
         return max(self, key=lambda key: _badness(self[key]))
 
     @property
@@ -177,58 +172,61 @@ class GroupAssessments(Mapping[Any, Assessment]):
         return tuple(key for key, one in self.items() if one.miscalibrated)
 
     @cached_property
-    def pooling(self) -> Pooling | None:
-        """What all groups say together, and each one's mean error drawn towards the others'.
+    def random_effects(self) -> RandomEffects | None:
+        """Random-effects model of the groups' mean errors, with a prediction interval for a new group.
 
-        None for clusters, and for fewer than two groups.
+        None for clusters, for fewer than two groups, and for too few events.
         """
-        return None if self.clustered else pool_groups(self.sketches, confidence=self.confidence)
+        if self.clustered:
+            return None
+        return random_effects(self.sketches, confidence=self.confidence)
 
     def sorted(self, order: Order) -> tuple[GroupAssessment, ...]:
         """All groups, the worst first, as they were given, or the largest first."""
+        require_choice("order", order, ("worst", "given", "rows"))
         if order == "worst":
             return self.groups
         if order == "rows":
             return tuple(sorted(self.groups, key=lambda one: (isinstance(one.key, Others), -one.n)))
-        require_choice("order", order, ("worst", "given", "rows"))
         place = {key: k for k, key in enumerate(self.sketches)}
         return tuple(sorted(self.groups, key=lambda one: place[one.key]))
 
+    def _noun(self, number: int) -> str:
+        noun = NOUNS.get(self.by[0], "group") if len(self.by) == 1 else "group"
+        return noun if number == 1 else f"{noun}es" if noun == "class" else f"{noun}s"
+
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What was found over all groups, sentence by sentence: the words of every surface.
-
-        The first is the headline. The others are there only where they say something.
-        """
+        """Findings over all groups: the headline, and what else there is to say."""
         tested, wrong = len(self), len(self.miscalibrated)
+        corrects = tested > 1 and self.correction != "none"
         alone = sum(one.p_value <= one.level for one in self.values())
         slight = sum(one.finding == "slightly off" for one in self.values())
         unsure = sum(one.finding == "inconclusive" for one in self.values())
         unsure += sum(one.stands_for for one in self.too_few)
-        corrected = f" (corrected for testing {tested:,})" if self._corrects else ""
-        sentences = [f"{_counted(wrong, tested)} miscalibrated{corrected}."]
+        corrected = f" (corrected for testing {tested:,})" if corrects else ""
+        if tested == 1:
+            start = f"The one {self._noun(1)} is {'' if wrong else 'not clearly '}".rstrip()
+        elif wrong:
+            start = f"{wrong:,} of {tested:,} {self._noun(tested)} {_is(wrong)}"
+        else:
+            start = f"None of the {tested:,} {self._noun(tested)} is clearly"
+        sentences = [f"{start} miscalibrated{corrected}."]
         if alone != wrong:
             sentences.append(f"Without that correction it would be {alone:,}.")
         if slight:
             sentences.append(f"{slight:,} of them {_is(slight)} only slightly off.")
         if unsure:
-            groups, have = ("group", "has") if unsure == 1 else ("groups", "have")
-            sentences.append(f"{unsure:,} {groups} {have} too few rows to tell.")
-        if not wrong and self.pooling is not None and self.pooling.p_value <= 1.0 - self.confidence:
-            sentences.append(self._taken_together(self.pooling))
+            have = "has" if unsure == 1 else "have"
+            sentences.append(f"{unsure:,} {self._noun(unsure)} {have} too few rows to tell.")
+        model = None if wrong else self.random_effects
+        if model is not None and model.p_value <= 1.0 - self.confidence:
+            start = f"Together the {self._noun(2)} are miscalibrated ({p_equation(model.p_value)})"
+            how = "too high" if model.mean.value > 0 else "too low"
+            mean = f"predictions are {decimals(abs(model.mean.value))} {how} on average"
+            differ = model.mean.low <= 0.0 <= model.mean.high
+            sentences.append(f"{start}: {'their errors differ' if differ else mean}.")
         return tuple(sentences)
-
-    def _taken_together(self, pooling: Pooling) -> str:
-        found, typical = p_equation(pooling.p_value), pooling.typical
-        start = f"Taken together the groups are miscalibrated ({found})"
-        if typical.low <= 0.0 <= typical.high:
-            return f"{start}: their errors differ."
-        how = "too high" if typical.value > 0 else "too low"
-        return f"{start}: predictions are {decimals(abs(typical.value))} {how} on average."
-
-    @property
-    def _corrects(self) -> bool:
-        return len(self) > 1 and self.correction != "none"
 
     @property
     def verdict(self) -> str:
@@ -247,26 +245,26 @@ class GroupAssessments(Mapping[Any, Assessment]):
         """All sentences as one text."""
         return " ".join(self.sentences)
 
-    def difference(self, first: Any, second: Any) -> DifferenceBand:
-        """How much more often the event came in one group than in another, at equal predictions."""
+    def difference(self, first: Any, second: Any) -> GroupDifference:
+        """Mantel–Haenszel difference of two groups' outcomes at equal predictions, with a band and a test."""
         if self.clustered:
             raise InputError(
-                "the band of a difference takes rows to be independent, and these are in clusters",
-                cure="Keep one row of each cluster, and assess again without clusters.",
+                "the difference of two groups takes rows to be independent, and these are in clusters.",
+                hint="Keep one row of each cluster, and assess again without clusters.",
             )
         for argument, key in (("first", first), ("second", second)):
             if key not in self._assessments:
-                names = ", ".join(map(shown_key, self))
                 raise InputError(
-                    "must be a group that was assessed", argument=argument, seen=key,
-                    cure="These are: {names}.", names=names,
-                )  # fmt: skip
-        return difference_band(
+                    f"`{argument}` must be a group that was assessed; got {show_value(key)}.",
+                    argument=argument,
+                    hint=f"These are: {', '.join(map(shown_key, self))}.",
+                )
+        return group_difference(
             self.sketches[first], self.sketches[second], confidence=self.confidence
         )
 
     def plot(self, ax: Any = None, **look: Any) -> Any:
-        """Draw every group's error with its interval and noise floor: a forest plot, the worst on top.
+        """Forest plot: every group's error with its interval and noise floor, the worst on top.
 
         See `calibrant.plotting.forest.forest_plot`, whose `plot` this is.
         """
@@ -275,7 +273,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
         return forest.forest_plot(self).plot(ax, **look)
 
     def rows(self) -> list[list[str]]:
-        """What the text table shows, a header first."""
+        """Cells of the text table, a header first."""
         header = ["n", "SmoothECE", "interval", "floor", "detectable", "p", "corrected", "finding"]
         rows = [[", ".join(self.by), *header]]
         for group in self.groups:
@@ -296,10 +294,10 @@ class GroupAssessments(Mapping[Any, Assessment]):
     def __str__(self) -> str:
         rows = self.rows()
         widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-        words = {0, len(widths) - 1}
+        texts = {0, len(widths) - 1}
         lines = [
             "  ".join(
-                text.ljust(width) if k in words else text.rjust(width)
+                text.ljust(width) if k in texts else text.rjust(width)
                 for k, (text, width) in enumerate(zip(row, widths, strict=True))
             ).rstrip()
             for row in rows
@@ -319,6 +317,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, for JSON; numbers that are not finite are None."""
+        model = self.random_effects
         return {
             "verdict": self.verdict,
             "sentences": list(self.sentences),
@@ -328,9 +327,33 @@ class GroupAssessments(Mapping[Any, Assessment]):
             "tested": len(self),
             "confidence": self.confidence,
             "seed": self.seed,
-            "pooling": None if self.pooling is None else self.pooling.to_dict(),
+            "random_effects": None if model is None else model.to_dict(),
             "groups": [group.to_dict() for group in self.groups],
         }
+
+    def to_frame(self, backend: Any = None) -> Any:
+        """A data frame with a row for each group, the worst first; a column for each grouping column."""
+        rows = []
+        for group in self.groups:
+            key = group.key if isinstance(group.key, tuple) else (group.key,)
+            key = (group.name,) * len(self.by) if isinstance(group.key, Others) else key
+            one = group.assessment
+            interval = None if one is None else one.interval
+            rows.append(
+                dict(zip(self.by, key, strict=True))
+                | {
+                    "n": group.n,
+                    "smooth_ece": None if one is None else one.smooth_ece,
+                    "low": None if interval is None else interval.low,
+                    "high": None if interval is None else interval.high,
+                    "noise_floor": None if one is None else one.noise_floor.value,
+                    "detectable": group.detectable,
+                    "p_value": None if one is None else one.p_value,
+                    "corrected_p_value": None if one is None else one.judged_p_value,
+                    "finding": group.finding,
+                }
+            )
+        return frame_of(rows, backend)
 
 
 def _badness(assessment: Assessment) -> tuple[float, float]:
@@ -338,24 +361,14 @@ def _badness(assessment: Assessment) -> tuple[float, float]:
 
 
 def worst_first(groups: Iterable[GroupAssessment]) -> tuple[GroupAssessment, ...]:
-    """Those that were assessed by how large their error is for certain, then those that were not."""
+    """Groups by the lower end of their interval, the largest first; then those that were not assessed."""
 
     def rank(group: GroupAssessment) -> tuple[bool, float, float]:
         one = group.assessment
-        if one is None:
-            return True, 0.0, 0.0
-        low, estimate = _badness(one)
-        return False, -low, -estimate
+        low, estimate = (0.0, 0.0) if one is None else _badness(one)
+        return one is None, -low, -estimate
 
     return tuple(sorted(groups, key=rank))
-
-
-def _counted(number: int, of: int) -> str:
-    if of == 1:
-        return f"The one group is {'' if number else 'not clearly '}".rstrip()
-    if number == 0:
-        return f"None of the {of:,} groups is clearly"
-    return f"{number:,} of {of:,} groups {_is(number)}"
 
 
 def _is(number: int) -> str:
@@ -363,5 +376,5 @@ def _is(number: int) -> str:
 
 
 def shown_key(key: Any) -> str:
-    """A group's key as text."""
+    """Text of a group's key."""
     return ", ".join(map(group_text, key)) if isinstance(key, tuple) else group_text(key)

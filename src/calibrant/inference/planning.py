@@ -1,43 +1,42 @@
-"""How many rows it takes, and how small an error so many rows can show."""
+"""Sample sizes: rows that show a margin, and the error that a number of rows can show."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, generator, is_number, require_seed
+from calibrant._arguments import (
+    CONFIDENCE,
+    generator,
+    is_number,
+    require_confidence,
+    require_seed,
+)
 from calibrant.data.arrays import as_column
-from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.rows import InputOptions
 from calibrant.data.sketch import Sketch, as_sketch
-from calibrant.errors import InputError
+from calibrant.errors import InputError, show_value
 from calibrant.inference.assess import require_margin
 from calibrant.inference.calibration_test import CalibrationTest
-from calibrant.inference.interval import normal_quantile, require_confidence
-from calibrant.inference.noise_floor import noise_floor
-from calibrant.inference.resampling import cell_predictions
-from calibrant.inference.residuals import ResidualGrid
-from calibrant.measures.smooth_ece import smooth_ece
+from calibrant.inference.null_noise import positions
+from calibrant.inference.quantiles import normal_quantile
+from calibrant.measures.result_record import Record
 
 __all__ = ["RequiredRows", "detectable_error", "required_n"]
 
 Floats = NDArray[np.float64]
 
-RUNS, LAST_RUNS = 40, 400
+DRAWS = 1000
 NODES = 1 << 12
-MOST_ROWS = 10**9
-PRECISION, LAST_PRECISION = 1.2, 1.02
-ROWS_PER_END = 2.5
-"""The interval's upper end falls like n^(-1/3) to n^(-1/2), so n like its power -2 to -3."""
+MAX_ROWS = 10**9
 
 
 @dataclass(frozen=True)
-class RequiredRows:
-    """How many rows show that a calibrated predictor is within a margin.
+class RequiredRows(Record):
+    """Sample size that shows that a calibrated predictor is within a margin.
 
     Attributes
     ----------
@@ -61,10 +60,6 @@ class RequiredRows:
     def __int__(self) -> int:
         return self.simulated
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, for JSON."""
-        return asdict(self)
-
 
 def required_n(
     margin: float,
@@ -77,7 +72,7 @@ def required_n(
     percent: bool = False,
     on_invalid: Literal["raise", "drop"] = "raise",
 ) -> RequiredRows:
-    """How many rows it takes to show that a calibrated predictor is within a margin.
+    """Sample size that shows that a calibrated predictor is within a margin.
 
     Parameters
     ----------
@@ -89,7 +84,7 @@ def required_n(
     confidence : float
         Confidence of the interval.
     power : float
-        How often the interval should end within the margin, if the predictor is calibrated.
+        Probability that the interval ends within the margin, if the predictor is calibrated.
     seed : int
         Seed of the simulation.
     from_logits, percent, on_invalid
@@ -97,7 +92,11 @@ def required_n(
 
     Notes
     -----
-    The theorem is that of the paper's sample complexity, n ≥ C / (σ ε²), with its constant worked out.
+    *Simulation.* The interval ends within the margin m where smECE_m of the sample plus its Wilson error is
+    at most m. Of n calibrated rows, smECE_m is X / √n and its standard error √(V / n), where X and V are
+    those of normal residuals with variance f (1 - f) per row. Each draw of X and V gives the n that it takes.
+
+    *Theorem.* It is that of the paper's sample complexity, n ≥ C / (σ ε²), with its constant worked out.
     Let ε be the margin, F and F̂ the population's and the sample's smECE at σ = ε, H = 1 + 2 Σ
     exp(-k²π²ε²), which bounds ∫ K² for the reflected kernel, and α and β one minus the confidence and
     the power.
@@ -113,25 +112,17 @@ def required_n(
 
     Examples
     --------
-    >>> found = required_n(0.05)
-    >>> 500 < found.simulated < 5000 < found.theorem
+    >>> rows = required_n(0.05)
+    >>> 500 < rows.simulated < 5000 < rows.theorem
     True
     """
     require_confidence(confidence)
     if margin is None:
-        raise InputError(
-            "must lie between 0 and 1",
-            argument="margin",
-            seen=margin,
-            cure="Pass the largest error that you would accept, such as 0.05.",
-        )
+        raise InputError("`margin` must be between 0 and 1; got None.", argument="margin")
     require_margin(margin)
     if not is_number(power) or not 0.0 < power < 1.0:
         raise InputError(
-            "must lie between 0 and 1",
-            argument="power",
-            seen=power,
-            cure="Leave it out for the default.",
+            f"`power` must be between 0 and 1; got {show_value(power)}.", argument="power"
         )
     require_seed(seed)
     margin, confidence, power = float(margin), float(confidence), float(power)
@@ -142,15 +133,18 @@ def required_n(
         like = as_sketch(y_prob).rebin(min(NODES, y_prob.nodes))
     else:
         column = as_column(y_prob, "y_prob")
-        reading: InputOptions = {
-            "from_logits": from_logits,
-            "percent": percent,
-            "on_invalid": on_invalid,
-        }
-        like = Sketch.from_arrays(np.zeros(column.size, int), column, nodes=NODES, **reading)
+        like = Sketch.from_arrays(
+            np.zeros(column.size, int),
+            column,
+            nodes=NODES,
+            from_logits=from_logits,
+            percent=percent,
+            on_invalid=on_invalid,
+        )
+    width = margin / like.scale.length
     return RequiredRows(
-        _simulated_rows(like, margin, confidence, power, seed),
-        _rows_by_theorem(margin / like.scale.length, margin, confidence, power),
+        _simulated_rows(like, width, margin, confidence, power, seed),
+        _rows_by_theorem(width, margin, confidence, power),
         margin,
         confidence,
         power,
@@ -160,7 +154,7 @@ def required_n(
 def detectable_error(
     test: CalibrationTest, *, level: float = 0.05, power: float = 0.8
 ) -> float | None:
-    """The SmoothECE of one sign that the test at `level` finds with this power; None if there is none.
+    """SmoothECE of one sign that the test at `level` finds with this power; None if there is none.
 
     Of an error of one sign, too high everywhere or too low, SmoothECE is the size of the mean residual. Such
     an error θ is found where the mean residual is as large as the test asks of it if nothing else is amiss.
@@ -175,74 +169,54 @@ def detectable_error(
     if needed is None:
         return None
     quantile = normal_quantile(power)
-    variance = test.mean_error**2
     skew = abs(float(cells.mass @ (1.0 - 2.0 * cells.prediction))) / cells.units
     # θ = needed + q √(variance + θ skew)
     half = needed + 0.5 * quantile**2 * skew
-    size = half + math.sqrt(max(half**2 - needed**2 + quantile**2 * variance, 0.0))
+    spread = half**2 - needed**2 + (quantile * test.mean_error) ** 2
+    size = half + math.sqrt(max(spread, 0.0))
     return size if size < 1.0 else None
 
 
-def _simulated_rows(like: Sketch, margin: float, confidence: float, power: float, seed: int) -> int:
-    """Bisect with few samples at each n; then set right, with many, what is left of the error."""
+def _simulated_rows(
+    like: Sketch, width: float, margin: float, confidence: float, power: float, seed: int
+) -> int:
+    """The notes' n, with the bandwidth as a share of the grid."""
+    from scipy.fft import dct, idct
+    from scipy.optimize import brentq
 
-    def upper_end(n: int, runs: int = RUNS) -> float:
-        return float(np.quantile(_upper_ends(like, n, runs, confidence, seed), power))
+    place = positions(like)
+    f = np.asarray(like.scale.prediction(place)).clip(0.0, 1.0)
+    share = like.weights.sum(axis=1) / like.total_weight
+    nodes = 64
+    while nodes * width < 8.0 and nodes < NODES:  # cells of an eighth of a bandwidth
+        nodes *= 2
+    at = np.minimum((place * nodes).astype(np.int64), nodes - 1)
+    variance = np.bincount(at, share * f * (1.0 - f), nodes)
+    decay = np.exp(-0.5 * (np.pi * width * np.arange(nodes)) ** 2)
 
-    def bisected(low: int, high: int, precision: float, runs: int) -> tuple[int, int]:
-        while high > max(precision * low, low + 1):
-            middle = min(max(int(np.sqrt(float(low) * high)), low + 1), high - 1)
-            low, high = (low, middle) if upper_end(middle, runs) <= margin else (middle, high)
-        return low, high
+    def smoothed(values: Floats) -> Floats:
+        return np.asarray(idct(dct(values, axis=1) * decay, axis=1))
 
-    high = max(_rows_at_floor(like, 0.6 * margin), 2)
-    while upper_end(high) > margin:
-        high *= 2
-        if high > MOST_ROWS:
-            raise InputError(
-                "takes more than {most} rows",
-                argument="margin",
-                seen=margin,
-                cure="Choose a larger margin.",
-                most=f"{MOST_ROWS:,}",
-            )
-    low = max(high // 2, 1)
-    while low > 1 and upper_end(low) <= margin:
-        low, high = low // 2, low
-    low, high = bisected(low, high, PRECISION, RUNS)
-    end = upper_end(high, LAST_RUNS)
-    low = max(int(high * min(end / margin, 1.0) ** ROWS_PER_END), 2)
-    while end > margin:
-        low, high = high, int(np.ceil(1.1 * high))
-        end = upper_end(high, LAST_RUNS)
-    return bisected(low, high, LAST_PRECISION, LAST_RUNS)[1]
+    curves = smoothed(generator(seed, 8).standard_normal((DRAWS, nodes)) * np.sqrt(variance))
+    values = np.abs(curves).sum(axis=1)
+    variances = smoothed(np.sign(curves)) ** 2 @ variance
 
+    def excess(log_n: float) -> float:
+        n = math.exp(log_n)
+        z = normal_quantile(0.5 + 0.5 * confidence, max(n - 1.0, 1.0))
+        error = z * (z / (2.0 * n) + np.sqrt(variances / n + (z / (2.0 * n)) ** 2))
+        return float(np.quantile(values / math.sqrt(n) + error, power)) - margin
 
-def _upper_ends(like: Sketch, n: int, runs: int, confidence: float, seed: int) -> Floats:
-    """Where the intervals of calibrated samples of n rows end."""
-    rng = generator(seed, 8, n)
-    p = np.clip(cell_predictions(like), 0.0, 1.0)
-    share = over_outcomes(like.weights) / like.total_weight
-    ends = np.empty(runs)
-    for run in range(runs):
-        rows = rng.multinomial(n, share)
-        sample = Sketch.from_counts(
-            p, rows, rng.binomial(rows, p), nodes=like.nodes, scale=like.scale
+    low, high = math.log(2.0), math.log(MAX_ROWS)
+    if excess(high) > 0.0:
+        raise InputError(
+            f"`margin` of {margin:g} takes more than {MAX_ROWS:,} rows.", argument="margin"
         )
-        value = max(smooth_ece(sample, tolerance=1e-4), 1e-5)
-        test, grid = CalibrationTest.of(sample), ResidualGrid.of(sample, value)
-        ends[run] = test.upper_end(confidence, grid.error, value)
-    return ends
-
-
-def _rows_at_floor(like: Sketch, floor: float) -> int:
-    """Rows at which the noise floor, which falls like n^(-1/3), would be this."""
-    now = noise_floor(like).value
-    return int(np.clip(like.n * (now / floor) ** 3, 2, MOST_ROWS))
+    return math.ceil(math.exp(brentq(excess, low, high))) if excess(low) > 0.0 else 2
 
 
 def _rows_by_theorem(bandwidth: float, margin: float, confidence: float, power: float) -> int:
-    """The bound of the notes, with the bandwidth as a share of the scale's length."""
+    """The bound of the notes, with the bandwidth as a share of the grid."""
     k = np.arange(1, int(10 / bandwidth) + 2)
     kernel = 1.0 + 2.0 * float(np.exp(-((k * np.pi * bandwidth) ** 2)).sum())
     chances = np.array([1.0 - confidence, 1.0 - power])

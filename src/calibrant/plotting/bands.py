@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
-from calibrant.inference.band import reach_of_all
 from calibrant.inference.null_noise import cross_weights, design_effects
 from calibrant.inference.resampling import (
     bootstrap_weights,
@@ -130,7 +130,7 @@ def curve_bands(
     rate = np.clip(regression, 0.0, 1.0)
     tails = (
         0.5 * (1.0 - confidence),
-        NormalDist().cdf(-reach_of_all(1.0 - confidence, length)),
+        NormalDist().cdf(-_tube_critical_value(1.0 - confidence, length)),
     )
     if (worth := _unlike(cells)) is not None:
         sums, most = mass * np.stack([1.0 - rate, rate]), _heaviest(cells, worth, kernel)
@@ -284,3 +284,16 @@ def _ratio(numerator: Floats, density: Floats) -> Floats:
     empty = np.full_like(numerator, np.nan)
     ratio: Floats = np.divide(numerator, density, out=empty, where=known)
     return ratio
+
+
+def _tube_critical_value(level: float, length: float) -> float:
+    """The c that the largest |Z| of a curve of normal deviations exceeds with this probability, at most.
+
+    Sun and Loader's bound 2Φ(-c) + length / π · exp(-c²/2), with the length of the path of the weights.
+    """
+    from scipy.optimize import brentq
+
+    def excess(c: float) -> float:
+        return 2.0 * NormalDist().cdf(-c) + length / math.pi * math.exp(-0.5 * c * c) - level
+
+    return float(brentq(excess, 0.0, 40.0, xtol=1e-12)) if excess(0.0) > 0.0 else 0.0
