@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import Code, Function, InputError, Option, TypeName
+from calibrant.errors import InputError, show_value
 
 __all__ = ["as_array", "as_column", "is_missing"]
 
 
 def as_array(values: Any, name: str, *, dates: bool = False) -> NDArray[Any]:
-    """The values as a NumPy array of the shape they have.
+    """NumPy array of the values, in the shape they have.
 
     Missing values become NaN in numeric columns and None in columns of text. Half precision and
     bfloat16 are widened; nothing else is changed and nothing is copied that need not be. Dates and
@@ -36,55 +36,27 @@ def as_array(values: Any, name: str, *, dates: bool = False) -> NDArray[Any]:
 
 
 def as_column(values: Any, name: str, *, dates: bool = False) -> NDArray[Any]:
-    """As `as_array`, for what must be one-dimensional and not empty."""
+    """One-dimensional NumPy array that is not empty, of any library's column; see `as_array`."""
     column = as_array(values, name, dates=dates)
     if column.ndim == 1 and column.size:
         return column
-    if column.ndim == 2 and 1 in column.shape:
-        raise _not_one_dimensional(name, column, "Pass {flat}.", flat=Code(f"numpy.ravel({name})"))
-    if column.ndim == 2 and column.shape[1] == 2 and name == "y_prob":
-        raise _not_one_dimensional(
-            name,
-            column,
-            "For two classes pass the probability of the event, {event}; for the confidence in the "
-            "likelier one pass {confidence}.",
-            event=Code("y_prob[:, 1]"),
-            confidence=Option("multiclass", "confidence"),
-        )
+    if column.ndim == 1:
+        raise InputError(f"`{name}` must not be empty; it has no rows.", argument=name)
     if column.ndim == 0:
-        raise InputError(
-            "must be an array or a list",
-            argument=name,
-            seen=TypeName.of(values),
-            cure="Pass one entry for each row.",
-        )
-    if column.ndim != 1:
-        raise _not_one_dimensional(
-            name,
-            column,
-            "For class probabilities use {confidence}, {top_label} or {classwise}.",
-            confidence=Function("confidence"),
-            top_label=Function("top_label"),
-            classwise=Function("classwise"),
-        )
-    raise InputError(
-        "must not be empty; it has no rows", argument=name, cure="Pass at least one row."
-    )
-
-
-def _not_one_dimensional(name: str, column: NDArray[Any], cure: str, **values: Any) -> InputError:
-    return InputError(
-        "must be one-dimensional",
-        argument=name,
-        seen=column.shape,
-        saying="its shape is {}",
-        cure=cure,
-        **values,
-    )
+        message = f"`{name}` must be an array or a list; got {type(values).__name__}."
+        raise InputError(message, argument=name)
+    hint = "For class probabilities use `calibrant.confidence`, `top_label` or `classwise`."
+    if column.ndim == 2 and 1 in column.shape:
+        hint = f"Pass `numpy.ravel({name})`."
+    elif column.ndim == 2 and column.shape[1] == 2 and name == "y_prob":
+        hint = "For two classes pass the probability of the event, `y_prob[:, 1]`; for the confidence in "
+        hint += 'the likelier one pass `multiclass="confidence"`.'
+    message = f"`{name}` must be one-dimensional; its shape is {column.shape}."
+    raise InputError(message, argument=name, hint=hint)
 
 
 def is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where the column holds NaN, None or a null of its library."""
+    """Mask of entries that are NaN, None or a null of its library."""
     if column.dtype.kind == "f":
         return np.asarray(np.isnan(column))
     if column.dtype.kind in "Mm":
@@ -110,9 +82,7 @@ def _from_foreign(values: Any, name: str) -> NDArray[Any]:
             values.type.value_type
         )  # Arrow hands over a value where one is missing
     if np.isscalar(values) or values is None:
-        raise InputError(
-            "must be an array", argument=name, seen=values, cure="Pass one entry for each row."
-        )
+        raise InputError(f"`{name}` must be an array; got {show_value(values)}.", argument=name)
     import narwhals as nw
 
     series = nw.from_native(values, series_only=True, pass_through=True)
@@ -128,12 +98,8 @@ def _from_foreign(values: Any, name: str) -> NDArray[Any]:
     try:
         return np.asarray(values.to_numpy() if isinstance(values, nw.Series) else values)
     except Exception as error:
-        raise InputError(
-            "must be an array",
-            argument=name,
-            seen=TypeName.of(values),
-            cure="Pass a NumPy array, a list or a column of a frame.",
-        ) from error
+        message = f"`{name}` must be an array, a list or a column of a frame; got {type(values).__name__}."
+        raise InputError(message, argument=name) from error
 
 
 def _from_sequence(values: list[Any] | tuple[Any, ...], name: str) -> NDArray[Any]:
@@ -142,11 +108,8 @@ def _from_sequence(values: list[Any] | tuple[Any, ...], name: str) -> NDArray[An
         # NumPy turns a list of numbers and text into text alone, and hides which row was wrong.
         return np.asarray(values, dtype=object) if array.dtype.kind in "US" else array
     except ValueError as error:
-        raise InputError(
-            "must be an array; its rows differ in length",
-            argument=name,
-            cure="Give each row as many entries as the first.",
-        ) from error
+        message = f"`{name}` must be an array; its rows differ in length."
+        raise InputError(message, argument=name) from error
 
 
 def _from_extension_dtype(values: NDArray[Any], name: str) -> NDArray[Any]:
@@ -155,12 +118,8 @@ def _from_extension_dtype(values: NDArray[Any], name: str) -> NDArray[Any]:
             return values.astype(np.float32)  # bfloat16 and the 8-bit floats of ml_dtypes
         except (TypeError, ValueError):
             pass
-    raise InputError(
-        "must hold numbers or labels",
-        argument=name,
-        seen=TypeName(values.dtype),
-        cure="Convert it first.",
-    )
+    message = f"`{name}` must hold numbers or labels; its type is {values.dtype}."
+    raise InputError(message, argument=name)
 
 
 def _from_objects(values: NDArray[Any]) -> NDArray[Any]:

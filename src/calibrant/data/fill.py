@@ -160,7 +160,7 @@ def _refuse_first(pairs: Rows, rows: list[int]) -> None:
 
 
 def _threads(pairs: Rows, nodes: int) -> int:
-    """As many as there are cores and rows for, and no more than memory beyond the inputs allows."""
+    """Number of threads: as many as there are cores and rows for, and as memory allows."""
     bytes_each = 48 * (nodes + 1) + (0 if pairs.needs_no_conversion else 20 * BLOCK_ROWS)
     most = min(pairs.n // ROWS_PER_THREAD, MOST_BYTES // bytes_each)
     return 1 if most < 2 else min(most, os.cpu_count() or 1)
@@ -301,7 +301,7 @@ def mean_log_loss(pairs: Rows) -> float:
 def _cached_blocks(
     pairs: Rows, rows: range
 ) -> Iterator[tuple[int, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]:
-    """As `Rows.blocks`, in float64 and small enough to stay in the cache: for loops of one type alone."""
+    """Blocks of rows in float64, small enough to stay in the cache: for loops of one type alone."""
     for first, p, y, weight in pairs.blocks(rows):
         for start in range(0, p.size, CACHED_ROWS):
             few = slice(start, start + CACHED_ROWS)

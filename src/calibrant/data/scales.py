@@ -15,9 +15,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_positive
+from calibrant._arguments import require_choice, require_positive
 from calibrant._locks import cached_property
-from calibrant.errors import Function, InputError, Option, TypeName
+from calibrant.errors import InputError, show_value
 
 __all__ = [
     "MAPS",
@@ -104,7 +104,7 @@ MAPS: dict[str, tuple[Map, Map]] = {
 
 @dataclass(frozen=True)
 class Scale:
-    """An increasing map h of predictions: z = h(p) is where distances are measured.
+    """Increasing map h of predictions: z = h(p) is where distances are measured.
 
     A position on the grid is z, clipped to fixed limits, between 0 and 1. The limits are the same
     for all data, or sketches could not be added.
@@ -147,76 +147,40 @@ class Scale:
     widest: float = field(default=1.0, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        self._require_kinds()
-        self._require_own_name()
+        for name in ("forward", "inverse"):
+            if not callable(getattr(self, name)):
+                raise InputError(f"`{name}` must be a function of an array.", argument=name)
+        if not isinstance(self.name, str):
+            raise InputError(f"`name` must be text; got {show_value(self.name)}.", argument="name")
+        require_positive("widest", self.widest)
+        # Names stand for scales in files and decide about reflection, so each has one meaning.
+        known = MAPS.get(self.name, (self.forward, self.inverse))
+        relative = self.name.partition(":")[0] == "relative" and not isinstance(self.forward, Logit)
+        if relative or known != (self.forward, self.inverse):
+            raise InputError(f"`name` must be your own; {self.name!r} is taken.", argument="name")
         z = np.asarray(self.forward(_CHECKPOINTS), dtype=np.float64)
         if z.shape != _CHECKPOINTS.shape or not np.all(np.diff(z) > 0):
             at = int(np.argmin(np.diff(z))) if z.shape == _CHECKPOINTS.shape else 0
-            raise InputError(
-                "must increase strictly",
-                argument="forward",
-                seen=(float(_CHECKPOINTS[at]), float(_CHECKPOINTS[at + 1])),
-                saying="that of {name} does not between p = {low} and {high}",
-                cure="Pass an increasing function that maps an array to an array of the same shape.",
-                name=repr(self.name),
-                low=f"{_CHECKPOINTS[at]:.6g}",
-                high=f"{_CHECKPOINTS[at + 1]:.6g}",
+            low, high = (f"{p:.6g}" for p in _CHECKPOINTS[at : at + 2])
+            message = (
+                f"`forward` must increase; that of {self.name!r} does not from {low} to {high}."
             )
-        gap = np.abs(np.asarray(self.inverse(z)) - _CHECKPOINTS)
-        if not np.all(gap < 1e-6):
-            at = int(np.argmax(~(gap < 1e-6)))
-            raise InputError(
-                "must undo {forward}",
-                argument="inverse",
-                seen=float(np.asarray(self.inverse(z))[at]),
-                saying="for {name} it gives {} where p = {p}",
-                cure="Pass the function that maps {forward} of p back to p.",
-                forward=Option("forward"),
-                name=repr(self.name),
-                p=f"{_CHECKPOINTS[at]:.6g}",
+            raise InputError(message, argument="forward")
+        back = np.asarray(self.inverse(z))
+        wrong = ~(np.abs(back - _CHECKPOINTS) < 1e-6)
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            message = (
+                f"`inverse` must undo `forward`; for {self.name!r} it gives {show_value(back[at])} "
             )
-
-    def _require_kinds(self) -> None:
-        for argument in ("forward", "inverse"):
-            if not callable(getattr(self, argument)):
-                raise InputError(
-                    "must be a function of an array",
-                    argument=argument,
-                    seen=getattr(self, argument),
-                    cure="For one of the known scales pass its name as {scale}.",
-                    scale=Option("scale", ...),
-                )
-        if not isinstance(self.name, str):
-            raise InputError(
-                "must be text",
-                argument="name",
-                seen=self.name,
-                cure="Leave it out, or pass a word.",
-            )
-        require_positive("widest", self.widest)
-
-    def _require_own_name(self) -> None:
-        """Names stand for scales in files and decide about reflection, so each has one meaning."""
-        if self.name in MAPS:
-            taken = MAPS[self.name] != (self.forward, self.inverse)
-        else:
-            taken = self.name.partition(":")[0] == "relative" and not isinstance(
-                self.forward, Logit
-            )
-        if taken:
-            raise InputError(
-                "must not be that of a scale that calibrant knows",
-                argument="name",
-                seen=self.name,
-                cure="Leave it out, or choose another.",
-            )
+            raise InputError(f"{message}at p = {_CHECKPOINTS[at]:.6g}.", argument="inverse")
 
     def __repr__(self) -> str:
         return f"Scale({self.name!r})"
 
     @property
     def reflected(self) -> bool:
-        """Whether the kernel is reflected at 0 and 1: the probability scale alone."""
+        """True where the kernel is reflected at 0 and 1: on the probability scale alone."""
         return self.name == "probability"
 
     @property
@@ -226,7 +190,7 @@ class Scale:
 
     @cached_property
     def limits(self) -> tuple[float, float]:
-        """Where z is clipped."""
+        """Ends at which z is clipped."""
         if isinstance(self.forward, Logit):
             return -LOGIT_LIMIT * self.forward.factor, LOGIT_LIMIT * self.forward.factor
         with np.errstate(all="ignore"):
@@ -247,7 +211,7 @@ class Scale:
 
     @property
     def has_grid(self) -> bool:
-        """Whether a grid of fixed length can serve; where not, measures take arrays only."""
+        """True where a grid of fixed length can serve; elsewhere measures take arrays only."""
         return self.length <= LONGEST_GRID
 
     @cached_property
@@ -283,7 +247,7 @@ class Scale:
         return np.asarray(self.inverse(z), dtype=np.float64), float(step)
 
     def z(self, p: Floats) -> Floats:
-        """Where the predictions lie on the scale; infinite where the scale is."""
+        """Predictions on the scale; infinite where the scale is."""
         return p if self.forward is _identity else np.asarray(self.forward(p), dtype=np.float64)
 
     def locate(self, p: Floats) -> Floats:
@@ -323,15 +287,9 @@ class Scale:
 
     def _position(self, z: Floats) -> Floats:
         if not self.has_grid:
-            raise InputError(
-                "is too steep for a grid, so it has no sketch",
-                argument="scale",
-                seen=self.name,
-                saying="{} spans {length}",
-                cure="Of arrays {smooth_ece} takes it; for all else choose another scale.",
-                length=f"{self.length:.3g}",
-                smooth_ece=Function("smooth_ece"),
-            )
+            message = f"`scale` is too steep for a grid, so it has no sketch; {self.name!r} spans "
+            hint = "Of arrays `calibrant.smooth_ece` takes it; for all else choose another scale."
+            raise InputError(f"{message}{self.length:.3g}.", argument="scale", hint=hint)
         position: Floats = (np.clip(z, *self.limits) - self.limits[0] + self.margin) / self.length
         return position
 
@@ -340,7 +298,7 @@ PROBABILITY = Scale(*MAPS["probability"], name="probability")
 
 
 def as_scale(scale: str | Scale, *, base_rate: float | None = None) -> Scale:
-    """The scale of that name, or the scale itself; "relative" is made for this base rate.
+    """Scale of that name, or the scale itself; "relative" is made for this base rate.
 
     Examples
     --------
@@ -354,12 +312,8 @@ def as_scale(scale: str | Scale, *, base_rate: float | None = None) -> Scale:
     if isinstance(scale, str):
         relative = scale == "relative" and base_rate is not None
         return relative_scale(base_rate) if relative else _named(scale)  # type: ignore[arg-type]
-    raise InputError(
-        "must be a name or a Scale",
-        argument="scale",
-        seen=TypeName.of(scale),
-        cure="Pass a name such as probability or logit.",
-    )
+    message = f"`scale` must be a name or a Scale; got {type(scale).__name__}."
+    raise InputError(message, argument="scale")
 
 
 @cache
@@ -373,30 +327,20 @@ def _named(name: str) -> Scale:
         try:
             return relative_scale(float(rate))
         except ValueError as error:
-            raise InputError(
-                "needs a base rate between 0 and 1, as in relative:0.002",
-                argument="scale",
-                seen=name,
-                cure="Write the rate of events after the colon.",
-            ) from error
+            message = (
+                f"`scale` needs a base rate between 0 and 1, as in relative:0.002; got {name!r}."
+            )
+            raise InputError(message, argument="scale") from error
     if kind == "relative":
-        raise InputError(
-            "needs the base rate",
-            argument="scale",
-            seen=name,
-            cure='Give the rate in the name, as in "relative:0.002".',
-        )
-    raise InputError(
-        "must be a Scale, or the name of one: {names}, relative:RATE",
-        argument="scale",
-        seen=name,
-        names=", ".join(MAPS),
-        cure="Leave it out for the probability scale.",
-    )
+        message = "`scale` needs the base rate in its name, as in 'relative:0.002'; got 'relative'."
+        raise InputError(message, argument="scale")
+    names = ", ".join(MAPS)
+    message = f"`scale` must be a Scale, or one of {names}, relative:RATE; got {show_value(name)}."
+    raise InputError(message, argument="scale")
 
 
-def name_for_file(scale: Scale, what: str, cure: str) -> str:
-    """The name under which a file holds the scale of `what`, refused where it could not be read again.
+def name_for_file(scale: Scale, what: str, hint: str) -> str:
+    """Name under which a file holds the scale of `what`, refused where it could not be read again.
 
     Examples
     --------
@@ -408,14 +352,8 @@ def name_for_file(scale: Scale, what: str, cure: str) -> str:
     except InputError:
         known = False
     if not known:
-        raise InputError(
-            "must be one that calibrant knows by name, to write {what} to a file",
-            argument="scale",
-            seen=scale.name,
-            saying="{} is your own",
-            cure=cure,
-            what=what,
-        )
+        message = f"`scale` must be one that calibrant knows by name, to write {what} to a file; "
+        raise InputError(f"{message}{scale.name!r} is your own.", argument="scale", hint=hint)
     return scale.name
 
 
@@ -431,12 +369,8 @@ def relative_scale(base_rate: float) -> Scale:
     True
     """
     if not isinstance(base_rate, float | int | np.number) or not 0.0 < base_rate < 1.0:
-        raise InputError(
-            "must lie strictly between 0 and 1",
-            argument="base_rate",
-            seen=base_rate,
-            cure="Pass the share of events, such as 0.002.",
-        )
+        message = f"`base_rate` must lie strictly between 0 and 1; got {show_value(base_rate)}."
+        raise InputError(message, argument="base_rate")
     rate = float(base_rate)
     factor = rate * (1.0 - rate)
     return Scale(
@@ -450,7 +384,7 @@ def relative_scale(base_rate: float) -> Scale:
 def loss_scale(
     loss: Literal["squared", "log", "exponential"] | Map, inverse: Map | None = None
 ) -> Scale:
-    """The scale of a proper loss: h = φ', the slope of its convex potential φ.
+    """Scale of a proper loss: h = φ', the slope of its convex potential φ.
 
     Parameters
     ----------
@@ -466,21 +400,9 @@ def loss_scale(
     """
     if callable(loss):
         if inverse is None:
-            raise InputError(
-                "is missing: a loss given by φ' needs the inverse of φ' too",
-                argument="inverse",
-                cure="Pass the function that undoes {loss}.",
-                loss=Option("loss"),
-            )
+            message = "`inverse` is missing: a `loss` given by φ' needs the inverse of φ' too."
+            raise InputError(message, argument="inverse")
         return Scale(loss, inverse, name="loss")
     names = {"squared": "unreflected", "log": "logit", "exponential": "boosting"}
-    if loss not in names:
-        raise InputError(
-            "must be {names}, or φ' itself",
-            argument="loss",
-            seen=loss,
-            cure="For φ' itself, pass the function and its {inverse}.",
-            names=", ".join(f'"{name}"' for name in names),
-            inverse=Option("inverse"),
-        )
+    require_choice("loss", loss, tuple(names))
     return as_scale(names[loss])

@@ -43,7 +43,7 @@ from calibrant.data.sketches import (
     plain_values,
     to_table,
 )
-from calibrant.errors import Function, InputError, MergeError, TypeName, Where
+from calibrant.errors import InputError, MergeError, show_value
 
 __all__ = ["from_json", "load", "save", "to_json"]
 
@@ -83,15 +83,12 @@ def save(
     True
     """
     if not isinstance(path, str | os.PathLike):
-        raise InputError("must be the path of a file", argument="path", seen=path)
+        message = f"`path` must be the path of a file; got {show_value(path)}."
+        raise InputError(message, argument="path")
     target = Path(path)
     if not isinstance(sketch, Sketch | Sketches):
-        raise InputError(
-            "must be a Sketch or Sketches",
-            argument="sketch",
-            seen=TypeName.of(sketch),
-            saying="it is a {}",
-        )
+        message = f"`sketch` must be a Sketch or Sketches; it is a {type(sketch).__name__}."
+        raise InputError(message, argument="sketch")
     if target.suffix not in (".json", ".parquet"):
         raise _unknown_suffix(target)
     write_whole(target, to_json(sketch) if target.suffix == ".json" else _to_parquet(sketch))
@@ -136,11 +133,8 @@ def to_json(sketch: Sketch | Sketches) -> str:
     try:
         return dump_versioned(FORMAT, VERSION, {**_header(sketch), "columns": columns})
     except TypeError as error:
-        raise InputError(
-            "a group in JSON must be text, a number or None: {error}",
-            error=str(error),
-            cure="Save to a .parquet file.",
-        ) from error
+        message = f"A group in JSON must be text, a number or None: {error}."
+        raise InputError(message, hint="Save to a .parquet file.") from error
 
 
 def from_json(text: str | bytes) -> Sketch | Sketches:
@@ -166,11 +160,11 @@ def _header(sketch: Sketch | Sketches) -> dict[str, Any]:
 def _from_header(header: Mapping[str, Any], columns: Table) -> Sketch | Sketches:
     by, nodes, scale = header.get("by"), header.get("nodes"), header.get("scale")
     if not isinstance(by, list) or not all(isinstance(name, str) for name in by):
-        raise InputError('the "by" of a sketch must be a list of names', seen=by)
+        raise InputError(f'The "by" of a sketch must be a list of names; got {show_value(by)}.')
     if not isinstance(scale, str):
-        raise InputError('the "scale" of a sketch must be a name', seen=scale)
+        raise InputError(f'The "scale" of a sketch must be a name; got {show_value(scale)}.')
     if not as_scale(scale).has_grid:
-        raise InputError("a sketch must be on a scale that has a grid", seen=scale)
+        raise InputError(f"A sketch must be on a scale that has a grid; got {show_value(scale)}.")
     return from_table(columns, by=by, nodes=require_nodes(nodes), scale=scale)  # type: ignore[arg-type]
 
 
@@ -182,9 +176,8 @@ def _to_parquet(sketch: Sketch | Sketches) -> bytes:
     try:
         table = pyarrow.table(dict(columns))
     except (pyarrow.ArrowException, ValueError, TypeError, OverflowError) as error:
-        raise InputError(
-            "the groups of a column in Parquet must be of one type: {error}", error=str(error)
-        ) from error
+        message = f"The groups of a column in Parquet must be of one type: {error}."
+        raise InputError(message) from error
     header = {"format": FORMAT, "version": VERSION, **_header(sketch)}
     header["checksum"] = _table_checksum(header, _columns_of(table))
     content = BytesIO()
@@ -206,13 +199,11 @@ def _from_parquet(content: bytes) -> Sketch | Sketches:
         metadata = (table.schema.metadata or {}).get(b"calibrant")
         header = None if metadata is None else json_of(metadata)
     if header is None:
-        raise InputError(
-            'a sketch in Parquet must have a header, "calibrant" in its metadata',
-            cure="A table from a query loads with {function}.",
-            function=Function("data.sketches.from_table"),
-        )
+        message = 'A sketch in Parquet must have a header, "calibrant" in its metadata.'
+        hint = "A table from a query loads with `calibrant.data.sketches.from_table`."
+        raise InputError(message, hint=hint)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise InputError('the header of a sketch must say "format": {form}', form=FORMAT)
+        raise InputError(f'The header of a sketch must say "format": "{FORMAT}".')
     version = require_version(header.get("version"), VERSION, WHAT, oldest=1)
     stated = header.pop("checksum", "missing" if version > UNSIGNED else None)
     if stated is not None and stated != _table_checksum(header, columns):
@@ -225,7 +216,7 @@ def _columns_of(table: Any) -> dict[str, list[Any]]:
 
 
 def _table_checksum(header: Mapping[str, Any], columns: Mapping[str, list[Any]]) -> str:
-    """Of the values alone, which no engine changes: not of how a file holds them."""
+    """Checksum of the values alone, which no engine changes: not of how a file holds them."""
     digest = hashlib.sha256(json.dumps(header, separators=(",", ":")).encode())
     for name, values in columns.items():
         digest.update(f"\n{name!a} {len(values)}\n".encode())
@@ -234,11 +225,8 @@ def _table_checksum(header: Mapping[str, Any], columns: Mapping[str, list[Any]])
             try:
                 digest.update(np.array(values, dtype=kind).tobytes())
             except (TypeError, ValueError, OverflowError) as error:  # such as a null
-                raise InputError(
-                    "a column of sums must hold numbers: {error}",
-                    where=Where(column=name),
-                    error=str(error),
-                ) from error
+                message = f"The column {name!r} of sums must hold numbers: {error}."
+                raise InputError(message) from error
         else:
             digest.update("\n".join(map(_spelled, values)).encode())
     return digest.hexdigest()
@@ -252,8 +240,5 @@ def _spelled(value: Any) -> str:
 
 
 def _unknown_suffix(path: Path) -> InputError:
-    return InputError(
-        "the name of a file of sketches must end in .parquet or .json",
-        seen=path.name,
-        cure="Rename it, or choose one.",
-    )
+    message = f"A file of sketches must end in .parquet or .json; got {path.name!r}."
+    return InputError(message, argument="path")

@@ -33,7 +33,7 @@ from calibrant.measures.distance import (
 )
 from calibrant.measures.isotonic import miscalibration
 from calibrant.measures.kernel import kde_ece, kernel_calibration_error, mmce
-from calibrant.measures.result_record import Bounded, Record, bound_text
+from calibrant.measures.result_record import Bounded, Record, bound_text, frame_of
 from calibrant.measures.smooth_ece import smooth_ece, smooth_ece_result
 from calibrant.measures.weak_error import weak_calibration_result
 
@@ -110,6 +110,10 @@ class Measures(Record):
         """Plain values, for JSON."""
         measures = [line.to_dict() for line in self.lines]
         return {"n": self.n, "dropped": dict(self.dropped), "measures": measures}
+
+    def to_frame(self, backend: Any = None) -> Any:
+        """Data frame with a row for each measure."""
+        return frame_of([line.to_dict() for line in self.lines], backend)
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [

@@ -93,7 +93,7 @@ def distance_to_calibration(
     time_limit: float = 60.0,
     **options: Unpack[InputOptions],
 ) -> float:
-    """How far predictions and outcomes are from the nearest calibrated distribution.
+    """Distance to calibration: how far the nearest calibrated distribution is.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def distance_to_calibration_result(
     time_limit: float = 60.0,
     **options: Unpack[InputOptions],
 ) -> Distance:
-    """As `distance_to_calibration`, with its bounds and the nearest calibrated distribution.
+    """Distance to calibration with its bounds and the nearest calibrated distribution.
 
     Examples
     --------

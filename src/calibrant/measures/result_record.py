@@ -1,4 +1,4 @@
-"""What every result has in common: a dictionary of plain values, and a line of HTML."""
+"""Base of results: a dictionary of plain values, a data frame, and a line of HTML."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Bounded", "Record", "bound_text", "frame_of", "plain", "rows_text"]
 
 
 class Bounded(NamedTuple):
-    """A number, and how far the exact one can lie from it: 0 from arrays, more from a sketch.
+    """Number with a bound on its distance from the exact one: 0 from arrays, more from a sketch.
 
     NaN where there is no bound.
     """
@@ -27,7 +27,7 @@ class Bounded(NamedTuple):
 
 
 class Record:
-    """A frozen dataclass of numbers, strings and arrays; arrays become read-only."""
+    """Frozen dataclass of numbers, strings and arrays; arrays become read-only."""
 
     def __post_init__(self) -> None:
         for item in fields(self):  # type: ignore[arg-type]
@@ -42,12 +42,19 @@ class Record:
             for item in fields(self)  # type: ignore[arg-type]
         }
 
+    def to_frame(self, backend: Any = None) -> Any:
+        """Data frame of one row with the plain numbers and strings; see `frame_of`."""
+        plain_fields = self.to_dict().items()
+        return frame_of(
+            [{k: v for k, v in plain_fields if not isinstance(v, list | dict)}], backend
+        )
+
     def _repr_html_(self) -> str:
         return f"<code>{escape(repr(self))}</code>"
 
 
 def bound_text(error: float) -> str:
-    """How far the exact value can lie away, or that it is not known.
+    """Text of an error bound, or that there is none.
 
     Examples
     --------
@@ -58,7 +65,7 @@ def bound_text(error: float) -> str:
 
 
 def rows_text(n: int, dropped: Mapping[str, int]) -> str:
-    """How many rows there are, and how many were left out where any were.
+    """Text of the number of rows, and of those left out where there are any.
 
     Examples
     --------
@@ -70,7 +77,7 @@ def rows_text(n: int, dropped: Mapping[str, int]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """What JSON has: arrays and tuples as lists, results as mappings, None for what is not finite.
+    """Plain value for JSON: arrays and tuples as lists, results as mappings, None where not finite.
 
     Examples
     --------

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Unpack
 
 from calibrant._arguments import require_positive
 from calibrant.data.rows import Dropped, InputOptions, Rows, as_rows
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch, as_sketch
-from calibrant.errors import InputError
-from calibrant.measures.result_record import rows_text
+from calibrant.errors import InputError, show_value
+from calibrant.measures.result_record import Record, rows_text
 from calibrant.smoothing.fixed_point import SMALLEST_BANDWIDTH, Residuals, evaluate, solve
 from calibrant.smoothing.residuals import LineResiduals, RowResiduals, SketchResiduals
 
@@ -23,7 +23,7 @@ LARGEST_BANDWIDTH = 1e6
 
 @dataclass(frozen=True)
 class Certificate:
-    """A bound on the error of a SmoothECE, term by term.
+    """Bound on the error of a SmoothECE, term by term.
 
     All terms are proved, that of float arithmetic too, if the machine's sines, cosines and exponentials
     are right within two units in the last place. For a scale of your own the slopes of its map are found
@@ -57,9 +57,9 @@ class Certificate:
     solver: float
 
 
-@dataclass(frozen=True)
-class SmoothECE:
-    """A SmoothECE with its bandwidth and a bound on its numerical error.
+@dataclass(frozen=True, repr=False)
+class SmoothECE(Record):
+    """SmoothECE with its bandwidth and a bound on its numerical error.
 
     Attributes
     ----------
@@ -102,11 +102,6 @@ class SmoothECE:
             + ")"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings, for JSON."""
-        out = {**vars(self), "dropped": dict(self.dropped)}
-        return {**out, "certificate": asdict(self.certificate)}
-
     def _repr_html_(self) -> str:
         return (
             f"<b>SmoothECE {self.value:.6f}</b> ± {self.certificate.total:.1e}, "
@@ -123,7 +118,7 @@ def smooth_ece(
     tolerance: float = TOLERANCE,
     **options: Unpack[InputOptions],
 ) -> float:
-    """How far the predictions are from being calibrated, as one number without hyperparameters.
+    """SmoothECE: the calibration error smoothed at the bandwidth that equals it, without hyperparameters.
 
     Parameters
     ----------
@@ -179,7 +174,7 @@ def smooth_ece_result(
     tolerance: float = TOLERANCE,
     **options: Unpack[InputOptions],
 ) -> SmoothECE:
-    """As `smooth_ece`, with the bandwidth and a bound on the numerical error.
+    """SmoothECE with its bandwidth and a bound on the numerical error.
 
     Parameters
     ----------
@@ -256,12 +251,8 @@ def _require_bandwidth(bandwidth: float, length: float) -> float:
     """A mesh has some points to a bandwidth, over the whole length of a scale: it must end somewhere."""
     smallest = SMALLEST_BANDWIDTH * min(length, 1e9)
     if not smallest <= float(bandwidth) <= LARGEST_BANDWIDTH:
-        raise InputError(
-            "must lie between {smallest} and {largest} here",
-            argument="bandwidth",
-            seen=bandwidth,
-            cure="Leave it out to measure at the bandwidth that equals the error.",
-            smallest=f"{smallest:.2g}",
-            largest=f"{LARGEST_BANDWIDTH:g}",
+        message = (
+            f"`bandwidth` must lie between {smallest:.2g} and {LARGEST_BANDWIDTH:g} here; got "
         )
+        raise InputError(f"{message}{show_value(bandwidth)}.", argument="bandwidth")
     return float(bandwidth)

@@ -122,7 +122,7 @@ def weak_calibration_result(
     scale: str | Scale = PROBABILITY,
     **options: Unpack[InputOptions],
 ) -> WeakCalibration:
-    """As `weak_calibration_error`, with its error and the optimal Lipschitz function.
+    """Weak calibration error with its error and the optimal Lipschitz function.
 
     Examples
     --------
@@ -196,7 +196,7 @@ class LossGap(Record):
 def loss_gap(
     y_true: Any, y_prob: Any = None, *, loss: Loss = "squared", **options: Unpack[InputOptions]
 ) -> float:
-    """How much of a proper loss the best Lipschitz post-processing of the predictions would save.
+    """Loss gap: the part of a proper loss that the best Lipschitz post-processing would save.
 
     max over η of E[ℓ(y, f)] - E[ℓ(y, κ(f))], where κ moves a prediction by η on the scale of the
     loss, h(κ(f)) = h(f) + η(h(f)), and η is 1-Lipschitz there with |η| ≤ 1.
@@ -234,7 +234,7 @@ def loss_gap(
 def loss_gap_result(
     y_true: Any, y_prob: Any = None, *, loss: Loss = "squared", **options: Unpack[InputOptions]
 ) -> LossGap:
-    """As `loss_gap`, with its error and the post-processing.
+    """Loss gap with its error and the post-processing.
 
     Examples
     --------
@@ -278,7 +278,7 @@ class _Problem:
         return float(self.weight @ np.logaddexp(0.0, x) - self.events @ x)
 
     def prediction(self, eta: Floats) -> Floats:
-        """What the moved predictions are as probabilities."""
+        """Moved predictions as probabilities."""
         if self.squared:
             return np.clip(self.s + eta, 0.0, 1.0)
         from scipy.special import expit
@@ -342,7 +342,7 @@ class _Problem:
 
 
 def _room(value: Floats, move: Floats) -> float:
-    """How far one may go and stay strictly positive."""
+    """Longest step that stays strictly positive."""
     falling = move < 0
     most = np.min(-value[falling] / move[falling]) if falling.any() else np.inf
     return float(min(1.0, 0.995 * most))

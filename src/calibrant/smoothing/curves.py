@@ -97,7 +97,7 @@ def _on_nodes(sketch: Sketch) -> Floats:
 
 
 def _folded(ghosted: Floats) -> Floats:
-    """What lies beyond an end comes back into the grid, as the reflected kernel has it."""
+    """Numbers on the grid with those beyond an end folded back, as the reflected kernel has it."""
     inside = ghosted[1:-2].copy()
     inside[1] += ghosted[0]
     inside[-2] += ghosted[-2]

@@ -108,7 +108,7 @@ def evaluate(residuals: Residuals, bandwidth: float, *, tolerance: float) -> Eva
 
 
 def _cells_for(residuals: Residuals, bandwidth: float, tolerance: float) -> int:
-    """So many that the bound on the interpolation is a quarter of the tolerance, if need be more."""
+    """Number of cells with which the bound on the interpolation is a quarter of the tolerance."""
     per_bandwidth = max(6.0, (4.0 * INTERPOLATION * residuals.size / tolerance) ** 0.125)
     wanted = per_bandwidth * min(residuals.length / bandwidth, 1.0 / SMALLEST_BANDWIDTH)
     if not wanted > FEWEST_CELLS:  # also where nothing is known
@@ -117,7 +117,7 @@ def _cells_for(residuals: Residuals, bandwidth: float, tolerance: float) -> int:
 
 
 def _worth_more_cells(spectrum: Spectrum, seen: Evaluation, tolerance: float) -> bool:
-    """Whether what more cells would mend is too much, and not little beside what they would not."""
+    """True where the error that more cells would mend is too large, beside what they would not."""
     if seen.binning <= tolerance / 4.0:
         return False
     error, width = spectrum.error, seen.bandwidth / spectrum.length
@@ -142,7 +142,7 @@ def _on_grid(
 
 
 def _vanishing(spectrum: Spectrum, floor: float, evaluations: int) -> FixedPoint:
-    """Where residuals cancel on the nodes, the grid alone says how far from 0 the value can be."""
+    """Fixed point near 0, where residuals cancel on the nodes: bounded by the grid alone."""
     proofs = [spectrum.at_most(floor * 2.0**k) for k in range(16)]
     low, high = _within(spectrum, *proofs)
     best = min(proofs, key=lambda seen: max(seen.bandwidth, seen.value + seen.error))
@@ -167,7 +167,7 @@ def _certified(
 
 
 def _within(spectrum: Spectrum, *proofs: Evaluation) -> tuple[float, float]:
-    """Where σ* lies by all of these evaluations."""
+    """Interval that holds σ* by all of these evaluations."""
     low = max(abs(spectrum.bias) - spectrum.bias_error, 0.0)
     high = 1.0  # no error exceeds 1, so an interval up to 1 says that the grid tells nothing
     for seen in proofs:

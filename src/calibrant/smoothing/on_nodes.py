@@ -1,4 +1,4 @@
-"""What lies on the nodes of a grid, smoothed at any bandwidth: by transforms, or kernel by kernel."""
+"""Numbers on the nodes of a grid, smoothed at any bandwidth: by transforms, or kernel by kernel."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class OnNodes:
         return int(np.count_nonzero(self.numbers))
 
     def _are_few(self, bandwidth: float, points: int, mesh: int) -> bool:
-        """Whether kernels at so many points are quicker to add up than a mesh is to transform."""
+        """True where kernels at so many points are quicker to add up than a mesh is to transform."""
         cells = self.numbers.size - 1
         if bandwidth * cells < DECAY or points > cells:  # the grid does not resolve a kernel
             return False

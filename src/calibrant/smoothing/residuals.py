@@ -256,7 +256,7 @@ class SketchResiduals:
         self.narrow(self.guess if bandwidth is None else bandwidth)
 
     def _noise(self) -> float:
-        """What `noise` says of rows that reach from the first to the last, less what is far from all."""
+        """Bandwidth by `noise` of rows from the first to the last, less what is far from all."""
         sketch, cells = self._sketch, self._sketch.cells
         width = sketch.scale.length / sketch.nodes
         reach = width * (min(int(cells[-1]) + 1, sketch.nodes) - int(cells[0]))

@@ -41,7 +41,7 @@ EPSILON = float(np.finfo(float).eps)
 
 
 class Spread(NamedTuple):
-    """What a sketch leaves open: rows of one (cell, label) are known by number and mean position alone.
+    """Unknown spread of a sketch: rows of one (cell, label) are known by number and mean position alone.
 
     With u the position in a cell and ū its mean, the variance lies between 0 and ū(1-ū). Half of the rows
     are laid at the mean and half at both ends, which has half of that variance: the other half bounds
@@ -88,7 +88,7 @@ class Spread(NamedTuple):
 
 
 class Skew(NamedTuple):
-    """What number, mean and variance of the rows of a (cell, label) leave open, on the probability scale.
+    """Unknown skewness of rows of a (cell, label) of known number, mean and variance, on [0, 1].
 
     The third moment of rows in a cell then lies between that of the distribution with a mass at the left
     end and that of the one with a mass at the right end, each with one other point; half of the rows are
@@ -128,7 +128,7 @@ class Skew(NamedTuple):
 
 
 class BinningError(NamedTuple):
-    """What is proved of the error that a grid brings into smECE at a bandwidth.
+    """Bound on the error that a grid brings into smECE at a bandwidth.
 
     Laying residuals onto the eight nodes around them with the weights of Lagrange's interpolation leaves
     at most 0.103 / x⁸ times the mean absolute residual, for a bandwidth of x cells. To that come what a
@@ -244,7 +244,7 @@ class Spectrum(NamedTuple):
     def evaluated(
         self, bandwidth: float, value: float, quadrature: float, rounding: float
     ) -> Evaluation:
-        """What the compiled solver found at a bandwidth, with the cost of the grid."""
+        """Evaluation of the compiled solver at a bandwidth, with the cost of the grid."""
         rounded = rounding + self.error.rounding()
         return Evaluation(
             bandwidth, value, self.error.at(bandwidth / self.length), quadrature, rounded

@@ -14,7 +14,7 @@ Integers = NDArray[np.int64]
 
 
 class Line(NamedTuple):
-    """Where cells lie on a shorter line, on which the mean absolute smoothed residual is the same.
+    """Line with gaps left out, on which the mean absolute smoothed residual is the same.
 
     Attributes
     ----------
