@@ -1,4 +1,7 @@
-"""Checks on arguments that more than one function takes, and where every random draw comes from."""
+"""Checks of arguments: a choice, a number, a flag, a seed; any other value is an InputError.
+
+They take any value at all: arrays, objects whose comparison or text fails, integers beyond floats.
+"""
 
 from __future__ import annotations
 
@@ -22,73 +25,93 @@ __all__ = [
     "require_confidence",
     "require_count",
     "require_flag",
+    "require_number",
     "require_positive",
     "require_seed",
 ]
 
 CONFIDENCE = 0.95
-"""Of intervals and bands, unless another is asked for."""
+"""Confidence of intervals and bands, unless another is asked for."""
 LARGEST_CONFIDENCE = 0.9999
+"""Beyond it nothing is known of the size of the tests, whose simulations end there."""
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is one real number, and no truth value.
+    """True of one real number that is no truth value and has a float.
 
     Examples
     --------
-    >>> is_number(0.5), is_number(True), is_number("0.5")
-    (True, False, False)
+    >>> is_number(0.5), is_number(True), is_number("0.5"), is_number(10**400)
+    (True, False, False, False)
     """
-    return isinstance(value, Real) and not isinstance(value, bool)
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        float(value)
+    except Exception:
+        return False
+    return True
 
 
 def is_integer(value: Any) -> bool:
-    """Whether it is one whole number, and no truth value."""
+    """True of one whole number that is no truth value."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def require_choice(name: str, value: object, choices: Sequence[str | None]) -> None:
-    """Refuse a value that is not one of these words, with the nearest that is."""
+def require_choice(argument: str, value: object, choices: Sequence[str | None]) -> None:
+    """Refuse a value that is none of these words, with the nearest that is."""
     if (value is None or isinstance(value, str)) and value in choices:
         return
     words = [choice for choice in choices if choice is not None]
-    near = difflib.get_close_matches(value, words, n=1) if isinstance(value, str) else []
+    near = difflib.get_close_matches(value[:80], words, n=1) if isinstance(value, str) else []
     listed = [f'"{choice}"' if choice is not None else "None" for choice in choices]
-    one_of = " or ".join(filter(None, [", ".join(listed[:-1]), listed[-1]]))
-    message = f"`{name}` must be {one_of}; got {show_value(value)}."
-    raise InputError(message, argument=name, hint=f"Did you mean {near[0]!r}?" if near else None)
+    raise InputError(
+        f"`{argument}` must be {' or '.join(filter(None, [', '.join(listed[:-1]), listed[-1]]))}; got "
+        f"{show_value(value)}.",
+        argument=argument,
+        hint=f'Did you mean "{near[0]}"?' if near else None,
+    )
 
 
-def require_flag(name: str, value: object) -> None:
-    """Refuse what is neither True nor False: an array, a word, a number."""
-    if not (isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")):
-        message = f"`{name}` must be True or False; got {show_value(value)}."
-        raise InputError(message, argument=name)
+def require_number(
+    argument: str,
+    value: Any,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    hint: str | None = None,
+) -> float:
+    """`value` as a float, if it is a finite number above `low` and at most `high`.
+
+    Examples
+    --------
+    >>> require_number("level", 0.05, 0, 1)
+    0.05
+    """
+    if is_number(value) and low < float(value) <= high and math.isfinite(value):
+        return float(value)
+    ends = f" above {low:g}" if math.isfinite(low) else ""
+    ends += f"{' and' if ends else ''} at most {high:g}" if math.isfinite(high) else ""
+    raise InputError(
+        f"`{argument}` must be a number{ends}; got {show_value(value)}.",
+        argument=argument,
+        hint=hint,
+    )
 
 
-def require_confidence(confidence: float) -> None:
-    """Refuse what is not a number between 0 and 1."""
-    valid = is_number(confidence)
-    if not valid or not 0.0 < confidence < 1.0:
-        raise InputError(
-            "must lie between 0 and 1",
-            argument="confidence",
-            seen=confidence,
-            cure="For 95 per cent pass 0.95."
-            if valid and 1.0 < confidence < 100.0
-            else "Leave it out for 0.95.",
-        )
-    if confidence > LARGEST_CONFIDENCE:
-        raise InputError(
-            "must be at most {most}, as nothing is known of the test so far out in the tails",
-            argument="confidence",
-            seen=confidence,
-            cure="Leave it out for 0.95.",
-            most=LARGEST_CONFIDENCE,
-        )
+def require_positive(argument: str, value: Any, most: float = math.inf) -> float:
+    """`value` as a float, if it is a positive number, finite and at most `most`."""
+    return require_number(argument, value, 0.0, most)
 
 
-def require_count(name: str, value: Any, *, least: int = 1, most: int = 1 << 31) -> int:
+def require_confidence(confidence: Any) -> float:
+    """`confidence` as a float, if it lies between 0 and .9999."""
+    percent = is_number(confidence) and 1.0 < confidence < 100.0
+    hint = f"Pass {confidence / 100:g} for {confidence:g}%." if percent else None
+    return require_number("confidence", confidence, 0.0, LARGEST_CONFIDENCE, hint=hint)
+
+
+def require_count(argument: str, value: Any, *, least: int = 1, most: float = 1 << 31) -> int:
     """`value` as an int, if it is a whole number from `least` to `most`.
 
     Examples
@@ -96,46 +119,32 @@ def require_count(name: str, value: Any, *, least: int = 1, most: int = 1 << 31)
     >>> require_count("n_bins", 15)
     15
     """
-    if not is_integer(value) or value < least:
-        message = f"`{name}` must be a whole number, {least} or more; got {show_value(value)}."
-        raise InputError(message, argument=name)
-    if value > most:
-        message = f"`{name}` must be at most {most}; got {show_value(value)}."
-        raise InputError(message, argument=name)
-    return int(value)
+    if is_integer(value) and least <= value <= most:
+        return int(value)
+    large = is_integer(value) and value > most
+    rule = f"be at most {most}" if large else f"be a whole number, {least} or more"
+    raise InputError(f"`{argument}` must {rule}; got {show_value(value)}.", argument=argument)
 
 
-def require_positive(name: str, value: Any, most: float = math.inf) -> float:
-    """`value` as a float, if it is a positive number, finite and at most `most`."""
-    try:
-        number = float(value) if is_number(value) else math.nan
-    except OverflowError:  # a whole number beyond all floats
-        number = math.inf
-    if not 0.0 < number <= most or number == math.inf:
-        limit = "" if most == math.inf else f", at most {most}"
-        message = f"`{name}` must be a positive number{limit}; got {show_value(value)}."
-        raise InputError(message, argument=name)
-    return number
+def require_flag(argument: str, value: Any) -> bool:
+    """`value` as a bool, if it is True or False."""
+    if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    raise InputError(
+        f"`{argument}` must be True or False; got {show_value(value)}.", argument=argument
+    )
 
 
-def require_seed(seed: int) -> int:
-    """`seed`, if it is a whole number that is not negative.
+def require_seed(seed: Any, argument: str = "seed") -> int:
+    """`seed` as an int, if it is a whole number that is not negative.
 
     Nothing else would do: the same input and seed must give the same bytes.
     """
-    if not is_integer(seed) or seed < 0:
-        raise InputError(
-            "must be a whole number, 0 or more",
-            argument="seed",
-            seen=seed,
-            cure="The same seed gives the same result: leave it out, or pass another number for "
-            "other draws.",
-        )
-    return int(seed)
+    return require_count(argument, seed, least=0, most=math.inf)
 
 
-def generator(seed: int, *stream: int) -> np.random.Generator:
-    """A source of random numbers; each use of a seed has a stream of its own.
+def generator(seed: Any, *stream: int) -> np.random.Generator:
+    """Random number generator; each use of a seed has a stream of its own.
 
     Examples
     --------

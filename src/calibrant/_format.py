@@ -1,4 +1,4 @@
-"""Numbers and names of groups as people read them: no zero where there is something, no nameless group."""
+"""Text of numbers and of groups: no zero where there is something, no group without a name."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = [
 MOST_DECIMALS = 12
 ROUNDING = 1e-12
 SMALLEST_P_VALUE = float_info.min
-"""Of p-values that are possible at all: smaller ones would be 0 in floating point."""
+"""Least p-value: smaller ones would be 0 in floating point."""
 
 
 def decimals(value: float, places: int = 4) -> str:
-    """So many decimals, or two digits where these would hide them; rounding errors are 0.
+    """Number with so many decimals, or two digits where these would hide them; rounding errors are 0.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def decimals(value: float, places: int = 4) -> str:
 
 
 def p_text(p: float, *, short: bool = False) -> str:
-    """A p-value, as papers write it; for narrow tables without blanks and leading zeros.
+    """P-value as papers write it; for narrow tables without blanks and leading zeros.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def p_text(p: float, *, short: bool = False) -> str:
 
 
 def p_equation(p: float) -> str:
-    """The same after its name.
+    """P-value after its name.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def p_equation(p: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage: two digits, and near the whole enough to show what is left.
+    """Share as a percentage: two digits, and near the whole enough to show what is left.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def percent(share: float) -> str:
 
 
 def common_length(names: Sequence[str]) -> int:
-    """How many characters all names begin with.
+    """Number of characters that all names begin with.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def common_length(names: Sequence[str]) -> int:
 
 
 def common_start(names: Sequence[str]) -> int:
-    """How many characters all names begin with, up to the end of a word.
+    """Number of characters that all names begin with, up to the end of a word.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def common_start(names: Sequence[str]) -> int:
 
 
 def distinct_parts(names: Sequence[str]) -> list[str]:
-    """The names without the words that all of them begin or end with.
+    """Names without the words that all of them begin or end with.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def distinct_parts(names: Sequence[str]) -> list[str]:
 
 
 def group_text(value: object) -> str:
-    """A group's value as people would write it: whole numbers without a point, nothing by name.
+    """Text of a group's value: whole numbers without a point, a word for nothing.
 
     Text that only has blanks stands between quotes.
 

@@ -1,4 +1,4 @@
-"""Public names of a package that are loaded when they are first asked for, and that tab completion knows."""
+"""Public names of a package, loaded when they are first asked for."""
 
 from __future__ import annotations
 

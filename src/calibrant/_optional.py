@@ -1,4 +1,4 @@
-"""The only place that tries an import of something that may not be installed."""
+"""Imports of optional packages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EXTRA_OF = {
 
 
 def require(module: str, *, caller: str) -> ModuleType:
-    """Import `module`, or say who needs it and how to install it.
+    """The module, or an error that says who needs it and how to install it.
 
     Parameters
     ----------
@@ -45,16 +45,12 @@ def require(module: str, *, caller: str) -> ModuleType:
         extra = _EXTRA_OF.get(top)
         command = f'pip install "calibrant[{extra}]"' if extra else f"pip install {top}"
         raise MissingDependency(
-            "{caller} needs {package}, which is not installed",
-            cure="Install it with {command}.",
-            caller=caller,
-            package=top,
-            command=f"`{command}`",
+            f"{caller} needs {top}, which is not installed.", hint=f"Install it with `{command}`."
         ) from error
 
 
 def find(module: str) -> ModuleType | None:
-    """The module if it is installed; for what only makes things nicer."""
+    """The module, or None where it is not installed."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError:

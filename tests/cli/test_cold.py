@@ -20,8 +20,6 @@ SLOW = {
     "pandas",
     "polars",
     "duckdb",
-    "scipy.optimize",
-    "scipy.special",
     "scipy.stats",
     "matplotlib",
 }

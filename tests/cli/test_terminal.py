@@ -18,8 +18,6 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from calibrant.cli.table import shortened
-
 pty = pytest.importorskip("pty")
 fcntl = pytest.importorskip("fcntl")
 termios = pytest.importorskip("termios")
@@ -92,53 +90,30 @@ def test_the_table_fits_and_has_colours(parquet) -> None:
     code, shown = Terminal(words).finish()
     assert code == 0, shown
     assert "\x1b[1;31mmiscalibrated" in shown
-    assert "floor: if calibrated" in shown
+    assert "floor: noise floor" in shown
     assert "%  " not in shown  # a bar would flash by
     assert max(len(line) for line in SGR.sub("", shown).splitlines()) <= 80
 
 
 @pytest.mark.parametrize("width", [60, 80, 100])
-def test_names_are_shortened_to_what_tells_them_apart_and_numbers_never(tmp_path, width) -> None:
+def test_long_names_go_on_below_and_numbers_stay_whole(tmp_path, width) -> None:
     draw = np.random.default_rng(0)
     names = [f"meta-llama/Llama-3.1-{size}B-Instruct-of-a-long-name" for size in (405, 70, 8)]
     table = {"p": draw.random(90), "y": draw.integers(0, 2, 90), "model": names * 30}
     path = tmp_path / "x.parquet"
     pyarrow.parquet.write_table(pyarrow.table(table), path)
     words = [*COMMAND, "assess", path, "--by", "model"]
-    piped = subprocess.run(
-        list(map(str, words)),
-        capture_output=True,
-        text=True,
-        env={**os.environ, "COLUMNS": str(width)},
-    ).stdout.splitlines()
+    piped = subprocess.run(list(map(str, words)), capture_output=True, text=True).stdout
     code, shown = Terminal(words, COLUMNS=str(width)).finish()
-    on_terminal = [line for line in SGR.sub("", shown).splitlines() if "B…" in line or "B-" in line]
     assert code == 0
-    piped = {line.split()[0]: line for line in piped[1:] if line.startswith("meta")}
-    assert set(piped) == set(names)
-    for line in on_terminal:
-        size = re.search(r"(405|70|8)B", line)[1]
-        whole = piped[f"meta-llama/Llama-3.1-{size}B-Instruct-of-a-long-name"]
-        assert width - 10 <= len(line.rstrip("\r")) <= width
-        assert f"{size}B" in line
-        assert set(line.split()[1:]) <= set(whole.split())
-        assert re.search(r"\s30  0\.\d{3}  ", line)
-
-
-@pytest.mark.parametrize("room", [4, 8, 13, 20])
-@pytest.mark.parametrize(
-    "names",
-    [
-        [f"world_cup_{kind}_{who}" for kind in "abc" for who in ("men", "women")],
-        [f"{'x' * 30}{k}{'y' * 30}" for k in range(12)],
-        ["same-start-of-it", "same-start", "(3 others)", ""],
-    ],
-)
-def test_names_that_differ_stay_different(names, room) -> None:
-    cut = shortened([*names, *names], room)
-    assert cut[: len(names)] == cut[len(names) :]
-    assert len(set(cut)) == len(names)
-    assert max(map(len, cut)) <= room
+    lines = piped.splitlines()[1:4]
+    assert {line.split()[0] for line in lines} == set(names)
+    for line in lines:
+        for number in line.split()[1:6]:
+            assert number in shown
+    for name in names:  # piece by piece
+        assert name in "".join(line[: len(line) - len(line.lstrip())] + line.split("  ")[0]
+                               for line in SGR.sub("", shown).splitlines())  # fmt: skip
 
 
 def test_long_and_hostile_names_fit_too(tmp_path) -> None:
@@ -151,7 +126,8 @@ def test_long_and_hostile_names_fit_too(tmp_path) -> None:
     }
     path = tmp_path / "x.parquet"
     pyarrow.parquet.write_table(pyarrow.table(columns), path)
-    code, shown = Terminal([*COMMAND, "assess", path, "--by", "\x1b[31mgroup"]).finish()
+    words = [sys.executable, "-c", QUICK, "assess", path, "--by", "\x1b[31mgroup"]
+    code, shown = Terminal(words).finish()
     assert code == 0, shown
     plain = SGR.sub("", shown)
     assert all(c.isprintable() or c == "\n" for c in plain), plain
@@ -189,7 +165,7 @@ def test_it_asks_which_column_is_meant(tmp_path) -> None:
     terminal = Terminal([*COMMAND, "assess", path])
     assert "has the columns 'a', 'b', 'c'" in terminal.read_until("holds the predictions?")
     terminal.type("d\n")
-    terminal.read_until("There is no column 'd'")
+    terminal.read_until("'d' is not one of 'a', 'b', 'c'")
     terminal.type("b\n")
     terminal.read_until("holds the outcomes?")
     terminal.type("c\n")

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. The verbs are the library's, and no number is made here."""
+"""Command line: every module here that registers a verb with `verb` is part of it."""
 
 from __future__ import annotations
 
@@ -9,44 +9,24 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the `calibrant` command and exit with its code.
+    """Entry point of the `calibrant` command, which exits with its code.
 
-    Exit codes: 0 done; 1 a fault in calibrant; 2 a wrong option or a file that cannot be used, with the
-    cure; 3 a limit was exceeded (`--fail-above`, `--fail-on-alarm`); 4 a limit could not be shown to
-    hold (`--require-below`); 130 interrupted; 141 nobody reads the output any more.
+    Exit codes: 0 done; 1 a fault in calibrant; 2 a wrong option or a file that cannot be used; 3 a limit
+    was exceeded (`--fail-above`, `--fail-on-alarm`); 4 a limit could not be shown to hold
+    (`--require-below`); 130 interrupted; 141 nobody reads the output any more.
     """
-    from calibrant.cli.errors import presented
+    from calibrant.cli.errors import INTERRUPTED, reported
 
     words = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in words
-    with presented(debug=debug):
+    with reported(debug="--debug" in words):
         from calibrant._optional import require
 
         require("typer", caller="the calibrant command")
-        from calibrant.cli import measure_options, prepare_options  # noqa: F401  # which join the app
-        from calibrant.cli.app import app
-        from calibrant.cli.examples import EXAMPLES
+        from calibrant.cli.options import app, load_verbs
 
-        _require_verb(words, list(EXAMPLES))
-
+        load_verbs()
         options = [word for word in words if word != "--debug"]
         code = app(args=options, prog_name="calibrant", standalone_mode=False)
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
         sys.exit(code if isinstance(code, int) else 0)
-
-
-def _require_verb(words: Sequence[str], verbs: Sequence[str]) -> None:
-    """Refuse a verb that there is not, with the nearest that there is."""
-    import difflib
-
-    from calibrant.errors import InputError
-
-    verb = next((word for word in words if not word.startswith("-")), None)
-    if verb is None or verb in verbs:
-        return
-    near = difflib.get_close_matches(verb, verbs, n=1)
-    raise InputError(
-        "there is no command {verb}",
-        verb=repr(verb),
-        cure="Did you mean {near}?" if near else "`calibrant --help` lists all.",
-        near=f"`calibrant {near[0]}`" if near else "",
-    )

@@ -1,297 +1,305 @@
-"""`calibrant assess`: one line per model or group."""
+"""`calibrant assess`: one line per model or group, and gates for jobs that must stop."""
 
 from __future__ import annotations
 
-import json as json_format
-import math
+import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import typer
 
 from calibrant._format import decimals, p_text
-from calibrant.cli.gates import Gate, Limit, judged
-from calibrant.cli.inputs import Loaded, load_sketches
-from calibrant.cli.output import note, note_dropped, shown
-from calibrant.cli.shared_options import Grouping, Measuring, Profiling, Reading
-from calibrant.cli.table import LONGEST_NAME, Column, show_table
-from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError, Option
-from calibrant.inference.assess import assess
-from calibrant.inference.assess_by import assess_by
-from calibrant.inference.assessment import FINDINGS, Assessment
-from calibrant.inference.groups import GroupAssessment, GroupAssessments, Order, Others
-from calibrant.measures.result_record import plain
+from calibrant.cli.errors import LIMIT_EXCEEDED, LIMIT_NOT_SHOWN
+from calibrant.cli.options import Grouping, Measuring, Profiling, Reading, as_numbers, verb
+from calibrant.cli.output import listed, note, note_dropped, show_json, show_table, show_text, shown
+from calibrant.errors import InputError
 
-__all__ = ["Assessed", "assessed", "group_names", "result_of", "run_assess"]
+if TYPE_CHECKING:
+    from calibrant.cli._inputs import Samples
+    from calibrant.inference.assessment import Assessment
+    from calibrant.inference.groups import GroupAssessment, GroupAssessments
 
-SCHEMA = "calibrant.assess/1"
-STYLES = {"miscalibrated": "bold red", "slightly off": "yellow", "no evidence": "green"}
-CAPTION = "interval: {}; floor: if calibrated; p: of calibration{}; O/E: observed/expected"
+__all__ = ["assess", "assessed", "read_profiled"]
+
 WIDTH = 80
-Assessed = GroupAssessments | Assessment
 
 
-def run_assess(
-    files: Sequence[str],
+@verb(
+    "calibrant assess preds.csv",
+    "calibrant assess preds.parquet --prob p --label y --by model --fail-above 0.05",
+    "calibrant assess answers.jsonl --by model",
+    "calibrant assess preds.csv --profile clinical --thresholds 0.1,0.2",
+)
+def assess(
+    files: list[str],
     reading: Reading,
     grouping: Grouping,
     measuring: Measuring,
+    profiling: Profiling,
     fail_above: str | None = None,
     require_below: str | None = None,
-    sort: Order = "worst",
+    sort: Literal["worst", "given", "rows"] = "worst",
     details: bool = False,
     json: bool = False,
-    profiling: Profiling | None = None,
 ) -> None:
-    """Measure every group, print, and judge the gates."""
-    if json and details:
-        raise InputError(
-            "has every detail already", argument="json", cure="Leave out {details}.",
-            details=Option("details"),
-        )  # fmt: skip
-    for option, text in (("--fail-above", fail_above), ("--require-below", require_below)):
-        if text is not None:
-            Limit.parsed(text, option)  # before the files are read
-    loaded = load_sketches(files, reading, grouping, measuring)
-    if loaded.columns is not None and not grouping.per_file:
-        loaded.columns.hint()
-    finding = assessed(loaded, grouping, measuring)
-    if profiling is not None and profiling != Profiling():
-        from calibrant.cli.profile import with_profile
+    """Measure calibration, one line per model or group.
 
-        finding = with_profile(finding, files, loaded, reading, grouping, profiling)
-    groups = _groups(finding, sort)
-    gates = judged(fail_above, require_below, [group.assessment for group in groups])
+    Prints SmoothECE with its interval, the noise floor of a calibrated model, the p-value of calibration,
+    observed over expected events, and a verdict.
+
+    Gates
+    -----
+    fail_above : LIMIT
+        Exit with 3 if the error is certainly above this (the whole interval is). A number, or a share of
+        the event rate such as 20%.
+    require_below : LIMIT
+        Exit with 4 unless the error is certainly below this (the whole interval is).
+
+    Output
+    ------
+    sort : -
+        Order of the groups: the worst first, by name, or the largest first. [worst]
+    details : -
+        Print everything about each group.
+    """
+    given = (("fail_above", fail_above), ("require_below", require_below))
+    limits = {name: Limit.parsed(text, name) for name, text in given if text is not None}
+    samples = read_profiled(files, reading, grouping, measuring, profiling)
+    finding = assessed(samples, grouping, measuring, profiling)
+    lines = _lines(finding, samples, sort)
     if json:
-        print(json_format.dumps(_document(loaded, measuring, finding, groups, gates), indent=2))
+        show_json(finding.to_dict())
+    elif details:
+        for line in lines:
+            text = line.assessment or line.finding
+            show_text(f"{line.name}\n{text}\n" if samples.by else text)
     else:
-        _show(finding, groups, measuring.confidence, details=details)
-    for gate in gates:
-        note(gate.sentence([group.name for group in groups]))
-    failed = [gate.code for gate in gates if not gate.passed]
+        _show(finding, lines, grouping, measuring)
+    failed = [code for code in (_judged(n, limit, lines) for n, limit in limits.items()) if code]
     if failed:
         raise typer.Exit(min(failed))
 
 
-def assessed(loaded: Loaded, grouping: Grouping, measuring: Measuring) -> Assessed:
-    """The assessment of all groups, or of the one sample that there is."""
-    settings: dict[str, Any] = {"confidence": measuring.confidence, "seed": measuring.seed}
-    sketches = loaded.sketches
-    settings["scale"] = measuring.scale if measuring.scale != "probability" else None
-    rows = loaded.answers
-    sample: dict[str, Any] = {"y_true": sketches} if rows is None else rows.arguments
-    if rows is None and isinstance(sketches, Sketches):
-        sample["cluster"] = loaded.cluster
-    if not loaded.by:
-        return assess(**sample, **settings)
-    finding = assess_by(
-        **sample,
-        by=None if rows is None else dict(rows.columns),
-        correction=grouping.correction,
-        limit=grouping.max_groups,
-        **settings,
+def read_profiled(
+    files: Sequence[str],
+    reading: Reading,
+    grouping: Grouping,
+    measuring: Measuring,
+    profiling: Profiling,
+) -> Samples:
+    """Samples of the files; rows as arrays where a profile is asked for."""
+    from calibrant.cli._inputs import Source, read_samples
+
+    own = {"clinical": ("thresholds", "hosmer_lemeshow"), "credit": ("grades", "cuts")}
+    for kind, names in {**own, "weather": ("climatology",)}.items():
+        for name in names:
+            if getattr(profiling, name) and profiling.profile != kind:
+                raise InputError(f"`{name}` needs `--profile {kind}`.", argument=name)
+    source = Source.of(files, reading)
+    rows = None if profiling.profile is None else [profiling.grades, profiling.climatology]
+    return read_samples(source, grouping, measuring, rows=rows)
+
+
+def assessed(
+    samples: Samples,
+    grouping: Grouping,
+    measuring: Measuring,
+    profiling: Profiling | None = None,
+    limit: int | None = None,
+) -> Assessment | GroupAssessments:
+    """Assessment of all rows, or of every group."""
+    import calibrant as cal
+
+    scale = measuring.scale if measuring.scale != "probability" else None
+    settings: dict[str, Any] = {"confidence": measuring.confidence, "scale": scale}
+    finding: Any
+    if not samples.by:
+        finding = cal.assess(**samples.arguments, **settings)
+    else:
+        most = grouping.max_groups if limit is None else limit
+        correction = grouping.correction
+        finding = cal.assess_by(**samples.arguments, correction=correction, limit=most, **settings)
+        combined = sum(one.stands_for for one in finding.groups if one.stands_for > 1)
+        if combined:
+            note(
+                f"The {most} largest groups are shown, {combined:,} others combined (`--max-groups`)."
+            )
+    return (
+        finding
+        if profiling is None or not profiling.profile
+        else _with_profiles(finding, samples, profiling, settings)
     )
-    others = next((group for group in finding.groups if isinstance(group.key, Others)), None)
-    if others is not None:
-        everything = others.stands_for + len(finding.groups) - 1
-        note(
-            f"There are {everything:,} groups. The {grouping.max_groups} largest are shown, the others "
-            "summed up. `--max-groups` shows more."
-        )
-    return finding
 
 
-def _groups(finding: Assessed, sort: Order) -> tuple[GroupAssessment, ...]:
-    if isinstance(finding, GroupAssessments):
-        return finding.sorted(sort)
-    return (GroupAssessment((), finding.n, finding),)
+def _with_profiles(
+    finding: Any, samples: Samples, profiling: Profiling, settings: dict[str, Any]
+) -> Assessment | GroupAssessments:
+    """The same assessments, each with the profile of its own rows; not of groups that were combined."""
+    import calibrant as cal
+    from calibrant.cli._inputs import Arrays
+
+    content = samples.content
+    arrays = content if isinstance(content, Arrays) else None
+    rows = {} if arrays is None else arrays.groups(samples.by)
+
+    def column(key: Any, name: str | None) -> Any:
+        return None if name is None or arrays is None else arrays.columns[name][rows[key]]
+
+    def profiled(key: Any, one: Assessment) -> Assessment:
+        if key not in samples.groups:
+            return one
+        profile: Any = {
+            "clinical": lambda: cal.profiles.clinical(
+                thresholds=as_numbers(profiling.thresholds, "thresholds") or (),
+                hosmer_lemeshow=profiling.hosmer_lemeshow,
+            ),
+            "credit": lambda: cal.profiles.credit(
+                grades=column(key, profiling.grades), cuts=as_numbers(profiling.cuts, "cuts")
+            ),
+            "weather": lambda: cal.profiles.weather(climatology=column(key, profiling.climatology)),
+            "llm": lambda: cal.profiles.llm(abstained=samples.abstained.get(key, 0)),
+        }[profiling.profile or ""]()
+        made = cal.assess(**samples.groups[key], profile=profile, **settings)
+        return replace(one, profile=made.profile)
+
+    if not samples.by:
+        return profiled((), finding)
+    return replace(
+        finding,
+        groups=tuple(
+            group
+            if group.assessment is None
+            else replace(group, assessment=profiled(_key(group, samples), group.assessment))
+            for group in finding.groups
+        ),
+    )
 
 
-def _show(
-    finding: Assessed, groups: Sequence[GroupAssessment], confidence: float, *, details: bool
-) -> None:
-    several = isinstance(finding, GroupAssessments)
-    if details:
-        for group in groups:
-            print(f"{shown(group.name)}\n{group.assessment or group.why}\n" if several else finding)
-    else:
-        _show_table(finding, groups, confidence)
-        for group in groups:
-            if group.assessment is not None and group.assessment.profile is not None:
-                print(f"\n{shown(group.name)}" if several else "")
-                print(group.assessment.profile)
-    if isinstance(finding, GroupAssessments):
-        print("\n" + textwrap.fill(finding.summary, WIDTH))
-        for word, meaning in FINDINGS.items():
-            if word != "miscalibrated" and any(group.finding == word for group in groups):
-                note(f"{word}: {meaning}.")
-    else:
-        print(f"\n{finding.verdict[:1].upper()}{finding.verdict[1:]}.")
-    _note_dropped([group.assessment for group in groups if group.assessment is not None])
+def _key(group: GroupAssessment, samples: Samples) -> tuple[Any, ...]:
+    return group.key if len(samples.by) > 1 and isinstance(group.key, tuple) else (group.key,)
 
 
-def _note_dropped(assessments: Sequence[Assessment]) -> None:
-    dropped: dict[str, int] = {}
-    for assessment in assessments:
-        for reason, rows in assessment.dropped.items():
-            dropped[reason] = dropped.get(reason, 0) + rows
+class Line(NamedTuple):
+    """A group in the table: its values, its name in sentences, and what was found."""
+
+    values: str
+    name: str
+    assessment: Assessment | None
+    n: int
+    finding: str
+
+
+def _lines(finding: Any, samples: Samples, sort: Any) -> list[Line]:
+    if not samples.by:
+        return [Line("", "all rows", finding, finding.n, finding.finding)]
+    lines = []
+    for group in finding.sorted(sort):
+        values = shown(group.name)
+        name = values if group.stands_for > 1 else samples.named(_key(group, samples))
+        lines.append(Line(values, name, group.assessment, group.n, group.finding))
+    return lines
+
+
+def _show(finding: Any, lines: Sequence[Line], grouping: Grouping, measuring: Measuring) -> None:
+    several = bool(lines[0].values)
+    correction = f" ({grouping.correction})" if len(lines) > 1 else ""
+    headings = ("rows", "error", "interval", "floor", f"p{correction}", "O/E", "verdict")
+    columns = dict(zip(headings, map(list, zip(*map(_cells, lines), strict=True)), strict=True))
+    by = ", ".join(finding.by) if several else ""
+    found = {line.name: line.assessment for line in lines if line.assessment is not None}
+    wrong = [line.assessment is not None and line.assessment.miscalibrated for line in lines]
+    show_table(
+        ({by: [line.values for line in lines]} if several else {}) | columns,
+        text=(by, "verdict"),
+        styles=["bold red" if one else "" for one in wrong],
+        caption=f"interval: {100 * measuring.confidence:g}%; floor: noise floor; O/E: observed/expected",
+    )
+    for name, one in found.items():
+        if one.profile is not None:
+            show_text(f"\n{name}\n{one.profile}" if several else one.profile)
+    print("\n" + textwrap.fill(finding.summary if several else f"{finding.verdict}.", WIDTH))
+    dropped: Counter[str] = Counter()
+    for one in found.values():
+        dropped.update(one.dropped)
     note_dropped(dropped)
 
 
-def _show_table(finding: Assessed, groups: Sequence[GroupAssessment], confidence: float) -> None:
-    names = []
-    if isinstance(finding, GroupAssessments):
-        columns = zip(*group_names(finding.by, groups), strict=True)
-        names = [
-            Column(name, list(cells), is_name=True)
-            for name, cells in zip(finding.by, columns, strict=True)
-        ]
-    cells = [_cells(group) for group in groups]
-    rows, value, interval, floor, p, ratio, verdict = map(list, zip(*cells, strict=True))
-    corrected = any(g.assessment and g.assessment.corrected_p_value is not None for g in groups)
-    show_table(
-        [
-            *names,
-            Column("rows", rows),
-            Column("error", value),
-            Column("interval", interval),
-            Column("floor", floor, is_spare=True),
-            Column("p", p),
-            Column("O/E", ratio, is_spare=True),
-            Column("verdict", verdict, styles=[STYLES.get(word, "") for word in verdict]),
-        ],
-        caption=CAPTION.format(f"{100 * confidence:g}%", ", corrected" if corrected else ""),
-    )
-
-
-def group_names(by: Sequence[str], groups: Sequence[GroupAssessment]) -> list[tuple[str, ...]]:
-    """What each group has in each column, for people; different values read differently."""
-    texts: dict[tuple[int, type, str], str] = {}
-    taken: dict[tuple[int, str], int] = {}
-    rows = []
-    for group in groups:
-        key = group.key
-        if isinstance(key, Others):
-            rows.append((str(key), *[""] * (len(by) - 1)))
-            continue
-        values = key if len(by) > 1 else (key,)
-        row = []
-        for place, value in enumerate(values):
-            known = (place, type(value), str(value))
-            if known not in texts:
-                text = shown(value, LONGEST_NAME)
-                taken[place, text] = taken.get((place, text), 0) + 1
-                again = taken[place, text]
-                texts[known] = text if again == 1 else f"{text} ({again})"
-            row.append(texts[known])
-        rows.append(tuple(row))
-    return rows
-
-
-def _cells(group: GroupAssessment) -> tuple[str, ...]:
-    one = group.assessment
+def _cells(line: Line) -> tuple[str, ...]:
+    one = line.assessment
     if one is None:
-        return f"{group.n:,}", "–", "–", "–", "–", "–", group.finding
-    low, high = one.interval.low, one.interval.high
+        return f"{line.n:,}", *("–" * 5), line.finding
+
+    def short(value: float) -> str:
+        return f"{value:.3f}" if value >= 0.0005 else decimals(value, places=3) if value else "0"
+
     return (
         f"{one.n:,}",
-        _short(one.smooth_ece),
-        f"{_short(low)}–{_short(high)}",
-        _short(one.noise_floor.value),
+        short(one.smooth_ece),
+        f"{short(one.interval.low)}–{short(one.interval.high)}",
+        short(one.noise_floor.value),
         p_text(one.judged_p_value, short=True),
         decimals(one.observed_expected.value, places=2),
-        one.finding,
+        line.finding,
     )
 
 
-def _short(value: float) -> str:
-    """Three decimals, which fit a terminal, or two digits where these would show nothing."""
-    if value == 0:
-        return "0"
-    return f"{value:.3f}" if value >= 0.0005 else decimals(value, places=3)
+@dataclass(frozen=True)
+class Limit:
+    """Largest error of a gate: a number, or a share of the event rate."""
+
+    value: float
+    relative: bool
+
+    @classmethod
+    def parsed(cls, text: str, argument: str) -> Limit:
+        """The limit that was typed.
+
+        Examples
+        --------
+        >>> Limit.parsed("20%", "fail_above")
+        Limit(value=0.2, relative=True)
+        """
+        match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
+        value = float(match[1]) if match else 0.0
+        if not match or value <= 0 or (value >= 1 and not match[2]):
+            raise InputError(
+                f"`{argument}` must be a number between 0 and 1, or a share of the event rate such as 20%; "
+                f"got {text!r}.",
+                argument=argument,
+            )
+        return cls(value / 100, True) if match[2] else cls(value, False)
+
+    def position(self, one: Assessment) -> str:
+        """Side of the limit on which the whole interval lies."""
+        limit = self.value * one.event_rate if self.relative else self.value
+        if one.interval.low > limit:
+            return "above"
+        return "below" if one.interval.high <= limit else "inconclusive"
+
+    def __str__(self) -> str:
+        return f"{100 * self.value:g}% of the event rate" if self.relative else f"{self.value:g}"
 
 
-def _document(
-    loaded: Loaded,
-    measuring: Measuring,
-    finding: Assessed,
-    groups: Sequence[GroupAssessment],
-    gates: Sequence[Gate],
-) -> dict[str, Any]:
-    chosen = loaded.columns
-    groups_finding = finding if isinstance(finding, GroupAssessments) else None
-    others = next((group.stands_for for group in groups if isinstance(group.key, Others)), 0)
-    return {
-        "schema": SCHEMA,
-        "files": loaded.files,
-        "columns": None
-        if chosen is None
-        else {
-            "prob": list(chosen.prob),
-            "label": chosen.label,
-            "weight": chosen.weight,
-            "by": list(chosen.by),
-            "cluster": chosen.cluster,
-        },
-        "log": loaded.log,
-        "settings": {
-            "scale": measuring.scale,
-            "confidence": measuring.confidence,
-            "seed": measuring.seed,
-        },
-        "summary": list(groups_finding.sentences) if groups_finding else [f"{finding.verdict}."],
-        "correction": groups_finding.correction if groups_finding else None,
-        "results": [result_of(group, loaded.by) for group in groups],
-        "groups_summed_up": others,
-        "gates": [gate.to_dict() for gate in gates],
-    }
-
-
-def result_of(group: GroupAssessment, by: Sequence[str]) -> dict[str, Any]:
-    """One group in the schema of the command line; null where there is no assessment."""
-    one = group.assessment
-    key = group.key
-    values = (str(key), *[""] * (len(by) - 1)) if isinstance(key, Others) else key
-    values = values if len(by) > 1 or isinstance(key, Others) or not by else (values,)
-    known = {name: None if one is None else plain(read(one)) for name, read in RESULT.items()}
-    return {
-        "group": {name: _json_value(value) for name, value in zip(by, values, strict=True)},
-        "n": group.n if one is None else one.n,
-        **known,
-        "finding": group.finding,
-        **({} if one is None or one.profile is None else {"profile": one.profile.to_dict()}),
-    }
-
-
-def _json_value(value: Any) -> Any:
-    """A value that JSON has; infinities and NaN are null, other types their text."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
-
-
-RESULT: Mapping[str, Callable[[Assessment], Any]] = {
-    "dropped": lambda r: dict(r.dropped),
-    "clusters": lambda r: r.clusters,
-    "smooth_ece": lambda r: r.smooth_ece,
-    "interval": lambda r: [r.interval.low, r.interval.high],
-    "noise_floor": lambda r: r.noise_floor.value,
-    "p_value": lambda r: r.p_value,
-    "corrected_p_value": lambda r: r.corrected_p_value,
-    "observed_expected": lambda r: r.observed_expected.value,
-    "observed_expected_interval": lambda r: [r.observed_expected.low, r.observed_expected.high],
-    "relative_to_event_rate": lambda r: r.relative,
-    "mean_prediction": lambda r: r.mean_prediction,
-    "event_rate": lambda r: r.event_rate,
-    "direction": lambda r: str(r.direction),
-    "brier": lambda r: r.brier.value,
-    "log_loss": lambda r: r.log_loss.value,
-    "bandwidth": lambda r: r.bandwidth,
-    "certificate": lambda r: r.certificate.total,
-    "miscalibrated": lambda r: r.miscalibrated,
-    "finding": lambda r: r.finding,
-    "verdict": lambda r: r.verdict,
-}
-"""What is said of each group, in the order in which it is printed."""
+def _judged(argument: str, limit: Limit, lines: Sequence[Line]) -> int:
+    """Print what a gate found in each group; its exit code, or 0 where it passed."""
+    found: dict[str, list[str]] = {"above": [], "below": [], "inconclusive": [], "few": []}
+    for line in lines:
+        at = "few" if line.assessment is None else limit.position(line.assessment)
+        found[at].append(line.name)
+    fails = ("above",) if argument == "fail_above" else ("above", "inconclusive", "few")
+    failed = any(found[at] for at in fails)
+    text = [f"--{argument.replace('_', '-')} {limit}: {'FAILED' if failed else 'passed'}."]
+    for at, what in (
+        ("above", "Shown to be above it"),
+        ("inconclusive", "Inconclusive, the interval holds the limit"),
+        ("few", "Too few rows to say"),
+    ):
+        if found[at]:
+            text.append(f"{what}: {listed(found[at])}.")
+    note(" ".join(text))
+    if not failed:
+        return 0
+    return LIMIT_EXCEEDED if argument == "fail_above" else LIMIT_NOT_SHOWN

@@ -1,222 +1,166 @@
-"""`calibrant compare`: which model is better calibrated, on the same rows or on different ones."""
+"""`calibrant compare`: better calibrated of several models, on the same rows or on different ones."""
 
 from __future__ import annotations
 
-import json as json_format
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from numpy.typing import NDArray
+from calibrant.cli.options import Grouping, Measuring, Reading, verb
+from calibrant.cli.output import listed, note, show_json, show_text, shown
+from calibrant.errors import InputError
 
-from calibrant._format import decimals, p_text
-from calibrant.cli.assess import result_of
-from calibrant.cli.classes import compared_on_classes, document_of_classes, show_classes
-from calibrant.cli.columns import Chosen
-from calibrant.cli.inputs import load_sketches
-from calibrant.cli.output import count, listed, note, printable, shown
-from calibrant.cli.paired_groups import rows_of_cases
-from calibrant.cli.rows import options_of_rows, rows_of_columns
-from calibrant.cli.shared_options import Grouping, Measuring, Reading
-from calibrant.cli.table import Column, show_table
-from calibrant.data.sketch import Sketch
-from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError, Option
-from calibrant.inference.compare import compare
-from calibrant.inference.compare_by import GroupComparisons, compare_by
-from calibrant.inference.comparison import Comparison
-from calibrant.inference.groups import GroupAssessment
-from calibrant.io.rows import Rows
+if TYPE_CHECKING:
+    from calibrant.cli._inputs import Arrays, Source
 
-__all__ = ["run_compare"]
-
-SCHEMA = "calibrant.compare/1"
+__all__ = ["compare"]
 
 
-@dataclass(frozen=True)
-class Paired:
-    """Predictions of several models for the same rows."""
-
-    y_true: NDArray[Any]
-    y_probs: Mapping[str, NDArray[Any]]
-    options: dict[str, Any]
-
-
-def run_compare(
-    files: Sequence[str],
+@verb(
+    "calibrant compare preds.csv --prob model_a --prob model_b",
+    "calibrant compare preds.parquet --by model --on question_id",
+)
+def compare(
+    files: list[str],
     reading: Reading,
     grouping: Grouping,
     measuring: Measuring,
     on: str | None = None,
     json: bool = False,
 ) -> None:
-    """Compare models by column, or by group."""
-    several = len(reading.prob or []) > 1 or any(set(n) & set("*?[") for n in reading.prob or [])
-    apart = bool(grouping.by) or grouping.per_file
-    found: Comparison | GroupComparisons
-    if reading.multiclass is not None and (on or (not apart and len(reading.prob or []) > 1)):
-        found = compared_on_classes(files, reading, grouping, measuring, on)
-    elif reading.multiclass is None and (on is not None or several):
-        found = _compared_on_rows(files, reading, grouping, measuring, on)
+    """Find out which model is better calibrated.
+
+    Models are columns (--prob a --prob b), groups (--by model) or files (--per-file). Comparing models on
+    the same rows removes the noise they share. Columns always share rows; for groups, name the row id with
+    --on.
+
+    Groups
+    ------
+    on : NAME
+        Column with the id of the row, to match the rows of the groups of --by.
+    """
+    from calibrant.cli._inputs import Source
+
+    source = Source.of(files, reading)
+    wanted = reading.prob or []
+    by_class = reading.multiclass in ("top-label", "classwise")
+    columns_are_models = len(wanted) > 1 or (
+        reading.multiclass is None and any(set(name) & set("*?[") for name in wanted)
+    )
+    grouped = bool(grouping.by) or grouping.per_file
+    if on is None and not (columns_are_models and not (grouped and reading.multiclass)):
+        models, options = _apart(source, grouping, measuring, by_class), {}
+        arguments: tuple[Any, ...] = (models,)
     else:
-        found = _compared_apart(files, reading, grouping, measuring)
-    if isinstance(found, GroupComparisons):
-        document, show = document_of_classes(found, SCHEMA), partial(show_classes, found)
+        rows = _matched(source, grouping, measuring, on)
+        arguments, options = (rows.y_true, rows.y_probs), rows.keywords
+    settings: dict[str, Any] = {"confidence": measuring.confidence, **options}
+    found: Any
+    if by_class:
+        from calibrant.inference import compare_by
+
+        found = compare_by(*arguments, correction=grouping.correction, **settings)
     else:
-        document, show = _document(found), partial(_show, found)
+        import calibrant as cal
+
+        found = cal.compare(
+            *arguments, correction=grouping.correction, scale=measuring.scale, **settings
+        )
     if json:
-        print(json_format.dumps(document, indent=2))
+        show_json(found.to_dict())
     else:
-        show(grouping.max_groups)
+        show_text(found)
 
 
-def _compared_on_rows(
-    files: Sequence[str],
-    reading: Reading,
-    grouping: Grouping,
-    measuring: Measuring,
-    on: str | None,
-) -> Comparison:
-    rows, chosen = rows_of_columns(files, reading, measuring, grouping, on=on)
-    if on is None and chosen.by:
+def _matched(source: Source, grouping: Grouping, measuring: Measuring, on: str | None) -> Arrays:
+    """Models on the same rows: a column each, or a group each whose rows `on` matches."""
+    import numpy as np
+
+    from calibrant.cli._inputs import Columns, read_arrays
+
+    source.require_rows("`--on`" if on else "a comparison by columns")
+    columns = Columns.of(source, grouping, measuring)
+    if on is None:
+        if columns.by:
+            raise InputError(
+                "models are columns (`--prob`) or groups (`--by`), not both.", argument="by"
+            )
+        return read_arrays(source, columns, each=True)
+    if not columns.by or (len(columns.prob) != 1 and source.reading.multiclass is None):
         raise InputError(
-            "models are told apart by column ({prob}) or by group ({by}), not by both",
-            prob=Option("y_prob"),
-            by=Option("by"),
-            cure="Give one of the two.",
+            "`on` matches the rows of the groups of `--by`, with one `--prob`.", argument="on"
         )
-    paired = (
-        Paired(rows.y_true, rows.y_probs, options_of_rows(rows, chosen, reading))
-        if on is None
-        else _by_group(rows, chosen, reading, on)
+    rows = read_arrays(source, columns, [on])
+    groups = {shown(key): places for key, places in rows.groups(columns.by).items()}
+    matched = _matched_rows(groups, rows.columns[on].tolist(), on)
+    first = next(iter(matched.values()))
+    for name, own in matched.items():
+        if not np.array_equal(rows.y_true[own], rows.y_true[first]):
+            raise InputError(
+                f"{name} and the first group differ in outcomes of the same {on!r}.", argument="on"
+            )
+    (y_prob,) = rows.y_probs.values()
+    common = rows.at(first)
+    return type(rows)(
+        common.y_true,
+        {name: y_prob[own] for name, own in matched.items()},
+        common.cluster,
+        common.sample_weight,
+        common.options,
     )
-    return compare(
-        paired.y_true,
-        paired.y_probs,
-        confidence=measuring.confidence,
-        seed=measuring.seed,
-        scale=measuring.scale,
-        **paired.options,
-    )
 
 
-def _by_group(rows: Rows, chosen: Chosen, reading: Reading, on: str) -> Paired:
-    """A column of predictions per group, lined up by what `on` says is the same case."""
-    if not chosen.by or len(chosen.prob) != 1:
-        raise InputError(
-            "lines up the groups of {by}, one column of predictions in each",
-            argument="on",
-            by=Option("by"),
-            cure="Leave it out: columns of one file share their rows.",
-        )
-    lines = rows_of_cases(rows.groups, chosen.by, on, rows.y_true, chosen.label)
-    first = next(iter(lines.values()))
-    predictions = {name: rows.y_probs[chosen.prob[0]][line] for name, line in lines.items()}
-    return Paired(rows.y_true[first], predictions, options_of_rows(rows, chosen, reading, first))
+def _matched_rows(groups: dict[str, Any], ids: list[Any], on: str) -> dict[str, Any]:
+    """Rows of each group whose id all groups have, in one order."""
+    import numpy as np
+
+    places = {name: {ids[row]: row for row in rows.tolist()} for name, rows in groups.items()}
+    for name, own in places.items():
+        if len(own) < len(groups[name]):
+            raise InputError(
+                f"`on` must name each row of {name} once; {len(groups[name]) - len(own):,} repeat.",
+                argument="on",
+            )
+    common = set.intersection(*(set(own) for own in places.values()))
+    most = max(map(len, places.values()))
+    if not common:
+        raise InputError(f"no value of {on!r} is in all groups.", argument="on")
+    if len(common) < most:
+        note(f"Comparing on the {len(common):,} rows that all groups have, of {most:,}.")
+    order = [one for one in next(iter(places.values())) if one in common]
+    return {name: np.array([places[name][one] for one in order]) for name in sorted(places)}
 
 
-def _compared_apart(
-    files: Sequence[str], reading: Reading, grouping: Grouping, measuring: Measuring
-) -> Comparison | GroupComparisons:
-    """Models on rows of their own: as one sample each, or class by class, never a class with a class."""
+def _apart(
+    source: Source, grouping: Grouping, measuring: Measuring, by_class: bool
+) -> dict[str, Any]:
+    """Models on rows of their own: a sketch each, or sketches by class."""
+    from calibrant.cli._inputs import read_samples
+    from calibrant.data.sketches import Sketches
+
     if measuring.cluster is not None:
         raise InputError(
-            "needs models on the same rows",
+            "`cluster` needs models on the same rows.",
             argument="cluster",
-            cure="Name their columns with {prob}, or what lines up the groups with {on}.",
-            prob=Option("y_prob"),
-            on=Option("on"),
+            hint="Name their columns with `--prob`, or match the rows of groups with `--on`.",
         )
-    loaded = load_sketches(files, reading, grouping, measuring)
-    classes = reading.multiclass not in (None, "confidence")
-    models: dict[str, dict[Any, Sketch]] = {}
-    for key, sketch in loaded.groups().items():
-        called, rest = (key[0], key[1:]) if classes else (None, key)
-        models.setdefault(", ".join(shown(v) for v in rest), {})[called] = sketch
+    samples = read_samples(source, grouping, measuring)
+    models: dict[str, dict[Any, Any]] = {}
+    for key, sketch in samples.sketches.items():
+        called, rest = (key[0], key[1:]) if by_class else (None, key)
+        models.setdefault(shown(rest), {})[called] = sketch
     few = [name for name, own in models.items() if sum(one.n for one in own.values()) < 2]
     if few:
         note(f"Left out, with too few rows: {listed(few)}.")
     models = {name: own for name, own in models.items() if name not in few}
-    _require_several(models, grouping.max_groups)
-    if reading.multiclass != "top-label":  # where each model has the rows for which it said a class
-        can_line_up = loaded.columns is not None and not grouping.per_file
-        cure = "`--on NAME` lines" if can_line_up else "one table with `--by` and `--on` lines"
-        note(
-            "Compared as if on different rows: the noise that models share does not cancel. If they "
-            f"forecast the same cases, {cure} them up."
-        )
-    settings: dict[str, Any] = {"confidence": measuring.confidence, "seed": measuring.seed}
-    if classes:
-        by_class = {name: Sketches(own, by=loaded.by[0]) for name, own in models.items()}
-        return compare_by(by_class, correction=grouping.correction, **settings)
-    whole = {name: own[None] for name, own in models.items()}
-    return compare(whole, scale=measuring.scale, **settings)
-
-
-def _require_several(models: Mapping[str, Any], limit: int) -> None:
-    if len(models) > limit:
+    if len(models) > grouping.max_groups:
         raise InputError(
-            "a comparison takes every pair of groups, and stops at {limit} groups",
-            seen=len(models),
-            saying="there are {}",
-            limit=limit,
-            cure="Choose groups of a column with fewer values, or raise {option}.",
-            option=Option("max_groups"),
+            f"a comparison takes every pair of groups; there are {len(models):,}, more than "
+            f"`--max-groups {grouping.max_groups}`."
         )
     if len(models) < 2:
         raise InputError(
-            "a comparison needs at least two models; there is one",
-            cure="Name the columns of predictions with {first} {second}, or tell models apart with {by} or "
-            "{per_file}.",
-            first=Option("y_prob", "a"),
-            second=Option("y_prob", "b"),
-            by=Option("by", "model"),
-            per_file=Option("per_file"),
+            "a comparison needs two models or more.",
+            hint="Models are columns (`--prob a --prob b`), groups (`--by model`) or files (`--per-file`).",
         )
-
-
-def _show(comparison: Comparison, _: int) -> None:
-    models = list(comparison.assessments.items())
-    show_table(
-        [
-            Column("model", [name for name, _ in models], is_name=True),
-            Column("rows", [f"{one.n:,}" for _, one in models]),
-            Column("error", [decimals(one.smooth_ece, places=3) for _, one in models]),
-            Column("floor", [decimals(one.noise_floor.value, places=3) for _, one in models]),
-            Column("p", [p_text(one.p_value) for _, one in models]),
-        ]
-    )
-    print()
-    pairs = comparison.differences
-    show_table(
-        [
-            Column("worse", [pair.first for pair in pairs], is_name=True),
-            Column("better", [pair.second for pair in pairs], is_name=True),
-            Column("difference", [decimals(pair.value, places=3) for pair in pairs]),
-            Column(
-                "interval",
-                [f"{decimals(p.low, places=3)} to {decimals(p.high, places=3)}" for p in pairs],
-            ),
-            Column(f"p ({comparison.correction})", [p_text(p.adjusted_p_value) for p in pairs]),
-        ],
-        caption=f"p: no difference, corrected for {count(len(pairs), 'pair')}; interval: each alone",
-    )
-    print(f"\nVerdict: {printable(comparison.verdict, 1000)}.")
-
-
-def _document(comparison: Comparison) -> dict[str, Any]:
-    return {
-        "schema": SCHEMA,
-        "models": list(comparison.assessments),
-        "paired": comparison.paired,
-        "clusters": comparison.clusters,
-        "correction": comparison.correction,
-        "settings": {"confidence": comparison.confidence, "seed": comparison.seed},
-        "results": [
-            result_of(GroupAssessment(name, one.n, one), ("model",))
-            for name, one in comparison.assessments.items()
-        ],
-        "differences": [asdict(pair) for pair in comparison.differences],
-        "verdict": comparison.verdict,
-    }
+    if by_class:
+        return {name: Sketches(own, by=samples.by[0]) for name, own in models.items()}
+    return {name: own[None] for name, own in models.items()}

@@ -1,68 +1,195 @@
-"""`calibrant decide`: net benefit against the threshold, and what of it miscalibration costs."""
+"""`calibrant decide`, `certify` and `selective`: acting on predictions."""
 
 from __future__ import annotations
 
-import json as json_format
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
-from calibrant.cli.certify import samples_of
-from calibrant.cli.inputs import load_sketches
-from calibrant.cli.output import in_bytes, note, printable, require_ending, shown, written
-from calibrant.cli.plot import PICTURES
-from calibrant.cli.profile import as_thresholds, rows_by_group
-from calibrant.cli.shared_options import Grouping, Measuring, Reading
-from calibrant.plotting.decision_curve import DecisionCurve, decision_curve
-from calibrant.plotting.group import Diagrams
+import typer
 
-__all__ = ["run_decide"]
+from calibrant._format import decimals
+from calibrant.cli.errors import LIMIT_NOT_SHOWN, in_command_words
+from calibrant.cli.options import Grouping, Measuring, Picture, Reading, as_numbers, verb
+from calibrant.cli.output import note, show_json, show_table, show_text, shown, target
+from calibrant.cli.plot import PICTURES, save_picture
+from calibrant.errors import InputError, TooFewRows
 
-SCHEMA = "calibrant.decide/1"
+if TYPE_CHECKING:
+    from calibrant.cli._inputs import Samples
+
+__all__ = ["certify", "decide", "selective"]
+
+Key = tuple[Any, ...]
 
 
-def run_decide(
+@verb("calibrant decide preds.csv --thresholds 0.1,0.2,0.3 -o curve.svg")
+def decide(
+    files: list[str],
+    reading: Reading,
+    grouping: Grouping,
+    measuring: Measuring,
+    picture: Picture,
+    thresholds: list[str] | None = None,
+    output: str | None = None,
+    json: bool = False,
+) -> None:
+    """Measure what acting on predictions is worth (net benefit).
+
+    Prints net benefit at each threshold with its band, that of always acting, and how much of it is lost
+    to miscalibration.
+
+    Output
+    ------
+    output : FILE
+        Draw the curve: .svg, .pdf or .png.
+    """
+    import calibrant as cal
+
+    samples, path = _read(files, reading, grouping, measuring, output)
+    settings: dict[str, Any] = {"confidence": measuring.confidence}
+    if thresholds is not None:
+        settings["thresholds"] = as_numbers(thresholds, "thresholds")
+    curves = _of_groups(samples, lambda key, own: cal.decision_curve(**own, **settings))
+    if json:
+        _show_json(curves)
+    else:
+        for key, curve in curves.items():
+            show_text(f"{samples.named(key)}: {curve}\n" if key else curve)
+    if path is not None:
+        named = {shown(key) or "all rows": curve for key, curve in curves.items()}
+        save_picture(named, path, picture, "grid")
+
+
+@verb(
+    "calibrant certify answers.jsonl --risk 0.1",
+    "calibrant certify preds.parquet --prob p --label y --side both --risk 0.05",
+)
+def certify(
+    files: list[str],
+    reading: Reading,
+    grouping: Grouping,
+    measuring: Measuring,
+    risk: float = 0.1,
+    side: Literal["above", "below", "both"] = "above",
+    json: bool = False,
+) -> None:
+    """Find a threshold with a guaranteed error rate.
+
+    The guarantee holds over the choice of the threshold, and the predictions need not be calibrated. Exits
+    with 4 if nothing can be certified.
+
+    Measurement
+    -----------
+    risk : SHARE
+        Largest share of wrong decisions that is acceptable. [0.1]
+    side : -
+        Act above a threshold, below one, or both, with the band between left to a human. [above]
+    """
+    import calibrant as cal
+
+    samples, _ = _read(files, reading, grouping, measuring)
+    settings: dict[str, Any] = {"risk": risk, "side": side, "confidence": measuring.confidence}
+    found = _of_groups(
+        samples,
+        lambda key, own: cal.certify(**own, abstained=samples.abstained.get(key, 0), **settings),
+    )
+    if json:
+        _show_json(found)
+    else:
+        for key, one in found.items():
+            show_text(f"{samples.named(key)}: {one.sentence}" if key else one.sentence)
+    failed = len(samples.groups) - sum(one.certified for one in found.values())
+    if failed:
+        if samples.by:
+            note(f"{failed:,} of {len(samples.groups):,} groups could not be certified.")
+        raise typer.Exit(LIMIT_NOT_SHOWN)
+
+
+@verb(
+    "calibrant selective answers.jsonl --by model",
+    "calibrant selective preds.parquet -o curve.svg",
+)
+def selective(
+    files: list[str],
+    reading: Reading,
+    grouping: Grouping,
+    measuring: Measuring,
+    picture: Picture,
+    output: str | None = None,
+    json: bool = False,
+) -> None:
+    """Measure how well confidence ranks answers (AURC, AUGRC).
+
+    Output
+    ------
+    output : FILE
+        Draw the curve: .svg, .pdf or .png.
+    """
+    import calibrant as cal
+
+    samples, path = _read(files, reading, grouping, measuring, output)
+    if path is not None and len(samples.groups) > 1:
+        raise InputError("`output` draws one group; there are several.", argument="output")
+    settings: dict[str, Any] = {"confidence": measuring.confidence}
+    found = _of_groups(
+        samples,
+        lambda key, own: cal.selective(**own, abstained=samples.abstained.get(key, 0), **settings),
+    )
+    if json:
+        _show_json(found)
+    elif not samples.by:
+        show_text(found[()])
+    else:
+        by = ", ".join(samples.by)
+        numbers = {
+            "rows": lambda one: f"{one.n:,}",
+            "risk": lambda one: decimals(one.risk, places=3),
+            "AURC": lambda one: decimals(one.aurc, places=3),
+            "excess": lambda one: decimals(one.excess_aurc, places=3),
+            "AUGRC": lambda one: decimals(one.augrc, places=3),
+        }
+        columns = {name: [text(one) for one in found.values()] for name, text in numbers.items()}
+        show_table({by: [shown(key) for key in found], **columns}, text=(by,))
+    if path is not None:
+        from calibrant.plotting import RiskCoverageDiagram
+
+        (only,) = found.values()
+        save_picture({"all rows": RiskCoverageDiagram(only)}, path, picture)
+
+
+def _read(
     files: Sequence[str],
     reading: Reading,
     grouping: Grouping,
     measuring: Measuring,
-    thresholds: Sequence[str] | None = None,
-    theme: str = "light",
     output: str | None = None,
-    json: bool = False,
-) -> None:
-    """Print a table for each group, and draw the curves where a file is named."""
-    target = None if output is None else require_ending(output, PICTURES, "a diagram", files)
-    settings: dict[str, Any] = {"confidence": measuring.confidence, "seed": measuring.seed}
-    if thresholds is not None:
-        settings["thresholds"] = as_thresholds(thresholds)
-    loaded = load_sketches(files, reading, grouping, measuring)
-    groups = rows_by_group(files, loaded, reading, grouping)
-    curves: dict[str, DecisionCurve] = {}
-    samples = {} if groups else samples_of(loaded)
-    for key in loaded.groups():
-        name = ", ".join(shown(value) for value in key) or "all rows"
-        sample = groups[key].arguments if key in groups else samples[key]
-        curves[name] = decision_curve(**sample, **settings)
-    if json:
-        results = [{"group": name, **curve.to_dict()} for name, curve in curves.items()]
-        print(
-            json_format.dumps(
-                {"schema": SCHEMA, "files": loaded.files, "results": results}, indent=2
-            )
-        )
+) -> tuple[Samples, Any]:
+    """The samples of the files, and the path of the picture to write."""
+    from calibrant.cli._inputs import Source, read_samples
+
+    source = Source.of(files, reading)
+    path = None if output is None else target(output, PICTURES, "a picture", source.all_paths)
+    return read_samples(source, grouping, measuring), path
+
+
+def _of_groups(samples: Samples, call: Callable[[Key, dict[str, Any]], Any]) -> dict[Key, Any]:
+    """Result for each group; groups with too few rows are left out and named."""
+    results = {}
+    for key, own in samples.groups.items():
+        try:
+            results[key] = call(key, own)
+        except TooFewRows as error:
+            if not samples.by:
+                raise
+            note(f"Left out {samples.named(key)}: {in_command_words(str(error))}")
+    if not results:
+        raise TooFewRows("no group has enough rows.")
+    return results
+
+
+def _show_json(results: dict[Key, Any]) -> None:
+    """The result, or of groups a list of results with the name of each group."""
+    if list(results) == [()]:
+        show_json(results[()].to_dict())
     else:
-        for name, curve in curves.items():
-            print(f"{name}: {curve}\n" if loaded.by else curve)
-    if target is not None:
-        first = next(iter(curves.values()))
-        if target.suffix.lower() == ".html":
-            chart = first.chart(theme=theme)
-            for curve in list(curves.values())[1:]:
-                chart = chart | curve.chart(theme=theme)
-            size = written(target, lambda path: chart.save(str(path), inline=True))
-        elif len(curves) == 1:
-            size = written(target, lambda path: first.save(path, theme=theme))
-        else:
-            drawn = Diagrams(curves)
-            size = written(target, lambda path: drawn.save(path, layout="grid", theme=theme))
-        note(f"Wrote {printable(target, 200)} ({in_bytes(size)}).")
+        show_json([{"group": shown(key), **one.to_dict()} for key, one in results.items()])

@@ -1,50 +1,44 @@
-"""Text for a terminal: what comes from data can neither move the cursor nor fill the screen."""
+"""Text and tables for a terminal or a pipe, and files that a verb writes."""
 
 from __future__ import annotations
 
-import glob
+import json
 import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from calibrant._files import replaced_when_whole
 from calibrant._format import group_text
 from calibrant.errors import InputError
 
 __all__ = [
+    "LONGEST_PATH",
+    "STANDARD_INPUT",
     "count",
-    "in_bytes",
     "listed",
     "note",
     "note_dropped",
+    "open_in_browser",
     "printable",
-    "quoted",
-    "require_ending",
-    "require_writable",
-    "short_path",
+    "show_json",
+    "show_table",
+    "show_text",
     "shown",
-    "without_spool",
-    "wrapped",
-    "written",
+    "target",
+    "write",
 ]
 
-LONGEST_MESSAGE = 4_000
-NAMED = 5
-STANDARD_INPUT = "standard input"
-SPOOL = "calibrant-"
-"""How the folder begins in which standard input is kept while it is read."""
-spooled: dict[str, str] = {}
-"""Files that stand for standard input, by their path."""
+LONGEST_NAME, LONGEST_PATH, LONGEST_LINE = 60, 200, 4_000
+LISTED = 5
+STANDARD_INPUT: dict[str, str] = {}
+"""Name for people of the file in which standard input is kept, by its path."""
 
 
-def printable(value: object, limit: int = 60) -> str:
-    r"""The value as text without control characters, cut at `limit`.
-
-    Escape sequences, line breaks, and marks that reorder or hide text are spelled out, so that a name
-    in a file cannot paint over the table that shows it.
+def printable(value: object, limit: int = LONGEST_NAME) -> str:
+    r"""Text of a value without control characters, cut at `limit`: data cannot paint over a terminal.
 
     Examples
     --------
@@ -53,87 +47,28 @@ def printable(value: object, limit: int = 60) -> str:
     >>> printable("a" * 100, limit=5)
     'aaaa…'
     """
-    text = str(value)
-    cut = len(text) > limit
-    text = text[:limit]
+    text = str(value)[: limit + 1]
     if not text.isprintable():
         text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-        cut = cut or len(text) > limit
-    return text[: limit - 1] + "…" if cut else text
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def quoted(value: object, limit: int = 60) -> str:
-    r"""The value as printable text between quotes.
-
-    Examples
-    --------
-    >>> print(quoted("\x1b[31mred"))
-    '\x1b[31mred'
-    """
-    return f"'{printable(value, limit)}'"
-
-
-def shown(value: object, limit: int = 60) -> str:
-    """The value of a group for people.
+def shown(value: object) -> str:
+    """Printable text of a group's value, or of its values.
 
     Examples
     --------
-    >>> shown(2016.0), shown(""), shown(None), shown("a")
-    ('2016', '(empty)', '(missing)', 'a')
+    >>> shown(2016.0), shown(("", None)), shown("a")
+    ('2016', '(empty), (missing)', 'a')
     """
-    return printable(group_text(value), limit)
-
-
-def without_spool(message: str) -> str:
-    """The message with standard input called so, instead of the file in which it is kept."""
-    for path, name in spooled.items():
-        message = message.replace(path, name)
-    return message
-
-
-def wrapped(message: str, width: int | None = None) -> str:
-    """The message without control characters, its lines broken between words on a terminal."""
-    lines = [printable(line, LONGEST_MESSAGE) for line in message.splitlines()[:40]]
-    if width is None and sys.stderr.isatty():
-        width = shutil.get_terminal_size().columns
-    if width is None:
-        return "\n".join(lines)
-    return "\n".join(
-        textwrap.fill(line, max(width, 20), break_on_hyphens=False, subsequent_indent="  ")
-        for line in lines
-    )
+    values = value if isinstance(value, tuple) else (value,)
+    return ", ".join(printable(group_text(one)) for one in values)
 
 
 def listed(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    return "; ".join(names[:NAMED]) + more
-
-
-def in_bytes(size: int) -> str:
-    """A size for people.
-
-    Examples
-    --------
-    >>> in_bytes(812), in_bytes(51_234), in_bytes(2_345_678)
-    ('812 bytes', '51 kB', '2.3 MB')
-    """
-    if size < 1000:
-        return f"{size} bytes"
-    return f"{size / 1e3:.0f} kB" if size < 1e6 else f"{size / 1e6:.1f} MB"
-
-
-def note(message: str) -> None:
-    """Say something on standard error, beside the result and never in it."""
-    print(wrapped(message), file=sys.stderr, flush=True)
-
-
-def note_dropped(dropped: Mapping[str, int]) -> None:
-    """Say how many rows were left out, by reason."""
-    if dropped:
-        note(
-            "Dropped: " + "; ".join(f"{count(k, 'row')}, {why}" for why, k in dropped.items()) + "."
-        )
+    """The first names, and the number of others."""
+    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+    return "; ".join(names[:LISTED]) + more
 
 
 def count(number: int, noun: str) -> str:
@@ -147,78 +82,114 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def short_path(path: str) -> str:
-    """The last part of a path, for people."""
-    path = without_spool(path)
-    return os.path.basename(path.rstrip("/")) or path
+def note(message: str) -> None:
+    """Print a line on standard error, beside the result and never in it."""
+    text = "\n".join(printable(line, LONGEST_LINE) for line in message.splitlines())
+    if sys.stderr.isatty():
+        width = max(shutil.get_terminal_size().columns, 20)
+        lines = (textwrap.fill(line, width, break_on_hyphens=False) for line in text.splitlines())
+        text = "\n".join(lines)
+    print(text, file=sys.stderr, flush=True)
 
 
-def require_ending(
-    output: str, endings: tuple[str, ...], what: str, inputs: Sequence[str] = ()
+def note_dropped(dropped: Mapping[str, int]) -> None:
+    """Print the number of rows that were left out, by reason."""
+    if dropped:
+        reasons = "; ".join(f"{count(n, 'row')}, {why}" for why, n in dropped.items())
+        note(f"Dropped: {reasons}.")
+
+
+def show_text(text: object) -> None:
+    """Print a result's text on standard output, without control characters."""
+    print("\n".join(printable(line, LONGEST_LINE) for line in str(text).splitlines()))
+
+
+def show_json(document: Any) -> None:
+    """Print plain values as JSON on standard output."""
+    from calibrant.measures.result_record import plain
+
+    print(json.dumps(plain(document), indent=2, allow_nan=False))
+
+
+def show_table(
+    columns: Mapping[str, Sequence[str]],
+    *,
+    text: Sequence[str] = (),
+    styles: Sequence[str] | None = None,
+    caption: str = "",
+) -> None:
+    """Print columns by heading; those of `text` to the left, which a narrow terminal breaks into lines.
+
+    `styles` colours the rows' last cells on a terminal, below which the caption stands.
+    """
+    from calibrant._optional import require
+
+    on_terminal = sys.stdout.isatty()
+    caller = "the calibrant command"
+    widths = {name: max(map(len, (name, *cells))) for name, cells in columns.items()}
+    least = sum(min(width, 8) if name in text else width for name, width in widths.items())
+    width = max(shutil.get_terminal_size().columns, least + 2 * len(columns))  # numbers stay whole
+    console = require("rich.console", caller=caller).Console(
+        highlight=False, markup=False, emoji=False, width=width if on_terminal else 100_000
+    )
+    table = require("rich.table", caller=caller).Table(
+        box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold"
+    )
+    as_text = require("rich.text", caller=caller).Text
+    for name, width in widths.items():
+        heading = as_text(printable(name, LONGEST_PATH))
+        if name in text:
+            table.add_column(heading, overflow="fold")
+        else:
+            table.add_column(heading, justify="right", no_wrap=True, min_width=width)
+    for place, row in enumerate(zip(*columns.values(), strict=True)):
+        cells = [as_text(printable(cell, LONGEST_PATH)) for cell in row]
+        if styles is not None:
+            cells[-1].stylize(styles[place])
+        table.add_row(*cells)
+    with console.capture() as captured:
+        console.print(table)
+        if caption and on_terminal:
+            console.print(as_text(caption, style="dim"))
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def target(
+    output: str, endings: Sequence[str], what: str, sources: Sequence[str | Path] = ()
 ) -> Path:
-    """The path, if its ending is one of these and it may be written."""
-    target = Path(output)
-    if target.suffix.lower() not in endings:
+    """Path of a file to write: with one of the endings, in a folder, and none of the files read."""
+    path = Path(output)
+    if endings and path.suffix.lower() not in endings:
         raise InputError(
-            "{what} is written as {endings}",
-            seen=printable(output, 200),
-            what=what,
-            endings=" or ".join(endings),
-            cure="Give the file one of these endings.",
+            f"{what} is written as {' or '.join(endings)}; got {printable(output, LONGEST_PATH)!r}."
         )
-    require_writable(output, inputs)
-    return target
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder {printable(path.parent, LONGEST_PATH)!r}.")
+    if path.exists():
+        if not os.access(path, os.W_OK) or not path.stat().st_mode & 0o222:
+            raise InputError(f"{printable(output, LONGEST_PATH)!r} is read-only.")
+        if any(os.path.exists(source) and path.samefile(source) for source in sources):
+            raise InputError(
+                f"{printable(output, LONGEST_PATH)!r} is one of the files that are read.",
+                hint="Write to another file.",
+            )
+    return path
 
 
-def require_writable(output: str, inputs: Sequence[str] = ()) -> None:
-    """Refuse a file without a folder, one that is read-only or one that is read, before all else."""
-    folder = Path(output).parent
-    shown_output = quoted(output, 200)
-    if not folder.is_dir():
-        raise InputError(
-            "there is no folder {folder}", folder=quoted(folder, 200), cure="Make it first."
-        )
-    if not os.path.exists(output):
-        return
-    if not os.stat(output).st_mode & 0o222:
-        raise InputError(
-            "{output} is read-only",
-            output=shown_output,
-            cure="Write to another file, or make it writable.",
-        )
-    if any(os.path.samefile(output, path) for name in inputs for path in _paths(name)):
-        raise InputError(
-            "the output must not be one of the files that are read; {output} is",
-            output=shown_output,
-            cure="Write to another file.",
-        )
+def write(path: Path, save: Callable[[Path], object], about: str = "") -> None:
+    """Let `save` make the file, whole or not at all, and print that it is there."""
+    from calibrant._files import replaced_when_whole
+
+    with replaced_when_whole(path) as temporary:
+        save(temporary)
+    size = path.stat().st_size
+    text = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
+    note(f"Wrote {printable(path, LONGEST_PATH)} ({text}){about or '.'}")
 
 
-def _paths(name: str) -> Iterator[str]:
-    """The files on this machine that a word of the command names."""
-    name = os.path.expanduser(name)
-    if os.path.isdir(name):
-        from calibrant.io.find_files import FORMAT_OF
+def open_in_browser(path: Path) -> None:
+    """Show a file as a click on it would."""
+    import webbrowser
 
-        # Anything else in a folder is not read: a report of yesterday may be written again.
-        within = glob.iglob(os.path.join(glob.escape(name), "**", "*"), recursive=True)
-        yield from (path for path in within if any(e in path.lower() for e in FORMAT_OF))
-    elif os.path.exists(name):
-        yield name
-    else:
-        yield from glob.iglob(name, recursive=True)
-
-
-def written(target: Path, write: Callable[[Path], object]) -> int:
-    """Let `write` make the file, whole or not at all; its size."""
-    try:
-        with replaced_when_whole(target) as path:
-            write(path)
-    except OSError as error:
-        raise InputError(
-            "{target} cannot be written: {why}",
-            target=printable(target, 200),
-            why=error.strerror or str(error),
-            cure="Write to another file, or to a folder that is yours.",
-        ) from error
-    return target.stat().st_size
+    if not webbrowser.open(path.resolve().as_uri()):
+        note("There is no browser to open it with.")

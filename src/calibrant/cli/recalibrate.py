@@ -4,285 +4,311 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from calibrant._format import decimals, distinct_parts, percent
+from calibrant.cli.errors import COLUMN_OF
+from calibrant.cli.options import FORMS, Measuring, Reading, verb
+from calibrant.cli.output import count, note, note_dropped, printable, target, write
+from calibrant.errors import InputError, TooFewRows
 
-from calibrant._format import decimals, percent
-from calibrant._optional import require
-from calibrant.cli.columns import RECALIBRATED, choose_predictions
-from calibrant.cli.errors import read_from
-from calibrant.cli.inputs import kind_of, load_sketches
-from calibrant.cli.output import (
-    count,
-    note,
-    note_dropped,
-    printable,
-    quoted,
-    require_ending,
-    written,
-)
-from calibrant.cli.rows import options_of_rows, rows_of_columns
-from calibrant.cli.shared_options import FORMS, Grouping, Measuring, Reading
-from calibrant.cli.standard_input import opened
-from calibrant.data.arrays import as_column
-from calibrant.data.rows import as_rows
-from calibrant.data.sketch import Sketch, warn_of_hard_labels
-from calibrant.errors import InputError, Option, TooFewRows
-from calibrant.inference.assess import read_clustered
-from calibrant.io.find_files import DataFile, find_files
-from calibrant.io.rows import placed
-from calibrant.io.tables import columns_of, read_table
-from calibrant.recalibration.learned_map import Recalibrator
-
-__all__ = [
-    "files_to_repair",
-    "folds_for",
-    "how_to_apply",
-    "require_new_column",
-    "run_apply",
-    "run_fit",
-    "write_table",
-]
+__all__ = ["recalibrate"]
 
 CHOOSE = "choose"
 FOLDS = 5
-PICTURES = (".svg", ".pdf", ".png")
-ON_LOG_ODDS = ("adaptive", "smooth", CHOOSE)
-"""What tells .999 from .99 reads rows on a scale that does so, too."""
 
 
-@dataclass(frozen=True)
-class Sample:
-    """What a map is learned from: a sketch or, where weights or clusters judge it, rows.
+@verb(
+    "calibrant recalibrate train.csv -o map.json --picture map.svg",
+    "calibrant recalibrate new.csv --apply map.json -o better.csv",
+)
+def recalibrate(
+    files: list[str],
+    reading: Reading,
+    output: str,
+    method: str | None = None,
+    cluster: str | None = None,
+    apply: str | None = None,
+    picture: str | None = None,
+) -> None:
+    """Learn a map that recalibrates predictions, or apply one.
 
-    `arguments` and `options` are those of `choose_recalibrator`; `units` counts what is held out together.
+    Recalibration
+    -------------
+    method : NAME
+        Map, such as adaptive, platt, isotonic or temperature, or `choose` to compare them all on held-out
+        rows. [adaptive; with --multiclass choose]
+    cluster : NAME
+        Column that marks rows which belong together; they are held out together.
+    apply : MAP
+        Apply this map instead of learning one; labels are not needed.
+
+    Output
+    ------
+    output : FILE
+        Map to write (.json); with --apply, rows to write (.parquet, .csv).
+    picture : FILE
+        Draw the map and its uncertainty, too (.svg, .pdf, .png).
     """
-
-    arguments: tuple[Any, ...]
-    options: dict[str, Any]
-    n: int
-    units: int
-    dropped: Mapping[str, int]
-
-    def fitted(self, recalibrator: Any) -> Recalibrator:
-        """The map, learned from all of it."""
-        options = {name: value for name, value in self.options.items() if name != "cluster"}
-        made: Recalibrator = recalibrator.fit(*reversed(self.arguments), **options)
-        return made
+    if apply is not None:
+        for name, value in (("method", method), ("cluster", cluster), ("picture", picture)):
+            if value is not None:
+                raise InputError(f"`{name}` is for learning a map.", argument=name)
+        _apply(files, reading, apply, output)
+    elif picture is not None and reading.multiclass is not None:
+        raise InputError("`picture` is of a map of one event.", argument="picture")
+    else:
+        _learn(files, reading, method, output, cluster, picture)
 
 
-def run_fit(
+def _learn(
     files: Sequence[str],
     reading: Reading,
-    method: str,
+    method: str | None,
     output: str,
-    picture: str | None = None,
-    cluster: str | None = None,
+    cluster: str | None,
+    picture: str | None,
 ) -> None:
-    """Learn the map and write it, and its picture."""
-    require_ending(output, (".json",), "a map", files)
+    """Learn the map of all rows, judge it on held-out rows, and write it."""
+    import calibrant as cal
+    from calibrant.cli._inputs import Source
+    from calibrant.cli.plot import PICTURES
+
+    source = Source.of(files, reading)
+    path = target(output, (".json",), "a map", source.all_paths)
     if picture is not None:
-        require_ending(picture, PICTURES, "a picture", [*files, output])
-    by_rows = reading.weight is not None or cluster is not None
-    read = _rows if by_rows else _sketch
-    sample = read(files, reading, Measuring(cluster=cluster, scale=_scale(method)))
-    note_dropped(sample.dropped)
-    whole = (
-        sample.arguments[0]
-        if len(sample.arguments) == 1
-        else Sketch.from_arrays(*sample.arguments, labels="soft")
-    )
-    warn_of_hard_labels([whole], stacklevel=2)
-    recalibrator, judged = _learned(sample, method)
-    written(Path(output), recalibrator.save)
-    kind = recalibrator.kind
-    article = "an" if kind[0] in "aeiou" else "a"
-    note(
-        f"Wrote {printable(output, 200)}: {article} {kind} map learned from {count(sample.n, 'row')}. "
-        f"{recalibrator.explain()} {judged}{how_to_apply(files, output, reading, reading.prob or ())}"
-    )
-    if picture is not None:
-        from calibrant.plotting.map_diagram import map_diagram
-
-        diagram = map_diagram(*sample.arguments, recalibrator=recalibrator, **sample.options)
-        written(Path(picture), diagram.save)
-        note(f"Wrote {printable(picture, 200)} (the map and its uncertainty).")
-
-
-def _scale(method: str) -> str:
-    from calibrant.recalibration.smooth import DEFAULT_SCALE
-
-    return DEFAULT_SCALE if method in ON_LOG_ODDS else "probability"
-
-
-def _sketch(files: Sequence[str], reading: Reading, measuring: Measuring) -> Sample:
-    loaded = load_sketches(files, reading, Grouping(), measuring)
-    if loaded.by:
-        raise _one_column()
-    sketch = loaded.groups()[()]
-    return Sample((sketch,), {}, sketch.n, sketch.n, sketch.dropped)
-
-
-def _rows(files: Sequence[str], reading: Reading, measuring: Measuring) -> Sample:
-    """Rows that are valid, as probabilities, with their weights and clusters."""
-    rows, chosen = rows_of_columns(files, reading, measuring)
-    if len(chosen.prob) != 1:
-        raise _one_column()
-    options = options_of_rows(rows, chosen, reading)
-    cluster = options.pop("cluster", None)
-    with placed(rows.place):
-        given = rows.y_probs[chosen.prob[0]]
-        pairs, codes = read_clustered(rows.y_true, given, cluster, **options)
-        pairs.require_valid()
-    kept: dict[str, Any] = {"labels": "soft"} if pairs.soft else {}
-    kept |= {} if pairs.weight is None else {"sample_weight": pairs.weight}
-    units = pairs.n
-    if codes is not None:
-        kept["cluster"], units = codes[0], codes[1]
-    return Sample((pairs.y, pairs.p), kept, pairs.n, units, pairs.dropped)
-
-
-def _one_column() -> InputError:
-    return InputError(
-        "a map is learned from one column of predictions",
-        cure="Give {prob} once.",
-        prob=Option("y_prob"),
-    )
-
-
-def folds_for(units: int, *, clustered: bool) -> int:
-    """How many folds to hold out in turn: as many as there are rows or clusters, if these are few."""
-    if clustered and units < 2:
-        raise TooFewRows(
-            "must tell two clusters or more apart, to judge a map on clusters that it has not seen",
-            argument="cluster",
-            seen=units,
-            saying="there is {}",
-            cure="Name another column, or leave it out.",
-        )
-    return min(FOLDS, max(2, units))
-
-
-def how_to_apply(
-    files: Sequence[str], output: str, reading: Reading, columns: Sequence[str]
-) -> str:
-    """The command that applies a map to a file like the one it was learned from."""
-    ending = ".csv" if str(files[0]).lower().endswith(".csv") else ".parquet"
-    typed = [("--prob", name) for name in columns]
-    typed += [("--classes", reading.classes)] if reading.classes else []
-    typed += [("--sep", reading.sep)] if reading.sep else []
-    words = [f"{name} {shlex.quote(printable(value, 200))} " for name, value in typed]
-    words += [f"--{name.replace('_', '-')} " for name in FORMS if getattr(reading, name)]
-    return (
-        f"Apply it to other rows: `calibrant recalibrate NEW{ending} {''.join(words)}"
-        f"--apply {shlex.quote(printable(output, 200))} -o BETTER{ending}`."
-    )
-
-
-def _learned(sample: Sample, method: str) -> tuple[Recalibrator, str]:
-    """The map of all rows, and what cross-fitting says of it: every row by a map that has not seen it."""
-    from calibrant.recalibration.choice import choose_recalibrator
-    from calibrant.recalibration.effect import evaluate
-    from calibrant.recalibration.learned_map import make_map
-
-    folds = folds_for(sample.units, clustered="cluster" in sample.options)
-    if method == CHOOSE:
-        choice = choose_recalibrator(*sample.arguments, cv=folds, **sample.options)
+        target(picture, PICTURES, "a picture", [*source.all_paths, output])
+    classes = reading.multiclass is not None
+    method = method or (CHOOSE if classes else "adaptive")
+    learned: Any = None if method == CHOOSE else _map_of(method, classes)
+    sample, dropped, names = _sample(source, Measuring(cluster=cluster), method)
+    note_dropped(dropped)
+    if learned is None:
+        choice = cal.choose_recalibrator(**sample, folds=_folds(sample))
         note(f"On held-out rows, best first:\n{choice}")
-        learned: Recalibrator = choice.recalibrator
+        learned = choice.recalibrator
     else:
-        learned = sample.fitted(make_map(method))
-    whole = sample.arguments[0]
-    if method == "randomized" or (isinstance(whole, Sketch) and whole.weighted):
-        return learned, ""
+        arguments = {k: v for k, v in sample.items() if k != "cluster"}
+        if "y_prob" not in arguments:
+            arguments["y_prob"] = arguments.pop("y_true")
+        learned.fit(**arguments)
+    if classes:
+        learned.classes = names
+    write(path, learned.save, f": {learned.kind}. {learned.explain()} {_judged(learned, sample)}")
+    columns = reading.prob or (() if names is None else names)
+    note(f"Apply it to other rows: `{_how_to_apply(source, columns, output)}`.")
+    if picture is not None:
+        from calibrant.plotting import map_diagram
+
+        diagram = map_diagram(**sample, recalibrator=learned)
+        write(Path(picture), diagram.save)
+
+
+def _map_of(method: str, classes: bool) -> Any:
+    """A map by its name."""
+    from calibrant import recalibration as maps
+
+    made: dict[str, Any] = {
+        "temperature": maps.TemperatureScaling(from_logits=False),
+        "structured": maps.StructuredScaling(from_logits=False),
+        "structured-matrix": maps.StructuredScaling(from_logits=False, matrix=True),
+        "vector": maps.VectorScaling(from_logits=False),
+        "one-vs-rest": maps.OneVsRestRecalibrator(),
+    }
+    if not classes:
+        of_events = [getattr(maps, name) for name in maps.__all__ if name.endswith("Recalibrator")]
+        made = {one.kind: one for one in of_events if getattr(one, "kind", None)}
+        made = {k: v for k, v in made.items() if k not in ("none", "one-vs-rest")}
+    if method not in made:
+        raise InputError(
+            f"`method` must be one of {', '.join([*made, CHOOSE])}; got {method!r}.",
+            argument="method",
+        )
+    return made[method] if classes else made[method]()
+
+
+def _sample(
+    source: Any, measuring: Measuring, method: str
+) -> tuple[dict[str, Any], Any, list[str] | None]:
+    """Arguments of the library's functions: a sketch, or valid rows where weights, clusters or classes
+    ask for them; rows that were dropped; and the names of classes.
+    """
+    from calibrant.cli._inputs import Columns, read_arrays, read_samples
+    from calibrant.cli.options import Grouping
+    from calibrant.data.rows import as_rows
+
+    reading = source.reading
+    if source.kind != "rows" or not (reading.weight or measuring.cluster or reading.multiclass):
+        # What tells .999 from .99 reads rows on a scale that does so, too.
+        scale = "logit/4" if method in ("adaptive", "smooth", CHOOSE) else "probability"
+        samples = read_samples(source, Grouping(), replace(measuring, scale=scale))
+        if samples.by:
+            raise InputError(
+                "a map is learned from one column: give `y_prob` once.", argument="y_prob"
+            )
+        sketch = samples.sketches[()]
+        return {"y_true": sketch}, sketch.dropped, None
+    columns = Columns.of(source, Grouping(), measuring)
+    arrays = read_arrays(source, columns)
+    (y_prob,) = arrays.y_probs.values()
+    options = {k: v for k, v in arrays.options.items() if k != "multiclass"}
+    weight = arrays.sample_weight
+    sample: dict[str, Any]
+    if reading.multiclass:
+        from calibrant.data.classes import class_distributions
+
+        valid = class_distributions(arrays.y_true, y_prob, sample_weight=weight, **options)
+        kept: Any = valid.rows
+        names = reading.classes.split(",") if reading.classes else None
+        if names is None and len(columns.prob) > 1:
+            names = distinct_parts(columns.prob)
+        sample = {"y_true": arrays.y_true[kept], "y_prob": valid.probs, "classes": valid.classes}
+        weight, dropped = valid.weight, valid.dropped
+    else:
+        if len(columns.prob) != 1:
+            raise InputError(
+                "a map is learned from one column: give `y_prob` once.", argument="y_prob"
+            )
+        rows = as_rows(arrays.y_true, y_prob, sample_weight=weight, **options)
+        sample = {"y_true": rows.y, "y_prob": rows.p} | ({"labels": "soft"} if rows.soft else {})
+        kept = slice(None) if rows.kept is None else rows.kept
+        weight, dropped, names = rows.weight, rows.dropped, None
+    sample |= {} if weight is None else {"sample_weight": weight}
+    sample |= {} if arrays.cluster is None else {"cluster": arrays.cluster[kept]}
+    return sample, dropped, names
+
+
+def _folds(sample: dict[str, Any]) -> int:
+    """Number of folds: five, or as many as there are rows or clusters."""
+    if "cluster" in sample:
+        units = len(set(sample["cluster"].tolist()))
+        if units < 2:
+            raise TooFewRows("`cluster` must tell two clusters or more apart.", argument="cluster")
+        return min(FOLDS, units)
+    n = sample["y_true"].n if "y_prob" not in sample else len(sample["y_true"])
+    return min(FOLDS, max(2, n))
+
+
+def _judged(learned: Any, sample: dict[str, Any]) -> str:
+    """Gain on held-out rows, by cross-fitting; nothing where it cannot be said."""
+    from calibrant.recalibration import cross_fitted_effect
+
+    sketch = sample["y_true"]
+    if learned.kind == "randomized" or getattr(sketch, "weighted", False):
+        return ""
     try:
-        effect = evaluate(learned, *sample.arguments, cv=folds, **sample.options)
+        effect: Any = cross_fitted_effect(learned, **sample, folds=_folds(sample))
     except TooFewRows:
-        return learned, ""
+        return ""
     before, after = effect.before, effect.after
-    told = (
+    return (
         f"On held-out rows, log loss {decimals(before.log_loss)} becomes {decimals(after.log_loss)} (gain "
         f"{effect.gain:+.4f}, {percent(effect.confidence)} interval {effect.low:+.4f} to "
-        f"{effect.high:+.4f}), SmoothECE {decimals(before.smooth_ece)} becomes "
-        f"{decimals(after.smooth_ece)} and AUC {decimals(before.auc)} becomes {decimals(after.auc)}. "
+        f"{effect.high:+.4f}) and SmoothECE {decimals(before.smooth_ece)} becomes "
+        f"{decimals(after.smooth_ece)}."
     )
-    return learned, told
 
 
-def run_apply(files: Sequence[str], reading: Reading, chosen_map: str, output: str) -> None:
-    """Write the file again with a column of recalibrated predictions."""
-    target = require_ending(output, (".parquet", ".csv"), "a file of rows", [*files, chosen_map])
-    forms: dict[str, Any] = dict.fromkeys(FORMS, False)
-    if replace(reading, prob=None, sep=None, **forms) != Reading():
+def _how_to_apply(source: Any, columns: Sequence[str], output: str) -> str:
+    """Command that applies a map to a file like the one it was learned from."""
+    reading = source.reading
+    ending = ".csv" if str(source.paths[0]).lower().endswith(".csv") else ".parquet"
+    words = ["calibrant", "recalibrate", f"NEW{ending}"]
+    for name in reading.prob or columns:
+        words += ["--prob", name]
+    for name in ("classes", "sep"):
+        words += [f"--{name}", getattr(reading, name)] if getattr(reading, name) else []
+    words += [f"--{name.replace('_', '-')}" for name in FORMS if getattr(reading, name)]
+    return shlex.join([*words, "--apply", printable(output, 200), "-o", f"BETTER{ending}"])
+
+
+def _apply(files: Sequence[str], reading: Reading, map_path: str, output: str) -> None:
+    """Write the file again with columns of recalibrated predictions."""
+    import numpy as np
+    import pyarrow
+
+    import calibrant as cal
+    from calibrant.cli._inputs import RECALIBRATED, Source
+    from calibrant.data.rows import as_rows
+    from calibrant.io.tables import read_table
+
+    source = Source.of(files, reading)
+    source.require_rows("applying a map")
+    path = target(output, (".parquet", ".csv"), "a file of rows", [*source.all_paths, map_path])
+    kept = {"prob", "sep", "multiclass", "classes", *FORMS}
+    plain = replace(reading, **{name: getattr(Reading(), name) for name in kept})
+    if plain != Reading():
         raise InputError(
-            "a map needs only the column of predictions, and how these are written",
-            cure="Leave out the other options that say how to read rows.",
+            "a map needs the columns of predictions and how these are written; leave out the other "
+            "options that say how to read rows."
         )
-    recalibrator = Recalibrator.load(chosen_map)
-    data, present = files_to_repair(files, reading)
-    prob = choose_predictions(present, data[0].path, reading, present)
-    if len(prob) != 1:
-        raise InputError(
-            "a map is applied to one column of predictions",
-            cure="Give {prob} once.",
-            prob=Option("y_prob"),
-        )
+    learned: Any = cal.load_recalibrator(map_path)
+    classes = not isinstance(learned, cal.recalibration.Recalibrator)
+    if classes and not reading.prob:
+        raise InputError("a map of classes needs `--prob 'p_*'`.", argument="y_prob")
+    prob = source.predictions(reading.prob, source.columns)
+    if not classes and len(prob) != 1:
+        raise InputError("a map is applied to one column: give `y_prob` once.", argument="y_prob")
+    names = [f"{name}{RECALIBRATED}" for name in prob]
+    for name in names:
+        if name in source.columns:
+            raise InputError(f"{source.names[0]} already has a column {printable(name)!r}.")
+    table = read_table(source.files)
     if not reading.prob:
-        note(f"Reading predictions from column {quoted(prob[0])}.")
-    name = f"{prob[0]}{RECALIBRATED}"
-    require_new_column(name, present, data[0])
-    read_from({"y_prob": prob[0]})
-    table = read_table(data)
-    column = as_column(table[prob[0]], "y_prob")
-    try:
-        pairs = as_rows(np.zeros(column.size), column, **reading.options_of_forms)
-        better = recalibrator.transform(pairs.p)
-    except InputError as error:
-        raise error.but(cures=("Leave such rows out first.",)) from error
-    table = table.append_column(name, require("pyarrow", caller="recalibrate").array(better))
-    written(target, lambda path: write_table(table, path, target.suffix))
-    form = " (probabilities from 0 to 1)" if pairs.form != "probability" else ""
-    note(
-        f"Wrote {printable(output, 200)}: {count(len(better), 'row')}, new column {quoted(name)}{form}."
-    )
-
-
-def files_to_repair(files: Sequence[str], reading: Reading) -> tuple[list[DataFile], list[str]]:
-    """The files of rows that a map is applied to, and the columns that they have."""
-    paths = opened(files)
-    if any(kind_of(path, log=None) != "rows" for path in paths):
-        raise InputError(
-            "a map is applied to rows of predictions, and this file holds none",
-            cure="Pass a file of rows.",
-        )
-    data = find_files(paths, separator=reading.sep)
-    return data, columns_of(data[0])
-
-
-def require_new_column(name: str, present: Sequence[str], file: DataFile) -> None:
-    """Refuse to write over a column that is there."""
-    if name in present:
-        raise InputError(
-            "{file} already has a column {name}",
-            file=printable(file.path, 200),
-            name=quoted(name),
-            cure="Rename or drop that column first.",
-        )
-
-
-def write_table(table: Any, path: Path, suffix: str) -> None:
-    """Write all columns as CSV or Parquet; CSV has lists as text, which every verb reads."""
-    if suffix == ".csv":
-        types = require("pyarrow.types", caller="calibrant recalibrate")
-        for place, field in enumerate(table.schema):
-            if types.is_nested(field.type):
-                texts = [None if v is None else json.dumps(v) for v in table[place].to_pylist()]
-                text = require("pyarrow", caller="calibrant recalibrate").array(texts, "string")
-                table = table.set_column(place, field.name, text)
-        require("pyarrow.csv", caller="calibrant recalibrate").write_csv(table, path)
+        note(f"Reading predictions from column {prob[0]!r}.")
+    if classes:
+        better = _applied_to_classes(learned, table, prob, reading)
+        columns = [better.tolist()] if len(prob) == 1 else list(np.ascontiguousarray(better.T))
     else:
-        require("pyarrow.parquet", caller="calibrant recalibrate").write_table(table, path)
+        COLUMN_OF["y_prob"] = prob[0]
+        column = table[prob[0]].to_numpy()
+        rows = as_rows(np.zeros(len(column)), column, **reading.forms)
+        columns = [learned.transform(rows.p)]
+    for name, column in zip(names, columns, strict=True):
+        table = table.append_column(name, pyarrow.array(column))
+    listed = ", ".join(repr(printable(name)) for name in names[:3])
+    about = f": {count(table.num_rows, 'row')}, new column{'s' if len(names) > 1 else ''} {listed}"
+    more = ", ..." if len(names) > 3 else "."
+    write(path, lambda file: _write_table(table, file, path.suffix), about + more)
+
+
+def _applied_to_classes(learned: Any, table: Any, prob: Sequence[str], reading: Reading) -> Any:
+    """Recalibrated class probabilities, in the order of the columns."""
+    import numpy as np
+
+    from calibrant.data.classes import class_distributions
+    from calibrant.io.predictions import class_matrix
+
+    values = []
+    for name in prob:
+        column = table[name]
+        lists = str(column.type).startswith(("list", "large_list", "fixed_size_list"))
+        cells = np.empty(len(column), dtype=object)
+        cells[:] = column.to_pylist()
+        values.append(cells if lists else column.to_numpy())
+    matrix = class_matrix(values, prob[0], on_invalid="raise")
+    zeros, places = np.zeros(len(matrix)), range(matrix.shape[1])
+    valid = class_distributions(zeros, matrix, from_logits=reading.from_logits, classes=places)
+    names = reading.classes.split(",") if reading.classes else None
+    if names is None and len(prob) > 1:
+        names = distinct_parts(prob)
+    return learned.transform(valid.probs, **({} if names is None else {"classes": names}))
+
+
+def _write_table(table: Any, path: Path, suffix: str) -> None:
+    """Write all columns as Parquet, or as CSV with lists as text, which every verb reads."""
+    import pyarrow
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if suffix != ".csv":
+        pyarrow.parquet.write_table(table, path)
+        return
+    for place, field in enumerate(table.schema):
+        if pyarrow.types.is_nested(field.type):
+            texts = [None if v is None else json.dumps(v) for v in table[place].to_pylist()]
+            table = table.set_column(place, field.name, pyarrow.array(texts, "string"))
+    pyarrow.csv.write_csv(table, path)

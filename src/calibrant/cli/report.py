@@ -2,65 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import shlex
+import sys
+from typing import Any
 
-from calibrant.cli.assess import assessed
-from calibrant.cli.inputs import load_sketches
-from calibrant.cli.output import in_bytes, listed, note, printable, require_ending, shown, written
-from calibrant.cli.plot import open_in_browser
-from calibrant.cli.profile import with_profile
-from calibrant.cli.shared_options import Grouping, Measuring, Profiling, Reading
-from calibrant.cli.standard_input import opened
-from calibrant.inference.groups import GroupAssessments
-from calibrant.io.class_arrays import scan_classes
-from calibrant.io.scan_request import CLASS_COLUMN
-from calibrant.reporting.report import report
+from calibrant.cli.options import Grouping, Measuring, Profiling, Reading, verb
+from calibrant.cli.output import listed, note, open_in_browser, shown, target, write
 
-__all__ = ["run_report"]
-
-PAGES = (".html", ".md", ".json")
+__all__ = ["report"]
 
 
-def run_report(
-    files: Sequence[str],
+@verb(
+    "calibrant report preds.parquet --by model -o report.html --open",
+    "calibrant report preds.csv -o report.md",
+)
+def report(
+    files: list[str],
     reading: Reading,
     grouping: Grouping,
     measuring: Measuring,
+    profiling: Profiling,
     title: str | None = None,
     output: str = "report.html",
-    command: str = "",
-    open_it: bool = False,
-    profiling: Profiling | None = None,
+    open: bool = False,
 ) -> None:
-    """Write the page, or its Markdown or JSON form."""
-    target = require_ending(output, PAGES, "a report", files)
-    loaded = load_sketches(files, reading, grouping, measuring)
-    if loaded.columns is not None and not grouping.per_file:
-        loaded.columns.hint()
-    # Of classes all are assessed, and the worst shown.
-    each = bool(loaded.by) and loaded.by in CLASS_COLUMN.values()
-    everything = replace(grouping, max_groups=len(loaded.groups())) if each else grouping
-    finding = assessed(loaded, everything, measuring)
-    if profiling is not None and profiling != Profiling():
-        finding = with_profile(finding, files, loaded, reading, grouping, profiling)
-    named = title or f"Calibration of {', '.join(map(printable, loaded.files[:3]))}"
-    if isinstance(finding, GroupAssessments):
-        if finding.too_few:
-            names = listed([shown(group.name) for group in finding.too_few])
-            note(f"Left out, with too few rows or clusters: {names}.")
-        page = report(finding, title=named, limit=grouping.max_groups)
-    else:
-        sketch = loaded.groups()[()]
-        page = report(sketch, assessment=finding, title=named)
-    chosen = loaded.columns
-    if reading.multiclass and chosen and not (chosen.by or chosen.cluster or grouping.per_file):
-        classes = scan_classes(
-            opened(files), y_true=chosen.label, y_prob=list(chosen.prob), **reading.options
+    """Write one page with everything.
+
+    The page is a single file. It opens offline, and you can mail it.
+
+    Output
+    ------
+    title : TEXT
+        Title of the page.
+    output : FILE
+        .html, .md or .json. [report.html]
+    """
+    import calibrant as cal
+    from calibrant.cli._inputs import CLASSES
+    from calibrant.cli.assess import assessed, read_profiled
+
+    samples = read_profiled(files, reading, grouping, measuring, profiling)
+    path = target(output, (".html", ".md", ".json"), "a report", samples.source.all_paths)
+    title = title or f"Calibration of {', '.join(samples.source.names[:3])}"
+    columns = samples.columns
+    made: Any
+    if reading.multiclass and columns and not (columns.by or columns.cluster or grouping.per_file):
+        # The library reads the rows of classes again, for the section on them.
+        weight = {"sample_weight": columns.weight} if columns.weight else {}
+        made = cal.report(
+            columns.label,
+            list(columns.prob),
+            data=samples.source.paths,
+            confidence=measuring.confidence,
+            limit=grouping.max_groups,
+            title=title,
+            **reading.options,
+            **weight,
         )
-        page = page.with_classes(classes)
-    size = written(target, page.made_by(command).save if command else page.save)
-    hint = " Open it in a browser." if target.suffix.lower() == ".html" and not open_it else ""
-    note(f"Wrote {printable(target, 200)} ({in_bytes(size)}).{hint}")
-    if open_it:
-        open_in_browser(str(target))
+    else:
+        # Of classes all are assessed, and the worst shown.
+        every = len(samples.sketches) if set(samples.by[:1]) & set(CLASSES) else None
+        finding: Any = assessed(samples, grouping, measuring, profiling, every)
+        if samples.by:
+            if finding.too_few:
+                names = listed([shown(group.name) for group in finding.too_few])
+                note(f"Left out, with too few rows or clusters: {names}.")
+            made = cal.report(finding, title=title, limit=grouping.max_groups)
+        else:
+            made = cal.report(samples.sketches[()], assessment=finding, title=title)
+    made = made.made_by(shlex.join(["calibrant", *sys.argv[1:]]))
+    write(path, made.save)
+    if open:
+        open_in_browser(path)

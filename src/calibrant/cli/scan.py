@@ -1,119 +1,191 @@
-"""`calibrant scan` and `calibrant merge`: rows into sketches, sketches into one."""
+"""`calibrant scan`, `merge` and `sql`: sketches of rows, of sketches and of tables in a warehouse."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from calibrant._files import remove_file
-from calibrant.cli.inputs import Loaded, kind_of, load_sketches
-from calibrant.cli.logs import QUESTION, sketches_of_answers
-from calibrant.cli.output import count, note, printable, quoted, require_writable
-from calibrant.cli.shared_options import Grouping, Measuring, Reading
-from calibrant.data.rows import ABSTAINED
-from calibrant.data.sketch import Sketch
-from calibrant.data.sketch_file import save, to_json
-from calibrant.data.sketches import Sketches
+import typer
+
+from calibrant.cli.options import Grouping, Measuring, Reading, verb
+from calibrant.cli.output import LONGEST_PATH, count, note, printable, target
 from calibrant.errors import InputError
 
-__all__ = ["run_merge", "run_scan"]
+if TYPE_CHECKING:
+    from calibrant.cli._inputs import Samples, Source
+
+__all__ = ["merge", "scan", "sql"]
 
 
-def run_scan(
-    files: Sequence[str],
+@verb(
+    "calibrant scan 'logs/*.parquet' --by model -o today.parquet",
+    "calibrant scan big/ -o big.parquet --checkpoint big.progress",
+)
+def scan(
+    files: list[str],
     reading: Reading,
-    grouping: Grouping,
-    scale: str,
     output: str,
-    checkpoint: str | None,
+    by: list[str] | None = None,
+    per_file: bool = False,
+    scale: str = "probability",
+    checkpoint: str | None = None,
 ) -> None:
-    """Read rows and write their sketch."""
-    _require_target(output, files)
+    """Read files once and save their sketch.
+
+    A sketch is small, you can add sketches up, and every other command reads them.
+
+    Output
+    ------
+    output : FILE
+        Sketch to write: .parquet, .json, or - for JSON on standard output.
+    checkpoint : FILE
+        Save progress in this file, and go on from there after an interruption.
+    """
+    from calibrant.cli._inputs import Arrays, Source, read_samples
+
+    source = Source.of(files, reading)
+    _require_target(output, source)
     if checkpoint is not None:
-        require_writable(checkpoint, [*files, output])
-    measuring = Measuring(scale=scale)
-    loaded = load_sketches(
-        files, reading, grouping, measuring, checkpoint=checkpoint, keeping_empty=True
+        target(checkpoint, (), "a checkpoint", [*source.all_paths, output])
+    samples = read_samples(
+        source,
+        Grouping(by, per_file),
+        Measuring(scale=scale),
+        checkpoint=checkpoint,
+        keep_empty=True,
     )
-    if loaded.answers is not None:
-        apart = sketches_of_answers(loaded.answers, scale=scale, by_question=True)
-        loaded = replace(loaded, sketches=_with_abstentions(apart, loaded.abstained))
-    _write(loaded, output, checkpoint)
+    content: Any = samples.content
+    if isinstance(content, Arrays):
+        content = _with_abstentions(samples, content.scanned(samples.by, scale, samples.cluster))
+    _write(content, output, checkpoint)
 
 
-def _with_abstentions(
-    sketches: Sketch | Sketches, abstained: Mapping[tuple[Any, ...], int]
-) -> Sketch | Sketches:
-    """The sketches of a log, of which the first of each group counts what the group declined."""
+@verb("calibrant merge monday.parquet tuesday.parquet -o week.parquet")
+def merge(files: list[str], output: str, by: list[str] | None = None) -> None:
+    """Add up sketches from several days, shards or machines.
+
+    Inputs
+    ------
+    files : SKETCHES
+        Sketch files.
+
+    Output
+    ------
+    output : FILE
+        Sketch to write: .parquet, .json, or - for JSON on standard output.
+    """
+    from calibrant.cli._inputs import Source, read_samples
+
+    source = Source.of(files, Reading())
+    if source.kind != "sketch":
+        raise InputError(
+            f"`calibrant merge` adds sketches, and {printable(files[0], LONGEST_PATH)} is none.",
+            hint="Make one with `calibrant scan`.",
+        )
+    _require_target(output, source)
+    _write(read_samples(source, Grouping(by=by), keep_empty=True).content, output)
+
+
+@verb(
+    "calibrant sql analytics.predictions --by model --dialect bigquery",
+    "calibrant sql analytics.predictions --apply map.json --dialect bigquery",
+)
+def sql(
+    table: str,
+    prob: str = "p",
+    label: str = "y",
+    weight: str | None = None,
+    by: list[str] | None = None,
+    dialect: Literal["duckdb", "postgres", "bigquery", "snowflake", "spark", "sqlite"] = "duckdb",
+    apply: str | None = None,
+) -> None:
+    """Print a query that makes a sketch in a warehouse.
+
+    Save its result as Parquet or CSV: `calibrant assess` and the other commands read it.
+
+    Inputs
+    ------
+    table : TABLE
+        Table; dots separate schema and name.
+
+    Columns
+    -------
+    prob : NAME
+        Column of predictions. [p]
+    label : NAME
+        Column of outcomes. [y]
+    weight : NAME
+        Column of weights.
+
+    Output
+    ------
+    dialect : -
+        SQL dialect of the warehouse. [duckdb]
+    apply : MAP
+        Print this map of `recalibrate` as an expression of the predictions instead.
+    """
+    if apply is None:
+        from calibrant.io.sql import query
+
+        typer.echo(query(table, prob, label, Grouping(by=by).columns, dialect, weight=weight))
+        return
+    if by or weight or label != "y":
+        raise InputError("`apply` takes the column of predictions alone.", argument="apply")
+    import calibrant as cal
+
+    learned: Any = cal.load_recalibrator(apply)
+    typer.echo(learned.to_sql(prob, dialect).text)
+
+
+def _require_target(output: str, source: Source) -> None:
+    if output != "-":
+        target(output, (".parquet", ".json"), "a sketch", source.all_paths)
+
+
+def _with_abstentions(samples: Samples, sketches: Any) -> Any:
+    """Sketches of a log; the first of each group counts what the group declined to answer."""
+    from calibrant.data.rows import ABSTAINED
+    from calibrant.data.sketch import Sketch
+    from calibrant.data.sketches import Sketches
+
+    left = dict(samples.abstained)
+
+    def counting(key: tuple[Any, ...], sketch: Sketch) -> Sketch:
+        declined = left.pop(key, 0)
+        dropped = {**sketch.dropped, ABSTAINED: declined} if declined else sketch.dropped
+        return Sketch(sketch.columns, nodes=sketch.nodes, scale=sketch.scale, dropped=dropped)
+
     if isinstance(sketches, Sketch):
-        return _counting(sketches, abstained.get((), 0))
-    left = dict(abstained)
+        return counting((), sketches)
     counted = {}
     for key, sketch in sketches.items():
         values = key if isinstance(key, tuple) else (key,)
-        group = values[:-1] if sketches.by[-1] == QUESTION else values
-        counted[key] = _counting(sketch, left.pop(group, 0))
+        counted[key] = counting(values[: len(samples.by)], sketch)
     return Sketches(counted, by=sketches.by)
 
 
-def _counting(sketch: Sketch, abstained: int) -> Sketch:
-    dropped = {**sketch.dropped, ABSTAINED: abstained} if abstained else sketch.dropped
-    return Sketch(sketch.columns, nodes=sketch.nodes, scale=sketch.scale, dropped=dropped)
+def _write(result: Any, output: str, checkpoint: str | None = None) -> None:
+    import os
 
+    import calibrant as cal
+    from calibrant.data.rows import ABSTAINED
+    from calibrant.data.sketch import Sketch
 
-def run_merge(files: Sequence[str], by: list[str] | None, output: str) -> None:
-    """Read sketches and write their sum."""
-    _require_target(output, files)
-    for path in files:
-        if path == "-":
-            continue
-        if not os.path.isfile(path):
-            raise InputError(
-                "there is no sketch {file}",
-                file=quoted(path, 200),
-                cure="Make it with `calibrant scan`.",
-            )
-        if kind_of(path, log=None) != "sketch":
-            raise InputError(
-                "`calibrant merge` adds sketches, and {file} is none",
-                file=printable(path, 200),
-                cure="Make one with `calibrant scan`.",
-            )
-    loaded = load_sketches(files, Reading(), Grouping(by=by), Measuring(), keeping_empty=True)
-    _write(loaded, output)
-
-
-def _require_target(output: str, files: Sequence[str]) -> None:
-    if output == "-":
-        return
-    if not output.endswith((".parquet", ".json")):
-        raise InputError(
-            "a sketch is written to a file that ends in .parquet or .json, or to -",
-            seen=printable(output, 200),
-            cure="Give the file one of these endings.",
-        )
-    require_writable(output, files)
-
-
-def _write(loaded: Loaded, output: str, checkpoint: str | None = None) -> None:
-    result = loaded.sketches
     sketches = [result] if isinstance(result, Sketch) else list(result.values())
-    rows = sum(sketch.n for sketch in sketches)
-    abstained = sum(sketch.dropped.get(ABSTAINED, 0) for sketch in sketches)
-    dropped = sum(sum(sketch.dropped.values()) for sketch in sketches) - abstained
+    where = "standard output"
     if output == "-":
-        sys.stdout.write(to_json(result) + "\n")
-        sys.stdout.flush()
-        if checkpoint is not None:
-            remove_file(checkpoint)
+        from calibrant.data.sketch_file import to_json
+
+        print(to_json(result))
+        if checkpoint is not None and os.path.exists(checkpoint):
+            os.remove(checkpoint)
     else:
-        save(result, output, checkpoint=checkpoint)
-    groups = f" in {count(len(sketches), 'group')}" if loaded.by else ""
-    left_out = f", {count(dropped, 'row')} dropped" if dropped else ""
-    left_out += f", {count(abstained, 'abstention')}" if abstained else ""
-    size = f" ({os.path.getsize(output):,} bytes)" if output != "-" else ""
-    where = printable(output, 200) if output != "-" else "standard output"
-    note(f"Wrote {where}{size}: {count(rows, 'row')}{groups}{left_out}.")
+        cal.save(result, output, checkpoint=checkpoint)
+        where = f"{printable(output, LONGEST_PATH)} ({os.path.getsize(output):,} bytes)"
+    parts = [count(sum(one.n for one in sketches), "row")]
+    abstained = sum(one.dropped.get(ABSTAINED, 0) for one in sketches)
+    dropped = sum(sum(one.dropped.values()) for one in sketches) - abstained
+    parts += [f"{count(dropped, 'row')} dropped"] if dropped else []
+    parts += [count(abstained, "abstention")] if abstained else []
+    groups = "" if isinstance(result, Sketch) else f" in {count(len(sketches), 'group')}"
+    parts[0] += groups
+    note(f"Wrote {where}: {', '.join(parts)}.")

@@ -1,0 +1,667 @@
+"""Files that a command names, listed once: their columns, and samples of rows, sketches or logs by group."""
+
+from __future__ import annotations
+
+import atexit
+import difflib
+import fnmatch
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.cli.errors import COLUMN_OF
+from calibrant.cli.options import Grouping, Measuring, Reading, as_numbers
+from calibrant.cli.output import LONGEST_PATH, STANDARD_INPUT, count, note, printable, shown
+from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import Sketches
+from calibrant.errors import InputError, MergeError, TooFewRows
+
+if TYPE_CHECKING:
+    from calibrant.io.answers import Answers
+    from calibrant.io.find_files import DataFile
+
+__all__ = ["CLASSES", "RECALIBRATED", "Arrays", "Columns", "Source", "read_arrays", "read_samples"]
+
+CLASSES = ("class", "predicted")
+"""Names of the groups that `--multiclass classwise` and `top-label` make."""
+RECALIBRATED = "_recalibrated"
+"""Ending of the columns that `recalibrate --apply` adds."""
+QUESTION = "question"
+"""Name of the clusters of a log."""
+SKETCH_MARK = b'"calibrant.sketch"'
+QUERY_COLUMNS = {"cell", "label", "count", "offset", "nodes"}
+OBVIOUS = {
+    "y_prob": r"((y_|pred_|predicted_)?(p|probs?|proba|probability|score)|[yp]_?hat|conf(idence)?)",
+    "y_true": r"(y(_true)?|labels?|target|(is_)?correct|outcome|(ground_)?truth|actual|observed)",
+}
+"""Names that say which column is meant."""
+CLASS_COLUMN = re.compile(r"(p|probs?|proba|probability|class|logits?)[_.\- ]?(?=.)", re.IGNORECASE)
+Key = tuple[Any, ...]
+Kind = Literal["rows", "sketch", "log"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files of one kind, and how they are read."""
+
+    reading: Reading
+    paths: list[str]
+    kind: Kind
+
+    @classmethod
+    def of(cls, words: Sequence[str], reading: Reading) -> Source:
+        """The files that the words of the command name, `-` being standard input."""
+        places = [word if "://" in word else os.path.abspath(word) for word in words]
+        if len(set(places)) < len(places):
+            twice = next(word for k, word in enumerate(words) if places[k] in places[:k])
+            raise InputError(f"{_name(twice)!r} stands twice in the command.")
+        paths = [_kept_standard_input() if word == "-" else word for word in words]
+        kinds = sorted({"log" if reading.log else _kind_of(path) for path in paths})
+        if len(kinds) > 1:
+            raise InputError(f"files must be of one kind; these are {' and '.join(kinds)}.")
+        source = cls(reading, paths, kinds[0])
+        if source.kind == "sketch" and reading != Reading():
+            raise InputError(
+                "a sketch was read already; leave out the options on how to read rows."
+            )
+        of_logs = ("filter", "form", "words", "score_range")
+        of_rows = ("from_logits", "from_logprobs", "pos_label", "multiclass", "sep", "weight")
+        foreign, other = (of_rows, "rows") if source.kind == "log" else (of_logs, "logs")
+        for name in foreign:
+            if getattr(reading, name):
+                raise InputError(f"`{name}` is for {other}.", argument=name)
+        return source
+
+    @cached_property
+    def files(self) -> list[DataFile]:
+        """Files of rows: those that paths, globs and folders hold."""
+        from calibrant.io.find_files import find_files
+
+        return find_files(self.paths, separator=self.reading.sep)
+
+    @property
+    def all_paths(self) -> list[str]:
+        """Paths of everything that is read."""
+        return [file.path for file in self.files] if self.kind == "rows" else self.paths
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """Names of the columns of the first file of rows."""
+        from calibrant.io.tables import columns_of
+
+        return columns_of(self.files[0])
+
+    @property
+    def names(self) -> list[str]:
+        """Short names of the words of the command, all different."""
+        short = [os.path.basename(_name(path).rstrip("/")) or path for path in self.paths]
+        return short if len(set(short)) == len(short) else self.paths
+
+    def require_rows(self, why: str) -> None:
+        """Refuse sketches and logs, for what needs rows."""
+        if self.kind != "rows":
+            raise InputError(f"{why} needs rows, and {self.names[0]} holds none.")
+
+    def require_column(self, name: str, present: Sequence[str] | None = None) -> None:
+        """Refuse a name that is not among the columns, with the nearest that is."""
+        present = self.columns if present is None else present
+        if name not in present:
+            near = difflib.get_close_matches(name, present, n=1, cutoff=0.5)
+            raise InputError(
+                f"{self.names[0]} has no column {printable(name)!r}; it has {_quoted(present)}.",
+                file=self.names[0],
+                hint=f"Did you mean {printable(near[0])!r}?" if near else None,
+            )
+
+    def predictions(self, wanted: Sequence[str] | None, free: Sequence[str]) -> tuple[str, ...]:
+        """Columns of predictions: those of the names or patterns, or the obvious one among `free`."""
+        if wanted:
+            return tuple(name for pattern in wanted for name in self._matching(pattern))
+        prob = self.obvious("y_prob", free)
+        if f"{prob}{RECALIBRATED}" in self.columns:
+            raise InputError(
+                f"{self.names[0]} has {prob!r} and {prob + RECALIBRATED!r}: name one.",
+                argument="y_prob",
+                hint=f"Pass `y_prob={prob + RECALIBRATED}`.",
+            )
+        return (prob,)
+
+    def _matching(self, pattern: str) -> list[str]:
+        if pattern in self.columns or not set(pattern) & set("*?["):
+            self.require_column(pattern)
+            return [pattern]
+        names = [name for name in self.columns if fnmatch.fnmatchcase(name, pattern)]
+        if not pattern.endswith(RECALIBRATED):  # what was recalibrated stands beside its source
+            beside = {f"{name}{RECALIBRATED}" for name in names}
+            names = [name for name in names if name not in beside]
+        if not names:
+            raise InputError(f"no column matches {pattern!r}; there are {_quoted(self.columns)}.")
+        return names
+
+    def obvious(self, argument: str, free: Sequence[str]) -> str:
+        """The one free column whose name says so; without one the user is asked, or told what to do."""
+        what = "predictions" if argument == "y_prob" else "outcomes"
+        named = re.compile(OBVIOUS[argument], re.IGNORECASE)
+        fitting = [name for name in free if named.fullmatch(name.strip())]
+        if len(fitting) == 1:
+            return fitting[0]
+        if sys.stdin.isatty() and sys.stderr.isatty():
+            import click
+
+            note(f"{self.names[0]} has the columns {_quoted(self.columns)}.")
+            question, choice = f"Which one holds the {what}?", click.Choice(self.columns)
+            return str(click.prompt(question, type=choice, show_choices=False, err=True))
+        start = class_prefix(free) if argument == "y_prob" and not fitting else ""
+        hint = f"Name it with `{argument}=NAME`."
+        hint += f" For classes: `--prob '{start}*' --multiclass confidence`." if start else ""
+        raise InputError(
+            f"cannot tell which column of {self.names[0]} holds the {what}: "
+            f"{_quoted(fitting or free)}.",
+            argument=argument,
+            hint=hint,
+        )
+
+
+def _name(path: str) -> str:
+    return STANDARD_INPUT.get(path, printable(path, LONGEST_PATH))
+
+
+def _quoted(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 30:,} more" if len(names) > 30 else ""
+    return (", ".join(repr(printable(name)) for name in names[:30]) or "none") + more
+
+
+def class_prefix(names: Sequence[str]) -> str:
+    """Beginning of three or more columns that look like the probabilities of classes.
+
+    Examples
+    --------
+    >>> class_prefix(["id", "p_dog", "p_cat", "p_deer"]), class_prefix(["a", "b"])
+    ('p_', '')
+    """
+    starts = Counter(found[0] for found in map(CLASS_COLUMN.match, names) if found)
+    start, number = max(starts.items(), key=lambda pair: pair[1], default=("", 0))
+    return start if number >= 3 else ""
+
+
+def _kind_of(path: str) -> Kind:
+    if not os.path.isfile(path):
+        return "rows"
+    with open(path, "rb") as file:
+        if path.endswith(".parquet"):
+            file.seek(-min(os.path.getsize(path), 1 << 16), os.SEEK_END)
+            return "sketch" if SKETCH_MARK in file.read() else "rows"
+        if path.endswith(".json") and SKETCH_MARK in file.read(4096):
+            return "sketch"
+    if path.removesuffix(".gz").endswith((".json", ".jsonl", ".ndjson", ".eval")):
+        from calibrant.io.answers.reading import log_format
+
+        return "log" if log_format(path) else "rows"
+    return "rows"
+
+
+def _kept_standard_input() -> str:
+    """Path of a file that holds standard input until the end, with the ending of its format."""
+    if sys.stdin.isatty():
+        raise InputError("`-` stands for standard input, and nothing is piped into it.")
+    folder = tempfile.mkdtemp(prefix="calibrant-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = os.path.join(folder, "standard input")
+    with open(path, "wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    with open(path, "rb") as file:
+        head = file.read(4096)
+    if not head or head.startswith(b"\x1f\x8b"):
+        raise InputError(f"standard input is {'compressed' if head else 'empty'}.")
+    line = head.split(b"\n", 1)[0]
+    endings = {
+        ".parquet": head.startswith(b"PAR1"),
+        ".arrow": head.startswith((b"ARROW1", b"\xff\xff\xff\xff")),  # a file, or a stream
+        ".json": SKETCH_MARK in head,
+        ".jsonl": head.lstrip().startswith(b"{"),
+        ".tsv": b"\t" in line and b"," not in line,
+        ".csv": True,
+    }
+    named = path + next(ending for ending, fits in endings.items() if fits)
+    os.rename(path, named)
+    STANDARD_INPUT[named] = "standard input"
+    return named
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns that are read."""
+
+    prob: tuple[str, ...]
+    label: str
+    weight: str | None
+    by: tuple[str, ...]
+    cluster: str | None
+
+    @classmethod
+    def of(cls, source: Source, grouping: Grouping, measuring: Measuring) -> Columns:
+        """The columns that were named, or that are obvious by their names."""
+        reading, by = source.reading, tuple(grouping.columns)
+        taken = {reading.weight, measuring.cluster, *by}
+        free = [name for name in source.columns if name not in taken]
+        prob = source.predictions(reading.prob, free)
+        label = reading.label or source.obvious("y_true", [n for n in free if n not in prob])
+        roles = [("y_prob", name) for name in prob] + [("by", name) for name in by]
+        others = {"y_true": label, "sample_weight": reading.weight, "cluster": measuring.cluster}
+        used: dict[str, str] = {}
+        for argument, name in (*roles, *others.items()):
+            if name is None:
+                continue
+            source.require_column(name)
+            if name in used:
+                raise InputError(
+                    f"column {printable(name)!r} is named for `{used[name]}` and `{argument}`."
+                )
+            used[name] = argument
+        if not reading.prob or not reading.label:
+            word = "column" if len(prob) == 1 else "columns"
+            note(f"Reading predictions from {word} {_quoted(prob)} and outcomes from {label!r}.")
+        others |= {"y_prob": prob[0] if len(prob) == 1 else None, "cluster": None}
+        COLUMN_OF.clear()
+        COLUMN_OF.update({argument: name for argument, name in others.items() if name})
+        return cls(prob, label, reading.weight, by, measuring.cluster)
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays:
+    """Rows as arrays, with one model's predictions or several's, and columns to group by."""
+
+    y_true: NDArray[Any]
+    y_probs: Mapping[str, NDArray[Any]]
+    cluster: NDArray[Any] | None = None
+    sample_weight: NDArray[Any] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    def at(self, rows: NDArray[np.int64]) -> Arrays:
+        """Some of the rows, in an order of their own."""
+        return Arrays(
+            self.y_true[rows],
+            {name: one[rows] for name, one in self.y_probs.items()},
+            None if self.cluster is None else self.cluster[rows],
+            None if self.sample_weight is None else self.sample_weight[rows],
+            self.options,
+            {name: one[rows] for name, one in self.columns.items()},
+        )
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """Keywords of the library: how rows are read, their weights and clusters."""
+        given = {"sample_weight": self.sample_weight, "cluster": self.cluster}
+        return {**self.options, **{name: one for name, one in given.items() if one is not None}}
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of the library's functions, for one model."""
+        (y_prob,) = self.y_probs.values()
+        return {"y_true": self.y_true, "y_prob": y_prob, **self.keywords}
+
+    def groups(self, by: Sequence[str]) -> dict[Key, NDArray[np.int64]]:
+        """Rows of each group by its values, in order of appearance."""
+        if not by:
+            return {(): np.arange(self.y_true.size)}
+        from calibrant.io.group_keys import indexed
+
+        places, keys = indexed(zip(*(self.columns[name].tolist() for name in by), strict=True))
+        return {key: np.flatnonzero(places == k) for k, key in enumerate(keys)}
+
+    def scanned(
+        self, by: Sequence[str], scale: str, cluster_name: str | None = None
+    ) -> Sketch | Sketches:
+        """Sketches by group, and by cluster where that has a name."""
+        import calibrant as cal
+
+        (y_prob,) = self.y_probs.values()
+        columns = {"y_true": self.y_true, "y_prob": y_prob}
+        columns |= {f"by {name}": self.columns[name] for name in by}
+        more: dict[str, Any] = {"by": {name: f"by {name}" for name in by} or None}
+        if cluster_name is not None and self.cluster is not None:
+            columns["cluster"], more["cluster"] = self.cluster, {cluster_name: "cluster"}
+        if self.sample_weight is not None:
+            columns["weight"], more["sample_weight"] = self.sample_weight, "weight"
+        more |= {"y_true": "y_true", "y_prob": "y_prob", "scale": scale}
+        return cal.scan(columns, **more, **self.options)
+
+
+def read_arrays(
+    source: Source, columns: Columns, more: Sequence[str | None] = (), *, each: bool = False
+) -> Arrays:
+    """Columns of files as arrays, with others beside them; with `each`, every `--prob` is a model."""
+    reading, classes = source.reading, source.reading.multiclass is not None
+    models: dict[str, Sequence[str]] = {"": columns.prob}
+    if each and not classes:
+        models = {name: [name] for name in columns.prob}
+    elif each:
+        models = {}
+        for pattern in reading.prob or ():
+            name = pattern.split("*")[0].rstrip("_.- ") or pattern
+            models[pattern if name in models else name] = source.predictions([pattern], ())
+    others = list(dict.fromkeys(filter(None, (*columns.by, columns.cluster, *more))))
+    for name in others:
+        source.require_column(name)
+    asked: dict[str, Any] = {"y_true": columns.label, "sample_weight": columns.weight}
+    asked |= {"columns": others, "sep": reading.sep}
+    options = reading.options
+    rows: Any
+    if classes:
+        from calibrant.io.class_rows import read_classes
+
+        asked |= {"classes": options.pop("classes", None), "on_invalid": reading.on_invalid}
+        rows = read_classes(source.paths, y_prob=models, **asked)
+        y_probs = rows.y_probs
+        options |= {} if rows.classes is None else {"classes": rows.classes}
+    else:
+        from calibrant.io.rows import read_rows
+
+        names = [name for own in models.values() for name in own]
+        asked["named_labels"] = reading.pos_label is not None
+        rows = read_rows(source.paths, y_prob=names, **asked)
+        y_probs = dict(zip(models, rows.y_probs.values(), strict=True))
+        if reading.pos_label is not None and rows.y_true.dtype.kind in "biuf":
+            (options["pos_label"],) = as_numbers([reading.pos_label], "pos_label") or ()
+    cluster = None if columns.cluster is None else rows.groups[columns.cluster]
+    return Arrays(rows.y_true, y_probs, cluster, rows.sample_weight, options, rows.groups)
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Content of files by group: sketches, with a further key where there are clusters, or arrays."""
+
+    source: Source
+    by: tuple[str, ...]
+    content: Sketch | Sketches | Arrays
+    columns: Columns | None = None
+    cluster: str | None = None
+    abstained: Mapping[Key, int] = field(default_factory=dict)
+    scale: str = "probability"
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """All rows, as `assess` takes them or, where there are groups, `assess_by`."""
+        content = self.content
+        if isinstance(content, Arrays):
+            by = {name: content.columns[name] for name in self.by}
+            return {**content.arguments, **({"by": by} if by else {})}
+        return {"y_true": content, **({} if self.cluster is None else {"cluster": self.cluster})}
+
+    @cached_property
+    def sketches(self) -> dict[Key, Sketch]:
+        """Sketch of each group by its values, clusters added up."""
+        content = self.content
+        if isinstance(content, Arrays):
+            content = content.scanned(self.by, self.scale)
+        elif isinstance(content, Sketches) and self.cluster:
+            content = content.roll_up(*self.by) if self.by else content.total()
+        return _by_tuple(content)
+
+    @cached_property
+    def groups(self) -> dict[Key, dict[str, Any]]:
+        """Arguments of the library's functions for each group by its values."""
+        content = self.content
+        if isinstance(content, Arrays):
+            groups = content.groups(self.by)
+            return {key: content.at(rows).arguments for key, rows in groups.items()}
+        if self.cluster is None or isinstance(content, Sketch):
+            return {key: {"y_true": sketch} for key, sketch in self.sketches.items()}
+        at = content.by.index(self.cluster)
+        parts: dict[Key, dict[Any, Sketch]] = {}
+        for key, sketch in _by_tuple(content).items():
+            parts.setdefault((*key[:at], *key[at + 1 :]), {})[key[at]] = sketch
+        name = self.cluster
+        return {k: {"y_true": Sketches(own, by=name), "cluster": name} for k, own in parts.items()}
+
+    def named(self, key: Key) -> str:
+        """A group for people, such as `model rf`."""
+        pairs = zip(self.by, key, strict=True)
+        return ", ".join(f"{printable(name)} {shown(value)}" for name, value in pairs)
+
+
+def _by_tuple(sketches: Sketch | Sketches) -> dict[Key, Sketch]:
+    if isinstance(sketches, Sketch):
+        return {(): sketches}
+    single = len(sketches.by) == 1
+    return {(key,) if single else key: sketch for key, sketch in sketches.items()}
+
+
+def _as_sketches(groups: Mapping[Key, Sketch], by: Sequence[str]) -> Sketch | Sketches:
+    if not by:
+        return groups[()]
+    return Sketches({k if len(by) > 1 else k[0]: one for k, one in groups.items()}, by=tuple(by))
+
+
+def read_samples(
+    source: Source,
+    grouping: Grouping | None = None,
+    measuring: Measuring | None = None,
+    *,
+    rows: Sequence[str | None] | None = None,
+    checkpoint: str | None = None,
+    keep_empty: bool = False,
+) -> Samples:
+    """Every group of the files.
+
+    `rows` asks for arrays where the files hold rows of one prediction, with these columns beside them;
+    `keep_empty` keeps groups without a valid row.
+    """
+    grouping, measuring = grouping or Grouping(), measuring or Measuring()
+    if source.kind == "log":
+        return _read_logs(source, grouping, measuring)
+    if source.kind == "sketch":
+        samples = _read_sketches(source, grouping, measuring)
+    elif {name.lower() for name in source.columns} >= QUERY_COLUMNS and not source.reading.prob:
+        from calibrant.io.sql import read
+        from calibrant.io.tables import read_table
+
+        table = read_table(source.files)  # the result of a query that `calibrant sql` wrote
+        columns = {name: table[name].to_pylist() for name in source.columns}
+        samples = _of_sketches(source, read(columns, on_invalid=source.reading.on_invalid))
+    else:
+        chosen = Columns.of(source, grouping, measuring)
+        single = len(chosen.prob) == 1 and not source.reading.multiclass
+        if rows is not None and single and not grouping.per_file:
+            arrays = read_arrays(source, chosen, rows)
+            return Samples(source, chosen.by, arrays, chosen, chosen.cluster, scale=measuring.scale)
+        samples = _scan(source, chosen, grouping, measuring, checkpoint)
+    if any(rows or ()):
+        raise InputError("a column beside predictions and outcomes needs rows of one model.")
+    return _without_empty(samples, keep_empty)
+
+
+def _scan(
+    source: Source,
+    columns: Columns,
+    grouping: Grouping,
+    measuring: Measuring,
+    checkpoint: str | None,
+) -> Samples:
+    """Sketches of rows."""
+    import calibrant as cal
+
+    reading, prob = source.reading, list(columns.prob)
+    more = {"sample_weight": columns.weight, "sep": reading.sep, "per_file": grouping.per_file}
+    sketches = cal.scan(
+        source.paths,
+        y_true=columns.label,
+        y_prob=prob if len(prob) > 1 or reading.multiclass else prob[0],
+        by=list(columns.by) or None,
+        cluster=columns.cluster,
+        scale=measuring.scale,
+        checkpoint=checkpoint,
+        **reading.options,
+        **{name: value for name, value in more.items() if value},
+    )
+    return _of_sketches(source, sketches, columns, columns.cluster)
+
+
+def _of_sketches(
+    source: Source,
+    sketches: Sketch | Sketches,
+    columns: Columns | None = None,
+    cluster: str | None = None,
+) -> Samples:
+    names = sketches.by if isinstance(sketches, Sketches) else ()
+    return Samples(source, tuple(n for n in names if n != cluster), sketches, columns, cluster)
+
+
+def _read_sketches(source: Source, grouping: Grouping, measuring: Measuring) -> Samples:
+    """Sketches that were saved, rolled up to the groups that are asked for, and added up."""
+    import calibrant as cal
+
+    roles = [("by", name) for name in grouping.columns]
+    roles += [("cluster", measuring.cluster)] if measuring.cluster else []
+    total: dict[Key, Sketch] = {}
+    groupings: dict[tuple[str, ...], str] = {}
+    for path, name in zip(source.paths, source.names, strict=True):
+        sketches = cal.load(path)
+        own = sketches.by if isinstance(sketches, Sketches) else ()
+        for argument, column in roles:
+            if column not in own:
+                raise InputError(
+                    f"`{argument}` must be among the groups of {name}: {_quoted(own)}.",
+                    argument=argument,
+                )
+        if grouping.columns and isinstance(sketches, Sketches):
+            sketches = sketches.roll_up(*dict.fromkeys(column for _, column in roles))
+            own = sketches.by
+        groupings[own] = name
+        if len(groupings) > 1:
+            each = "; ".join(f"{name} by {_quoted(by)}" for by, name in groupings.items())
+            raise InputError(f"sketches add up where they have the same groups: {each}.")
+        for key, sketch in _by_tuple(sketches).items():
+            place = (name, *key) if grouping.per_file else key
+            try:
+                total[place] = total[place] + sketch if place in total else sketch
+            except MergeError as error:
+                raise InputError(
+                    f"{name} is on another scale or grid than those before."
+                ) from error
+    (by,) = groupings
+    added = _as_sketches(total, ("file", *by) if grouping.per_file else by)
+    return _of_sketches(source, added, cluster=measuring.cluster)
+
+
+def _without_empty(samples: Samples, keep_empty: bool = False) -> Samples:
+    """The groups that have a valid row; an error where none has."""
+    empty = sum(not sketch.n for sketch in samples.sketches.values())
+    if empty == len(samples.sketches):
+        raise TooFewRows(
+            "no valid rows are left.", hint="Leave out `--on-invalid drop` to see why."
+        )
+    content = samples.content
+    if keep_empty or not isinstance(content, Sketches) or all(one.n for one in content.values()):
+        return samples
+    if empty:
+        note(f"Left out {count(empty, 'group')} without a valid row.")
+    filled = {key: one for key, one in _by_tuple(content).items() if one.n}
+    return replace(samples, content=_as_sketches(filled, content.by))
+
+
+def _read_logs(source: Source, grouping: Grouping, measuring: Measuring) -> Samples:
+    """Answers of evaluation logs; those to one question are a cluster."""
+    from calibrant.io.answers import read_answers
+
+    reading = source.reading
+    if len(reading.prob or ()) > 1:
+        raise InputError("a log has one `y_prob` for each answer.", argument="y_prob")
+    options: dict[str, Any] = {
+        "format": reading.log,
+        "probability": reading.prob[0] if reading.prob else None,
+        "correct": reading.label,
+        "question": measuring.cluster,
+        "filter": reading.filter,
+        "form": reading.form or ("percent" if reading.percent else "probability"),
+        "words": _as_words(reading.words),
+        "score_range": None,
+        "on_invalid": reading.on_invalid,
+    }
+    if reading.score_range is not None:
+        options["score_range"] = tuple(as_numbers([reading.score_range], "score_range") or ())
+    logs = [read_answers(path, **options) for path in source.paths]
+    for path, log in zip(source.paths, logs, strict=True):
+        _note_contents(_name(path), log)
+        if log.has_partial_credit and reading.outcomes != "soft":
+            hint = "To read it as a share, pass `--outcomes soft`."
+            raise InputError(f"{_name(path)} gives partial credit, not 0 or 1.", hint=hint)
+    by = (["file"] if grouping.per_file else []) + grouping.columns
+    common = [name for name in logs[0].groups if all(name in log.groups for log in logs)]
+    for name in by:
+        source.require_column(name, [*common, "file"])
+    abstained: Counter[Key] = Counter()
+    pieces: dict[str, list[NDArray[Any]]] = {name: [] for name in by}
+    for log, short in zip(logs, source.names, strict=True):
+        own = {"file": np.full(log.n, short, object), **log.groups}
+        declined = {"file": np.full(log.abstained, short), **log.abstained_groups}
+        for name in by:
+            pieces[name].append(own[name])
+        nameless = np.full(log.abstained, "")
+        values = [declined.get(name, nameless).tolist() for name in by]
+        abstained.update(zip(*values, strict=True) if by else {(): log.abstained})
+    named = all(log.names_questions for log in logs) and sum(log.n for log in logs) > 1
+    cluster = np.concatenate([log.cluster for log in logs]) if named else None
+    if cluster is not None and bool((cluster == cluster[0]).all()):
+        raise TooFewRows(
+            f"all {cluster.size} answers are to one question; it takes two or more.",
+            hint="Name what tells questions apart with `--cluster`.",
+        )
+    arrays = Arrays(
+        np.concatenate([log.y_true for log in logs]),
+        {"": np.concatenate([log.y_prob for log in logs])},
+        cluster,
+        options={k: v for k, v in reading.options.items() if k in ("labels", "on_invalid")},
+        columns={name: np.concatenate(own) for name, own in pieces.items()},
+    )
+    samples = Samples(
+        source, tuple(by), arrays, None, QUESTION, abstained=+abstained, scale=measuring.scale
+    )
+    for key in samples.abstained.keys() - samples.sketches.keys():
+        note(f"Left out {shown(key)}: {count(abstained[key], 'abstention')} and no answer.")
+    return _without_empty(samples)
+
+
+def _as_words(text: str | None) -> dict[str, float] | None:
+    """Probabilities of words, as they are typed.
+
+    Examples
+    --------
+    >>> _as_words("very likely=0.9, likely=0.7")
+    {'very likely': 0.9, 'likely': 0.7}
+    """
+    pairs = [part.rpartition("=") for part in text.split(",")] if text is not None else []
+    if not all(word.strip() for word, _, _ in pairs):
+        raise InputError(f"`words` must be such as 'likely=0.7'; got {text!r}.", argument="words")
+    numbers = as_numbers([number for _, _, number in pairs], "words") or []
+    words = {pair[0].strip(): number for pair, number in zip(pairs, numbers, strict=True)}
+    return words or None
+
+
+def _note_contents(name: str, log: Answers) -> None:
+    """Print how many answers a log has, and how many of them say too little."""
+    note(
+        f"{name}: {count(log.n, 'answer')} to {count(log.questions, 'question')}, "
+        f"{count(log.abstained, 'abstention')}. Probability: {log.probability}."
+    )
+    lacking = {
+        "without a confidence": log.without_confidence,
+        "with one that cannot be read": log.unreadable,
+        "that nobody scored": log.unscored,
+    }
+    for what, number in lacking.items():
+        if number:
+            note(f"{name}: {count(number, 'answer')} {what}.")
+    if not log.names_questions:
+        note(f"{name}: no field names the question, so answers are taken to be independent.")
