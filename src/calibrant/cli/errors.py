@@ -39,6 +39,7 @@ NAMES = {
     "question": "--cluster",
     "format": "--log",
     "limit": "--max-groups",
+    "recalibrator": "--method",
     "matrix": "--method structured-matrix",
     "calibrant.confidence": "--multiclass confidence",
     "calibrant.save": "calibrant scan",
