@@ -47,8 +47,8 @@ def datasets(name: str | None = None, output: str | None = None, json: bool = Fa
         show_json([_described(source) for source in sources])
     elif name is not None:
         for key, value in _described(sources[0]).items():
-            for line in value if isinstance(value, list) else [value]:
-                print(f"{key:10} {line:,}" if isinstance(line, int) else f"{key:10} {line}")
+            for line in value if isinstance(value, tuple) else [value]:
+                print(f"{key:11} {line}")
     else:
         columns = {
             "name": [source.name for source in sources],
@@ -59,8 +59,8 @@ def datasets(name: str | None = None, output: str | None = None, json: bool = Fa
 
 
 def _described(source: Any) -> dict[str, Any]:
-    names = ("name", "title", "rows", "licence", "citation")
-    return {**{n: getattr(source, n) for n in names}, "addresses": list(source.addresses())}
+    names = ("name", "title", "rows", "licence", "citations")
+    return {**{name: getattr(source, name) for name in names}, "addresses": source.addresses()}
 
 
 def _fetch(name: str, output: str) -> None:

@@ -82,7 +82,7 @@ def in_command_words(message: str) -> str:
 
     for path, name in STANDARD_INPUT.items():
         message = message.replace(path, name)
-    return re.sub(r"`([A-Za-z_.]+)(?:=([^`]*))?`", renamed, message)
+    return re.sub(r"`([A-Za-z_.]+)(?:\(\)|=([^`]*))?`", renamed, message)
 
 
 @contextmanager
