@@ -85,6 +85,7 @@ def test_mlflow_runs_the_evaluator_where_it_is_asked_for(monkeypatch, tmp_path) 
             data=data,
             predictions="p",
             targets="y",
+            model_type="classifier",
             evaluators=["calibrant"],
             evaluator_config={"calibrant": {"name": "own"}},
         )

@@ -47,7 +47,7 @@ class HistogramRecalibrator(Recalibrator):
 
     Examples
     --------
-    >>> bins = HistogramRecalibrator(n_bins=2).fit([0.1, 0.2, 0.3, 0.8], [0, 0, 1, 1])
+    >>> bins = HistogramRecalibrator(2, "uniform").fit([0.1, 0.2, 0.3, 0.8], [0, 0, 1, 1])
     >>> bins.transform([0.0, 0.49, 0.5]).round(3)
     array([0.333, 0.333, 1.   ])
     """
