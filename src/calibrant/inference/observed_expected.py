@@ -48,7 +48,11 @@ class Ratio:
         if math.isfinite(self.value):
             value, low, high = (decimals(x, places=3) for x in (self.value, self.low, self.high))
             return f"{value} ({low} to {high})"
-        return "no event, none expected" if math.isnan(self.value) else "events, none expected"
+        return (
+            "no event seen, none expected"
+            if math.isnan(self.value)
+            else "events seen, none expected"
+        )
 
     def to_dict(self) -> dict[str, float | None]:
         """The ratio and its interval; None where they are not finite."""

@@ -21,8 +21,8 @@ __all__ = [
     "LogOdds",
     "calibration_intercept",
     "calibration_slope",
+    "fit_held",
     "fit_line",
-    "fit_offset",
     "joint_test",
     "profile_interval",
     "recalibrated_intercept",
@@ -137,32 +137,30 @@ class Fit:
     information: Floats
 
 
-def fit_offset(data: LogOdds, slope: float = 1.0, start: float = 0.0) -> Fit:
-    """Intercept of greatest likelihood with the slope held, by Newton's method in a bracket.
+def fit_held(data: LogOdds, index: int, value: float, start: float = 0.0) -> Fit:
+    """Maximum with one parameter held (0 the intercept, 1 the slope), by Newton's method in a bracket.
 
-    Where certain predictions failed, it is the limit in which their log-odds grow: the events that they
-    missed must come from the other rows.
+    Where certain predictions failed, the intercept is the limit in which their log-odds grow: the events
+    that they missed must come from the other rows.
     """
-    surplus = data.missed - data.failed
+    surplus = (data.missed - data.failed) if index else 0.0
     target = float(data.events.sum()) + surplus
-    if target <= 0.0 or target >= float(data.weight.sum()):
-        return Fit(copysign(inf, target - 1e-300), slope, nan, np.full((2, 2), nan))
-    low, high, a = -inf, inf, start
+    if index and not 0.0 < target < float(data.weight.sum()):
+        return Fit(inf if target > 0.0 else -inf, value, nan, np.full((2, 2), nan))
+    low, high, free, last = -inf, inf, start, False
     for _ in range(MOST_STEPS):
-        value, gradient, information = data.likelihood(a, slope)
-        score = gradient[0] + surplus
-        low, high = (a, high) if score > 0.0 else (low, a)
-        step = score / information[0, 0] if information[0, 0] > 0.0 else copysign(inf, score)
-        following = a + float(np.clip(step, -LARGEST_STEP, LARGEST_STEP))
+        line = (free, value) if index else (value, free)
+        likelihood, gradient, information = data.likelihood(*line)
+        score, curvature = gradient[1 - index] + surplus, information[1 - index, 1 - index]
+        low, high = (free, high) if score > 0.0 else (low, free)
+        step = score / curvature if curvature > 0.0 else copysign(inf, score)
+        following = free + float(np.clip(step, -LARGEST_STEP, LARGEST_STEP))
         if not low < following < high:
             following = 0.5 * (low + high)
-        if following == a or not isfinite(following):
+        if last or following == free or not isfinite(following):
             break
-        a = following
-        if score * step < CONVERGED:
-            value, gradient, information = data.likelihood(a, slope)
-            break
-    return Fit(a, slope, value + surplus * a, information)
+        free, last = following, score * step < CONVERGED
+    return Fit(*line, likelihood + surplus * free, information)
 
 
 def fit_line(data: LogOdds, start: Fit | None = None) -> Fit:
@@ -203,18 +201,19 @@ def profile_interval(data: LogOdds, fit: Fit, index: int, reach: float) -> tuple
 
     `index` is 0 for the intercept, 1 for the slope, and -1 for the intercept with the slope held at 1.
     """
+    estimate = fit.slope if index == 1 else fit.intercept
     if index < 0:
-        surplus = data.missed - data.failed
-        estimate, error = fit.intercept, 1.0 / sqrt(fit.information[0, 0])
-
-        def profiled(x: float) -> float:
-            return data.likelihood(x, 1.0)[0] + surplus * x
+        surplus, error = data.missed - data.failed, 1.0 / sqrt(fit.information[0, 0])
     else:
-        estimate = (fit.intercept, fit.slope)[index]
-        error = sqrt(np.linalg.inv(fit.information)[index, index])
+        other, error = (
+            (fit.slope, fit.intercept)[index],
+            sqrt(np.linalg.inv(fit.information)[index, index]),
+        )
 
-        def profiled(x: float) -> float:
-            return fit_offset(data, x).value if index else _fit_slope(data, x)
+    def profiled(x: float) -> float:
+        if index < 0:
+            return data.likelihood(x, 1.0)[0] + surplus * x
+        return fit_held(data, index, x, other).value
 
     top = profiled(estimate)
 
@@ -222,24 +221,6 @@ def profile_interval(data: LogOdds, fit: Fit, index: int, reach: float) -> tuple
         return 2.0 * (top - profiled(x)) - reach**2
 
     return _root(loss, estimate, -reach * error), _root(loss, estimate, reach * error)
-
-
-def _fit_slope(data: LogOdds, a: float) -> float:
-    """Largest log-likelihood over slopes, the intercept held."""
-    from scipy.optimize import brentq
-
-    def score(b: float) -> float:
-        return float(data.likelihood(a, b)[1][1])
-
-    reach = 1.0 / float(np.abs(data.z).max())
-    low, high = -reach, reach
-    while score(low) < 0.0 and low > -1e12:
-        low *= 2.0
-    while score(high) > 0.0 and high < 1e12:
-        high *= 2.0
-    if score(low) <= 0.0 or score(high) >= 0.0:  # an ever steeper line fits ever better
-        return data.likelihood(a, low if score(low) <= 0.0 else high)[0]
-    return data.likelihood(a, float(brentq(score, low, high, xtol=1e-13 * (high - low))))[0]
 
 
 def _root(excess: Callable[[float], float], start: float, step: float) -> float:
@@ -274,7 +255,7 @@ def _fits(sample: Sample) -> _Fits:
         weight = np.ones(sample.rows.n) if sample.rows.weight is None else sample.rows.weight
     data = LogOdds.of(sample.log_odds, weight * (1.0 - sample.y), weight * sample.y)
     few = data.condensed()  # for many rows, where the search begins
-    offset = fit_offset(data, start=fit_offset(few).intercept if few is not data else 0.0)
+    offset = fit_held(data, 1, 1.0, fit_held(few, 1, 1.0).intercept if few is not data else 0.0)
     events, others = float(data.events.sum()), float((data.weight - data.events).sum())
     if events <= 0.0 or others <= 0.0 or data.wrong > 0.0 or np.ptp(data.z) == 0.0:
         return _Fits(data, offset, None, nan)
@@ -389,7 +370,7 @@ def calibration_slope(sample: Sample) -> Quantity:
         unit = copysign(1.0 / float(np.ptp(data.z)), fits.slope)
 
         def loss(steepness: float) -> float:  # falls to -reach²
-            return 2.0 * (top - fit_offset(data, steepness * unit).value) - reach**2
+            return 2.0 * (top - fit_held(data, 1, steepness * unit).value) - reach**2
 
         steeper = loss(0.0) > 0.0
         end = unit * _root((lambda x: -loss(x)) if steeper else loss, 0.0, 1.0 if steeper else -1.0)
