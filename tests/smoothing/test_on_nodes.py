@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from calibrant.smoothing import on_nodes
+from calibrant.smoothing import curves as on_nodes
 from calibrant.smoothing._nodes import add_points
 from calibrant.smoothing._solver import (
     Transform,
@@ -13,7 +13,7 @@ from calibrant.smoothing._solver import (
     kernel_values,
     nodes_of_moments,
 )
-from calibrant.smoothing.on_nodes import OnNodes
+from calibrant.smoothing.curves import OnNodes
 from calibrant.smoothing.spectrum import cosine_coefficients
 
 RNG = np.random.default_rng(5)

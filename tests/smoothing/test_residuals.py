@@ -6,8 +6,8 @@ import pytest
 from calibrant import Sketch
 from calibrant.data.fill import SQUARE_BITS, sums_of_squares
 from calibrant.data.rows import as_rows
-from calibrant.smoothing.fixed_point import solve
 from calibrant.smoothing.residuals import RowResiduals, SketchResiduals
+from calibrant.smoothing.spectrum import solve
 
 
 def drawn(n, truth=lambda p: p, seed=0):

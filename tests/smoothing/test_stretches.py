@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from calibrant import Sketch, smooth_ece_result
-from calibrant.smoothing.fixed_point import evaluate, solve
-from calibrant.smoothing.residuals import SketchResiduals
-from calibrant.smoothing.stretches import shortened
+from calibrant.smoothing.residuals import SketchResiduals, shortened
+from calibrant.smoothing.spectrum import evaluate, solve
 
 
 def sparse(seed, ends=(), shift=0.0, weighted=False):

@@ -23,8 +23,7 @@ from calibrant.inference.resampling import (
     consistency_events,
 )
 from calibrant.smoothing._solver import series_sizes
-from calibrant.smoothing.curves import smoothed_series
-from calibrant.smoothing.on_nodes import OnNodes, mesh_of_series
+from calibrant.smoothing.curves import OnNodes, mesh_of_series, smoothed_series
 from calibrant.smoothing.spectrum import cosine_coefficients
 
 __all__ = ["ResidualGrid", "Strayed", "nodes_of", "rows_on_nodes"]

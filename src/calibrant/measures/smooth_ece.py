@@ -12,8 +12,8 @@ from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError, show_value
 from calibrant.measures.result_record import Record, rows_text
-from calibrant.smoothing.fixed_point import SMALLEST_BANDWIDTH, Residuals, evaluate, solve
 from calibrant.smoothing.residuals import LineResiduals, RowResiduals, SketchResiduals
+from calibrant.smoothing.spectrum import SMALLEST_BANDWIDTH, Residuals, evaluate, solve
 
 __all__ = ["Certificate", "SmoothECE", "smooth_ece", "smooth_ece_result"]
 

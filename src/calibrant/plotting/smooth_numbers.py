@@ -40,7 +40,7 @@ from calibrant.plotting.curve import (
     sampled,
 )
 from calibrant.smoothing.curves import SmoothCurves, smooth_curves
-from calibrant.smoothing.fixed_point import SMALLEST_BANDWIDTH
+from calibrant.smoothing.spectrum import SMALLEST_BANDWIDTH
 
 __all__ = [
     "DistinctValues",
