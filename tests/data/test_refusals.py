@@ -178,6 +178,16 @@ def test_all_zero_weights_and_weights_too_small_to_add_are_refused():
         smooth_ece(Y, P, sample_weight=[1.0])
 
 
+def test_weights_too_small_to_add_are_refused_of_arrays_and_of_sketches_alike():
+    for weight in (0.0, 1e-320, 1e-101):
+        with refused("sample_weight"):
+            smooth_ece(Y, P, sample_weight=[weight, *[0.0] * 9])
+        with refused(holds="weights"):
+            smooth_ece(Sketch.from_columns([5], [0], [1], [3], [weight], [0.0], [0.0]))
+    with refused("sample_weight", -1.0, row=0):
+        smooth_ece([0, 1], [0.2, 0.7], sample_weight=[-1.0, -2.0])
+
+
 def test_drop_counts_by_the_first_reason():
     nan = np.nan
     p = [nan, 7.0, nan, 0.5, 0.5, 0.5, 0.5, 0.2, 0.6]
