@@ -119,8 +119,6 @@ SHAPES = {
     "clusters of 1 to 10, larger ones worse": Shape(flat(0.088), 4_000, repeats=10, mixed=True),
     "below a threshold": Shape(lambda p: p, 1_000, side="below"),
     "partial credit, at the limit": Shape(flat(0.1), 1_000, credit=True),
-}
-UNSEEN = {
     "the least confident tenth is always right": Shape(
         lambda p: np.where(p < 0.1, 0.0, 0.1), 1_000
     ),
@@ -171,7 +169,6 @@ UNSEEN = {
         lambda p: np.where(p < 0.2, 0.1, 0.5), 4_000, side="below"
     ),
 }
-"""Chosen to break the promise; no constant of `certify` was tuned on any of them."""
 
 
 def _made_up_for(p: Floats) -> Floats:
@@ -203,8 +200,6 @@ FALLING = {
     "a logistic curve": lambda p: 1 / (1 + np.exp(12 * (p - 0.5))),
     "falls late": lambda p: 0.4 * (1 - p**8),
     "hardly falls": lambda p: 0.11 - 0.04 * p,
-}
-UNSEEN_FALLING = {
     "falls, then stays": lambda p: np.maximum(0.5 - 0.8 * p, 0.05),
     "stays, then falls": lambda p: np.minimum(0.3, 1.2 * (1 - p)),
     "halves with each tenth": lambda p: 0.5 ** (10 * p) + 0.03,

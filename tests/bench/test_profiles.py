@@ -16,7 +16,8 @@ def test_the_population_has_the_truths_that_it_was_made_with() -> None:
     assert calibrated["observed / expected"] == pytest.approx(1.0, abs=1e-6)
 
 
-def test_every_interval_is_counted_once_a_sample() -> None:
-    held = profiles.perform(profiles.Trial("over-confident", 200, False, 0, runs=1))
+def test_every_interval_is_counted_once_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiles, "CHUNK", 1)
+    held = profiles.perform(("over-confident", 200, False), 0)
     assert {row[1] for name, row in held.items() if name != "Brier score"} == {1.0}
     assert {"calibration slope", "E90", "lost to miscalibration, whole curve"} <= set(held)

@@ -400,6 +400,33 @@ def test_gaps_are_those_of_the_curve_on_the_probability_scale():
         assert quantity.note
 
 
+@pytest.mark.parametrize("kind", ["rows", "clusters", "weights"])
+def test_few_rows_with_few_events_have_a_profile(kind):
+    """The 5,000 samples of bench.coverage.profiles, fewer of them."""
+    rng = np.random.default_rng(8)
+    for k in range(60):
+        n = int(rng.integers(5, 51))
+        p = [rng.random(n), expit(rng.normal(0, 20, n)), rng.choice([0.0, 0.3, 1.0], n)][k % 3]
+        y = np.zeros(n)
+        y[: rng.integers(0, 4)] = 1.0
+        options = {
+            "rows": {},
+            "clusters": {"cluster": np.arange(n) // 2},
+            "weights": {"sample_weight": rng.lognormal(0, 1, n)},
+        }[kind]
+        for quantity in profile_of(rng.permutation(y), p, EVERYTHING, **options).quantities:
+            assert quantity.note or not np.isnan(quantity.value), quantity.name
+            assert not quantity.low > quantity.value
+            assert not quantity.high < quantity.value
+
+
+def test_an_interval_from_few_clusters_says_so():
+    y, p = generated(2, n=150)
+    few = profile_of(y, p, cluster=np.arange(150) // 10)
+    assert "15 clusters" in few["calibration slope"].note
+    assert not profile_of(y, p, cluster=np.arange(150) // 5)["calibration slope"].note
+
+
 @pytest.mark.filterwarnings("error")
 def test_separable_and_sharp_rows_warn_of_nothing():
     p = np.linspace(0.01, 0.99, 50)
