@@ -81,9 +81,8 @@ def write_groups(path: Path, rows: int, groups: int) -> None:
 
 def decode(path: str) -> None:
     """Read what a scan reads, with the same reader and threads, and drop it."""
-    from calibrant.io.file_jobs import jobs_of
-    from calibrant.io.find_files import find_files
-    from calibrant.io.scan_request import make_request
+    from calibrant.io.files import find_files, jobs_of
+    from calibrant.io.request import make_request
 
     request = make_request(
         y_true="y",

@@ -194,7 +194,7 @@ def test_a_report_shows_the_worst_classes_and_confident_errors(files):
 
 
 def test_many_classes_are_corrected_for_all_of_them():
-    from calibrant.io.class_arrays import scan_classes
+    from calibrant.io.scan import scan_classes
     from calibrant.reporting.classes import MOST_ASSESSED, classes_of
 
     many = MOST_ASSESSED + 6

@@ -6,6 +6,7 @@ with the names of its own options.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -109,6 +110,8 @@ class CalibrantError(Exception):
         """The same error at a row, in a file or in a group that is known by now."""
         other = type(self).__new__(type(self), *self.args)
         other.__dict__.update(self.__dict__)
+        if row is not None and self.row is not None:  # of a batch, say, and now of the whole file
+            other.message = re.sub(rf"\brow {self.row}\b", f"row {row}", self.message)
         places = [
             f"row {row}" if row is not None and self.row is None else "",
             f"group {group}" if group is not None else "",
@@ -117,7 +120,7 @@ class CalibrantError(Exception):
         ]
         place = " of ".join(filter(None, places))
         if place and place not in self.message:
-            other.message = f"{self.message.rstrip('.')} ({place})."
+            other.message = f"{other.message.rstrip('.')} ({place})."
         other.row = self.row if row is None else row
         other.file = self.file if file is None else file
         return other

@@ -11,7 +11,7 @@ from tests.refusals import refused
 
 import calibrant as cal
 from calibrant.data.classes import class_names
-from calibrant.io.class_rows import read_classes
+from calibrant.io.rows import read_classes
 
 RNG = np.random.default_rng(1)
 PROBS = RNG.dirichlet([1.0, 2.0, 0.7], 300)

@@ -21,9 +21,8 @@ from calibrant.data.scales import as_scale
 from calibrant.data.sketch import HardLabelWarning, as_sketch
 from calibrant.data.sketches import from_table, to_table
 from calibrant.errors import MergeError, TooFewRows
-from calibrant.io.scan_request import Request
-from calibrant.io.sums import DenseSums
-from calibrant.io.totals import as_result
+from calibrant.io.request import Request
+from calibrant.io.sums import DenseSums, as_result
 
 GRIDS = [2, 16, 256, 2**16, 2**20]
 floats = st.one_of(

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import calibrant as cal
 import calibrant.recalibration as maps
 from calibrant.io.answers import read_answers
-from calibrant.io.find_files import find_files
-from calibrant.io.tables import read_table
+from calibrant.io.files import find_files
+from calibrant.io.rows import read_table
 
 __all__ = ["KINDS", "Kind"]
 

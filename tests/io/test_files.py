@@ -21,7 +21,8 @@ from tests.refusals import refused
 
 import calibrant as cal
 from calibrant.errors import CalibrantWarning, InvalidRows
-from calibrant.io import file_jobs, files, text
+from calibrant.io import files, text
+from calibrant.io import scan as scanning
 from calibrant.io.progress import Progress
 
 
@@ -42,7 +43,8 @@ def scan(source, **options):
 @pytest.fixture
 def small_jobs(monkeypatch):
     """Many small jobs, as a large file has many large ones."""
-    monkeypatch.setattr(file_jobs, "JOB_ROWS", 50)
+    monkeypatch.setattr(files, "JOB_ROWS", 50)
+    monkeypatch.setattr(files, "GROUPED_JOB_ROWS", 50)
     monkeypatch.setattr(text, "BLOCK_BYTES", 400)
 
 
@@ -142,7 +144,7 @@ def test_batches_of_an_iterator_may_differ_in_kind():
         {"p": rows["p"][20:].to_numpy(), "y": rows["y"][20:].to_pylist()},
     ]
     assert scan(iter(parts)) == sketch_of(rows)
-    with refused("data", "ndarray"):
+    with refused("data", holds="ndarray"):
         scan(np.zeros((3, 2)))
 
 
@@ -153,9 +155,9 @@ def test_a_missing_file_and_an_unknown_ending(tmp_path):
     with refused("data", str(tmp_path / "none.parquet")):
         scan(tmp_path / "none.parquet")
     (tmp_path / "a.xlsx").write_text("")
-    with refused(seen=str(tmp_path / "a.xlsx")):
+    with refused("data", file="a.xlsx"):
         scan(tmp_path / "a.xlsx")
-    with refused("data", 0):
+    with refused("data"):
         scan([])
 
 
@@ -165,10 +167,10 @@ def test_a_folder_of_mixed_schemas_names_the_file_that_differs(tmp_path):
     with refused(holds=("b.parquet", "'p'", "prob")):
         scan(tmp_path)
     pq.write_table(pa.table({"p": ["0.5"], "y": [1]}), tmp_path / "b.parquet")
-    with refused("y_prob", "string", column="p", file="b.parquet"):
+    with refused("y_prob", holds="string", column="p", file="b.parquet"):
         scan(tmp_path)
     (tmp_path / "b.parquet").rename(tmp_path / "b.csv")
-    with refused(seen=["csv", "parquet"]):
+    with refused("data", holds="csv, parquet"):
         scan(tmp_path)
 
 
@@ -194,16 +196,16 @@ def test_a_truncated_parquet_file_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("line", "fields"),
     [
-        ("0.5,1,extra", {"seen": 3}),
+        ("0.5,1,extra", {"holds": "got 3"}),
         ("high,1", {"argument": "y_prob", "column": "p", "seen": "high"}),
         ("0.5,maybe", {"argument": "y_true", "column": "y", "seen": "maybe"}),
     ],
 )
-def test_an_unreadable_row_of_a_csv_is_named_by_file_and_line(tmp_path, small_jobs, line, fields):
+def test_an_unreadable_row_of_a_csv_is_named_by_file_and_row(tmp_path, small_jobs, line, fields):
     good = [f"0.{k:03},1" for k in range(1, 300)]
     path = tmp_path / "a.csv"
     path.write_text("\n".join(["p,y", *good[:200], line, *good[200:]]) + "\n")
-    with refused(line=202, file="a.csv", **fields):
+    with refused(row=200, file="a.csv", **fields):
         scan(path)
 
 
@@ -211,15 +213,15 @@ def test_an_unreadable_row_of_a_csv_is_named_by_file_and_line(tmp_path, small_jo
     ("line", "fields"),
     [
         ('{"p": 0.5', {}),
-        ("[1, 2]", {"seen": "list"}),
+        ("[1, 2]", {"holds": "list"}),
         ('{"p": "high", "y": 1}', {"argument": "y_prob", "column": "p", "seen": "high"}),
     ],
 )
-def test_an_unreadable_line_of_jsonl_is_named_by_file_and_line(tmp_path, small_jobs, line, fields):
+def test_an_unreadable_line_of_jsonl_is_named_by_file_and_row(tmp_path, small_jobs, line, fields):
     good = ['{"p": 0.25, "y": 1}'] * 300
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join([*good[:200], line, *good[200:]]) + "\n")
-    with refused(line=201, file="a.jsonl", **fields):
+    with refused(row=200, file="a.jsonl", **fields):
         scan(path)
 
 
@@ -253,8 +255,8 @@ def test_a_stopped_scan_goes_on_to_the_same_bits(tmp_path, small_jobs, monkeypat
     weighted_parts(tmp_path)
     whole = scan(tmp_path, threads=1, **options)
     note = tmp_path / "scan.checkpoint"
-    monkeypatch.setattr(files, "CHECKPOINT_SECONDS", 0.0)
-    original = files.add_part
+    monkeypatch.setattr(scanning, "CHECKPOINT_SECONDS", 0.0)
+    original = scanning.add_part
     added = []
 
     def stop_after_seven(total, part):
@@ -263,12 +265,12 @@ def test_a_stopped_scan_goes_on_to_the_same_bits(tmp_path, small_jobs, monkeypat
         added.append(part)
         original(total, part)
 
-    monkeypatch.setattr(files, "add_part", stop_after_seven)
+    monkeypatch.setattr(scanning, "add_part", stop_after_seven)
     with pytest.raises(RuntimeError, match="power"):
         scan(tmp_path, checkpoint=note, **options)
     assert note.exists()
     monkeypatch.setattr(
-        files, "add_part", lambda total, part: (added.append(part), original(total, part))
+        scanning, "add_part", lambda total, part: (added.append(part), original(total, part))
     )
     added.clear()
     resumed = scan(tmp_path, checkpoint=note, **options)
@@ -285,11 +287,12 @@ def test_a_stopped_scan_goes_on_to_the_same_bits(tmp_path, small_jobs, monkeypat
 @pytest.mark.parametrize("is_added", [False, True])
 def test_an_interrupt_at_any_time_counts_no_row_twice(tmp_path, monkeypatch, options, is_added):
     """Jobs of several parts, interrupted before or after each of these is added."""
-    monkeypatch.setattr(file_jobs, "JOB_ROWS", 700)
+    monkeypatch.setattr(files, "JOB_ROWS", 700)
+    monkeypatch.setattr(files, "GROUPED_JOB_ROWS", 700)
     weighted_parts(tmp_path, parts=8)
     whole = scan(tmp_path, threads=1, **options)
     note = tmp_path / "scan.checkpoint"
-    original = files.add_part
+    original = scanning.add_part
     for last in range(8 if options else 3):
         parts = []
 
@@ -301,7 +304,7 @@ def test_an_interrupt_at_any_time_counts_no_row_twice(tmp_path, monkeypatch, opt
             parts.append(part)
 
         with monkeypatch.context() as patch:
-            patch.setattr(files, "add_part", interrupted)
+            patch.setattr(scanning, "add_part", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 scan(tmp_path, checkpoint=note, threads=1, **options)
         assert scan(tmp_path, checkpoint=note, **options) == whole
@@ -315,10 +318,10 @@ def test_a_scan_whose_rows_are_refused_can_be_had_without_them(tmp_path, monkeyp
     with pytest.raises(InvalidRows) as caught:
         scan(tmp_path, checkpoint=note, **options)
     assert (caught.value.rows, caught.value.counts) == (3, {"prediction out of range": 1})
-    assert (caught.value.where.line, caught.value.seen) == (3, 2.0)
+    assert (caught.value.row, os.path.basename(caught.value.file)) == (1, "a.csv")
     assert note.exists()
     whole = scan(tmp_path / "a.csv", on_invalid="drop", **options)
-    monkeypatch.setattr(files, "add_part", lambda total, part: pytest.fail("it was read again"))
+    monkeypatch.setattr(scanning, "add_part", lambda total, part: pytest.fail("it was read again"))
     assert scan(tmp_path, checkpoint=note, on_invalid="drop", **options) == whole
 
 
@@ -332,15 +335,16 @@ KILLED = """
 import sys, time
 import calibrant as cal
 from calibrant.errors import CalibrantWarning
-from calibrant.io import file_jobs, files, text
-file_jobs.JOB_ROWS, text.BLOCK_BYTES = 50, 400
-files.CHECKPOINT_SECONDS = 0.0
-original = files.add_part
+from calibrant.io import files, scan as scanning, text
+files.JOB_ROWS = files.GROUPED_JOB_ROWS = 50
+text.BLOCK_BYTES = 400
+scanning.CHECKPOINT_SECONDS = 0.0
+original = scanning.add_part
 def slow(total, part):
     original(total, part)
     print("added", flush=True)
     time.sleep(0.2)
-files.add_part = slow
+scanning.add_part = slow
 cal.scan(sys.argv[1], y_true="y", y_prob="p", by="g", sample_weight="w", checkpoint=sys.argv[2])
 """
 
@@ -364,8 +368,9 @@ FILLING_UP = """
 import resource, sys
 import calibrant as cal
 from calibrant.errors import CalibrantWarning
-from calibrant.io import file_jobs, files, text
-file_jobs.JOB_ROWS, text.BLOCK_BYTES, files.CHECKPOINT_SECONDS = 50, 400, 0.0
+from calibrant.io import files, scan as scanning, text
+files.JOB_ROWS = files.GROUPED_JOB_ROWS = 50
+text.BLOCK_BYTES, scanning.CHECKPOINT_SECONDS = 400, 0.0
 if int(sys.argv[3]):
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
 try:
@@ -401,14 +406,14 @@ def test_a_full_disk_keeps_the_checkpoint_before(tmp_path, small_disk, small_job
     run = [sys.executable, "-c", FILLING_UP, str(lake), str(note), str(limit)]
     done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True)
     said = (
-        r"could not be written: .*(No space left|too large).*before is intact.*goes on from there"
+        r"could not be written\. .*(No space left|too large).*before is intact.*goes on from there"
     )
     assert re.search(said, done.stdout), done.stdout + done.stderr
     assert [path.name for path in folder.iterdir()] == [note.name]
     parts = []
     with pytest.MonkeyPatch.context() as patch:
-        original = files.add_part
-        patch.setattr(files, "add_part", lambda t, part: (parts.append(part), original(t, part)))
+        original = scanning.add_part
+        patch.setattr(scanning, "add_part", lambda t, part: (parts.append(part), original(t, part)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CalibrantWarning)  # there may be no room for the last
             resumed = scan(lake, by="g", checkpoint=note)
@@ -469,7 +474,7 @@ def test_a_checkpoint_of_another_scan_is_refused(tmp_path, small_jobs, monkeypat
     with refused(file="scan.checkpoint"):
         scan(tmp_path, checkpoint=note)
     note.unlink()
-    monkeypatch.setattr(files, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(scanning, "CHECKPOINT_SECONDS", 0.0)
     scan(tmp_path, checkpoint=note)
     with refused(file="scan.checkpoint"):
         scan(tmp_path, checkpoint=note, by="g")
@@ -488,7 +493,7 @@ def test_a_checkpoint_of_another_scan_is_refused(tmp_path, small_jobs, monkeypat
 
 def test_a_checkpoint_notices_that_remote_files_have_changed(tmp_path, small_jobs, monkeypatch):
     fsspec = pytest.importorskip("fsspec")
-    monkeypatch.setattr(files, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(scanning, "CHECKPOINT_SECONDS", 0.0)
     note = tmp_path / "scan.checkpoint"
     address = "memory://checkpoints/rows.csv"
     with fsspec.open(address, "w") as sink:

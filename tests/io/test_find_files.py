@@ -27,8 +27,7 @@ def test_a_folder_that_holds_more_than_can_be_read_says_what(tmp_path):
     for source in (tmp_path, f"file://{tmp_path}"):
         with pytest.raises(cal.InputError) as caught:
             scan(source)
-        names = [path.rpartition("/")[2] for path in caught.value.seen]
-        assert names == ["c.csv.xz", "extensionless"]
+        assert "c.csv.xz, extensionless." in str(caught.value)
     assert scan(str(tmp_path / "*.parquet")).n == 1000
     (tmp_path / "deep").mkdir()
     with refused("data", str(tmp_path / "dee*"), holds="/dee*/**/*.parquet"):

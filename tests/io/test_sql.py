@@ -16,7 +16,7 @@ from tests.refusals import refused
 
 import calibrant as cal
 from calibrant.io import sql
-from calibrant.io.sql_dialects import DIALECTS
+from calibrant.io.sql import DIALECTS
 
 NASTY = '"; drop table preds; -- `\\'
 EDGES = [0.0, -0.0, 1.0, 1e-300, 0.5, 1 - 2**-53, 2**-36, 2**-37]
@@ -224,11 +224,11 @@ def test_every_dialect_parses_and_names_stay_names(dialect, weight):
 def test_what_cannot_be_a_query_is_refused():
     with refused("dialect"):
         sql.query("t", "p", "y", dialect="oracle")
-    with refused("by", "count"):
+    with refused("by", holds="count"):
         sql.query("t", "p", "y", by="count")
     with refused(seen="p\0"):
         sql.query("t", "p\0", "y")
-    with refused("x", [0, 0]):
+    with refused("x", [0.0, 0.0]):
         sql.piecewise_linear("p", [0, 0], [0, 1])
     with refused("beyond", "null"):
         sql.piecewise_linear("p", [0, 1], [0, 1], beyond="null")
@@ -255,9 +255,9 @@ def test_sqlite_names_a_column_that_is_not_there(sqlite_run):
 def test_what_cannot_be_a_result_is_refused():
     with refused(holds="offset"):
         sql.read({"cell": [1], "label": [0], "count": [1], "nodes": [16]})
-    with refused("result", 0):
+    with refused("result"):
         sql.read({"cell": [], "label": [], "count": [], "offset": [], "nodes": []})
-    with refused("result", [16, 32], column="nodes"):
+    with refused("result", [16, 32], holds="nodes"):
         sql.read(
             {"cell": [1, 1], "label": [0, 0], "count": [1, 1], "offset": [0, 0], "nodes": [16, 32]}
         )

@@ -28,7 +28,7 @@ from calibrant.errors import InputError, MergeError, TooFewRows
 
 if TYPE_CHECKING:
     from calibrant.io.answers import Answers
-    from calibrant.io.find_files import DataFile
+    from calibrant.io.files import DataFile
 
 __all__ = ["CLASSES", "RECALIBRATED", "Arrays", "Columns", "Source", "read_arrays", "read_samples"]
 
@@ -85,7 +85,7 @@ class Source:
     @cached_property
     def files(self) -> list[DataFile]:
         """Files of rows: those that paths, globs and folders hold."""
-        from calibrant.io.find_files import find_files
+        from calibrant.io.files import find_files
 
         return find_files(self.paths, separator=self.reading.sep)
 
@@ -97,7 +97,7 @@ class Source:
     @cached_property
     def columns(self) -> list[str]:
         """Names of the columns of the first file of rows."""
-        from calibrant.io.tables import columns_of
+        from calibrant.io.rows import columns_of
 
         return columns_of(self.files[0])
 
@@ -204,7 +204,7 @@ def _kind_of(path: str) -> Kind:
         if path.endswith(".json") and SKETCH_MARK in file.read(4096):
             return "sketch"
     if path.removesuffix(".gz").endswith((".json", ".jsonl", ".ndjson", ".eval")):
-        from calibrant.io.answers.reading import log_format
+        from calibrant.io.answers import log_format
 
         return "log" if log_format(path) else "rows"
     return "rows"
@@ -359,7 +359,7 @@ def read_arrays(
     options = reading.options
     rows: Any
     if classes:
-        from calibrant.io.class_rows import read_classes
+        from calibrant.io.rows import read_classes
 
         asked |= {"classes": options.pop("classes", None), "on_invalid": reading.on_invalid}
         rows = read_classes(source.paths, y_prob=models, **asked)
@@ -464,8 +464,8 @@ def read_samples(
     if source.kind == "sketch":
         samples = _read_sketches(source, grouping, measuring)
     elif {name.lower() for name in source.columns} >= QUERY_COLUMNS and not source.reading.prob:
+        from calibrant.io.rows import read_table
         from calibrant.io.sql import read
-        from calibrant.io.tables import read_table
 
         table = read_table(source.files)  # the result of a query that `calibrant sql` wrote
         columns = {name: table[name].to_pylist() for name in source.columns}

@@ -206,7 +206,7 @@ def _apply(source: Source, map_path: str, output: str) -> None:
     import calibrant as cal
     from calibrant.cli._inputs import RECALIBRATED
     from calibrant.data.rows import as_rows
-    from calibrant.io.tables import read_table
+    from calibrant.io.rows import read_table
 
     reading = source.reading
     source.require_rows("applying a map")

@@ -24,10 +24,9 @@ from calibrant.inference.groups import GroupAssessment, GroupAssessments, Others
 from calibrant.inference.null_noise import has_weight
 from calibrant.inference.planning import detectable_error
 from calibrant.inference.profile import Profile, Sample, as_profile
-from calibrant.io.class_arrays import class_columns, sketches_of_classes
 from calibrant.io.group_keys import indexed
 from calibrant.io.progress import Progress
-from calibrant.io.scan import scan
+from calibrant.io.scan import class_columns, scan, sketches_of_classes
 
 __all__ = ["assess_by"]
 

@@ -33,8 +33,8 @@ from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketch_file import from_json, to_json
 from calibrant.data.sketches import Sketches
 from calibrant.errors import CalibrantError, InputError, show_value
-from calibrant.io.class_arrays import sketches_of_classes
-from calibrant.io.scan_request import CLASS_COLUMN
+from calibrant.io.request import CLASS_COLUMN
+from calibrant.io.scan import sketches_of_classes
 from calibrant.measures.result_record import Record, frame_of
 from calibrant.smoothing.curves import smooth_curves
 

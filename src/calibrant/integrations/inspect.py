@@ -17,8 +17,7 @@ from typing import Any
 from calibrant._optional import require
 from calibrant.errors import InputError
 from calibrant.integrations.scores import NUMBERS, calibration_scores
-from calibrant.io.answers.answers import Place
-from calibrant.io.answers.confidence import Values, as_credit, stated_confidence
+from calibrant.io.confidence import Values, as_credit, stated_confidence
 
 __all__ = ["calibration", "with_confidence"]
 
@@ -48,12 +47,11 @@ def calibration() -> Any:
         right, sure, question = [], [], []
         abstained = missing = 0
         for number, sample in enumerate(scores):
-            place = Place("scores", sample=sample.sample_id)
             if sample.score.value == "N":
                 abstained += 1
                 continue
-            confidence = _confidence(sample.score, place)
-            credit = _credit(sample.score.value, place)
+            confidence = _confidence(sample.score)
+            credit = _credit(sample.score.value)
             if confidence is None or credit is None:
                 missing += 1
                 continue
@@ -113,17 +111,17 @@ def with_confidence(scorer: Any, *, metrics: Sequence[Any] = ()) -> Any:
     return wrapped()
 
 
-def _confidence(score: Any, place: Place) -> float | None:
+def _confidence(score: Any) -> float | None:
     metadata = score.metadata or {}
     for name in CONFIDENCE:
         if metadata.get(name) is not None:
-            value = Values(lenient=True).confidence(metadata[name], place)
+            value = Values(lenient=True).confidence(metadata[name])
             return value if value is not None and isfinite(value) else None
     return None
 
 
-def _credit(value: Any, place: Place) -> float | None:
+def _credit(value: Any) -> float | None:
     try:
-        return as_credit(value, place)
+        return as_credit(value)
     except InputError:
         return None

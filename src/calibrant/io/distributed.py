@@ -10,15 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InputError, TypeName
-from calibrant.io.arrow_batches import as_numpy, batches_of, require_types, sums_of_batches
-from calibrant.io.engines import attach
-from calibrant.io.frames import arrow_stream, select, sums_of_frame
+from calibrant.errors import InputError
+from calibrant.io.arrow import as_numpy, batches_of, require_types, sums_of_batches
+from calibrant.io.frames import arrow_stream, attach, select, sums_of_frame
 from calibrant.io.group_keys import Key, indexed
-from calibrant.io.required_columns import require_columns
-from calibrant.io.scan_request import Request
-from calibrant.io.sums import SUM_NAMES, DenseSums, GroupedSums
-from calibrant.io.totals import GroupTotal
+from calibrant.io.request import Request, require_columns
+from calibrant.io.sums import SUM_NAMES, DenseSums, GroupedSums, merged
 
 __all__ = ["sums_of"]
 
@@ -26,26 +23,16 @@ _REFUSAL = "__calibrant_refusal"
 
 
 def sums_of(engine: str, source: Any, request: Request) -> Iterable[GroupedSums]:
-    """The sums of a distributed frame of Dask, Ray or Spark."""
+    """Sums of a distributed frame of Dask, Ray or Spark."""
     if engine != "dask" and request.pos_label is not None:
         raise InputError(
-            "needs all labels in one place, which {engine} has not",
+            f"`pos_label` needs all labels in one place, which {engine} has not.",
             argument="pos_label",
-            engine=engine,
-            cure="Compare with the event in an expression of the engine instead.",
+            hint="Compare with the event in an expression of the engine instead.",
         )
     if engine == "dask":
         return [_dask(source, request)]
     return _ray(source, request) if engine == "ray" else _spark(source, request)
-
-
-def merged(parts: Iterable[DenseSums | GroupedSums], request: Request) -> GroupedSums:
-    """Several sums as one."""
-    total = GroupTotal(request)
-    for part in parts:
-        total.add(part.grouped(()) if isinstance(part, DenseSums) else part)
-    places, sums = total.merge()
-    return GroupedSums(list(total.index), places, sums, total.notes)
 
 
 # -- Dask ------------------------------------------------------------------------------------------
@@ -56,11 +43,9 @@ def _dask(source: Any, request: Request) -> GroupedSums:
     dask = sys.modules["dask"]
     if not hasattr(source, "to_delayed") or not hasattr(source, "columns"):
         raise InputError(
-            "must be a DataFrame, of Dask",
+            f"`data` of Dask must be a DataFrame; got a {type(source).__name__}.",
             argument="data",
-            seen=TypeName.of(source),
-            saying="got {}",
-            cure="Turn it into one with .to_dataframe().",
+            hint="Turn it into one with .to_dataframe().",
         )
     import narwhals as nw
 
@@ -108,7 +93,7 @@ def _ray(source: Any, request: Request) -> Iterator[GroupedSums]:
     if schema is None:  # no blocks at all
         return
     require_columns(request.names(), schema.names, "the dataset")
-    require_types(_arrow_schema(schema), dict(request.selection), "the dataset", request)
+    require_types(_arrow_schema(schema), dict(request.selection), request)
     tables = source.map_batches(
         _ray_block, batch_format="pyarrow", batch_size=None, fn_kwargs={"request": request}
     )

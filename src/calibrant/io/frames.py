@@ -1,4 +1,4 @@
-"""Frames of any engine: one narwhals group-by, which the engine itself runs.
+"""Frames of any engine, and dicts of arrays: one narwhals group-by, which the engine itself runs.
 
 The expressions are written for the narrowest engine: integers are computed as floats, which hold them
 exactly, and cast last; what is missing is replaced before anything else looks at it; every condition is
@@ -7,59 +7,203 @@ never null. See `calibrant.io.sql` for the same aggregation as text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant._files import decoding
-from calibrant.data.arrays import as_array
+from calibrant.data.arrays import as_array, is_missing
 from calibrant.data.rows import LARGEST_WEIGHT
-from calibrant.errors import InputError, Where
-from calibrant.io.arrays import sums_of_arrays
-from calibrant.io.arrow_batches import refuse_kind
-from calibrant.io.engines import (
-    attach,
-    decoded,
-    engine_of,
-    fetched,
-    is_relation,
-    native_kind,
-    require_single_names,
-)
+from calibrant.errors import InputError, show_value
 from calibrant.io.group_keys import Key, indexed, refuse_nanoseconds, require_microseconds
-from calibrant.io.required_columns import (
+from calibrant.io.request import (
     LABEL,
     PROB,
     WEIGHT,
+    Request,
+    is_constant,
+    numberless,
+    refuse_constant,
     refuse_nested,
+    refuse_repeated,
     require_columns,
     require_short_decimal,
 )
-from calibrant.io.scan_request import Request
-from calibrant.io.sums import DenseSums, GroupedSums, Notes
+from calibrant.io.sums import DenseSums, GroupedSums, Notes, RowBatch, sums_of_rows
 
-__all__ = ["arrow_stream", "first_values", "is_frame", "select", "sums_of_frame", "sums_of_slices"]
+__all__ = [
+    "arrow_stream",
+    "attach",
+    "engine_of",
+    "first_values",
+    "is_frame",
+    "is_in_memory",
+    "select",
+    "sums_of_dict",
+    "sums_of_frame",
+    "sums_of_slices",
+]
 
 SLOT, OFFSET, COUNT = "__calibrant_slot", "__calibrant_offset", "__calibrant_count"
+FLOATS = ("__calibrant_w", "__calibrant_ww", "__calibrant_wo")
 SLICE_ROWS = 1 << 20
 FIRST_ROWS = 10_000
 POLARS_STREAMS = (1, 25)
 """The version from which polars collects batch by batch with the engine of that name."""
-FLOATS = ("__calibrant_w", "__calibrant_ww", "__calibrant_wo")
+_ATTACH = {
+    "polars": "with_columns",
+    "ibis": "mutate",
+    "pandas": "assign",
+    "modin": "assign",
+    "dask": "assign",
+}
+"""Methods that add columns; not by `hasattr`, as a column may be named like a method."""
+
+
+# -- dicts of arrays ---------------------------------------------------------------------------
+
+
+def sums_of_dict(batch: Mapping[str, Any], request: Request) -> list[DenseSums | GroupedSums]:
+    """Sums of a dict of arrays, as training loops and data loaders yield it."""
+    request.require_names()
+    require_columns(request.names(), batch, "the batch")
+    arrays = {alias: as_array(batch[name], name) for alias, name in request.columns.items()}
+    groups = zip(request.group_aliases, request.groups.values(), strict=True)
+    arrays |= {alias: _group_values(batch[name], name) for alias, name in groups}
+    shapes = {str(request.selection[alias]): array.shape for alias, array in arrays.items()}
+    if len(set(shapes.values())) > 1 or next(iter(arrays.values())).ndim != 1:
+        raise InputError(
+            f"The columns of a batch must be vectors of equal length; got {show_value(shapes)}."
+        )
+    return _sums_of_arrays(arrays, request)
+
+
+def _sums_of_arrays(
+    arrays: Mapping[str, NDArray[Any]],
+    request: Request,
+    first_row: int = 0,
+    groups: tuple[NDArray[np.int64], list[Key]] | None = None,
+) -> list[DenseSums | GroupedSums]:
+    """Sums of arrays by alias; missing values are NaN or None.
+
+    `groups` are each row's index among distinct groups, and these, where they are known already.
+    """
+    columns = {alias: _numbers(arrays[alias], alias, request) for alias in request.columns}
+    label = columns[LABEL]
+    if not label.size:
+        return []
+    keys: list[Key] | None = None
+    group = None
+    if groups is not None:
+        group, keys = groups
+    elif request.groups:
+        values = [arrays[alias].tolist() for alias in request.group_aliases]
+        group, keys = indexed(zip(*values, strict=True))
+    probs = [
+        c
+        if c.dtype.kind not in "biuf" or c.dtype == np.float32
+        else c.astype(np.float64, copy=False)
+        for c in (columns[alias] for alias in request.prob_aliases)
+    ]
+    weight = columns[WEIGHT].astype(np.float64) if request.weighted else None
+    batch = RowBatch(
+        list(map(np.ascontiguousarray, probs)),
+        label,
+        weight,
+        keys,
+        group,
+        lambda row: (first_row + row, None),
+    )
+    dense: dict[Key, DenseSums] = {}
+    parts = sums_of_rows(request, batch, dense)
+    return [*parts, *(total.grouped(key) for key, total in dense.items())]
+
+
+def _numbers(values: NDArray[Any], alias: str, request: Request) -> NDArray[Any]:
+    """Column of numbers; text among them is out of range, if such rows are to be dropped."""
+    may_be_other = request.named_labels if alias == LABEL else request.multiclass is not None
+    if values.dtype.kind in "biuf" or not values.size or may_be_other:
+        return values
+    numbers = [isinstance(value, int | float) for value in values]
+    if values.dtype.kind == "O" and request.on_invalid == "drop" and any(numbers):
+        other = np.where(is_missing(values), np.nan, request.unreadable(alias))
+        pairs = zip(values, other.tolist(), numbers, strict=True)
+        return np.array([v if is_number else o for v, o, is_number in pairs], dtype=np.float64)
+    row = numbers.index(False)
+    value = values[row]
+    text = value if isinstance(value, str) else ""
+    problem = f"has {show_value(value)} in row {row}"
+    raise numberless(alias, request.columns[alias], problem, text=text)
+
+
+def _group_values(values: Any, name: str) -> NDArray[Any]:
+    """Values of groups as they are: numbers stay numbers, and dates dates."""
+    array = values if isinstance(values, np.ndarray) else None
+    is_column = isinstance(values, Sized) and isinstance(values, Iterable)
+    if isinstance(values, str | bytes) or not is_column:
+        raise InputError(
+            f"A group must be given for every row; got {show_value(values)} as {name!r}."
+        )
+    if array is None or array.dtype.kind in "Mm":
+        return _objects(
+            v.item() if hasattr(v, "item") and not hasattr(v, "astype") else v for v in values
+        )
+    return array
+
+
+def _objects(values: Iterable[Any]) -> NDArray[Any]:
+    listed = list(values)
+    column = np.empty(len(listed), dtype=object)
+    column[:] = listed
+    return column
+
+
+# -- frames ------------------------------------------------------------------------------------
+
+
+def engine_of(native: Any) -> str:
+    """Library that a frame comes from."""
+    return type(native).__module__.split(".")[0]
+
+
+def _is_relation(native: Any) -> bool:
+    duckdb = sys.modules.get("duckdb")
+    return duckdb is not None and isinstance(native, duckdb.DuckDBPyRelation)
 
 
 def is_frame(source: Any) -> bool:
-    """Whether narwhals can compute on it: pandas, polars, Arrow tables, DuckDB, Spark, Ibis, Modin."""
+    """Frame that narwhals can compute on: pandas, polars, Arrow tables, DuckDB, Spark, Ibis, Modin."""
     import narwhals as nw
 
-    require_single_names(source)
+    if engine_of(source) == "pyarrow":
+        names = getattr(source, "column_names", [])  # of a table; readers and datasets have none
+    elif engine_of(source) in ("pandas", "modin", "pyspark") or _is_relation(source):
+        names = getattr(source, "columns", [])  # of a series or groups there are none
+    else:
+        names = []
+    for name, times in Counter(name for name in names if isinstance(name, str)).items():
+        if times > 1:
+            refuse_repeated(name, times, "the frame")
     return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame | nw.LazyFrame)
 
 
+def is_in_memory(source: Any) -> bool:
+    """Frame whose rows are in memory."""
+    import narwhals as nw
+
+    return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame)
+
+
 def first_values(source: Any, column: str) -> list[Any]:
-    """What a column of a frame, or of a dict of arrays, begins with; nothing where there is none."""
+    """First values of a column of a frame, or of a dict of arrays; nothing where there is none."""
     if isinstance(source, Mapping):
         return as_array(source[column], column)[:FIRST_ROWS].tolist() if column in source else []
     import narwhals as nw
@@ -67,25 +211,44 @@ def first_values(source: Any, column: str) -> list[Any]:
     frame: Any = nw.from_native(source)
     if column not in frame.collect_schema().names():
         return []
+    if engine_of(source) == "polars":
+        frame = nw.from_native(attach(source, {LABEL: _exactly(source, column)}))
+        column = LABEL
     rows = frame.select(column).head(FIRST_ROWS)
     rows = rows.collect() if isinstance(rows, nw.LazyFrame) else rows
     return list(rows[column].to_list())
 
 
-def select(source: Any, request: Request) -> Any:
-    """The narwhals frame of just the columns that are read, under the names of the request."""
+def _exactly(native: Any, name: str) -> Any:
+    """Column of this name as an expression of the engine: polars takes ^...$ and * for patterns."""
+    if engine_of(native) == "polars":
+        import polars.selectors as cs
+
+        return cs.by_name(name)
     import narwhals as nw
 
-    native = decoded(nw.to_native(source, pass_through=True), request)
+    return nw.col(name)
+
+
+def _is_pattern(column: Any) -> bool:
+    return isinstance(column, str) and (column == "*" or (column[:1] + column[-1:]) == "^$")
+
+
+def select(source: Any, request: Request) -> Any:
+    """Narwhals frame of just the columns that are read, by alias."""
+    import narwhals as nw
+
+    native = _decoded(nw.to_native(source, pass_through=True), request)
+    with decoding("the schema of the frame"):
+        present = nw.from_native(native).collect_schema().names()
+    require_columns(request.names(), present, "the frame")
+    is_polars = engine_of(native) == "polars"
     foreign = {
-        alias: column
+        alias: _exactly(native, column) if isinstance(column, str) else column
         for alias, column in request.selection.items()
-        if not isinstance(column, str | nw.Expr)
+        if not isinstance(column, str | nw.Expr) or (is_polars and _is_pattern(column))
     }
     frame: Any = nw.from_native(attach(native, foreign) if foreign else native)
-    with decoding("the schema of the frame"):
-        schema = frame.collect_schema()
-    require_columns(request.names(), schema.names(), "the frame")
     chosen = [
         (
             column if isinstance(column, nw.Expr) else nw.col(alias if alias in foreign else column)
@@ -93,39 +256,35 @@ def select(source: Any, request: Request) -> Any:
         for alias, column in request.selection.items()
     ]
     frame = frame.select(*chosen)
-    _require_kinds(frame.collect_schema(), request)
-    _require_short_decimals(frame, request)
+    _require_kinds(frame, request)
     return frame
 
 
-def _require_short_decimals(frame: Any, request: Request) -> None:
+def _require_kinds(frame: Any, request: Request) -> None:
+    """Refuse text where numbers are meant, lists and structs as groups, and decimals that are too long."""
     import narwhals as nw
 
     schema = frame.collect_schema()
-    for alias in request.columns:
-        if schema[alias] == nw.Decimal:
-            require_short_decimal(alias, native_kind(nw.to_native(frame), alias))
-
-
-def _require_kinds(schema: Any, request: Request) -> None:
-    """Refuse text where numbers are meant, and lists and structs as groups."""
     for alias, name in zip(request.group_aliases, request.groups, strict=True):
         if schema[alias].is_nested():
             refuse_nested(name, schema[alias])
     for alias in request.columns:
         kind = schema[alias]
-        if (alias == LABEL and request.named_labels) or (request.multiclass and kind.is_nested()):
-            continue
-        if (
-            request.multiclass
-            and len(request.prob_aliases) == 1
-            and type(kind).__name__ == "String"
+        name = type(kind).__name__
+        if kind == nw.Decimal:
+            require_short_decimal(alias, _native_kind(nw.to_native(frame), alias))
+        is_lone = request.multiclass is not None and len(request.prob_aliases) == 1
+        may_be_other = (
+            (alias == LABEL and request.named_labels)
+            or (request.multiclass is not None and kind.is_nested())
+            or (is_lone and name == "String")  # lists may be written as text
+        )
+        if not (may_be_other or kind.is_numeric() or kind.is_boolean()) and name not in (
+            "Object",
+            "Unknown",
         ):
-            continue  # lists may be written as text
-        if not (
-            kind.is_numeric() or kind.is_boolean() or type(kind).__name__ in ("Object", "Unknown")
-        ):
-            refuse_kind(alias, request, str(kind), Where(), nested=kind.is_nested())
+            problem = f"is of type {kind}"
+            raise numberless(alias, request.columns[alias], problem, nested=kind.is_nested())
 
 
 def sums_of_frame(source: Any, request: Request) -> list[DenseSums | GroupedSums]:
@@ -135,27 +294,25 @@ def sums_of_frame(source: Any, request: Request) -> list[DenseSums | GroupedSums
     frame = select(source, request)
     if isinstance(frame, nw.DataFrame) and (not request.groups or frame.implementation.is_pandas()):
         arrays = {a: as_array(frame[a], str(name)) for a, name in request.columns.items()}
-        return sums_of_arrays(arrays, request, groups=_factorized(frame, request))
+        return _sums_of_arrays(arrays, request, groups=_factorized(frame, request))
+    if request.models:
+        return list(sums_of_slices(frame, request))
     names = (COUNT, OFFSET, *FLOATS) if request.weighted else (COUNT, OFFSET)
     try:
         result = _collected(_aggregated(frame, request), (SLOT, *names))
     except InputError:
         raise
     except Exception as error:
+        engine = engine_of(nw.to_native(source, pass_through=True))
         raise InputError(
-            "{engine} could not compute the sums: {error}",
-            engine=engine_of(nw.to_native(source, pass_through=True)),
-            error=str(error),
-            cure="Convert the columns to plain numbers first.",
+            f"{engine} could not compute the sums: {show_value(str(error))}.",
+            hint="Convert the columns to plain numbers first.",
         ) from error
     if isinstance(frame, nw.DataFrame) and result[COUNT].sum() != len(frame):
         raise InputError(
-            "must put every row in a group",
+            f"`by` must put every row in a group; {int(result[COUNT].sum())} of {len(frame)} rows are.",
             argument="by",
-            seen=int(result[COUNT].sum()),
-            saying="{} of {rows} rows are",
-            rows=len(frame),
-            cure="Convert its columns to numbers or text first.",
+            hint="Convert its columns to numbers or text first.",
         )
     rows = len(result[SLOT])
     group, distinct = np.zeros(rows, dtype=np.int64), [()]
@@ -170,7 +327,7 @@ def sums_of_frame(source: Any, request: Request) -> list[DenseSums | GroupedSums
 
 
 def _factorized(frame: Any, request: Request) -> tuple[Any, list[Key]] | None:
-    """Each row's place among the groups of a pandas frame, and these: its own hashing is the fastest."""
+    """Each row's index among the groups of a pandas frame, and these: its own hashing is the fastest."""
     if not request.groups:
         return None
     import narwhals as nw
@@ -195,7 +352,7 @@ def _factorized(frame: Any, request: Request) -> tuple[Any, list[Key]] | None:
 
 
 def _offenders(frame: Any, request: Request) -> Notes:
-    """The first rows of a frame in memory that break a rule, which a group-by only counts."""
+    """First rows of a frame in memory that break a rule, which a group-by only counts."""
     notes = Notes()
     for part in sums_of_slices(frame, replace(request, groups={})):
         notes.add(part.notes)
@@ -203,32 +360,25 @@ def _offenders(frame: Any, request: Request) -> Notes:
 
 
 def sums_of_slices(frame: Any, request: Request) -> Iterator[DenseSums | GroupedSums]:
-    """The sums of a selected polars frame through NumPy, so that Arrow is not imported."""
+    """Sums of a selected frame through NumPy, a slice at a time, so that Arrow is not imported."""
     import narwhals as nw
 
     if isinstance(frame, nw.LazyFrame):
         frame = _in_memory(frame)
     for start in range(0, len(frame), SLICE_ROWS):
         rows = frame[start : start + SLICE_ROWS]
-        arrays = {a: _as_array(rows[a], str(name)) for a, name in request.columns.items()}
+        arrays = {}
+        for alias, name in request.columns.items():
+            column = rows[alias]
+            is_nested = column.dtype.is_nested()
+            arrays[alias] = _objects(column.to_list()) if is_nested else as_array(column, str(name))
         for alias in request.group_aliases:
             arrays[alias] = _objects(_listed(rows[alias]))
-        yield from sums_of_arrays(arrays, request, start)
-
-
-def _as_array(column: Any, name: str) -> Any:
-    """A column as an array; of lists, as objects."""
-    return _objects(column.to_list()) if column.dtype.is_nested() else as_array(column, name)
-
-
-def _objects(values: list[Any]) -> Any:
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
+        yield from _sums_of_arrays(arrays, request, start)
 
 
 def _aggregated(frame: Any, request: Request) -> Any:
-    """The group-by: one row per group and slot."""
+    """Group-by: one row per group and slot."""
     import narwhals as nw
 
     aliases = request.group_aliases
@@ -270,7 +420,7 @@ def _aggregated(frame: Any, request: Request) -> Any:
 
 
 def _reason(request: Request) -> Any:
-    """The index of the first rule that a row breaks, or -1; floats, as every engine has them."""
+    """Index of the first rule that a row breaks, or -1; floats, as every engine has them."""
     import narwhals as nw
 
     p, y, w = nw.col(PROB), nw.col(LABEL), nw.col(WEIGHT)
@@ -301,12 +451,12 @@ def _weighted(frame: Any, valid: Any) -> tuple[Any, list[Any]]:
 
 
 def _collected(frame: Any, numbers: tuple[str, ...]) -> dict[str, Any]:
-    """The small result: groups as lists, numbers as arrays, without going through another engine."""
+    """Small result: groups as lists, numbers as arrays, without going through another engine."""
     import narwhals as nw
 
     native = nw.to_native(frame)
-    if is_relation(native):
-        return fetched(native, numbers)
+    if _is_relation(native):
+        return _fetched(native, numbers)
     if isinstance(frame, nw.LazyFrame):
         frame = _in_memory(frame)
     return {
@@ -334,7 +484,7 @@ def _listed(column: Any) -> list[Any]:
 
 
 def arrow_stream(frame: Any) -> Any:
-    """A narwhals frame as something that Arrow can read batch by batch."""
+    """Narwhals frame as something that Arrow can read batch by batch."""
     import narwhals as nw
 
     native = nw.to_native(frame)
@@ -344,9 +494,156 @@ def arrow_stream(frame: Any) -> Any:
 
 
 def _in_memory(frame: Any) -> Any:
-    """A lazy frame, collected; by polars batch by batch, since it can."""
+    """Lazy frame, collected; by polars batch by batch, since it can."""
     streams = {}
     if frame.implementation.is_polars():
         version = frame.implementation.to_native_namespace().__version__.split(".")
         streams = {"engine": "streaming"} if tuple(map(int, version[:2])) >= POLARS_STREAMS else {}
     return frame.collect(**streams)
+
+
+# -- in the words of the engines ---------------------------------------------------------------
+
+
+def _decoded(native: Any, request: Request) -> Any:
+    """Frame with columns as plain values where engines fail: codes, Arrow's large integers."""
+    engine = engine_of(native)
+    for alias, name in request.selection.items():
+        if not isinstance(name, str):
+            continue
+        if engine == "pyarrow" and name in native.column_names:
+            kind = native.schema.field(name).type
+            if str(kind).startswith("dictionary"):
+                place = native.column_names.index(name)
+                native = native.set_column(place, name, native[name].cast(kind.value_type))
+        elif engine in ("pandas", "modin") and name in native.columns:
+            is_number = alias in request.columns
+            plain = _plain_type(native.dtypes[name], is_number=is_number)
+            if is_number and str(native.dtypes[name]) == "object" and native[name].isna().all():
+                plain = "float64"  # objects that are all missing are of any type
+            if plain is not None:
+                native = native.assign(**{name: native[name].astype(plain)})
+    return native
+
+
+def _plain_type(kind: Any, *, is_number: bool) -> Any:
+    """Type that a column of pandas is turned into: plain values for codes; None to leave it.
+
+    Arrow refuses to cast integers to floats that do not hold them.
+    """
+    if is_number and str(kind) in ("int64[pyarrow]", "uint64[pyarrow]"):
+        return "float64"
+    if str(kind).startswith("dictionary"):
+        return type(kind)(kind.pyarrow_dtype.value_type)
+    coded = is_number and str(kind) == "category" and kind.categories.dtype.kind in "biuf"
+    return "float64" if coded else None
+
+
+def attach(native: Any, expressions: dict[str, Any]) -> Any:
+    """Native frame with more columns, computed by expressions of its own engine."""
+    engine = engine_of(native)
+    if engine in ("pandas", "modin", "dask"):  # columns may be named by numbers, dates and tuples
+        native, expressions = _labelled(native, expressions)
+    for expression in expressions.values():
+        if is_constant(expression):
+            refuse_constant(expression)
+    if engine == "pyspark":
+        return native.withColumns(expressions)
+    if engine in _ATTACH:
+        return getattr(native, _ATTACH[engine])(**expressions)
+    if _is_relation(native):
+        named = [expression.alias(alias) for alias, expression in expressions.items()]
+        return native.select(sys.modules["duckdb"].StarExpression(), *named)
+    if engine == "pyarrow":
+        return _attach_to_table(native, expressions)
+    raise InputError(
+        f"`data` must be a frame whose expressions calibrant knows; got a {type(native).__name__}.",
+        argument="data",
+        hint="Give columns by name, or as narwhals expressions.",
+    )
+
+
+def _attach_to_table(table: Any, expressions: dict[str, Any]) -> Any:
+    """Arrow table with more columns: expressions that it computes, or columns that are given."""
+    import pyarrow.compute
+    import pyarrow.dataset
+
+    for alias, given in expressions.items():
+        try:
+            if isinstance(given, pyarrow.compute.Expression):
+                computed = pyarrow.dataset.dataset(table).to_table(columns={alias: given})
+                table = table.append_column(alias, computed[alias])
+            else:
+                table = table.append_column(alias, given)
+        except (pyarrow.ArrowException, TypeError, ValueError) as error:
+            raise InputError(
+                "A column of an Arrow table must be a name, an expression, or an array of as many rows; "
+                f"got a {type(given).__name__}: {show_value(str(error))}.",
+                hint='Write an expression such as `pyarrow.compute.field("p") / 100`, or one of narwhals.',
+            ) from error
+    return table
+
+
+def _labelled(native: Any, expressions: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Frame, and expressions in which names that are no text are the columns of that name."""
+    labels = {a: label for a, label in expressions.items() if is_constant(label)}
+    for label in labels.values():
+        if isinstance(label, bool) and not any(name is label for name in native.columns):
+            refuse_constant(label)  # though it equals a column 1
+        require_columns([label], native.columns, "the frame")
+    columns = {alias: native[label] for alias, label in labels.items()}
+    if getattr(native.columns, "nlevels", 1) > 1:
+        native = native.set_axis(native.columns.to_flat_index(), axis=1)
+    return native, expressions | columns
+
+
+def _native_kind(frame: Any, name: str) -> str:
+    """Type of a column in the engine's own words, which for decimals tell their digits."""
+    engine = engine_of(frame)
+    if _is_relation(frame):
+        return str(dict(zip(frame.columns, frame.types, strict=True))[name])
+    if engine == "pyarrow":
+        return str(frame.schema.field(name).type)
+    if engine == "pyspark":
+        return str(frame.schema[name].dataType)
+    if engine == "ibis":
+        return str(frame.schema()[name])
+    if engine == "polars":
+        return str(frame.collect_schema()[name])
+    return str(frame.dtypes[name])
+
+
+def _fetched(relation: Any, numbers: tuple[str, ...]) -> dict[str, Any]:
+    """DuckDB's arrays as the values they stand for; it has none for decimals and dates."""
+    duckdb = sys.modules["duckdb"]
+    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    wide = [name for name, kind in kinds.items() if kind.startswith(("DECIMAL", "HUGE", "UHUGE"))]
+    columns = [duckdb.ColumnExpression(name) for name in kinds]
+    arrays = relation.select(
+        *(
+            c.cast("VARCHAR").alias(n) if n in wide else c
+            for c, n in zip(columns, kinds, strict=True)
+        )
+    ).fetchnumpy()
+    return {
+        name: np.asarray(arrays[name]) if name in numbers else _values(arrays[name], kind)
+        for name, kind in kinds.items()
+    }
+
+
+def _values(array: NDArray[Any], kind: str) -> list[Any]:
+    if array.dtype.kind in "Mm":
+        coarse = array.astype(f"{array.dtype.kind}8[{'D' if kind == 'DATE' else 'us'}]")
+        cut = np.ma.filled((coarse != array) & ~np.isnat(array), False)
+        if cut.any():
+            refuse_nanoseconds(array[cut][0])
+        array = coarse
+    read: Any = None
+    if kind.startswith("DECIMAL"):
+        read = Decimal
+    elif "HUGE" in kind:
+        read = int
+    elif kind == "TIMESTAMP WITH TIME ZONE":
+        read = functools.partial(datetime.replace, tzinfo=UTC)
+    values: list[Any] = array.tolist()
+    return [value if value is None else read(value) for value in values] if read else values

@@ -11,11 +11,9 @@ from calibrant.data.rows import InputOptions, require_one_sample
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError, Option, TypeName
-from calibrant.io.class_arrays import scan_classes
-from calibrant.io.class_rows import ClassRows, read_classes
-from calibrant.io.rows import Rows, read_rows
-from calibrant.io.scan import ReadingOptions, scan
+from calibrant.errors import InputError
+from calibrant.io.rows import ClassRows, Rows, read_classes, read_rows
+from calibrant.io.scan import ReadingOptions, scan, scan_classes
 
 __all__ = ["from_data", "takes_data"]
 
@@ -30,7 +28,7 @@ def from_data(
     cluster: Any = None,
     scale: str | Scale | None = None,
 ) -> Sketch | Sketches:
-    """The sketch, or the sketches by group, of the columns of `data` that the arguments name.
+    """Sketch, or sketches by group, of the columns of `data` that the arguments name.
 
     Sketches stand for themselves, rolled up to the groups that are asked for.
 
@@ -43,9 +41,8 @@ def from_data(
         for name, value in {"y_true": y_true, "y_prob": y_prob, **options}.items():
             if value is not None:
                 raise InputError(
-                    "sketches already hold predictions, outcomes and weights",
-                    cure="Leave out {option}.",
-                    option=Option(name),
+                    "Sketches already hold predictions, outcomes and weights.",
+                    hint=f"Leave out `{name}`.",
                 )
         names = [by] if isinstance(by, str) else list(by or ())
         if not names or isinstance(data, Sketch):
@@ -54,12 +51,7 @@ def from_data(
         return data.roll_up(*dict.fromkeys(wanted))
     for name, value in (("y_true", y_true), ("y_prob", y_prob)):
         if value is None:
-            raise InputError(
-                "must name a column of the data",
-                argument=name,
-                seen=None,
-                cure="Pass the name of a column that the data have.",
-            )
+            raise InputError(f"`{name}` must name a column of the data; got None.", argument=name)
     return scan(
         data,
         y_true=y_true,
@@ -72,7 +64,7 @@ def from_data(
 
 
 def takes_data(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """The verb with one more way to be called: `data=` and the names of columns instead of arrays.
+    """Verb with one more way to be called: `data=` and the names of columns instead of arrays.
 
     Verbs themselves take arrays or sketches; the facade hands out this form of them.
     """
@@ -119,7 +111,7 @@ READING = (*InputOptions.__annotations__, *ReadingOptions.__annotations__)
 def _has_class_section(
     data: Any, reading: Mapping[str, Any], by: Any, keywords: Mapping[str, Any]
 ) -> bool:
-    """Whether a report has a section on classes: their rows can be read again, and are one sample."""
+    """Condition for a section on classes: their rows can be read again, and are one sample."""
     again = not isinstance(data, Sketch | Sketches | Iterator)
     alone = by is None and keywords.get("cluster") is None and not reading.get("per_file")
     return again and alone and reading.get("multiclass") is not None
@@ -129,19 +121,16 @@ def _require_names(y_true: Any) -> None:
     """Refuse arrays beside `data=`, of which it could not be said what they mean."""
     if hasattr(y_true, "__len__") and not isinstance(y_true, str | tuple):
         raise InputError(
-            "names a column, where {data} is given",
+            f"`y_true` names a column, where `data` is given; got a {type(y_true).__name__}.",
             argument="y_true",
-            seen=TypeName.of(y_true),
-            saying="got a {}",
-            data=Option("data"),
-            cure="Pass arrays without it, or names of columns with it.",
+            hint="Pass arrays without it, or names of columns with it.",
         )
 
 
 def _needs_rows(
     verb: Callable[..., Any], y_prob: Any, keywords: Mapping[str, Any], multiclass: Any
 ) -> bool:
-    """Whether a sketch is not enough: for a profile, and for models that share their rows."""
+    """Condition under which a sketch is not enough: a profile, or models that share their rows."""
     if verb.__name__ == "compare":
         return not isinstance(y_prob, str) and keywords.get("by") is None
     if verb.__name__ == "choose_recalibrator" and multiclass is not None:
@@ -157,7 +146,7 @@ def _on_rows(
     reading: dict[str, Any],
     keywords: dict[str, Any],
 ) -> Any:
-    """The verb on rows as arrays: a column of predictions, or a matrix of class probabilities, a model."""
+    """Verb on rows as arrays: a column of predictions, or a matrix of class probabilities, a model."""
     cluster = keywords.pop("cluster", None)
     asked: dict[str, Any] = {
         "y_true": y_true,
@@ -165,7 +154,7 @@ def _on_rows(
         "columns": [cluster] if cluster else [],
         "sep": reading.pop("sep", None),
     }
-    rows: Rows | ClassRows
+    rows: Rows
     if reading.get("multiclass") is None:
         named = reading.get("pos_label") is not None
         rows = read_rows(data, y_prob=y_prob, named_labels=named, **asked)
@@ -174,7 +163,7 @@ def _on_rows(
         several = isinstance(y_prob, Mapping)
         models, classes = y_prob if several else {"": y_prob}, reading.pop("classes", None)
         rows = read_classes(data, y_prob=models, classes=classes, **asked)
-        if rows.classes is not None:
+        if isinstance(rows, ClassRows) and rows.classes is not None:
             reading["classes"] = rows.classes
         if verb.__name__ == "choose_recalibrator":
             reading.pop("multiclass")

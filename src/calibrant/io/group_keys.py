@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import InputError
+from calibrant.errors import InputError, show_value
 
 __all__ = [
     "Key",
@@ -24,7 +24,7 @@ Key = tuple[Any, ...]
 
 
 def normal_key(key: Key) -> Key:
-    """The group as plain Python values; a missing value of any kind is None.
+    """Group as plain Python values; a missing value of any kind is None.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def indexed(keys: Iterable[Key]) -> tuple[NDArray[np.int64], list[Key]]:
 
 
 def place_of(key: Key, index: dict[Key, int]) -> int:
-    """The place of a key in the index of plain values, which grows by those that are new."""
+    """Place of a key in the index of plain values, which grows by those that are new."""
     try:
         return index[key]
     except (KeyError, TypeError):  # new, or not hashable as it is
@@ -65,7 +65,7 @@ def place_of(key: Key, index: dict[Key, int]) -> int:
 
 
 def sort_key(key: Key) -> tuple[Any, ...]:
-    """Orders plain keys of mixed types: by type, then by value; missing ones last.
+    """Sort key for plain keys of mixed types: by type, then by value; missing ones last.
 
     Examples
     --------
@@ -80,9 +80,10 @@ def sort_key(key: Key) -> tuple[Any, ...]:
 def refuse_nanoseconds(value: Any) -> NoReturn:
     """Refuse a time that Python does not have: two of them would become one group."""
     raise InputError(
-        "a group must be a value that Python has, and its times have no nanoseconds",
-        seen=str(value),
-        cure="Round the column to microseconds first.",
+        "`by`: a group must be a value that Python has, and its times have no nanoseconds; got "
+        f"{show_value(str(value))}.",
+        argument="by",
+        hint="Round the column to microseconds first.",
     )
 
 
@@ -114,11 +115,8 @@ def _normal_value(value: Any) -> Any:
         return bytes(value)
     if getattr(value, "__hash__", None) is None:
         raise InputError(
-            "must name plain values",
+            f"`by` must name plain values; got a {kind}, {show_value(value)}.",
             argument="by",
-            seen=value,
-            saying="got a {kind}, {}",
-            cure="Group by a part of it.",
-            kind=kind,
+            hint="Group by a part of it.",
         )
     return None if value != value else value

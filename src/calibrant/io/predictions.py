@@ -1,4 +1,4 @@
-"""What columns of predictions mean: one model, several, or the classes of one.
+"""Meaning of the columns of predictions: one model, several, or the classes of one.
 
 A batch of rows becomes pieces, each of them plain probabilities and outcomes 0 and 1, with the group that
 the columns of predictions add to it: the model, the class, or the class that was predicted.
@@ -7,7 +7,7 @@ the columns of predictions add to it: the model, the class, or the class that wa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,36 +20,30 @@ from calibrant.data.classes import (
     ClassProbabilities,
     as_class_probabilities,
 )
-from calibrant.data.rows import DROP
-from calibrant.errors import Cure, Function, InputError, Option, Where, show_value
-from calibrant.io.scan_request import Request
+from calibrant.errors import InputError, show_value
+from calibrant.io.request import Request
 
 __all__ = [
     "LOOP_LABELS",
-    "NAMED_LABELS",
-    "Outcomes",
     "Piece",
     "class_matrix",
     "is_list_as_text",
+    "labels_of",
     "pieces_of",
+    "require_two_labels",
 ]
 
-NAMED_LABELS = Cure(
-    "Name the event with {event}. For a column of probabilities for each class, pass {classes}.",
-    {"event": Option("pos_label", ...), "classes": Option("multiclass", "confidence")},
-)
-"""What reads outcomes that are words."""
 LOOP_LABELS = ("uint8", "int64", "float64")
-
+"""Types of labels that the compiled loop reads."""
 MOST_LABELS = 6
 WORDS = {**TRUTH, "1": True, "0": False}
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows of one meaning: probabilities, outcomes, weights, and what they add to the group.
+    """Rows of one meaning: probabilities, outcomes, weights, and the group that they add.
 
-    `added` holds one value for all rows, or, with `added_by_row`, values of which each row says the index.
+    `added` holds one value for all rows, or, with `added_by_row`, values of which each row has the index.
     """
 
     p: NDArray[Any]
@@ -60,55 +54,39 @@ class Piece:
     rows: NDArray[np.int64] | None = None
 
 
-class Outcomes:
-    """Labels as 0 and 1 by the label of the event; remembers which other labels it has seen."""
-
-    def __init__(self, request: Request) -> None:
-        self.pos_label = request.pos_label
-        self.seen: dict[Any, Where] = {}
-
-    def read(self, label: NDArray[Any]) -> NDArray[Any]:
-        """1 where the label is the event's, 0 where it is another, NaN where it is missing."""
-        missing = is_missing(label)
-        y = np.where(missing, np.nan, _equal(label, self.pos_label).astype(np.float64))
-        if len(self.seen) < MOST_LABELS:
-            present = label[~missing]
-            distinct = set(present.tolist()) if label.dtype.kind == "O" else np.unique(present)
-            for value in sorted(distinct, key=str)[:MOST_LABELS]:
-                self.seen.setdefault(_plain(value), Where())
-        return y
-
-    def require_two(self, event_seen: bool) -> None:
-        """Refuse a third class, and an event that is not among several labels."""
-        others = [label for label in self.seen if not _same(label, self.pos_label)]
-        if not event_seen and len(others) > 1:
-            raise InputError(
-                "must be one of the labels",
-                argument="pos_label",
-                seen=self.pos_label,
-                saying="{} is not among {classes}",
-                classes=", ".join(map(show_value, others[:5])),
-                cure="Pass one of them, in the type that they have.",
-            )
-        if len(others) > 1:
-            raise InputError(
-                "must hold two classes",
-                argument="y_true",
-                seen=others[1],
-                saying="besides {event} it has {others}",
-                event=show_value(self.pos_label),
-                others=" and ".join(map(show_value, others[:2])),
-                cure="For more than two classes, use {confidence} with the class probabilities.",
-                confidence=Function("confidence"),
-            )
+def labels_of(label: NDArray[Any]) -> list[Any]:
+    """First few distinct labels, in order."""
+    present = label[~is_missing(label)]
+    distinct = set(present.tolist()) if label.dtype.kind == "O" else np.unique(present).tolist()
+    return sorted(distinct, key=str)[:MOST_LABELS]
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+def require_two_labels(seen: Iterable[Any], event: Any, *, event_seen: bool) -> None:
+    """Refuse a third class, and an event that is not among several labels."""
+    others = [label for label in seen if not _same(label, event)]
+    if len(others) < 2:
+        return
+    listed = ", ".join(map(show_value, others[:5]))
+    if not event_seen:
+        raise InputError(
+            f"`pos_label` must be one of the labels; {show_value(event)} is not among {listed}.",
+            argument="pos_label",
+            hint="Pass one of them, in the type that they have.",
+        )
+    raise InputError(
+        f"`y_true` must hold two classes; besides {show_value(event)} it has {listed}.",
+        argument="y_true",
+        hint="For more than two classes, use `calibrant.confidence` with the class probabilities.",
+    )
+
+
+def _as_events(label: NDArray[Any], event: Any) -> NDArray[np.float64]:
+    """1 where a label is the event's, 0 where it is another, NaN where it is missing."""
+    return np.where(is_missing(label), np.nan, _equal(label, event).astype(np.float64))
 
 
 def _equal(label: NDArray[Any], event: Any) -> NDArray[np.bool_]:
-    """Where a label is the event's; a command line has only text, in which 1 and true are written too."""
+    """Labels that are the event's; a command line has only text, in which 1 and true are written too."""
     if not isinstance(event, str) or label.dtype.kind in "UST":
         return np.asarray(label == event)
     if label.dtype.kind == "O":
@@ -119,17 +97,15 @@ def _equal(label: NDArray[Any], event: Any) -> NDArray[np.bool_]:
         return np.asarray(label == float(event))
     except ValueError:
         raise InputError(
-            "must be one of the labels",
+            f"`pos_label` must be one of the labels, which are of type {label.dtype.name}; "
+            f"{show_value(event)} is none.",
             argument="pos_label",
-            seen=event,
-            saying="the labels are of type {kind}, and {} is none",
-            kind=label.dtype.name,
-            cure="Pass one of them, in the type that they have.",
+            hint="Pass one of them, in the type that they have.",
         ) from None
 
 
 def _same(value: Any, event: Any) -> bool:
-    """Whether a label is the event, which may be the text of a number or of a truth value."""
+    """Label and event are equal; the event may be the text of a number or of a truth value."""
     if value == event or not isinstance(event, str) or value is None:
         return bool(value == event)
     if isinstance(value, bool):
@@ -141,32 +117,21 @@ def _same(value: Any, event: Any) -> bool:
 
 
 def pieces_of(
-    request: Request,
-    probs: Sequence[NDArray[Any]],
-    label: NDArray[Any],
-    w: NDArray[Any] | None,
-    outcomes: Outcomes | None,
+    request: Request, probs: Sequence[NDArray[Any]], label: NDArray[Any], w: NDArray[Any] | None
 ) -> Iterator[Piece]:
-    """The rows of a batch by what its columns of predictions mean."""
+    """Rows of a batch by the meaning of its columns of predictions."""
     if request.multiclass is not None:
         yield from _class_pieces(request, probs, label, w)
         return
-    y = label if outcomes is None else outcomes.read(label)
-    for place, raw in enumerate(probs):
-        yield Piece(
-            request.probabilities(raw),
-            _as_outcomes(y),
-            w,
-            (request.models[place],) if request.models else (),
-        )
-
-
-def _as_outcomes(y: NDArray[Any]) -> NDArray[Any]:
-    """Labels of a type that the compiled loop reads."""
-    y = np.ascontiguousarray(y)
+    event = request.pos_label
+    y = np.ascontiguousarray(label if event is None else _as_events(label, event))
     if y.dtype in (np.bool_, np.int8):  # a negative label becomes a large one: both are refused
-        return y.view(np.uint8)
-    return y if y.dtype.name in LOOP_LABELS else y.astype(np.float64)
+        y = y.view(np.uint8)
+    elif y.dtype.name not in LOOP_LABELS:
+        y = y.astype(np.float64)
+    for place, raw in enumerate(probs):
+        added = (request.models[place],) if request.models else ()
+        yield Piece(request.probabilities(raw), y, w, added)
 
 
 def _class_pieces(
@@ -181,21 +146,20 @@ def _class_pieces(
         classes=request.class_names,
         on_invalid=request.on_invalid,
     )
-    if request.multiclass == "classwise":
-        yield from _one_against_rest(rows, w)
-        return
     predicted, top = _checked_top(rows)
     y = np.where(rows.labels == -1, np.nan, np.where(rows.labels == -2, 2.0, 0.0))
+    if request.multiclass == "classwise":
+        yield from _one_against_rest(rows, w, predicted, top, y)
+        return
     y = np.where((predicted == rows.labels) & (predicted >= 0), 1.0, y)
     if request.multiclass == "confidence":
         yield Piece(top, y, w)
-        return
-    names = tuple(rows.classes)
-    yield Piece(top, y, w, names, np.maximum(predicted, 0))
+    else:
+        yield Piece(top, y, w, tuple(rows.classes), np.maximum(predicted, 0))
 
 
 def _checked_top(rows: ClassProbabilities) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The most likely class and its probability; rows without one have NaN, or 2 out of range."""
+    """Most likely class and its probability; rows without one have NaN, or 2 out of range."""
     predicted, top = np.empty(rows.n, np.int64), np.empty(rows.n)
     for block, _, most_likely, largest in rows.checked_blocks():
         predicted[block], top[block] = most_likely, largest
@@ -205,24 +169,28 @@ def _checked_top(rows: ClassProbabilities) -> tuple[NDArray[np.int64], NDArray[n
     return predicted, top
 
 
-def _one_against_rest(rows: ClassProbabilities, w: NDArray[Any] | None) -> Iterator[Piece]:
-    """A piece for each class; rows that break a rule count once, in the first."""
-    predicted, top = _checked_top(rows)
+def _one_against_rest(
+    rows: ClassProbabilities,
+    w: NDArray[Any] | None,
+    predicted: NDArray[np.int64],
+    top: NDArray[np.float64],
+    invalid: NDArray[np.float64],
+) -> Iterator[Piece]:
+    """Piece for each class; rows that break a rule count once, in the first."""
     valid = np.flatnonzero(predicted >= 0)
     matrix = np.concatenate([block for _, block in rows.blocks()]) if rows.n else rows.raw
     for place, name in enumerate(rows.classes):
         p = np.minimum(matrix[:, place].astype(np.float64), 1.0)
         y = (rows.labels == place).astype(np.float64)
         if place == 0:
-            p = np.where(predicted >= 0, p, top)
-            y = np.where(rows.labels == -1, np.nan, np.where(rows.labels == -2, 2.0, y))
-            yield Piece(p, y, w, (name,))
+            y = np.where(rows.labels < 0, invalid, y)
+            yield Piece(np.where(predicted >= 0, p, top), y, w, (name,))
         else:
             yield Piece(p[valid], y[valid], None if w is None else w[valid], (name,), rows=valid)
 
 
 def is_list_as_text(cell: Any) -> bool:
-    """Whether text is a list in brackets, as Python, NumPy and JSON write it.
+    """Text is a list in brackets, as Python, NumPy and JSON write it.
 
     Examples
     --------
@@ -242,11 +210,10 @@ def class_matrix(
     lists = probs[0].astype(object) if probs[0].dtype.kind in "UT" else probs[0]
     if lists.dtype != object:
         raise InputError(
-            "needs one column per class, or a column of lists",
+            "`multiclass` needs one column per class, or a column of lists; column "
+            f"{show_value(name)} holds single numbers.",
             argument="multiclass",
-            seen=name,
-            saying="column {} holds single numbers",
-            cure="Name several columns, or a pattern.",
+            hint="Name several columns, or a pattern.",
         )
     rows = [_as_numbers(row) for row in lists]
     sizes = Counter(row.size for row in rows if row is not None)
@@ -257,20 +224,21 @@ def class_matrix(
             matrix[place] = row
         elif on_invalid == "raise":
             raise InputError(
-                "must hold lists of class probabilities, all of one length",
+                "`y_prob` must hold lists of class probabilities, all of one length; row "
+                f"{place} has {show_value(str(lists[place]))}.",
                 argument="y_prob",
-                seen=str(lists[place])[:60],
-                where=Where(row=place),
-                cure=DROP if sizes else "Name the column of lists, or a column for each class.",
+                row=place,
+                hint='To leave such rows out and count them, pass `on_invalid="drop"`.'
+                if sizes
+                else "Name the column of lists, or a column for each class.",
             )
     return matrix
 
 
 def _as_numbers(row: Any) -> NDArray[np.float64] | None:
-    """A list as numbers, also one that is written as text; None for what is none."""
+    """List as numbers, also one that is written as text; None for what is none."""
     if isinstance(row, str):
-        text = row.strip()
-        row = text[1:-1].replace(",", " ").split() if is_list_as_text(text) else None
+        row = row.strip()[1:-1].replace(",", " ").split() if is_list_as_text(row) else None
     if row is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Rows as arrays, for what a sketch is not enough for: models on the same rows, columns to add to."""
+"""Rows as arrays or as a table, where a sketch is not enough: models on the same rows, columns to add to."""
 
 from __future__ import annotations
 
@@ -6,24 +6,31 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._optional import require
 from calibrant.data.arrays import as_array
-from calibrant.errors import InputError, Where
-from calibrant.io.arrow_batches import Batch, batches_of, column_of
-from calibrant.io.checkpoint import unchanged
-from calibrant.io.file_jobs import jobs_of
-from calibrant.io.find_files import DataFile, find_files, reader_of
+from calibrant.data.classes import class_names
+from calibrant.errors import InputError, show_value
+from calibrant.io.arrow import Batch, batches_of, column_of, is_column
+from calibrant.io.files import DataFile, find_files, integers_of, jobs_of, unchanged
 from calibrant.io.frames import arrow_stream, is_frame, select
-from calibrant.io.required_columns import LABEL, PROB, WEIGHT, no_rows, require_columns
-from calibrant.io.scan_request import Request, make_request
+from calibrant.io.predictions import class_matrix
+from calibrant.io.request import (
+    LABEL,
+    PROB,
+    WEIGHT,
+    Request,
+    make_request,
+    no_rows,
+    require_columns,
+)
+from calibrant.io.sums import Place
 
-__all__ = ["Place", "Rows", "placed", "read_arrays", "read_rows", "request_for_rows"]
-
-Place = Callable[[int], Where]
+__all__ = ["ClassRows", "Rows", "columns_of", "placed", "read_classes", "read_rows", "read_table"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,7 @@ class Rows:
     groups : dict
         From the name of every other column that was asked for to its values.
     place : callable
-        From a row, counted from 0, to where it stands: a line of a file.
+        From a row, counted from 0, to its row and file in the source.
     """
 
     y_true: NDArray[Any]
@@ -49,6 +56,17 @@ class Rows:
     sample_weight: NDArray[Any] | None
     groups: Mapping[str, NDArray[Any]]
     place: Place
+
+
+@dataclass(frozen=True)
+class ClassRows(Rows):
+    """Class probabilities, the true classes, and the classes of the columns.
+
+    `y_probs` holds a matrix, of a column a class, for each model. `classes` is None where labels count the
+    columns.
+    """
+
+    classes: list[Any] | None = None
 
 
 def read_rows(
@@ -61,113 +79,171 @@ def read_rows(
     named_labels: bool = False,
     sep: str | None = None,
 ) -> Rows:
-    """The columns of these names, of a frame, a dict of arrays, or files; predictions as they are written."""
+    """Columns of these names, of a frame, a dict of arrays, or files; predictions as they are written."""
     names = [y_prob] if isinstance(y_prob, str) else list(y_prob)
-    kept = "" if named_labels else None  # labels that are text stay text
-    request = request_for_rows(y_true, names, sample_weight, columns, pos_label=kept)
-    arrays, place = read_arrays(data, request, sep)
+    request = make_request(
+        y_true=y_true,
+        y_prob=names,
+        sample_weight=sample_weight,
+        by=list(columns) or None,
+        pos_label="" if named_labels else None,  # labels that are text stay text
+    )
+    arrays, place = _read_arrays(data, request, sep)
     groups = dict(zip(columns, (arrays[a] for a in request.group_aliases), strict=True))
     probs = {name: arrays[f"{PROB}_{k}"] for k, name in enumerate(names)}
     return Rows(arrays[LABEL], probs, arrays.get(WEIGHT), groups, place)
 
 
+def read_classes(
+    data: Any,
+    *,
+    y_true: str,
+    y_prob: Mapping[str, str | Sequence[str]],
+    sample_weight: str | None = None,
+    columns: Sequence[str] = (),
+    classes: Sequence[Any] | None = None,
+    on_invalid: Literal["raise", "drop"] = "raise",
+    sep: str | None = None,
+) -> ClassRows:
+    """Rows of a frame, a dict of arrays, or files: of each model a column per class, or one of lists.
+
+    Examples
+    --------
+    >>> rows = {"y": ["dog", "cat"], "p_cat": [0.2, 0.7], "p_dog": [0.8, 0.3]}
+    >>> found = read_classes(rows, y_true="y", y_prob={"p": ["p_cat", "p_dog"]})
+    >>> found.classes, found.y_probs["p"].shape
+    (['cat', 'dog'], (2, 2))
+    """
+    models = {
+        str(name): [own] if isinstance(own, str) else list(own) for name, own in y_prob.items()
+    }
+    every = [name for own in models.values() for name in own]
+    request = make_request(
+        y_true=y_true,
+        y_prob=every,
+        sample_weight=sample_weight,
+        by=list(columns) or None,
+        multiclass="confidence",
+        on_invalid=on_invalid,
+    )
+    arrays, place = _read_arrays(data, request, sep)
+    matrices: dict[str, NDArray[Any]] = {}
+    names: dict[str, tuple[Any, ...] | None] = {}
+    labels = set(arrays[LABEL].tolist())
+    for name, own in models.items():
+        probs = [arrays[f"{PROB}_{every.index(column)}"] for column in own]
+        with placed(place):
+            matrices[name] = class_matrix(probs, own[0], on_invalid=on_invalid)
+        names[name] = None if len(own) == 1 else class_names(own, labels)
+    first = next(iter(names))
+    for name, own_names in names.items():
+        if own_names != names[first] or matrices[name].shape != matrices[first].shape:
+            one, other = (
+                show_value(matrices[each].shape[1] if own_names is None else names[each])
+                for each in (name, first)
+            )
+            raise InputError(
+                "`y_prob` must have the same classes in the same order for every model; "
+                f"{name!r} has {one} and {first!r} has {other}.",
+                argument="y_prob",
+                hint="Name the columns in one order.",
+            )
+    known = names[first] if classes is None else tuple(classes)
+    groups = dict(zip(columns, (arrays[a] for a in request.group_aliases), strict=True))
+    named = None if known is None else list(known)
+    return ClassRows(arrays[LABEL], matrices, arrays.get(WEIGHT), groups, place, named)
+
+
 @contextmanager
 def placed(place: Place) -> Iterator[None]:
-    """Let errors that name a row of these rows say where it stands."""
+    """Errors that name a row of these rows with its row and file in the source."""
     try:
         yield
     except InputError as error:
-        row = error.row
-        if row is None or error.file is not None:
+        if error.row is None or error.file is not None:
             raise
-        found = place(row)
-        raise error.but(where=found) from error
+        row, file = place(error.row)
+        raise error.at(row=row, file=file) from error
 
 
-def request_for_rows(
-    y_true: str, y_prob: list[str], sample_weight: str | None, columns: Sequence[str], **more: Any
-) -> Request:
-    """What to read where every row is kept as it is; the grid of sketches is never used."""
-    return make_request(
-        y_true=y_true,
-        y_prob=y_prob,
-        sample_weight=sample_weight,
-        by=list(columns) or None,
-        cluster=None,
-        nodes=1 << 16,
-        scale="probability",
-        **{"on_invalid": "raise", **more},
-    )
-
-
-def read_arrays(
+def _read_arrays(
     data: Any, request: Request, sep: str | None
 ) -> tuple[dict[str, NDArray[Any]], Place]:
-    """All that a request asks for, by its aliases; and where each row stands."""
+    """All that a request asks for, by alias; and the place of each row."""
+    alone: Place = lambda row: (row, None)  # noqa: E731
     if isinstance(data, Mapping):
         require_columns(request.names(), data, "the data")
         columns = request.selection.items()
-        return {alias: as_array(data[name], name) for alias, name in columns}, _row_alone
+        return {alias: as_array(data[name], name) for alias, name in columns}, alone
     if is_frame(data):
         batches = batches_of(arrow_stream(select(data, request)), request.selected())
-        return _joined(batches, request), _row_alone
+        return _joined(batches, request), alone
     files = find_files(data, separator=sep)
+
+    def batches_in() -> Iterator[Batch]:
+        return (batch for job in jobs_of(files, request) for batch in job.read())
+
     with unchanged(files):
-        jobs = jobs_of(files, request).jobs
-        arrays = _joined((batch for job in jobs for batch in job.read()), request)
+        arrays = _joined(batches_in(), request)
     if files[0].format == "csv":
         for alias in request.group_aliases:
-            values = arrays[alias].tolist()
-            if all(value is None or isinstance(value, str) for value in values):
-                read = reader_of(values)
-                arrays[alias] = _objects([read(value) for value in values])
-    return arrays, partial(_place_in, files, request)
+            arrays[alias] = _objects(integers_of(arrays[alias].tolist()))
+    return arrays, partial(_place_in, batches_in)
 
 
-def _row_alone(row: int) -> Where:
-    return Where(row=row)
-
-
-def _place_in(files: Sequence[DataFile], request: Request, row: int) -> Where:
-    """Where a row of files stands: they are read again up to it, which only a refusal asks for."""
+def _place_in(batches: Callable[[], Iterable[Batch]], row: int) -> tuple[int, str | None]:
+    """Place of a row of files: they are read again up to it, which only a refusal asks for."""
     first = 0
-    for job in jobs_of(files, request).jobs:
-        for batch in job.read():
-            rows = _rows_in(batch)
-            if row < first + rows:
-                return batch.place(row - first)
-            first += rows
-    return Where(row=row)
-
-
-def _rows_in(batch: Batch) -> int:
-    return max(len(c) for c in batch.columns.values() if hasattr(c, "dictionary_encode"))
+    for batch in batches():
+        if row < first + batch.rows:
+            return batch.place(row - first)
+        first += batch.rows
+    return row, None
 
 
 def _joined(batches: Iterable[Batch], request: Request) -> dict[str, NDArray[Any]]:
     pieces: dict[str, list[NDArray[Any]]] = {alias: [] for alias in request.selection}
     for batch in batches:
-        rows = _rows_in(batch)
         for alias, parts in pieces.items():
             column = batch.columns[alias]
-            if not hasattr(column, "dictionary_encode"):  # it stands in the path
-                parts.append(_objects([column] * rows))
+            if not is_column(column):  # it stands in the path
+                parts.append(_objects([column] * batch.rows))
             elif alias in request.group_aliases:
                 parts.append(_objects(column.to_pylist()))
             else:
                 parts.append(column_of(alias, column, request))
-    if not next(iter(pieces.values())):
+    if not pieces[LABEL]:
         raise no_rows()
-    return {alias: _concatenated(parts) for alias, parts in pieces.items()}
-
-
-def _concatenated(pieces: list[NDArray[Any]]) -> NDArray[Any]:
-    if len({piece.dtype.kind in "biuf" for piece in pieces}) > 1:
-        pieces = [piece.astype(object) for piece in pieces]
-    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+    for alias, parts in pieces.items():
+        if len({part.dtype.kind in "biuf" for part in parts}) > 1:
+            pieces[alias] = [part.astype(object) for part in parts]
+    return {alias: np.concatenate(parts) for alias, parts in pieces.items()}
 
 
 def _objects(values: list[Any]) -> NDArray[Any]:
     column = np.empty(len(values), dtype=object)
     column[:] = values
     return column
+
+
+# -- tables ------------------------------------------------------------------------------------
+
+
+def columns_of(file: DataFile) -> list[str]:
+    """Names of the columns of a file, partitions in the path included."""
+    names = file.opened().names
+    return [*names, *(name for name in file.partitions if name not in names)]
+
+
+def read_table(files: Sequence[DataFile]) -> Any:
+    """All columns of all files, as an Arrow table; every row that they declare, or an InputError."""
+    pyarrow = require("pyarrow", caller="reading rows")
+    with unchanged(files):
+        tables = [file.opened().table() for file in files]
+    try:
+        return pyarrow.concat_tables(tables, promote_options="permissive")
+    except ValueError as error:
+        raise InputError(
+            f"The files must have the same columns: {show_value(str(error))}.",
+            hint="Read files of other columns by themselves.",
+        ) from error

@@ -1,10 +1,14 @@
-"""`scan`: one pass over data wherever it lies, into a sketch, or sketches by group."""
+"""`scan`: one pass over data wherever they lie, into a sketch, or sketches by group."""
 
 from __future__ import annotations
 
 import os
+import time
+import warnings
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import replace
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, Unpack
 
@@ -12,38 +16,61 @@ import numpy as np
 
 from calibrant._arguments import require_count
 from calibrant.data.cell_sums import DEFAULT_NODES
-from calibrant.data.classes import class_names
+from calibrant.data.classes import as_class_probabilities, class_names, classwise, top_label
 from calibrant.data.rows import (
     Classes,
     InputOptions,
     as_form,
     refuse_keyword,
+    require_forms_of_classes,
     warn_of_fractions,
 )
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError, Option, TypeName
-from calibrant.io.arrays import sums_of_dict
-from calibrant.io.engines import engine_of
+from calibrant.errors import CalibrantError, CalibrantWarning, InputError, show_value
+from calibrant.io.arrow import batches_of, named_labels, sums_of_batches
+from calibrant.io.checkpoint import Checkpoint
+from calibrant.io.files import (
+    DataFile,
+    Job,
+    find_files,
+    integers_of,
+    jobs_of,
+    short_names,
+    unchanged,
+)
 from calibrant.io.frames import (
     arrow_stream,
+    engine_of,
     first_values,
     is_frame,
+    is_in_memory,
     select,
+    sums_of_dict,
     sums_of_frame,
     sums_of_slices,
 )
-from calibrant.io.required_columns import LABEL
-from calibrant.io.scan_request import FileOptions, Request, make_request
-from calibrant.io.sums import DenseSums, GroupedSums
-from calibrant.io.totals import GroupTotal, add_part, as_result
+from calibrant.io.progress import Progress
+from calibrant.io.request import FILE, LABEL, FileOptions, Request, make_request
+from calibrant.io.sums import DenseSums, GroupedSums, GroupTotal, add_part, as_result
 
-__all__ = ["ReadingOptions", "scan"]
+__all__ = [
+    "ClassSketches",
+    "ReadingOptions",
+    "class_columns",
+    "scan",
+    "scan_classes",
+    "sketches_of_classes",
+]
+
+FILE_ALIAS = "__calibrant_file"
+CHECKPOINT_SECONDS = 15.0
+Part = DenseSums | GroupedSums
 
 
 class ReadingOptions(InputOptions, total=False):
-    """How rows are read: what arrays have (`InputOptions`), and what only tables and files have.
+    """Options of reading: those of arrays (`InputOptions`), and those that only tables and files have.
 
     Attributes
     ----------
@@ -83,8 +110,8 @@ def scan(
     data
         A frame: pandas, polars (eager or lazy), an Arrow table, dataset, reader or anything that
         exports an Arrow stream, a DuckDB relation, Ibis, Modin, Dask, PySpark (classic or Connect),
-        Ray Data. Or files: a path, a glob, a folder, or a list of these, of Parquet, CSV, JSON lines
-        or Arrow, on this machine or at an fsspec address. Or an iterator over batches: frames, record
+        Ray Data. Or files: a path, a glob, a folder, or a list of these, of Parquet, CSV, JSON lines,
+        Arrow or ORC, on this machine or at an fsspec address. Or an iterator over batches: frames, record
         batches or dicts of arrays.
     y_true, y_prob
         Columns, by name or as an expression of the engine (or of narwhals, for any frame). Fields inside
@@ -132,13 +159,9 @@ def scan(
     >>> scan(frame, y_true="y", y_prob=pl.col("p") / 2, by="model")["a"].n
     2
     """
-    unknown = (
-        reading.keys() - ReadingOptions.__annotations__.keys() - InputOptions.__annotations__.keys()
-    )
-    if unknown:
-        refuse_keyword(
-            min(unknown), [*InputOptions.__annotations__, *ReadingOptions.__annotations__]
-        )
+    known = {**InputOptions.__annotations__, **ReadingOptions.__annotations__}
+    if reading.keys() - known.keys():
+        refuse_keyword(min(reading.keys() - known.keys()), list(known))
     request = make_request(
         y_true=y_true,
         y_prob=y_prob,
@@ -161,50 +184,20 @@ def scan(
     options = FileOptions(
         checkpoint, threads, progress, reading.get("per_file", False), reading.get("sep")
     )
-    result = _scanned(_as_paths(data), request, options)
+    if threads is not None:
+        require_count("threads", threads)
+    if checkpoint is not None and request.named_labels:
+        name = "pos_label" if request.multiclass is None else "multiclass"
+        raise InputError(
+            "`checkpoint` goes with labels 0 and 1, and with one event.",
+            argument="checkpoint",
+            hint=f"Leave out `{name}`.",
+        )
+    source = _as_paths(data)
+    result = (_scan_files if _is_path(source) else _scan_table)(source, request, options)
     if reading.get("percent"):
         _warn_of_scale(result)
     return result
-
-
-def _scanned(data: Any, request: Request, options: FileOptions) -> Sketch | Sketches:
-    threads = options.threads
-    if threads is not None:
-        require_count("threads", threads)
-    if options.checkpoint is not None and request.named_labels:
-        raise InputError(
-            "goes with labels 0 and 1, and with one event",
-            argument="checkpoint",
-            cure="Leave out {option}.",
-            option=Option("pos_label" if request.multiclass is None else "multiclass"),
-        )
-    if _is_path(data):
-        from calibrant.io.files import scan_files
-
-        return scan_files(data, request, options)
-    for name, value in (("checkpoint", options.checkpoint), ("sep", options.sep)):
-        if value is not None:
-            raise InputError("is for files", argument=name, seen=value, cure="Leave it out.")
-    if options.per_file:
-        raise InputError("is for files", argument="per_file", seen=True, cure="Leave it out.")
-    request = _with_class_names(data, request)
-    return as_result(request, _total(data, request))
-
-
-def _with_class_names(data: Any, request: Request) -> Request:
-    """The request with what the columns of classes of a table stand for, by the labels of its first rows.
-
-    Of a source whose first rows cannot be looked at before, only numbers in the columns' names are known.
-    """
-    columns = [request.columns[alias] for alias in request.prob_aliases]
-    label = request.columns[LABEL]
-    if request.multiclass is None or request.class_names is not None or len(columns) < 2:
-        return request
-    known = isinstance(label, str) and (isinstance(data, Mapping) or is_frame(data))
-    if not known and not all(isinstance(column, str) for column in columns):
-        return request
-    labels = set(first_values(data, label)) if known else set()
-    return replace(request, class_names=class_names(list(map(str, columns)), labels))
 
 
 def _warn_of_scale(found: Sketch | Sketches) -> None:
@@ -224,7 +217,7 @@ def _is_path(source: Any) -> bool:
 
 
 def _as_paths(source: Any) -> Any:
-    """A set or an iterator of paths as the list of these; anything else as it is."""
+    """Set or iterator of paths as the list of these; anything else as it is."""
     if isinstance(source, Set) and all(isinstance(item, str | os.PathLike) for item in source):
         return sorted(map(os.fspath, source))
     if not isinstance(source, Iterator) or hasattr(source, "__arrow_c_stream__"):
@@ -233,43 +226,60 @@ def _as_paths(source: Any) -> Any:
     return [*first, *source] if _is_path(first) else chain(first, source)
 
 
-def _total(source: Any, request: Request) -> DenseSums | GroupTotal:
+def _with_class_names(request: Request, labels: set[Any]) -> Request:
+    """Request with the classes of the columns of class probabilities, by the labels of the first rows."""
+    columns = [str(request.columns[alias]) for alias in request.prob_aliases]
+    return replace(request, class_names=class_names(columns, labels))
+
+
+# -- tables ------------------------------------------------------------------------------------
+
+
+def _scan_table(source: Any, request: Request, options: FileOptions) -> Sketch | Sketches:
+    for name in ("checkpoint", "sep", "per_file"):
+        if getattr(options, name) is not None and getattr(options, name) is not False:
+            raise InputError(f"`{name}` is for files.", argument=name, hint="Leave it out.")
+    columns = [request.columns[alias] for alias in request.prob_aliases]
+    if request.multiclass is not None and request.class_names is None and len(columns) > 1:
+        # Of a source whose first rows cannot be looked at before, only names that are numbers are known.
+        label = request.columns[LABEL]
+        known = isinstance(label, str) and (isinstance(source, Mapping) or is_frame(source))
+        if known or all(isinstance(column, str) for column in columns):
+            labels = set(first_values(source, label)) if known else set()
+            request = _with_class_names(request, labels)
     total: DenseSums | GroupTotal = GroupTotal(request) if request.by else DenseSums(request)
     try:
-        if request.models and not isinstance(source, Iterator):
-            for place, model in enumerate(request.models):
-                for part in _parts(source, request.of_model(place)):
-                    grouped = part.grouped(()) if isinstance(part, DenseSums) else part
-                    keys = [(model, *key) for key in grouped.keys]
-                    add_part(total, replace(grouped, keys=keys))
-            return total
         for part in _parts(source, request):
             add_part(total, part)
     except UnicodeError as error:
         raise InputError(
-            "text must be such as UTF-8 can hold; this is not: {error}",
-            error=str(error),
-            cure="Replace lone surrogates first.",
+            f"Text must be such as UTF-8 can hold; this is not: {show_value(str(error))}.",
+            hint="Replace lone surrogates first.",
         ) from error
-    return total
+    return as_result(request, total)
 
 
-def _parts(
-    source: Any, request: Request, *, is_batch: bool = False
-) -> Iterable[DenseSums | GroupedSums]:
+def _parts(source: Any, request: Request, *, is_batch: bool = False) -> Iterable[Part]:
+    """Sums of a table, or of each batch of an iterator, by the engine that holds it."""
     source = source.to_native() if engine_of(source) == "narwhals" else source
     engine = engine_of(source)
-    if engine in ("dask", "ray") or (engine == "pyspark" and not request.portable):
+    frame = not isinstance(source, Mapping) and is_frame(source)
+    if request.models and frame and not is_in_memory(source):
+        for place, model in enumerate(request.models):  # a group-by for each
+            for part in _parts(source, request.of_model(place)):
+                grouped = part.grouped(()) if isinstance(part, DenseSums) else part
+                yield replace(grouped, keys=[(model, *key) for key in grouped.keys])
+    elif engine in ("dask", "ray") or (engine == "pyspark" and not request.portable):
         from calibrant.io import distributed
 
         yield from distributed.sums_of(engine, source, request)
     elif isinstance(source, Mapping):
         yield from sums_of_dict(source, request)
-    elif is_frame(source) and request.portable and engine != "pyarrow":
+    elif frame and request.portable and engine != "pyarrow":
         yield from sums_of_frame(source, request)
-    elif is_frame(source) and engine == "polars":
+    elif frame and engine == "polars":
         yield from sums_of_slices(select(source, request), request)
-    elif is_frame(source):
+    elif frame:
         yield from _arrow_parts(arrow_stream(select(source, request)), request.selected())
     elif hasattr(source, "__arrow_c_stream__") or engine == "pyarrow":
         request.require_no_constants()
@@ -277,30 +287,226 @@ def _parts(
     elif isinstance(source, Iterable) and not isinstance(source, np.ndarray) and not is_batch:
         for batch in source:
             yield from _parts(batch, request, is_batch=True)
-    elif is_batch:
-        raise InputError(
-            "must give frames, record batches or dicts of arrays, or nothing but paths",
-            argument="data",
-            seen=TypeName.of(source),
-            saying="it gave a {kind}",
-            kind=type(source).__name__,
-            cure="Of groups, scan the frame itself, with {by}.",
-            by=Option("by"),
-        )
     else:
+        what = "frames, record batches or dicts of arrays" if is_batch else "a frame or files"
+        hint = (
+            "Of groups, scan the frame itself, with `by`."
+            if is_batch
+            else ("For arrays, use Sketch.from_arrays(y_true, y_prob).")
+        )
         raise InputError(
-            "must be a frame, files, or an iterator over batches",
+            f"`data` must be {what}, or an iterator over these; got a {type(source).__name__}.",
             argument="data",
-            seen=TypeName.of(source),
-            saying="got a {kind}",
-            kind=type(source).__name__,
-            cure="For arrays, use Sketch.from_arrays(y_true, y_prob).",
+            hint=hint,
         )
 
 
-def _arrow_parts(source: Any, request: Request) -> list[DenseSums | GroupedSums]:
-    from calibrant.io.arrow_batches import batches_of, sums_of_batches
-
-    parts: list[DenseSums | GroupedSums] = []
+def _arrow_parts(source: Any, request: Request) -> list[Part]:
+    parts: list[Part] = []
     sums_of_batches(batches_of(source, request), request, parts.append)
     return parts
+
+
+# -- files -------------------------------------------------------------------------------------
+
+
+def _scan_files(source: Any, request: Request, options: FileOptions) -> Sketch | Sketches:
+    """Result over all files of a path, a glob, a folder or a list of these.
+
+    The checkpoint stays, with the sum of all jobs: the result is not on the disk yet, and where rows are
+    refused, the scan can be had from it without these rows.
+    """
+    files = find_files(source, besides=options.checkpoint, separator=options.sep)
+    if options.per_file:
+        request = replace(request, groups={FILE: FILE_ALIAS, **request.groups})
+        named = zip(files, short_names(files), strict=True)
+        files = [
+            replace(file, partitions={**file.partitions, FILE_ALIAS: name}) for file, name in named
+        ]
+    settled = request.multiclass is None or request.class_names is not None
+    if not settled and len(request.prob_aliases) > 1:
+        first = next(iter(next(jobs_of(files[:1], request)).read()))
+        request = _with_class_names(request, set(named_labels(first.columns[LABEL]).tolist()))
+    total: DenseSums | GroupTotal = GroupTotal(request) if request.by else DenseSums(request)
+    path = options.checkpoint
+    note = None if path is None else Checkpoint(path, request, files)
+    with unchanged(files):
+        done = _sum(files, request, total, note, options)
+    if note and note.done != done:
+        try:
+            note.save(done, total)
+        except CalibrantError as error:  # the result is there all the same
+            warnings.warn(CalibrantWarning(str(error)), stacklevel=3)
+    if isinstance(total, GroupTotal) and files[0].format == "csv":
+        _read_numbers(total)
+    return as_result(request, total)
+
+
+def _sum(
+    files: list[DataFile],
+    request: Request,
+    total: DenseSums | GroupTotal,
+    note: Checkpoint | None,
+    options: FileOptions,
+) -> int:
+    """Add all jobs to the total, from where the checkpoint stands; how many there are."""
+    done = note.load(total) if note else 0
+    bar = Progress(sum(file.size for file in files), show=options.progress)
+    threads = options.threads or os.cpu_count() or 1
+    saved = time.monotonic()
+    complete = True  # the total is that of the jobs that are done: one may be half added
+
+    def read(job: Job) -> list[Part]:
+        parts: list[Part] = []
+        sums_of_batches(job.read(), request, parts.append)
+        return parts
+
+    try:
+        for parts in _in_order(jobs_of(files, request), done, read, threads, bar):
+            complete = False
+            for part in parts:
+                add_part(total, part)
+            done += 1
+            complete = True
+            if note and time.monotonic() - saved >= CHECKPOINT_SECONDS:
+                note.save(done, total)
+                saved = time.monotonic()
+    except KeyboardInterrupt:
+        if note and complete:
+            note.save(done, total)
+        raise
+    finally:
+        bar.close()
+    return done
+
+
+def _in_order(
+    jobs: Iterator[Job], skip: int, read: Any, threads: int, bar: Progress
+) -> Iterator[list[Part]]:
+    """Results of the jobs, one after the other; only a few are under way at any time."""
+    waiting: deque[tuple[Job, Future[list[Part]]]] = deque()
+
+    def finish() -> list[Part]:
+        job, future = waiting.popleft()
+        parts = future.result()
+        counts = (p.counts if isinstance(p, DenseSums) else p.sums[0] for p in parts)
+        bar.advance(job.size, sum(int(each.sum()) for each in counts))
+        return parts
+
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        try:
+            for number, job in enumerate(jobs):
+                if number < skip:
+                    bar.advance(job.size)
+                    continue
+                waiting.append((job, pool.submit(read, job)))
+                if len(waiting) > threads:
+                    yield finish()
+            while waiting:
+                yield finish()
+        finally:
+            for _, future in waiting:
+                future.cancel()
+
+
+def _read_numbers(total: GroupTotal) -> None:
+    """Read groups of a CSV, which are text so far, as integers where a column holds nothing else."""
+    columns = list(zip(*total.index, strict=True))
+    of_file = [*total.request.added, *total.request.groups.values()]
+    for place, values in enumerate(columns):
+        if place >= len(total.request.added) and of_file[place] != FILE_ALIAS:
+            columns[place] = tuple(integers_of(values))
+    total.index = {key: place for place, key in enumerate(zip(*columns, strict=True))}
+
+
+# -- class probabilities -----------------------------------------------------------------------
+
+TRUE_CLASS = "true class"
+
+
+@dataclass(frozen=True)
+class ClassSketches:
+    """All classes of the same rows.
+
+    Attributes
+    ----------
+    each : Sketches
+        By class, one against the rest.
+    said : Sketches
+        The confidence, by the class that was predicted and the true one.
+    """
+
+    each: Sketches
+    said: Sketches
+
+
+def scan_classes(data: Any, *, y_true: Any, y_prob: Any, **reading: Any) -> ClassSketches:
+    """Sketches of every class, and of every mix-up of two, from what `scan` reads; two passes.
+
+    Examples
+    --------
+    >>> rows = {"y": ["a", "b", "b"], "a": [0.7, 0.2, 0.9], "b": [0.3, 0.8, 0.1]}
+    >>> found = scan_classes(rows, y_true="y", y_prob=["a", "b"])
+    >>> found.each, list(found.said)
+    (<Sketches of 2 groups by class: 'a', 'b'>, [('a', 'a'), ('a', 'b'), ('b', 'b')])
+    """
+    reading = {**reading, "y_true": y_true, "y_prob": y_prob}
+    each = scan(data, **{**reading, "multiclass": "classwise"})
+    said = scan(data, **{**reading, "multiclass": "top_label"}, by={TRUE_CLASS: y_true})
+    assert isinstance(each, Sketches)
+    assert isinstance(said, Sketches)
+    return ClassSketches(each, said)
+
+
+def class_columns(
+    y_true: Any, y_prob: Any, options: InputOptions
+) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
+    """A matrix as columns of one batch, the names of those with predictions, and how `scan` reads them.
+
+    Weights are not among the columns.
+    """
+    settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    forms = ("from_logits", "from_logprobs", "percent")
+    form = as_form(**{name: settings.get(name, False) for name in forms})
+    require_forms_of_classes(form, settings.get("labels", "binary"), settings.get("pos_label"))
+    matrix = as_class_probabilities(
+        y_true, y_prob, classes=settings.get("classes"), from_logits=form == "logit"
+    )
+    names = [f"class {place}" for place in range(len(matrix.classes))]
+    columns = {"y_true": matrix.given_labels}
+    columns |= {name: matrix.raw[:, place] for place, name in enumerate(names)}
+    settings.setdefault("multiclass", "confidence")
+    if "classes" in settings or matrix.classes != list(range(len(names))):
+        settings["classes"] = matrix.classes
+    settings.pop("sample_weight", None)
+    return columns, names, settings
+
+
+def sketches_of_classes(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    scale: str | Scale | None = None,
+    **options: Unpack[InputOptions],
+) -> Sketch | Sketches:
+    """The sketch of the confidence, or sketches by predicted class or by class.
+
+    Examples
+    --------
+    >>> probs = [[0.7, 0.2, 0.1], [0.2, 0.5, 0.3]]
+    >>> sketches_of_classes([0, 2], probs, multiclass="classwise")
+    <Sketches of 3 groups by class: 0, 1, 2>
+    """
+    columns, names, settings = class_columns(y_true, y_prob, options)
+    weight = options.get("sample_weight")
+    if settings["multiclass"] != "confidence" and scale is None:
+        direct = classwise if settings.pop("multiclass") == "classwise" else top_label
+        known = {name: settings[name] for name in _KNOWN if name in settings}
+        return direct(y_true, y_prob, sample_weight=weight, **known)
+    if weight is not None:
+        columns["sample_weight"], settings["sample_weight"] = np.asarray(weight), "sample_weight"
+    chosen = PROBABILITY if scale is None else scale
+    return scan(columns, y_true="y_true", y_prob=names, scale=chosen, **settings)
+
+
+_KNOWN = ("from_logits", "classes", "on_invalid")

@@ -1,11 +1,12 @@
-"""The sketch as one SQL aggregation, for warehouses: the rows stay where they are.
+"""One SQL aggregation for a sketch, for warehouses: the rows stay where they are.
 
 `query` writes the text, the warehouse runs it, `read` turns the table that comes back into sketches.
-`piecewise_linear` writes a fitted map as an expression, so that a repair runs there too.
+`piecewise_linear` writes a fitted map as an expression, so that recalibration runs there too.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,13 +20,139 @@ from calibrant.data.cell_sums import DEFAULT_NODES, FRACTION_BITS, require_nodes
 from calibrant.data.rows import LARGEST_WEIGHT
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import FLOAT_COLUMNS, INTEGER_COLUMNS, Sketches, from_table
-from calibrant.errors import Code, InputError, Option, TypeName, Where
+from calibrant.errors import InputError, show_value
 from calibrant.io.group_keys import normal_key
-from calibrant.io.required_columns import require_columns
-from calibrant.io.sql_dialects import Dialect, dialect_named
-from calibrant.io.totals import invalid_rows, sorted_groups
+from calibrant.io.request import require_columns
+from calibrant.io.sums import invalid_rows, require_weight, sorted_groups
 
-__all__ = ["Expression", "piecewise_linear", "query", "read"]
+__all__ = ["DIALECTS", "Expression", "piecewise_linear", "query", "read"]
+
+
+# -- dialects ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """Templates, with {x} for an operand that has no side effects."""
+
+    name: str
+    float_type: str
+    integer_type: str
+    is_nan: str
+    number: str = "CAST({x} AS {float})"
+    label: str = "CAST({x} AS {float})"
+    floor: str = "CAST(FLOOR({x}) AS {integer})"
+    quote_mark: str = '"'
+    backslash: bool = False
+
+    def quote(self, name: str) -> str:
+        """Name as an identifier, whatever is in it."""
+        if not isinstance(name, str) or not name or "\0" in name:
+            raise InputError(
+                "The name of a table or column must be text, neither empty nor with a NUL character; got "
+                f"{show_value(name)}."
+            )
+        if self.backslash:
+            return "`" + name.replace("\\", "\\\\").replace("`", "\\`").replace("\n", "\\n") + "`"
+        mark = self.quote_mark
+        return mark + name.replace(mark, mark * 2) + mark
+
+    def quote_table(self, table: str | Sequence[str]) -> str:
+        """Name of a table; dots of a plain string separate catalogue, schema and table."""
+        parts = table.split(".") if isinstance(table, str) else table
+        if not isinstance(parts, Sequence) or not parts:
+            raise InputError(
+                f"`table` must be the name of a table, or its parts in a list; got {show_value(table)}.",
+                argument="table",
+                hint='Pass a name such as "schema.predictions".',
+            )
+        return ".".join(self.quote(part) for part in parts)
+
+    def as_float(self, operand: str) -> str:
+        """Number as a float; NULL where it is none."""
+        return self.number.format(x=operand, float=self.float_type)
+
+    def as_outcome(self, operand: str) -> str:
+        """Label, which may be boolean, as a float."""
+        return self.label.format(x=operand, float=self.float_type)
+
+    def as_integer(self, operand: str) -> str:
+        """Integer part of a float that is not negative."""
+        return self.floor.format(x=operand, integer=self.integer_type)
+
+    def missing(self, operand: str) -> str:
+        """Condition that a float is NULL or NaN."""
+        return f"{operand} IS NULL OR {self.is_nan.format(x=operand)}"
+
+
+# A boolean cannot be cast to a float everywhere, but every label can be written as text.
+_BY_TEXT = (
+    "CASE CAST({{x}} AS {text}) WHEN 'true' THEN 1 WHEN 'false' THEN 0 "
+    "ELSE CAST(CAST({{x}} AS {text}) AS {{float}}) END"
+)
+# SQLite casts any text, to 0 where it is no number; but it compares text with a number as a number only
+# where it is one.
+_IF_NUMBER = (
+    "CASE WHEN typeof({x}) IN ('integer', 'real') OR CAST({x} AS {float}) = {x} "
+    "THEN CAST({x} AS {float}) END"
+)
+
+DIALECTS = {
+    dialect.name: dialect
+    for dialect in (
+        Dialect("duckdb", "DOUBLE", "BIGINT", "isnan({x})"),
+        Dialect(
+            "postgres",
+            "DOUBLE PRECISION",
+            "BIGINT",
+            "{x} = CAST('NaN' AS DOUBLE PRECISION)",
+            label=_BY_TEXT.format(text="TEXT"),
+        ),
+        Dialect(
+            "bigquery",
+            "FLOAT64",
+            "INT64",
+            "IS_NAN({x})",
+            label=_BY_TEXT.format(text="STRING"),
+            backslash=True,
+        ),
+        Dialect(
+            "snowflake",
+            "DOUBLE",
+            "BIGINT",
+            "{x} = CAST('NaN' AS DOUBLE)",
+            label=_BY_TEXT.format(text="VARCHAR"),
+        ),
+        Dialect("spark", "DOUBLE", "BIGINT", "isnan({x})", quote_mark="`"),
+        Dialect(
+            "sqlite",
+            "REAL",
+            "INTEGER",
+            "0",  # SQLite stores NaN as NULL
+            number=_IF_NUMBER,
+            label=_IF_NUMBER,
+            floor="CAST({x} AS {integer})",
+            quote_mark="`",  # what stands in double quotes and is no column, it reads as text
+        ),
+    )
+}
+
+
+def dialect_named(name: str) -> Dialect:
+    """Dialect of that name."""
+    aliases = {"postgresql": "postgres", "sparksql": "spark", "databricks": "spark"}
+    key = str(name).lower().replace(" ", "")
+    key = aliases.get(key, key)
+    if key not in DIALECTS:
+        raise InputError(
+            f"`dialect` must be one of {', '.join(DIALECTS)}; got {show_value(name)}.",
+            argument="dialect",
+            hint="Pass the nearest: most databases read postgres.",
+        )
+    return DIALECTS[key]
+
+
+# -- the query ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -98,10 +225,9 @@ def query(
     taken = {*INTEGER_COLUMNS, *FLOAT_COLUMNS, "nodes"} & {name.lower() for name in by}
     if taken:
         raise InputError(
-            "must not name a column as the result names one of its own",
+            f"`by` must not name a column as the result names one of its own: {taken.pop()}.",
             argument="by",
-            seen=taken.pop(),
-            cure="Give the query a view in which the column has another name.",
+            hint="Give the query a view in which the column has another name.",
         )
     groups = {f"g{place}": spoken.quote(name) for place, name in enumerate(by)}
     columns = {
@@ -119,7 +245,7 @@ def query(
 def _steps(
     dialect: Dialect, table: str, groups: dict[str, str], columns: dict[str, str], nodes: int
 ) -> str:
-    """The rows, first as floats, then with the rule that each breaks, then with cell and offset."""
+    """Rows, first as floats, then with the rule that each breaks, then with cell and offset."""
     chosen = ", ".join(f"{text} AS {alias}" for alias, text in {**groups, **columns}.items())
     keys = "".join(f"{alias}, " for alias in groups)
     weight = "w, " if "w" in columns else ""
@@ -159,10 +285,9 @@ def _group_names(by: Any) -> tuple[str, ...]:
     if isinstance(by, Sequence) and all(isinstance(name, str) for name in by):
         return tuple(by)
     raise InputError(
-        "must be the name of a column, or a list of names",
+        f"`by` must be the name of a column, or a list of names; got {show_value(by)}.",
         argument="by",
-        seen=by,
-        cure="For a computed group, give the query a view in which it is a column.",
+        hint="For a computed group, give the query a view in which it is a column.",
     )
 
 
@@ -171,10 +296,8 @@ def _operand(column: str | Expression | None, dialect: Dialect) -> str:
         return f"({column.text})"
     if not isinstance(column, str):
         raise InputError(
-            "a column must be a name or an Expression",
-            seen=column,
-            cure="For SQL of your own pass {expression}.",
-            expression=Code("Expression(text)"),
+            f"A column must be a name or an Expression; got {show_value(column)}.",
+            hint="For SQL of your own pass `Expression(text)`.",
         )
     return dialect.quote(column)
 
@@ -194,14 +317,14 @@ def _reason(dialect: Dialect, weighted: bool) -> str:
 
 
 def read(result: Any, *, on_invalid: str = "drop") -> Sketch | Sketches:
-    """The sketch, or the sketches by group, in the table that the query gave.
+    """Sketch, or sketches by group, in the table that the query gave.
 
     Parameters
     ----------
     result
         A frame of any library, a dict of columns, or a cursor of a database driver after `execute`.
     on_invalid : {"raise", "drop"}
-        Whether rows that broke a rule are an error, or only counted.
+        Rows that broke a rule are an error, or only counted.
 
     Examples
     --------
@@ -220,39 +343,31 @@ def read(result: Any, *, on_invalid: str = "drop") -> Sketch | Sketches:
     nodes = np.unique(columns.pop("nodes"))
     if nodes.size == 0:
         raise InputError(
-            "must hold rows",
+            "`result` must hold rows; the query found none.",
             argument="result",
-            seen=0,
-            saying="the query found {}",
-            cure="Check the table and the condition of the query.",
+            hint="Check the table and the condition of the query.",
         )
     if nodes.size > 1:
         raise InputError(
-            "must be the result of one query, on one grid",
+            f"`result` must be that of one query, on one grid; its nodes are {show_value(nodes.tolist())}.",
             argument="result",
-            seen=nodes.tolist(),
-            where=Where(column="nodes"),
-            cure="Read each result by itself.",
+            hint="Read each result by itself.",
         )
-    sketches_read = from_table(_normalized(columns, by), by=by, nodes=int(nodes[0]))
-    if isinstance(sketches_read, Sketches):  # a database gives its rows in any order
-        sketches_read = sorted_groups(sketches_read)
-    sketches = (
-        list(sketches_read.values()) if isinstance(sketches_read, Sketches) else [sketches_read]
-    )
-    dropped: dict[str, int] = {}
+    # A missing group is None, whatever it came through.
+    columns |= {name: [normal_key((v,))[0] for v in columns[name]] for name in by}
+    found = from_table(columns, by=by, nodes=int(nodes[0]))
+    if isinstance(found, Sketches):  # a database gives its rows in any order
+        found = sorted_groups(found)
+    sketches = list(found.values()) if isinstance(found, Sketches) else [found]
+    dropped: Counter[str] = Counter()
     for sketch in sketches:
-        for reason, count in sketch.dropped.items():
-            dropped[reason] = dropped.get(reason, 0) + count
+        dropped.update(sketch.dropped)
+    rows = sum(sketch.n for sketch in sketches)
     if dropped and on_invalid == "raise":
-        rows = sum(sketch.n for sketch in sketches) + sum(dropped.values())
-        raise invalid_rows(dropped, rows)
-    return sketches_read
-
-
-def _normalized(columns: dict[str, Any], by: list[str]) -> dict[str, Any]:
-    """The columns, with groups as plain values: a missing one is None whatever it came through."""
-    return columns | {name: [normal_key((v,))[0] for v in columns[name]] for name in by}
+        raise invalid_rows(dropped, rows + dropped.total())
+    if any(sketch.weighted for sketch in sketches) and rows:
+        require_weight(np.array([sketch.total_weight for sketch in sketches]), rows)
+    return found
 
 
 def _folded(name: str) -> str:
@@ -267,11 +382,9 @@ def _columns(result: Any) -> dict[str, Any]:
     if hasattr(result, "description") and hasattr(result, "fetchall"):  # a cursor
         if result.description is None:
             raise InputError(
-                "must hold the result of a query; this cursor has none",
+                "`result` must hold the result of a query; this cursor has none.",
                 argument="result",
-                seen=TypeName.of(result),
-                saying="",
-                cure="Execute the query first.",
+                hint="Execute the query first.",
             )
         names = [field[0] for field in result.description]
         with decoding("the result of a query"):
@@ -284,10 +397,8 @@ def _columns(result: Any) -> dict[str, Any]:
         frame = frame.collect()
     if not isinstance(frame, nw.DataFrame):
         raise InputError(
-            "must be a frame, a dict of columns or a cursor",
+            f"`result` must be a frame, a dict of columns or a cursor; got a {type(result).__name__}.",
             argument="result",
-            seen=TypeName.of(result),
-            cure="Pass what your database driver gives.",
         )
     return {name: frame[name].to_list() for name in frame.columns}
 
@@ -297,21 +408,14 @@ def _numbers(values: Any, name: str) -> np.ndarray[Any, Any]:
     array = as_array(values, name)
     if array.dtype.kind not in "iuf":
         raise InputError(
-            "must hold numbers",
+            f"`result` must hold numbers; column {name!r} is of type {array.dtype}.",
             argument="result",
-            seen=TypeName(array.dtype),
-            where=Where(column=name),
-            cure="Pass the result of the query as it is.",
         )
     if array.dtype.kind == "f" and np.isnan(array).any():
         raise InputError(
-            "must not hold missing values",
+            f"`result` must not hold missing values; {int(np.isnan(array).sum())} of {array.size} are "
+            f"missing in column {name!r}.",
             argument="result",
-            seen=int(np.isnan(array).sum()),
-            where=Where(column=name),
-            saying="{} of {size} are missing in {where}",
-            cure="Pass the result of the query as it is.",
-            size=array.size,
         )
     return array
 
@@ -341,23 +445,18 @@ def piecewise_linear(
     knots, values = (np.asarray(as_array(a, n), dtype=np.float64) for a, n in ((x, "x"), (y, "y")))
     if knots.ndim != 1 or knots.shape != values.shape or knots.size < 2:
         raise InputError(
-            "must be a vector as long as {y}, of 2 numbers or more",
+            "`x` must be a vector as long as `y`, of 2 numbers or more; their shapes are "
+            f"{knots.shape} and {values.shape}.",
             argument="x",
-            seen=knots.shape,
-            saying="their shapes are {} and {shape}",
-            cure="Pass the knots of the map and its values there.",
-            y=Option("y"),
-            shape=repr(values.shape),
         )
     if not (
         np.all(np.isfinite(values)) and np.all(np.diff(knots) > 0) and np.isfinite(knots).all()
     ):
         raise InputError(
-            "must increase strictly, and it and {y} must be finite",
+            "`x` must increase strictly, and it and `y` must be finite; got "
+            f"{show_value(knots.tolist())}.",
             argument="x",
-            seen=knots.tolist(),
-            cure="Sort the knots, and give each once.",
-            y=Option("y"),
+            hint="Sort the knots, and give each once.",
         )
     require_choice("beyond", beyond, ("constant", "unchanged"))
     given = _operand(prob, spoken)
@@ -373,7 +472,7 @@ def piecewise_linear(
 
 
 def _tree(operand: str, x: Any, y: Any, dialect: Dialect, low: int, high: int) -> str:
-    """The map where x[low] <= operand < x[high + 1]; the ends are constant."""
+    """Map where x[low] <= operand < x[high + 1]; the ends are constant."""
     if low == high:
         if low < 0 or low == x.size - 1:
             return _literal(y[max(low, 0)], dialect)

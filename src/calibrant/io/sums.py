@@ -1,57 +1,77 @@
-"""Rows into sums per slot: the compiled loops for one batch of arrays, with and without groups."""
+"""Sums per cell and label: rows into sums, sums of batches into a total, the total into sketches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data._fill import fill_counts, fill_weights, sum_words
-from calibrant.data.rows import REASONS, Rows, refusal
-from calibrant.errors import InputError, Where
-from calibrant.io.group_keys import Key
-from calibrant.io.predictions import Outcomes, Piece, pieces_of
-from calibrant.io.scan_request import Request
+from calibrant.data.cell_sums import Columns, require_room
+from calibrant.data.rows import LEAST_TOTAL_WEIGHT, REASONS, Rows, refusal
+from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import Sketches, Stacked
+from calibrant.errors import InputError, InvalidRows, TooFewRows
+from calibrant.io.group_keys import Key, place_of, sort_key
+from calibrant.io.predictions import Piece, labels_of, pieces_of, require_two_labels
+from calibrant.io.request import Request, no_rows
 
-__all__ = ["SUM_NAMES", "DenseSums", "GroupedSums", "Notes", "RowBatch", "sums_of_rows"]
+__all__ = [
+    "SUM_NAMES",
+    "DenseSums",
+    "GroupTotal",
+    "GroupedSums",
+    "Notes",
+    "Place",
+    "RowBatch",
+    "add_part",
+    "as_result",
+    "invalid_rows",
+    "merged",
+    "require_weight",
+    "sorted_groups",
+    "sums_of_rows",
+]
 
 Integers = NDArray[np.int64]
 SUM_NAMES = ("count", "offset", "weight", "squared_weight", "weighted_offset")
-"""Of the columns of sums, where they are a table; without weights, the first two."""
+"""Names of the columns of sums, where they are a table; without weights, the first two."""
+MOST_TABLES = 256
+"""Models with a table of all cells each, 2 MB; of more, only the cells that have rows are kept."""
+FEWEST_WAITING = 1 << 22
+"""Entries that may wait to be merged, about 100 MB."""
 
-
-Place = Callable[[int], Where]
-"""Where the row of a batch stands in its source."""
+Place = Callable[[int], tuple[int, str | None]]
+"""Row of a source and its file, from a row of a batch."""
 
 
 @dataclass(frozen=True)
 class Notes:
-    """What a reader remembers besides sums: the first row that breaks each rule, and labels it saw."""
+    """Remarks of a reader besides sums: the first row that breaks each rule, and labels it saw."""
 
     refusals: dict[str, InputError] = field(default_factory=dict)
-    labels: dict[Any, Where] = field(default_factory=dict)
+    labels: dict[Any, None] = field(default_factory=dict)
 
     def add(self, other: Notes) -> None:
-        """Take over what was noted of later rows, where there is no note yet."""
+        """Take over the notes of later rows, where there is none yet."""
         for reason, error in other.refusals.items():
             self.refusals.setdefault(reason, error)
-        for label, where in other.labels.items():
-            self.labels.setdefault(label, where)
+        self.labels.update(other.labels)
 
-    def refuse(self, pairs: Rows, codes: NDArray[np.int8], place: Place) -> None:
+    def refuse(self, rows: Rows, codes: NDArray[np.int8], place: Place) -> None:
         """Note the first row that breaks each rule that nothing is noted of."""
-        rows = np.flatnonzero(codes >= 0)
-        if not rows.size:
+        broken = np.flatnonzero(codes >= 0)
+        if not broken.size:
             return
-        _, first = np.unique(codes[rows], return_index=True)
-        for row in sorted(rows[first].tolist()):
+        _, first = np.unique(codes[broken], return_index=True)
+        for row in sorted(broken[first].tolist()):
             reason = REASONS[codes[row]]
             if reason not in self.refusals:
-                error = refusal(pairs, row, reason)
-                self.refusals[reason] = error.but(where=place(row))
+                number, file = place(row)
+                self.refusals[reason] = refusal(rows, row, reason).at(row=number, file=file)
 
 
 @dataclass(frozen=True)
@@ -65,9 +85,9 @@ class RowBatch:
     label, weight : array
         Missing values are NaN or None.
     keys, group
-        The groups, and each row's place among them; None where there are none.
+        The groups, and each row's index among them; None where there are none.
     place : callable
-        Says where a row of the batch stands in its source.
+        From a row of the batch to its row and file in the source.
     """
 
     probs: Sequence[NDArray[Any]]
@@ -75,7 +95,7 @@ class RowBatch:
     weight: NDArray[Any] | None
     keys: Sequence[Key] | None = None
     group: Integers | None = None
-    place: Place = lambda row: Where(row=row)
+    place: Place = lambda row: (row, None)
 
 
 @dataclass(frozen=True)
@@ -125,7 +145,7 @@ class DenseSums:
         p: NDArray[Any],
         y: NDArray[Any],
         w: NDArray[Any] | None,
-        place: Place = lambda row: Where(row=row),
+        place: Place = lambda row: (row, None),
         raw: NDArray[Any] | None = None,
     ) -> None:
         """Add rows; those that break a rule are counted by reason, and the first of each is noted.
@@ -137,29 +157,25 @@ class DenseSums:
             start = self._fill_counts(p, y)
             if start < 0:
                 return
-        pairs = Rows(p[start:], y[start:], w, soft=self.request.soft)
-        codes = pairs.reason_codes(slice(None))
+        rows = Rows(p[start:], y[start:], w, soft=self.request.soft)
+        codes = rows.reason_codes(slice(None))
         written = _as_written(self.request, p if raw is None else raw, y, w)
-        whole = np.concatenate([np.full(start, -1, np.int8), codes]) if start else codes
-        self.notes.refuse(written, whole, place)
-        kept = pairs.select(codes < 0) if np.any(codes >= 0) else pairs
-        refused = np.bincount(codes[codes >= 0], minlength=self.request.slots - self._cells)
-        self.counts[self._cells :] += refused
+        all_codes = np.concatenate([np.full(start, -1, np.int8), codes]) if start else codes
+        self.notes.refuse(written, all_codes, place)
+        kept = rows.select(codes < 0) if np.any(codes >= 0) else rows
+        cells = self.request.cell_slots
+        self.counts[cells:] += np.bincount(codes[codes >= 0], minlength=self.request.slots - cells)
         if kept.n:
             self._fill(kept)
 
     def grouped(self, key: Key) -> GroupedSums:
-        """The non-empty slots, as those of one group."""
+        """Non-empty slots, as those of one group."""
         used = self.counts > 0
         if self.request.soft:
             used |= self.floats[0] > 0  # a soft row weighs under both labels
         places = np.flatnonzero(used)
         sums = tuple(column[places] for column in self.columns)
         return GroupedSums([key], places, sums, self.notes)
-
-    @property
-    def _cells(self) -> int:
-        return self.request.cell_slots
 
     def _fill(self, kept: Rows) -> None:
         p, y = kept.raw_prob, kept.raw_label
@@ -173,43 +189,47 @@ class DenseSums:
         fill_weights(p, y, w, self.request.log2_nodes, *map(self._table, self.columns))
 
     def _fill_counts(self, p: NDArray[Any], y: NDArray[Any]) -> int:
-        """Add the rows up to the first that breaks a rule, and say which that is (or -1)."""
+        """Add the rows up to the first that breaks a rule; its index, or -1."""
         tables = self._table(self.counts), self._table(self.offsets)
         return fill_counts(p, y, self.request.log2_nodes, *tables)
 
     def _table(self, column: NDArray[Any]) -> NDArray[Any]:
-        return column[: self._cells].reshape(-1, 2)
+        return column[: self.request.cell_slots].reshape(-1, 2)
+
+
+# -- rows into sums ----------------------------------------------------------------------------
 
 
 def sums_of_rows(
     request: Request, batch: RowBatch, dense: dict[Key, DenseSums]
 ) -> list[GroupedSums]:
     """Add a batch of rows to `dense`, or give their sums by group."""
-    outcomes = Outcomes(request) if request.pos_label is not None else None
     parts: list[GroupedSums] = []
     try:
-        pieces = list(pieces_of(request, batch.probs, batch.label, batch.weight, outcomes))
-    except InputError as error:  # of the matrix of classes, which is checked as a whole
-        row = error.row
-        raise error if row is None else error.at(**asdict(batch.place(row))) from None
-    for number, piece in enumerate(pieces):
-        raw = batch.probs[number] if request.multiclass is None else None
-        if batch.group is None and piece.added_by_row is None:
+        pieces = pieces_of(request, batch.probs, batch.label, batch.weight)
+        for number, piece in enumerate(pieces):
+            raw = batch.probs[number] if request.multiclass is None else None
+            is_group = batch.group is not None or piece.added_by_row is not None
+            if is_group or len(request.models) > MOST_TABLES:
+                parts.append(_sums_by_group(request, batch, piece, raw))
+                continue
             if piece.added not in dense:
                 dense[piece.added] = DenseSums(request)
-            total = dense[piece.added]
-            total.add_rows(piece.p, piece.y, piece.w, _within(batch, piece), raw)
-        else:
-            parts.append(_sums_by_group(request, batch, piece, raw))
-    if outcomes is not None:
-        noted = next(iter(dense.values())).notes if dense else parts[0].notes
-        for label in outcomes.seen:
-            noted.labels.setdefault(label, Where())
+            place = _place_in(batch, piece)
+            dense[piece.added].add_rows(piece.p, piece.y, piece.w, place, raw)
+    except InputError as error:  # of the matrix of classes, which is checked as a whole
+        if error.row is None:
+            raise
+        row, file = batch.place(error.row)
+        raise error.at(row=row, file=file) from None
+    if request.pos_label is not None:
+        notes = next(iter(dense.values())).notes if dense else parts[0].notes
+        notes.labels.update(dict.fromkeys(labels_of(batch.label)))
     return parts
 
 
-def _within(batch: RowBatch, piece: Piece) -> Place:
-    """Where the rows of a piece stand, which may be some of those of its batch."""
+def _place_in(batch: RowBatch, piece: Piece) -> Place:
+    """Places of the rows of a piece, which may be some of those of its batch."""
     rows = piece.rows
     return batch.place if rows is None else lambda row: batch.place(int(rows[row]))
 
@@ -217,7 +237,7 @@ def _within(batch: RowBatch, piece: Piece) -> Place:
 def _as_written(
     request: Request, raw: NDArray[Any], y: NDArray[Any], w: NDArray[Any] | None
 ) -> Rows:
-    """The rows as an error should show them: predictions in the form in which they came."""
+    """Rows as an error should show them: predictions in the form in which they came."""
     form = "probability" if request.multiclass else request.form
     return Rows(raw, y, w, form=form, soft=request.soft)
 
@@ -225,7 +245,7 @@ def _as_written(
 def _sums_by_group(
     request: Request, batch: RowBatch, piece: Piece, raw: NDArray[Any] | None
 ) -> GroupedSums:
-    """Sums of rows in groups: those of the batch, after what the columns of predictions add."""
+    """Sums of rows in groups: those of the batch, after those that the columns of predictions add."""
     p, y, w = piece.p, piece.y, piece.w
     keys: Sequence[Key] = batch.keys if batch.keys is not None else [()]
     group = batch.group if batch.group is not None else np.zeros(p.size, np.int64)
@@ -242,78 +262,15 @@ def _sums_by_group(
     slot, offset, codes = _slots(request, p, y, w)
     if np.any(codes >= 0):
         written = _as_written(request, p if raw is None else raw, y, w)
-        notes.refuse(written, codes, _within(batch, piece))
-    summed = _summed_slots(request, keys, group, slot, offset, y, w)
-    return GroupedSums(summed.keys, summed.places, summed.sums, notes)
-
-
-def _summed_slots(
-    request: Request,
-    keys: Sequence[Key],
-    group: Integers,
-    slot: Integers,
-    offset: Integers,
-    y: NDArray[Any],
-    w: NDArray[Any] | None,
-) -> GroupedSums:
-    if request.soft:
-        return _soft_sums(request, keys, group, slot, offset, y, w)
-    place = group * request.slots + slot
-    bits = request.offset_bits
-    high = (len(keys) * request.slots).bit_length() + bits
-    if w is None and high <= 64 and place.size:
-        place <<= bits
-        place |= offset
-        spare, sums = np.empty(place.size, np.uint64), np.empty((3, place.size), np.int64)
-        found = sum_words(place.view(np.uint64), spare, bits, high, *sums)
-        places, counts, offsets = (column[:found].copy() for column in sums)
-        return GroupedSums(keys, places, (counts, offsets))
-    places, index = np.unique(place, return_inverse=True)
-    counts = np.bincount(index, minlength=places.size)
-    columns: list[NDArray[Any]] = [counts, _summed(index, offset, places.size)]
-    if w is not None:
-        weight = np.where(slot < request.cell_slots, w, 0.0)
-        for values in (weight, weight * weight, weight * offset):
-            columns.append(np.bincount(index, weights=values, minlength=places.size))
-    return GroupedSums(keys, places, tuple(columns))
-
-
-def _soft_sums(
-    request: Request,
-    keys: Sequence[Key],
-    group: Integers,
-    slot: Integers,
-    offset: Integers,
-    y: NDArray[Any],
-    w: NDArray[Any] | None,
-) -> GroupedSums:
-    """Each row weighs under both labels; it is counted once, under the likelier."""
-    is_row = slot < request.cell_slots
-    share = np.where(is_row, y, 0.0).astype(np.float64)
-    weight = np.where(is_row, 1.0 if w is None else w, 0.0)
-    under = (weight * (1.0 - share), weight * share)  # the label 0, the label 1
-    first = slot - np.where(is_row, slot & 1, 0)
-    places, index = np.unique(
-        np.concatenate([group * request.slots + first + side * is_row for side in (0, 1)]),
-        return_inverse=True,
-    )
-    counted = np.concatenate([slot == first, slot != first])
-    offsets = np.concatenate([offset, offset])
-    shares = np.concatenate(under)
-    columns: list[NDArray[Any]] = [
-        _summed(index, counted.astype(np.int64), places.size),
-        _summed(index, np.where(counted, offsets, 0), places.size),
-    ]
-    for values in (shares, shares * shares, shares * offsets):
-        columns.append(np.bincount(index, weights=values, minlength=places.size))
-    used = (columns[0] > 0) | (columns[2] > 0)
-    return GroupedSums(keys, places[used], tuple(column[used] for column in columns))
+        notes.refuse(written, codes, _place_in(batch, piece))
+    places, sums = _summed_slots(request, len(keys), group, slot, offset, y, w)
+    return GroupedSums(keys, places, sums, notes)
 
 
 def _slots(
     request: Request, p: NDArray[Any], y: NDArray[Any], w: NDArray[Any] | None
 ) -> tuple[Integers, Integers, NDArray[np.int8]]:
-    """Each row's slot and offset, and the rule it breaks; refused rows stand in the slot of that rule."""
+    """Slot and offset of each row, and the rule it breaks; refused rows stand in the slot of that rule."""
     codes = Rows(p, y, w, soft=request.soft).reason_codes(slice(None))
     refused = codes >= 0
     position = np.where(refused, 0.0, p).astype(np.float64, copy=False)
@@ -326,7 +283,325 @@ def _slots(
     return slot, offset, codes
 
 
-def _summed(index: Integers, values: Integers, size: int) -> Integers:
+def _summed_slots(
+    request: Request,
+    groups: int,
+    group: Integers,
+    slot: Integers,
+    offset: Integers,
+    y: NDArray[Any],
+    w: NDArray[Any] | None,
+) -> tuple[Integers, tuple[NDArray[Any], ...]]:
+    """Distinct places of rows, and the sums there."""
+    if request.soft:
+        return _soft_sums(request, group, slot, offset, y, w)
+    place = group * request.slots + slot
+    bits = request.offset_bits
+    high = (groups * request.slots).bit_length() + bits
+    if w is None and high <= 64 and place.size:
+        place <<= bits
+        place |= offset
+        spare, sums = np.empty(place.size, np.uint64), np.empty((3, place.size), np.int64)
+        found = sum_words(place.view(np.uint64), spare, bits, high, *sums)
+        places, counts, offsets = (column[:found].copy() for column in sums)
+        return places, (counts, offsets)
+    places, index = np.unique(place, return_inverse=True)
+    columns = [np.bincount(index, minlength=places.size), _summed(index, offset, places.size)]
+    if w is not None:
+        weight = np.where(slot < request.cell_slots, w, 0.0)
+        for values in (weight, weight * weight, weight * offset):
+            columns.append(_summed(index, values, places.size))
+    return places, tuple(columns)
+
+
+def _soft_sums(
+    request: Request,
+    group: Integers,
+    slot: Integers,
+    offset: Integers,
+    y: NDArray[Any],
+    w: NDArray[Any] | None,
+) -> tuple[Integers, tuple[NDArray[Any], ...]]:
+    """Sums where each row weighs under both labels; it is counted once, under the likelier."""
+    is_row = slot < request.cell_slots
+    share = np.where(is_row, y, 0.0).astype(np.float64)
+    weight = np.where(is_row, 1.0 if w is None else w, 0.0)
+    under = np.concatenate([weight * (1.0 - share), weight * share])  # the label 0, the label 1
+    first = slot - np.where(is_row, slot & 1, 0)
+    places, index = np.unique(
+        np.concatenate([group * request.slots + first + side * is_row for side in (0, 1)]),
+        return_inverse=True,
+    )
+    counted = np.concatenate([slot == first, slot != first])
+    offsets = np.concatenate([offset, offset])
+    rows = (counted.astype(np.int64), np.where(counted, offsets, 0))
+    columns = [
+        _summed(index, v, places.size) for v in (*rows, under, under * under, under * offsets)
+    ]
+    used = (columns[0] > 0) | (columns[2] > 0)
+    return places[used], tuple(column[used] for column in columns)
+
+
+def _summed(index: Integers, values: NDArray[Any], size: int) -> NDArray[Any]:
+    """Values summed by index, one after the other."""
+    if values.dtype.kind == "f":
+        return np.bincount(index, weights=values, minlength=size)
     total = np.zeros(size, dtype=np.int64)
     np.add.at(total, index, values)
     return total
+
+
+# -- sums into a total -------------------------------------------------------------------------
+
+
+class GroupTotal:
+    """Sums by group, added up batch by batch.
+
+    Sums at places that are known are added there; new places wait until there are many. So the total is a
+    left fold, which does not depend on when the waiting ones are merged: a scan that is stopped and taken
+    up again ends with the same bits, weights included.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.index: dict[Key, int] = {}
+        self.notes = Notes()
+        self._places = np.empty(0, np.int64)
+        self._sums: list[NDArray[Any]] = []
+        self._waiting: list[tuple[Integers, tuple[NDArray[Any], ...]]] = []
+        self._waits = 0
+
+    def add(self, part: GroupedSums) -> None:
+        """Add the sums of one batch."""
+        self.notes.add(part.notes)
+        if not part.places.size:
+            return
+        ids = np.array([place_of(key, self.index) for key in part.keys], dtype=np.int64)
+        places, sums = part.places, part.sums
+        if not np.array_equal(ids, np.arange(ids.size)):  # of all parts but the first
+            group, slot = np.divmod(places, self.request.slots)
+            places = ids[group] * self.request.slots + slot
+        if self._places.size:
+            at = np.minimum(np.searchsorted(self._places, places), self._places.size - 1)
+            known = self._places[at] == places
+            for column, values in zip(self._sums, sums, strict=True):
+                column[at[known]] += values[known]
+            places, sums = places[~known], tuple(values[~known] for values in sums)
+        self._waiting.append((places, sums))
+        self._waits += places.size
+        if self._waits > max(FEWEST_WAITING, self._places.size // 4):
+            self._merge()
+
+    def _merge(self) -> None:
+        """Insert the waiting places where they belong; column by column, to hold each twice only."""
+        waiting, self._waiting, self._waits = self._waiting, [], 0
+        if not waiting:
+            return
+        places, columns = waiting[0][0], list(waiting[0][1])
+        if len(waiting) > 1 or not (np.diff(places) > 0).all():
+            joined = np.concatenate([places for places, _ in waiting])
+            places, index = np.unique(joined, return_inverse=True)
+            parts = zip(*(sums for _, sums in waiting), strict=True)
+            columns = [_summed(index, np.concatenate(c), places.size) for c in parts]
+        if not self._places.size:
+            self._places, self._sums = places, columns
+            return
+        at = np.searchsorted(self._places, places)
+        self._places = np.insert(self._places, at, places)
+        for k, values in enumerate(columns):
+            self._sums[k] = np.insert(self._sums[k], at, values)
+
+    def merge(self) -> tuple[Integers, list[NDArray[Any]]]:
+        """All sums, sorted by group (in order of appearance) and slot."""
+        self._merge()
+        return self._places, self._sums
+
+    def taken(self) -> tuple[Integers, list[NDArray[Any]]]:
+        """All sums, of which the total keeps nothing."""
+        found = self.merge()
+        self._places, self._sums = np.empty(0, np.int64), []
+        return found
+
+
+def add_part(total: DenseSums | GroupTotal, part: DenseSums | GroupedSums) -> None:
+    """Add the sums of one batch, with or without groups, to either kind of total."""
+    if isinstance(total, GroupTotal):
+        total.add(part.grouped(()) if isinstance(part, DenseSums) else part)
+    elif isinstance(part, DenseSums):
+        total += part
+    else:
+        total.notes.add(part.notes)
+        for column, values in zip(total.columns, part.sums, strict=bool(part.places.size)):
+            np.add.at(column, part.places, values)
+
+
+def merged(parts: Sequence[DenseSums | GroupedSums], request: Request) -> GroupedSums:
+    """Several sums as one."""
+    total = GroupTotal(request)
+    for part in parts:
+        add_part(total, part)
+    places, sums = total.merge()
+    return GroupedSums(list(total.index), places, tuple(sums), total.notes)
+
+
+# -- the total into sketches -------------------------------------------------------------------
+
+
+def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketches:
+    """Sketch of a total, or the sketches by group, with refused rows counted or raised."""
+    if isinstance(total, DenseSums):
+        alone = GroupTotal(request)
+        alone.add(total.grouped(()))
+        total = alone
+    places, sums = total.taken()
+    if not places.size:
+        raise no_rows()
+    if request.pos_label is not None:
+        slot = places % request.slots
+        events = (slot < request.cell_slots) & (slot % 2 == 1)
+        event_seen = bool(sums[0][events].sum())
+        require_two_labels(total.notes.labels, request.pos_label, event_seen=event_seen)
+    rows = int(sums[0].sum())
+    refused = _refused_rows(request, places, sums[0])
+    if refused and request.on_invalid == "raise":
+        raise invalid_rows(refused, rows, next(iter(total.notes.refusals.values()), None))
+    if sum(refused.values()) == rows:
+        reasons = ", ".join(f"{reason}: {count:,}" for reason, count in refused.items())
+        raise TooFewRows(
+            f"No valid rows are left: all {rows} were dropped ({reasons}).",
+            refused,
+            hint='Leave out `on_invalid="drop"` to see what is wrong with the first.',
+        )
+    keys = list(total.index)
+    if request.fractional:
+        group = places // request.slots
+        weights = np.bincount(group, weights=sums[2], minlength=len(keys))
+        require_weight(weights, rows - sum(refused.values()))
+        del group
+    ordered = _order(request, keys)
+    if ordered != list(range(len(keys))):
+        places = _reordered(request, ordered, places, sums)
+        keys = [keys[k] for k in ordered]
+    sketches = _split(request, len(keys), places, sums)
+    if not request.by:
+        return sketches[0]
+    names = [key[0] for key in keys] if len(request.by) == 1 else keys
+    return Sketches.from_stacked(names, sketches, by=request.by)
+
+
+def _order(request: Request, keys: Sequence[Key]) -> list[int]:
+    """Models and classes in the order of their columns, then groups by their values."""
+    order = {name: place for place, name in enumerate(request.class_names or request.models)}
+
+    def rank(key: Key) -> Any:
+        added = key[0] if request.added else None
+        return (order.get(added, len(order)), sort_key(key)) if order else sort_key(key)
+
+    if not order and all(len(key) == 1 and type(key[0]) is str for key in keys):
+        return sorted(range(len(keys)), key=keys.__getitem__)  # the same, in less memory
+    return sorted(range(len(keys)), key=lambda place: rank(keys[place]))
+
+
+def _reordered(
+    request: Request,
+    ordered: Sequence[int],
+    places: Integers,
+    sums: list[NDArray[Any]],
+) -> Integers:
+    """Places of the groups in another order; `sums` is changed column by column, to save memory."""
+    bounds = np.searchsorted(places, np.arange(len(ordered) + 1) * request.slots)
+    pieces = [slice(bounds[group], bounds[group + 1]) for group in ordered]
+    shifts = (np.arange(len(ordered)) - np.array(ordered)) * request.slots
+    moved = np.concatenate([places[piece] for piece in pieces])
+    moved += np.repeat(shifts, np.diff(bounds)[np.array(ordered)])
+    for k in range(len(sums)):
+        sums[k] = np.concatenate([sums[k][piece] for piece in pieces])
+    return moved
+
+
+def require_weight(weights: NDArray[np.float64], rows: int) -> None:
+    """Refuse weights of groups that leave nothing to measure: the same rule as for arrays.
+
+    A group of which all weights are 0 may stand beside others.
+    """
+    tiny = (weights > 0.0) & (weights < LEAST_TOTAL_WEIGHT)
+    if tiny.any() or not weights.sum() >= LEAST_TOTAL_WEIGHT:
+        least = weights[tiny][0] if tiny.any() else weights.sum()
+        raise InputError(
+            f"`sample_weight` must add up to {LEAST_TOTAL_WEIGHT:g} or more"
+            f"{' in every group' if weights.size > 1 else ''}; the {rows} weights add up to {least:g}.",
+            argument="sample_weight",
+            hint="Leave it out to give every row weight 1.",
+        )
+
+
+def sorted_groups(groups: Sketches) -> Sketches:
+    """Groups in order: by type, then by value; missing ones last."""
+    single = len(groups.by) == 1
+    ordered = sorted(groups, key=lambda key: sort_key((key,) if single else key))
+    return Sketches({key: groups[key] for key in ordered}, by=groups.by)
+
+
+def _split(
+    request: Request,
+    groups: int,
+    places: Integers,
+    sums: list[NDArray[Any]],
+) -> Stacked:
+    """Sketches of so many groups, in the order of their numbers; `sums` is used up, to save memory."""
+    bounds = np.searchsorted(places, np.arange(groups + 1) * request.slots)
+    slot = places - np.repeat(np.arange(groups) * request.slots, np.diff(bounds))
+    del places
+    refused: dict[int, dict[str, int]] = {}
+    is_row = slot < request.cell_slots
+    if not is_row.all():
+        for entry in np.flatnonzero(~is_row).tolist():
+            reason = REASONS[int(slot[entry]) - request.cell_slots]
+            group = int(np.searchsorted(bounds, entry, side="right")) - 1
+            refused.setdefault(group, {})[reason] = int(sums[0][entry])
+        bounds = np.concatenate([[0], np.cumsum(is_row)])[bounds]
+        slot = slot[is_row]
+        for k, column in enumerate(sums):
+            sums[k] = column[is_row]
+    del is_row
+    cell = slot >> 1
+    is_first = np.diff(cell, prepend=-1) != 0
+    is_first[bounds[:-1][bounds[:-1] < cell.size]] = True  # of a group
+    first = np.flatnonzero(is_first)
+    cells = cell[first]
+    del cell
+    entry = np.cumsum(is_first)
+    del is_first
+    entry *= 2
+    entry += (slot & 1) - 2
+    del slot
+    wide = []
+    for k in range(len(sums)):
+        table = np.zeros((first.size, 2), dtype=sums[k].dtype)
+        table.reshape(-1)[entry] = sums[k]
+        sums[k] = np.empty(0)
+        wide.append(table)
+    require_room(int(wide[0].max(initial=0)), request.offset_bits)
+    starts = np.searchsorted(first, bounds)
+    return Stacked(starts, Columns(cells, *wide), request.nodes, request.scale, refused)
+
+
+def _refused_rows(request: Request, places: Integers, counts: Integers) -> dict[str, int]:
+    """Number of rows that break a rule, by reason, all groups together."""
+    reason = places % request.slots - request.cell_slots
+    refused = reason >= 0
+    tally = _summed(reason[refused], counts[refused], len(REASONS))
+    return {name: int(n) for name, n in zip(REASONS, tally.tolist(), strict=True) if n}
+
+
+def invalid_rows(
+    refused: Mapping[str, int], rows: int, first: InputError | None = None
+) -> InvalidRows:
+    """Error for rows that break a rule, when none may: the first of them, if that is known."""
+    if first is None:
+        first = InputError(
+            "Predictions must lie in [0, 1], labels be 0 or 1, weights be finite and not negative, "
+            "and nothing be missing.",
+            hint='To leave such rows out and count them, pass `on_invalid="drop"`.',
+        )
+    return InvalidRows.after(first, refused, rows)

@@ -1,180 +1,699 @@
-"""CSV and JSON lines: blocks of whole lines, parsed in parallel, with the line of what is unreadable."""
+"""CSV and JSON lines: blocks of whole lines, parsed by Arrow, and by Python where Arrow cannot."""
 
 from __future__ import annotations
 
-import codecs
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import NoReturn
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from calibrant.errors import CalibrantError, InputError, Where
-from calibrant.io.arrow_batches import Batch
-from calibrant.io.csv_reader import CsvParser
-from calibrant.io.file_layout import GroupKinds
-from calibrant.io.find_files import DataFile
-from calibrant.io.json_reader import JsonParser
-from calibrant.io.quotes import Quotes
-from calibrant.io.scan_request import Request
+from calibrant._files import json_of
+from calibrant._optional import require
+from calibrant.errors import InputError, show_value
+from calibrant.io.arrow import Batch
+from calibrant.io.files import (
+    LONGEST_LINE,
+    DataFile,
+    GroupTypes,
+    Job,
+    damaged_file,
+    file_format,
+    layout,
+)
+from calibrant.io.predictions import is_list_as_text
+from calibrant.io.request import LABEL, PROB, WEIGHT, Request, numberless
 
-__all__ = ["head_of_text", "text_blocks", "text_jobs"]
+__all__ = ["CsvFile", "JsonLinesFile", "Quotes", "flat"]
 
 BLOCK_BYTES = 1 << 24
-MOST_BLOCKS = 4
-"""A line that is longer than so many blocks is a mistake, and must not fill the memory."""
-LINE_FEED = 0x0A
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-Batches = Iterator[Batch]
+PEEK_BYTES, PEEK_ROWS = 1 << 20, 1000
+TRUTH = {"true": 1.0, "false": 0.0}
+"""Labels that are no numbers."""
+QUOTE, LINE_ENDS = 0x22, (0x0A, 0x0D)
+Columns = Mapping[str, Any]
 
 
-def text_jobs(
-    files: Sequence[DataFile], request: Request
-) -> Iterator[tuple[Callable[[], Batches], int]]:
-    """A reader and a size in bytes for each block of each file."""
-    kinds = GroupKinds(request)
-    for found in files:
-        # The separator is looked for before the file is read: of some stores, two readers share a place.
-        is_csv = found.format == "csv"
-        file = replace(found, separator=found.delimiter) if is_csv else found
-        parser: CsvParser | JsonParser | None = None
-        for block, line in text_blocks(file):
-            if parser is None:
-                parser = (CsvParser if file.format == "csv" else JsonParser)(file, block, request)
-                held = {a: parser.kinds[name] or "null" for a, name in parser.names.items()}
-                kinds.require(file, held, parser.constants)
-            yield _job(parser, block, line), len(block)
-        if parser is None:
-            raise _empty_file(file)
+class _TextFile:
+    """File of text, read in blocks of whole lines."""
 
+    names: list[str]
 
-def _job(parser: CsvParser | JsonParser, block: bytes, line: int) -> Callable[[], Batches]:
-    def read() -> Batches:
-        try:
-            yield parser.parse(block, line)
-        except InputError:
-            raise
-        except Exception as error:
-            try:
-                yield parser.read_slowly(block, line, error)
-            except CalibrantError:
-                raise
-            except Exception as other:  # damaged text may raise anything
-                raise InputError(
-                    "the lines from here on cannot be read: {error}",
-                    error=str(other),
-                    where=Where(file=parser.file.path, line=line),
-                    cure="Check the line: it is damaged, or of another format.",
-                ) from other
+    def __init__(self, file: DataFile) -> None:
+        self.file = file
+        self.pyarrow = require("pyarrow", caller="scan of text files")
+        first = next(self.blocks(), b"")
+        if not first.strip():
+            raise InputError(f"{file.path} must not be empty; it has no lines.", file=file.path)
+        self.look_at(first)
 
-    return read
+    def look_at(self, first: bytes) -> None:
+        """Names of the columns, from the first block."""
+        raise NotImplementedError
 
+    def prepare(self, request: Request) -> None:
+        """Look further for columns that the beginning of the file lacks."""
 
-def text_blocks(file: DataFile) -> Iterator[tuple[bytes, int]]:
-    """Blocks that end with a line, and the number of the first line of each."""
-    rest, line = b"", 1
-    for piece in _pieces(file):
-        _refuse_nul(file, rest, piece, line)
-        block = rest + piece
-        end = _last_line_end(file, block, line)
-        if end:
-            yield block[:end], line
-            # NumPy counts what is frequent faster than bytes do, and lets other threads go on.
-            line += int(np.count_nonzero(np.frombuffer(block, np.uint8, end) == LINE_FEED))
-        rest = block[end:]
-    if rest.strip():
-        _last_line_end(file, rest, line, is_last=True)
-        yield rest, line
+    def parser(self, request: Request) -> tuple[dict[str, Any], Callable[[bytes], Columns]]:
+        """Arrow types of the columns by alias, and what reads a block as columns by alias."""
+        raise NotImplementedError
 
+    def rows_in(self, block: bytes) -> int:
+        """Number of rows of a block."""
+        raise NotImplementedError
 
-def _refuse_nul(file: DataFile, rest: bytes, piece: bytes, line: int) -> None:
-    """Refuse bytes of value 0, which would end a line for one reader and not for another."""
-    place = piece.find(b"\0")
-    if place >= 0:
-        number = line + rest.count(b"\n") + piece.count(b"\n", 0, place)
-        raise InputError(
-            "text must not hold a NUL byte",
-            where=Where(file=file.path, line=number),
-            cure="The file was damaged, or is not in UTF-8: write or convert it again.",
-        )
+    def last_line_end(self, block: bytes, *, is_last: bool = False) -> int:
+        """End of the last whole line of a block; 0 if there is none."""
+        return block.rfind(b"\n") + 1
 
-
-def head_of_text(file: DataFile, size: int) -> str:
-    """The first bytes of a file as text, without a byte-order mark."""
-    with file.stream() as stream:
-        start = stream.read(size)
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise InputError(
-            "the file must be in UTF-8",
-            seen="UTF-16",
-            where=Where(file=file.path),
-            cure="Save it again as UTF-8, or convert it with {command}.",
-            command="`iconv -f UTF-16 -t UTF-8`",
-        )
-    head: str = start.decode("utf-8-sig", errors="replace")
-    if not head.strip():
-        raise _empty_file(file)
-    return head
-
-
-def _empty_file(file: DataFile) -> InputError:
-    """The error for a file of text without a line."""
-    return InputError(
-        "the file must not be empty",
-        seen=0,
-        where=Where(file=file.path),
-        saying="{where} has no lines",
-        cure="Write it again, or leave it out.",
-    )
-
-
-def _pieces(file: DataFile) -> Iterator[bytes]:
-    """The file's text, some megabytes at a time, without a byte order mark."""
-    try:
-        with file.stream() as stream:
-            piece = stream.read(BLOCK_BYTES).removeprefix(BYTE_ORDER_MARK)
+    def blocks(self) -> Iterator[bytes]:
+        """Blocks that end with a line, without a byte-order mark."""
+        rest = b""
+        with damaged_file(self.file), self.file.stream() as stream:
+            piece = stream.read(BLOCK_BYTES).removeprefix(b"\xef\xbb\xbf")
+            if piece.startswith((b"\xff\xfe", b"\xfe\xff")):
+                hint = "Convert it with `iconv -f UTF-16 -t UTF-8`."
+                raise InputError("Text must be in UTF-8; this is UTF-16.", hint=hint)
             while piece:
-                yield piece
+                if b"\0" in piece:  # it would end a line for one reader and not for another
+                    raise InputError("Text must not hold a NUL byte.")
+                block = rest + piece
+                end = self.last_line_end(block)
+                if end:
+                    yield block[:end]
+                elif len(block) > LONGEST_LINE:
+                    raise InputError(
+                        f"A line must end, with a line feed, within {LONGEST_LINE >> 20} MB."
+                    )
+                rest = block[end:]
                 piece = stream.read(BLOCK_BYTES)
-    except (OSError, ValueError) as error:  # Arrow's errors are of these kinds
-        raise InputError(
-            "the file cannot be read to its end: {error}",
-            where=Where(file=file.path),
-            cure="It is damaged, or not all there: copy it again.",
-            error=str(error),
-        ) from error
+            if rest.strip():
+                self.last_line_end(rest, is_last=True)
+                yield rest
+
+    def jobs(self, request: Request, groups: GroupTypes) -> Iterator[Job]:
+        """Jobs in order, one a block."""
+        with damaged_file(self.file):
+            self.prepare(request)
+            self.columns, constants = layout(self.file, self.names, request)
+            types, parse = self.parser(request)
+        types |= {a: self.pyarrow.array([value]).type for a, value in constants.items()}
+        aliases = zip(request.groups, request.group_aliases, strict=True)
+        groups.require(self.file, {name: types[alias] for name, alias in aliases})
+
+        def rows_before(number: int) -> int:
+            return sum(self.rows_in(block) for block in islice(self.blocks(), number))
+
+        def read(block: bytes, number: int) -> Iterator[Batch]:
+            try:
+                with damaged_file(self.file):
+                    columns = parse(block)
+            except InputError as error:
+                row = None if error.row is None else rows_before(number) + error.row
+                raise error.at(row=row) from error
+            first = lambda: rows_before(number)  # noqa: E731
+            yield Batch({**columns, **constants}, first, self.file.path)
+
+        for number, block in enumerate(self.blocks()):
+            yield Job(lambda block=block, number=number: read(block, number), len(block))
 
 
-def _last_line_end(file: DataFile, block: bytes, line: int, *, is_last: bool = False) -> int:
-    """Where the last whole line of the block ends; refuses quotes that would swallow lines."""
-    is_long = len(block) > MOST_BLOCKS * BLOCK_BYTES
-    if file.format != "csv" or b'"' not in block:
-        end = block.rfind(b"\n") + 1
-    else:
-        quotes = Quotes(block, file.delimiter)
+# -- CSV ---------------------------------------------------------------------------------------
+
+_WITH_COMMA, _WITH_POINT = (
+    re.compile(rf"\s*[-+]?\d*{mark}\d+(e[-+]?\d+)?%?\s*", re.I) for mark in (",", r"\.")
+)
+
+
+def separator_of(first_line: str) -> str:
+    r"""Separator of the fields of a CSV: a comma, unless its first line has none and another that could be.
+
+    Examples
+    --------
+    >>> separator_of("y,p;q"), separator_of("y;p"), separator_of("y\tp"), separator_of("p")
+    (',', ';', '\t', ',')
+    """
+    counts = {other: first_line.count(other) for other in (";", "\t", "|")}
+    most = max(counts, key=lambda other: counts[other])
+    return most if counts[most] and "," not in first_line else ","
+
+
+@file_format("csv", ".csv", ".tsv")
+class CsvFile(_TextFile):
+    """CSV: the first row has the names of the columns."""
+
+    def __init__(self, file: DataFile) -> None:
+        self.csv = require("pyarrow.csv", caller="scan of CSV")
+        with file.stream() as stream:
+            line = stream.read(1 << 16).lstrip(b"\xef\xbb\xbf\r\n").split(b"\n", 1)[0]
+        is_tsv = ".tsv" in file.path.lower().rsplit("/", 1)[-1]
+        detected = "\t" if is_tsv else separator_of(line.decode("utf-8", errors="replace"))
+        self.delimiter = file.separator or detected
+        self._header_end = 0
+        super().__init__(file)
+
+    def look_at(self, first: bytes) -> None:
+        """Names of the columns, and the first rows as text."""
+        start = len(first) - len(first.lstrip(b"\r\n"))
+        self._header_end = start + Quotes(first[start:], self.delimiter).first_line_end()
+        header = first[start : self._header_end].decode("utf-8", errors="replace")
+        self.names = next(csv.reader(io.StringIO(header, newline=""), delimiter=self.delimiter))
+        head = first[self._header_end :][:PEEK_BYTES]
+        end = self.last_line_end(head) if len(head) == PEEK_BYTES else len(head)
+        self.head: dict[str, list[str]] = {}
+        if head[:end].strip():
+            numbered = [str(k) for k in range(len(self.names))]
+            with damaged_file(self.file):
+                table = self._table(head[:end], self._binary(numbered), numbered, skip=True)
+            for name, column in zip(self.names, table.slice(0, PEEK_ROWS).columns, strict=True):
+                cells = column.to_pylist()
+                self.head[name] = [(c or b"").decode("utf-8", errors="replace") for c in cells]
+
+    def blocks(self) -> Iterator[bytes]:
+        """Blocks, the first of them without the header once this is known."""
+        for number, block in enumerate(super().blocks()):
+            rows = block[self._header_end :] if number == 0 else block
+            if rows:
+                yield rows
+
+    def last_line_end(self, block: bytes, *, is_last: bool = False) -> int:
+        """End of the last whole line of a block; refuses quotes that would swallow lines."""
+        if b'"' not in block:
+            return block.rfind(b"\n") + 1
+        quotes = Quotes(block, self.delimiter)
         end = quotes.last_line_end()
-        if (start := quotes.goes_on()) >= 0:
-            _refuse_quote(file, block, line, start, "goes on after its closing quote")
-        if (start := quotes.never_closed()) >= 0 and (is_last or (is_long and not end)):
-            _refuse_quote(file, block, line, start, "is never closed")
-    if is_long and not end:
-        raise InputError(
-            "a line must end, with a line feed, within {size} MB",
-            where=Where(line=line, file=file.path),
-            size=MOST_BLOCKS * BLOCK_BYTES >> 20,
-            cure="Check that the file is text with lines.",
+        is_open = is_last or (len(block) > LONGEST_LINE and not end)
+        starts = quotes.goes_on(), quotes.never_closed() if is_open else -1
+        for start, problem in zip(
+            starts, ("goes on after its closing quote", "is never closed"), strict=True
+        ):
+            if start >= 0:
+                text = block[start : start + 20].decode(errors="replace")
+                raise InputError(
+                    "A quoted field must end with a quote and then a separator or the line; the one that "
+                    f"begins with {text!r} {problem}, which would swallow rows after it.",
+                    hint="Double a quote that is part of the text.",
+                )
+        return end
+
+    def _binary(self, names: Iterable[str]) -> dict[str, Any]:
+        return dict.fromkeys(names, self.pyarrow.binary())
+
+    def _table(
+        self,
+        block: bytes,
+        types: Mapping[str, Any],
+        names: list[str] | None = None,
+        *,
+        decimal: str = ".",
+        skip: bool = False,
+    ) -> Any:
+        """Columns of these types of a block without its header."""
+        return self.csv.read_csv(
+            self.pyarrow.BufferReader(block),
+            read_options=self.csv.ReadOptions(
+                use_threads=False, block_size=len(block) + 1, column_names=names or self.names
+            ),
+            parse_options=self.csv.ParseOptions(
+                delimiter=self.delimiter,
+                newlines_in_values=b'"' in block,
+                invalid_row_handler=(lambda _: "skip") if skip else None,
+            ),
+            convert_options=self.csv.ConvertOptions(
+                column_types=types, include_columns=list(types), decimal_point=decimal
+            ),
         )
-    return end
+
+    def rows_in(self, block: bytes) -> int:
+        """Number of rows of a block."""
+        numbered = [str(k) for k in range(len(self.names))]
+        return int(self._table(block, self._binary(["0"]), numbered, skip=True).num_rows)
+
+    def parser(self, request: Request) -> tuple[dict[str, Any], Callable[[bytes], Columns]]:
+        """Arrow types of the columns by alias, and what reads a block as columns by alias."""
+        aliases = self.columns
+        numbers = {a: n for a, n in aliases.items() if a.startswith(PROB) or a == WEIGHT}
+        if request.multiclass is not None:  # lists, written as text
+            cells = {a: self.head.get(n, []) for a, n in numbers.items() if a.startswith(PROB)}
+            numbers = {
+                a: n for a, n in numbers.items() if not any(map(is_list_as_text, cells.get(a, [])))
+            }
+        text = [cell for name in numbers.values() for cell in self.head.get(name, [])]
+        decimal = "," if has_decimal_commas(text, self.delimiter) else "."
+        kinds = dict.fromkeys(aliases.values(), self.pyarrow.string())
+        kinds |= dict.fromkeys(numbers.values(), self.pyarrow.float64())
+        if not request.named_labels:
+            numbers[LABEL] = name = aliases[LABEL]
+            # Arrow reads labels as true and false, if some of the first are such words; others Python.
+            words = any(cell.lower() in TRUTH for cell in self.head.get(name, []))
+            kinds[name] = self.pyarrow.bool_() if words else self.pyarrow.float64()
+
+        def parse(block: bytes) -> Columns:
+            try:
+                table = self._table(block, kinds, decimal=decimal)
+                columns = {alias: table[name] for alias, name in aliases.items()}
+            except self.pyarrow.ArrowInvalid:
+                columns = self._by_cell(block, numbers, request, decimal)
+            for alias in aliases.keys() - numbers.keys():
+                is_label = alias == LABEL
+                columns[alias] = (
+                    self._as_labels(columns[alias]) if is_label else self._filled(columns[alias])
+                )
+            return columns
+
+        return {alias: kinds[name] for alias, name in aliases.items()}, parse
+
+    def _by_cell(
+        self, block: bytes, numbers: Mapping[str, str], request: Request, decimal: str
+    ) -> dict[str, Any]:
+        """Columns by alias, where numbers are read cell by cell.
+
+        Text where a number belongs is refused, unless it is a percentage that is meant as one or invalid
+        rows are to be dropped.
+        """
+        strings = dict.fromkeys(self.columns.values(), self.pyarrow.string())
+        try:
+            table = self._table(block, strings)
+        except self.pyarrow.ArrowInvalid as error:
+            row = re.search(r"Row #([0-9]{1,18})", str(error))
+            number = None if row is None else int(row[1]) - 1
+            raise InputError(
+                f"The file cannot be read: {show_value(re.sub(r'Row #[0-9]+: ?', '', str(error)))}.",
+                row=number,
+                hint="Quote a field that holds the separator, name the separator with `sep=`, and write the "
+                "text in UTF-8.",
+            ).at(row=number) from error
+        nulls = set(self.csv.ConvertOptions().null_values)
+        columns = {alias: table[name] for alias, name in self.columns.items()}
+        for alias, name in numbers.items():
+            values: list[float | None] = []
+            for row, cell in enumerate(columns[alias].to_pylist()):
+                number = None if cell in nulls else _number(cell, alias, request, decimal)
+                if number is None and cell not in nulls:
+                    problem = f"has {show_value(cell)} in row {row}"
+                    raise numberless(alias, name, problem, text=cell, row=row)
+                values.append(number)
+            columns[alias] = self.pyarrow.array(values, self.pyarrow.float64())
+        return columns
+
+    def _filled(self, column: Any) -> Any:
+        """Text in which an empty cell is missing, and nothing else is: "NA" may be a country."""
+        compute = require("pyarrow.compute", caller="scan of CSV")
+        filled = compute.binary_length(column).cast(
+            "bool"
+        )  # a scalar to compare with imports pandas
+        if compute.all(filled).as_py():
+            return column
+        return compute.if_else(filled, column, self.pyarrow.nulls(len(column), column.type))
+
+    def _as_labels(self, column: Any) -> Any:
+        """Labels as what they are written as: numbers, truth values, or text."""
+        values = [_label(value) for value in column.to_pylist()]
+        kinds = {type(value) for value in values if value is not None}
+        if kinds <= {float, bool}:
+            both = kinds == {float, bool}
+            return self.pyarrow.array([v if v is None or not both else float(v) for v in values])
+        return self._filled(column)
+
+    def table(self) -> Any:
+        """All columns and rows as an Arrow table."""
+        text = [cell for cells in self.head.values() for cell in cells]
+        decimal = "," if has_decimal_commas(text, self.delimiter) else "."
+        content = b"".join(self.blocks())
+        with damaged_file(self.file):
+            return self.csv.read_csv(
+                self.pyarrow.BufferReader(content),
+                read_options=self.csv.ReadOptions(column_names=self.names),
+                parse_options=self.csv.ParseOptions(
+                    delimiter=self.delimiter, newlines_in_values=True
+                ),
+                convert_options=self.csv.ConvertOptions(decimal_point=decimal),
+            )
 
 
-def _refuse_quote(file: DataFile, block: bytes, line: int, start: int, seen: str) -> NoReturn:
-    number = line + block.count(b"\n", 0, start)
-    beginning = block[start : start + 20].decode(errors="replace")
-    raise InputError(
-        "a quoted field must end with a quote and then a delimiter or the line",
-        seen=beginning,
-        where=Where(line=number, file=file.path),
-        saying="the one that begins with {} {problem}, which would swallow lines after it",
-        problem=seen,
-        cure="Double a quote that is part of the text.",
+def has_decimal_commas(cells: Iterable[str], delimiter: str) -> bool:
+    """Numbers are written as 0,85: only where a comma does not end a field.
+
+    Examples
+    --------
+    >>> has_decimal_commas(["0,85", "a,b"], ";"), has_decimal_commas(["0,85", "0.9"], ";")
+    (True, False)
+    """
+    cells = list(cells)
+    return (
+        delimiter != ","
+        and any(_WITH_COMMA.fullmatch(cell) for cell in cells)
+        and not any(_WITH_POINT.fullmatch(cell) for cell in cells)
     )
+
+
+def _number(cell: str, alias: str, request: Request, decimal: str) -> float | None:
+    """Number that a cell spells; out of range where it spells none and such rows are to be dropped."""
+    is_prediction = alias.startswith(PROB)
+    text = cell.strip().lower()
+    if alias == LABEL and text in TRUTH:
+        return TRUTH[text]
+    if is_prediction and request.form == "percent":
+        text = text.removesuffix("%").rstrip()
+    try:
+        if text.isascii() and "_" not in text:
+            return float(text.replace(",", ".") if decimal == "," else text)
+    except ValueError:
+        pass
+    if request.on_invalid == "drop":
+        return request.unreadable(PROB if is_prediction else LABEL)
+    return None
+
+
+def _label(text: str | None) -> Any:
+    if text is None or text in ("", "NA", "nan", "NaN", "null", "NULL", "N/A"):
+        return None
+    if text.lower() in TRUTH:
+        return bool(TRUTH[text.lower()])
+    try:
+        return float(text) if text.isascii() else text
+    except ValueError:
+        return text
+
+
+class Quotes:
+    r"""Quoted stretches of a piece of CSV that begins with a line.
+
+    A quote opens a field only at its beginning; anywhere else it is a character like any other. Inside a
+    quoted field two quotes stand for one, and a line break is part of the field.
+
+    Attributes
+    ----------
+    opened, closed : int64 arrays
+        Places of the quotes that begin and end each stretch. A doubled quote ends one and begins the
+        next; where the last one is not closed, `opened` is longer by one.
+
+    Examples
+    --------
+    >>> Quotes(b'a,"b\nc"\nd,"e\n', ",").last_line_end()
+    8
+    """
+
+    def __init__(self, piece: bytes, delimiter: str) -> None:
+        self.piece = piece
+        self._bytes = np.frombuffer(piece, np.uint8)
+        self._borders = np.zeros(256, np.bool_)
+        self._borders[[QUOTE, *delimiter.encode(), *LINE_ENDS]] = True
+        marks = np.flatnonzero(self._bytes == QUOTE)
+        self.opened, self.closed = marks[::2], marks[1::2]
+        starts = self._borders[self._bytes[self.opened - 1]] | (self.opened == 0)
+        if not starts.all():
+            self.opened, self.closed = _walked(piece, delimiter)
+
+    def never_closed(self) -> int:
+        """Start of the field whose quote is still open at the end, or -1."""
+        is_open = len(self.opened) > len(self.closed)
+        return self._field(len(self.opened) - 1) if is_open else -1
+
+    def goes_on(self) -> int:
+        """Start of the first field that goes on after its closing quote, or -1.
+
+        So does a field whose quote was forgotten, at the opening quote of another, lines later.
+        """
+        ends = self.closed[self.closed + 1 < len(self.piece)]
+        stray = ~self._borders[self._bytes[ends + 1]]
+        return self._field(int(np.argmax(stray))) if stray.any() else -1
+
+    def first_line_end(self) -> int:
+        """End of the first line."""
+        end = self.piece.find(b"\n")
+        while end >= 0 and (stretch := self._around(end)) is not None:
+            end = self.piece.find(b"\n", stretch[1])
+        return end + 1 if end >= 0 else len(self.piece)
+
+    def last_line_end(self) -> int:
+        """End of the last line that is whole; 0 if none is."""
+        end = self.piece.rfind(b"\n")
+        while end >= 0 and (stretch := self._around(end)) is not None:
+            end = self.piece.rfind(b"\n", 0, stretch[0])
+        return end + 1
+
+    def _around(self, place: int) -> tuple[int, int] | None:
+        """Quoted stretch that holds a place."""
+        k = int(np.searchsorted(self.opened, place, side="right")) - 1
+        if k < 0 or (k < len(self.closed) and self.closed[k] < place):
+            return None
+        end = int(self.closed[k]) if k < len(self.closed) else len(self.piece)
+        return int(self.opened[k]), end
+
+    def _field(self, place: int) -> int:
+        """Start of the field of a stretch."""
+        while place and self.opened[place] == self.closed[place - 1] + 1:  # a doubled quote
+            place -= 1
+        return int(self.opened[place])
+
+
+def _walked(piece: bytes, delimiter: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Stretches where some quotes are characters like any other: one quote after the other."""
+    opened: list[int] = []
+    closed: list[int] = []
+    starts = (*delimiter.encode(), *LINE_ENDS)
+    mark = piece.find(b'"')
+    while mark >= 0:
+        doubled = bool(closed) and closed[-1] == mark - 1
+        if doubled or mark == 0 or piece[mark - 1] in starts:
+            opened.append(mark)
+            mark = piece.find(b'"', mark + 1)
+            if mark >= 0:
+                closed.append(mark)
+        mark = piece.find(b'"', mark + 1) if mark >= 0 else -1
+    return np.array(opened, dtype=np.int64), np.array(closed, dtype=np.int64)
+
+
+# -- JSON lines --------------------------------------------------------------------------------
+
+PEEK_LINES = 200
+_KIND_OF = {bool: "bool", int: "int64", float: "float64", str: "string"}
+_VALUES_OF: dict[str | None, Any] = {
+    "float64": int | float,
+    "int64": int,
+    "bool": bool,
+    "string": str,
+}
+
+
+@file_format("jsonl", ".jsonl", ".ndjson")
+class JsonLinesFile(_TextFile):
+    """JSON lines: the first block says the types of the columns.
+
+    A column of which the first block holds nothing but nulls has no type: such files are read by Python, line
+    by line, so that whatever comes later has its own. Fields inside objects have names with dots.
+    """
+
+    def look_at(self, first: bytes) -> None:
+        """Names of the columns, and the types of their values in the first lines."""
+        self.first = first
+        self.kinds = _kinds(islice(_rows(first), PEEK_LINES))
+        if not self.kinds:
+            for row, text in enumerate(filter(bytes.strip, first.split(b"\n"))):
+                _object(text, row)  # refuses the first line that is no object
+        inside = _kinds(map(flat, islice(_rows(first), PEEK_LINES)))
+        self.names = list(dict.fromkeys([*self.kinds, *inside]))
+
+    def prepare(self, request: Request) -> None:
+        """Look for columns in all of the first block, where its first lines lack values."""
+        wanted = [name for name in request.names() if name not in self.file.partitions]
+        self.nested = any("." in name and name not in self.kinds for name in wanted)
+        if self.nested or not all(self.kinds.get(name) for name in wanted):
+            rows = _rows(self.first)
+            self.kinds = _kinds(map(flat, rows) if self.nested else rows)
+            self.names = list(self.kinds)
+
+    def rows_in(self, block: bytes) -> int:
+        """Number of lines that are not blank."""
+        return sum(1 for line in block.split(b"\n") if line.strip())
+
+    def parser(self, request: Request) -> tuple[dict[str, Any], Callable[[bytes], Columns]]:
+        """Arrow types of the columns by alias, and what reads a block as columns by alias."""
+        is_lists, rows = request.multiclass is not None, list(islice(_rows(self.first), PEEK_LINES))
+        kinds: dict[str, str | None] = {}
+        self.lists: set[str] = set()
+        for alias, name in self.columns.items():
+            seen = self.kinds[name]
+            if alias == LABEL and not request.named_labels:
+                kinds[name] = "bool" if bool in seen else "float64"
+            elif alias.startswith(PROB) and is_lists and list in seen:
+                kinds[name] = "float64"
+                self.lists.add(name)
+            elif alias.startswith(PROB) and is_lists and _has_text_lists(rows, name):
+                kinds[name] = "string"
+            elif alias.startswith(PROB) or alias == WEIGHT:
+                kinds[name] = "float64"
+            else:
+                kinds[name] = self._kind(name, seen)
+        self.json = require("pyarrow.json", caller="scan of JSON lines")
+        types = {name: self._type(name, kind) for name, kind in kinds.items()}
+
+        def parse(block: bytes) -> Columns:
+            if self.nested or None in kinds.values():
+                return self._by_line(block, kinds, request)
+            try:
+                table = self.json.read_json(
+                    self.pyarrow.BufferReader(block),
+                    read_options=self.json.ReadOptions(
+                        use_threads=False, block_size=len(block) + 1
+                    ),
+                    parse_options=self.json.ParseOptions(
+                        explicit_schema=self.pyarrow.schema(types.items()),
+                        unexpected_field_behavior="ignore",
+                    ),
+                )
+            except self.pyarrow.ArrowInvalid:
+                return self._by_line(block, kinds, request)
+            return {alias: table[name] for alias, name in self.columns.items()}
+
+        return {alias: types[name] for alias, name in self.columns.items()}, parse
+
+    def _kind(self, name: str, kinds: set[type]) -> str | None:
+        nested = " or ".join(sorted(kind.__name__ for kind in kinds - _KIND_OF.keys()))
+        if nested:
+            raise InputError(
+                f"Column {name!r} must hold plain values; it holds {nested}.",
+                hint=f"Name a field inside it with dots, such as {name}.FIELD."
+                if "dict" in nested
+                else None,
+            )
+        if kinds == {int, float}:
+            return "float64"
+        return _KIND_OF[next(iter(kinds))] if len(kinds) == 1 else "string" if kinds else None
+
+    def _type(self, name: str, kind: str | None) -> Any:
+        plain = self.pyarrow.type_for_alias(kind or "null")
+        return self.pyarrow.list_(plain) if name in self.lists else plain
+
+    def _by_line(
+        self, block: bytes, kinds: Mapping[str, str | None], request: Request
+    ) -> dict[str, Any]:
+        """Columns by Python's reader, which knows NaN and Infinity, and the row of an error."""
+        columns: dict[str, list[Any]] = {name: [] for name in kinds}
+        for row, text in enumerate(filter(bytes.strip, block.split(b"\n"))):
+            fields = _object(text, row)
+            fields = flat(fields) if self.nested else fields
+            for alias, name in self.columns.items():
+                value = fields.get(name)
+                is_list = name in self.lists and isinstance(value, list)
+                if value is not None and kinds[name] is not None and not is_list:
+                    value = self._checked(value, kinds[name], alias, request, row)
+                columns[name].append(value)
+        arrays = {}
+        for name, values in columns.items():
+            kind = kinds[name]
+            if name == self.columns[LABEL] and not request.named_labels:
+                kind = "float64"
+            elif kind is None:
+                kind = self._kind(name, {type(value) for value in values if value is not None})
+            try:
+                arrays[name] = self.pyarrow.array(values, self._type(name, kind))
+            except (ValueError, TypeError, OverflowError) as error:  # Arrow's are of these kinds
+                raise InputError(
+                    f"Column {name!r} must hold values of one type: {show_value(str(error))}."
+                ) from error
+        return {alias: arrays[name] for alias, name in self.columns.items()}
+
+    def _checked(self, value: Any, kind: str | None, alias: str, request: Request, row: int) -> Any:
+        """Value of a cell, if it is of its column's type, or can be read as such."""
+        if alias == LABEL and isinstance(value, int | float):
+            return float(value) if isinstance(value, bool) else value
+        is_plain = isinstance(value, _VALUES_OF[kind]) and (
+            kind == "bool" or not isinstance(value, bool)
+        )
+        if is_plain:
+            return value
+        if alias == LABEL and request.named_labels:
+            return str(value)
+        if alias.startswith(PROB) and isinstance(value, str) and request.form == "percent":
+            number = _number(value, alias, request, ".")
+            if number is not None:
+                return number
+        name = self.columns[alias]
+        if alias not in request.columns:
+            raise InputError(
+                f"Column {name!r} must hold values of one type, {kind}; row {row} has "
+                f"{show_value(value)}.",
+                row=row,
+            )
+        if request.on_invalid == "drop":
+            return request.unreadable(alias)
+        problem = f"has {show_value(value)} in row {row}"
+        text = value if isinstance(value, str) else ""
+        nested = isinstance(value, list)
+        raise numberless(alias, name, problem, nested=nested, text=text, row=row, logs=True)
+
+    def table(self) -> Any:
+        """All columns and rows as an Arrow table."""
+        json_reader = require("pyarrow.json", caller="reading rows")
+        content = b"".join(self.blocks())
+        with damaged_file(self.file):
+            return json_reader.read_json(self.pyarrow.BufferReader(content))
+
+
+def _object(text: bytes, row: int) -> dict[str, Any]:
+    try:
+        value = json_of(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"Each line must hold a JSON object; row {row} does not: {show_value(str(error))}.",
+            row=row,
+        ) from error
+    if not isinstance(value, dict):
+        kind = type(value).__name__
+        raise InputError(f"Each line must hold a JSON object; row {row} is a {kind}.", row=row)
+    return value
+
+
+def _rows(block: bytes) -> Iterator[dict[str, Any]]:
+    """Objects of a block; lines that are none are refused when the block is read."""
+    for line in block.splitlines():
+        try:
+            row = json.loads(line) if line.strip() else None
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(row, dict):
+            yield row
+
+
+def flat(row: dict[str, Any]) -> dict[str, Any]:
+    """Fields of objects inside objects by names with dots.
+
+    Examples
+    --------
+    >>> flat({"id": 1, "scores": {"p": 0.7, "by": {"judge": 1}}})
+    {'id': 1, 'scores.p': 0.7, 'scores.by.judge': 1}
+    """
+    fields: dict[str, Any] = {}
+    inside = [("", iter(row.items()))]  # not by recursion: data says how deep it goes
+    while inside:
+        start, rest = inside[-1]
+        name, value = next(rest, (None, None))
+        if name is None:
+            inside.pop()
+        elif isinstance(value, dict):
+            inside.append((f"{start}{name}.", iter(value.items())))
+        else:
+            fields[f"{start}{name}"] = value
+    return fields
+
+
+def _has_text_lists(rows: Iterable[dict[str, Any]], name: str) -> bool:
+    return any(is_list_as_text(flat(row).get(name)) for row in rows)
+
+
+def _kinds(rows: Iterable[dict[str, Any]]) -> dict[str, set[type]]:
+    """Python types of each column's values; none where all of them are null."""
+    kinds: dict[str, set[type]] = {}
+    for row in rows:
+        for name, value in row.items():
+            kinds.setdefault(name, set())
+            if value is not None:
+                kinds[name].add(type(value))
+    return kinds

@@ -15,7 +15,7 @@ from calibrant.data.rows import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import Code, Function, InputError, TypeName
-from calibrant.io.class_arrays import sketches_of_classes
+from calibrant.io.scan import sketches_of_classes
 from calibrant.plotting.diagram import CHART_POINTS, SAVED_POINTS, Diagram, Drawn, require_figsize
 from calibrant.plotting.looks import Theme, as_theme, require_pixels, require_print_size
 from calibrant.plotting.panel import Panel

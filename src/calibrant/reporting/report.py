@@ -26,8 +26,8 @@ from calibrant.inference.assess_by import assess_by
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.groups import GroupAssessments
 from calibrant.inference.profile import Profile
-from calibrant.io.class_arrays import ClassSketches, class_columns, scan_classes
-from calibrant.io.scan_request import CLASS_COLUMN
+from calibrant.io.request import CLASS_COLUMN
+from calibrant.io.scan import ClassSketches, class_columns, scan_classes
 from calibrant.reporting.classes import classes_of
 from calibrant.reporting.repair import cluster_halves
 from calibrant.reporting.summary import Halves, Summary, shown_text, summarise

@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 
 from calibrant.errors import InputError
-from calibrant.io.answers import read_answers
-from calibrant.io.answers.answers import question_number
-from calibrant.io.answers.reading import log_format
+from calibrant.io.answers import log_format, question_number, read_answers
 
 OPTIONS = ("Lyon", "Paris")
 
@@ -141,7 +139,6 @@ def test_the_pattern_of_a_run_finds_the_option_in_the_text(tmp_path: Path) -> No
     answers = read_answers(run(tmp_path, *states, output_mapping_pattern=r"\b[AB]\b"))
     assert (answers.y_true.tolist(), answers.abstained) == ([1], 1)
     error = refusal(run(tmp_path, *states, output_mapping_pattern="("))
-    assert error.where is not None
     assert error.file == str(tmp_path / "scenario_state.json")
 
 
@@ -154,10 +151,10 @@ def test_a_question_without_a_right_reference_is_not_scored(tmp_path: Path) -> N
 def test_a_run_without_log_probabilities_is_refused(tmp_path: Path) -> None:
     """HELM writes 0 where a model gives none: certainty in every answer is no confidence."""
     path = run(tmp_path, request("a", completion("B", 0)), request("b", completion("A", 0.0)))
-    assert refusal(path).values["count"] == 2
+    assert "any of its 2 answers" in str(refusal(path))
     bare = request("a", completion("B", 0))
     del bare["result"]["completions"][0]["logprob"]
-    assert refusal(run(tmp_path, bare)).values["count"] == 1
+    assert "any of its 1 answers" in str(refusal(run(tmp_path, bare)))
     mixed = read_answers(run(tmp_path, bare, request("b", completion("A", -0.3))))
     assert mixed.without_confidence == 1
 
@@ -165,7 +162,8 @@ def test_a_run_without_log_probabilities_is_refused(tmp_path: Path) -> None:
 def test_a_log_probability_above_0_is_refused_or_counted(tmp_path: Path) -> None:
     path = run(tmp_path, request("a", completion("B", 0.4)), request("b", completion("A", -0.3)))
     error = refusal(path)
-    assert (error.argument, error.seen) == ("probability", 0.4)
+    assert error.argument == "probability"
+    assert "0.4" in str(error)
     assert read_answers(path, on_invalid="drop").unreadable == 1
 
 
@@ -175,9 +173,8 @@ def test_what_is_no_choice_among_options_is_refused(tmp_path: Path) -> None:
     separate = request("a", completion("Paris", -0.1)) | {"reference_index": 0}
     for state in (free, separate):
         error = refusal(run(tmp_path, state))
-        assert error.where is not None
         assert error.file == str(tmp_path / "scenario_state.json")
-        assert error.values["sample"] == "'a'"
+        assert "'a'" in str(error)
     unnamed = request("a", completion("B", -0.1))
     del unnamed["instance"]["id"]
     assert refusal(run(tmp_path, unnamed)).argument == "question"
@@ -197,7 +194,7 @@ def test_options_of_other_logs_do_not_apply(tmp_path: Path) -> None:
 def test_what_is_no_run_of_helm_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "scenario_state.json"
     path.write_text(content)
-    assert refusal(path, format="helm").values["file"] == str(path)
+    assert refusal(path, format="helm").file == str(path)
 
 
 def test_a_run_of_any_shape_is_read_or_refused(tmp_path: Path) -> None:

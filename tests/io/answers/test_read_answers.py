@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow
 import pytest
-from tests.refusals import data_of
 
 import calibrant as cal
-from calibrant.errors import PYTHON, InputError, Option
-from calibrant.io.answers import as_probability, json_members, read_answers
-from calibrant.io.answers.answers import Place, question_number
-from calibrant.io.answers.reading import log_format
+from calibrant.errors import InputError
+from calibrant.io import answers
+from calibrant.io.answers import as_probability, log_format, question_number, read_answers
 
 
 def write_lines(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -149,30 +147,31 @@ def test_what_cannot_be_read_is_named_with_its_line(
 ) -> None:
     path = write_lines(tmp_path / "x.jsonl", [{"confidence": 0.5, "correct": 1}, row])
     error = refusal(path)
-    assert (error.argument, error.where.line, error.file) == (argument, 2, str(path))
-    assert str(error.seen) == str(row["confidence" if argument == "probability" else "correct"])
-    assert [option.name for option in error.cures[0].values.values()] == [cure]
+    assert (error.argument, error.file) == (argument, str(path))
+    seen = row["confidence" if argument == "probability" else "correct"]
+    assert f"{seen!r} (line 2 of" in str(error)
+    assert f"`{cure}=" in error.hint
 
 
 def test_missing_fields_broken_lines_and_empty_files(tmp_path: Path) -> None:
     error = refusal(write_lines(tmp_path / "a.jsonl", [{"prompt": "?"}]))
-    assert error.seen == ["prompt"]
-    assert error.cures[0].values["option"] == Option("probability", ...)
+    assert "'prompt'" in str(error)
+    assert "`probability=`" in error.hint
     named = write_lines(tmp_path / "b.jsonl", [{"sureness": 0.5, "correct": 1}])
     error = refusal(named, probability="surenes")
-    assert (error.argument, error.seen) == ("probability", "surenes")
-    assert error.cures[0].values == {"near": "'sureness'"}
+    assert error.argument == "probability"
+    assert "'sureness'" in error.hint
     broken = tmp_path / "c.jsonl"
     broken.write_text('{"confidence": 0.5, "correct": 1}\n{"confidence"\n')
-    assert refusal(broken).where.line == 2
+    assert "line 2 of" in str(refusal(broken))
     broken.write_text("[1]\n")
-    assert refusal(broken).seen == "[1]"
+    assert "got [1]" in str(refusal(broken))
     broken.write_text("")
-    assert refusal(broken).seen == []
+    assert "it has []" in str(refusal(broken))
     declined = write_lines(tmp_path / "d.jsonl", [{"p": None, "correct": None}])
-    assert refusal(declined).seen == 1
+    assert "all 1 are abstentions" in str(refusal(declined))
     silent = write_lines(tmp_path / "e.jsonl", [{"p": None, "correct": 1}])
-    assert refusal(silent).values["count"] == 1
+    assert "any of its 1 answers" in str(refusal(silent))
     assert refusal(broken, format="csv").argument == "format"
     assert refusal(broken, form="odds").argument == "form"
     assert refusal(broken, filter="none").argument == "filter"
@@ -180,7 +179,7 @@ def test_missing_fields_broken_lines_and_empty_files(tmp_path: Path) -> None:
 
 
 def test_a_nan_is_a_missing_confidence() -> None:
-    assert as_probability(math.nan, Place("here", 1)) is None
+    assert as_probability(math.nan) is None
 
 
 # -- lm-evaluation-harness -----------------------------------------------------------------------
@@ -227,7 +226,7 @@ def test_choices_in_the_prompt_have_no_length_of_their_own(tmp_path: Path) -> No
     path = write_lines(tmp_path / "samples_t.jsonl", rows)
     assert read_answers(path).n == 1
     error = refusal(path, probability="normalised", correct="acc")
-    assert error.cures[0].values["choices"] == Option("probability", "choices")
+    assert '`probability="choices"`' in error.hint
 
 
 def test_generated_text_that_states_a_confidence(tmp_path: Path) -> None:
@@ -245,8 +244,8 @@ def test_generated_text_that_states_a_confidence(tmp_path: Path) -> None:
     path = tmp_path / "samples_gsm8k_2026-01-01T00-00-00.123.jsonl.gz"
     with gzip.open(path, "wt") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
-    assert refusal(path).values["filters"] == "'strict', 'flexible'"
-    assert refusal(path, filter="lenient").seen == "lenient"
+    assert "'strict', 'flexible'" in str(refusal(path))
+    assert refusal(path, filter="lenient").argument == "filter"
     answers = read_answers(path, filter="strict")
     np.testing.assert_array_equal(answers.y_prob, [0.85, 0.6])
     np.testing.assert_array_equal(answers.y_true, [1, 1])
@@ -257,21 +256,21 @@ def test_generated_text_that_states_a_confidence(tmp_path: Path) -> None:
 def test_wrong_harness_logs(tmp_path: Path) -> None:
     path = tmp_path / "samples_x.jsonl"
     write_lines(path, [choice_sample(0, [-1.0], 1.0)])
-    assert refusal(path).seen == 1
+    assert "there are 1" in str(refusal(path))
     write_lines(path, [{"doc_id": 0, "filtered_resps": ["a"], "resps": [["a"]], "bleu": 0.3}])
     error = refusal(path)
-    assert error.seen == ["doc_id", "bleu"]
-    assert error.cures[0].values["correct"].name == "correct"
+    assert "['doc_id', 'bleu']" in str(error)
+    assert "`correct=`" in error.hint
     write_lines(
         path, [choice_sample(0, [-1.0, -2.0], 1.0), {"filtered_resps": [], "filter": "none"}]
     )
-    assert (refusal(path).where.line, refusal(path).values["metric"]) == (2, "'acc'")
+    assert "'acc', as the others do (line 2 of" in str(refusal(path))
     write_lines(path, [choice_sample(0, [-1.0, -2.0], 1.0, arguments=[["Q"], ["Q"]])])
-    assert refusal(path, probability="normalised").where.line == 1
+    assert "(line 1 of" in str(refusal(path, probability="normalised"))
     assert refusal(path, probability="logits").argument == "probability"
     assert refusal(path, form="mean").argument == "form"
     path.write_text("")
-    assert refusal(path, format="lm-eval").values["file"] == str(path)
+    assert refusal(path, format="lm-eval").file == str(path)
 
 
 # -- Inspect -------------------------------------------------------------------------------------
@@ -376,7 +375,8 @@ def test_a_confidence_in_metadata_that_cannot_be_read(tmp_path: Path) -> None:
     samples = [inspect_sample(1, "C", "x", confidence="high"), inspect_sample(2, "I", "y", p=0.4)]
     path.write_text(json.dumps(inspect_log(samples)))
     error = refusal(path)
-    assert (error.seen, error.values["sample"], error.file) == ("high", "1", str(path))
+    assert "'high' (sample 1 of" in str(error)
+    assert error.file == str(path)
     answers = read_answers(path, on_invalid="drop")
     assert answers.y_prob.tolist() == [math.inf, 0.4]
 
@@ -388,24 +388,23 @@ def test_wrong_inspect_logs(tmp_path: Path) -> None:
         path.write_text(content if isinstance(content, str) else json.dumps(content))
         return refusal(path, format="inspect", **options)
 
-    assert "error" in refused("{").values
-    assert refused({"samples": 3}).values == {"file": str(path)}
-    assert refused(inspect_log([])).values == {"file": str(path)}
-    assert refused(inspect_log([{"id": 1}])).cures
+    for wrong in ("{", {"samples": 3}, inspect_log([]), inspect_log([{"id": 1}])):
+        assert refused(wrong).file == str(path)
     both = inspect_sample(1, "C", "x")
     both["scores"]["other"] = {"value": "I"}
-    assert refused(inspect_log([both])).values["scorers"] == "'match', 'other'"
-    assert refused(inspect_log([both]), correct="third").seen == "third"
-    assert refused(inspect_log([inspect_sample(1, "??", "x", confidence=0.5)])).seen == "??"
+    assert refused(inspect_log([both])).hint == "Choose one with `correct=`."
+    assert refused(inspect_log([both]), correct="third").argument == "correct"
+    unclear = inspect_log([inspect_sample(1, "??", "x", confidence=0.5)])
+    assert "'??'" in str(refused(unclear))
     plain = inspect_log([inspect_sample(1, "C", "x")])
-    assert refused(plain).values["count"] == 1
+    assert "any of its 1 answers" in str(refused(plain))
     assert refused(plain, probability="choices").argument == "probability"
     assert refused(plain, filter="a").argument == "filter"
     assert refused(plain, form="choices").argument == "form"
     damaged = tmp_path / "log.eval"
     with zipfile.ZipFile(damaged, "w") as archive:
         archive.writestr("samples/a.json", "{")
-    assert "inspect log convert" in data_of(refusal(damaged))
+    assert "inspect log convert" in refusal(damaged).hint
 
 
 @pytest.mark.parametrize("missing", [None, math.nan, "", ...], ids=str)
@@ -431,8 +430,9 @@ def test_answers_without_a_question_are_no_cluster(
     else:
         write_lines(path, rows)
     error = refusal(path, format=format)
-    assert (error.argument, error.values["field"]) == ("question", repr(field))
-    assert error.where.line == (None if format == "inspect" else 2)
+    assert error.argument == "question"
+    assert f"{field!r} is missing (" in str(error)
+    assert ("(line 2 of" in str(error)) == (format != "inspect")
 
 
 def test_a_missing_group_is_named_as_everywhere(tmp_path: Path) -> None:
@@ -493,7 +493,7 @@ def test_what_a_log_of_openais_evals_lacks(tmp_path: Path) -> None:
 )
 def test_a_log_without_confidences_says_what_it_has(tmp_path: Path, field: str, form: str) -> None:
     path = write_lines(tmp_path / "x.jsonl", [{"question_id": 1, field: [-0.1], "correct": True}])
-    assert PYTHON.show(Option("form", form)) in data_of(refusal(path))
+    assert f'`form="{form}"`' in refusal(path).hint
 
 
 # -- a document that is one object --------------------------------------------------------------------
@@ -501,7 +501,7 @@ def test_a_log_without_confidences_says_what_it_has(tmp_path: Path, field: str, 
 
 @pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
 def test_members_come_one_by_one_as_json_has_them(tmp_path: Path, monkeypatch, chunk: int) -> None:
-    monkeypatch.setattr(json_members, "CHUNK", chunk)
+    monkeypatch.setattr(answers, "PEEK_BYTES", chunk)
     document = {
         "a": {"b": [1, 2.5e-3, None], "ü": 'x"\\'},
         "n": -12345,
@@ -510,7 +510,7 @@ def test_members_come_one_by_one_as_json_has_them(tmp_path: Path, monkeypatch, c
     }
     path = tmp_path / "x.json.gz"
     path.write_bytes(gzip.compress(json.dumps(document, indent=1, ensure_ascii=False).encode()))
-    told = list(json_members.document_members(path, "items", "a log"))
+    told = list(answers.document_members(path, "items", "a log"))
     assert [value for name, value in told if name == "items"] == document.pop("items")
     assert {name: value for name, value in told if name != "items"} == document
 
@@ -522,7 +522,7 @@ def test_what_is_no_object_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(text)
     with pytest.raises(InputError):
-        list(json_members.document_members(path, "items", "a log"))
+        list(answers.document_members(path, "items", "a log"))
 
 
 def test_an_inspect_log_may_be_compressed(tmp_path: Path) -> None:

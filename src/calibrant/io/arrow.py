@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._files import decoding
 from calibrant._optional import require
-from calibrant.errors import Cure, InputError, Option, TypeName, Where
+from calibrant.errors import InputError, show_value
 from calibrant.io.group_keys import Key, indexed, require_microseconds
-from calibrant.io.predictions import LOOP_LABELS, NAMED_LABELS
-from calibrant.io.required_columns import (
+from calibrant.io.predictions import LOOP_LABELS
+from calibrant.io.request import (
     LABEL,
     PROB,
     WEIGHT,
+    Request,
+    numberless,
     refuse_nested,
     require_columns,
     require_short_decimal,
 )
-from calibrant.io.scan_request import Request
 from calibrant.io.sums import DenseSums, GroupedSums, RowBatch, sums_of_rows
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
     "batches_of",
     "column_of",
     "named_labels",
-    "refuse_kind",
     "require_types",
     "sums_of_batches",
     "validated",
@@ -45,10 +44,28 @@ WHOLE_FLOATS, WHOLE_POWERS = 1 << 53, 22
 
 @dataclass(frozen=True)
 class Batch:
-    """Arrow columns under the names of the request, and where its rows stand in their source."""
+    """Arrow columns under the names of the request; constants where a group stands in the path.
+
+    `first_row` counts the rows of the source before the batch, which only a refusal asks for.
+    """
 
     columns: Mapping[str, Any]
-    place: Callable[[int], Where] = lambda row: Where(row=row)
+    first_row: Callable[[], int] = lambda: 0
+    file: str | None = None
+
+    def place(self, row: int) -> tuple[int, str | None]:
+        """Row and file of a row of the batch."""
+        return self.first_row() + row, self.file
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return max(len(c) for c in self.columns.values() if is_column(c))
+
+
+def is_column(value: Any) -> bool:
+    """Arrow array, and no constant."""
+    return hasattr(value, "dictionary_encode")
 
 
 def batches_of(source: Any, request: Request) -> Iterable[Batch]:
@@ -67,16 +84,22 @@ def batches_of(source: Any, request: Request) -> Iterable[Batch]:
         if isinstance(source, dataset.Scanner):
             source = source.to_reader()
         if not isinstance(source, pyarrow.RecordBatchReader):
-            source = _reader_of(pyarrow, source)
+            try:
+                source = pyarrow.RecordBatchReader.from_stream(source)
+            except (ValueError, TypeError) as error:  # Arrow's errors are of these kinds
+                raise InputError(
+                    f"`data` must be a frame, with columns; a {type(source).__name__} is none: {error}.",
+                    argument="data",
+                ) from error
         request.require_names()
         require_columns(request.names(), source.schema.names, "the stream")
         names = dict(request.selection)
-    require_types(source.schema, names, "the stream", request)
+    require_types(source.schema, names, request)
     first_row = 0
     with decoding("the stream"):
         for batch in source:
             columns = {alias: validated(batch.column(name)) for alias, name in names.items()}
-            yield Batch(columns, partial(_row_of, first_row))
+            yield Batch(columns, lambda first=first_row: first)
             first_row += batch.num_rows
 
 
@@ -86,34 +109,13 @@ def validated(column: Any) -> Any:
     return column
 
 
-def _row_of(first_row: int, row: int) -> Where:
-    return Where(row=first_row + row)
-
-
-def _reader_of(pyarrow: Any, source: Any) -> Any:
-    try:
-        return pyarrow.RecordBatchReader.from_stream(source)
-    except (ValueError, TypeError) as error:  # Arrow's errors are of these kinds
-        raise InputError(
-            "must be a frame, with columns",
-            argument="data",
-            seen=TypeName.of(source),
-            saying="{} is none: {error}",
-            error=str(error),
-            cure="Pass a frame, files, or arrays.",
-        ) from error
-
-
 def _expressions(request: Request) -> dict[str, Any]:
     compute = require("pyarrow.compute", caller="scan")
     for column in request.selection.values():
         if not isinstance(column, str | compute.Expression):
             raise InputError(
-                "columns of this source are given by name or as expressions of Arrow, such as "
-                'pyarrow.compute.field("p") / 100',
-                seen=TypeName.of(column),
-                saying="got {}",
-                cure="Name the column.",
+                "Columns of this source are given by name or as expressions of Arrow, such as "
+                f'pyarrow.compute.field("p") / 100; got a {type(column).__name__}.'
             )
     return {
         alias: compute.field(column) if isinstance(column, str) else column
@@ -121,20 +123,19 @@ def _expressions(request: Request) -> dict[str, Any]:
     }
 
 
-def require_types(schema: Any, names: Mapping[str, str], where: str, request: Request) -> None:
+def require_types(schema: Any, names: Mapping[str, str], request: Request) -> None:
     """Refuse text where numbers are meant, and lists and structs as groups."""
     types = require("pyarrow.types", caller="scan")
     for alias, name in zip(request.group_aliases, request.groups, strict=True):
         if alias in names and types.is_nested(schema.field(names[alias]).type):
             refuse_nested(name, schema.field(names[alias]).type)
+    lone = request.multiclass is not None and len(request.prob_aliases) == 1
     for alias in request.columns:
         if alias not in names or (alias == LABEL and request.named_labels):
             continue
         kind = schema.field(names[alias]).type
-        if types.is_dictionary(kind):
-            kind = kind.value_type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
         numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
-        lone = request.multiclass is not None and len(request.prob_aliases) == 1
         text = types.is_string(kind) or types.is_large_string(kind)
         may_be_lists = (
             request.multiclass is not None
@@ -142,7 +143,8 @@ def require_types(schema: Any, names: Mapping[str, str], where: str, request: Re
             and (types.is_nested(kind) or (lone and text))
         )
         if not (any(test(kind) for test in numeric) or types.is_null(kind) or may_be_lists):
-            refuse_kind(alias, request, str(kind), Where(file=where), nested=types.is_nested(kind))
+            nested = types.is_nested(kind)
+            raise numberless(alias, request.columns[alias], f"is of type {kind}", nested=nested)
         if types.is_decimal(kind):
             require_short_decimal(alias, str(kind))
 
@@ -164,8 +166,7 @@ def sums_of_batches(
             continue
         alone: dict[Key, DenseSums] = {}  # one group for the whole batch: it stands in the path
         for part in sums_of_rows(request, rows, alone):
-            keys = [(*key, *constants) for key in part.keys]
-            add(GroupedSums(keys, part.places, part.sums, part.notes))
+            add(replace(part, keys=[(*key, *constants) for key in part.keys]))
         for key, total in alone.items():
             add(total.grouped((*key, *constants)))
     for key, total in dense.items():
@@ -175,30 +176,33 @@ def sums_of_batches(
 
 
 def _rows_of(batch: Batch, request: Request) -> tuple[RowBatch, tuple[Any, ...] | None]:
-    """The rows of a batch as arrays, and its group where all of them are in one."""
+    """Rows of a batch as arrays, and its group where all of them are in one."""
     arrays = {alias: column_of(alias, batch.columns[alias], request) for alias in request.columns}
-    label = arrays[LABEL]
-    rows = RowBatch(
-        [arrays[alias] for alias in request.prob_aliases],
-        label,
-        arrays.get(WEIGHT),
-        place=batch.place,
-    )
-    columns = batch.columns
-    groups = [columns[alias] for alias in request.group_aliases]
+    probs = [arrays[alias] for alias in request.prob_aliases]
+    rows = RowBatch(probs, arrays[LABEL], arrays.get(WEIGHT), place=batch.place)
+    groups = [batch.columns[alias] for alias in request.group_aliases]
     if not groups:
         return rows, None
-    if all(not hasattr(column, "dictionary_encode") for column in groups):
+    if not any(map(is_column, groups)):
         return rows, tuple(groups)
-    keys, group = _groups(groups, label.size)
+    keys, group = _groups(groups, rows.label.size)
     return replace(rows, keys=keys, group=group), None
 
 
 def column_of(alias: str, column: Any, request: Request) -> NDArray[Any]:
-    """A column as an array: labels, weights or predictions."""
-    if alias == LABEL:
-        return named_labels(column) if request.named_labels else _labels(column)
-    return _floats(column) if alias == WEIGHT else _predictions(column)
+    """Column as an array: labels, weights or predictions."""
+    column = _whole(column)
+    if alias == LABEL and request.named_labels:
+        return named_labels(column)
+    kind = str(column.type)
+    if alias == LABEL and column.null_count == 0:
+        if kind == "bool":
+            return as_numpy(column.cast("uint8"))
+        if kind in ("int8", "float", "double", *LOOP_LABELS):
+            return as_numpy(column)
+    if alias.startswith(PROB) and ("list" in kind or "string" in kind):  # lists may be text
+        return _objects(column)
+    return _floats(column, keep=("float", "double") if alias.startswith(PROB) else ("double",))
 
 
 def named_labels(column: Any) -> NDArray[Any]:
@@ -209,41 +213,21 @@ def named_labels(column: Any) -> NDArray[Any]:
         return _floats(column) if column.null_count else as_numpy(column)
     if kind == "bool" and not column.null_count:
         return as_numpy(column.cast("uint8")).astype(np.bool_)
+    return _objects(column)
+
+
+def _objects(column: Any) -> NDArray[Any]:
     values = np.empty(len(column), dtype=object)
     values[:] = column.to_pylist()
     return values
 
 
-def refuse_kind(
-    alias: str, request: Request, kind: str, where: Where, *, nested: bool = False
-) -> NoReturn:
-    """Raise the InputError for a column that holds no numbers, with what reads such a column."""
-    cure = Cure("Convert it to numbers first.")
-    if alias == LABEL:
-        cure = NAMED_LABELS
-    elif alias.startswith(PROB) and nested:
-        cure = Cure(
-            "Lists of class probabilities are read with {option}.",
-            {"option": Option("multiclass", "confidence")},
-        )
-    argument = {LABEL: "y_true", WEIGHT: "sample_weight"}.get(alias, "y_prob")
-    raise InputError(
-        "must hold numbers",
-        argument=argument,
-        seen=kind,
-        where=replace(where, column=str(request.columns[alias])),
-        saying="its type is {kind}",
-        kind=kind,
-        cure=cure,
-    )
-
-
 def _groups(columns: list[Any], rows: int) -> tuple[list[Key], NDArray[np.int64]]:
-    """The groups of a batch, and each row's place among them. Constants are given as scalars."""
+    """Groups of a batch, and each row's index among them. Constants are given as scalars."""
     code = np.zeros(rows, dtype=np.int64)
     values: list[list[Any]] = []
     for column in columns:
-        if not hasattr(column, "dictionary_encode"):
+        if not is_column(column):
             values.append([column])
             continue
         entries, place = _encoded(_whole(column))
@@ -258,7 +242,7 @@ def _groups(columns: list[Any], rows: int) -> tuple[list[Key], NDArray[np.int64]
 
 
 def _encoded(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
-    """The distinct values of a column, and each row's place among them."""
+    """Distinct values of a column, and each row's index among them."""
     if hasattr(column, "storage"):  # a type of others', such as Ray's for the objects of pandas
         place, keys = indexed((value,) for value in column.to_pylist())
         return [key[0] for key in keys], place
@@ -269,12 +253,10 @@ def _encoded(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
         return encoded.dictionary.to_pylist(), as_numpy(encoded.indices)
     except (ValueError, OverflowError) as error:  # Python has no such date
         raise InputError(
-            "a group must be a value that Python has (dates of the years 1 to 9999)",
-            seen=str(column.type),
-            saying="a {kind} is none: {error}",
-            kind=str(column.type),
-            error=str(error),
-            cure="Group by a part of it.",
+            "`by`: a group must be a value that Python has (dates of the years 1 to 9999); a "
+            f"{column.type} is none: {show_value(str(error))}.",
+            argument="by",
+            hint="Group by a part of it.",
         ) from error
 
 
@@ -290,25 +272,6 @@ def _whole(column: Any) -> Any:
     if str(column.type).endswith("_view"):
         column = column.cast("large_" + str(column.type).removesuffix("_view"))
     return column
-
-
-def _predictions(column: Any) -> NDArray[Any]:
-    column = _whole(column)
-    if "list" in str(column.type) or "string" in str(column.type):  # lists may be text
-        lists = np.empty(len(column), dtype=object)
-        lists[:] = column.to_pylist()
-        return lists
-    return _floats(column, keep=("float", "double"))
-
-
-def _labels(column: Any) -> NDArray[Any]:
-    column = _whole(column)
-    if column.null_count == 0:
-        if str(column.type) == "bool":
-            column = column.cast("uint8")
-        if str(column.type) in ("int8", "float", "double", *LOOP_LABELS):
-            return as_numpy(column)
-    return _floats(column)
 
 
 def _floats(column: Any, keep: tuple[str, ...] = ("double",)) -> NDArray[Any]:
@@ -328,7 +291,7 @@ def _floats(column: Any, keep: tuple[str, ...] = ("double",)) -> NDArray[Any]:
 
 
 def _from_decimals(column: Any) -> NDArray[np.float64]:
-    """The nearest floats; Arrow's own cast multiplies with a rounded power of ten, and misses them."""
+    """Nearest floats; Arrow's own cast multiplies with a rounded power of ten, and misses them."""
     width, scale = column.type.byte_width, column.type.scale
     if not len(column):
         return np.empty(0)

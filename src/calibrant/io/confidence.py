@@ -1,0 +1,401 @@
+"""Confidence as people and models write it: 0.85, "85%", "8 out of 10", log-probabilities."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from calibrant._arguments import is_number
+from calibrant.errors import InputError, show_value
+
+__all__ = [
+    "FORMS",
+    "LOG_FORMS",
+    "Form",
+    "Values",
+    "as_credit",
+    "as_probability",
+    "from_log_probabilities",
+    "is_empty",
+    "is_refusal",
+    "share_of_choice",
+    "stated_confidence",
+]
+
+Form = Literal["probability", "percent", "sum", "mean", "token", "choices", "agreement"]
+FORMS: Mapping[str, str] = {
+    "probability": "a number in [0, 1], or text such as '85%'",
+    "percent": "a number from 0 to 100",
+    "sum": "product of the answer's token probabilities",
+    "mean": "geometric mean of the answer's token probabilities",
+    "token": "probability of the answer's first token",
+    "choices": "share of the chosen option in the probabilities of all options",
+    "agreement": "share of the samples that give this answer",
+}
+"""How a confidence is written in a log."""
+LOG_FORMS = ("sum", "mean", "token", "choices")
+
+# Every repetition is bounded, so that reading is linear in the length of a text whatever it holds.
+_NUMBER = r"(?<![\d.])(\d{1,30}(?:\.\d{1,30})?|\.\d{1,30})"
+_UNIT = r"(%|per\s?cent|/\s{0,9}10{1,2}\b|out of\s{1,9}10{1,2}\b)"
+_WRITTEN = re.compile(
+    rf"(?:about|approximately|around|roughly|~|≈)?\s{{0,9}}{_NUMBER}\s{{0,9}}{_UNIT}?[\s.]{{0,9}}",
+    re.IGNORECASE,
+)
+_STATED = re.compile(
+    rf"(?:confidence|probability|certainty|confident)[^\d.%\n]{{0,40}}{_NUMBER}\s{{0,9}}{_UNIT}?"
+    rf"|{_NUMBER}\s{{0,9}}(%|per\s?cent)\s{{0,9}}(?:confident|confidence|certain|sure|chance|likely)",
+    re.IGNORECASE,
+)
+_REFUSALS = re.compile(
+    r"\W*(?:i (?:do not|don't|don’t) know|(?:(?:i am|i'm|i’m) )?(?:not |un)sure|i (?:cannot|can't) "
+    r"(?:answer|say)|unknown|no answer|refused|n/?a|abstain(?:ed|s)?|idk)?\W*",
+    re.IGNORECASE,
+)
+LONGEST_TEXT = 1 << 16
+"""Characters at the end of a text in which a confidence is looked for: longer than any answer."""
+_CREDIT = {
+    "c": 1.0,
+    "correct": 1.0,
+    "true": 1.0,
+    "yes": 1.0,
+    "p": 0.5,
+    "partial": 0.5,
+    "i": 0.0,
+    "incorrect": 0.0,
+    "false": 0.0,
+    "no": 0.0,
+}
+_ROUNDING = 1e-6
+"""Log-probabilities may be above 0 by rounding in single precision, and no more."""
+
+
+class Values:
+    """Reader of the confidences and scores of one log; it notices two scales in one column.
+
+    Parameters
+    ----------
+    form : str
+        How confidences are written, of `FORMS`.
+    words : mapping, optional
+        What words stand for, such as {"very likely": 0.9}. None is known unless it is given.
+    score_range : (float, float), optional
+        The lowest and the highest score of a judge: these are 0 and 1.
+    lenient : bool
+        What cannot be read is infinite, so that it can be dropped and counted, and no error.
+    """
+
+    def __init__(
+        self,
+        form: Form = "probability",
+        *,
+        words: Mapping[str, float] | None = None,
+        score_range: tuple[float, float] | None = None,
+        lenient: bool = False,
+    ) -> None:
+        self.form = form
+        self._words = _checked_words(words)
+        self._range = _checked_range(score_range)
+        self.lenient = lenient
+        self._share: float | None = None
+        self._above: float | None = None
+
+    def confidence(self, value: Any, chosen: Any = None) -> float | None:
+        """Confidence that a field holds; `chosen` is the answer, where the field has several."""
+        try:
+            if self.form == "choices":
+                return share_of_choice(value, chosen)
+            if self.form in LOG_FORMS:
+                return from_log_probabilities(value, self.form)
+            if isinstance(value, str) and value.strip().lower() in self._words:
+                return self._words[value.strip().lower()]
+            return as_probability(self._as_share(value) if self.form == "percent" else value)
+        except InputError:
+            if self.lenient:
+                return math.inf
+            raise
+
+    def credit(self, value: Any) -> float | None:
+        """Share of the credit that a field gives."""
+        try:
+            return as_credit(value, self._range)
+        except InputError:
+            if self.lenient:
+                return math.inf
+            raise
+
+    def stated(self, text: str) -> float | None:
+        """Last confidence that a text states."""
+        return stated_confidence(text, percent=self.form == "percent")
+
+    def require_one_scale(self, file: str) -> None:
+        """Refuse a column of percentages among which are probabilities."""
+        if self._share is not None and self._above is not None:
+            raise InputError(
+                f"`probability` must be on one scale; {file} has {show_value(self._share)} and "
+                f"{show_value(self._above)}.",
+                argument="probability",
+                file=file,
+                hint="Write all confidences as percentages or all as probabilities.",
+            )
+
+    def _as_share(self, value: Any) -> Any:
+        if isinstance(value, str):
+            match = _WRITTEN.fullmatch(value.strip())
+            if match is None or match[2]:
+                return value
+            value = float(match[1])
+        if not is_number(value) or value != value:
+            return value
+        if not 0 <= value <= 100:
+            raise InputError(
+                f"`probability` must be between 0 and 100; got {show_value(value)}.",
+                argument="probability",
+            )
+        if 0 < value < 1:
+            self._share = value if self._share is None else self._share
+        elif value > 1:
+            self._above = value if self._above is None else self._above
+        return value / 100
+
+
+def as_probability(value: Any) -> float | None:
+    """Stated confidence as a number in [0, 1]; None where there is none.
+
+    A number above 1 without a per cent sign is refused: 85 could be 85% or a mistake.
+
+    Examples
+    --------
+    >>> [as_probability(text) for text in ("85%", 0.85, "8 out of 10", "I am 85% sure", "")]
+    [0.85, 0.85, 0.8, 0.85, None]
+    """
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    number = value
+    if isinstance(value, str):
+        match = _WRITTEN.fullmatch(value.strip())
+        number = stated_confidence(value) if match is None else _scaled(match[1], match[2])
+    if not is_number(number):
+        raise InputError(
+            f"`probability` must be a number or text such as '85%'; got {show_value(value)}.",
+            argument="probability",
+            hint="Words mean nothing by themselves: say what they stand for with `words=`.",
+        )
+    if number != number:
+        return None
+    if not 0 <= number <= 1:
+        raise InputError(
+            "`probability` must be between 0 and 1 or carry a per cent sign, as in '85%'; got "
+            f"{show_value(value)}.",
+            argument="probability",
+            hint='If confidences run from 0 to 100, pass `form="percent"`.',
+        )
+    return float(number)
+
+
+def stated_confidence(text: str, *, percent: bool = False) -> float | None:
+    """Last confidence that a text states, or None.
+
+    Examples
+    --------
+    >>> stated_confidence("Answer: B. Confidence: 85%")
+    0.85
+    >>> stated_confidence("I am 90% sure that it is 12.")
+    0.9
+    >>> stated_confidence("Confidence: 8/10"), stated_confidence("Confidence: 85", percent=True)
+    (0.8, 0.85)
+    >>> stated_confidence("It rose by 40%.") is None
+    True
+    """
+    last = None
+    for match in _STATED.finditer(text[-LONGEST_TEXT:]):
+        number, unit = (match[1], match[2]) if match[1] else (match[3], match[4])
+        value = _scaled(number, unit or ("%" if percent else None))
+        if 0 <= value <= 1:
+            last = value
+    return last
+
+
+def _scaled(number: str, unit: str | None) -> float:
+    """Written number; per cent are divided in decimal, so that "29%" is the float 0.29."""
+    from decimal import Decimal
+
+    if not unit:
+        return float(number)
+    tenths = unit[-3:].strip(" /f") == "10"
+    return float(Decimal(number) / (10 if tenths else 100))
+
+
+def is_refusal(text: Any) -> bool:
+    """Answer that says nothing: empty, "I don't know", "N/A".
+
+    Examples
+    --------
+    >>> is_refusal("I don't know."), is_refusal(None), is_refusal("42")
+    (True, True, False)
+    """
+    return text is None or (isinstance(text, str) and _REFUSALS.fullmatch(text[:200]) is not None)
+
+
+def is_empty(value: Any) -> bool:
+    """Confidence or score that says nothing: a refusal, or None as text, which as an answer may be meant.
+
+    Examples
+    --------
+    >>> is_empty("None"), is_refusal("None"), is_empty("0.3")
+    (True, False, False)
+    """
+    nothing = isinstance(value, str) and value.strip().lower() in ("none", "null", "nan")
+    return nothing or is_refusal(value)
+
+
+def from_log_probabilities(value: Any, form: str) -> float | None:
+    """Probability of an answer from the log-probabilities of its tokens: Σ, mean or first, exponentiated.
+
+    Examples
+    --------
+    >>> tokens = [{"token": "4", "logprob": -0.1}, {"token": "2", "logprob": -0.3}]
+    >>> [round(from_log_probabilities(tokens, form), 4) for form in ("sum", "mean", "token")]
+    [0.6703, 0.8187, 0.9048]
+    """
+    logs = _log_probabilities(value)
+    if not logs:
+        return None
+    if form == "token":
+        return math.exp(min(logs[0], 0.0))
+    total = math.fsum(logs)
+    return math.exp(min(total / len(logs) if form == "mean" else total, 0.0))
+
+
+def share_of_choice(value: Any, chosen: Any = None) -> float | None:
+    """Softmax probability of the chosen option, given the log-probabilities of all options.
+
+    Without a choice, the option of the largest probability is the answer. A choice is an option's name,
+    without regard to case and to what stands around it, as in "(b)", or its number.
+
+    Examples
+    --------
+    >>> options = {"A": -0.2, "B": -2.0}
+    >>> [round(share_of_choice(options, chosen), 4) for chosen in ("B", "(b)", None)]
+    [0.1419, 0.1419, 0.8581]
+    """
+    if value is None:
+        return None
+    names = list(value) if isinstance(value, dict) else []
+    logs = _log_probabilities(list(value.values()) if names else value)
+    if len(logs) < 2:
+        raise InputError(
+            "`probability` must hold the log-probabilities of at least two options; there are "
+            f"{len(logs)}.",
+            argument="probability",
+        )
+    best = max(logs)
+    if best == -math.inf:
+        return None
+    at = logs.index(best) if chosen is None else _option(names, len(logs), chosen)
+    if at is None:
+        options = ", ".join(map(show_value, names[:20])) or f"0 to {len(logs) - 1}"
+        raise InputError(
+            f"The answer must be one of the options, {options}; got {show_value(chosen)}.",
+            hint="Give each answer as the name of an option.",
+        )
+    return math.exp(logs[at] - best) / math.fsum(math.exp(log - best) for log in logs)
+
+
+def _option(names: list[str], options: int, chosen: Any) -> int | None:
+    """Index of the option that an answer names."""
+    if chosen in names:
+        return names.index(chosen)
+    if isinstance(chosen, int) and not isinstance(chosen, bool):
+        return chosen if 0 <= chosen < options else None
+    bare = [_bare(name) for name in names]
+    return bare.index(_bare(chosen)) if bare.count(_bare(chosen)) == 1 else None
+
+
+def _bare(name: Any) -> str:
+    return str(name).strip(" \t\n.:,;()[]*'\"").lower()
+
+
+def _log_probabilities(value: Any) -> list[float]:
+    """Numbers of a field: one, a list, or the shapes in which model APIs give tokens."""
+    if isinstance(value, dict):
+        shapes = ("content", "token_logprobs", "logprobs")
+        value = next((value[name] for name in shapes if name in value), value)
+    items = value if isinstance(value, list) else [value]
+    logs = [item.get("logprob") if isinstance(item, dict) else item for item in items]
+    # The first token of a completion that repeats its prompt has none.
+    if len(logs) > 1 and logs[0] is None:
+        logs = logs[1:]
+    for log in logs:
+        if log is not None and not (is_number(log) and log <= _ROUNDING):
+            raise InputError(
+                f"`probability` must hold log-probabilities, which are at most 0; got {show_value(log)}.",
+                argument="probability",
+            )
+    return [] if None in logs else [float(log) for log in logs if log is not None]
+
+
+def as_credit(value: Any, score_range: tuple[float, float] | None = None) -> float | None:
+    """Score as a share of the credit: booleans, numbers, "C", "I", "P", "yes"; None where missing.
+
+    Examples
+    --------
+    >>> as_credit("C"), as_credit(True), as_credit(4, (1, 5))
+    (1.0, 1.0, 0.75)
+    """
+    number = value
+    if isinstance(value, str):
+        word = value.strip().lower()
+        if word in _CREDIT:
+            return _CREDIT[word]
+        try:
+            number = float(word)
+        except ValueError:
+            number = None
+    elif value is None or value != value:
+        return None
+    if isinstance(number, bool | int | float):
+        if number != number:
+            return None
+        if score_range is not None and not isinstance(number, bool):
+            number = (number - score_range[0]) / (score_range[1] - score_range[0])
+        if 0 <= number <= 1:
+            return float(number)
+    raise InputError(
+        "`correct` must say that an answer is right (true, 1, 'C'), wrong (false, 0, 'I') or partly right "
+        f"(a number between 0 and 1); got {show_value(value)}.",
+        argument="correct",
+        hint="For the scores of a judge, give the lowest and the highest with `score_range=`.",
+    )
+
+
+def _checked_words(words: Mapping[str, float] | None) -> dict[str, float]:
+    if words is not None and not isinstance(words, Mapping):
+        raise InputError(
+            "`words` must be a mapping from words to probabilities, such as "
+            f'{{"very likely": 0.9}}; got {show_value(words)}.',
+            argument="words",
+        )
+    for word, value in (words or {}).items():
+        if not is_number(value) or not isinstance(word, str) or not 0 <= value <= 1:
+            raise InputError(
+                f"`words` must give each word a number in [0, 1]; {show_value(word)} has "
+                f"{show_value(value)}.",
+                argument="words",
+            )
+    return {word.strip().lower(): float(value) for word, value in (words or {}).items()}
+
+
+def _checked_range(ends: tuple[float, float] | None) -> tuple[float, float] | None:
+    if ends is None:
+        return None
+    valid = isinstance(ends, tuple | list) and len(ends) == 2 and all(map(is_number, ends))
+    if not valid or not -math.inf < ends[0] < ends[1] < math.inf:
+        raise InputError(
+            "`score_range` must be the lowest and the highest score, such as (1, 5); got "
+            f"{show_value(ends)}.",
+            argument="score_range",
+        )
+    return float(ends[0]), float(ends[1])
