@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import chain, pairwise
@@ -52,6 +52,8 @@ SQUARE_BITS = 22
 """Bits of a position inside a cell whose squares are summed."""
 _NO_WEIGHTS = np.empty(0)
 _NO_WORDS = np.empty(0, np.uint64)
+Add = Callable[[int, Any, Any, Any, Any], int]
+"""Loop over a block (first row, p, y, weights) into a table; the first invalid row, or -1."""
 
 
 class Outline(NamedTuple):
@@ -105,22 +107,14 @@ def _fill_counts(pairs: Rows, nodes: int, scale: Scale) -> Columns:
 
 
 def _fill_dense(pairs: Rows, nodes: int, scale: Scale) -> Columns:
-    def fill_range(rows: range) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-        counts, offsets = np.zeros((2, nodes + 1, 2), dtype=np.int64)
-        for start, p, y, _ in pairs.blocks(rows):
-            places = _located(pairs, start, p, scale)
-            invalid = fill_counts(places, y, nodes.bit_length() - 1, counts, offsets)
-            if invalid >= 0:
-                return counts, offsets, start + invalid
-        return counts, offsets, -1
+    def add(start: int, p: Any, y: Any, _: Any, tables: NDArray[np.int64]) -> int:
+        places = _located(pairs, start, p, scale)
+        return fill_counts(places, y, nodes.bit_length() - 1, *tables)
 
-    filled = _map_ranges(fill_range, pairs.n, _threads(pairs, nodes))
-    _refuse_first(pairs, [row for *_, row in filled])
-    counts, offsets, _ = filled[0]
-    for more_counts, more_offsets, _ in filled[1:]:
-        counts += more_counts
-        offsets += more_offsets
-    return Columns.from_dense(counts, offsets)
+    def room() -> NDArray[np.int64]:
+        return np.zeros((2, nodes + 1, 2), dtype=np.int64)
+
+    return Columns.from_dense(*_summed(pairs, add, room, _threads(pairs, nodes)))
 
 
 class _Table(NamedTuple):
@@ -157,6 +151,31 @@ def _refuse_first(pairs: Rows, rows: list[int]) -> None:
     invalid = [row for row in rows if row >= 0]
     if invalid:
         pairs.refuse(min(invalid))
+
+
+def _summed(pairs: Rows, add: Add, room: Callable[[], NDArray[Any]], parts: int) -> NDArray[Any]:
+    """Table to which a loop adds every row, some ranges of rows at a time, each in a table of its own.
+
+    Many rows are cut into a fixed number of ranges, so that sums of floats do not depend on the number of
+    cores. The first row that breaks a rule is refused.
+    """
+    tables = [room() for _ in range(parts)]
+
+    def add_range(rows: range) -> tuple[NDArray[Any], int]:
+        table = tables.pop()
+        for start, p, y, weight in pairs.blocks(rows):
+            invalid = add(start, p, y, _NO_WEIGHTS if weight is None else weight, table)
+            if invalid >= 0:
+                return table, start + invalid
+        return table, -1
+
+    pieces = _map_ranges(add_range, pairs.n, parts)
+    _refuse_first(pairs, [row for _, row in pieces])
+    total = pieces[0][0]
+    for more, _ in pieces[1:]:
+        total += more
+    pairs.mark_valid()
+    return total
 
 
 def _threads(pairs: Rows, nodes: int) -> int:
@@ -205,112 +224,80 @@ def residual_moments(
     """Moments 0 ... 7 of the residuals p - y about the middles of cells that cover [start, start + length].
 
     Returns them with the sums of the weights and of |p - y| times the weight. One pass over the rows;
-    the first row that breaks a rule is refused. Many rows are cut into a fixed number of pieces, so that
-    the result does not depend on the number of cores.
+    the first row that breaks a rule is refused.
     """
-    parts = _pieces(pairs.n)
-    tables = [np.zeros((cells, 8)) for _ in range(parts)]
 
-    def add_range(rows: range) -> tuple[NDArray[np.float64], float, float, int]:
-        moments, total, absolute = tables.pop(), 0.0, 0.0
-        for first, p, y, weight in pairs.blocks(rows):
-            weights = _NO_WEIGHTS if weight is None else weight
-            invalid, mass, size = add_moments(
-                p, y, weights, pairs.soft, start, cells / length, moments
-            )
-            if invalid >= 0:
-                return moments, total, absolute, first + invalid
-            total, absolute = total + mass, absolute + size
-        return moments, total, absolute, -1
+    def add(_: int, p: Any, y: Any, weights: Any, table: NDArray[np.float64]) -> int:
+        moments, totals = table[:cells], table[cells]
+        invalid, *sums = add_moments(p, y, weights, pairs.soft, start, cells / length, moments)
+        totals[:2] += sums
+        return invalid
 
-    pieces = _map_ranges(add_range, pairs.n, parts)
-    _refuse_first(pairs, [row for *_, row in pieces])
-    moments, total, absolute, _ = pieces[0]
-    for more, mass, size, _ in pieces[1:]:
-        moments += more
-        total, absolute = total + mass, absolute + size
+    table = _summed(pairs, add, lambda: np.zeros((cells + 1, 8)), _pieces(pairs.n))
+    total, absolute = table[cells, :2].tolist()
     if not total >= LEAST_TOTAL_WEIGHT:
         pairs.refuse_zero_weights()
-    pairs.mark_valid()
-    return moments, total, absolute
+    return table[:cells], total, absolute
 
 
 def sums_of_squares(pairs: Rows, log2_cells: int) -> NDArray[np.float64]:
     """Rows, their offsets and squared offsets, summed for each (cell, label), in units of 2**-22 of a cell.
 
-    For rows of weight 1. One pass over the rows; the first that breaks a rule is refused. Pieces as in
-    `residual_moments`.
+    For rows of weight 1. One pass over the rows; the first that breaks a rule is refused.
     """
     slots, parts = 2 * ((1 << log2_cells) + 1), _pieces(pairs.n)
-    tables = [np.zeros((slots, 3)) for _ in range(parts)]
     rooms = [np.zeros((slots, 2), np.uint64) for _ in range(parts)]
 
-    def add_range(rows: range) -> tuple[NDArray[np.float64], int]:
-        sums, packed = tables.pop(), rooms.pop()
-        for start, p, y, _ in pairs.blocks(rows):
-            invalid = add_squares(p, y, log2_cells, packed, sums)
-            if invalid >= 0:
-                return sums, start + invalid
-        return sums, -1
+    def add(_: int, p: Any, y: Any, __: Any, sums: NDArray[np.float64]) -> int:
+        packed = rooms.pop()
+        invalid = add_squares(p, y, log2_cells, packed, sums)
+        rooms.append(packed)
+        return invalid
 
-    pieces = _map_ranges(add_range, pairs.n, parts)
-    _refuse_first(pairs, [row for _, row in pieces])
-    pairs.mark_valid()
-    sums: NDArray[np.float64] = pieces[0][0]
-    for more, _ in pieces[1:]:
-        sums += more
-    return sums
+    return _summed(pairs, add, lambda: np.zeros((slots, 3)), parts)
 
 
 def sums_of_cells(pairs: Rows, cells: int) -> NDArray[np.float64]:
     """Weight, weight of events, weighted prediction and squared weight in each cell; p = 1 is the last.
 
-    In floats, not in fixed point, so that nothing of a prediction is cut off; and in a fixed number of
-    pieces, so that the sums do not depend on the number of cores.
+    In floats, not in fixed point, so that nothing of a prediction is cut off.
     """
 
-    def sum_range(rows: range) -> tuple[NDArray[np.float64], int]:
-        sums = np.zeros((cells + 1, 4))
-        for start, p, y, weights in _cached_blocks(pairs, rows):
-            invalid = sum_cells(p, y, weights, pairs.soft, sums)
+    def add(_: int, p: Any, y: Any, weights: Any, sums: NDArray[np.float64]) -> int:
+        for first in range(0, p.size, CACHED_ROWS):
+            few = slice(first, first + CACHED_ROWS)
+            doubles = p[few].astype(np.float64), y[few].astype(np.float64)
+            invalid = sum_cells(*doubles, weights[few], pairs.soft, sums)
             if invalid >= 0:
-                return sums, start + invalid
-        return sums, -1
+                return first + invalid
+        return -1
 
-    pieces = _map_ranges(sum_range, pairs.n, PIECES)
-    _refuse_first(pairs, [row for _, row in pieces])
-    sums: NDArray[np.float64] = np.sum([piece for piece, _ in pieces], axis=0)
+    sums = _summed(pairs, add, lambda: np.zeros((cells + 1, 4)), PIECES)
     if not sums[:, 0].sum() >= LEAST_TOTAL_WEIGHT:
         pairs.refuse_zero_weights()
-    pairs.mark_valid()
     return sums
 
 
 def mean_log_loss(pairs: Rows) -> float:
-    """Mean of -log of the chance that valid rows give to what came: infinite where that was impossible."""
+    """Mean of -log of the probability that valid rows give to what came; infinite where that is 0."""
 
     def sum_range(rows: range) -> list[tuple[float, float]]:
-        blocks = _cached_blocks(pairs, rows)
-        return [sum_log_losses(p, y, weights, pairs.soft) for _, p, y, weights in blocks]
+        sums = []
+        for _, p, y, weight in pairs.blocks(rows):
+            for start in range(0, p.size, CACHED_ROWS):
+                few = slice(start, start + CACHED_ROWS)
+                weights = _NO_WEIGHTS if weight is None else weight[few]
+                doubles = p[few].astype(np.float64), y[few].astype(np.float64)
+                sums.append(sum_log_losses(*doubles, weights, pairs.soft))
+        return sums
 
     pieces = _map_ranges(sum_range, pairs.n, _pieces(pairs.n))
     losses, mass = zip(*chain.from_iterable(pieces), strict=True)
     return math.fsum(losses) / math.fsum(mass)
 
 
-def _cached_blocks(
-    pairs: Rows, rows: range
-) -> Iterator[tuple[int, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]:
-    """Blocks of rows in float64, small enough to stay in the cache: for loops of one type alone."""
-    for first, p, y, weight in pairs.blocks(rows):
-        for start in range(0, p.size, CACHED_ROWS):
-            few = slice(start, start + CACHED_ROWS)
-            weights = _NO_WEIGHTS if weight is None else weight[few]
-            yield first + start, p[few].astype(np.float64), y[few].astype(np.float64), weights
-
-
 def _pieces(n: int) -> int:
-    """In how many to cut n rows: whatever the number of cores, so that sums do not depend on it."""
+    """Number of ranges for n rows: whatever the number of cores, so that sums do not depend on it."""
     return min(PIECES, -(-n // ROWS_WORTH_THREADS))
 
 
