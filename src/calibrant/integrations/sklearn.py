@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant.data.arrays import as_column
 from calibrant.data.classes import confidence
-from calibrant.errors import Code, Function, InputError, TypeName, show_value
+from calibrant.errors import InputError, show_value
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.plotting.smooth import ReliabilityDiagram, reliability_diagram
 
@@ -115,12 +115,9 @@ class ReliabilityDisplay:
     ) -> None:
         if not isinstance(diagram, ReliabilityDiagram):
             raise InputError(
-                "must be a ReliabilityDiagram",
+                f"`diagram` must be a ReliabilityDiagram; got a {type(diagram).__name__}.",
                 argument="diagram",
-                seen=TypeName.of(diagram),
-                cure="Make one with {make}; other diagrams have {plot} of their own.",
-                plot=Code("plot"),
-                make=Function("reliability_diagram"),
+                hint="Make one with `calibrant.reliability_diagram`.",
             )
         self.diagram = diagram
         self.estimator_name = estimator_name
@@ -240,39 +237,29 @@ def _event_of(estimator: Any, pos_label: Any) -> tuple[Any, int]:
     """The class to look at, and its column in what a fitted classifier of two classes predicts."""
     if getattr(estimator, "classes_", None) is None and hasattr(estimator, "fit"):
         raise InputError(
-            "must be a fitted classifier",
+            f"`estimator` must be a fitted classifier; got a {type(estimator).__name__} without `classes_`.",
             argument="estimator",
-            seen=TypeName.of(estimator),
-            cure="Call {fit} first.",
-            fit=Code("fit(X, y)"),
+            hint="Call `fit(X, y)` first.",
         )
     if not hasattr(estimator, "predict_proba"):
         raise InputError(
-            "must have {method}",
+            f"`estimator` must have `predict_proba`; {type(estimator).__name__} has none.",
             argument="estimator",
-            seen=TypeName.of(estimator),
-            cure="Pass its probabilities to {other}.",
-            method=Code("predict_proba"),
-            other=Code("ReliabilityDisplay.from_predictions"),
+            hint="Pass its probabilities to `ReliabilityDisplay.from_predictions`.",
         )
     classes = np.asarray(estimator.classes_)
     if classes.size != 2:
         raise InputError(
-            "must have two classes: a reliability diagram is of one event",
+            f"`estimator` must have two classes for a diagram of one event; it has {classes.size}.",
             argument="estimator",
-            seen=int(classes.size),
-            cure="Take {confidence} to {diagram}.",
-            confidence=Function("confidence"),
-            diagram=Function("reliability_diagram"),
+            hint="Pass `calibrant.confidence` of its probabilities to `calibrant.reliability_diagram`.",
         )
     wanted = classes[1] if pos_label is None else pos_label
     column = np.flatnonzero(classes == wanted)
     if column.size != 1:
         raise InputError(
-            "must be one of the estimator's classes, {classes}",
+            f"`pos_label` must be one of the estimator's classes, {show_value(classes.tolist())}; got "
+            f"{show_value(pos_label)}.",
             argument="pos_label",
-            seen=pos_label,
-            cure="Leave it out for the second class.",
-            classes=repr(classes.tolist()),
         )
     return wanted, int(column[0])

@@ -11,6 +11,7 @@ import numpy as np
 from calibrant._arguments import require_choice
 from calibrant.data.classes import confidence
 from calibrant.data.scales import PROBABILITY
+from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, show_value
 from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
@@ -33,7 +34,7 @@ from calibrant.recalibration.effect import (
     stratified_folds,
 )
 from calibrant.recalibration.isotonic import IsotonicRecalibrator, VennAbersRecalibrator
-from calibrant.recalibration.learned_map import LearnedMap, Recalibrator
+from calibrant.recalibration.learned_map import LearnedMap, Recalibrator, shape_of
 from calibrant.recalibration.parametric import (
     BetaRecalibrator,
     IdentityRecalibrator,
@@ -162,7 +163,8 @@ def choose_recalibrator(
     'none'
     """
     require_choice("loss", loss, ("log", "brier"))
-    binary = not (np.ndim(y_prob) == 2 and np.shape(y_prob)[1] > 1)
+    shape = () if isinstance(y_true, Sketch) else shape_of(y_prob)
+    binary = not (len(shape) == 2 and shape[1] > 1)
     maps = _checked(candidates, binary)
     none: LearnedMap = IdentityRecalibrator() if binary else IdentityOfClasses()
     if binary and "classes" in options:

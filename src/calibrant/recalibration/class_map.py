@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import is_integer
+from calibrant._arguments import is_integer, require_flag
 from calibrant._format import distinct_parts, group_text
 from calibrant.data.arrays import as_array
 from calibrant.data.classes import (
@@ -107,11 +107,7 @@ class ClassRecalibrator(LearnedMap):
                 "`y_true` is missing: this map requires y to be passed, but the target y is None.",
                 argument="y_true",
             )
-        if not isinstance(self.from_logits, bool | np.bool_):
-            raise InputError(
-                f"`from_logits` must be True or False; got {show_value(self.from_logits)}.",
-                argument="from_logits",
-            )
+        require_flag("from_logits", self.from_logits)
         matrix = as_class_probabilities(y_true, y_prob, classes=classes)
         rows = self._checked(matrix.raw, matrix.tolerance)
         unknown = np.flatnonzero(matrix.labels < 0)
@@ -152,18 +148,6 @@ class ClassRecalibrator(LearnedMap):
         if type(y_prob).__name__ == "DataFrame" and hasattr(y_prob, "index"):
             return type(y_prob)(mapped, index=y_prob.index, columns=y_prob.columns)
         return mapped
-
-    def fit_transform(self, y_prob: Any, y_true: Any = None, sample_weight: Any = None) -> Any:
-        """Fit, then transform the same predictions: for a look, not for a fair estimate."""
-        return self.fit(y_prob, y_true, sample_weight).transform(y_prob)
-
-    def score(self, y_prob: Any, y_true: Any, sample_weight: Any = None) -> float:
-        """Minus the mean log loss of the recalibrated probabilities: larger is better."""
-        from calibrant.recalibration.effect import log_losses
-
-        matrix = as_class_probabilities(y_true, y_prob, classes=self.classes_)
-        losses = log_losses(matrix.labels, np.asarray(self.transform(y_prob)))
-        return -float(np.average(losses, weights=as_weights(sample_weight, matrix.n)))
 
     def to_sql(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: an SQL expression here is of one column, and this map needs those of all classes."""

@@ -10,7 +10,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, generator, require_confidence, require_count
+from calibrant._arguments import (
+    CONFIDENCE,
+    generator,
+    require_confidence,
+    require_count,
+    require_seed,
+)
 from calibrant._format import decimals, percent
 from calibrant.data.arrays import as_array
 from calibrant.data.classes import class_distributions
@@ -24,7 +30,13 @@ from calibrant.inference.clusters import cluster_codes
 from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.class_map import ClassRecalibrator, called_classes
-from calibrant.recalibration.learned_map import LearnedMap, Recalibrator, require_map
+from calibrant.recalibration.learned_map import (
+    LearnedMap,
+    Recalibrator,
+    event_column,
+    require_map,
+    shape_of,
+)
 from calibrant.recalibration.logistic import NEAREST_TO_THE_ENDS, logarithms
 
 __all__ = [
@@ -258,13 +270,8 @@ class Sample:
             y_true, y_prob = _rows_of_sketch(
                 y_true, y_prob=y_prob, sample_weight=sample_weight, cluster=cluster
             )
-        if options.get("multiclass") is None and np.ndim(y_prob) == 2 and np.shape(y_prob)[1] > 2:
-            raise InputError(
-                "`y_prob` must be the probability of one event for this map; its shape is "
-                f"{np.shape(y_prob)}.",
-                argument="y_prob",
-                hint="Pass one column, or a map of classes such as `TemperatureScaling(from_logits=False)`.",
-            )
+        if options.get("multiclass") is None:
+            y_prob = event_column(y_prob)
         rows, codes = read_clustered(
             y_true, y_prob, cluster, sample_weight=sample_weight, **options
         )
@@ -288,8 +295,8 @@ class Sample:
         if unknown:
             name = next(iter(unknown))
             raise InputError(f"`{name}` is not known for class probabilities.", argument=name)
-        shape = None if y_prob is None else as_array(y_prob, "y_prob").shape
-        if shape is None or len(shape) != 2:
+        shape = shape_of(y_prob)
+        if len(shape) != 2:
             raise InputError(
                 f"`y_prob` must have a column for each class, as the map has; its shape is {shape}.",
                 argument="y_prob",
@@ -395,7 +402,7 @@ def stratified_folds(sample: Sample, cv: int, random_state: int) -> Integers:
         stratum = some * 1 + ~others
     else:
         stratum = sample.y[np.unique(sample.unit, return_index=True)[1]]
-    order = generator(random_state).permutation(units)
+    order = generator(require_seed(random_state, "random_state")).permutation(units)
     order = order[np.argsort(stratum[order], kind="stable")]
     fold = np.empty(units, dtype=np.int64)
     fold[order] = np.arange(units) % cv
@@ -460,16 +467,17 @@ def mean_and_error(
 
 def _scores(sample: Sample, p: Floats, fold: Integers | None) -> Scores:
     y, weight = sample.y, sample.ones
-    losses = [float(np.average(one(y, p), weights=weight)) for one in (log_losses, brier_losses)]
+    log_loss = float(np.average(log_losses(y, p), weights=weight))
+    brier = float(np.average(brier_losses(y, p), weights=weight))
     if not sample.binary:
         error = smooth_ece(confidence_of(y, p, sample_weight=sample.weight))
         accuracy = float(np.average(p.argmax(axis=1) == y, weights=weight))
-        return Scores(*losses, error, accuracy, float("nan"))
+        return Scores(log_loss, brier, error, accuracy, float("nan"))
     rows = Rows(p, y, sample.weight, soft=True)
     accuracy = float(np.average(np.where(p >= 0.5, y, 1.0 - y), weights=weight))
     folds = [rows] if fold is None else [rows.select(fold == k) for k in np.unique(fold)]
     auc = _auc([Points.of(one) for one in folds])
-    return Scores(*losses, smooth_ece(rows), accuracy, auc)
+    return Scores(log_loss, brier, smooth_ece(rows), accuracy, auc)
 
 
 def _auc(folds: list[Points]) -> float:

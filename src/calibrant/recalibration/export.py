@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import is_number
+from calibrant._arguments import require_number
 from calibrant.data.classes import SMALLEST_LOGARITHM, SUM_TOLERANCE
 from calibrant.errors import InputError, show_value
 from calibrant.io.sql import Expression, piecewise_linear
@@ -141,11 +141,7 @@ def nested(rows: Any) -> str:
 
 
 def _require_exportable(made: Recalibrator, tolerance: float) -> None:
-    if not (is_number(tolerance) and 0 < tolerance < 1):
-        raise InputError(
-            f"`tolerance` must lie between 0 and 1; got {show_value(tolerance)}.",
-            argument="tolerance",
-        )
+    require_number("tolerance", tolerance, 0.0, float(np.nextafter(1.0, 0.0)))
     if not made.exportable:
         raise InputError(
             f"A {made.kind} map cannot be written as an expression.",

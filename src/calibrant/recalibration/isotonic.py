@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant._arguments import generator, is_integer
+from calibrant._arguments import generator, require_count, require_seed
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError
 from calibrant.measures._chains import pooled
 from calibrant.recalibration.learned_map import (
     Floats,
@@ -165,18 +165,14 @@ class CrossVennAbersRecalibrator(_Interval):
 
     def _learn(self, training: Training) -> State:
         n, rows = training.points.n, training.rows
-        if not (is_integer(self.cv) and 2 <= self.cv <= n):
-            raise InputError(
-                f"`cv` must be a whole number from 2 to the number of rows, {n}; got {show_value(self.cv)}.",
-                argument="cv",
-            )
+        require_count("cv", self.cv, least=2, most=n)
         if isinstance(rows, Sketch):
             raise InputError(
                 "`y_prob` must hold rows to be split into parts, and a Sketch holds none.",
                 argument="y_prob",
                 hint="Pass arrays, or use VennAbersRecalibrator.",
             )
-        part = generator(self.random_state).permutation(n) % self.cv
+        part = generator(require_seed(self.random_state, "random_state")).permutation(n) % self.cv
         maps = []
         for k in range(self.cv):
             one = VennAbersRecalibrator()

@@ -43,12 +43,14 @@ __all__ = [
     "Recalibrator",
     "Training",
     "checked_probabilities",
+    "event_column",
     "load_recalibrator",
     "make_map",
     "map_names",
     "register",
     "registered_maps",
     "require_map",
+    "shape_of",
 ]
 
 Floats = NDArray[np.float64]
@@ -208,9 +210,23 @@ class LearnedMap(ABC):
     def transform(self, y_prob: Any) -> Any:
         """Recalibrated predictions, in the order given."""
 
+    @abstractmethod
+    def fit(self, y_prob: Any, y_true: Any = None, sample_weight: Any = None) -> Self:
+        """Learn the map from predictions and outcomes."""
+
+    def fit_transform(self, y_prob: Any, y_true: Any = None, sample_weight: Any = None) -> Any:
+        """Fit, then transform the same predictions: for a look, not for a fair estimate."""
+        return self.fit(y_prob, y_true, sample_weight).transform(y_prob)
+
+    def score(self, y_prob: Any, y_true: Any, sample_weight: Any = None) -> float:
+        """Minus the mean log loss of the recalibrated predictions: larger is better."""
+        from calibrant.recalibration.effect import evaluate
+
+        return -evaluate(self, y_true, y_prob, sample_weight=sample_weight).after.log_loss
+
+    @abstractmethod
     def _try_out(self) -> None:
         """Apply a map that was read from a file, so that a forged state shows now."""
-        raise NotImplementedError
 
     @property
     def state(self) -> State:
@@ -369,7 +385,7 @@ def _require_parts(state: Mapping[str, Any], parts: Parts) -> None:
         elif not isinstance(value, part):
             raise InputError(f"{name!r} must be a {part.__name__}")
         elif part is list and not (
-            value and all(item is None or isinstance(item, Recalibrator) for item in value)
+            value and all(isinstance(item, Recalibrator | None) for item in state[name])
         ):
             raise InputError(f"{name!r} must hold recalibrators")
     lengths = {len(state[name]) for name, p in parts.items() if isinstance(p, Part) and p.row}
@@ -436,7 +452,7 @@ class Training:
                 argument="y_true",
                 hint="Pass the outcomes, or a Sketch in place of the predictions.",
             )
-        return cls(as_rows(y_true, _column(y_prob), sample_weight=sample_weight, **options))
+        return cls(as_rows(y_true, event_column(y_prob), sample_weight=sample_weight, **options))
 
     @cached_property
     def points(self) -> Points:
@@ -516,19 +532,6 @@ class Recalibrator(LearnedMap):
         if type(y_prob).__name__ == "Series" and hasattr(y_prob, "index"):
             return type(y_prob)(mapped, index=y_prob.index, name=y_prob.name)
         return mapped
-
-    def fit_transform(self, y_prob: Any, y_true: Any = None, sample_weight: Any = None) -> Any:
-        """Fit, then transform the same predictions: for a look, not for a fair estimate."""
-        return self.fit(y_prob, y_true, sample_weight).transform(y_prob)
-
-    def score(self, y_prob: Any, y_true: Any, sample_weight: Any = None) -> float:
-        """Minus the mean log loss of the recalibrated predictions: larger is better."""
-        from calibrant.recalibration.effect import log_losses
-
-        rows = as_rows(y_true, _column(y_prob), sample_weight=sample_weight)
-        return -float(
-            np.average(log_losses(rows.y, self._apply(rows.p, self.state)), weights=rows.weight)
-        )
 
     def to_sql(
         self, prob: str | Expression, dialect: str = "duckdb", *, tolerance: float = 1e-5
@@ -634,22 +637,26 @@ class Recalibrator(LearnedMap):
         return np.empty(0), np.empty(0)
 
 
-def _column(y_prob: Any) -> Any:
-    """Predictions of one event: a column, also where it is the only one of a table."""
-    shape = np.shape(y_prob) if isinstance(y_prob, list | tuple) else getattr(y_prob, "shape", ())
-    if len(shape) == 2 and shape[1] == 1:
-        return as_array(y_prob, "y_prob")[:, 0]
+def shape_of(y_prob: Any) -> tuple[int, ...]:
+    """Shape of predictions of any library."""
+    own = getattr(y_prob, "shape", None)
+    return own if isinstance(own, tuple) else as_array(y_prob, "y_prob").shape
+
+
+def event_column(y_prob: Any) -> Any:
+    """Predictions of one event: the column of a table that has no other; class probabilities are refused."""
+    shape = shape_of(y_prob)
     if len(shape) == 2 and shape[1] > 2:
         raise InputError(
-            f"`y_prob` must be the probability of one event for this map; its shape is {tuple(shape)}.",
+            f"`y_prob` must be the probability of one event for this map; its shape is {shape}.",
             argument="y_prob",
             hint="Pass one column, or use a map of classes such as `TemperatureScaling(from_logits=False)`.",
         )
-    return y_prob
+    return as_array(y_prob, "y_prob")[:, 0] if shape[1:] == (1,) else y_prob
 
 
 def checked_probabilities(y_prob: Any) -> Floats:
-    column = as_column(_column(y_prob), "y_prob")
+    column = as_column(event_column(y_prob), "y_prob")
     return as_rows(np.zeros(column.size), column).p
 
 

@@ -6,10 +6,9 @@ from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 
-from calibrant._arguments import is_number
+from calibrant._arguments import require_number
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError, show_value
 from calibrant.recalibration.learned_map import (
     POSITIVE,
     FitOptions,
@@ -32,6 +31,7 @@ __all__ = [
     "TemperatureRecalibrator",
 ]
 
+BELOW_ONE = float(np.nextafter(1.0, 0.0))
 SMALLEST_SLOPE = 1e-6
 """Slope of a temperature where the outcomes run against the predictions: all become ½."""
 
@@ -218,12 +218,7 @@ class OffsetRecalibrator(Recalibrator):
         """Learn the offset; without `y_true` where `target_mean` was given."""
         if self.target_mean is None:
             return super().fit(y_prob, y_true, sample_weight, **options)
-        if not (is_number(self.target_mean) and 0.0 < self.target_mean < 1.0):
-            raise InputError(
-                f"`target_mean` must lie between 0 and 1; got {show_value(self.target_mean)}.",
-                argument="target_mean",
-                hint="Pass the share of events to reach, such as 0.02.",
-            )
+        require_number("target_mean", self.target_mean, 0.0, BELOW_ONE)
         if y_true is None and not isinstance(y_prob, Sketch):
             y_true = np.zeros(checked_probabilities(y_prob).size)
         self._set_state(self._learn(Training.of(y_prob, y_true, sample_weight, options)), 1)

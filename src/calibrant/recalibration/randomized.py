@@ -112,7 +112,7 @@ class RandomizedRecalibrator(Recalibrator):
         return float(self.state["bound"])
 
     def _learn(self, training: Training) -> State:
-        require_seed(self.random_state)
+        require_seed(self.random_state, "random_state")
         sketch = training.sketch(self.scale)
         measured = smooth_ece_result(sketch, bandwidth=self.bandwidth)
         p_value = assess(sketch).p_value

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from calibrant._arguments import generator, is_integer, require_count
+from calibrant._arguments import generator, is_integer, require_count, require_seed
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points
 from calibrant.recalibration.learned_map import (
@@ -174,7 +174,7 @@ def _loss(coefficients: Floats, features: Floats, mass: Floats) -> float:
 
 def _folds(points: Points, mass: Floats, folds: int, seed: int) -> list[Floats]:
     """Random folds: of counts row by row, of weights by whole predictions."""
-    rng = generator(seed)
+    rng = generator(require_seed(seed, "random_state"))
     if points.squared is None and not points.soft:
         counts = np.rint(mass).astype(np.int64)
         parts = rng.multinomial(counts, np.full(folds, 1.0 / folds))
