@@ -17,11 +17,8 @@ import calibrant as cal
 from bench import pages
 from bench.coverage.breaking import weights_by
 from bench.coverage.simulation import LEVEL, Runs
-from calibrant.data.rows import as_rows
-from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
 from calibrant.inference.group_difference import group_difference
-from calibrant.inference.kernel_difference_test import KernelError, difference_p_value
 from calibrant.inference.random_effects import random_effects
 from calibrant.plotting.bands import curve_bands
 from calibrant.plotting.kernel import KernelMatrix
@@ -73,17 +70,6 @@ def halves(rng: Generator, p: Floats, chance: Floats) -> tuple[Floats, Floats]:
     return np.where(side, p, chance), np.where(side, chance, p)
 
 
-def kernel_tests(rng: Generator, name: str, n: int) -> list[float]:
-    """Are equals told apart, the model and the chance itself, the model and half of its error?"""
-    p, chance = POPULATIONS[name](rng, n)
-    y = rng.random(n) < chance
-    told = []
-    for models in (halves(rng, p, chance), (p, chance), (p, 0.5 * (p + chance))):
-        errors = [KernelError.of_rows(as_rows(y, q), PROBABILITY) for q in models]
-        told.append(difference_p_value(*errors, paired=True) <= LEVEL)
-    return [float(one) for one in told]
-
-
 @cache
 def truth(name: str) -> float:
     """SmoothECE of the population."""
@@ -92,17 +78,24 @@ def truth(name: str) -> float:
 
 
 def intervals(rng: Generator, name: str, n: int) -> list[float]:
-    """Does the interval for the difference of SmoothECE hold it, of equals and against the chance?"""
+    """Test and interval of the difference of SmoothECE, of equal models and against the true chance."""
     p, chance = POPULATIONS[name](rng, n)
     y = rng.random(n) < chance
     one, other = halves(rng, p, chance)
     (equal,) = cal.compare(y, {"a": one, "b": other}).differences
     (pair,) = cal.compare(y, {"a": p, "b": chance}).differences
     difference = truth(name) if pair.first == "a" else -truth(name)
+    contradicts = any(
+        (one.adjusted_p_value <= LEVEL) != (one.low > 0.0 or one.high < 0.0)
+        for one in (equal, pair)
+    )
     return [
+        float(equal.adjusted_p_value <= LEVEL),
+        float(pair.adjusted_p_value <= LEVEL),
         float(equal.low <= 0.0 <= equal.high),
         float(pair.low <= difference <= pair.high),
         pair.high - pair.low,
+        float(contradicts),
     ]
 
 
@@ -242,27 +235,24 @@ def _each(populations: Any, *sizes: int) -> tuple[tuple[str, int], ...]:
 
 
 STUDIES = {
-    "tests": Study(
-        "Two models on the same rows: test of equal kernel error at level .05",
-        kernel_tests,
-        _each(POPULATIONS, 300, 1_000, 5_000),
-        ("equal models", "against the true chance", "against half the error"),
-        sizes=lambda population: (0, 1, 2) if population == "low" else (0,),
-        notes=(
-            "The columns give the share of samples in which the test rejects. Equal models are wrong "
-            "on opposite halves of the rows. In the other columns, the second model predicts the true "
-            "chance, or is half as wrong. Overconfident: SmoothECE .05, uniform. Local: 40% at 1, "
-            "wrong in 1 of 40. Ends: 30% at 0 and 30% at 1, wrong in 1 of 60. Rare: 2% events, "
-            "predicted a third too often. Low: calibrated, below .02.",
-        ),
-    ),
     "intervals": Study(
-        "Two models on the same rows: 95% interval for the difference in SmoothECE",
+        "Two models on the same rows: test and 95% interval of the difference in SmoothECE",
         intervals,
-        _each(POPULATIONS, 1_000, 5_000),
-        ("coverage, equal models", "coverage, against the true chance", "width"),
-        covers=(0, 1),
+        _each(POPULATIONS, 1_000, 5_000, 20_000),
+        (
+            "rejected, equal models", "rejected, against the true chance", "coverage, equal models",
+            "coverage, against the true chance", "width", "contradictions",
+        ),
+        covers=(2, 3),
+        sizes=lambda population: (0, 1) if population == "low" else (0,),
         late=True,
+        notes=(
+            "Equal models are wrong on opposite halves of the rows; in the other columns the second "
+            "model predicts the true chance. Overconfident: SmoothECE .05, uniform. Local: 40% at 1, wrong "
+            "in 1 of 40. Ends: 30% at 0 and 30% at 1, wrong in 1 of 60. Rare: 2% events, predicted a third "
+            "too often. Low: calibrated, below .02. A contradiction is a p-value at most .05 with an "
+            "interval that holds 0, or the other way round.",
+        ),
     ),
     "groups": Study(
         "Two groups: test of equal outcomes at equal predictions, level .05",
@@ -318,7 +308,7 @@ STUDIES = {
     ),
 }  # fmt: skip
 REDUCED = (
-    ("tests", "ends", 1_000), ("intervals", "local", 1_000), ("groups", "tenths, same error", 1_000),
+    ("intervals", "local", 1_000), ("groups", "tenths, same error", 1_000),
     ("pooled", "20 groups, off by .05 or so", 200), ("bands", "local", 300),
 )  # fmt: skip
 

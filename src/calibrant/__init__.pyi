@@ -15,7 +15,7 @@ from calibrant.errors import CalibrantError as CalibrantError
 from calibrant.errors import InputError as InputError
 from calibrant.inference.assess_by import assess_by as assess_by
 from calibrant.inference.assessment import Assessment
-from calibrant.inference.comparison import Comparison
+from calibrant.inference.compare import Comparison
 from calibrant.inference.monitor import Monitor as Monitor
 from calibrant.inference.planning import required_n as required_n
 from calibrant.integrations.classifier import RecalibratedClassifier as RecalibratedClassifier

@@ -5,22 +5,23 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import warnings
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.refusals import refused
 
 import calibrant as cal
-from calibrant.data.rows import as_rows
-from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, TooFewRows
-from calibrant.inference.clusters import cluster_codes
-from calibrant.inference.compare import compare
+from calibrant.inference.compare import compare, compare_by
 from calibrant.inference.correction import adjusted_p_values
 from calibrant.inference.dependence import DependenceWarning
-from calibrant.inference.kernel_difference_test import KERNEL_WIDTH, KernelError, difference_p_value
 from calibrant.measures.cumulative import cumulative_differences
-from calibrant.measures.kernel import squared_kernel_calibration_error
 
 
 def _models(n: int, seed: int = 0) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -49,69 +50,94 @@ def test_finds_the_better_model_and_says_so() -> None:
     )
 
 
-def _slow_u_statistic(p, y, weight, cluster) -> float:
-    """The mean of r r' k over pairs of rows from different clusters."""
-    near = np.exp(-np.abs(p[:, None] - p) / KERNEL_WIDTH)
-    apart = cluster[:, None] != cluster
-    both = weight[:, None] * weight * apart
-    return float((both * np.outer(p - y, p - y) * near).sum() / both.sum())
-
-
-@pytest.mark.parametrize("clustered", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_kernel_error_and_its_jackknife_are_those_of_all_pairs(
-    clustered: bool, weighted: bool
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.sampled_from([30, 200, 800]),
+    tilt=st.sampled_from([0.0, 0.3, 0.7, 1.5]),
+    correction=st.sampled_from(["holm", "bh", "bonferroni", "none"]),
+    kind=st.sampled_from(["rows", "clusters", "weights", "sketches"]),
+)
+@settings(max_examples=12, deadline=None)
+def test_a_p_value_and_its_interval_never_contradict(
+    seed: int, n: int, tilt: float, correction: str, kind: str
 ) -> None:
-    rng = np.random.default_rng(3)
-    p, y = rng.random(60), rng.integers(0, 2, 60).astype(float)
-    weight = rng.uniform(0.5, 2.0, 60) if weighted else np.ones(60)
-    cluster = rng.integers(0, 20, 60) if clustered else np.arange(60)
-    codes = cluster_codes(cluster, 60)
-    error = KernelError.of_rows(
-        as_rows(y, p, sample_weight=weight), PROBABILITY, codes if clustered else None
-    )
-    assert error.value == pytest.approx(_slow_u_statistic(p, y, weight, cluster), rel=1e-9)
-    without = np.array(
-        [
-            _slow_u_statistic(*(x[codes[0] != unit] for x in (p, y, weight, cluster)))
-            for unit in range(codes[1])
+    """At every level, after every correction: an interval leaves 0 exactly where its p-value rejects."""
+    rng = np.random.default_rng(seed)
+    truth = rng.beta(0.8, 1.2, n)
+    y = (rng.random(n) < truth).astype(int)
+    models = {
+        "a": truth,
+        "b": np.clip(truth + 0.3 * tilt, 0, 1),
+        "c": np.round(truth ** (1 + tilt), 1),
+    }
+    beside = {
+        "rows": {},
+        "clusters": {"cluster": np.arange(n) // 3},
+        "weights": {"sample_weight": rng.exponential(size=n) + 0.1},
+        "sketches": {},
+    }[kind]
+    arguments = [y, models]
+    if kind == "sketches":
+        arguments = [{name: Sketch.from_arrays(y, p) for name, p in list(models.items())[:2]}]
+    for confidence in (0.99, 0.95, 0.8):
+        with warnings.catch_warnings(action="ignore"):
+            found = compare(*arguments, confidence=confidence, correction=correction, **beside)
+        for pair in found.differences:
+            assert (pair.adjusted_p_value <= found.level) == (pair.low > 0 or pair.high < 0)
+            assert pair.low <= pair.value <= pair.high
+
+
+def test_models_that_differ_clearly_are_told_apart_by_interval_and_verdict_alike() -> None:
+    """20,000 rows with SmoothECE .05 and .1: the interval leaves 0, and the verdict says so."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.8, 20_000)
+    y = rng.random(p.size) < p
+    found = compare(y, {"low": p + 0.05, "high": p + 0.1})
+    assert found.verdict == "low is better calibrated than high"
+    (pair,) = found.differences
+    assert (pair.first, pair.second) == ("high", "low")
+    assert 0 < pair.low < 0.05 < pair.high
+    assert pair.adjusted_p_value <= 0.05
+
+
+def test_models_come_as_a_mapping_a_frame_or_columns() -> None:
+    y, models = _models(400)
+    expected = compare(y, models).to_dict()
+    names = list(models)
+    matrix = np.stack(list(models.values()), axis=1)
+    assert compare(y, pd.DataFrame(models)).to_dict() == expected
+    assert compare(y, pl.DataFrame(models)).to_dict() == expected
+    assert compare(y, matrix, names=names).to_dict() == expected
+    assert "model 4" in compare(y, matrix).assessments
+    frame = compare(y, models).to_frame("polars")
+    assert frame["first"].to_list() == [pair["first"] for pair in expected["differences"]]
+    with refused("names"):
+        compare(y, matrix, names=["a"])
+    with refused("y_probs"):
+        compare(y, matrix[:, 0])
+
+
+def test_groups_are_compared_one_by_one_and_corrected_together() -> None:
+    rng = np.random.default_rng(2)
+    p = rng.uniform(0.1, 0.7, 6000)
+    y = rng.random(p.size) < p
+    by = rng.choice(["x", "y"], p.size)
+    models = {"good": p, "bad": p + np.where(by == "x", 0.2, 0.0)}
+    found = compare_by(y, models, by=by)
+    assert found.wins["good"] == 1
+    assert list(found) == ["x", "y"]
+    assert (
+        found["x"].assessments["bad"]
+        == compare(y[by == "x"], {name: q[by == "x"] for name, q in models.items()}).assessments[
+            "bad"
         ]
     )
-    variance = (codes[1] - 1) / codes[1] * ((without - without.mean()) ** 2).sum()
-    assert (error.influence**2).sum() == pytest.approx(variance, rel=1e-9)
-
-
-def test_the_kernel_error_is_that_of_measures_and_of_the_sketch() -> None:
-    rng = np.random.default_rng(4)
-    p = np.round(rng.random(500), 2)
-    y = (rng.random(500) < p**1.3).astype(int)
-    error = KernelError.of_rows(as_rows(y, p), PROBABILITY)
-    expected = squared_kernel_calibration_error(y, p, bandwidth=KERNEL_WIDTH, unbiased=True)
-    assert error.value == pytest.approx(expected, rel=1e-9)
-    sketched = KernelError.of_sketch(Sketch.from_arrays(y, p))
-    assert sketched.value == pytest.approx(expected, rel=1e-6)
-    assert sketched.variance == pytest.approx(error.variance, rel=1e-6)
-    assert sketched.units == pytest.approx(500)
-
-
-def test_a_small_error_is_told_from_none() -> None:
-    """SmoothECE .05 against 0 at n = 1,000, in at least half of the samples; equals seldom."""
-    apart, equal = 0, 0
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        p = rng.random(1000)
-        chance = 0.5 + 0.795 * (p - 0.5)
-        y = rng.random(1000) < chance
-        side = rng.random(1000) < 0.5
-        either = [np.where(side, p, chance), np.where(side, chance, p)]
-        both, twins = (
-            [KernelError.of_rows(as_rows(y, q), PROBABILITY) for q in models]
-            for models in ((p, chance), either)
-        )
-        apart += difference_p_value(*both, paired=True) <= 0.05
-        equal += difference_p_value(*twins, paired=True) <= 0.05
-    assert apart >= 18
-    assert equal <= 5
+    assert found.verdict == "better calibrated: good for 1 of 2 groups (corrected for testing 2)"
+    assert found.to_frame("polars")["group"].to_list() == ["x", "y"]
+    one = found["x"].differences[0]
+    assert one.adjusted_p_value == pytest.approx(2 * one.p_value)
+    with refused("by"):
+        compare_by(y, models, by=by[1:])
 
 
 @pytest.mark.parametrize(("first", "second"), [(0.01, 0.05), (0.99, 0.95)])
@@ -245,14 +271,12 @@ def test_perfect_on_the_rows_seen_is_not_certainty() -> None:
     assert pair.second == "a"
 
 
-def test_it_travels_and_stays_read_only() -> None:
+def test_it_travels() -> None:
     y, models = _models(300)
     found = compare(y, models, confidence=np.float32(0.9), seed=np.int64(3))
     for other in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
         assert other == found
         assert list(other.assessments) == list(found.assessments)
-        with pytest.raises(TypeError, match="does not support item assignment"):
-            other.assessments["new"] = other.assessments["good"]
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["seed"] == 3
 
 
@@ -270,7 +294,7 @@ def test_dependence_is_pointed_out() -> None:
     with pytest.warns(DependenceWarning) as caught:
         compare(np.repeat(y, 5), repeated)
     assert [warning.filename for warning in caught] == [__file__]
-    assert caught[0].message.seen == 5.0
+    assert "5.0 times" in str(caught[0].message)
 
 
 def test_a_row_is_dropped_for_all_models() -> None:
@@ -294,12 +318,12 @@ def test_dropping_rows_hides_no_mistake_in_the_call(on_invalid: str) -> None:
     options = {"on_invalid": on_invalid}
     with pytest.raises(InputError) as error:
         compare(np.arange(60) % 3, models, pos_label=1, **options)
-    assert error.value.where.group == "'good'"
+    assert "'good'" in str(error.value)
     with pytest.raises(InputError):
         compare(models["good"], {"a": y, "b": 1 - y}, **options)
     with pytest.raises(TooFewRows) as error:
         compare(y, {"a": models["good"], "b": np.full(60, np.nan)}, on_invalid="drop")
-    assert error.value.where.group == "'b'"
+    assert "'b'" in str(error.value)
 
 
 def test_how_it_reads_and_repeats() -> None:
@@ -319,7 +343,7 @@ SCALES = {s: Sketch.from_arrays([0, 1], [0.2, 0.7], scale=s) for s in ("probabil
 @pytest.mark.parametrize(
     ("arguments", "options", "field", "value"),
     [
-        (([0, 1], {"a": [0.1, 0.2]}), {}, "seen", 1),
+        (([0, 1], {"a": [0.1, 0.2]}), {}, "seen", "there is 1"),
         (([0, 1], [0.1, 0.2]), {}, "argument", "y_probs"),
         (([0, 1], {"a": [0.1, 0.2], "b": [0.1]}), {}, "group", "'b'"),
         (TWO, {"correction": "x"}, "seen", "x"),
@@ -332,8 +356,10 @@ SCALES = {s: Sketch.from_arrays([0, 1], [0.2, 0.7], scale=s) for s in ("probabil
 def test_bad_input(arguments: tuple, options: dict, field: str, value: object) -> None:
     with pytest.raises(InputError) as error:
         compare(*arguments, **options)
-    carrier = error.value.where if field == "group" else error.value
-    assert getattr(carrier, field) == value
+    if field == "argument":
+        assert error.value.argument == value
+    else:
+        assert str(value) in str(error.value)
 
 
 @pytest.mark.parametrize("options", [{"confidence": 2}, {"cluster": [1]}, {"seed": -1}])
@@ -405,18 +431,6 @@ def test_a_comparison_depends_neither_on_the_order_of_rows_and_models_nor_on_the
         found = other.differences[0]
         assert (found.low, found.high) == pytest.approx((first.low, first.high), rel=1e-9)
         assert found.p_value == pytest.approx(first.p_value, rel=1e-6)
-
-
-def test_two_calibrated_models_are_not_told_apart_where_no_row_matters_alone() -> None:
-    """A constant of one half: its residuals are all of one size, and the jackknife shows no spread."""
-    told = 0
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        p = np.where(rng.random(100) < 0.5, 0.01, 0.99)
-        y = (rng.random(100) < p).astype(int)
-        errors = [KernelError.of_rows(as_rows(y, q), PROBABILITY) for q in (np.full(100, 0.5), p)]
-        told += difference_p_value(*errors, paired=True) <= 0.05
-    assert told <= 7
 
 
 @pytest.mark.parametrize("clusters", [2, 3, 4, 6])

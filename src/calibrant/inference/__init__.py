@@ -1,4 +1,4 @@
-"""How sure: intervals, noise floor, tests, comparisons."""
+"""Uncertainty: intervals and tests, groups, comparisons, sequential monitoring, sample sizes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ _HOME = {
     "assess_by": "inference.assess_by",
     "Assessment": "inference.assessment",
     "compare": "inference.compare",
-    "compare_by": "inference.compare_by",
-    "Comparison": "inference.comparison",
+    "compare_by": "inference.compare",
+    "Comparison": "inference.compare",
     "GroupAssessments": "inference.groups",
     "Monitor": "inference.monitor",
     "required_n": "inference.planning",

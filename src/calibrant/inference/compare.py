@@ -1,40 +1,276 @@
-"""`compare`: which model is better calibrated, and is the difference more than noise?"""
+"""Comparison of models: the difference of their SmoothECE, its interval and the test that it is 0."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
 from itertools import combinations
-from typing import Any, Unpack
+from textwrap import fill
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, require_seed
+from calibrant._arguments import (
+    CONFIDENCE,
+    generator,
+    require_choice,
+    require_confidence,
+    require_seed,
+)
+from calibrant._format import decimals, group_text, p_equation
+from calibrant.data.arrays import as_column
+from calibrant.data.classes import as_class_probabilities, as_weights, top_label
 from calibrant.data.rows import Dropped, InputOptions, Rows, as_rows, require_one_sample
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch, as_sketch
-from calibrant.errors import Function, InputError, Option, TooFewRows, TypeName, Where
-from calibrant.inference.assess import assessment_of
-from calibrant.inference.assessment import Assessment
+from calibrant.data.sketches import Sketches
+from calibrant.errors import InputError, TooFewRows, show_value
+from calibrant.inference.assess import assessment_and_test, assessment_of
+from calibrant.inference.assessment import LARGE, LINE, Assessment
 from calibrant.inference.clusters import ClusterResiduals, cluster_codes
-from calibrant.inference.comparison import Comparison, Difference
-from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
+from calibrant.inference.correction import (
+    Correction,
+    adjusted_p_values,
+    decision_level,
+    require_correction,
+)
 from calibrant.inference.dependence import warn_of_repeated_rows
-from calibrant.inference.interval import require_confidence
-from calibrant.inference.kernel_difference_test import KernelError, difference_p_value
-from calibrant.inference.paired import Folds, Influence, difference_bounds
+from calibrant.inference.quantiles import normal_quantile
+from calibrant.inference.residuals import ResidualGrid, nodes_of, rows_on_nodes
+from calibrant.measures.result_record import Record, frame_of, plain
 
-__all__ = ["compare"]
+__all__ = ["Comparison", "Difference", "GroupComparisons", "compare", "compare_by"]
 
-Codes = tuple[NDArray[np.int64], int]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Codes = tuple[Integers, int]
 Bounds = tuple[float, float]
+
+FOLDS, REPEATS = 5, 4
+FEWEST_UNITS = 4 * FOLDS
+"""Rows or clusters below which nothing can be learnt from folds of them."""
+FINEST_OF_FLOOR, FINEST = 0.25, 5e-4
+"""No bandwidth is narrower than this share of the noise floor, nor than this share of the scale."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """SmoothECE of the first model minus that of the second.
+
+    Attributes
+    ----------
+    first, second : str
+        The models; the first has the larger SmoothECE in this sample.
+    value : float
+        The difference in this sample.
+    low, high : float
+        Interval for the difference in the population.
+    p_value, adjusted_p_value : float
+        P-values of "both models have the same SmoothECE"; the second accounts for all pairs that were
+        compared. It is at most 1 - confidence exactly where the interval leaves 0.
+    """
+
+    first: str
+    second: str
+    value: float
+    low: float
+    high: float
+    p_value: float
+    adjusted_p_value: float
+
+
+@dataclass(frozen=True)
+class Comparison(Record):
+    """Assessments of several models, the smallest SmoothECE first, and the differences of all pairs.
+
+    Attributes
+    ----------
+    assessments : mapping of str to Assessment
+        Sorted by SmoothECE.
+    differences : tuple of Difference
+        All pairs, the clearest first.
+    paired : bool
+        True for models on the same rows. On others, as of sketches, chance differences between the rows do
+        not cancel, and the intervals are wider.
+    correction : str
+        For the number of pairs: "holm", "bh", "bonferroni" or "none".
+    clusters : int or None
+        If rows are dependent.
+    confidence, seed : float, int
+        As they were asked for.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> found = cal.compare([0, 0, 1, 1], {"a": [0.1, 0.4, 0.6, 0.9], "b": [0.9, 0.2, 0.3, 0.1]})
+    >>> sorted(found.assessments), len(found.differences), found.paired
+    (['a', 'b'], 1, True)
+    """
+
+    assessments: Mapping[str, Assessment]
+    differences: tuple[Difference, ...]
+    paired: bool
+    correction: Correction
+    clusters: int | None
+    confidence: float
+    seed: int
+
+    @property
+    def level(self) -> float:
+        """The largest adjusted p-value that tells two models apart, up to rounding."""
+        return 1.0 - self.confidence + 1e-12
+
+    @property
+    def verdict(self) -> str:
+        """The finding in one line, about the model with the smallest SmoothECE.
+
+        "inconclusive" where a difference beyond 0.05, or beyond the rarer outcome's rate, is not ruled out.
+        """
+        best, *others = self.assessments
+        against = {one.first: one for one in self.differences if one.second == best}
+        worse = [name for name in others if against[name].adjusted_p_value <= self.level]
+        if len(worse) == len(others):
+            return f"{best} is better calibrated than {_listed(others)}"
+        rivals = [name for name in others if name not in worse]
+        reach = max(max(against[name].high, -against[name].low) for name in rivals)
+        rate = self.assessments[best].event_rate
+        line = f"no evidence that calibration differs between {_listed([best, *rivals])}"
+        if reach > min(LARGE, rate, 1.0 - rate):
+            line = (
+                f"inconclusive: too few rows to tell {_listed([best, *rivals])} apart; a difference of "
+                f"{reach:.2g} is not ruled out"
+            )
+        return line + (f"; {best} is better than {_listed(sorted(worse))}" if worse else "")
+
+    def __str__(self) -> str:
+        how = "paired, on the same rows" if self.paired else "unpaired: the rows are not known"
+        how += "" if self.clusters is None else f", in {self.clusters} clusters"
+        corrected = (
+            "no correction" if self.correction == "none" else f"correction: {self.correction}"
+        )
+        lines = [fill(self.verdict, LINE), "", "SmoothECE, interval, test of calibration"]
+        texts = [
+            f"{name}: {decimals(one.smooth_ece)} ({decimals(one.interval.low)} to "
+            f"{decimals(one.interval.high)}), {p_equation(one.p_value)}"
+            for name, one in self.assessments.items()
+        ]
+        pairs = [
+            f"{pair.first} - {pair.second}: {decimals(pair.value)} ({decimals(pair.low)} to "
+            f"{decimals(pair.high)}), {p_equation(pair.adjusted_p_value)}"
+            for pair in self.differences
+        ]
+        for part in (
+            texts,
+            ["", fill(f"differences of SmoothECE ({how}; {corrected})", LINE)],
+            pairs,
+        ):
+            indent = "" if part[0] == "" else "  "
+            lines += [
+                fill(line, LINE, initial_indent=indent, subsequent_indent=2 * indent)
+                for line in part
+            ]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        kind = "paired" if self.paired else "unpaired"
+        return f"Comparison({kind}, {len(self.assessments)} models: {self.verdict})"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings, for JSON; numbers that are not finite are None."""
+        return {"verdict": self.verdict, **super().to_dict()}
+
+    def to_frame(self, backend: Any = None) -> Any:
+        """A data frame with a row for each pair of models."""
+        return frame_of([plain(pair) for pair in self.differences], backend)
+
+
+@dataclass(frozen=True)
+class GroupComparisons(Mapping[Any, Comparison], Record):
+    """From group or class to Comparison, the clearest difference first; corrected over all pairs of all.
+
+    Attributes
+    ----------
+    comparisons : mapping of key to Comparison
+        Of those with enough rows.
+    too_few : tuple
+        Groups with fewer than two rows of a model.
+    by : str
+        "group"; "class", or "predicted" where the rows are those that a model predicted to be of this class.
+    correction : str
+        For the number of groups and pairs.
+    """
+
+    comparisons: Mapping[Any, Comparison]
+    too_few: tuple[Any, ...]
+    by: str
+    correction: Correction
+
+    def __getitem__(self, name: Any) -> Comparison:
+        return self.comparisons[name]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.comparisons)
+
+    def __len__(self) -> int:
+        return len(self.comparisons)
+
+    @property
+    def wins(self) -> dict[str, int]:
+        """Number of groups in which each model is better calibrated than all others."""
+        wins = dict.fromkeys(sorted(next(iter(self.values())).assessments), 0)
+        for one in self.values():
+            best = next(iter(one.assessments))
+            rivals = [pair for pair in one.differences if pair.second == best]
+            wins[best] += all(pair.adjusted_p_value <= one.level for pair in rivals)
+        return wins
+
+    @property
+    def verdict(self) -> str:
+        """The finding in one line."""
+        noun, nouns = ("group", "groups") if self.by == "group" else ("class", "classes")
+        tested = f"corrected for testing {sum(len(one.differences) for one in self.values()):,}"
+        best = [f"{name} for {number:,}" for name, number in self.wins.items() if number]
+        if not best:
+            return f"no {noun} tells the models apart ({len(self):,} {nouns}, {tested})"
+        return f"better calibrated: {', '.join(best)} of {len(self):,} {nouns} ({tested})"
+
+    def __str__(self) -> str:
+        lines = [f"{group_text(name)}: {one.verdict}" for name, one in self.items()]
+        return "\n".join([self.verdict, "", *lines])
+
+    def __repr__(self) -> str:
+        return f"GroupComparisons(by {self.by}: {self.verdict})"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        each = [plain({self.by: name, **one.to_dict()}) for name, one in self.items()]
+        return {
+            "verdict": self.verdict,
+            "by": self.by,
+            "correction": self.correction,
+            "too_few_rows": plain(self.too_few),
+            "comparisons": each,
+        }
+
+    def to_frame(self, backend: Any = None) -> Any:
+        """A data frame with a row for each group and pair of models."""
+        pairs = [(name, pair) for name, one in self.items() for pair in one.differences]
+        return frame_of([{self.by: name, **plain(pair)} for name, pair in pairs], backend)
 
 
 def compare(
     y_true: Any,
-    y_probs: Mapping[str, Any] | None = None,
+    y_probs: Any = None,
     *,
+    names: Sequence[str] | None = None,
     cluster: Any = None,
     confidence: float = CONFIDENCE,
     correction: Correction = "holm",
@@ -42,34 +278,34 @@ def compare(
     scale: str | Scale | None = None,
     **options: Unpack[InputOptions],
 ) -> Comparison:
-    """Compare the calibration of several models.
+    """Comparison of the calibration of several models by the differences of their SmoothECE.
 
     Parameters
     ----------
     y_true : array, or mapping of name to Sketch
         Outcomes; or sketches of the models, and no `y_probs`: these are compared unpaired.
-    y_probs : mapping of name to array
+    y_probs : mapping of name to array, frame or array[n, models]
         Each model's predictions of the same rows.
+    names : sequence of str, optional
+        Names of the columns of an array; by default "model 1", "model 2", ....
     cluster : array, optional
         What makes rows dependent; see `assess`.
     confidence : float
         Confidence of the intervals, and 1 minus the level of the verdict.
     correction : {"holm", "bh", "bonferroni", "none"}
-        For the number of pairs. Unless it is "none", the intervals of all pairs hold together, too.
+        For the number of pairs. Intervals have the level at which the procedure decides, so that one leaves
+        0 exactly where its adjusted p-value is at most 1 - `confidence`.
     seed, scale, **options
         As in `assess`. A row that is dropped for one model is dropped for all.
 
     Notes
     -----
-    *The test.* Its null is that both models have the same kernel calibration error, E[r r' k(f, f')]^½ with
-    the Laplace kernel of width 0.05 (`measures.kernel_calibration_error`). The statistic is the difference
-    of the unbiased estimates of its square, over pairs of different rows, with a jackknife standard error.
-    Neither model's noise biases it, so that it finds differences far below the noise floor of SmoothECE.
-
-    *The interval.* It is for the difference of SmoothECE. Each end takes the plug-in of one model, which errs
-    upwards, and for the other the mean of (f - y) g(f), with a g that was learnt on other rows, which errs
-    downwards. So it holds wherever the errors lie, and is wide near the noise floor. Small errors of
-    many signs have a small kernel error, so that it may hold 0 where the test tells the models apart.
+    Each end of the interval takes the plug-in of one model, which errs upwards (Jensen's inequality), and for
+    the other the mean of (f - y) g(f), where g = K_σ ∗ s with |s| ≤ 1 was learnt on other folds, which errs
+    downwards whatever g is; or 0. The standard error is that of the difference row by row, so what is common
+    to the two models cancels; the reach is Wilson's. The p-value inverts the interval. So both hold
+    wherever the errors lie. Near the noise floor they are wide: of 1,000 rows, a calibrated model is seldom
+    told from one with SmoothECE 0.05, because the sample does not rule out that both err as much.
 
     Examples
     --------
@@ -79,114 +315,407 @@ def compare(
     >>> print(compare(y, {"sharp": truth, "timid": 0.25 + 0.5 * truth}).verdict)
     sharp is better calibrated than timid
     """
-    require_confidence(confidence)
-    require_correction(correction)
-    confidence, seed = float(confidence), require_seed(seed)
+    confidence, seed = _settings(confidence, correction, seed)
     if isinstance(y_true, Mapping):
         if y_probs is not None or cluster is not None or options:
             raise InputError(
-                "cannot be combined with other rows: a mapping of sketches holds outcomes and predictions",
+                "`y_true` is a mapping of sketches, which hold outcomes and predictions already.",
                 argument="y_true",
-                seen=TypeName.of(y_true),
-                saying="",
-                cure="Pass the mapping of sketches alone.",
+                hint="Pass the mapping of sketches alone.",
             )
-        return _unpaired(_named(y_true), scale, confidence, correction, seed)
-    require_one_sample(options.get("multiclass"), "compare")
-    if not isinstance(y_probs, Mapping):
-        raise InputError(
-            'must be a mapping of model names to predictions, such as {"a": p1, "b": p2}',
-            argument="y_probs",
-            seen=TypeName.of(y_probs),
-            cure="Name each model, with its predictions for all rows.",
+        compared = _unpaired(_named(y_true), scale, confidence, seed)
+    else:
+        require_one_sample(options.get("multiclass"), "compare")
+        models = _models(y_probs, names)
+        compared = _paired(y_true, models, cluster, confidence, seed, scale, options, stacklevel=4)
+    return _decided([compared], correction, confidence, seed)[0]
+
+
+def compare_by(
+    y_true: Any,
+    y_probs: Any = None,
+    *,
+    by: Any = None,
+    names: Sequence[str] | None = None,
+    cluster: Any = None,
+    confidence: float = CONFIDENCE,
+    correction: Correction = "holm",
+    seed: int = 0,
+    **options: Unpack[InputOptions],
+) -> GroupComparisons:
+    """Comparison of the calibration of several models within each group, or for each class.
+
+    Parameters
+    ----------
+    y_true : array[n], or mapping of name to Sketches
+        Outcomes; the class of each row; or, with models on rows of their own and no `y_probs`, each model's
+        sketches by group, as `scan`, `classwise` and `top_label` make them.
+    y_probs : mapping of name to array, frame or array[n, models]
+        Each model's predictions of outcome 1 where `by` makes groups; otherwise each model's class
+        probabilities [n, classes], or logits with `from_logits=True`.
+    by : array, optional
+        The group of every row.
+    names, cluster, confidence, seed
+        As in `compare`.
+    correction : {"holm", "bh", "bonferroni", "none"}
+        For the number of groups and pairs of models together.
+    **options
+        With class probabilities, `multiclass="classwise"`, the default, compares each class against the rest,
+        on the same rows; "top_label" the confidence among the rows that a model predicted to be of the class,
+        which differ from model to model. `classes`, `from_logits`, `sample_weight` as in `assess`.
+
+    Returns
+    -------
+    GroupComparisons
+        From group to Comparison; `.verdict` is one line.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.dirichlet([1.0, 1.0, 1.0], 3000)
+    >>> y = (truth.cumsum(axis=1) > rng.random((3000, 1))).argmax(axis=1)
+    >>> timid = 0.5 * truth + 0.5 / 3
+    >>> print(compare_by(y, {"sharp": truth, "timid": timid}).verdict)
+    better calibrated: sharp for 3 of 3 classes (corrected for testing 3)
+    """
+    confidence, seed = _settings(confidence, correction, seed)
+    column, cases = _cases(y_true, y_probs, by, names, cluster, options)
+    found: dict[Any, _Compared] = {}
+    too_few = []
+    for key, (outcomes, models, settings) in cases:
+        try:
+            if outcomes is None:
+                found[key] = _unpaired(models, None, confidence, seed)
+            else:
+                unit = settings.pop("cluster", None)
+                found[key] = _paired(
+                    outcomes, models, unit, confidence, seed, None, settings, stacklevel=4
+                )
+        except TooFewRows:
+            too_few.append(key)
+    if not found:
+        raise TooFewRows(f"no group has two rows of all models; there are {len(too_few)} groups.")
+    decided = _decided(list(found.values()), correction, confidence, seed)
+    each = sorted(zip(found, decided, strict=True), key=lambda item: item[1].differences[0].p_value)
+    return GroupComparisons(dict(each), tuple(too_few), column, correction)
+
+
+# -- difference of two models ------------------------------------------------------------------
+
+
+class _Pair(NamedTuple):
+    """Two models, the first with the larger SmoothECE, and the interval of the difference at any level."""
+
+    first: str
+    second: str
+    value: float
+    p_value: float
+    bounds: Callable[[float], Bounds]
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    assessments: Mapping[str, Assessment]
+    pairs: Sequence[_Pair]
+    clusters: int | None = None
+    paired: bool = True
+
+
+def _decided(
+    every: Sequence[_Compared], correction: Correction, confidence: float, seed: int
+) -> list[Comparison]:
+    """Comparisons, corrected over all pairs of all of them."""
+    p_values = [pair.p_value for compared in every for pair in compared.pairs]
+    adjusted = iter(adjusted_p_values(p_values, correction))
+    level = decision_level(p_values, correction, 1.0 - confidence)
+    comparisons = []
+    for compared in every:
+        differences = [
+            Difference(*pair[:3], *pair.bounds(level), pair.p_value, next(adjusted))
+            for pair in compared.pairs
+        ]
+        differences.sort(key=lambda one: (one.p_value, -one.value))
+        order = sorted(compared.assessments.items(), key=lambda item: item[1].smooth_ece)
+        comparisons.append(
+            Comparison(
+                dict(order),
+                tuple(differences),
+                compared.paired,
+                correction,
+                compared.clusters,
+                confidence,
+                seed,
+            )
         )
-    models, codes = _read(y_true, _named(y_probs), cluster, options)
+    return comparisons
+
+
+@dataclass(frozen=True, eq=False)
+class _Folds:
+    """Unit of each row, a row or a cluster, and the fold of each unit in every repetition.
+
+    `share` is the weight of each row, of 1 in all; `effective` Kish's number of units. There are no folds
+    where the units are too few to learn anything from.
+    """
+
+    share: Floats
+    unit: Integers
+    number: int
+    folds: Integers
+    effective: float
+
+    @classmethod
+    def of(cls, models: Sequence[Rows], codes: Codes | None) -> _Folds:
+        rows = models[0]
+        weight = np.ones(rows.n) if rows.weight is None else rows.weight
+        share = weight / weight.sum()
+        unit, number = (np.arange(rows.n), rows.n) if codes is None else codes
+        per_unit = np.bincount(unit, weights=share, minlength=number)
+        effective = float(1.0 / (per_unit**2).sum())
+        # Folds must not depend on the order of the rows.
+        columns = sum(model.p for model in models), sum(model.p**2 for model in models), rows.y
+        sums = [np.bincount(unit, weights=share * each, minlength=number) for each in columns]
+        place = np.argsort(np.lexsort([np.round(each, 15) for each in (*sums, per_unit)]))
+        rng = generator(0, 7)
+        repeats = REPEATS if effective >= FEWEST_UNITS else 0
+        folds = [rng.permutation(number)[place] % FOLDS for _ in range(repeats)]
+        return cls(share, unit, number, np.array(folds, dtype=np.int64), effective)
+
+    def sums(self, values: Floats) -> Floats:
+        """The rows' values, added up by unit."""
+        return np.bincount(self.unit, weights=values, minlength=self.number).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Estimates:
+    """Two estimates of a model's SmoothECE, and the influence of every unit on each.
+
+    `upper` is the plug-in. `lower` is the cross-fitted mean of (f - y) g(f) with g = K_σ ∗ s and |s| ≤ 1,
+    which is at most SmoothECE on average.
+    """
+
+    upper: float
+    on_upper: Floats
+    lower: float
+    on_lower: Floats
+
+    @classmethod
+    def of(cls, sketch: Sketch, rows: Rows, assessment: Assessment, folds: _Folds) -> _Estimates:
+        length = sketch.scale.length
+        finest = max(FINEST_OF_FLOOR * assessment.noise_floor.value, FINEST * length)
+        value = max(assessment.smooth_ece, finest)
+        grid = ResidualGrid.of(sketch, 0.7 * value)
+        position = grid.sketch.scale.locate(rows.p)
+        node, right = nodes_of(grid, position)
+
+        def at_rows(on_nodes: Floats) -> Floats:
+            return np.asarray(on_nodes[node] * (1.0 - right) + on_nodes[node + 1] * right)
+
+        residual = folds.share * (rows.p - rows.y)
+        gain = folds.sums(residual * at_rows(grid.witness(grid.observed, value)))
+        weight = folds.sums(folds.share)
+        on_upper = (gain - weight * gain.sum()) / (1.0 + grid.steepness(value))
+        mean, narrowest = np.zeros(folds.number), assessment.smooth_ece
+        for repeat in folds.folds:
+            fold = repeat[folds.unit]
+            parts = rows_on_nodes(grid, position, residual, fold, FOLDS)
+            held_out = np.bincount(fold, weights=folds.share, minlength=FOLDS)
+            others = (parts.sum(axis=0) - parts) / np.maximum(1.0 - held_out, 1e-12)[:, None]
+            sigmas = grid.fixed_points(others, start=value)
+            narrowest = min(narrowest, float(sigmas.min()))
+            for k, sigma in enumerate(sigmas):
+                own = np.where(fold == k, residual, 0.0)
+                mean += folds.sums(own * at_rows(grid.witness(others[k], float(sigma)))) / REPEATS
+        lower, on_lower = float(mean.sum()), mean - weight * mean.sum()
+        # smECE_σ falls with σ: beyond σ itself the mean at σ proves nothing of the fixed point.
+        return cls(assessment.smooth_ece, on_upper, min(lower, narrowest), on_lower)
+
+
+def _paired_difference(
+    one: _Estimates, other: _Estimates, effective: float
+) -> tuple[float, Callable[[float], Bounds]]:
+    """P-value and interval for SmoothECE of one model less that of the other, on the same units."""
+    from scipy.special import stdtr
+
+    degrees = max(effective - 1.0, 1.0)
+
+    def proved(worse: _Estimates, better: _Estimates) -> tuple[float, float]:
+        """Estimate that errs downwards of the difference, and its standard error."""
+        error = float(np.sqrt(((worse.on_lower - better.on_upper) ** 2).sum()))
+        return worse.lower - better.upper, error
+
+    gaps = proved(one, other), proved(other, one)
+    gap, error = max(gaps)
+    # The z of which Wilson's error is the gap.
+    z = gap / np.sqrt(error**2 + gap / effective) if gap > 0.0 else 0.0
+    p_value = max(2.0 * float(stdtr(degrees, -z)), np.finfo(np.float64).tiny)
+
+    def bounds(level: float) -> Bounds:
+        z = normal_quantile(1.0 - 0.5 * level, degrees)
+
+        def least(gap: float, error: float, better: _Estimates) -> float:
+            alone = float(np.sqrt((better.on_upper**2).sum()))
+            trivial = -better.upper - _wilson(z, alone, effective)
+            return max(gap - _wilson(z, error, effective), trivial, -1.0)
+
+        return least(*gaps[0], other), -least(*gaps[1], one)
+
+    return p_value, bounds
+
+
+def _wilson(z: float, error: float, units: float) -> float:
+    """Wilson's z²/2m + z √(s² + z²/4m²): more than z s, as a sample may show no spread by chance."""
+    least = z / (2.0 * units)
+    return z * (least + float(np.hypot(error, least)))
+
+
+def _paired(
+    y_true: Any,
+    y_probs: Mapping[str, Any],
+    cluster: Any,
+    confidence: float,
+    seed: int,
+    scale: str | Scale | None,
+    options: Any,
+    *,
+    stacklevel: int,
+) -> _Compared:
+    """Models on the same rows."""
+    models, codes = _read(y_true, y_probs, cluster, options)
     if codes is None:
-        warn_of_repeated_rows(*models.values(), stacklevel=3)
+        warn_of_repeated_rows(*models.values(), stacklevel=stacklevel)
     chosen = PROBABILITY if scale is None else as_scale(scale)
-    counted, their_codes = _with_weight(models, codes)
-    folds = Folds.of(list(counted.values()), their_codes)
-    assessments, errors, influences = {}, {}, {}
-    for name, pairs in models.items():
-        sketch = Sketch.from_rows(pairs, scale=chosen)
-        clusters = None
-        if codes is not None:
-            clusters = ClusterResiduals.of(chosen, pairs, codes)
+    weight = next(iter(models.values())).weight
+    counted, units = models, codes
+    if weight is not None and not np.all(weight > 0):
+        counted = {name: rows.select(weight > 0) for name, rows in models.items()}
+        units = None if codes is None else (codes[0][weight > 0], codes[1])
+    folds = _Folds.of(list(counted.values()), units)
+    assessments, estimates = {}, {}
+    for name, rows in models.items():
+        sketch = Sketch.from_rows(rows, scale=chosen)
+        clusters = None if codes is None else ClusterResiduals.of(chosen, rows, codes)
         assessments[name] = assessment_of(sketch, clusters, confidence=confidence, seed=seed)
-        errors[name] = KernelError.of_rows(counted[name], chosen, their_codes)
-        influences[name] = Influence.of(sketch, counted[name], assessments[name], folds)
-    alone = _alone(confidence, correction, len(models))
-
-    def bounds(one: str, other: str) -> Bounds:
-        if np.array_equal(models[one].p, models[other].p):
-            return 0.0, 0.0
-        return difference_bounds(influences[one], influences[other], folds, confidence=alone)
-
-    differences = _differences(assessments, errors, bounds, True, correction)
-    number = None if codes is None else codes[1]
-    return _sorted(assessments, errors, differences, True, correction, number, confidence, seed)
+        estimates[name] = _Estimates.of(sketch, counted[name], assessments[name], folds)
+    pairs = []
+    for worse, better in _ordered(assessments):
+        if np.array_equal(models[worse].p, models[better].p):
+            pairs.append(_Pair(worse, better, 0.0, 1.0, lambda level: (0.0, 0.0)))
+            continue
+        value = assessments[worse].smooth_ece - assessments[better].smooth_ece
+        test = _paired_difference(estimates[worse], estimates[better], folds.effective)
+        pairs.append(_Pair(worse, better, value, *test))
+    return _Compared(assessments, pairs, None if codes is None else codes[1])
 
 
 def _unpaired(
-    sketches: Mapping[str, Any],
-    scale: str | Scale | None,
-    confidence: float,
-    correction: Correction,
-    seed: int,
-) -> Comparison:
+    sketches: Mapping[str, Any], scale: str | Scale | None, confidence: float, seed: int
+) -> _Compared:
     """Models on rows of their own: the interval of a difference is made of each model's own."""
-    assessments, errors, intervals = {}, {}, {}
-    first = next(iter(sketches.items()))
-    each = 1.0 - 0.5 * (1.0 - _alone(confidence, correction, len(sketches)))
-    for name, model in sketches.items():
+    assessments, intervals = {}, {}
+    name, first = next(iter(sketches.items()))
+    for key, model in sketches.items():
         if not isinstance(model, Sketch):
             raise InputError(
-                "a mapping without outcomes must hold sketches", seen=TypeName.of(model),
-                where=Where(group=repr(name)),
-                cure="For arrays, pass the outcomes first: {compare}(y_true, models).",
-                compare=Function("compare"),
-            )  # fmt: skip
+                f"without outcomes, models must be sketches; {key!r} is {type(model).__name__}.",
+                hint="For arrays, pass the outcomes first: `calibrant.compare(y_true, models)`.",
+            )
         sketch = as_sketch(model, scale=scale)
-        if sketch.scale != first[1].scale:
+        if sketch.scale != first.scale:
             raise InputError(
-                "must be one and the same for all models", argument="scale", seen=sketch.scale.name,
-                where=Where(group=repr(name)),
-                cure="{first} is on {other}. Build all sketches with the same {option}.",
-                first=repr(first[0]), other=repr(first[1].scale.name), option=Option("scale"),
-            )  # fmt: skip
-        assessments[name] = assessment_of(sketch, confidence=confidence, seed=seed)
-        errors[name] = KernelError.of_sketch(sketch)
-        intervals[name] = assessment_of(sketch, confidence=each, seed=seed).interval
+                f"`scale` must be the same for all models; {name!r} is on {first.scale.name}, {key!r} on "
+                f"{sketch.scale.name}.",
+                argument="scale",
+            )
+        assessments[key], test = assessment_and_test(sketch, confidence=confidence, seed=seed)
+        start = max(assessments[key].smooth_ece, FINEST * sketch.scale.length)
+        grid = ResidualGrid.of(sketch, start)
 
-    def bounds(one: str, other: str) -> Bounds:
-        worse, better = intervals[one], intervals[other]
-        return worse.low - better.high, worse.high - better.low
+        def interval(level: float, test=test, grid=grid, start=start) -> Bounds:  # type: ignore[no-untyped-def]
+            high = test.upper_end(1.0 - level, grid.error, start)
+            return min(test.lower_end(1.0 - level), start), max(high, start)
 
-    differences = _differences(assessments, errors, bounds, False, correction)
-    return _sorted(assessments, errors, differences, False, correction, None, confidence, seed)
+        intervals[key] = interval
+    pairs = []
+    for worse, better in _ordered(assessments):
+        value = assessments[worse].smooth_ece - assessments[better].smooth_ece
+
+        def bounds(level: float, one=intervals[worse], other=intervals[better]) -> Bounds:  # type: ignore[no-untyped-def]
+            (low, high), (least, most) = one(0.5 * level), other(0.5 * level)
+            return low - most, high - least
+
+        pairs.append(_Pair(worse, better, value, _inverted(bounds), bounds))
+    return _Compared(assessments, pairs, paired=False)
 
 
-def _alone(confidence: float, correction: Correction, models: int) -> float:
-    """The confidence of each pair's interval with which all of them hold together."""
-    pairs = 1 if correction == "none" else models * (models - 1) // 2
-    return 1.0 - (1.0 - confidence) / pairs
+def _inverted(bounds: Callable[[float], Bounds]) -> float:
+    """The smallest level at which an interval leaves 0, at least 1e-12: confidence has no more digits."""
+    low, high = 1e-12, 0.9  # a narrower interval is no wider than the rounding of its ends
+    if not bounds(high)[0] > 0.0:
+        return 1.0
+    while high > 1.000001 * low:
+        middle = float(np.sqrt(low * high))
+        low, high = (low, middle) if bounds(middle)[0] > 0.0 else (middle, high)
+    return high
 
 
-def _with_weight(
-    models: Mapping[str, Rows], codes: Codes | None
-) -> tuple[Mapping[str, Rows], Codes | None]:
-    """The rows that count, and their clusters."""
-    weight = next(iter(models.values())).weight
-    if weight is None or np.all(weight > 0):
-        return models, codes
-    counted = {name: pairs.select(weight > 0) for name, pairs in models.items()}
-    return counted, None if codes is None else (codes[0][weight > 0], codes[1])
+def _ordered(assessments: Mapping[str, Assessment]) -> Iterator[tuple[str, str]]:
+    """All pairs of models, the one with the larger SmoothECE first."""
+    order = sorted(assessments, key=lambda name: assessments[name].smooth_ece)
+    return ((worse, better) for better, worse in combinations(order, 2))
+
+
+# -- reading -----------------------------------------------------------------------------------
+
+
+def _settings(confidence: float, correction: Correction, seed: int) -> tuple[float, int]:
+    require_confidence(confidence)
+    require_correction(correction)
+    return float(confidence), require_seed(seed)
+
+
+def _models(y_probs: Any, names: Sequence[str] | None) -> dict[str, Any]:
+    """Predictions by the name of the model, from a mapping, a frame or the columns of an array."""
+    import narwhals as nw
+
+    if isinstance(y_probs, Mapping):
+        return _named(y_probs)
+    frame = nw.from_native(y_probs, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return _named({name: frame[name].to_native() for name in frame.columns})
+    array = np.asarray(y_probs) if y_probs is not None else np.empty(0)
+    if array.ndim != 2:
+        raise InputError(
+            "`y_probs` must be a mapping of model names to predictions, a frame or an array with a column "
+            "for each model.",
+            argument="y_probs",
+        )
+    called = [f"model {k + 1}" for k in range(array.shape[1])] if names is None else list(names)
+    if len(called) != array.shape[1]:
+        raise InputError(
+            f"`names` must have one for each of the {array.shape[1]} columns; got {len(called)}.",
+            argument="names",
+        )
+    return _named([*zip(called, array.T, strict=True)])
+
+
+def _named(models: Mapping[Any, Any] | Sequence[tuple[Any, Any]]) -> dict[str, Any]:
+    """Models by the text of their names, which must tell them apart."""
+    items = list(models.items()) if isinstance(models, Mapping) else models
+    if len(items) < 2:
+        raise InputError(f"a comparison needs at least two models; there is {len(items)}.")
+    named: dict[str, Any] = {}
+    for name, model in items:
+        if str(name) in named:
+            raise InputError(f"names of models must differ; two are {show_value(str(name))}.")
+        named[str(name)] = model
+    return named
 
 
 def _read(
-    y_true: Any, y_probs: Mapping[str, Any], cluster: Any, options: InputOptions
+    y_true: Any, y_probs: Mapping[str, Any], cluster: Any, options: Any
 ) -> tuple[dict[str, Rows], Codes | None]:
-    """Every model's pairs on the rows that are valid for all, and the clusters of these rows."""
+    """Every model's rows, of those that are valid for all, and the clusters of these."""
     models = {}
     for name, prob in y_probs.items():
         try:
@@ -198,94 +727,141 @@ def _read(
     n = some.n + sum(some.dropped.values())
     codes = None if cluster is None else cluster_codes(cluster, n)
     valid = np.ones(n, dtype=np.bool_)
-    for pairs in models.values():
-        if pairs.kept is not None:
-            valid &= np.bincount(pairs.kept, minlength=n) > 0
+    for rows in models.values():
+        if rows.kept is not None:
+            valid &= np.bincount(rows.kept, minlength=n) > 0
     if not valid.any():
-        raise TooFewRows(
-            "no valid rows are left",
-            seen=n,
-            saying="all {} were dropped for one model or another",
-            cure="Leave out the model whose rows are all invalid.",
-        )
+        raise TooFewRows(f"no row of {n} is valid for all models.")
     if not valid.all():
         dropped = Dropped({"invalid for one of the models": int(n - valid.sum())})
-        for name, pairs in models.items():
-            common = valid if pairs.kept is None else valid[pairs.kept]
-            models[name] = replace(pairs.select(common), dropped=dropped)
+        for name, rows in models.items():
+            common = valid if rows.kept is None else valid[rows.kept]
+            models[name] = replace(rows.select(common), dropped=dropped)
         codes = None if codes is None else cluster_codes(codes[0][valid], int(valid.sum()))
     some = next(iter(models.values()))
     if codes is not None and some.weight is not None:
         codes = cluster_codes(codes[0], some.n, some.weight)
     counted = some.n if some.weight is None else int(np.count_nonzero(some.weight))
     if counted < 2:
-        raise TooFewRows(
-            "a comparison needs at least two rows with weight",
-            seen=counted,
-            saying="there is {}",
-            cure="Pass more rows.",
-        )
+        raise TooFewRows(f"a comparison needs at least two rows with weight; there is {counted}.")
     return models, codes
 
 
-def _differences(
-    assessments: Mapping[str, Assessment],
-    errors: Mapping[str, KernelError],
-    bounds: Callable[[str, str], Bounds],
-    paired: bool,
-    correction: Correction,
-) -> tuple[Difference, ...]:
-    """Of every pair of models, the clearest first."""
-    raw = []
-    for pair in combinations(assessments, 2):
-        worse, better = sorted(pair, key=lambda name: -errors[name].value)
-        p_value = difference_p_value(errors[worse], errors[better], paired=paired)
-        value = assessments[worse].smooth_ece - assessments[better].smooth_ece
-        low, high = bounds(worse, better)
-        raw.append((worse, better, value, min(low, value), max(high, value), p_value))
-    adjusted = adjusted_p_values([row[-1] for row in raw], correction)
-    pairs = [Difference(*row, p) for row, p in zip(raw, adjusted, strict=True)]
-    return tuple(sorted(pairs, key=lambda pair: (pair.p_value, -pair.value)))
+Case = tuple[Any, tuple[Any, Mapping[str, Any], dict[str, Any]]]
 
 
-def _sorted(
-    assessments: Mapping[str, Assessment],
-    errors: Mapping[str, KernelError],
-    differences: tuple[Difference, ...],
-    paired: bool,
-    correction: Correction,
-    clusters: int | None,
-    confidence: float,
-    seed: int,
-) -> Comparison:
-    order = sorted(errors, key=lambda name: (errors[name].value, assessments[name].smooth_ece))
-    return Comparison(
-        assessments={name: assessments[name] for name in order},
-        kernel_errors={name: float(np.sqrt(max(errors[name].value, 0.0))) for name in order},
-        differences=differences,
-        paired=paired,
-        correction=correction,
-        clusters=clusters,
-        confidence=confidence,
-        seed=seed,
-    )
-
-
-def _named(models: Mapping[Any, Any]) -> dict[str, Any]:
-    """The models by the text of their names, which must tell them apart."""
-    if len(models) < 2:
-        raise InputError(
-            "a comparison needs at least two models",
-            seen=len(models),
-            saying="there is {}",
-            cure="Pass the predictions of another model.",
-        )
-    named: dict[str, Any] = {}
-    for name, model in models.items():
-        if str(name) in named:
+def _cases(
+    y_true: Any, y_probs: Any, by: Any, names: Any, cluster: Any, options: Any
+) -> tuple[str, Iterator[Case]]:
+    """Noun of the groups, and outcomes, models and settings of each; sketches have no outcomes."""
+    if isinstance(y_true, Mapping):
+        if y_probs is not None or by is not None or cluster is not None or options:
             raise InputError(
-                "names of models must differ as text", seen=str(name),
-                saying="two of them read {}", cure="Rename one.",
-            )  # fmt: skip
-        named[str(name)] = model
-    return named
+                "`y_true` is a mapping of sketches, which hold outcomes and predictions already.",
+                argument="y_true",
+                hint="Pass the mapping of sketches alone.",
+            )
+        sketches = _named(y_true)
+        for name, each in sketches.items():
+            if not isinstance(each, Sketches) or len(each.by) != 1:
+                raise InputError(
+                    f"`y_true` must hold sketches by one column for each model; {name!r} is "
+                    f"{type(each).__name__}.",
+                    argument="y_true",
+                )
+        column = str(next(iter(sketches.values())).by[0])
+        return column if column in ("class", "predicted") else "group", _of_sketches(sketches)
+    if by is not None:
+        models = _models(y_probs, names)
+        return "group", _of_groups(y_true, models, by, cluster, options)
+    if not isinstance(y_probs, Mapping):
+        raise InputError(
+            "`y_probs` must map two models or more to their class probabilities; or pass `by`.",
+            argument="y_probs",
+        )
+    view = options.get("multiclass") or "classwise"
+    require_choice("multiclass", view, ("classwise", "top_label"))
+    unread = [
+        k for k in ("from_logprobs", "percent", "labels", "pos_label", "on_invalid") if k in options
+    ]
+    if unread:
+        raise InputError(
+            f"`{unread[0]}` is not read of class probabilities of several models.",
+            argument=unread[0],
+        )
+    if view == "classwise":
+        return "class", _classwise(y_true, _named(y_probs), cluster, options)
+    if cluster is not None:
+        raise InputError(
+            "`cluster` needs the same rows for all models, and each has those that it predicted.",
+            argument="cluster",
+            hint='Compare with `multiclass="classwise"`.',
+        )
+    reading = {k: options[k] for k in ("from_logits", "classes", "sample_weight") if k in options}
+    said = {name: top_label(y_true, p, **reading) for name, p in _named(y_probs).items()}
+    return "predicted", _of_sketches(said)
+
+
+def _of_sketches(models: Mapping[str, Sketches]) -> Iterator[Case]:
+    """Sketches of each group that every model has."""
+    for key in dict.fromkeys(key for sketches in models.values() for key in sketches):
+        own = {name: sketches[key] for name, sketches in models.items() if key in sketches}
+        if len(own) == len(models):
+            yield key, (None, own, {})
+
+
+def _of_groups(
+    y_true: Any, models: Mapping[str, Any], by: Any, cluster: Any, options: Any
+) -> Iterator[Case]:
+    """Rows of each group."""
+    group = as_column(by, "by", dates=True)
+    columns = {name: as_column(p, "y_probs") for name, p in models.items()}
+    outcomes = as_column(y_true, "y_true")
+    beside = {"sample_weight": options.get("sample_weight"), "cluster": cluster}
+    rest = {k: v for k, v in options.items() if k not in beside}
+    arrays = {k: as_column(v, k, dates=True) for k, v in beside.items() if v is not None}
+    for name, column in {"y_true": outcomes, **columns, **arrays}.items():
+        if column.size != group.size:
+            raise InputError(
+                f"`by` must have a value for each row; it has {group.size}, {name} has {column.size}.",
+                argument="by",
+            )
+    keys = dict.fromkeys(group.tolist())
+    for key in keys:
+        own = np.array([value == key for value in group.tolist()])
+        settings = rest | {k: v[own] for k, v in arrays.items()}
+        yield key, (outcomes[own], {name: p[own] for name, p in columns.items()}, settings)
+
+
+def _classwise(
+    y_true: Any, y_probs: Mapping[str, Any], cluster: Any, options: Any
+) -> Iterator[Case]:
+    """Was it this class, and each model's probability of it."""
+    reading = {k: options[k] for k in ("from_logits", "classes") if options.get(k) is not None}
+    models = {}
+    for name, prob in y_probs.items():
+        try:
+            matrix = as_class_probabilities(y_true, prob, **reading)
+            matrix.top()  # refuses the first bad row
+        except InputError as error:
+            raise error.at(group=repr(name)) from error
+        models[name] = matrix
+    first = next(iter(models.values()))
+    weight = as_weights(options.get("sample_weight"), first.n)
+    settings = {"sample_weight": weight, "cluster": cluster}
+    settings = {k: v for k, v in settings.items() if v is not None}
+    values = {
+        name: np.concatenate([block for _, block in matrix.blocks()])
+        for name, matrix in models.items()
+    }
+    for place, called in enumerate(first.classes):
+        probs = {
+            name: np.minimum(matrix[:, place].astype(np.float64), 1.0)
+            for name, matrix in values.items()
+        }
+        yield called, (first.labels == place, probs, dict(settings))
+
+
+def _listed(names: Iterable[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last

@@ -1,4 +1,4 @@
-"""Corrections of p-values for how many there are."""
+"""Corrections for multiple testing: Holm, Benjamini–Hochberg, Bonferroni."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 from calibrant._arguments import require_choice
 
-__all__ = ["Correction", "adjusted_p_values", "require_correction"]
+__all__ = ["Correction", "adjusted_p_values", "decision_level", "require_correction"]
 
 Correction = Literal["holm", "bh", "bonferroni", "none"]
 
 
 def adjusted_p_values(p_values: Sequence[float], correction: Correction) -> list[float]:
-    """P-values that can be compared with one level together.
+    """Adjusted p-values, which can be compared with one level together.
 
     "holm" and "bonferroni" keep the chance of a single false finding below the level, whatever the
     dependence. "bh" (Benjamini and Hochberg, 1995) keeps the expected share of false ones among all
@@ -46,6 +46,27 @@ def adjusted_p_values(p_values: Sequence[float], correction: Correction) -> list
     return [float(value) for value in adjusted]
 
 
+def decision_level(p_values: Sequence[float], correction: Correction, level: float) -> float:
+    """The level at which each raw p-value is decided: adjusted ≤ `level` exactly where raw is at most this.
+
+    Intervals at this level leave their null value exactly where the adjusted p-value rejects it. For
+    Benjamini and Hochberg they are the false coverage rate intervals of Benjamini and Yekutieli (2005).
+
+    Examples
+    --------
+    >>> round(decision_level([0.01, 0.04, 0.03], "holm", 0.05), 4)
+    0.0167
+    """
+    number = len(p_values)
+    adjusted = adjusted_p_values(p_values, correction)
+    rejected = max(sum(p <= level + 1e-12 for p in adjusted), 1)
+    if correction == "holm":
+        return level / (number - rejected + 1)
+    if correction == "bh":
+        return level * rejected / number
+    return level / number if correction == "bonferroni" else level
+
+
 def require_correction(correction: Correction) -> None:
-    """Refuse a correction that there is not."""
+    """Refuse an unknown correction."""
     require_choice("correction", correction, get_args(Correction))
