@@ -1,13 +1,16 @@
-"""One rule for every seed, wherever something is drawn."""
+"""Checks of arguments, and bad arguments of every public function."""
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
+from tests.fuzz.arguments import BAD, cases, try_case
 from tests.refusals import refused
 
 import calibrant as cal
-from calibrant import datasets
+from calibrant import _arguments, datasets
 from calibrant._arguments import generator
 from calibrant.measures.binned import t_cal
 
@@ -45,3 +48,43 @@ def test_streams_of_one_seed_differ_and_repeat() -> None:
     assert generator(np.int64(3), 1).random() == generator(3, 1).random()
     assert generator(3, 1).random() != generator(3, 2).random()
     assert generator(2**70).random() == np.random.default_rng(2**70).random()
+
+
+CHECKS = {
+    "choice": lambda value: _arguments.require_choice("kind", value, ("smooth", "binned", None)),
+    "number": lambda value: _arguments.require_number("level", value, 0.0, 1.0),
+    "positive": lambda value: _arguments.require_positive("bandwidth", value),
+    "confidence": _arguments.require_confidence,
+    "count": lambda value: _arguments.require_count("n_bins", value),
+    "flag": lambda value: _arguments.require_flag("percent", value),
+    "seed": _arguments.require_seed,
+}
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("value", BAD)
+def test_a_check_takes_any_value(check: str, value: str) -> None:
+    text = ""
+    try:
+        CHECKS[check](BAD[value]())
+    except cal.InputError as error:
+        text = str(error)
+    assert len(text) < 300
+
+
+def test_a_check_names_the_nearest_choice_and_the_percentage() -> None:
+    with pytest.raises(cal.InputError, match='Did you mean "smooth"'):
+        CHECKS["choice"]("smoth")
+    with pytest.raises(cal.InputError, match=r"Pass 0.95 for 95%"):
+        CHECKS["confidence"](95)
+    assert CHECKS["number"](np.float32(0.5)) == 0.5
+    assert CHECKS["count"](np.int64(15)) == 15
+
+
+CASES = random.Random(0).sample(cases(), 2_000)  # `python -m tests.fuzz arguments` tries all
+
+
+@pytest.mark.parametrize("room", sorted({case.room for case in CASES}))
+def test_bad_arguments_are_an_input_error_or_a_type_error(room: str) -> None:
+    wrong = [found for case in CASES if case.room == room and (found := try_case(case))]
+    assert not wrong, "\n".join(wrong)

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz`: damaged files, every way in against exact sums, threads, kills and forks."""
+"""`python -m tests.fuzz`: damaged files, sums of every way in, bad arguments, threads, kills and forks."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
 
+from tests.fuzz.arguments import try_arguments
 from tests.fuzz.corruption import Outcomes, try_flips
 from tests.fuzz.file_kinds import KINDS
 from tests.fuzz.forgery import try_forgeries
@@ -30,7 +31,7 @@ class Log:
 
     def say(self, what: str, result: object, wrong: list[str], *, in_short: bool = True) -> None:
         print(f"{time.monotonic() - self.began:6.0f} s  {what}: {result}", flush=True)
-        print("".join(f"    {line}\n" for line in wrong[:10]), end="", flush=True)
+        print("".join(f"    {line}\n" for line in wrong[:100]), end="", flush=True)
         self.failures.extend(wrong)
         if in_short:
             self.summary.append(f"{what}: {result}")
@@ -46,6 +47,8 @@ class Log:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("only", nargs="?", choices=["arguments"], help="bad arguments alone")
+    parser.add_argument("--calls", type=int, help="with a bad argument; all unless told")
     parser.add_argument("--flips", type=int, default=10_000, help="damaged files of each kind")
     parser.add_argument("--checks", type=int, default=50_000, help="comparisons with exact sums")
     parser.add_argument("--engine-checks", type=int, default=3000, help="of each other engine")
@@ -57,6 +60,9 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="files at a time")
     options = parser.parse_args()
     log = Log()
+    log.say("bad arguments", *try_arguments(options.calls, options.seed))
+    if options.only:
+        return log.end()
     if options.flips:
         damage(log, options)
         log.say("forged states", *try_forgeries(options.flips))

@@ -115,67 +115,47 @@ def assessed(
 
     scale = measuring.scale if measuring.scale != "probability" else None
     settings: dict[str, Any] = {"confidence": measuring.confidence, "scale": scale}
-    finding: Any
+    settings["profile"] = profile = _profile(samples, profiling, ())
     if not samples.by:
-        finding = cal.assess(**samples.arguments, **settings)
-    else:
-        most = grouping.max_groups if limit is None else limit
-        correction = grouping.correction
-        finding = cal.assess_by(**samples.arguments, correction=correction, limit=most, **settings)
-        combined = sum(one.stands_for for one in finding.groups if one.stands_for > 1)
-        if combined:
-            note(
-                f"The {most} largest groups are shown, {combined:,} others combined (`--max-groups`)."
-            )
-    return (
-        finding
-        if profiling is None or not profiling.profile
-        else _with_profiles(finding, samples, profiling, settings)
-    )
+        return cal.assess(**samples.arguments, **settings)
+    most = grouping.max_groups if limit is None else limit
+    more = {"correction": grouping.correction, "limit": most}
+    finding: Any = cal.assess_by(**samples.arguments, **more, **settings)
+    combined = sum(one.stands_for for one in finding.groups if one.stands_for > 1)
+    if combined:
+        note(f"The {most} largest groups are shown, {combined:,} others combined (`--max-groups`).")
+    if profile is None or not samples.abstained:
+        return finding
+    groups = []
+    for group in finding.groups:  # abstentions are those of each group
+        key = _key(group, samples)
+        if group.assessment is not None and key in samples.groups:
+            settings["profile"] = _profile(samples, profiling, key)
+            own = cal.assess(**samples.groups[key], **settings)
+            made = replace(group.assessment, profile=own.profile)
+            group = replace(group, assessment=made)
+        groups.append(group)
+    return replace(finding, groups=tuple(groups))
 
 
-def _with_profiles(
-    finding: Any, samples: Samples, profiling: Profiling, settings: dict[str, Any]
-) -> Assessment | GroupAssessments:
-    """The same assessments, each with the profile of its own rows; not of groups that were combined."""
-    import calibrant as cal
-    from calibrant.cli._inputs import Arrays
+def _profile(samples: Samples, profiling: Profiling | None, key: tuple[Any, ...]) -> Any:
+    """Profile that was asked for, with its columns, and the abstentions of a group."""
+    from calibrant import profiles
 
-    content = samples.content
-    arrays = content if isinstance(content, Arrays) else None
-    rows = {} if arrays is None else arrays.groups(samples.by)
+    def column(name: str | None) -> Any:
+        return None if name is None else samples.content.columns[name]  # type: ignore[union-attr]
 
-    def column(key: Any, name: str | None) -> Any:
-        return None if name is None or arrays is None else arrays.columns[name][rows[key]]
-
-    def profiled(key: Any, one: Assessment) -> Assessment:
-        if key not in samples.groups:
-            return one
-        profile: Any = {
-            "clinical": lambda: cal.profiles.clinical(
-                thresholds=as_numbers(profiling.thresholds, "thresholds") or (),
-                hosmer_lemeshow=profiling.hosmer_lemeshow,
-            ),
-            "credit": lambda: cal.profiles.credit(
-                grades=column(key, profiling.grades), cuts=as_numbers(profiling.cuts, "cuts")
-            ),
-            "weather": lambda: cal.profiles.weather(climatology=column(key, profiling.climatology)),
-            "llm": lambda: cal.profiles.llm(abstained=samples.abstained.get(key, 0)),
-        }[profiling.profile or ""]()
-        made = cal.assess(**samples.groups[key], profile=profile, **settings)
-        return replace(one, profile=made.profile)
-
-    if not samples.by:
-        return profiled((), finding)
-    return replace(
-        finding,
-        groups=tuple(
-            group
-            if group.assessment is None
-            else replace(group, assessment=profiled(_key(group, samples), group.assessment))
-            for group in finding.groups
-        ),
-    )
+    if profiling is None or profiling.profile is None:
+        return None
+    if profiling.profile == "clinical":
+        thresholds = as_numbers(profiling.thresholds, "thresholds") or ()
+        return profiles.clinical(thresholds=thresholds, hosmer_lemeshow=profiling.hosmer_lemeshow)
+    if profiling.profile == "credit":
+        cuts = as_numbers(profiling.cuts, "cuts")
+        return profiles.credit(grades=column(profiling.grades), cuts=cuts)
+    if profiling.profile == "weather":
+        return profiles.weather(climatology=column(profiling.climatology))
+    return profiles.llm(abstained=samples.abstained.get(key, 0))
 
 
 def _key(group: GroupAssessment, samples: Samples) -> tuple[Any, ...]:

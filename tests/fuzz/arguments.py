@@ -1,0 +1,301 @@
+"""Wrong kinds of arguments: every public function with every bad value in place of every argument.
+
+A call may work, or raise an error of calibrant or a TypeError, whose text can be read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import decimal
+import fractions
+import importlib
+import inspect
+import io
+import os
+import pathlib
+import random
+import signal
+import tempfile
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import calibrant as cal
+from calibrant.errors import CalibrantError
+
+__all__ = ["BAD", "Case", "cases", "try_arguments", "try_case"]
+
+N = 24
+P = np.linspace(0.03, 0.97, N)
+Y = (np.arange(N) * 0.618 % 1 < P).astype(int)
+LONGEST_TEXT = 3_000
+SECONDS = 20
+
+
+class Hostile:
+    """Object whose comparison, text, length and truth all fail."""
+
+    def __eq__(self, _: object) -> bool:
+        raise RuntimeError("no comparison")
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+    __str__ = __repr__
+
+    def __len__(self) -> int:
+        raise RuntimeError("no length")
+
+    def __bool__(self) -> bool:
+        raise RuntimeError("no truth")
+
+
+class Endless:
+    """Sequence of integers without an end, that says it has none."""
+
+    def __getitem__(self, place: int) -> int:
+        if place > N:
+            raise OverflowError("too far")
+        return place
+
+    def __len__(self) -> int:
+        return 0
+
+
+def _recursive() -> list[Any]:
+    inner: list[Any] = []
+    inner.append(inner)
+    return inner
+
+
+BAD: dict[str, Callable[[], Any]] = {
+    "None": lambda: None,
+    "True": lambda: True,
+    "0": lambda: 0,
+    "1": lambda: 1,
+    "-1": lambda: -1,
+    "2.5": lambda: 2.5,
+    "1e-300": lambda: 1e-300,
+    "1e300": lambda: 1e300,
+    "nan": lambda: float("nan"),
+    "inf": lambda: float("inf"),
+    "-inf": lambda: float("-inf"),
+    "10**400": lambda: 10**400,
+    "-10**400": lambda: -(10**400),
+    "complex": lambda: 1 + 2j,
+    "Fraction": lambda: fractions.Fraction(1, 3),
+    "Decimal": lambda: decimal.Decimal("0.5"),
+    "numpy float": lambda: np.float64(0.5),
+    "numpy int": lambda: np.int64(-3),
+    "numpy bool": lambda: np.bool_(True),
+    "numpy string": lambda: np.str_("smooth"),
+    "0-d array": lambda: np.array(0.5),
+    "empty string": lambda: "",
+    "word": lambda: "nonsense",
+    "long string": lambda: "x" * 100_000,
+    "surrogate": lambda: "\ud800",
+    "control characters": lambda: "\x1b[31m\n\0",
+    "number as text": lambda: "0.5",
+    "bytes": lambda: b"abc",
+    "bytearray": lambda: bytearray(b"abc"),
+    "path": lambda: pathlib.Path("/nonexistent/file"),
+    "date": lambda: datetime.date(2026, 1, 2),
+    "timedelta": lambda: datetime.timedelta(days=1),
+    "numpy datetime": lambda: np.datetime64("2026-01-01"),
+    "empty list": list,
+    "list": lambda: [0.1, 0.2],
+    "list of words": lambda: ["a"] * N,
+    "list of None": lambda: [None] * N,
+    "ragged list": lambda: [[1], [1, 2]],
+    "nested list": lambda: [[[0.5]]],
+    "list in itself": _recursive,
+    "tuple": lambda: (0.1, 0.2),
+    "set": lambda: {0.1, 0.2},
+    "empty dict": dict,
+    "dict": lambda: {"a": 1},
+    "dict of hostiles": lambda: {"a": Hostile()},
+    "range": lambda: range(3),
+    "generator": lambda: (k for k in range(3)),
+    "array": lambda: np.linspace(0, 1, N),
+    "array of integers": lambda: np.arange(N),
+    "negative array": lambda: -np.ones(N),
+    "huge array": lambda: np.full(N, 1e300),
+    "NaN array": lambda: np.full(N, np.nan),
+    "empty array": lambda: np.empty(0),
+    "matrix": lambda: np.ones((N, 3)),
+    "object array": lambda: np.array([Hostile()] * N, dtype=object),
+    "array of words": lambda: np.array(["nan"] * N),
+    "complex array": lambda: np.ones(N, dtype=complex),
+    "structured array": lambda: np.zeros(N, dtype=[("a", float), ("b", int)]),
+    "dates": lambda: np.full(N, np.datetime64("2026-01-01")),
+    "hostile": Hostile,
+    "endless": Endless,
+    "function": lambda: len,
+    "class": lambda: int,
+    "module": lambda: np,
+    "exception": lambda: ValueError("x"),
+}
+"""Values by name, made afresh for every call."""
+
+ROOMS = ("measures", "plotting", "recalibration", "decisions", "inference", "profiles", "data",
+         "datasets")  # fmt: skip
+OPTIONS = ("sample_weight", "pos_label", "from_logits", "from_logprobs", "percent", "labels", "on_invalid",
+           "multiclass", "classes")  # fmt: skip
+"""Arguments behind `**options`."""
+GOOD: dict[str, Callable[[], Any]] = {
+    "y_true": Y.copy,
+    "y_prob": P.copy,
+    "y_probs": lambda: {"a": P, "b": P**2},
+    "models": lambda: {"a": (Y, P), "b": (Y, P**2)},
+    "by": lambda: np.array(["u", "v"] * (N // 2)),
+    "sketch": lambda: cal.scan({"y": Y, "p": P}, y_true="y", y_prob="p"),
+    "margin": lambda: 0.1,
+    "recalibrator": lambda: cal.recalibration.PlattRecalibrator().fit(P, Y),
+    "base_rate": lambda: 0.01,
+    "forward": lambda: np.log1p,
+    "inverse": lambda: np.expm1,
+    "shape": lambda: "sine",
+    "n": lambda: 10,
+    "n_classes": lambda: 2,
+    "from_rate": lambda: 0.5,
+    "to_rate": lambda: 0.1,
+    "columns": lambda: {"p": P, "y": Y},
+}
+"""Values of arguments that a function cannot do without."""
+OF_MATRICES = ("confidence", "top_label", "classwise", "multiclass_error")
+LEFT_OUT = ("load", "cache_folder", "datasets.load", "profile", "evaluate")
+"""Functions that reach out to disk or network, or whose arguments are functions."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call with one bad argument."""
+
+    room: str
+    function: str
+    argument: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.room}.{self.function}({self.argument}={self.value})"
+
+
+def _functions() -> Iterator[tuple[str, str, Callable[..., Any]]]:
+    """Public functions, and the classes of maps and of the monitor, by room and name."""
+    for room in ("", *ROOMS):
+        module: Any = importlib.import_module(f"calibrant.{room}".rstrip("."))
+        for name in getattr(module, "__all__", ()):
+            value = getattr(module, name)
+            is_map = (
+                inspect.isclass(value) and hasattr(value, "fit") and not inspect.isabstract(value)
+            )
+            if (isinstance(value, types.FunctionType) or is_map) and name not in LEFT_OUT:
+                yield room or "calibrant", name, value
+    yield (
+        "calibrant",
+        "Monitor",
+        lambda level=0.05, y_true=Y, y_prob=P: cal.Monitor(level=level).update(y_true, y_prob),
+    )
+
+
+def cases() -> list[Case]:
+    """Every public function with every bad value in place of every argument."""
+    made = []
+    for room, name, function in _functions():
+        for argument in _arguments(function):
+            made += [Case(room, name, argument, value) for value in BAD]
+    return made
+
+
+def _arguments(function: Callable[..., Any]) -> list[str]:
+    names = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            names += list(OPTIONS)
+        elif parameter.kind is not parameter.VAR_POSITIONAL:
+            names.append(parameter.name)
+    return names
+
+
+def _call(case: Case) -> Any:
+    function = next(f for room, name, f in FUNCTIONS if (room, name) == (case.room, case.function))
+    parameters = inspect.signature(function).parameters.values()
+    arguments = {
+        one.name: GOOD[one.name]()
+        for one in parameters
+        if one.name in GOOD
+        and (one.default is one.empty or one.name in ("y_true", "y_prob", "y_probs"))
+        and one.kind is not one.VAR_KEYWORD
+    }
+    if case.function in OF_MATRICES and "y_prob" in arguments:
+        arguments["y_prob"] = np.column_stack([1 - P, P])
+    if case.function == "scan":
+        arguments = {"data": {"y": Y, "p": P}, "y_true": "y", "y_prob": "p"}
+    if case.function == "save":
+        arguments["path"] = os.path.join(tempfile.gettempdir(), "calibrant-fuzz.json")
+    made = function(**{**arguments, case.argument: BAD[case.value]()})
+    if hasattr(made, "fit") and case.room == "recalibration" and inspect.isclass(function):
+        classes = issubclass(function, cal.recalibration.ClassRecalibrator)
+        made.fit(np.column_stack([1 - P, P]) if classes else P, Y).transform(
+            np.column_stack([1 - P, P]) if classes else P
+        )
+    return made
+
+
+FUNCTIONS = list(_functions())
+
+
+def try_case(case: Case) -> str | None:
+    """What is wrong with how the call ends, or None."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError(f"more than {SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(SECONDS)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            _call(case)
+    except (CalibrantError, TypeError) as error:
+        try:
+            text = str(error)
+        except Exception as foreign:
+            return f"{case}: the text of its error raises {foreign!r}"
+        return f"{case}: {len(text):,} characters" if len(text) > LONGEST_TEXT else None
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        place = _place(error)
+        return f"{case}: {type(error).__name__} at {place}: {str(error)[:80]!r}"
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    return None
+
+
+def _place(error: BaseException) -> str:
+    """Last line of calibrant in a traceback."""
+    trace, place = error.__traceback__, "?"
+    while trace is not None:
+        path = trace.tb_frame.f_code.co_filename
+        if "calibrant" in path and "fuzz" not in path:
+            place = f"{path.rpartition('calibrant/')[2]}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place
+
+
+def try_arguments(number: int | None = None, seed: int = 0) -> tuple[str, list[str]]:
+    """All cases, or so many that are drawn: their number, and those that end badly."""
+    chosen = cases()
+    if number is not None:
+        chosen = random.Random(seed).sample(chosen, min(number, len(chosen)))
+    wrong = [found for found in map(try_case, chosen) if found is not None]
+    return f"{len(chosen):,} calls, {len(wrong)} end badly", wrong
