@@ -312,7 +312,7 @@ class CalibrationTest:
         return drawn if beyond else min(drawn, self._union_bound(k, value))
 
     def _union_bound(self, k: int, value: float) -> float:
-        """Σ 2Φ̄(x / √(1 + x M / 3σ)) over the statistics of a family, M the most that one row adds to one."""
+        """Σ 2Φ̄(x / √(1 + x M / 3σ)) over the statistics of a family, M what one event adds to one."""
         from scipy.special import ndtr
 
         _, t, variance, _, family = self._linear
@@ -321,8 +321,9 @@ class CalibrationTest:
         own = variance[family == k]
         if not own.any():  # predictions of 0 and 1 alone: one failure refutes them
             return 0.0 if t[family == k].any() else 1.0
-        skew = self.cells.largest / np.sqrt(own)
-        return float(2.0 * ndtr(-value / np.sqrt(1.0 + value * skew / 3.0)).sum())
+        return float(
+            2.0 * ndtr(-value / np.sqrt(1.0 + value * self.cells.step / (3.0 * np.sqrt(own)))).sum()
+        )
 
     def _joint(self, smallest: float, null: _Null) -> float:
         """P(smallest p-value of the families ≤ this); Bonferroni's bound beyond the draws."""

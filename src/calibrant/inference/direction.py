@@ -1,4 +1,4 @@
-"""In which direction predictions err, and where."""
+"""Direction of the errors, and the ranges of predictions where they lie."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from calibrant.data.sketch import Sketch
 from calibrant.inference.resampling import cell_predictions
 from calibrant.inference.residuals import ResidualGrid
 
-__all__ = ["Direction", "Region", "decimal_places", "direction_of", "regions_of"]
+__all__ = ["NO_DIRECTION", "Direction", "Region", "decimal_places", "direction_of", "regions_of"]
 
 Floats = NDArray[np.float64]
 
@@ -77,15 +77,14 @@ def decimal_places(size: float) -> int:
 
 @dataclass(frozen=True)
 class Direction:
-    """Which way the predictions err: each word only where the data say so.
+    """Kind of error that explains most of SmoothECE, and the ranges where predictions err.
 
     Attributes
     ----------
-    forecasting : str
-        "over-forecasting" (predictions too high on average), "under-forecasting" or "".
-    confidence : str
-        "over-confident" (predictions further from ½ than outcomes justify), "under-confident" or "".
-        Not named for rare events: where hardly a prediction is above ½, it would say nothing new.
+    label : str
+        "predictions are too high", "predictions are too low" (on average), "overconfident" (further from ½
+        than outcomes justify) or "underconfident": the one with the larger mean error, of those that are
+        significant. "no clear direction" if none is.
     bias : float
         Mean of f - y.
     confidence_gap : float
@@ -94,21 +93,25 @@ class Direction:
         The ranges that contribute most, largest first.
     """
 
-    forecasting: str
-    confidence: str
+    label: str
     bias: float
     confidence_gap: float
     regions: tuple[Region, ...]
 
     def __str__(self) -> str:
-        words = " and ".join(word for word in (self.confidence, self.forecasting) if word)
-        return words or "no clear direction"
+        return self.label
+
+
+NO_DIRECTION = "no clear direction"
 
 
 def direction_of(
     sketch: Sketch, grid: ResidualGrid, value: float, z: float, inflation: float = 1.0
 ) -> Direction:
-    """The direction of the errors of the rows on a grid.
+    """Direction of the errors of the rows on a grid.
+
+    Both the bias and the confidence gap are means of (f - y) w with |w| ≤ 1, so each is a part of SmoothECE.
+    Where hardly a prediction is above ½ the gap says nothing new.
 
     Parameters
     ----------
@@ -124,20 +127,21 @@ def direction_of(
         Factor by which clusters make the standard errors larger than for independent rows.
     """
     sums = grid.strayed
-    bias, gap = sums.bias, sums.gap
-
-    def is_clear(mean: float, squares: float) -> bool:
-        """Beyond the error of the rows, and beyond that of calibrated ones: some saw no event."""
-        error = math.sqrt(max(squares, sums.calibrated)) / sums.total
-        return abs(mean) > z * error * inflation
-
-    biased = is_clear(bias, sums.of_bias)
-    confident = sums.above > RARE and is_clear(gap, sums.of_gap)
+    # Beyond the error of the rows, and beyond that of calibrated ones: some saw no event.
+    errors = [
+        z * inflation * math.sqrt(max(squares, sums.calibrated)) / sums.total
+        for squares in (sums.of_bias, sums.of_gap)
+    ]
+    labels = {}
+    if abs(sums.bias) > errors[0]:
+        labels[abs(sums.bias)] = f"predictions are too {'high' if sums.bias > 0 else 'low'}"
+    larger = abs(sums.gap) > abs(sums.bias) * (1.0 + 1e-9)
+    if abs(sums.gap) > errors[1] and sums.above > RARE and larger:
+        labels[abs(sums.gap)] = f"{'over' if sums.gap > 0 else 'under'}confident"
     return Direction(
-        forecasting=("over" if bias > 0 else "under") + "-forecasting" if biased else "",
-        confidence=("over" if gap > 0 else "under") + "-confident" if confident else "",
-        bias=bias,
-        confidence_gap=gap,
+        label=labels[max(labels)] if labels else NO_DIRECTION,
+        bias=sums.bias,
+        confidence_gap=sums.gap,
         regions=regions_of(sketch, grid, value),
     )
 

@@ -37,6 +37,7 @@ __all__ = [
     "effective_rows",
     "expected_weights",
     "has_weight",
+    "null_moments",
     "null_variance",
     "observed_variance",
     "positions",
@@ -55,7 +56,7 @@ of more, sums with random signs are normal, and are drawn so from their
 covariance."""
 UNSEEN_ROWS = 4.0
 """Of soft outcomes: with fewer expected, none of them may come in 1 of 50 samples."""
-NEAR, NEAR_ROWS, NEAR_CELLS = 0.2, 10.0, 64
+NEAR, NEAR_ROWS, NEAR_CELLS = 0.1, 10.0, 64
 """A row's weight is that of the rows of its label within this distance of predictions, shrunk by so many rows
 towards all rows: wide and few, as weights hardly depend on f beyond their label. And the grid for it."""
 
@@ -84,8 +85,9 @@ class ResidualCells:
     nodes : int
         Cells of the grid.
     scale : Scale
-    largest : float
-        The most that one row adds to a residual; 0 for clusters, whose signs are sub-Gaussian.
+    step : float
+        E |r|³ / E r² of a row under calibration: the part of a residual that one event makes. 0 for clusters,
+        whose signs are sub-Gaussian.
     degrees : float
         Degrees of freedom of the observed variance; infinite for rows of one weight.
     inflation : float
@@ -110,7 +112,7 @@ class ResidualCells:
     row_units: float
     nodes: int
     scale: Scale
-    largest: float
+    step: float
     degrees: float = math.inf
     inflation: float = 1.0
     soft: bool = False
@@ -128,9 +130,11 @@ class ResidualCells:
         f = sketch.scale.prediction(place).clip(0.0, 1.0)
         weights, squared = sketch.weights, sketch.squared_weights
         mass = over_outcomes(weights)
-        variance, seen = null_variance(sketch, f), observed_variance(sketch, f)
+        variance, third = null_moments(sketch, f)
+        seen = observed_variance(sketch, f)
         coarse = sketch.cells >> (sketch.nodes.bit_length() - nodes.bit_length())
         first = np.flatnonzero(np.diff(coarse, prepend=-1))
+        step = float(third.sum()) / max(float(variance.sum()), 1e-300) / total
         columns = np.stack([mass, mass * f, mass * f - weights[:, 1], variance, seen])
         mass, sums, residual, null, observed = np.add.reduceat(columns, first, axis=1)
         cells = coarse[first]
@@ -147,23 +151,20 @@ class ResidualCells:
             units,
             nodes,
             sketch.scale,
-            1.0 / units,
+            step,
         )
         own = replace(own, soft=is_soft(sketch))
         if clusters is not None:
             return own._of_clusters(clusters)
         if same_weights(sketch):
             rows = np.add.reduceat(over_outcomes(sketch.counts), first)
-            return replace(own, rows=rows, largest=1.0 / sketch.n)
-        heaviest = float(
-            np.divide(squared, weights, out=np.zeros_like(weights), where=weights > 0).max()
-        )
+            return replace(own, rows=rows)
         # Student's factor: the design effects are estimated.
         from scipy.special import ndtri, stdtrit
 
         degrees = max(units - 1.0, 1.0)
         factor = 1.0 if own.soft else float(stdtrit(degrees, 0.975) / ndtri(0.975))
-        return replace(own, largest=heaviest / total, degrees=degrees, null=own.null * factor**2)
+        return replace(own, degrees=degrees, null=own.null * factor**2)
 
     def _of_clusters(self, clusters: ClusterResiduals) -> ResidualCells:
         place = np.minimum((clusters.position * self.nodes).astype(np.int64), self.nodes)
@@ -191,7 +192,7 @@ class ResidualCells:
             residual=residual,
             observed=observed,
             units=clusters.units,
-            largest=0.0,
+            step=0.0,
             degrees=max(clusters.units - 1.0, 1.0),
             inflation=clusters.inflation(float(self.observed.sum())),
             rows=None,
@@ -206,8 +207,10 @@ class ResidualCells:
 
     @cached_property
     def surprises(self) -> float:
-        """Variance of the mean residual under calibration in units of one row: expected events, if rare."""
-        return float(self.null.sum()) * (self.inflation * self.trials) ** 2
+        """Number of equal events that would make the mean residual as uncertain, under calibration."""
+        variance = float(self.null.sum()) * self.inflation**2
+        one = max(1.0 / self.trials, self.step)
+        return variance / one**2
 
     @property
     def trials(self) -> float:
@@ -255,16 +258,15 @@ class ResidualCells:
         clusters is no less than that of calibrated rows times the design effect of the clusters; and that of
         soft outcomes, for which no variance is known, takes in a few rows as far off as can be.
         """
+        rows = np.add.reduceat(self.null, first) @ functions**2
         if self.scores is None and not self.soft:
-            null = np.add.reduceat(self.null, first) @ functions**2
-            return null, null
+            return rows, rows
         drawn = self.variances(functions, first)
         if self.soft:
             unseen = (UNSEEN_ROWS / self.row_units**2) * np.abs(functions).max(
                 axis=0, initial=0.0
             ) ** 2
             return drawn, drawn + self.inflation**2 * unseen
-        rows = np.add.reduceat(self.null, first) @ functions**2
         return drawn, np.maximum(drawn, self.inflation**2 * rows)
 
 
@@ -320,23 +322,32 @@ def cross_weights(sketch: Sketch) -> Floats:
 
 
 def null_variance(sketch: Sketch, f: Floats) -> Floats:
-    """Variance of Σ w (f - y) in each cell if the predictions are calibrated.
+    """Variance of Σ w (f - y) in each cell if the predictions are calibrated; see `null_moments`."""
+    return null_moments(sketch, f)[0]
 
-    f (1 - f) for each row without weights, and Σ w² (f - y)² for soft outcomes. Weights may depend on the
-    outcome, as where one in ten of the rows without the event was kept. With the design effects ω of
-    `design_effects` and W the weight that a calibrated cell of as many rows has,
 
-        Var Σ w (f - y) = W f (1 - f) ((1 - f) ω₁ + f ω₀).
+def null_moments(sketch: Sketch, f: Floats) -> tuple[Floats, Floats]:
+    """Σ E x² and Σ E |x|³ of x = w (f - y) in each cell if the predictions are calibrated.
+
+    Σ w² (f - y)² for soft outcomes, of which nothing is known, and f (1 - f) for each row without weights.
+    Weights may depend on the outcome, as where one in ten of the rows without the event was kept. With ω of
+    `design_effects`, and W the weight that a calibrated cell of as many rows has, W f / ω₁ rows have the
+    event and W (1 - f) / ω₀ have not, so
+
+        Σ E x² = W f (1 - f) ((1 - f) ω₁ + f ω₀),   Σ E |x|³ = W f (1 - f) ((1 - f)² ω₁² + f² ω₀²).
     """
-    weights = sketch.weights
+    weights, chance = sketch.weights, f * (1.0 - f)
     if not sketch.weighted:
-        return np.asarray(over_outcomes(weights) * f * (1.0 - f))
+        rows = over_outcomes(weights)
+        return rows * chance, rows * chance * ((1.0 - f) ** 2 + f**2)
     squared = sketch.squared_weights
     if is_soft(sketch):
-        return observed_variance(sketch, f)
+        seen = observed_variance(sketch, f)
+        return seen, seen * (float(over_outcomes(squared).sum()) / sketch.total_weight)
     omega = design_effects(weights, squared, f)
-    spread = (1.0 - f) * omega[:, 1] + f * omega[:, 0]
-    return np.asarray(expected_weights(weights, omega, f) * f * (1.0 - f) * spread)
+    event, other = (1.0 - f) * omega[:, 1], f * omega[:, 0]
+    rows = expected_weights(weights, omega, f) * chance
+    return rows * (event + other), rows * (event**2 + other**2)
 
 
 def observed_variance(sketch: Sketch, f: Floats) -> Floats:
@@ -364,7 +375,7 @@ def design_effects(weights: Floats, squared: Floats, f: Floats) -> Floats:
     for label in (0, 1):
         local = two[label] / np.maximum(one[label], 1e-300)
         rows = one[label] ** 2 / np.maximum(summed(squared[:, label], near**2), 1e-300)
-        shrunk = (rows * local + NEAR_ROWS * every) / (rows + NEAR_ROWS)
+        shrunk = np.maximum((rows * local + NEAR_ROWS * every) / (rows + NEAR_ROWS), local)
         omega[:, label] = np.interp(f, centre, shrunk)
     return np.maximum(omega, 1e-300)
 
