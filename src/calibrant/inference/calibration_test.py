@@ -291,11 +291,22 @@ class CalibrationTest:
 
     # -- p-values ----------------------------------------------------------------------------------
 
+    @cached_property
+    def _standard(self) -> Floats:
+        """Standardised linear statistics; of weights by Bernstein's inequality, as their sums are skewed."""
+        _, t, variance, _, _ = self._linear
+        z = t / np.sqrt(np.maximum(variance, 1e-300))
+        return z if self.cells.rows is not None else self._bernstein(z, variance)
+
+    def _bernstein(self, z: Floats | float, variance: Floats) -> Floats:
+        """z / √(1 + z M / 3σ), M the part of a residual that one event makes."""
+        error = np.sqrt(np.maximum(variance, 1e-300))
+        return np.asarray(z / np.sqrt(1.0 + z * self.cells.step / (3.0 * error)))
+
     def _observed(self, null: _Null) -> Floats:
         """The largest standardised statistic of each family."""
-        _, t, variance, _, family = self._linear
-        z = t / np.sqrt(np.maximum(variance, 1e-300))
-        largest = [z[family == k].max(initial=0.0) for k in range(3)]
+        family = self._linear[4]
+        largest = [self._standard[family == k].max(initial=0.0) for k in range(3)]
         smooth = self._standardised(self._curves[0] / self._unseen, null.smooth).max()
         return np.round([*largest, smooth if self._signs_suffice else -math.inf], DIGITS)
 
@@ -321,9 +332,8 @@ class CalibrationTest:
         own = variance[family == k]
         if not own.any():  # predictions of 0 and 1 alone: one failure refutes them
             return 0.0 if t[family == k].any() else 1.0
-        return float(
-            2.0 * ndtr(-value / np.sqrt(1.0 + value * self.cells.step / (3.0 * np.sqrt(own)))).sum()
-        )
+        z = self._bernstein(value, own) if self.cells.rows is not None else np.full(own.size, value)
+        return float((2.0 * ndtr(-z)).sum())
 
     def _joint(self, smallest: float, null: _Null) -> float:
         """P(smallest p-value of the families ≤ this); Bonferroni's bound beyond the draws."""
@@ -365,7 +375,7 @@ class CalibrationTest:
         best = 0.0
         for k in range(3):
             q = self._critical(k, allowed)
-            own = (family == k) & (t > q * np.sqrt(null))
+            own = (family == k) & (self._standard > q)
             q = max(q, least)
             half = 0.5 * q * q * (null[own] - seen[own]) / t[own]
             m = t[own] - half - np.sqrt(half**2 + q * q * seen[own])
