@@ -21,8 +21,6 @@ DRAWING = {
     "reliability_diagram": lambda seed: cal.reliability_diagram(Y, P, seed=seed),
     "without bands": lambda seed: cal.reliability_diagram(Y, P, resamples=0, seed=seed),
     "isotonic_diagram": lambda seed: cal.plotting.isotonic_diagram(Y, P, seed=seed),
-    "assess": lambda seed: cal.assess(Y, P, seed=seed),
-    "assess by cluster": lambda seed: cal.assess(Y, P, cluster=np.arange(60) // 2, seed=seed),
     "compare": lambda seed: cal.compare(Y, {"a": P, "b": P**2}, seed=seed),
     "compare sketches": lambda seed: cal.compare({"a": SKETCH, "b": SKETCH}, seed=seed),
     "report": lambda seed: cal.report(Y, P, seed=seed),

@@ -205,7 +205,7 @@ def test_many_classes_are_corrected_for_all_of_them():
     found = classes_of(sketches, confidence=0.95, seed=0)
     assert (found.number, len(found.finding.groups)) == (many, MOST_ASSESSED)
     for one in found.finding.values():
-        assert one.corrected_p_value == pytest.approx(min(1.0, many * one.p_value))
+        assert one.p_value_adjusted == pytest.approx(min(1.0, many * one.p_value))
 
 
 def test_a_map_is_chosen_from_files(files):

@@ -120,7 +120,7 @@ def agree(said: Said, one: Assessment | None, finding: str, n: int, where: str) 
         "low": (said.interval[0], one.interval.low),
         "high": (said.interval[1], one.interval.high),
         "floor": (said.floor, one.noise_floor.value),
-        "p": (said.p, one.judged_p_value),
+        "p": (said.p, one.p_value_judged),
         "ratio": (said.ratio, one.observed_expected.value),
     }
     for name, (text, value) in texts.items():
@@ -220,7 +220,7 @@ def same_numbers(result: dict[str, Any], one: Assessment | None, finding: str, n
         "interval": [one.interval.low, one.interval.high],
         "noise_floor": one.noise_floor.value,
         "p_value": one.p_value,
-        "corrected_p_value": one.corrected_p_value,
+        "p_value_adjusted": one.p_value_adjusted,
         "observed_expected": one.observed_expected.value,
         "brier": one.brier.value,
         "log_loss": one.log_loss.value,

@@ -1,22 +1,25 @@
 """Comparisons, groups, pooling and bands: size, power and coverage.
 
+python -m bench.coverage.differences [SAMPLES]    # of each cell, 1,000 unless told; prints the tables
+
 Each study is a function that draws one sample and says, of each column of its table, whether it happened.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 import calibrant as cal
 from bench import pages
-from bench.coverage.breaking import weights_by
-from bench.coverage.simulation import LEVEL, Runs
+from bench.coverage.populations import weights_by
 from calibrant.data.sketch import Sketch
 from calibrant.inference.group_difference import group_difference
 from calibrant.inference.random_effects import random_effects
@@ -26,7 +29,7 @@ from calibrant.plotting.kernel import KernelMatrix
 Floats = NDArray[np.float64]
 Generator = np.random.Generator
 SUPPORT = 1 << 18
-CHUNK = 50
+LEVEL = 0.05
 
 
 def overconfident(rng: Generator, n: int) -> tuple[Floats, Floats]:
@@ -307,38 +310,14 @@ STUDIES = {
         notes=("n: rows of each group before some are left out. Beta(.5, .5) predictions.",),
     ),
 }  # fmt: skip
-REDUCED = (
-    ("intervals", "local", 1_000), ("groups", "tenths, same error", 1_000),
-    ("pooled", "20 groups, off by .05 or so", 200), ("bands", "local", 300),
-)  # fmt: skip
 
 
-def cells(reduced: bool) -> list[tuple[str, str, int]]:
-    """What is tried: (study, population, rows)."""
-    every = [(key, *cell) for key, study in STUDIES.items() for cell in study.cells]
-    return list(REDUCED) if reduced else every
-
-
-@dataclass(frozen=True)
-class Contrast(Runs):
-    """Some runs of one cell of a study."""
-
-    study: str
-    population: str
-    n: int
-    chunk: int
-    runs: int = CHUNK
-
-    @property
-    def name(self) -> str:
-        return f"{self.study}, {self.population}, {self.n}"
-
-
-def contrast(task: Contrast) -> dict[str, Any]:
-    """The share of samples in which each thing happened."""
-    rng, ask = task.generator, STUDIES[task.study].ask
-    answers = np.array([ask(rng, task.population, task.n) for _ in range(task.runs)])
-    return {**asdict(task), "shares": answers.mean(axis=0).tolist()}
+def contrast(key: str, population: str, n: int, samples: int) -> dict[str, Any]:
+    """Share of samples in which each thing happened."""
+    rng = np.random.default_rng(crc32(f"{key}, {population}, {n}".encode()))
+    answers = [STUDIES[key].ask(rng, population, n) for _ in range(samples)]
+    shares = np.array(answers).mean(axis=0).tolist()
+    return {"study": key, "population": population, "n": n, "runs": samples, "shares": shares}
 
 
 def tables(contrasted: list[dict[str, Any]]) -> list[pages.Table]:
@@ -356,3 +335,10 @@ def tables(contrasted: list[dict[str, Any]]) -> list[pages.Table]:
         header = ["population", "n", "samples", *study.columns]
         found += [pages.Table(study.title, header, rows, study.notes)] if rows else []
     return found
+
+
+if __name__ == "__main__":
+    samples = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
+    for key, study in STUDIES.items():
+        for made in tables([contrast(key, *cell, samples) for cell in study.cells]):
+            print(made.markdown(), flush=True)

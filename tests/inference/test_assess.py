@@ -59,23 +59,13 @@ def test_a_sketch_gives_the_same_as_its_rows() -> None:
     assert replace(sketched, log_loss=rows.log_loss) == rows
 
 
-@pytest.mark.parametrize("lattice", [False, True])
-@pytest.mark.parametrize("clustered", [False, True])
-def test_no_number_depends_on_the_seed(clustered: bool, lattice: bool) -> None:
-    y, p = _rows(1500)
-    p = np.round(p, 1) if lattice else p
-    cluster = np.arange(1500) // 5 if clustered else None
-    one, other = (assess(y, p, cluster=cluster, seed=seed).to_dict() for seed in (4, 5))
-    assert one | {"seed": 5} == other
-
-
 @pytest.mark.parametrize(
     ("truth", "words"),
     [
-        (lambda p: 0.5 + 0.5 * (p - 0.5), "over-confident"),
-        (lambda p: np.clip(0.5 + 1.8 * (p - 0.5), 0, 1), "under-confident"),
-        (lambda p: p**2, "over-forecasting"),
-        (lambda p: np.sqrt(p), "under-forecasting"),
+        (lambda p: 0.5 + 0.5 * (p - 0.5), "overconfident"),
+        (lambda p: np.clip(0.5 + 1.8 * (p - 0.5), 0, 1), "underconfident"),
+        (lambda p: p**2, "predictions are too high"),
+        (lambda p: np.sqrt(p), "predictions are too low"),
         (lambda p: p, "no clear direction"),
     ],
 )
@@ -84,7 +74,7 @@ def test_direction(truth, words: str) -> None:
     p = rng.random(5000)
     found = assess((rng.random(5000) < truth(p)).astype(int), p)
     assert words in str(found.direction)
-    if words == "over-forecasting":
+    if words == "predictions are too high":
         (region,) = found.direction.regions
         assert (region.low, region.high) == pytest.approx((p.min(), p.max()), abs=0.01)
         assert region.gap == pytest.approx(1 / 6, abs=0.03)
@@ -134,14 +124,14 @@ def test_margin_decides() -> None:
     middle = 0.5 * (held.low + held.high)
     assert assess(y, p, margin=middle).decision == "inconclusive"
     assert assess(y, p).decision is None
-    assert assess(y, p, margin=0.2).verdict.endswith("within the margin 0.2")
+    assert assess(y, p, margin=0.2).verdict.startswith("within the margin")
 
 
 def test_how_it_reads() -> None:
     found = assess(*_rows(2000, 0.7))
     assert found.verdict.startswith("miscalibrated: 0.0")
     assert "p < 0.001" in found.verdict
-    assert assess(*_rows(2000)).verdict.startswith("no evidence of miscalibration: 0.0")
+    assert assess(*_rows(2000)).verdict.startswith("no miscalibration detected (could be up to 0.0")
     text = str(found)
     assert len(text.splitlines()) <= 24
     assert max(map(len, text.splitlines())) <= 80
@@ -149,7 +139,7 @@ def test_how_it_reads() -> None:
     assert "\n" not in repr(found)
     plain = json.loads(json.dumps(found.to_dict()))
     assert plain["interval"]["low"] == found.interval.low
-    assert plain["direction"]["confidence"] == "over-confident"
+    assert plain["direction"]["label"] == "overconfident"
 
 
 @pytest.mark.parametrize("invalid", [np.nan, 1.5, "unsure"])
@@ -261,8 +251,8 @@ def test_scores_of_a_table() -> None:
         ({"confidence": 95}, "confidence", 95),
         ({"margin": -1}, "margin", -1),
         ({"margin": 5}, "margin", 5),
-        ({"weights": "replication"}, "weights", "replication"),
-        ({"sample_weight": [0.5] * 10, "weights": "frequency"}, "sample_weight", 0.5),
+        ({"weight_type": "replication"}, "weight_type", "replication"),
+        ({"sample_weight": [0.5] * 10, "weight_type": "frequency"}, "sample_weight", 0.5),
         ({"cluster": [1, 2, 3]}, "cluster", 3),
         ({"cluster": ["a"] * 10}, "cluster", "'a'"),
         ({"cluster": np.array(["2020-01-01"] * 10, "datetime64[D]")}, "cluster", "2020-01-01"),
@@ -272,7 +262,8 @@ def test_scores_of_a_table() -> None:
 def test_bad_input(options: dict, argument: str, seen: object) -> None:
     with pytest.raises(InputError) as error:
         assess([0, 1] * 5, [0.3] * 10, **options)
-    assert (error.value.argument, error.value.seen) == (argument, seen)
+    assert error.value.argument == argument
+    assert str(seen) in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +278,7 @@ def test_clusters_must_be_known(cluster: object) -> None:
 def test_too_few_rows_and_clusters_of_a_sketch() -> None:
     with pytest.raises(TooFewRows) as error:
         assess([1], [0.4])
-    assert error.value.seen == 1
+    assert "there is 1" in str(error.value)
     with pytest.raises(InputError) as error:
         assess(Sketch.from_arrays([0, 1], [0.2, 0.7]), cluster=[1, 2])
     assert error.value.argument == "cluster"
@@ -304,7 +295,7 @@ def test_too_few_rows_and_clusters_of_a_sketch() -> None:
         {"y_prob": [0.1, 0.2]},
         {"cluster": None},
         {"cluster": "match"},
-        {"weights": "frequency"},
+        {"weight_type": "frequency"},
     ],
 )
 def test_what_sketches_have_settled_is_refused(given: dict) -> None:
@@ -339,7 +330,7 @@ def test_repeated_rare_events_are_told_by_their_digits() -> None:
     p = np.random.default_rng(0).uniform(0.002, 0.01, 300)
     with pytest.warns(DependenceWarning) as warned:
         assess(np.zeros(1500, int), np.repeat(p, 5))
-    assert warned[0].message.seen == 5.0
+    assert "5.0 times" in str(warned[0].message)
 
 
 @pytest.mark.parametrize(
@@ -368,7 +359,7 @@ def test_clusters_without_weight_do_not_count() -> None:
 
 
 def test_what_is_not_finite_is_null_in_json_and_words_in_the_table() -> None:
-    none_expected = assess([1, 0, 1], [0.0, 0.0, 0.0], margin=np.float32(0.1), seed=np.int64(3))
+    none_expected = assess([1, 0, 1], [0.0, 0.0, 0.0], margin=np.float32(0.1))
     only_events = assess(np.ones(7, int), np.linspace(0.1, 0.9, 7))
     no_event = assess(np.zeros(7, int), np.linspace(0.1, 0.9, 7))
     for found in (none_expected, only_events, no_event):
@@ -386,15 +377,15 @@ def test_clusters_cover_where_rows_do_not() -> None:
     rng = np.random.default_rng(0)
     by_cluster, by_row = 0, 0
     runs, clusters, repeats = 20, 60, 10
-    for seed in range(runs):
+    for _ in range(runs):
         level = rng.random(clusters)
         event = (rng.random(clusters) < level).astype(int)
         p = np.clip(
             np.repeat(level, repeats) + 0.02 * rng.standard_normal(clusters * repeats), 0, 1
         )
         y, cluster = np.repeat(event, repeats), np.repeat(np.arange(clusters), repeats)
-        by_cluster += 0.0 in assess(y, p, cluster=cluster, seed=seed).interval
-        by_row += 0.0 in assess(y, p, seed=seed).interval
+        by_cluster += 0.0 in assess(y, p, cluster=cluster).interval
+        by_row += 0.0 in assess(y, p).interval
     assert by_cluster >= 0.9 * runs
     assert by_row <= 0.5 * runs
 

@@ -70,7 +70,7 @@ def test_crossed_groups_are_corrected_and_the_worst_comes_first() -> None:
     assert len(groups) == 6
     assert next(iter(groups)) == groups.worst == ("b", "m")
     expected = adjusted_p_values([one.p_value for one in groups.values()], "holm")
-    assert [one.corrected_p_value for one in groups.values()] == expected
+    assert [one.p_value_adjusted for one in groups.values()] == expected
     assert groups.miscalibrated == (("b", "m"),)
     assert 0.02 < groups.groups[0].detectable < 0.15
     document = json.loads(json.dumps(groups.to_dict(), allow_nan=False))
@@ -104,7 +104,7 @@ def test_the_worst_group_has_the_largest_error_for_certain() -> None:
 
 
 @pytest.mark.parametrize("correction", ["holm", "bh", "bonferroni", "none"])
-def test_every_finding_is_that_of_the_corrected_p_value(correction: str) -> None:
+def test_every_finding_is_that_of_the_p_value_adjusted(correction: str) -> None:
     frame = _frame(1500, seed=3)
     p = frame["p"].to_numpy()
     y = (np.random.default_rng(0).random(p.size) < 0.5 + 0.8 * (p - 0.5)).astype(int)
@@ -112,11 +112,11 @@ def test_every_finding_is_that_of_the_corrected_p_value(correction: str) -> None
     groups = assess_by(y, p, by=by, correction=correction)
     expected = adjusted_p_values([one.p_value for one in groups.values()], correction)
     for one, corrected in zip(groups.values(), expected, strict=True):
-        assert one.judged_p_value == pytest.approx(corrected)
+        assert one.p_value_judged == pytest.approx(corrected)
         assert one.miscalibrated == (corrected <= 0.05)
         assert (one.finding in ("miscalibrated", "slightly off")) == one.miscalibrated
-    assert (correction == "none") == all(one.corrected_p_value is None for one in groups.values())
-    assert assess_by(y, p, by=np.zeros(p.size), correction=correction)[0].corrected_p_value is None
+    assert (correction == "none") == all(one.p_value_adjusted is None for one in groups.values())
+    assert assess_by(y, p, by=np.zeros(p.size), correction=correction)[0].p_value_adjusted is None
 
 
 @pytest.mark.parametrize("cluster", [None, "match"])
@@ -146,7 +146,7 @@ def test_each_group_equals_its_own_assessment() -> None:
     men = frame.filter(pl.col("sex") == "m")
     alone = assess(men["y"].to_numpy(), men["p"].to_numpy())
     # Groups are read into sketches, which know the log loss to their bounds only.
-    own = {"corrected_p_value": found["m"].corrected_p_value, "log_loss": found["m"].log_loss}
+    own = {"p_value_adjusted": found["m"].p_value_adjusted, "log_loss": found["m"].log_loss}
     assert found["m"] == replace(alone, **own)
     assert found["m"].log_loss.value == pytest.approx(alone.log_loss.value, rel=1e-6)
     for again in (

@@ -102,7 +102,7 @@ def test_the_verdict_on_many_accounts_for_their_number() -> None:
     made = cal.report(groups, limit=40)
     found = [group["assessment"] for group in made.to_dict()["groups"]]
     assert (
-        min(one["p_value"] for one in found) < 0.05 < min(one["corrected_p_value"] for one in found)
+        min(one["p_value"] for one in found) < 0.05 < min(one["p_value_adjusted"] for one in found)
     )
     assert not any(one["miscalibrated"] for one in found)
     assert made.summary.finding.sentences[0] in made.markdown
@@ -131,7 +131,7 @@ def test_every_form_says_what_the_finding_says() -> None:
     for one, told in zip(finding.groups, document["groups"], strict=False):
         assert rows[one.name][-1].endswith(one.finding)
         assert told["assessment"]["finding"] == one.finding
-        assert rows[one.name][6] == p_text(one.assessment.judged_p_value)
+        assert rows[one.name][6] == p_text(one.assessment.p_value_judged)
     assert rows["tiny"][-1].endswith("too few rows")
     levels = {row[-1]["level"] for row in page["table"]["rows"]}
     assert page["level"] == "bad"

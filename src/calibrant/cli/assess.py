@@ -220,7 +220,7 @@ def _cells(line: Line) -> tuple[str, ...]:
         short(one.smooth_ece),
         f"{short(one.interval.low)}–{short(one.interval.high)}",
         short(one.noise_floor.value),
-        p_text(one.judged_p_value, short=True),
+        p_text(one.p_value_judged, short=True),
         decimals(one.observed_expected.value, places=2),
         line.finding,
     )

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import warnings
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, is_number, require_seed
+from calibrant._arguments import CONFIDENCE, is_number, require_choice
 from calibrant.data.cell_sums import Columns
 from calibrant.data.rows import InputOptions, Rows, as_rows
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch, warn_of_hard_labels
 from calibrant.data.sketches import Sketches, Stacked
-from calibrant.errors import Function, InputError, Option, TooFewRows, Where
+from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.calibration_test import CalibrationTest
 from calibrant.inference.clusters import (
@@ -39,11 +42,14 @@ __all__ = [
     "assessment_of",
     "counted",
     "read_clustered",
+    "warn_of_few_units",
 ]
 
 Codes = tuple[NDArray[np.int64], int]
 SMALLEST_BANDWIDTH = 1e-5
 FINEST_OF_FLOOR = 0.1
+FEW_UNITS = 40.0
+"""Where the size of the test begins to leave its level (bench.coverage)."""
 
 
 def assess(
@@ -53,13 +59,12 @@ def assess(
     cluster: Any = None,
     margin: float | None = None,
     confidence: float = CONFIDENCE,
-    seed: int = 0,
     scale: str | Scale | None = None,
     profile: str | Profile | None = None,
-    weights: Literal["importance", "frequency"] = "importance",
+    weight_type: Literal["importance", "frequency"] = "importance",
     **options: Unpack[InputOptions],
 ) -> Assessment:
-    """How well calibrated the predictions are, and how sure that is.
+    """Assessment of calibration: SmoothECE, its interval, the test and the direction of the error.
 
     Parameters
     ----------
@@ -72,18 +77,15 @@ def assess(
         What rows have in common that makes them dependent: the question, patient, match or day that
         they forecast. Interval, noise floor and test are then those of clusters.
     margin : float, optional
-        The largest SmoothECE that is acceptable: the result's `decision` says whether the interval is
-        within it, beyond it, or neither.
+        Largest acceptable SmoothECE: `decision` tells if the interval is within it, beyond it, or neither.
     confidence : float
         Confidence of the interval; the test's level is 1 - `confidence`.
-    seed : int
-        Recorded for pictures made from the assessment later. None of its own numbers depends on it.
     scale : str or Scale, default "probability"
         Where the smoothing happens.
     profile : {"clinical", "credit", "weather", "llm"} or Profile, optional
         Adds the numbers that your field asks for, as the result's `profile` (see `calibrant.profiles`).
-    weights : {"importance", "frequency"}
-        What `sample_weight` means. Importance: a row of weight 2 counts twice and is still one
+    weight_type : {"importance", "frequency"}
+        Meaning of `sample_weight`. Importance: a row of weight 2 counts twice and is still one
         observation; weights may depend on the outcome. Frequency: it stands for two equal rows.
     **options
         How to read the arrays: `sample_weight`, `pos_label`, `from_logits`, `percent`, `labels`,
@@ -108,14 +110,14 @@ def assess(
     >>> y = rng.random(2000) < 0.5 + 0.7 * (p - 0.5)
     >>> found = assess(y, p)
     >>> print(found.verdict)
-    miscalibrated: 0.0..., noise floor 0.024, p < 0.001; over-confident
+    miscalibrated: 0.0..., noise floor 0.024, p < 0.001; overconfident
     >>> found.interval.low < 0.0735 < found.interval.high
     True
     """
     require_confidence(confidence)
     require_margin(margin)
     asked = None if profile is None else as_profile(profile)
-    _require_meaning(weights, y_true)
+    _require_weight_type(weight_type, y_true)
     clusters: ClusterResiduals | None = None
     pairs, codes = None, None
     stacked: Stacked | None = None
@@ -126,13 +128,9 @@ def assess(
     elif isinstance(y_true, Sketch):
         if cluster is not None:
             raise InputError(
-                "needs rows, or one sketch for each cluster; a Sketch alone has neither",
+                "`cluster` needs rows, or one sketch for each cluster.",
                 argument="cluster",
-                cure="Pass {y_true} and {y_prob}, or what {scan} gives with {cluster}.",
-                y_true=Option("y_true"),
-                y_prob=Option("y_prob"),
-                scan=Function("scan"),
-                cluster=Option("cluster", ...),
+                hint="Pass `y_true` and `y_prob`, or what `scan(..., cluster=)` gives.",
             )
         sketch = as_sketch(y_true, y_prob, scale=scale, **options)
         if not sketch.weighted:
@@ -142,16 +140,17 @@ def assess(
             as_sketch(y_true)  # says what is missing
         pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
         sketch = Sketch.from_rows(pairs, scale=PROBABILITY if scale is None else scale)
-        if weights == "frequency":
+        if weight_type == "frequency":
             sketch = counted(pairs, sketch)
         if codes is None:
             warn_of_repeated_rows(pairs, stacklevel=3)
         else:
             clusters = ClusterResiduals.of(sketch.scale, pairs, codes)
     warn_of_hard_labels([sketch], stacklevel=3)
-    assessment = assessment_of(
-        sketch, clusters, pairs=pairs, margin=margin, confidence=confidence, seed=seed
+    assessment, test = assessment_and_test(
+        sketch, clusters, pairs=pairs, margin=margin, confidence=confidence
     )
+    warn_of_few_units([test], stacklevel=3)
     if asked is None:
         return assessment
     sample = Sample(sketch, assessment, pairs, codes, () if stacked is None else stacked)
@@ -165,12 +164,11 @@ def assessment_of(
     pairs: Rows | None = None,
     margin: float | None = None,
     confidence: float,
-    seed: int,
 ) -> Assessment:
-    """The assessment of a sketch, as dependent as clusters make it, with the log loss of its rows."""
-    return assessment_and_test(
-        sketch, clusters, pairs=pairs, margin=margin, confidence=confidence, seed=seed
-    )[0]
+    """Assessment of a sketch, of dependent rows where clusters are given; the log loss is that of `pairs`."""
+    return assessment_and_test(sketch, clusters, pairs=pairs, margin=margin, confidence=confidence)[
+        0
+    ]
 
 
 def assessment_and_test(
@@ -180,17 +178,10 @@ def assessment_and_test(
     pairs: Rows | None = None,
     margin: float | None = None,
     confidence: float,
-    seed: int,
 ) -> tuple[Assessment, CalibrationTest]:
-    """The assessment, and the test that it rests on."""
+    """Assessment, and the test that it rests on."""
     if sketch.n < 2:
-        raise TooFewRows(
-            "an assessment needs at least two rows",
-            seen=sketch.n,
-            saying="there is {}",
-            cure="Pass more rows.",
-        )
-    require_seed(seed)
+        raise TooFewRows(f"An assessment needs at least two rows; there is {sketch.n}.")
     result = smooth_ece_result(sketch)
     test = CalibrationTest.of(sketch, clusters)
     # Far below the noise a finer grid shows nothing but costs much.
@@ -220,27 +211,33 @@ def assessment_and_test(
         certificate=result.certificate,
         scale=result.scale,
         confidence=confidence,
-        seed=seed,
         margin=margin,
     )
     return assessment, test
 
 
-def _require_meaning(weights: str, y_true: Any) -> None:
-    """Refuse a meaning of weights that is none, or that comes too late."""
-    if weights not in ("importance", "frequency"):
-        raise InputError(
-            'must be "importance" or "frequency"',
-            argument="weights",
-            seen=weights,
-            cure="Leave it out for importance weights.",
+def warn_of_few_units(tests: Iterable[CalibrationTest], *, stacklevel: int) -> None:
+    """Warn once where weights or clusters leave too few independent units; see docs/uncertainty.md."""
+    cells = [test.cells for test in tests if math.isfinite(test.cells.degrees)]
+    few = min(
+        (one for one in cells if one.units < FEW_UNITS), key=lambda one: one.units, default=None
+    )
+    if few is not None:
+        what = "rows with weights" if few.scores is None else "clusters"
+        message = (
+            f"The effective number of {what} is {few.units:.1f}. Below {FEW_UNITS:g} p-value and interval "
+            "are approximate: the test may reject up to twice as often as its level says."
         )
-    if weights == "frequency" and isinstance(y_true, Sketch | Sketches):
+        warnings.warn(CalibrantWarning(message), stacklevel=stacklevel + 1)
+
+
+def _require_weight_type(weight_type: str, y_true: Any) -> None:
+    require_choice("weight_type", weight_type, ("importance", "frequency"))
+    if weight_type == "frequency" and isinstance(y_true, Sketch | Sketches):
         raise InputError(
-            "was settled when the sketch was made: its weights are importance",
-            argument="weights",
-            cure="A table of counts becomes a sketch of rows by {counts}.",
-            counts=Function("Sketch.from_counts"),
+            "`weight_type` of a sketch was settled when it was made: importance.",
+            argument="weight_type",
+            hint="A table of counts becomes a sketch of rows by `Sketch.from_counts`.",
         )
 
 
@@ -251,13 +248,12 @@ def counted(pairs: Rows, sketch: Sketch) -> Sketch:
         return sketch
     odd = np.flatnonzero(weight != np.floor(weight))
     if odd.size:
+        row = int(odd[0])
         raise InputError(
-            "must be whole numbers where they are frequencies",
+            f"`sample_weight` must be whole numbers if they are frequencies; row {row} is {weight[row]:g}.",
             argument="sample_weight",
-            seen=float(weight[odd[0]]),
-            where=Where(row=int(odd[0])),
-            cure="For weights that are not counts, leave out {option}.",
-            option=Option("weights", "frequency"),
+            row=row,
+            hint='For weights that are not counts, leave out `weight_type="frequency"`.',
         )
     counts = np.rint(columns.weights).astype(np.int64)
     offsets = np.rint(columns.weighted_offsets).astype(np.int64)
@@ -270,15 +266,9 @@ def _clusters_of_sketches(sketches: Sketches, cluster: Any) -> tuple[Sketch, Sta
     """The total of sketches by cluster, and the sketch of each."""
     if not isinstance(cluster, str) or cluster not in sketches.by:
         raise InputError(
-            "must name the column of the sketches whose values make the clusters",
+            f"`cluster` must name a column of the sketches; it is {show_value(cluster)}.",
             argument="cluster",
-            seen=cluster,
-            cure=[
-                "Pass one of {columns}.",
-                "For one assessment a group, use {function}.",
-            ],
-            columns=", ".join(sketches.by),
-            function=Function("assess_by"),
+            hint=f"Columns: {', '.join(sketches.by)}. For one assessment a group, use `assess_by`.",
         )
     return sketches.total(), clusters_of_sketches(sketches, cluster)
 
@@ -298,11 +288,7 @@ def read_clustered(
 
 def require_margin(margin: float | None) -> None:
     """Refuse a margin that says nothing of a SmoothECE, which is at most 1."""
-    valid = is_number(margin)
-    if margin is not None and (not valid or not 0.0 < margin < 1.0):
+    if margin is not None and not (is_number(margin) and 0.0 < margin < 1.0):
         raise InputError(
-            "must lie between 0 and 1",
-            argument="margin",
-            seen=margin,
-            cure="For 5 per cent pass 0.05." if valid and 1.0 <= margin < 100.0 else (),
+            f"`margin` must lie between 0 and 1; it is {show_value(margin)}.", argument="margin"
         )

@@ -158,7 +158,7 @@ def _assessed(
             groups.append(GroupAssessment(key, sketch.n, None, why=why))
         else:
             assessment, test = assessment_and_test(
-                sketch, clusters, margin=margin, confidence=confidence, seed=seed
+                sketch, clusters, margin=margin, confidence=confidence
             )
             detectable = detectable_error(test, level=level)
             groups.append(GroupAssessment(key, sketch.n, assessment, detectable))

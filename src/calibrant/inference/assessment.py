@@ -1,4 +1,4 @@
-"""What an assessment found, and how it reads."""
+"""Result of an assessment, as text, HTML, dictionary and data frame."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from textwrap import fill
 from typing import Any, Literal
 
 from calibrant._format import decimals, p_equation
-from calibrant.inference.direction import Direction
+from calibrant.inference.direction import NO_DIRECTION, Direction
 from calibrant.inference.interval import Interval
 from calibrant.inference.noise_floor import NoiseFloor
 from calibrant.inference.observed_expected import Ratio
 from calibrant.inference.profile import Profiled
 from calibrant.inference.scores import UNLIMITED, Score
-from calibrant.measures.result_record import plain
+from calibrant.measures.result_record import frame_of, plain
 from calibrant.measures.smooth_ece import Certificate
 
 __all__ = ["FINDINGS", "LINE", "Assessment", "Finding", "finding_of"]
@@ -24,34 +24,40 @@ __all__ = ["FINDINGS", "LINE", "Assessment", "Finding", "finding_of"]
 SCHEMA_VERSION = 1
 LINE = 80
 """Width of every text."""
-SMALL, SMALL_SHARE, LARGE = 0.01, 0.1, 0.05
-Finding = Literal["miscalibrated", "slightly off", "no evidence", "inconclusive"]
+LARGE = 0.05
+"""An error this large matters in most uses."""
+Finding = Literal[
+    "miscalibrated", "within the margin", "no miscalibration detected", "too few rows"
+]
 FINDINGS: Mapping[Finding, str] = {
-    "miscalibrated": "more error than chance explains",
-    "slightly off": "more error than chance explains, but little of it",
-    "no evidence": "no more error than chance explains, and a large error is ruled out",
-    "inconclusive": "no more error than chance explains, but too few rows to rule out a large one",
+    "miscalibrated": "calibration is rejected",
+    "within the margin": "the interval ends below the margin",
+    "no miscalibration detected": "calibration is not rejected, and a large error is ruled out",
+    "too few rows": "calibration is not rejected, and a large error is not ruled out",
 }
-"""What an assessment can find, and what that means: the words of every table and page."""
+"""Findings of an assessment, and their meaning."""
 MOST_SHOWN = 3
 """Ranges of predictions that a table names."""
 
 
-def finding_of(miscalibrated: bool, high: float, event_rate: float) -> Finding:
-    """What was found, in the words of `FINDINGS`.
+def finding_of(
+    miscalibrated: bool, high: float, event_rate: float, margin: float | None = None
+) -> Finding:
+    """Finding from the test and the upper end of the interval.
 
-    An error is small below 0.01 and a tenth of the rarer outcome's rate, and large above 0.05 or that
-    rate, judged by the upper end of its interval.
+    An error is large above 0.05, or above the rate of the rarer outcome.
     """
-    rarer = min(event_rate, 1.0 - event_rate)
+    if margin is not None and high <= margin:
+        return "within the margin"
     if miscalibrated:
-        return "slightly off" if high < min(SMALL, SMALL_SHARE * rarer) else "miscalibrated"
-    return "no evidence" if high <= min(LARGE, rarer) else "inconclusive"
+        return "miscalibrated"
+    large = min(LARGE, event_rate, 1.0 - event_rate)
+    return "no miscalibration detected" if high <= large else "too few rows"
 
 
 @dataclass(frozen=True)
 class Assessment:
-    """How well calibrated predictions are, and how sure that is.
+    """Assessment of calibration.
 
     Attributes
     ----------
@@ -78,11 +84,10 @@ class Assessment:
         Rows, rows left out by reason, and clusters if rows are dependent.
     bandwidth, certificate, scale : float, Certificate, str
         How SmoothECE was computed, and a bound on its numerical error.
-    confidence, seed, margin : float, int, float or None
+    confidence, margin : float, float or None
         As they were asked for.
-    corrected_p_value : float or None
-        For one of several groups (`assess_by`): corrected for how many there are. The finding is
-        then by this one.
+    p_value_adjusted : float or None
+        Of one of several groups (`assess_by`), adjusted for their number. The finding is then by this one.
     profile : Profiled or None
         The numbers of a profile, if one was asked for.
 
@@ -114,9 +119,8 @@ class Assessment:
     certificate: Certificate
     scale: str
     confidence: float
-    seed: int
     margin: float | None = None
-    corrected_p_value: float | None = None
+    p_value_adjusted: float | None = None
     profile: Profiled | None = None
 
     @property
@@ -125,14 +129,14 @@ class Assessment:
         return 1.0 - self.confidence + 1e-12
 
     @property
-    def judged_p_value(self) -> float:
-        """The p-value by which calibration is judged: the corrected one of a group, else its own."""
-        return self.p_value if self.corrected_p_value is None else self.corrected_p_value
+    def p_value_judged(self) -> float:
+        """The p-value of the finding: the adjusted one of a group, else its own."""
+        return self.p_value if self.p_value_adjusted is None else self.p_value_adjusted
 
     @property
     def miscalibrated(self) -> bool:
         """Whether calibration is rejected at the level 1 - confidence."""
-        return self.judged_p_value <= self.level
+        return self.p_value_judged <= self.level
 
     def corrected(self, p_value: float) -> Assessment:
         """The same of one group among several, with a p-value that accounts for all of them.
@@ -141,12 +145,12 @@ class Assessment:
         """
         held = p_value > self.level
         interval = replace(self.interval, low=0.0) if held else self.interval
-        return replace(self, corrected_p_value=p_value, interval=interval)
+        return replace(self, p_value_adjusted=p_value, interval=interval)
 
     @property
     def finding(self) -> Finding:
-        """What was found, in the words of `FINDINGS`."""
-        return finding_of(self.miscalibrated, self.interval.high, self.event_rate)
+        """Finding, one of `FINDINGS`."""
+        return finding_of(self.miscalibrated, self.interval.high, self.event_rate, self.margin)
 
     @property
     def decision(self) -> Literal["within", "beyond", "inconclusive"] | None:
@@ -159,19 +163,21 @@ class Assessment:
 
     @property
     def verdict(self) -> str:
-        """The finding in one line."""
-        found = self.finding.replace("no evidence", "no evidence of miscalibration")
-        line = (
-            f"{found}: {self.smooth_ece:.3g}, noise floor {self.noise_floor.value:.2g}, "
-            f"{p_equation(self.judged_p_value)}"
+        """The finding in one line, with the numbers that it rests on."""
+        line: str = self.finding
+        if not self.miscalibrated:
+            line += f" (could be up to {self.interval.high:.2g})"
+        line += (
+            f": {self.smooth_ece:.3g}, noise floor {self.noise_floor.value:.2g}, "
+            f"{p_equation(self.p_value_judged)}"
         )
-        if self.corrected_p_value is not None:
-            line += " (corrected)"
-        if self.miscalibrated and str(self.direction) != "no clear direction":
-            line += f"; {self.direction}"
-        if self.decision is not None:
-            place = {"within": "within", "beyond": "beyond", "inconclusive": "inconclusive about"}
-            line += f"; {place[self.decision]} the margin {self.margin:g}"
+        if self.p_value_adjusted is not None:
+            line += " (adjusted)"
+        if self.miscalibrated and self.direction.label != NO_DIRECTION:
+            line += f"; {self.direction.label}"
+        if self.decision in ("beyond", "inconclusive"):
+            place = "beyond" if self.decision == "beyond" else "not shown to be within"
+            line += f"; {place} the margin {self.margin:g}"
         return line
 
     def rows(self) -> list[tuple[str, str]]:
@@ -186,8 +192,8 @@ class Assessment:
             ("  noise floor", decimals(self.noise_floor.value)),
             ("  calibrated?", p_equation(self.p_value)),
         ]
-        if self.corrected_p_value is not None:
-            rows.append(("    among all groups", p_equation(self.corrected_p_value)))
+        if self.p_value_adjusted is not None:
+            rows.append(("    among all groups", p_equation(self.p_value_adjusted)))
         rows += [
             (
                 "  over the event rate",
@@ -247,6 +253,34 @@ class Assessment:
         )
         beside = "" if self.profile is None else self.profile._repr_html_()
         return f"<p><b>{escape(self.verdict)}</b></p><table>{body}</table>{beside}"
+
+    def to_frame(self, backend: Any = None) -> Any:
+        """Data frame with one row; see `frame_of` for the backend."""
+        row = {
+            "smooth_ece": self.smooth_ece,
+            "low": self.interval.low,
+            "high": self.interval.high,
+            "confidence": self.confidence,
+            "noise_floor": self.noise_floor.value,
+            "p_value": self.p_value,
+            "p_value_adjusted": self.p_value_adjusted,
+            "observed_expected": self.observed_expected.value,
+            "relative": self.relative,
+            "direction": self.direction.label,
+            "mean_prediction": self.mean_prediction,
+            "event_rate": self.event_rate,
+            "brier": self.brier.value,
+            "log_loss": self.log_loss.value,
+            "n": self.n,
+            "dropped": sum(self.dropped.values()),
+            "clusters": self.clusters,
+            "bandwidth": self.bandwidth,
+            "scale": self.scale,
+            "margin": self.margin,
+            "finding": self.finding,
+            "verdict": self.verdict,
+        }
+        return frame_of([row], backend)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, for JSON; numbers that are not finite are None."""

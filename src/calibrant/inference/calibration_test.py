@@ -277,10 +277,11 @@ class CalibrationTest:
         return float(np.exp(crossing).mean())
 
     @property
-    def _signs_suffice(self) -> bool:
-        """Whether smECE_s can be tested: residuals of few events with random signs lie where these came."""
+    def _tests_smooth(self) -> bool:
+        """Whether smECE_s is tested: not of certain predictions, nor of few events with random signs."""
         cells = self.cells
-        return not (cells.soft or cells.scores is not None) or cells.surprises >= MANY_SURPRISES
+        by_signs = cells.soft or cells.scores is not None
+        return bool(cells.null.any()) and (not by_signs or cells.surprises >= MANY_SURPRISES)
 
     @property
     def _unseen(self) -> float:
@@ -308,7 +309,7 @@ class CalibrationTest:
         family = self._linear[4]
         largest = [self._standard[family == k].max(initial=0.0) for k in range(3)]
         smooth = self._standardised(self._curves[0] / self._unseen, null.smooth).max()
-        return np.round([*largest, smooth if self._signs_suffice else -math.inf], DIGITS)
+        return np.round([*largest, smooth if self._tests_smooth else -math.inf], DIGITS)
 
     def _smallest(self, null: _Null) -> float:
         """The smallest p-value of the families."""
@@ -382,7 +383,7 @@ class CalibrationTest:
             best = max(best, float(np.minimum(scale[own], m).max(initial=0.0)))
         q = self._critical(3, allowed)
         values, smooth = self._curves[0], self._null.smooth
-        if math.isfinite(q) and self._signs_suffice:
+        if math.isfinite(q) and self._tests_smooth:
             critical = self._unseen * (smooth.mean(axis=0) + q * smooth.std(axis=0))
             ratio = np.array([self._noise_ratio(one) for one in self._scales])
             m = (values - critical) / (1.0 + critical * (ratio - 1.0) / np.maximum(values, 1e-300))

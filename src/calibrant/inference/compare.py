@@ -595,7 +595,7 @@ def _paired(
     for name, rows in models.items():
         sketch = Sketch.from_rows(rows, scale=chosen)
         clusters = None if codes is None else ClusterResiduals.of(chosen, rows, codes)
-        assessments[name] = assessment_of(sketch, clusters, confidence=confidence, seed=seed)
+        assessments[name] = assessment_of(sketch, clusters, confidence=confidence)
         estimates[name] = _Estimates.of(sketch, counted[name], assessments[name], folds)
     pairs = []
     for worse, better in _ordered(assessments):
@@ -627,7 +627,7 @@ def _unpaired(
                 f"{sketch.scale.name}.",
                 argument="scale",
             )
-        assessments[key], test = assessment_and_test(sketch, confidence=confidence, seed=seed)
+        assessments[key], test = assessment_and_test(sketch, confidence=confidence)
         start = max(assessments[key].smooth_ece, FINEST * sketch.scale.length)
         grid = ResidualGrid.of(sketch, start)
 

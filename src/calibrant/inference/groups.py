@@ -58,7 +58,7 @@ class GroupAssessment:
     n : int
         Its rows.
     assessment : Assessment or None
-        Its `finding`, `miscalibrated`, `verdict` and `corrected_p_value` account for all groups.
+        Its `finding`, `miscalibrated`, `verdict` and `p_value_adjusted` account for all groups.
     detectable : float or None
         The SmoothECE that its rows would show with a probability of .8 or more, were predictions too high
         everywhere, or too low everywhere. Errors of both signs may take a larger one. Accounts for all
@@ -108,7 +108,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
     """Assessments by group, the worst group first, corrected for the number of groups.
 
     As a mapping it holds the assessments of the groups that could be assessed; `groups` holds all. Every
-    word and flag in it (`finding`, `miscalibrated`, `corrected_p_value`) is after correction; an
+    word and flag in it (`finding`, `miscalibrated`, `p_value_adjusted`) is after correction; an
     assessment's `p_value` is the group's own.
 
     Attributes
@@ -201,8 +201,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
         tested, wrong = len(self), len(self.miscalibrated)
         corrects = tested > 1 and self.correction != "none"
         alone = sum(one.p_value <= one.level for one in self.values())
-        slight = sum(one.finding == "slightly off" for one in self.values())
-        unsure = sum(one.finding == "inconclusive" for one in self.values())
+        unsure = sum(one.finding == TOO_FEW for one in self.values())
         unsure += sum(one.stands_for for one in self.too_few)
         corrected = f" (corrected for testing {tested:,})" if corrects else ""
         if tested == 1:
@@ -214,8 +213,6 @@ class GroupAssessments(Mapping[Any, Assessment]):
         sentences = [f"{start} miscalibrated{corrected}."]
         if alone != wrong:
             sentences.append(f"Without that correction it would be {alone:,}.")
-        if slight:
-            sentences.append(f"{slight:,} of them {_is(slight)} only slightly off.")
         if unsure:
             have = "has" if unsure == 1 else "have"
             sentences.append(f"{unsure:,} {self._noun(unsure)} {have} too few rows to tell.")
@@ -286,7 +283,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
                     decimals(one.noise_floor.value),
                     "–" if group.detectable is None else decimals(group.detectable),
                     p_text(one.p_value),
-                    p_text(one.judged_p_value),
+                    p_text(one.p_value_judged),
                 ]
             rows.append([group.name, f"{group.n:,}", *cells, group.finding])
         return rows
@@ -349,7 +346,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
                     "noise_floor": None if one is None else one.noise_floor.value,
                     "detectable": group.detectable,
                     "p_value": None if one is None else one.p_value,
-                    "corrected_p_value": None if one is None else one.judged_p_value,
+                    "p_value_adjusted": None if one is None else one.p_value_judged,
                     "finding": group.finding,
                 }
             )

@@ -163,7 +163,7 @@ def settled_by(assessment: Assessment) -> dict[str, Any]:
         dropped=assessment.dropped,
         scale=assessment.scale,
     )
-    settings = {"confidence": assessment.confidence, "seed": assessment.seed}
+    settings = {"confidence": assessment.confidence, "seed": 0}
     return {"known": number, "within": assessment.interval, "bandwidth": None, **settings}
 
 

@@ -43,8 +43,9 @@ _MOST = 0.5
 # A part of a region that holds so much of its error is named instead of it, where it is so much shorter.
 _HELD, _SHORTER = 0.8, 0.75
 _UNCLEAR: dict[Finding, str] = {
-    "no evidence": "No clear error",
-    "inconclusive": "May be chance (too few rows)",
+    "within the margin": "Within the margin",
+    "no miscalibration detected": "No miscalibration detected",
+    "too few rows": "May be chance (too few rows)",
 }
 
 
@@ -144,7 +145,7 @@ def verdict_of(
     >>> region = Region(low=0.3, high=0.6, gap=0.1, share=1.0, contribution=0.1)
     >>> verdict_of("miscalibrated", [region], p, weights)
     Verdict(sentence='Predictions are too high by 0.10 on average', short='predicts too high by 0.10')
-    >>> verdict_of("inconclusive", [region], p, weights).sentence
+    >>> verdict_of("too few rows", [region], p, weights).sentence
     'May be chance (too few rows)'
     """
     if finding in _UNCLEAR:
@@ -154,13 +155,12 @@ def verdict_of(
     happened = float(weights[:, 1].sum() / total)
     residual = p * over_outcomes(weights) - weights[:, 1]
     towards = float((residual * np.sign(p - 0.5)).sum())
-    error = (
+    return (
         _of_confidence(regions, towards)
         or _of_one_range(regions, p, weights, core)
         or _of_one_side(regions, predicted, happened)
         or _MIXED
     )
-    return _slightly(error) if finding == "slightly off" else error
 
 
 def verdict_on_assessment(assessment: Assessment) -> Verdict:
@@ -169,18 +169,12 @@ def verdict_on_assessment(assessment: Assessment) -> Verdict:
     if finding in _UNCLEAR:
         return Verdict(_UNCLEAR[finding], _UNCLEAR[finding].lower())
     regions = direction.regions
-    error = (
+    return (
         _of_confidence(regions, direction.confidence_gap)
         or _of_one_side(regions, assessment.mean_prediction, assessment.event_rate)
         or (_of_range(regions[0]) if regions and regions[0].share >= _MOST else None)
         or _MIXED
     )
-    return _slightly(error) if finding == "slightly off" else error
-
-
-def _slightly(error: Verdict) -> Verdict:
-    sentence = f"{error.sentence[0].lower()}{error.sentence[1:]}"
-    return Verdict(f"Slightly off: {sentence}", f"slightly off: {error.short}")
 
 
 def _of_confidence(regions: Sequence[Region], towards: float) -> Verdict | None:
@@ -196,7 +190,7 @@ def _of_confidence(regions: Sequence[Region], towards: float) -> Verdict | None:
     short = f"low ones too {sides[0]}, high ones too {sides[1]}"
     # Confidence is the distance from ½: predictions on both sides of it, and a mean that agrees.
     if below.low < 0.5 < above.high and (towards > 0.0) == too_far:
-        name = "over-confident" if too_far else "under-confident"
+        name = "overconfident" if too_far else "underconfident"
         words += f" ({name})"
         short = f"{name} (too near {'0 and 1' if too_far else '0.5'})"
     return Verdict(words, short)

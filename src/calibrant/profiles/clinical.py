@@ -188,7 +188,7 @@ def _on_probabilities(sample: Sample) -> Sample:
         margin=old.margin,
         confidence=old.confidence,
         seed=old.seed,
-        weights="frequency" if frequency else "importance",
+        weight_type="frequency" if frequency else "importance",
     )
     sketch = counted(rows, sketch) if frequency else sketch
     return replace(sample, sketch=sketch, assessment=assessment, _memory={})
@@ -299,5 +299,5 @@ def _largest_deviation(covariance: Floats, sample: Sample) -> float:
     values, vectors = np.linalg.eigh(covariance / np.outer(error, error))
     used = values > 1e-8 * max(values[-1], 1e-300)
     root = vectors[:, used] * np.sqrt(values[used])
-    draws = generator(sample.assessment.seed, 18).standard_normal((DRAWS, int(used.sum())))
+    draws = generator(0, 18).standard_normal((DRAWS, int(used.sum())))
     return float(np.quantile(np.abs(draws @ root.T).max(axis=1), sample.confidence))

@@ -198,7 +198,7 @@ def _error_lengths(sample: Sample, table: Bins, bins: int) -> tuple[float, float
         covariance = seen + np.diag(np.maximum(variance - np.diag(seen), 0.0))
     root = np.sqrt(table.weight)
     values, vectors = np.linalg.eigh(covariance * np.outer(root, root))
-    draws = generator(sample.assessment.seed, 19).standard_normal((DRAWS, values.size))
+    draws = generator(0, 19).standard_normal((DRAWS, values.size))
     error = (draws * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     reliability, resolution = (
         float(np.sqrt(np.quantile((each**2).sum(axis=1), sample.confidence)))
@@ -258,7 +258,7 @@ def _corp_parts(sample: Sample) -> list[Quantity]:
 
 def _corp_ends(sample: Sample) -> list[tuple[float, float]]:
     """Lower and upper end for reliability and for resolution."""
-    p, rng = sample.points.p, generator(sample.assessment.seed, 22)
+    p, rng = sample.points.p, generator(0, 22)
     if sample.rows is None:  # the rows of a cell and outcome, in folds
         used = sample.share > 0.0
         counts = np.rint(sample.share[used] * sample.sketch.n).astype(np.int64)

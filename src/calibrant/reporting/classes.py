@@ -216,7 +216,7 @@ def _worst(groups: Iterable[Any], names: Any) -> dict[str, Any]:
                 number(one.smooth_ece),
                 f"{number(one.interval.low)} – {number(one.interval.high)}",
                 number(one.noise_floor.value),
-                p_text(one.judged_p_value),
+                p_text(one.p_value_judged),
                 one.finding,
             ]
         )

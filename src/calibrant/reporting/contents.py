@@ -205,7 +205,7 @@ def _row(group: GroupSummary) -> list[dict[str, Any]]:
         (f"{number(one.interval.low)} – {number(one.interval.high)}", one.interval.high),
         (number(one.noise_floor.value), one.noise_floor.value),
         (p_text(one.p_value), one.p_value),
-        (p_text(one.judged_p_value), one.judged_p_value),
+        (p_text(one.p_value_judged), one.p_value_judged),
         (decimals(one.observed_expected.value, places=2), one.observed_expected.value),
     ]
     return [

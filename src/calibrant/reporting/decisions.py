@@ -35,7 +35,7 @@ def decisions_of(sketch: Sketch, assessment: Assessment) -> DecisionCurve | str:
         return NOT_ALIKE.format("have weights or soft outcomes")
     if sketch.counts.sum(axis=0).min() < FEWEST_OF_EITHER:
         return f"No decision curve: it needs at least {FEWEST_OF_EITHER} rows of either outcome."
-    return decision_curve(sketch, confidence=assessment.confidence, seed=assessment.seed)
+    return decision_curve(sketch, confidence=assessment.confidence)
 
 
 def decisions_view(curve: DecisionCurve | str | None) -> dict[str, Any] | None:

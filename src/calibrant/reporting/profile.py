@@ -34,7 +34,7 @@ def profile_panel(sketch: Sketch, assessment: Assessment) -> Panel | None:
     if assessment.clusters is not None:
         return None
     if profile.name == "clinical":
-        return decision_curve(sketch, seed=assessment.seed, **settings).panel()
+        return decision_curve(sketch, **settings).panel()
     if profile.name == "weather":
         diagram = binned_diagram(sketch, bins=ATTRIBUTES_BINS, **settings)
         return diagram.panel(attributes=profile, axes="probability")

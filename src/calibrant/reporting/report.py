@@ -94,7 +94,7 @@ class Report:
     def with_classes(self, sketches: ClassSketches) -> Report:
         """The same with a section on classes: the worst first, and what is mixed up with confidence."""
         one = self.summary.groups[0].assessment
-        found = classes_of(sketches, confidence=one.confidence, seed=one.seed)
+        found = classes_of(sketches, confidence=one.confidence)
         return Report(replace(self.summary, classes=found))
 
     def made_by(self, command: str) -> Report:
@@ -182,7 +182,7 @@ def report(
     if isinstance(y_true, GroupAssessments):
         _require_nothing_else(y_prob=y_prob, cluster=cluster, assessment=assessment, **options)
         return _page(y_true, y_true.sketches, title, limit)
-    settings: dict[str, Any] = {"confidence": confidence, "seed": seed, "profile": profile}
+    settings: dict[str, Any] = {"confidence": confidence, "profile": profile}
     finding: GroupAssessments | Assessment
     sketches: Mapping[Any, Sketch]
     parts: dict[Hashable, Halves] = {}

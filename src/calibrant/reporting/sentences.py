@@ -81,14 +81,14 @@ def points(value: float) -> str:
 
 def level_of(finding: Finding) -> Level:
     """Bad: beyond chance and not small. Good: any error is small. Unsure: all else."""
-    return {"miscalibrated": "bad", "no evidence": "good"}.get(finding, "unsure")  # type: ignore[return-value]
+    return {"miscalibrated": "bad", "within the margin": "good"}.get(finding, "unsure")  # type: ignore[return-value]
 
 
 HEADLINES: Mapping[Finding, str] = {
     "miscalibrated": "These probabilities are miscalibrated.",
-    "slightly off": "These probabilities are slightly off: the error is real, but small.",
-    "no evidence": "No evidence of miscalibration.",
-    "inconclusive": "Inconclusive: there are too few rows to tell whether these probabilities are "
+    "within the margin": "These probabilities are within the margin.",
+    "no miscalibration detected": "No miscalibration detected.",
+    "too few rows": "Too few rows: there are too few rows to tell whether these probabilities are "
     "calibrated.",
 }
 """The verdict in plain words."""

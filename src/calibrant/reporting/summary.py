@@ -225,7 +225,7 @@ def summarise(
         came=tuple(names[key] for key in sketches if key in names),
         by=tuple(shown_text(name) for name in by),
         scale=first.scale,
-        seed=first.seed,
+        seed=0,
         version=calibrant.__version__,
     )
 
