@@ -413,8 +413,11 @@ class CalibrationTest:
         place = int(allowed * ROUNDING * (ordered.size + 1.0))
         if place >= 1:
             return float(ordered[-place])
-        if k == len(FAMILIES) - 1 or not self._linear[2].any():
-            return math.inf if k == len(FAMILIES) - 1 else 0.0
+        own = self._linear[4] == k
+        if not own.any():  # smECE_s, whose tail is not known, and families without a function
+            return math.inf
+        if not self._linear[2][own].any():
+            return 0.0
         low, high = 0.0, 1.0
         while self._union_bound(k, high) > allowed:
             high *= 2.0
