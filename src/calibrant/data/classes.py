@@ -562,7 +562,7 @@ def classwise(
         while (32 if weight is None else 80) * many * nodes > MOST_BYTES and nodes > 256:
             nodes //= 2
     nodes = require_nodes(nodes)
-    filled, dropped = (_counted if weight is None else _weighed)(matrix, weight, nodes)
+    filled, dropped = _counted(matrix, nodes) if weight is None else _weighed(matrix, weight, nodes)
     return Sketches(
         {
             name: Sketch(Columns.from_dense(*sums), nodes=nodes, dropped={} if k else dropped)
@@ -573,7 +573,7 @@ def classwise(
 
 
 def _counted(
-    matrix: ClassProbabilities, _: None, nodes: int
+    matrix: ClassProbabilities, nodes: int
 ) -> tuple[Iterable[tuple[NDArray[Any], ...]], Mapping[str, int]]:
     """Counts and offsets of each class."""
     counts, offsets = np.zeros((2, len(matrix.classes), nodes + 1, 2), dtype=np.int64)

@@ -171,7 +171,7 @@ def _summed(pairs: Rows, add: Add, room: Callable[[], NDArray[Any]], parts: int)
 
     pieces = _map_ranges(add_range, pairs.n, parts)
     _refuse_first(pairs, [row for _, row in pieces])
-    total = pieces[0][0]
+    total: NDArray[Any] = pieces[0][0]
     for more, _ in pieces[1:]:
         total += more
     pairs.mark_valid()
@@ -226,18 +226,18 @@ def residual_moments(
     Returns them with the sums of the weights and of |p - y| times the weight. One pass over the rows;
     the first row that breaks a rule is refused.
     """
+    sums: dict[int, list[float]] = {}  # by block, to be added up in their order
 
-    def add(_: int, p: Any, y: Any, weights: Any, table: NDArray[np.float64]) -> int:
-        moments, totals = table[:cells], table[cells]
-        invalid, *sums = add_moments(p, y, weights, pairs.soft, start, cells / length, moments)
-        totals[:2] += sums
+    def add(first: int, p: Any, y: Any, weights: Any, moments: NDArray[np.float64]) -> int:
+        per_unit = cells / length
+        invalid, *sums[first] = add_moments(p, y, weights, pairs.soft, start, per_unit, moments)
         return invalid
 
-    table = _summed(pairs, add, lambda: np.zeros((cells + 1, 8)), _pieces(pairs.n))
-    total, absolute = table[cells, :2].tolist()
+    moments = _summed(pairs, add, lambda: np.zeros((cells, 8)), _pieces(pairs.n))
+    total, absolute = (sum(sums[first][k] for first in sorted(sums)) for k in range(2))
     if not total >= LEAST_TOTAL_WEIGHT:
         pairs.refuse_zero_weights()
-    return table[:cells], total, absolute
+    return moments, total, absolute
 
 
 def sums_of_squares(pairs: Rows, log2_cells: int) -> NDArray[np.float64]:

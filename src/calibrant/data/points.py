@@ -206,7 +206,7 @@ def as_points(first: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -
     if isinstance(first, Points):
         require_alone(first, y_prob, options)
         return first
-    read = as_sketch if isinstance(first, Sketch) else as_rows
+    read: Any = as_sketch if isinstance(first, Sketch) else as_rows
     return Points.of(read(first, y_prob, **options))
 
 

@@ -245,8 +245,8 @@ def measure_all(
     0.1491
     """
     names = _chosen(which)
-    read = as_sketch if isinstance(y_true, Sketch) else as_rows
-    rows: Any = read(y_true, y_prob, **options)
+    read: Any = as_sketch if isinstance(y_true, Sketch) else as_rows
+    rows = read(y_true, y_prob, **options)
     points = Points.of(rows)
     lines = tuple(_line(name, rows, points) for name in names)
     return Measures(lines, points.n, points.dropped)

@@ -302,8 +302,11 @@ def murphy(y_true: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -> 
     fitted = pooled(points.mass[:, 1] / weight, weight)
     level = np.full(weight.shape, points.base_rate)
     knots = np.unique(np.concatenate([[0.0, 1.0], points.p, fitted, level[:1]]))
-    curves = (_elementary_scores(p, points, knots) for p in (points.p, fitted, level))
-    return MurphyCurve(np.repeat(knots, 2), *curves, points.n, points.dropped)
+    score, recalibrated, base_rate = (
+        _elementary_scores(p, points, knots) for p in (points.p, fitted, level)
+    )
+    threshold = np.repeat(knots, 2)
+    return MurphyCurve(threshold, score, recalibrated, base_rate, points.n, points.dropped)
 
 
 def _elementary_scores(p: Floats, points: Points, knots: Floats) -> Floats:

@@ -30,8 +30,7 @@ class Record:
     """Frozen dataclass of numbers, strings and arrays; arrays become read-only."""
 
     def __post_init__(self) -> None:
-        for item in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, item.name)
+        for value in vars(self).values():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 
