@@ -58,9 +58,8 @@ _ROOMS = frozenset(
 
 _TAKE_DATA = frozenset(
     (
-        *("assess", "certify", "choose_recalibrator", "compare", "decision_curve", "measure_all"),
-        *("reliability_diagram", "reliability_diagrams", "report", "selective"),
-        *("smooth_ece", "smooth_ece_result"),
+        *("assess", "compare", "decision_curve"),
+        *("reliability_diagram", "reliability_diagrams", "report"),
     )
 )
 """Verbs that take arrays or sketches, to which `data=` and names of columns are added here."""

@@ -23,9 +23,11 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, require_choice, require_confidence
 from calibrant._format import percent
-from calibrant.data.rows import Dropped, InputOptions, require_one_sample
+from calibrant.data.rows import Dropped, require_one_sample
 from calibrant.decisions.ranking import Ranking, Side, rank, require_abstained, require_risk
 from calibrant.errors import InputError
+from calibrant.io.from_data import sample_from
+from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import Record, plain, rows_text
 
 __all__ = ["Certified", "OperatingPoint", "certify", "least_rows"]
@@ -213,15 +215,16 @@ class Certified:
 
 
 def certify(
-    y_true: Any,
+    y_true: Any = None,
     y_prob: Any = None,
     *,
+    data: Any = None,
     risk: float = 0.1,
     confidence: float = CONFIDENCE,
     side: Asked = "above",
     cluster: Any = None,
     abstained: int = 0,
-    **options: Unpack[InputOptions],
+    **options: Unpack[ReadingOptions],
 ) -> Certified:
     """Threshold beyond which at most the share `risk` of decisions is wrong, with a guarantee.
 
@@ -236,6 +239,8 @@ def certify(
         sketches by cluster with `cluster="question"`.
     y_prob : array
         Confidence in the answer (or probability of the event).
+    data : frame, files, Sketch or other source, optional
+        What `scan` reads; `y_true` and `y_prob` then name columns.
     risk : float
         The largest share of wrong decisions that is acceptable.
     confidence : float
@@ -283,6 +288,10 @@ def certify(
     >>> certify([1] * 20, [0.9] * 20).threshold is None
     True
     """
+    if data is not None:
+        y_true, y_prob, cluster, options = sample_from(
+            data, y_true, y_prob, options, cluster=cluster
+        )
     require_risk(risk)
     require_confidence(confidence)
     require_abstained(abstained)

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, is_number, require_confidence
 from calibrant._format import decimals
-from calibrant.data.rows import Dropped, InputOptions
+from calibrant.data.rows import Dropped
 from calibrant.decisions.ranking import Ranking, rank, require_abstained, require_risk
 from calibrant.errors import InputError, TooFewRows, show_value
 from calibrant.inference.interval import Interval
 from calibrant.inference.quantiles import exact_binomial, normal_quantile
+from calibrant.io.from_data import sample_from
+from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import plain, rows_text
 
 __all__ = ["RiskCurve", "Selective", "selective", "selective_of"]
@@ -206,13 +208,14 @@ class Selective:
 
 
 def selective(
-    y_true: Any,
+    y_true: Any = None,
     y_prob: Any = None,
     *,
+    data: Any = None,
     cluster: Any = None,
     abstained: int = 0,
     confidence: float = CONFIDENCE,
-    **options: Unpack[InputOptions],
+    **options: Unpack[ReadingOptions],
 ) -> Selective:
     """Risk-coverage curve of answers and their confidences, and the areas under it.
 
@@ -223,6 +226,8 @@ def selective(
     y_prob : array
         Confidence in each answer. For a classifier, `calibrant.confidence(labels, probabilities)` gives
         both columns.
+    data : frame, files, Sketch or other source, optional
+        What `scan` reads; `y_true` and `y_prob` then name columns.
     cluster : array, optional
         What makes rows dependent, such as the question: intervals are then those of clusters.
     abstained : int
@@ -255,6 +260,10 @@ def selective(
     >>> found
     Selective(AURC 0.1967, excess 0.0667, AUGRC 0.1200, risk 0.4000, n=5)
     """
+    if data is not None:
+        y_true, y_prob, cluster, options = sample_from(
+            data, y_true, y_prob, options, cluster=cluster
+        )
     require_confidence(confidence)
     require_abstained(abstained)
     ranking = rank(y_true, y_prob, cluster=cluster, **options)

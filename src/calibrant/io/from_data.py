@@ -15,7 +15,7 @@ from calibrant.errors import InputError
 from calibrant.io.rows import ClassRows, Rows, read_classes, read_rows
 from calibrant.io.scan import ReadingOptions, scan, scan_classes
 
-__all__ = ["from_data", "takes_data"]
+__all__ = ["from_data", "sample_from", "takes_data"]
 
 
 def from_data(
@@ -61,6 +61,73 @@ def from_data(
         scale=PROBABILITY if scale is None else scale,
         **options,
     )
+
+
+def sample_from(
+    data: Any,
+    y_true: Any,
+    y_prob: Any,
+    options: ReadingOptions,
+    *,
+    by: Any = None,
+    cluster: Any = None,
+    scale: str | Scale | None = None,
+    rows: bool = False,
+    groups: bool = False,
+) -> tuple[Any, Any, Any, InputOptions]:
+    """Arguments (y_true, y_prob, cluster, options) of a verb that was called with `data` and columns' names.
+
+    Parameters
+    ----------
+    data, y_true, y_prob, options
+        As the verb has them.
+    by, cluster, scale
+        Columns of groups and of clusters, and the scale, as in `scan`.
+    rows : bool
+        Arrays in place of a sketch, for what needs rows; always so if `y_prob` names several models.
+    groups : bool
+        The verb takes sketches of groups, as classes make them.
+    """
+    if hasattr(y_true, "__len__") and not isinstance(y_true, str | tuple):
+        raise InputError(
+            f"`y_true` names a column, where `data` is given; got a {type(y_true).__name__}.",
+            argument="y_true",
+            hint="Pass arrays without it, or names of columns with it.",
+        )
+    if isinstance(data, Sketch | Sketches) or not rows:
+        if not groups:
+            require_one_sample(options.get("multiclass"))
+        found = from_data(y_true, y_prob, data, options, by=by, cluster=cluster, scale=scale)
+        return found, None, cluster, {}
+    return _rows_from(data, y_true, y_prob, dict(options), cluster)
+
+
+def _rows_from(
+    data: Any, y_true: Any, y_prob: Any, reading: dict[str, Any], cluster: Any
+) -> tuple[Any, Any, Any, InputOptions]:
+    """Rows as arrays: a column of predictions, or a matrix of class probabilities, for each model."""
+    asked: dict[str, Any] = {
+        "y_true": y_true,
+        "sample_weight": reading.pop("sample_weight", None),
+        "columns": [cluster] if cluster else [],
+        "sep": reading.pop("sep", None),
+    }
+    found: Rows
+    if reading.get("multiclass") is None:
+        named = reading.get("pos_label") is not None
+        found = read_rows(data, y_prob=y_prob, named_labels=named, **asked)
+        several = not isinstance(y_prob, str)
+    else:
+        several = isinstance(y_prob, Mapping)
+        models, classes = y_prob if several else {"": y_prob}, reading.pop("classes", None)
+        found = read_classes(data, y_prob=models, classes=classes, **asked)
+        if isinstance(found, ClassRows) and found.classes is not None:
+            reading["classes"] = found.classes
+    if found.sample_weight is not None:
+        reading["sample_weight"] = found.sample_weight
+    groups = None if cluster is None else found.groups[cluster]
+    predictions = dict(found.y_probs) if several else next(iter(found.y_probs.values()))
+    return found.y_true, predictions, groups, reading  # type: ignore[return-value]
 
 
 def takes_data(verb: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,6 +16,8 @@ from calibrant.data.points import Points, as_points, points_around_edges, points
 from calibrant.data.rows import Dropped, InputOptions, as_rows
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, show_value
+from calibrant.io.from_data import sample_from
+from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import Bounded, Record, rows_text
 
 __all__ = [
@@ -147,13 +149,14 @@ def _doubtful(points: Points, bins: int, strategy: Strategy, cuts: NDArray[Any])
 
 
 def expected_calibration_error(
-    y_true: Any,
+    y_true: Any = None,
     y_prob: Any = None,
     *,
+    data: Any = None,
     n_bins: int | Literal["cube_root"] = DEFAULT_BINS,
     strategy: Strategy = "uniform",
     norm: Norm = "l1",
-    **options: Unpack[InputOptions],
+    **options: Unpack[ReadingOptions],
 ) -> float:
     """Binned calibration error (ECE): the gap between mean prediction and mean outcome over bins.
 
@@ -163,6 +166,8 @@ def expected_calibration_error(
         Outcomes, 0 or 1; or a Sketch or Points, and no `y_prob`.
     y_prob : array
         Predicted probabilities of outcome 1.
+    data : frame, files, Sketch or other source, optional
+        What `scan` reads; `y_true` and `y_prob` then name columns.
     n_bins : int or "cube_root"
         How many; "cube_root" is ⌈n^(1/3)⌉.
     strategy : {"uniform", "quantile"}
@@ -189,6 +194,8 @@ def expected_calibration_error(
     >>> round(expected_calibration_error([0, 1, 1, 1], [0.3, 0.3, 0.8, 0.9]), 3)
     0.175
     """
+    if data is not None:
+        y_true, y_prob, _, options = sample_from(data, y_true, y_prob, options)
     points = _points_for([n_bins], strategy, y_true, y_prob, options)
     return bounded_ece(points, n_bins=n_bins, strategy=strategy, norm=norm).value
 

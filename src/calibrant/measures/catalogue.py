@@ -15,9 +15,11 @@ import numpy as np
 from calibrant._arguments import require_choice
 from calibrant.data.classes import classwise, confidence, top_label
 from calibrant.data.points import Points
-from calibrant.data.rows import Dropped, InputOptions, Rows, as_rows
+from calibrant.data.rows import Dropped, Rows, as_rows
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import CalibrantError, InputError, show_value
+from calibrant.io.from_data import sample_from
+from calibrant.io.scan import ReadingOptions
 from calibrant.measures.binned import (
     bounded_ece,
     cross_validated_ece,
@@ -217,11 +219,12 @@ RECOMMENDED = tuple(MEASURES)[:6]
 
 
 def measure_all(
-    y_true: Any,
+    y_true: Any = None,
     y_prob: Any = None,
     *,
+    data: Any = None,
     which: Literal["recommended", "all"] | Sequence[str] = "recommended",
-    **options: Unpack[InputOptions],
+    **options: Unpack[ReadingOptions],
 ) -> Measures:
     """Many measures of the same predictions in one table.
 
@@ -231,6 +234,8 @@ def measure_all(
         Outcomes, 0 or 1; or a Sketch, and no `y_prob`.
     y_prob : array
         Predicted probabilities of outcome 1.
+    data : frame, files, Sketch or other source, optional
+        What `scan` reads; `y_true` and `y_prob` then name columns.
     which : {"recommended", "all"} or list of str
         Six, all, or those named.
     **options
@@ -244,6 +249,8 @@ def measure_all(
     >>> round(table["smooth_ece"].value, 4)
     0.1491
     """
+    if data is not None:
+        y_true, y_prob, _, options = sample_from(data, y_true, y_prob, options)
     names = _chosen(which)
     read: Any = as_sketch if isinstance(y_true, Sketch) else as_rows
     rows = read(y_true, y_prob, **options)

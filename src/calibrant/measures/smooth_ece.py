@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from calibrant._arguments import require_positive
-from calibrant.data.rows import Dropped, InputOptions, Rows, as_rows
+from calibrant.data.rows import Dropped, Rows, as_rows
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError, show_value
+from calibrant.io.from_data import sample_from
+from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import Record, rows_text
 from calibrant.smoothing.residuals import LineResiduals, RowResiduals, SketchResiduals
 from calibrant.smoothing.spectrum import SMALLEST_BANDWIDTH, Residuals, evaluate, solve
@@ -110,13 +112,14 @@ class SmoothECE(Record):
 
 
 def smooth_ece(
-    y_true: Any,
+    y_true: Any = None,
     y_prob: Any = None,
     *,
+    data: Any = None,
     bandwidth: float | None = None,
     scale: str | Scale | None = None,
     tolerance: float = TOLERANCE,
-    **options: Unpack[InputOptions],
+    **options: Unpack[ReadingOptions],
 ) -> float:
     """SmoothECE: the calibration error smoothed at the bandwidth that equals it, without hyperparameters.
 
@@ -126,6 +129,8 @@ def smooth_ece(
         Outcomes, 0 or 1; or a Sketch, and no `y_prob`.
     y_prob : array
         Predicted probabilities of outcome 1.
+    data : frame, files, Sketch or other source, optional
+        What `scan` reads; `y_true` and `y_prob` then name columns.
     bandwidth : float, optional
         Evaluate smECE there. By default it is the fixed point σ* = smECE_σ*, which is what
         "SmoothECE" means.
@@ -161,24 +166,31 @@ def smooth_ece(
     0.25
     """
     return smooth_ece_result(
-        y_true, y_prob, bandwidth=bandwidth, scale=scale, tolerance=tolerance, **options
+        y_true,
+        y_prob,
+        data=data,
+        bandwidth=bandwidth,
+        scale=scale,
+        tolerance=tolerance,
+        **options,
     ).value
 
 
 def smooth_ece_result(
-    y_true: Any,
+    y_true: Any = None,
     y_prob: Any = None,
     *,
+    data: Any = None,
     bandwidth: float | None = None,
     scale: str | Scale | None = None,
     tolerance: float = TOLERANCE,
-    **options: Unpack[InputOptions],
+    **options: Unpack[ReadingOptions],
 ) -> SmoothECE:
     """SmoothECE with its bandwidth and a bound on the numerical error.
 
     Parameters
     ----------
-    y_true, y_prob, bandwidth, scale, tolerance, **options
+    y_true, y_prob, data, bandwidth, scale, tolerance, **options
         As for `smooth_ece`.
 
     Returns
@@ -191,6 +203,8 @@ def smooth_ece_result(
     >>> smooth_ece_result([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.9])
     SmoothECE(0.09265... ± ..., bandwidth=0.0926501, n=4)
     """
+    if data is not None:
+        y_true, y_prob, _, options = sample_from(data, y_true, y_prob, options, scale=scale)
     require_positive("tolerance", tolerance)
     if bandwidth is not None:
         require_positive("bandwidth", bandwidth)

@@ -13,6 +13,7 @@ from calibrant.data.classes import confidence
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, show_value
+from calibrant.io.from_data import sample_from
 from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
@@ -112,9 +113,10 @@ class Choice(Record):
 
 
 def choose_recalibrator(
-    y_true: Any,
+    y_true: Any = None,
     y_prob: Any = None,
     *,
+    data: Any = None,
     sample_weight: Any = None,
     candidates: Mapping[str, Any] | None = None,
     loss: Literal["log", "brier"] = "log",
@@ -132,6 +134,8 @@ def choose_recalibrator(
     y_prob : array
         Predicted probabilities. With a column per class, `y_true` holds classes, and `classes` names the
         columns; of logits, with `from_logits=True`, the softmax is taken, and is what the map takes too.
+    data : frame, files, Sketch or other source, optional
+        What `scan` reads; `y_true` and `y_prob` then name columns (a list of them for classes).
     sample_weight, **options
         As for `Recalibrator.fit`; of class probabilities, `classes`, `from_logits` and `on_invalid`.
     candidates : mapping of str to Recalibrator, optional
@@ -163,6 +167,14 @@ def choose_recalibrator(
     'none'
     """
     require_choice("loss", loss, ("log", "brier"))
+    if data is not None:
+        named = options if sample_weight is None else {**options, "sample_weight": sample_weight}
+        classes = options.get("multiclass") is not None
+        y_true, y_prob, cluster, options = sample_from(
+            data, y_true, y_prob, named, cluster=cluster, rows=classes
+        )
+        options.pop("multiclass", None)
+        sample_weight = options.pop("sample_weight", None)
     shape = () if isinstance(y_true, Sketch) else shape_of(y_prob)
     binary = not (len(shape) == 2 and shape[1] > 1)
     maps = _checked(candidates, binary)
