@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 from zlib import crc32
 
@@ -26,10 +27,14 @@ import calibrant as cal
 from bench import pages
 from calibrant.data.rows import as_rows
 from calibrant.decisions.net_benefit import cross_fitted_maps, net_benefit, split_rows
+from calibrant.inference.assess import read_clustered
+from calibrant.inference.clusters import ClusterResiduals
+from calibrant.inference.observed_expected import observed_expected
 from calibrant.inference.profile import Profile, Sample
 from calibrant.profiles import clinical, weather
 from calibrant.profiles.clinical import gap_quantiles
 from calibrant.profiles.credit import pluto_tasche
+from calibrant.profiles.logistic import calibration_intercept, calibration_slope
 
 Floats = NDArray[np.float64]
 Held = dict[str, Floats]
@@ -263,21 +268,26 @@ def intervals(name: str, chunk: int) -> Held:
     held: Held = {}
     truth, draw = {**RATIOS, **SLOPES}[name]
     rng = np.random.default_rng([crc32(name.encode()), chunk])
-    asked = clinical().only("observed / expected", "calibration intercept", "calibration slope")
     for _ in range(CHUNK):
         y, p, options = draw(rng)
-        found = cal.assess(y, p, profile=asked, **options).profile
-        ratio, intercept, slope = found.quantities
-        if name in SLOPES:
-            note(held, "slope", slope.low, slope.high, truth)
+        rows, codes = read_clustered(y, p, options.pop("cluster", None), **options)
+        sketch = cal.Sketch.from_rows(rows)
+        if name in SLOPES:  # the assessment itself would cost most of the time
+            level: Any = SimpleNamespace(confidence=CONFIDENCE)
+            sample = Sample(sketch, level, rows, codes)
+            one = calibration_slope(sample)
+            note(held, "slope", one.low, one.high, truth)
             if truth == 1.0:
-                note(held, "intercept", intercept.low, intercept.high, 0.0)
-        else:
-            value = truth
-            if np.isnan(truth):  # weights by outcome: E[wy] / E[wp], both outcomes equally likely
-                chance = _beta(5, 5)((np.arange(20_000) + 0.5) / 20_000)
-                value = float(np.mean(chance) / np.mean(chance * (10.0 - 9.0 * chance)))
-            note(held, "observed / expected", ratio.low, ratio.high, value)
+                one = calibration_intercept(sample)
+                note(held, "intercept", one.low, one.high, 0.0)
+            continue
+        clusters = None if codes is None else ClusterResiduals.of(sketch.scale, rows, codes)
+        ratio = observed_expected(sketch, CONFIDENCE, clusters)
+        value = truth
+        if np.isnan(truth):  # weights by outcome: E[wy] / E[wp]
+            chance = _beta(5, 5)((np.arange(20_000) + 0.5) / 20_000)
+            value = float(np.mean(chance) / np.mean(chance * (10.0 - 9.0 * chance)))
+        note(held, "observed / expected", ratio.low, ratio.high, value)
     return held
 
 

@@ -152,8 +152,11 @@ def fit_held(data: LogOdds, index: int, value: float, start: float = 0.0) -> Fit
         line = (free, value) if index else (value, free)
         likelihood, gradient, information = data.likelihood(*line)
         score, curvature = gradient[1 - index] + surplus, information[1 - index, 1 - index]
+        if score == 0.0:
+            break
         low, high = (free, high) if score > 0.0 else (low, free)
-        step = score / curvature if curvature > 0.0 else copysign(inf, score)
+        # Where all rows are certain there is no curvature, and the step is the longest.
+        step = score / curvature if curvature > 1e-100 * abs(score) else copysign(inf, score)
         following = free + float(np.clip(step, -LARGEST_STEP, LARGEST_STEP))
         if not low < following < high:
             following = 0.5 * (low + high)
