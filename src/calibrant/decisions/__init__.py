@@ -1,4 +1,4 @@
-"""What predictions are worth to somebody who acts on them, and where to act."""
+"""Decisions on predictions: certified thresholds, selective prediction, net benefit."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class Certified:
 
     @property
     def certified(self) -> bool:
-        """Whether every side that was asked for has a threshold."""
+        """True where every side that was asked for has a threshold."""
         return len(self.points) == (2 if self.side == "both" else 1)
 
     @property

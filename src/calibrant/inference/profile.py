@@ -202,12 +202,12 @@ class Sample:
 
     @property
     def dependent(self) -> bool:
-        """Whether rows depend on each other, in clusters."""
+        """True where rows depend on each other, in clusters."""
         return self.cluster is not None
 
     @property
     def fractional(self) -> bool:
-        """Whether rows can count for other than one whole outcome (weights or soft labels)."""
+        """True where rows can count for other than one whole outcome (weights or soft labels)."""
         return self.sketch.weighted if self.rows is None else self.rows.fractional
 
     @cached_property

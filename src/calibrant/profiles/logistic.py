@@ -270,7 +270,7 @@ def _fits(sample: Sample) -> _Fits:
 
 
 def _robust(sample: Sample) -> bool:
-    """Whether the likelihood is not that of independent rows of one outcome each."""
+    """True where the likelihood is not that of independent rows of one outcome each."""
     return sample.fractional or sample.dependent
 
 
