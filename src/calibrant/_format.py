@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from math import floor, isinf, isnan, log10
 from sys import float_info
 
+from calibrant.errors import show_value
+
 __all__ = [
     "SMALLEST_P_VALUE",
     "common_length",
@@ -131,11 +133,16 @@ def group_text(value: object) -> str:
     >>> group_text(2016.0), group_text(""), group_text(" "), group_text(None), group_text(float("nan"))
     ('2016', '(empty)', "' '", '(missing)', '(missing)')
     """
-    if value is None or value != value:
+    if value is None:
         return "(missing)"
+    try:
+        if bool(value != value):
+            return "(missing)"
+        text = str(value)
+    except Exception:  # an array, or an object without text
+        return show_value(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
-    text = str(value)
     if not isinstance(value, str) or text.strip():
         return text
     return f"'{text}'" if text else "(empty)"
