@@ -370,25 +370,33 @@ class CalibrationTest:
         """Largest min(s, m) at this level; 0 where calibration is not rejected."""
         if self.p_value > level:
             return 0.0
+        bounds = (pair for family in self.lower_bounds(level) for pair in family.items())
+        return max((min(scale, m) for scale, m in bounds), default=0.0)
+
+    def lower_bounds(self, level: float) -> list[dict[float, float]]:
+        """Largest lower confidence bound m of the statistics of each family, by bandwidth."""
         allowed = self._allowed(level)
         least = normal_quantile(1.0 - 0.5 * max(allowed, 1e-15), self.cells.degrees)
         scale, t, null, seen, family = self._linear
-        best = 0.0
-        for k in range(3):
+        found: list[dict[float, float]] = [{} for _ in FAMILIES]
+        for k in range(len(FAMILIES) - 1):
             q = self._critical(k, allowed)
             own = (family == k) & (self._standard > q)
             q = max(q, least)
             half = 0.5 * q * q * (null[own] - seen[own]) / t[own]
-            m = t[own] - half - np.sqrt(half**2 + q * q * seen[own])
-            best = max(best, float(np.minimum(scale[own], m).max(initial=0.0)))
-        q = self._critical(3, allowed)
+            bounds = t[own] - half - np.sqrt(half**2 + q * q * seen[own])
+            for s, m in zip(scale[own].tolist(), bounds.tolist(), strict=True):
+                found[k][s] = max(m, found[k].get(s, -math.inf))
+        q = self._critical(len(FAMILIES) - 1, allowed)
         values, smooth = self._curves[0], self._null.smooth
         if math.isfinite(q) and self._tests_smooth:
             critical = self._unseen * (smooth.mean(axis=0) + q * smooth.std(axis=0))
             ratio = np.array([self._noise_ratio(one) for one in self._scales])
-            m = (values - critical) / (1.0 + critical * (ratio - 1.0) / np.maximum(values, 1e-300))
-            best = max(best, float(np.minimum(self.scales, m).max()))
-        return best
+            bounds = (values - critical) / (
+                1.0 + critical * (ratio - 1.0) / np.maximum(values, 1e-300)
+            )
+            found[-1] = dict(zip(self.scales.tolist(), bounds.tolist(), strict=True))
+        return found
 
     def _noise_ratio(self, scale: _Scale) -> float:
         """Standard deviation of the smoothed residual as observed, over that under calibration."""
