@@ -59,7 +59,7 @@ class CalibrationEvaluator(_evaluation.ModelEvaluator):  # type: ignore[misc]
 
     @classmethod
     def can_evaluate(cls, *, model_type: Any, evaluator_config: Any, **_: Any) -> bool:
-        """Whether the user has asked for it."""
+        """True if the user has asked for it."""
         return bool(evaluator_config)
 
     def evaluate(

@@ -33,7 +33,7 @@ from calibrant.recalibration.logistic import (
 __all__ = ["FAMILIES", "AdaptiveRecalibrator"]
 
 FAMILIES = ("none", "ends", "offset", "temperature", "platt", "beta", "smooth")
-"""What the average is of: "ends" moves predictions of exactly 0 and 1 alone."""
+"""Members of the average: "ends" moves predictions of exactly 0 and 1 alone."""
 LINEAR = {"none": (), "offset": (0,), "temperature": (1,), "platt": (0, 1), "beta": (0, 1, 2)}
 """Which of intercept, slope and asymmetry a family adds to the log-odds."""
 PRIOR_SDS = np.array([0.5, 0.35, 0.2])
@@ -258,7 +258,7 @@ class EndpointModel:
         self._prior = (PRIOR_AGAINST, PRIOR_WITH)
 
     def mirrored(self) -> EndpointModel:
-        """The same for predictions of exactly 1."""
+        """Model of the other end, for predictions of exactly 1."""
         self._prior = (PRIOR_WITH, PRIOR_AGAINST)
         return self
 

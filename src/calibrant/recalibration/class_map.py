@@ -87,7 +87,7 @@ class ClassRecalibrator(LearnedMap):
     """
 
     shared: ClassVar[bool] = False
-    """Whether all classes have the same parameters."""
+    """True if all classes have the same parameters."""
     from_logits: bool = False
 
     def fit(

@@ -336,7 +336,7 @@ class Sample:
 
     @property
     def binary(self) -> bool:
-        """Whether predictions are of one event."""
+        """True if predictions are of one event."""
         return self.probs.ndim == 1
 
     @property

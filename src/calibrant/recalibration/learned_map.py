@@ -480,7 +480,7 @@ class Recalibrator(LearnedMap):
     n_parameters: int = 0
     """Numbers that are learned, where that is known before; refused where there are fewer rows."""
     exportable: ClassVar[bool] = True
-    """Whether the map is a function of the prediction alone."""
+    """False if the map draws random numbers."""
 
     def fit(
         self,
@@ -593,7 +593,7 @@ class Recalibrator(LearnedMap):
 
     @property
     def keeps_order(self) -> bool:
-        """Whether predictions stay apart and in order; those within 1e-4 of 0 or 1 may become equal."""
+        """True if predictions stay apart and in order; those within 1e-4 of 0 or 1 may become equal."""
         from calibrant.recalibration.export import monotonicity_of_map
 
         return monotonicity_of_map(self) == "increasing"

@@ -14,7 +14,7 @@ __all__ = ["path"]
 
 
 def path() -> str:
-    """Where the module lies, for `evaluate.load`.
+    """Path of the module, for `evaluate.load`.
 
     Examples
     --------
