@@ -703,7 +703,9 @@ def _named(models: Mapping[Any, Any] | Sequence[tuple[Any, Any]]) -> dict[str, A
     """Models by the text of their names, which must tell them apart."""
     items = list(models.items()) if isinstance(models, Mapping) else models
     if len(items) < 2:
-        raise InputError(f"a comparison needs at least two models; there is {len(items)}.")
+        raise InputError(
+            f"`y_probs` must have two models or more; there is {len(items)}.", argument="y_probs"
+        )
     named: dict[str, Any] = {}
     for name, model in items:
         if str(name) in named:
