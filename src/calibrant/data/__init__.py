@@ -1,22 +1,5 @@
-"""Predictions and outcomes, checked, and the sketches that they become."""
+"""Containers of checked predictions and outcomes: rows, points and sketches."""
 
-from __future__ import annotations
+from calibrant._lazy import attach_stub
 
-from calibrant._lazy import lazy_names
-
-_HOME = {
-    "classwise": "data.classes",
-    "confidence": "data.classes",
-    "load": "data.sketch_file",
-    "loss_scale": "data.scales",
-    "Rows": "data.rows",
-    "relative_scale": "data.scales",
-    "save": "data.sketch_file",
-    "Scale": "data.scales",
-    "Sketch": "data.sketch",
-    "Sketches": "data.sketches",
-    "top_label": "data.classes",
-}
-
-__all__ = sorted(_HOME)
-__getattr__, __dir__ = lazy_names("calibrant.data", _HOME)
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

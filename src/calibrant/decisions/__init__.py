@@ -1,13 +1,5 @@
 """Decisions on predictions: certified thresholds, selective prediction, net benefit."""
 
-from __future__ import annotations
+from calibrant._lazy import attach_stub
 
-from calibrant._lazy import lazy_names
-
-_HOME = {
-    "certify": "decisions.certify",
-    "selective": "decisions.selective",
-}
-
-__all__ = sorted(_HOME)
-__getattr__, __dir__ = lazy_names("calibrant.decisions", _HOME)
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -34,6 +34,8 @@ from calibrant.inference.profile import Profile, Sample, as_profile
 from calibrant.inference.quantiles import normal_quantile
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.scores import scores_of
+from calibrant.io.from_data import sample_from
+from calibrant.io.scan import ReadingOptions
 from calibrant.measures.smooth_ece import smooth_ece_result
 
 __all__ = [
@@ -53,16 +55,17 @@ FEW_UNITS = 40.0
 
 
 def assess(
-    y_true: Any,
+    y_true: Any = None,
     y_prob: Any = None,
     *,
+    data: Any = None,
     cluster: Any = None,
     margin: float | None = None,
     confidence: float = CONFIDENCE,
     scale: str | Scale | None = None,
     profile: str | Profile | None = None,
     weight_type: Literal["importance", "frequency"] = "importance",
-    **options: Unpack[InputOptions],
+    **options: Unpack[ReadingOptions],
 ) -> Assessment:
     """Assessment of calibration: SmoothECE, its interval, the test and the direction of the error.
 
@@ -73,6 +76,8 @@ def assess(
         `scan(..., cluster="match")` gives them, with `cluster="match"`.
     y_prob : array
         Predicted probabilities of outcome 1.
+    data : frame, files, Sketch or other source, optional
+        What `scan` reads; `y_true`, `y_prob`, `cluster` and `sample_weight` then name columns.
     cluster : array, optional
         What rows have in common that makes them dependent: the question, patient, match or day that
         they forecast. Interval, noise floor and test are then those of clusters.
@@ -116,6 +121,11 @@ def assess(
     """
     require_confidence(confidence)
     require_margin(margin)
+    if data is not None:
+        by_row = profile is not None or weight_type == "frequency"
+        y_true, y_prob, cluster, options = sample_from(
+            data, y_true, y_prob, options, cluster=cluster, scale=scale, rows=by_row
+        )
     asked = None if profile is None else as_profile(profile)
     _require_weight_type(weight_type, y_true)
     clusters: ClusterResiduals | None = None

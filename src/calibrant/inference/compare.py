@@ -39,6 +39,8 @@ from calibrant.inference.correction import (
 from calibrant.inference.dependence import warn_of_repeated_rows
 from calibrant.inference.quantiles import normal_quantile
 from calibrant.inference.residuals import ResidualGrid, nodes_of, rows_on_nodes
+from calibrant.io.from_data import sample_from
+from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import Record, frame_of, plain
 
 __all__ = ["Comparison", "Difference", "GroupComparisons", "compare", "compare_by"]
@@ -98,7 +100,7 @@ class Comparison(Record):
         For the number of pairs: "holm", "bh", "bonferroni" or "none".
     clusters : int or None
         If rows are dependent.
-    confidence, seed : float, int
+    confidence, random_state : float, int
         As they were asked for.
 
     Examples
@@ -115,7 +117,7 @@ class Comparison(Record):
     correction: Correction
     clusters: int | None
     confidence: float
-    seed: int
+    random_state: int
 
     @property
     def level(self) -> float:
@@ -267,25 +269,31 @@ class GroupComparisons(Mapping[Any, Comparison], Record):
 
 
 def compare(
-    y_true: Any,
-    y_probs: Any = None,
+    y_true: Any = None,
+    y_prob: Any = None,
     *,
+    data: Any = None,
+    by: Any = None,
     names: Sequence[str] | None = None,
     cluster: Any = None,
     confidence: float = CONFIDENCE,
     correction: Correction = "holm",
-    seed: int = 0,
+    random_state: int = 0,
     scale: str | Scale | None = None,
-    **options: Unpack[InputOptions],
+    **options: Unpack[ReadingOptions],
 ) -> Comparison:
     """Comparison of the calibration of several models by the differences of their SmoothECE.
 
     Parameters
     ----------
     y_true : array, or mapping of name to Sketch
-        Outcomes; or sketches of the models, and no `y_probs`: these are compared unpaired.
-    y_probs : mapping of name to array, frame or array[n, models]
+        Outcomes; or sketches of the models, and no `y_prob`: these are compared unpaired.
+    y_prob : mapping of name to array, frame or array[n, models]
         Each model's predictions of the same rows.
+    data : frame, files, Sketches or other source, optional
+        What `scan` reads; `y_true`, `cluster` and `sample_weight` then name columns, and `y_prob` several.
+    by : str, optional
+        With `data` and one column of predictions, the column whose values are the models.
     names : sequence of str, optional
         Names of the columns of an array; by default "model 1", "model 2", ....
     cluster : array, optional
@@ -295,7 +303,7 @@ def compare(
     correction : {"holm", "bh", "bonferroni", "none"}
         For the number of pairs. Intervals have the level at which the procedure decides, so that one leaves
         0 exactly where its adjusted p-value is at most 1 - `confidence`.
-    seed, scale, **options
+    random_state, scale, **options
         As in `assess`. A row that is dropped for one model is dropped for all.
 
     Notes
@@ -315,32 +323,47 @@ def compare(
     >>> print(compare(y, {"sharp": truth, "timid": 0.25 + 0.5 * truth}).verdict)
     sharp is better calibrated than timid
     """
-    confidence, seed = _settings(confidence, correction, seed)
+    confidence, random_state = _settings(confidence, correction, random_state)
+    if data is not None:
+        paired = by is None and not isinstance(y_prob, str)
+        y_true, y_prob, cluster, options = sample_from(
+            data,
+            y_true,
+            y_prob,
+            options,
+            by=by,
+            cluster=cluster if paired else None,
+            scale=scale,
+            rows=paired,
+            groups=True,
+        )
     if isinstance(y_true, Mapping):
-        if y_probs is not None or cluster is not None or options:
+        if y_prob is not None or cluster is not None or options:
             raise InputError(
                 "`y_true` is a mapping of sketches, which hold outcomes and predictions already.",
                 argument="y_true",
                 hint="Pass the mapping of sketches alone.",
             )
-        compared = _unpaired(_named(y_true), scale, confidence, seed)
+        compared = _unpaired(_named(y_true), scale, confidence, random_state)
     else:
         require_one_sample(options.get("multiclass"), "compare")
-        models = _models(y_probs, names)
-        compared = _paired(y_true, models, cluster, confidence, seed, scale, options, stacklevel=4)
-    return _decided([compared], correction, confidence, seed)[0]
+        models = _models(y_prob, names)
+        compared = _paired(
+            y_true, models, cluster, confidence, random_state, scale, options, stacklevel=4
+        )
+    return _decided([compared], correction, confidence, random_state)[0]
 
 
 def compare_by(
     y_true: Any,
-    y_probs: Any = None,
+    y_prob: Any = None,
     *,
     by: Any = None,
     names: Sequence[str] | None = None,
     cluster: Any = None,
     confidence: float = CONFIDENCE,
     correction: Correction = "holm",
-    seed: int = 0,
+    random_state: int = 0,
     **options: Unpack[InputOptions],
 ) -> GroupComparisons:
     """Comparison of the calibration of several models within each group, or for each class.
@@ -348,14 +371,14 @@ def compare_by(
     Parameters
     ----------
     y_true : array[n], or mapping of name to Sketches
-        Outcomes; the class of each row; or, with models on rows of their own and no `y_probs`, each model's
+        Outcomes; the class of each row; or, with models on rows of their own and no `y_prob`, each model's
         sketches by group, as `scan`, `classwise` and `top_label` make them.
-    y_probs : mapping of name to array, frame or array[n, models]
+    y_prob : mapping of name to array, frame or array[n, models]
         Each model's predictions of outcome 1 where `by` makes groups; otherwise each model's class
         probabilities [n, classes], or logits with `from_logits=True`.
     by : array, optional
         The group of every row.
-    names, cluster, confidence, seed
+    names, cluster, confidence, random_state
         As in `compare`.
     correction : {"holm", "bh", "bonferroni", "none"}
         For the number of groups and pairs of models together.
@@ -378,24 +401,24 @@ def compare_by(
     >>> print(compare_by(y, {"sharp": truth, "timid": timid}).verdict)
     better calibrated: sharp for 3 of 3 classes (corrected for testing 3)
     """
-    confidence, seed = _settings(confidence, correction, seed)
-    column, cases = _cases(y_true, y_probs, by, names, cluster, options)
+    confidence, random_state = _settings(confidence, correction, random_state)
+    column, cases = _cases(y_true, y_prob, by, names, cluster, options)
     found: dict[Any, _Compared] = {}
     too_few = []
     for key, (outcomes, models, settings) in cases:
         try:
             if outcomes is None:
-                found[key] = _unpaired(models, None, confidence, seed)
+                found[key] = _unpaired(models, None, confidence, random_state)
             else:
                 unit = settings.pop("cluster", None)
                 found[key] = _paired(
-                    outcomes, models, unit, confidence, seed, None, settings, stacklevel=4
+                    outcomes, models, unit, confidence, random_state, None, settings, stacklevel=4
                 )
         except TooFewRows:
             too_few.append(key)
     if not found:
         raise TooFewRows(f"no group has two rows of all models; there are {len(too_few)} groups.")
-    decided = _decided(list(found.values()), correction, confidence, seed)
+    decided = _decided(list(found.values()), correction, confidence, random_state)
     each = sorted(zip(found, decided, strict=True), key=lambda item: item[1].differences[0].p_value)
     return GroupComparisons(dict(each), tuple(too_few), column, correction)
 
@@ -422,7 +445,7 @@ class _Compared:
 
 
 def _decided(
-    every: Sequence[_Compared], correction: Correction, confidence: float, seed: int
+    every: Sequence[_Compared], correction: Correction, confidence: float, random_state: int
 ) -> list[Comparison]:
     """Comparisons, corrected over all pairs of all of them."""
     p_values = [pair.p_value for compared in every for pair in compared.pairs]
@@ -444,7 +467,7 @@ def _decided(
                 correction,
                 compared.clusters,
                 confidence,
-                seed,
+                random_state,
             )
         )
     return comparisons
@@ -571,17 +594,17 @@ def _wilson(z: float, error: float, units: float) -> float:
 
 def _paired(
     y_true: Any,
-    y_probs: Mapping[str, Any],
+    y_prob: Mapping[str, Any],
     cluster: Any,
     confidence: float,
-    seed: int,
+    random_state: int,
     scale: str | Scale | None,
     options: Any,
     *,
     stacklevel: int,
 ) -> _Compared:
     """Models on the same rows."""
-    models, codes = _read(y_true, y_probs, cluster, options)
+    models, codes = _read(y_true, y_prob, cluster, options)
     if codes is None:
         warn_of_repeated_rows(*models.values(), stacklevel=stacklevel)
     chosen = PROBABILITY if scale is None else as_scale(scale)
@@ -609,7 +632,7 @@ def _paired(
 
 
 def _unpaired(
-    sketches: Mapping[str, Any], scale: str | Scale | None, confidence: float, seed: int
+    sketches: Mapping[str, Any], scale: str | Scale | None, confidence: float, random_state: int
 ) -> _Compared:
     """Models on rows of their own: the interval of a difference is made of each model's own."""
     assessments, intervals = {}, {}
@@ -668,27 +691,27 @@ def _ordered(assessments: Mapping[str, Assessment]) -> Iterator[tuple[str, str]]
 # -- reading -----------------------------------------------------------------------------------
 
 
-def _settings(confidence: float, correction: Correction, seed: int) -> tuple[float, int]:
+def _settings(confidence: float, correction: Correction, random_state: int) -> tuple[float, int]:
     require_confidence(confidence)
     require_correction(correction)
-    return float(confidence), require_seed(seed)
+    return float(confidence), require_seed(random_state)
 
 
-def _models(y_probs: Any, names: Sequence[str] | None) -> dict[str, Any]:
+def _models(y_prob: Any, names: Sequence[str] | None) -> dict[str, Any]:
     """Predictions by the name of the model, from a mapping, a frame or the columns of an array."""
     import narwhals as nw
 
-    if isinstance(y_probs, Mapping):
-        return _named(y_probs)
-    frame = nw.from_native(y_probs, eager_only=True, pass_through=True)
+    if isinstance(y_prob, Mapping):
+        return _named(y_prob)
+    frame = nw.from_native(y_prob, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return _named({name: frame[name].to_native() for name in frame.columns})
-    array = np.asarray(y_probs) if y_probs is not None else np.empty(0)
+    array = np.asarray(y_prob) if y_prob is not None else np.empty(0)
     if array.ndim != 2:
         raise InputError(
-            "`y_probs` must be a mapping of model names to predictions, a frame or an array with a column "
+            "`y_prob` must be a mapping of model names to predictions, a frame or an array with a column "
             "for each model.",
-            argument="y_probs",
+            argument="y_prob",
         )
     called = [f"model {k + 1}" for k in range(array.shape[1])] if names is None else list(names)
     if len(called) != array.shape[1]:
@@ -715,11 +738,11 @@ def _named(models: Mapping[Any, Any] | Sequence[tuple[Any, Any]]) -> dict[str, A
 
 
 def _read(
-    y_true: Any, y_probs: Mapping[str, Any], cluster: Any, options: Any
+    y_true: Any, y_prob: Mapping[str, Any], cluster: Any, options: Any
 ) -> tuple[dict[str, Rows], Codes | None]:
     """Every model's rows, of those that are valid for all, and the clusters of these."""
     models = {}
-    for name, prob in y_probs.items():
+    for name, prob in y_prob.items():
         try:
             models[name] = as_rows(y_true, prob, **options)
             models[name].require_valid()
@@ -753,11 +776,11 @@ Case = tuple[Any, tuple[Any, Mapping[str, Any], dict[str, Any]]]
 
 
 def _cases(
-    y_true: Any, y_probs: Any, by: Any, names: Any, cluster: Any, options: Any
+    y_true: Any, y_prob: Any, by: Any, names: Any, cluster: Any, options: Any
 ) -> tuple[str, Iterator[Case]]:
     """Noun of the groups, and outcomes, models and settings of each; sketches have no outcomes."""
     if isinstance(y_true, Mapping):
-        if y_probs is not None or by is not None or cluster is not None or options:
+        if y_prob is not None or by is not None or cluster is not None or options:
             raise InputError(
                 "`y_true` is a mapping of sketches, which hold outcomes and predictions already.",
                 argument="y_true",
@@ -774,12 +797,12 @@ def _cases(
         column = str(next(iter(sketches.values())).by[0])
         return column if column in ("class", "predicted") else "group", _of_sketches(sketches)
     if by is not None:
-        models = _models(y_probs, names)
+        models = _models(y_prob, names)
         return "group", _of_groups(y_true, models, by, cluster, options)
-    if not isinstance(y_probs, Mapping):
+    if not isinstance(y_prob, Mapping):
         raise InputError(
-            "`y_probs` must map two models or more to their class probabilities; or pass `by`.",
-            argument="y_probs",
+            "`y_prob` must map two models or more to their class probabilities; or pass `by`.",
+            argument="y_prob",
         )
     view = options.get("multiclass") or "classwise"
     require_choice("multiclass", view, ("classwise", "top_label"))
@@ -792,7 +815,7 @@ def _cases(
             argument=unread[0],
         )
     if view == "classwise":
-        return "class", _classwise(y_true, _named(y_probs), cluster, options)
+        return "class", _classwise(y_true, _named(y_prob), cluster, options)
     if cluster is not None:
         raise InputError(
             "`cluster` needs the same rows for all models, and each has those that it predicted.",
@@ -800,7 +823,7 @@ def _cases(
             hint='Compare with `multiclass="classwise"`.',
         )
     reading = {k: options[k] for k in ("from_logits", "classes", "sample_weight") if k in options}
-    said = {name: top_label(y_true, p, **reading) for name, p in _named(y_probs).items()}
+    said = {name: top_label(y_true, p, **reading) for name, p in _named(y_prob).items()}
     return "predicted", _of_sketches(said)
 
 
@@ -817,7 +840,7 @@ def _of_groups(
 ) -> Iterator[Case]:
     """Rows of each group."""
     group = as_column(by, "by", dates=True)
-    columns = {name: as_column(p, "y_probs") for name, p in models.items()}
+    columns = {name: as_column(p, "y_prob") for name, p in models.items()}
     outcomes = as_column(y_true, "y_true")
     beside = {"sample_weight": options.get("sample_weight"), "cluster": cluster}
     rest = {k: v for k, v in options.items() if k not in beside}
@@ -836,12 +859,12 @@ def _of_groups(
 
 
 def _classwise(
-    y_true: Any, y_probs: Mapping[str, Any], cluster: Any, options: Any
+    y_true: Any, y_prob: Mapping[str, Any], cluster: Any, options: Any
 ) -> Iterator[Case]:
     """Was it this class, and each model's probability of it."""
     reading = {k: options[k] for k in ("from_logits", "classes") if options.get(k) is not None}
     models = {}
-    for name, prob in y_probs.items():
+    for name, prob in y_prob.items():
         try:
             matrix = as_class_probabilities(y_true, prob, **reading)
             matrix.top()  # refuses the first bad row

@@ -1,0 +1,11 @@
+from calibrant.data.classes import classwise as classwise
+from calibrant.data.classes import confidence as confidence
+from calibrant.data.classes import top_label as top_label
+from calibrant.data.rows import Rows as Rows
+from calibrant.data.scales import Scale as Scale
+from calibrant.data.scales import loss_scale as loss_scale
+from calibrant.data.scales import relative_scale as relative_scale
+from calibrant.data.sketch import Sketch as Sketch
+from calibrant.data.sketch_file import load as load
+from calibrant.data.sketch_file import save as save
+from calibrant.data.sketches import Sketches as Sketches

@@ -1,0 +1,15 @@
+from calibrant.inference.assess import assess as assess
+from calibrant.inference.assess_by import assess_by as assess_by
+from calibrant.inference.assessment import Assessment as Assessment
+from calibrant.inference.bias import bias_by as bias_by
+from calibrant.inference.compare import Comparison as Comparison
+from calibrant.inference.compare import compare as compare
+from calibrant.inference.compare import compare_by as compare_by
+from calibrant.inference.find_groups import find_groups as find_groups
+from calibrant.inference.groups import GroupAssessments as GroupAssessments
+from calibrant.inference.judge import judged_mean as judged_mean
+from calibrant.inference.judge import judged_rate as judged_rate
+from calibrant.inference.monitor import Monitor as Monitor
+from calibrant.inference.planning import required_n as required_n
+from calibrant.inference.projection import project as project
+from calibrant.inference.validation_size import validation_size as validation_size
