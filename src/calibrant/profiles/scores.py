@@ -139,7 +139,6 @@ def auc(sample: Sample) -> Quantity:
     bound = 0.0
     if points.position_error > 0.0:
         bound = 0.5 * float(positive @ negative) / (having * without)
-    at = np.minimum(np.searchsorted(points.p, sample.p), points.p.size - 1)
     plain = not (sample.fractional or sample.dependent)
     if plain:
         error = sqrt(
@@ -154,6 +153,7 @@ def auc(sample: Sample) -> Quantity:
         quantile = normal_quantile(0.5 + 0.5 * sample.confidence)
     else:
         odds = having / without
+        at = np.minimum(np.searchsorted(points.p, sample.p), points.p.size - 1)
         influence = (1.0 + 1.0 / odds) * sample.y * (of_events[at] - value)
         influence += (1.0 + odds) * (1.0 - sample.y) * (of_others[at] - value)
         error, quantile = sample.standard_error(influence), sample.quantile
