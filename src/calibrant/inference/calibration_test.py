@@ -99,12 +99,14 @@ class _Scale(NamedTuple):
 
 class _Null(NamedTuple):
     """Statistics under calibration: the largest of each family [families, draws], the smallest p-value of the
-    families [draws], both sorted, and smECE_s [draws, scales].
+    families [draws], both sorted, and smECE_s [draws, scales] with its mean and standard deviation.
     """
 
     largest: Floats
     smallest: Floats
     smooth: Floats
+    mean: Floats
+    deviation: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,18 +240,15 @@ class CalibrationTest:
                 own = values[: error.size][scale.family == family].max(axis=0)
                 np.maximum(largest[family], own, out=largest[family])
             smooth[k] = values[error.size :].sum(axis=0)
-        largest[-1] = self._standardised(smooth.T, smooth.T).max(axis=1)
+        mean, deviation = smooth.mean(axis=1), np.maximum(smooth.std(axis=1), 1e-12)
+        largest[-1] = ((smooth - mean[:, None]) / deviation[:, None]).max(axis=0)
         largest = np.round(largest.astype(np.float64), DIGITS)
         ordered = np.sort(largest, axis=1)
         ranks = [
             number - np.searchsorted(one, own) for one, own in zip(ordered, largest, strict=True)
         ]
         smallest = np.min(ranks, axis=0) / (number + 1.0)
-        return _Null(ordered, np.sort(smallest), smooth.T)
-
-    @staticmethod
-    def _standardised(values: Floats, smooth: Floats) -> Floats:
-        return (values - smooth.mean(axis=0)) / np.maximum(smooth.std(axis=0), 1e-12)
+        return _Null(ordered, np.sort(smallest), smooth.T, mean, deviation)
 
     @cached_property
     def _null(self) -> _Null:
@@ -308,7 +307,7 @@ class CalibrationTest:
         """The largest standardised statistic of each family."""
         family = self._linear[4]
         largest = [self._standard[family == k].max(initial=0.0) for k in range(3)]
-        smooth = self._standardised(self._curves[0] / self._unseen, null.smooth).max()
+        smooth = ((self._curves[0] / self._unseen - null.mean) / null.deviation).max()
         return np.round([*largest, smooth if self._tests_smooth else -math.inf], DIGITS)
 
     def _smallest(self, null: _Null) -> float:
@@ -388,9 +387,9 @@ class CalibrationTest:
             for s, m in zip(scale[own].tolist(), bounds.tolist(), strict=True):
                 found[k][s] = max(m, found[k].get(s, -math.inf))
         q = self._critical(len(FAMILIES) - 1, allowed)
-        values, smooth = self._curves[0], self._null.smooth
+        values = self._curves[0]
         if math.isfinite(q) and self._tests_smooth:
-            critical = self._unseen * (smooth.mean(axis=0) + q * smooth.std(axis=0))
+            critical = self._unseen * (self._null.mean + q * self._null.deviation)
             ratio = np.array([self._noise_ratio(one) for one in self._scales])
             bounds = (values - critical) / (
                 1.0 + critical * (ratio - 1.0) / np.maximum(values, 1e-300)

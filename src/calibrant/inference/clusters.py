@@ -18,7 +18,7 @@ from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.rows import Rows
 from calibrant.data.scales import Scale
 from calibrant.data.sketches import Sketches, Stacked
-from calibrant.errors import InputError, TooFewRows, Where, show_value
+from calibrant.errors import InputError, TooFewRows, show_value
 
 __all__ = [
     "ClusterResiduals",
@@ -45,20 +45,17 @@ def cluster_codes(cluster: Any, rows: int, weight: Floats | None = None) -> tupl
     column = as_column(cluster, "cluster", dates=True)
     if column.size != rows:
         raise InputError(
-            "must have one entry per row",
+            f"`cluster` must have one entry per row; it has {column.size} for {rows} rows.",
             argument="cluster",
-            seen=column.size,
-            saying="it has {} for {rows} rows",
-            rows=rows,
-            cure="Pass the cluster of each row, in their order.",
         )
     missing = np.flatnonzero(is_missing(column))
     if missing.size:
+        row = int(missing[0])
         raise InputError(
-            "must not hold missing values",
+            f"`cluster` must not hold missing values; row {row} does.",
             argument="cluster",
-            where=Where(row=int(missing[0])),
-            cure="Give such rows a cluster of their own, or leave them out.",
+            row=row,
+            hint="Give such rows a cluster of their own, or leave them out.",
         )
     numbers = _numbered(column) if column.dtype.kind == "O" else column
     names, first, codes = np.unique(numbers, return_index=True, return_inverse=True)
@@ -69,18 +66,12 @@ def cluster_codes(cluster: Any, rows: int, weight: Floats | None = None) -> tupl
         codes = np.where(weight > 0, np.searchsorted(counted, codes), 0)
         clusters, first = int(counted.size), first[counted]
     if clusters < 2:
-        which = (
-            f"all {rows} rows" if weight is None or np.all(weight > 0) else "all rows with weight"
-        )
         name = column[first[0]]
         shown = str(name) if column.dtype.kind in "Mm" else show_value(name)
         raise TooFewRows(
-            "must name at least two clusters",
+            f"`cluster` must name at least two clusters with weight; there is {shown} alone.",
             argument="cluster",
-            seen=shown,
-            saying="{which} are in {}",
-            cure="With one cluster the error cannot be known: leave it out if rows are independent.",
-            which=which,
+            hint="With one cluster the error cannot be known: leave it out if rows are independent.",
         )
     return codes, clusters
 
@@ -91,10 +82,7 @@ def _numbered(column: NDArray[Any]) -> Integers:
         distinct = set(column.tolist())
     except TypeError as error:
         raise InputError(
-            "must hold names, numbers or dates",
-            argument="cluster",
-            saying="it holds lists or other values that change",
-            cure="Convert it to text or numbers first.",
+            "`cluster` must hold names, numbers or dates.", argument="cluster"
         ) from error
     order = sorted(distinct, key=lambda value: (type(value).__name__, str(value)))
     number = {value: place for place, value in enumerate(order)}
@@ -174,11 +162,9 @@ def clusters_of_sketches(sketches: Sketches, cluster: Any) -> Stacked:
     """The sketches of the clusters that have weight, of which there must be two."""
     if not isinstance(cluster, str) or cluster not in sketches.by:
         raise InputError(
-            "must name the column of the sketches that makes the clusters: one of {columns}",
+            f"`cluster` must name a column of the sketches; it is {show_value(cluster)}.",
             argument="cluster",
-            seen=cluster,
-            cure="Name one of them.",
-            columns=", ".join(sketches.by),
+            hint=f"Columns: {', '.join(sketches.by)}.",
         )
     return clusters_with_weight(sketches.roll_up(cluster).stacked())
 
@@ -188,10 +174,6 @@ def clusters_with_weight(sketches: Stacked) -> Stacked:
     parts = sketches.with_weight()
     if len(parts) < 2:
         raise TooFewRows(
-            "must name at least two clusters",
-            argument="cluster",
-            seen=len(parts),
-            saying="there is {}",
-            cure="Leave it out if rows are independent, or pass more rows.",
+            f"`cluster` must name at least two clusters; there is {len(parts)}.", argument="cluster"
         )
     return parts

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.rows import Rows
 from calibrant.data.sketch import Sketch
-from calibrant.errors import CalibrantWarning, Option, Where
+from calibrant.errors import CalibrantWarning
 
 __all__ = [
     "DependenceWarning",
@@ -79,19 +79,11 @@ def warn_of_repeated_cells(sketch: Sketch, *, stacklevel: int) -> None:
 
 
 def _warn(times: float, how: str, *, stacklevel: int) -> None:
-    warnings.warn(
-        DependenceWarning(
-            "each prediction occurs {times} times on average, {how}, so rows may repeat one "
-            "event; the interval and the test take rows to be independent",
-            seen=round(times, 1),
-            saying="",
-            cure="Pass {cluster} with what identifies the event (question, patient, match, day).",
-            times=f"{times:.1f}",
-            how=how,
-            cluster=Option("cluster", ...),
-        ),
-        stacklevel=stacklevel,
+    message = (
+        f"Each prediction occurs {times:.1f} times on average, {how}, so rows may repeat one event; interval "
+        "and test take rows to be independent. Pass `cluster` with what identifies the event."
     )
+    warnings.warn(DependenceWarning(message), stacklevel=stacklevel)
 
 
 def _ties(p: Floats, y: Floats) -> tuple[int, float, int]:
@@ -139,20 +131,11 @@ def warn_of_repeated_ids(
         if distinct < 2 or len(rows) < REPEATS * distinct:
             continue
         if last in IDS or _agreement(rows, name, y_true, y_prob) > CLEAR_AGREEMENT:
-            warnings.warn(
-                DependenceWarning(
-                    "the values of column {column} repeat, and the intervals and tests take rows to be "
-                    "independent",
-                    seen=distinct,
-                    where=Where(column=name),
-                    saying="{rows} rows have {} of them",
-                    cure="If rows of one value share their outcome, pass {cluster}.",
-                    column=repr(name),
-                    rows=len(rows),
-                    cluster=Option("cluster", name),
-                ),
-                stacklevel=stacklevel,
+            message = (
+                f"{len(rows)} rows have {distinct} values of column {name!r}; intervals and tests take rows "
+                f"to be independent. If rows of one value share their outcome, pass `cluster={name!r}`."
             )
+            warnings.warn(DependenceWarning(message), stacklevel=stacklevel)
 
 
 def _agreement(rows: Any, name: str, y_true: str, y_prob: str) -> float:
