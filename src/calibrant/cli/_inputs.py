@@ -493,7 +493,11 @@ def _scan(
     import calibrant as cal
 
     reading, prob = source.reading, list(columns.prob)
-    more = {"sample_weight": columns.weight, "sep": reading.sep, "per_file": grouping.per_file}
+    more: dict[str, Any] = {
+        "sample_weight": columns.weight,
+        "sep": reading.sep,
+        "per_file": grouping.per_file,
+    }
     sketches = cal.scan(
         source.paths,
         y_true=columns.label,

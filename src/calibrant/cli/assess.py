@@ -20,7 +20,7 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     from calibrant.cli._inputs import Samples
     from calibrant.inference.assessment import Assessment
-    from calibrant.inference.groups import GroupAssessment, GroupAssessments
+    from calibrant.inference.groups import GroupAssessment
 
 __all__ = ["assess", "assessed", "read_profiled"]
 
@@ -109,8 +109,8 @@ def assessed(
     measuring: Measuring,
     profiling: Profiling | None = None,
     limit: int | None = None,
-) -> Assessment | GroupAssessments:
-    """Assessment of all rows, or of every group."""
+) -> Any:
+    """Assessment of all rows, or GroupAssessments of every group."""
     import calibrant as cal
 
     scale = measuring.scale if measuring.scale != "probability" else None
@@ -119,8 +119,8 @@ def assessed(
     if not samples.by:
         return cal.assess(**samples.arguments, **settings)
     most = grouping.max_groups if limit is None else limit
-    more = {"correction": grouping.correction, "limit": most}
-    finding: Any = cal.assess_by(**samples.arguments, **more, **settings)
+    settings |= {"correction": grouping.correction, "limit": most}
+    finding: Any = cal.assess_by(**samples.arguments, **settings)
     combined = sum(one.stands_for for one in finding.groups if one.stands_for > 1)
     if combined:
         note(f"The {most} largest groups are shown, {combined:,} others combined (`--max-groups`).")
@@ -130,8 +130,10 @@ def assessed(
     for group in finding.groups:  # abstentions are those of each group
         key = _key(group, samples)
         if group.assessment is not None and key in samples.groups:
-            settings["profile"] = _profile(samples, profiling, key)
-            own = cal.assess(**samples.groups[key], **settings)
+            profile = _profile(samples, profiling, key)
+            own: Any = cal.assess(
+                **samples.groups[key], confidence=measuring.confidence, scale=scale, profile=profile
+            )
             made = replace(group.assessment, profile=own.profile)
             group = replace(group, assessment=made)
         groups.append(group)
@@ -143,7 +145,8 @@ def _profile(samples: Samples, profiling: Profiling | None, key: tuple[Any, ...]
     from calibrant import profiles
 
     def column(name: str | None) -> Any:
-        return None if name is None else samples.content.columns[name]  # type: ignore[union-attr]
+        content: Any = samples.content
+        return None if name is None else content.columns[name]
 
     if profiling is None or profiling.profile is None:
         return None

@@ -289,7 +289,7 @@ class Reading:
         return {name: value for name, value in given.items() if value}
 
     @property
-    def forms(self) -> dict[str, bool]:
+    def forms(self) -> dict[str, Any]:
         """How predictions are written: the options of `FORMS` that are set."""
         return {name: True for name in FORMS if getattr(self, name)}
 
