@@ -219,7 +219,8 @@ class CalibrationTest:
         for k, scale in enumerate(self._scales):
             curve = scale.kernel @ np.add.reduceat(self.cells.residual, scale.first)
             values[k] = np.abs(curve).sum()
-            critic = (scale.kernel.T @ np.sign(curve))[:, None]
+            signs = np.where(curve < 0.0, -1.0, 1.0)  # of 0 too: other samples would not be 0
+            critic = (scale.kernel.T @ signs)[:, None]
             variances[k] = self.cells.variances(critic, scale.first)[0]
         return values, np.maximum(variances - values**2 / self.cells.units, 0.0)
 
@@ -352,8 +353,9 @@ class CalibrationTest:
 
     @cached_property
     def p_value(self) -> float:
-        """P-value of "the predictions are calibrated"."""
-        return min(self._joint(self._smallest(self._null), self._null), 1.0)
+        """P-value of "the predictions are calibrated"; never 0, which no sample can show."""
+        joint = self._joint(self._smallest(self._null), self._null)
+        return min(max(joint, float(np.finfo(np.float64).tiny)), 1.0)
 
     # -- interval ----------------------------------------------------------------------------------
 
@@ -460,6 +462,8 @@ class CalibrationTest:
             lean = 0.5 * z / units
             return s - error(s) - z * (lean + math.sqrt(seen + lean**2))
 
+        if excess(start) >= 0.0:
+            return start
         high = max(2.0 * start, 1e-9)
         while excess(high) < 0.0 and high < 1.0:
             high *= 2.0
